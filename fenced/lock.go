@@ -1,0 +1,125 @@
+package fenced
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/seam"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// Lock is a reentrant lock whose acquires give tokens. It has the methods of rlock.Lock, which say what they do there;
+// all of them take a token, those whose names say so return it. It holds no state, and may be copied and used by any
+// number of goroutines.
+//
+// Re-entry takes a new token too, as in Redisson, and a holder's current token is its latest. A write of the outer
+// function after an inner call must therefore show the current one, from Token or TokenFrom, not one that was stored
+// before; or the lock is made with WithStableToken.
+type Lock struct {
+	lock   *rlock.Lock
+	engine seam.Lock
+}
+
+// Option changes how a lock gives its tokens.
+type Option func(*options)
+
+type options struct{ stable bool }
+
+// WithStableToken keeps the first token for the whole hold: a re-entry returns the same one, as in Hazelcast's
+// FencedLock. For code that stores the token in a variable across nested calls. The first acquire of a hold decides,
+// whichever Lock value re-enters it.
+func WithStableToken() Option { return func(o *options) { o.stable = true } }
+
+// NewLock returns the fenced lock of this name; see rlock.NewLock. It asks no one.
+func NewLock(client *rlock.Client, name string, opts ...Option) *Lock {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return &Lock{rlock.NewLock(client, name), seam.New(client, name, o.stable)}
+}
+
+// Name returns the lock's name.
+func (l *Lock) Name() string { return l.lock.Name() }
+
+// LockAndGetToken is Lock, and returns the token of this acquire. ctx bounds the wait and the hold.
+func (l *Lock) LockAndGetToken(ctx context.Context) (context.Context, int64, error) {
+	return l.engine.Acquire(ctx, "LockAndGetToken", seam.Forever, 0)
+}
+
+// LockLeaseAndGetToken is LockLease, and returns the token of this acquire. ctx bounds the wait and the hold.
+func (l *Lock) LockLeaseAndGetToken(ctx context.Context, lease time.Duration) (context.Context, int64, error) {
+	return l.engine.Acquire(ctx, "LockLeaseAndGetToken", seam.Forever, lease)
+}
+
+// TryLockAndGetToken is TryLock, and returns the token of this acquire. ctx bounds the wait and the hold.
+func (l *Lock) TryLockAndGetToken(ctx context.Context, wait, lease time.Duration) (context.Context, int64, error) {
+	return l.try(ctx, "TryLockAndGetToken", wait, lease)
+}
+
+func (l *Lock) try(ctx context.Context, op string, wait, lease time.Duration) (context.Context, int64, error) {
+	if err := l.checkWait(op, wait); err != nil {
+		return ctx, 0, err
+	}
+	return l.engine.Acquire(ctx, op, wait, lease)
+}
+
+func (l *Lock) checkWait(op string, wait time.Duration) error {
+	if wait < 0 {
+		return &rlock.Error{Op: op, Lock: l.Name(), Err: fmt.Errorf("wait %v is negative: 0 tries once, Lock waits as long as its context", wait)}
+	}
+	return nil
+}
+
+// Lock is rlock.Lock.Lock. ctx bounds the wait and the hold.
+func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
+	ctx, _, err := l.engine.Acquire(ctx, "Lock", seam.Forever, 0)
+	return ctx, err
+}
+
+// LockLease is rlock.Lock.LockLease. ctx bounds the wait and the hold.
+func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Context, error) {
+	ctx, _, err := l.engine.Acquire(ctx, "LockLease", seam.Forever, lease)
+	return ctx, err
+}
+
+// TryLock is rlock.Lock.TryLock. ctx bounds the wait and the hold.
+func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
+	ctx, _, err := l.try(ctx, "TryLock", wait, lease)
+	return ctx, err
+}
+
+// Do runs fn with the lock held and its token; see rlock.Lock.Do.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, token int64) error) error {
+	return l.engine.Run(ctx, "Do", seam.Forever, 0, fn)
+}
+
+// TryDo runs fn with the lock held and its token; see rlock.Lock.TryDo.
+func (l *Lock) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx context.Context, token int64) error) error {
+	if err := l.checkWait("TryDo", wait); err != nil {
+		return err
+	}
+	return l.engine.Run(ctx, "TryDo", wait, lease, fn)
+}
+
+// Unlock is rlock.Lock.Unlock.
+func (l *Lock) Unlock(ctx context.Context) error { return l.lock.Unlock(ctx) }
+
+// Check is rlock.Lock.Check.
+func (l *Lock) Check(ctx context.Context) error { return l.lock.Check(ctx) }
+
+// ForceUnlock is rlock.Lock.ForceUnlock. The next acquire has a larger token than the one that was forced out.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.lock.ForceUnlock(ctx) }
+
+// IsLocked is rlock.Lock.IsLocked.
+func (l *Lock) IsLocked(ctx context.Context) (bool, error) { return l.lock.IsLocked(ctx) }
+
+// IsHeld is rlock.Lock.IsHeld.
+func (l *Lock) IsHeld(ctx context.Context) (bool, error) { return l.lock.IsHeld(ctx) }
+
+// HoldCount is rlock.Lock.HoldCount.
+func (l *Lock) HoldCount(ctx context.Context) (int, error) { return l.lock.HoldCount(ctx) }
+
+// RemainTTL is rlock.Lock.RemainTTL.
+func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) { return l.lock.RemainTTL(ctx) }

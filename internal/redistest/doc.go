@@ -1,0 +1,16 @@
+// Package redistest holds the servers and links that this project's tests run
+// against.
+//
+//   - [New] and [Start] give a fresh, empty server: an in-process miniredis, or
+//     a real one when the environment variable REDIS_SERVER names a program.
+//   - [Real] gives a real server process that can be frozen, killed and
+//     restarted.
+//   - [Pipe] gives a server without a network, for use in a testing/synctest
+//     bubble.
+//   - [NewProxy] gives a TCP proxy that can lose, delay, repeat or refuse
+//     single commands and replies.
+//   - [Eventually] and [CheckGoroutines] are checks with a bound in time.
+//
+// Everything is closed by the Cleanup of the test that asked for it. The
+// package needs a Unix system.
+package redistest

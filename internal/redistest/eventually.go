@@ -1,0 +1,33 @@
+package redistest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Eventually calls cond every millisecond until it reports true. If it does not
+// within the given time, the test ends with the message. Call it from the
+// test's own goroutine.
+func Eventually(t testing.TB, within time.Duration, cond func() bool, format string, args ...any) {
+	t.Helper()
+	if !poll(within, cond) {
+		t.Fatalf("not within %v: %s", within, fmt.Sprintf(format, args...))
+	}
+}
+
+// poll calls cond every millisecond until it reports true or the time is over,
+// and at least once after the time is over.
+func poll(within time.Duration, cond func() bool) bool {
+	deadline := time.Now().Add(within)
+	for {
+		last := !time.Now().Before(deadline)
+		if cond() {
+			return true
+		}
+		if last {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

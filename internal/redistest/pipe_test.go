@@ -1,0 +1,98 @@
+package redistest_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+func TestPipeExpiresByTheClockOfTheBubble(t *testing.T) {
+	redistest.CheckGoroutines(t)
+	begin := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		m, c := redistest.Pipe(t)
+		other := redistest.PipeClient(t, m)
+		no(t, c.Set(ctx, "n", 1, 30*time.Second).Err())
+		time.Sleep(29 * time.Second)
+		want(t, other, "1")
+		time.Sleep(2 * time.Second)
+		want(t, other, "")
+	})
+	if d := time.Since(begin); d > bound {
+		t.Errorf("31 seconds in the bubble took %v", d)
+	}
+}
+
+func TestPipePubSub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c := redistest.Pipe(t)
+		sub := redistest.PipeClient(t, m).Subscribe(ctx, "news")
+		_, err := sub.Receive(ctx)
+		no(t, err)
+		messages := sub.Channel()
+		time.Sleep(time.Hour) // go-redis pings every 3 seconds
+		no(t, c.Publish(ctx, "news", "hello").Err())
+		if got := <-messages; got.Payload != "hello" {
+			t.Errorf("got %v", got)
+		}
+		no(t, sub.Close())
+	})
+}
+
+// A subscriber that does not read holds up nobody.
+func TestPipeKeepsWhatIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := redistest.Pipe(t)
+		sub := c.Subscribe(ctx, "news")
+		_, err := sub.Receive(ctx)
+		no(t, err)
+		for range 1000 {
+			no(t, c.Publish(ctx, "news", "hello").Err())
+		}
+		no(t, sub.Subscribe(ctx, "more"))
+		for range 1000 {
+			if _, err := sub.ReceiveMessage(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		no(t, sub.Close())
+	})
+}
+
+// A pipeline larger than any buffer, and many callers at once.
+func TestPipeLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := redistest.Pipe(t)
+		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for range 10_000 {
+				p.Incr(ctx, "n")
+			}
+			return nil
+		})
+		no(t, err)
+		var calls []<-chan result
+		for range 500 {
+			calls = append(calls, async(c))
+		}
+		for _, call := range calls {
+			no(t, (<-call).err)
+		}
+		want(t, c, "10500")
+	})
+}
+
+func TestPipeTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := redistest.Pipe(t)
+		begin := time.Now()
+		if err := c.BLPop(ctx, time.Minute, "list").Err(); err != redis.Nil {
+			t.Errorf("got %v", err)
+		}
+		if d := time.Since(begin); d < time.Minute || d > time.Minute+time.Second {
+			t.Errorf("waited %v", d)
+		}
+	})
+}

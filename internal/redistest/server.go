@@ -1,0 +1,148 @@
+package redistest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is a real server process on loopback, without persistence and with the
+// DEBUG command. Its methods that fail end the test: call them from the test's
+// own goroutine.
+type Server struct {
+	t       testing.TB
+	program string
+	args    []string
+	dir     string
+	port    int
+	proc    atomic.Pointer[process]
+}
+
+// Real starts a server process of the test's own, with args after the arguments
+// of this package, and waits until it is up. The program is what the
+// environment variable REDIS_SERVER names, else redis-server. The process is
+// killed when the test ends; the log of a failed test shows its output.
+func Real(t testing.TB, args ...string) *Server {
+	t.Helper()
+	program := os.Getenv("REDIS_SERVER")
+	if program == "" {
+		program = "redis-server"
+	}
+	program, err := exec.LookPath(program)
+	if err != nil {
+		t.Fatalf("redistest: install redis-server (7 or later) on the PATH or set REDIS_SERVER to the path of one: %v", err)
+	}
+	s := &Server{t: t, program: program, args: args, dir: t.TempDir()}
+	t.Cleanup(func() {
+		p := s.proc.Load()
+		if p == nil {
+			return
+		}
+		p.kill()
+		if t.Failed() {
+			t.Logf("output of the server at %s:\n%s", s.Addr(), p.output())
+		}
+	})
+	for range 3 { // another program can take a free port first
+		if s.port, err = freePort(); err != nil {
+			break
+		}
+		if err = s.start(); err == nil {
+			return s
+		}
+	}
+	t.Fatalf("redistest: start %s: %v", program, err)
+	return nil
+}
+
+// Addr returns the server's address, "127.0.0.1:port".
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Pid returns the id of the server's present process.
+func (s *Server) Pid() int { return s.proc.Load().cmd.Process.Pid }
+
+// Client returns a client of the server, with the defaults of go-redis as
+// changed by opts. It is closed when the test ends.
+func (s *Server) Client(opts ...func(*redis.Options)) *redis.Client {
+	return Client(s.t, s.Addr(), opts...)
+}
+
+// Freeze stops the process where it is; its connections stay open. It returns
+// when the process stands still.
+func (s *Server) Freeze() {
+	s.t.Helper()
+	s.signal(syscall.SIGSTOP)
+	Eventually(s.t, 5*time.Second, s.proc.Load().stopped, "process %d stops", s.Pid())
+}
+
+// Thaw lets the process run again after [Server.Freeze].
+func (s *Server) Thaw() {
+	s.t.Helper()
+	s.signal(syscall.SIGCONT)
+}
+
+// Kill ends the process without giving it time for anything, and waits for its
+// end.
+func (s *Server) Kill() { s.proc.Load().kill() }
+
+// Restart starts the server again, on the same port and with the same
+// arguments, and waits until it is up. It kills the process first if it still
+// runs.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	var err error
+	up := poll(5*time.Second, func() bool { // another program can have the port for a moment
+		err = s.start()
+		return err == nil
+	})
+	if up {
+		return
+	}
+	s.t.Fatalf("redistest: restart %s: %v", s.program, err)
+}
+
+// signal sends a signal to the process.
+func (s *Server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.proc.Load().cmd.Process.Signal(sig); err != nil {
+		s.t.Fatalf("redistest: %v to process %d: %v", sig, s.Pid(), err)
+	}
+}
+
+// start runs the program on the server's port and waits until it is up. On an
+// error nothing runs, and the error shows the program's output.
+func (s *Server) start() error {
+	args := append([]string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no", "--enable-debug-command", "yes",
+	}, s.args...)
+	p, err := startProcess(s.program, filepath.Join(s.dir, "output.log"), args)
+	if err != nil {
+		return err
+	}
+	if err := p.awaitUp(s.Addr()); err != nil {
+		p.kill()
+		return fmt.Errorf("%w; its output:\n%s", err, p.output())
+	}
+	s.proc.Store(p)
+	return nil
+}
+
+// freePort returns a port on loopback that is free now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}

@@ -1,0 +1,27 @@
+// Package seam is how package fenced reaches the engine in package rlock without rlock showing it to everybody: rlock
+// fills New in, fenced calls it. It also names the context keys that both read.
+package seam
+
+import (
+	"context"
+	"time"
+)
+
+// New returns the engine for a fenced lock of this name on client, which is a *rlock.Client.
+var New func(client any, name string, stable bool) Lock
+
+// Lock is the engine behind a fenced lock.
+type Lock interface {
+	// Acquire takes the lock. op is the name of the caller's method, for errors; a negative wait has no bound.
+	Acquire(ctx context.Context, op string, wait, lease time.Duration) (context.Context, int64, error)
+	// Run runs fn while it holds the lock.
+	Run(ctx context.Context, op string, wait, lease time.Duration, fn func(context.Context, int64) error) error
+	// Token returns the current token of the hold that ctx belongs to.
+	Token(ctx context.Context) (int64, error)
+}
+
+// Forever is the wait of a call that is bounded by its context only.
+const Forever time.Duration = -1
+
+// TokenKey is the context key of the token of the lock with this name. Its value is a func() (int64, bool).
+type TokenKey string

@@ -1,0 +1,243 @@
+package pubsub
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	silence    = 3 * time.Second       // without a sign of life: ping, and as long again: reconnect
+	linger     = time.Second           // how long a channel outlives its last subscription
+	firstRetry = 50 * time.Millisecond // between attempts to connect, doubled up to
+	lastRetry  = 1000 * time.Millisecond
+)
+
+// Sharding says whether a cluster's channels are sharded (SSUBSCRIBE). It matters for cluster clients only.
+type Sharding int
+
+const (
+	Auto Sharding = iota // where the server knows sharded channels, as Redisson does
+	On
+	Off
+)
+
+// Bus is the subscriptions of one client. Create it with New.
+type Bus struct {
+	rdb      redis.UniversalClient
+	cluster  *redis.ClusterClient // rdb, if it is one
+	log      *slog.Logger
+	ctx      context.Context
+	shutdown context.CancelFunc
+
+	mu       sync.Mutex
+	sharding Sharding // Auto until the server was asked
+	channels map[string]*channel
+	links    map[string]*link // by node address, "" for the only one
+	said     string           // the latest complaint in the log
+}
+
+// A channel is what the subscriptions to one name share. Its fields are guarded by Bus.mu.
+type channel struct {
+	name string
+	subs map[*Subscription]struct{}
+	link *link // nil while its node is looked up
+	idle time.Time
+	sent bool // the command to subscribe was written
+	live bool // and confirmed
+}
+
+// Subscription is one caller's interest in a channel.
+type Subscription struct {
+	bus  *Bus
+	ch   *channel
+	wake func()
+}
+
+// New returns a bus on rdb. It connects with the first subscription.
+func New(rdb redis.UniversalClient, sharding Sharding, log *slog.Logger) *Bus {
+	b := &Bus{rdb: rdb, log: log, sharding: sharding, channels: map[string]*channel{}, links: map[string]*link{}}
+	b.cluster, _ = rdb.(*redis.ClusterClient)
+	if b.cluster == nil {
+		b.sharding = Off
+	}
+	b.ctx, b.shutdown = context.WithCancel(context.Background())
+	return b
+}
+
+// Subscribe calls wake whenever the channel may have news, from the bus's goroutines, until the subscription is closed.
+// wake must not block. It never fails: without a connection the subscription is not live.
+func (b *Bus) Subscribe(name string, wake func()) *Subscription {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ch := b.channels[name]
+	if ch == nil {
+		ch = &channel{name: name, subs: map[*Subscription]struct{}{}}
+		b.channels[name] = ch
+		b.place(ch)
+	}
+	s := &Subscription{b, ch, wake}
+	ch.subs[s] = struct{}{}
+	if ch.live {
+		wake()
+	}
+	return s
+}
+
+// Live tells whether a message would arrive: the subscription is confirmed, and its connection answers.
+func (s *Subscription) Live() bool {
+	s.bus.mu.Lock()
+	defer s.bus.mu.Unlock()
+	return s.ch.live
+}
+
+// Close ends the subscription. It may be called twice.
+func (s *Subscription) Close() {
+	b := s.bus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, open := s.ch.subs[s]; !open {
+		return
+	}
+	delete(s.ch.subs, s)
+	if len(s.ch.subs) == 0 {
+		s.ch.idle = time.Now()
+	}
+}
+
+// Close ends all subscriptions and connections.
+func (b *Bus) Close() {
+	b.shutdown()
+}
+
+// Sharded tells whether messages are to be published to sharded channels. In a cluster it asks the server once, the way
+// Redisson does; while no answer came it says no.
+func (b *Bus) Sharded(ctx context.Context) bool {
+	b.mu.Lock()
+	known := b.sharding
+	b.mu.Unlock()
+	if known == Auto {
+		known = b.probe(ctx)
+	}
+	return known == On
+}
+
+func (b *Bus) probe(ctx context.Context) Sharding {
+	err := b.cluster.PubSubShardNumSub(ctx, "fencelock").Err()
+	var answer Sharding
+	switch {
+	case err == nil:
+		answer = On
+	case isReply(err):
+		answer = Off
+	default:
+		return Auto
+	}
+	b.mu.Lock()
+	b.sharding = answer
+	b.mu.Unlock()
+	return answer
+}
+
+// place gives the channel to a link. With b.mu held.
+func (b *Bus) place(channels ...*channel) {
+	if b.sharding == Off {
+		for _, ch := range channels {
+			b.attach(ch, "", b.rdb)
+		}
+		return
+	}
+	go b.placeSharded(channels)
+}
+
+// placeSharded looks up each channel's node, for as long as that takes.
+func (b *Bus) placeSharded(channels []*channel) {
+	for retry := firstRetry; b.ctx.Err() == nil; retry = min(2*retry, lastRetry) {
+		sharded := b.Sharded(b.ctx)
+		var left []*channel
+		for _, ch := range channels {
+			if !b.placeOne(ch, sharded) {
+				left = append(left, ch)
+			}
+		}
+		if channels = left; len(left) == 0 {
+			return
+		}
+		b.cluster.ReloadState(b.ctx)
+		pause(b.ctx, retry)
+	}
+}
+
+// placeOne tells whether there is nothing left to do for the channel.
+func (b *Bus) placeOne(ch *channel, sharded bool) bool {
+	address, node := "", b.rdb
+	if sharded {
+		master, err := b.cluster.MasterForKey(b.ctx, ch.name)
+		if err != nil {
+			return b.forget(ch)
+		}
+		address, node = master.Options().Addr, master
+	} else {
+		b.mu.Lock()
+		unknown := b.sharding == Auto
+		b.mu.Unlock()
+		if unknown {
+			return b.forget(ch)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.attach(ch, address, node)
+	return true
+}
+
+// forget drops a channel that nobody is subscribed to, and tells whether it did.
+func (b *Bus) forget(ch *channel) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(ch.subs) > 0 {
+		return false
+	}
+	delete(b.channels, ch.name)
+	return true
+}
+
+// attach hands the channel to the link to this node. With b.mu held.
+func (b *Bus) attach(ch *channel, address string, node redis.UniversalClient) {
+	l := b.links[address]
+	if l == nil {
+		l = &link{bus: b, address: address, node: node, sharded: b.sharding == On, nudge: make(chan struct{}, 1), channels: map[string]*channel{}}
+		b.links[address] = l
+		go l.run()
+	}
+	ch.link, ch.sent, ch.live = l, false, false
+	l.channels[ch.name] = ch
+	l.fresh = append(l.fresh, ch)
+	select {
+	case l.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// complain logs what is wrong, once until something else is.
+func (b *Bus) complain(what string, err error) {
+	b.mu.Lock()
+	again := b.said == err.Error()
+	b.said = err.Error()
+	b.mu.Unlock()
+	if !again {
+		b.log.Warn("pubsub: "+what, "error", err)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,274 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A link is one connection and its channels. It has two goroutines: one writes (subscribe, unsubscribe, ping) and
+// decides when the connection is over, one reads. Its maps are guarded by Bus.mu.
+type link struct {
+	bus     *Bus
+	address string
+	node    redis.UniversalClient
+	sharded bool
+	nudge   chan struct{} // there are fresh channels
+
+	channels map[string]*channel
+	fresh    []*channel // not yet subscribed to on this connection
+}
+
+// run keeps the link connected until it has no channels left.
+func (l *link) run() {
+	retry := firstRetry
+	for l.bus.ctx.Err() == nil {
+		began := time.Now()
+		if done := l.connect(); done {
+			return
+		}
+		if time.Since(began) > lastRetry {
+			retry = firstRetry
+		}
+		pause(l.bus.ctx, retry)
+		retry = min(2*retry, lastRetry)
+		if l.sharded {
+			// The slots may have moved: every channel looks for its node anew.
+			l.bus.cluster.ReloadState(l.bus.ctx)
+			l.dissolve()
+			return
+		}
+	}
+}
+
+// connect serves one connection until it breaks, or until nothing is left to do, which it returns.
+func (l *link) connect() (done bool) {
+	ctx := l.bus.ctx
+	var ps *redis.PubSub
+	if l.sharded {
+		ps = l.node.SSubscribe(ctx)
+	} else {
+		ps = l.node.Subscribe(ctx)
+	}
+	l.restart()
+	if !l.subscribe(ctx, ps) {
+		ps.Close()
+		return false
+	}
+	heard := make(chan struct{}, 1)
+	broken := make(chan struct{})
+	go func() {
+		defer close(broken)
+		l.read(ctx, ps, heard)
+	}()
+	done = l.write(ctx, ps, heard, broken)
+	ps.Close()
+	<-broken
+	l.down()
+	return done
+}
+
+// write serves the connection's outgoing side.
+func (l *link) write(ctx context.Context, ps *redis.PubSub, heard, broken <-chan struct{}) (done bool) {
+	tick := time.NewTicker(linger)
+	defer tick.Stop()
+	last, pinged := time.Now(), false
+	for {
+		select {
+		case <-ctx.Done():
+			return true
+		case <-broken:
+			return false
+		case <-heard:
+			last, pinged = time.Now(), false
+		case <-l.nudge:
+			if !l.subscribe(ctx, ps) {
+				return false
+			}
+		case now := <-tick.C:
+			switch quiet := now.Sub(last); {
+			case quiet >= 2*silence && pinged:
+				l.bus.log.Warn("pubsub: no answer, connecting anew", "quiet", quiet)
+				return false
+			case quiet >= silence && !pinged:
+				pinged = true
+				if ps.Ping(ctx) != nil {
+					return false
+				}
+			}
+			if l.sweep(ctx, ps) {
+				return true
+			}
+		}
+	}
+}
+
+// subscribe sends the commands for the fresh channels, one each: a channel that is refused, or in a slot of its own, does
+// not take others with it.
+func (l *link) subscribe(ctx context.Context, ps *redis.PubSub) bool {
+	l.bus.mu.Lock()
+	fresh := l.fresh
+	l.fresh = nil
+	for _, ch := range fresh {
+		ch.sent = true
+	}
+	l.bus.mu.Unlock()
+	send := ps.Subscribe
+	if l.sharded {
+		send = ps.SSubscribe
+	}
+	for _, ch := range fresh {
+		if send(ctx, ch.name) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// sweep gives up the channels that nobody has wanted for a while, and tells whether the link is over.
+func (l *link) sweep(ctx context.Context, ps *redis.PubSub) (done bool) {
+	b := l.bus
+	b.mu.Lock()
+	var old []string
+	for name, ch := range l.channels {
+		if len(ch.subs) == 0 && ch.sent && time.Since(ch.idle) >= linger {
+			old = append(old, name)
+			delete(l.channels, name)
+			delete(b.channels, name)
+		}
+	}
+	if len(l.channels) == 0 {
+		delete(b.links, l.address)
+		b.mu.Unlock()
+		return true
+	}
+	b.mu.Unlock()
+	if len(old) == 0 {
+		return false
+	}
+	if l.sharded {
+		for _, name := range old {
+			_ = ps.SUnsubscribe(ctx, name) // a broken connection is the reader's to notice
+		}
+	} else {
+		_ = ps.Unsubscribe(ctx, old...)
+	}
+	return false
+}
+
+// read serves the connection's incoming side until it breaks.
+func (l *link) read(ctx context.Context, ps *redis.PubSub, heard chan<- struct{}) {
+	for {
+		got, err := ps.Receive(ctx)
+		if err != nil && !isReply(err) {
+			return
+		}
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+		switch got := got.(type) {
+		case *redis.Message:
+			l.wake(got.Channel, false)
+		case *redis.Subscription:
+			switch got.Kind {
+			case "subscribe", "ssubscribe":
+				l.wake(got.Channel, true)
+			case "sunsubscribe":
+				if l.wants(got.Channel) {
+					return // the slot has left this node
+				}
+			}
+		}
+		if err != nil && l.refused(err) {
+			return
+		}
+	}
+}
+
+// refused deals with an error reply, and tells whether the connection is of no use any more.
+func (l *link) refused(err error) bool {
+	text := err.Error()
+	switch {
+	case strings.HasPrefix(text, "NOPERM"):
+		l.bus.complain("the Redis user may not subscribe: waiters poll instead", err)
+		return false
+	case strings.HasPrefix(text, "MOVED"), strings.HasPrefix(text, "CLUSTERDOWN"):
+		return true // the slots have moved
+	}
+	l.bus.complain("error reply: waiters poll until a new connection is there", err)
+	return true
+}
+
+func (l *link) wants(name string) bool {
+	l.bus.mu.Lock()
+	defer l.bus.mu.Unlock()
+	ch := l.channels[name]
+	return ch != nil && ch.sent
+}
+
+// wake calls the channel's subscribers; with confirmed the channel is live from now on.
+func (l *link) wake(name string, confirmed bool) {
+	l.bus.mu.Lock()
+	defer l.bus.mu.Unlock()
+	ch := l.channels[name]
+	if ch == nil {
+		return
+	}
+	if confirmed {
+		ch.live = true
+	}
+	for s := range ch.subs {
+		s.wake()
+	}
+}
+
+// restart makes every channel of the link a fresh one.
+func (l *link) restart() {
+	l.bus.mu.Lock()
+	defer l.bus.mu.Unlock()
+	l.fresh = l.fresh[:0]
+	for _, ch := range l.channels {
+		ch.sent = false
+		l.fresh = append(l.fresh, ch)
+	}
+}
+
+// down tells the subscribers that no messages come for now.
+func (l *link) down() {
+	l.bus.mu.Lock()
+	defer l.bus.mu.Unlock()
+	for _, ch := range l.channels {
+		if ch.live {
+			ch.live = false
+			for s := range ch.subs {
+				s.wake()
+			}
+		}
+	}
+}
+
+// dissolve gives the link up and places its channels anew.
+func (l *link) dissolve() {
+	b := l.bus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.links, l.address)
+	var channels []*channel
+	for _, ch := range l.channels {
+		ch.link = nil
+		channels = append(channels, ch)
+	}
+	if len(channels) > 0 {
+		b.place(channels...)
+	}
+}
+
+// isReply tells that err is an error reply: the connection is there.
+func isReply(err error) bool {
+	var said redis.Error
+	return errors.As(err, &said)
+}

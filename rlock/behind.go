@@ -1,0 +1,164 @@
+package rlock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// A trace is what became of the attempts to acquire one hold. As long as one of them may still arrive at Redis, or has
+// taken the lock without anybody knowing, the hold's release is sent again and again.
+type trace struct {
+	keys  scripts.Keys
+	field string
+	lease time.Duration
+
+	mu     sync.Mutex
+	flying int       // attempts without an outcome yet
+	until  time.Time // no attempt that got no answer matters after this
+	taken  bool      // an attempt took the lock, and the release of that was not confirmed
+	ends   time.Time // when what was taken has run out, released or not; zero while it is held
+}
+
+func (t *trace) sent() {
+	t.mu.Lock()
+	t.flying++
+	t.mu.Unlock()
+}
+
+// came notes the outcome of an attempt.
+func (t *trace) came(a scripts.Answer, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.flying--
+	if scripts.Unanswered(err) {
+		t.until = time.Now().Add(t.lease)
+	}
+	if err == nil && a.Held {
+		t.taken = true
+	}
+}
+
+// open tells whether a release is to be sent.
+func (t *trace) open() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	return t.taken && (t.ends.IsZero() || now.Before(t.ends)) || t.flying > 0 || now.Before(t.until)
+}
+
+// longer notes that the hold was promised a longer lease.
+func (t *trace) longer(lease time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lease = max(t.lease, lease)
+}
+
+// released notes that a release was confirmed.
+func (t *trace) released() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.taken = false
+}
+
+// over notes that nothing extends the hold any more, and returns its lease.
+func (t *trace) over() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ends.IsZero() {
+		t.ends = time.Now().Add(t.lease)
+	}
+	return t.lease
+}
+
+// behind sends releases that nobody waits for: of holds whose release, or one of whose acquires, got no answer. Each is
+// sent again until one lease has passed since the attempt ended: a copy that arrives later than that finds no reader of
+// its own left, and one that arrived before has been released or has expired.
+type behind struct {
+	client *Client
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	open map[*trace]struct{}
+	room chan struct{} // bounds the releases under way
+}
+
+// releaseAfter is when an unconfirmed release is sent again; then every third of the lease.
+var releaseAfter = []time.Duration{0, 100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}
+
+// maxReleases bounds the releases under way, so that a server that hangs does not collect them.
+const maxReleases = 16
+
+func newBehind(c *Client) *behind {
+	b := &behind{client: c, open: make(map[*trace]struct{}), room: make(chan struct{}, maxReleases)}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b
+}
+
+// release takes over the hold's release.
+func (b *behind) release(t *trace) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx.Err() != nil {
+		b.client.log.Warn("rlock: closed before a release was confirmed; the lock is free at the end of its lease", "lock", t.keys.Lock)
+		return
+	}
+	if _, there := b.open[t]; !there {
+		b.open[t] = struct{}{}
+		b.next(t, t.over(), 0)
+	}
+}
+
+// next plans the release number n of this hold.
+func (b *behind) next(t *trace, lease time.Duration, n int) {
+	after := max(lease/3, time.Millisecond)
+	if n < len(releaseAfter) {
+		after = min(after, releaseAfter[n])
+	}
+	time.AfterFunc(after, func() { b.send(t, lease, n) })
+}
+
+func (b *behind) send(t *trace, lease time.Duration, n int) {
+	select {
+	case b.room <- struct{}{}:
+	case <-b.ctx.Done():
+		return
+	}
+	t.mu.Lock()
+	final := t.flying == 0
+	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(b.ctx, max(lease/3, 100*time.Millisecond))
+	got, ok := await(ctx, func() error {
+		_, err := b.client.scripts.Unlock(ctx, t.keys, t.field, b.client.bus.Sharded(ctx))
+		return err
+	}, nil)
+	cancel()
+	<-b.room
+	if ok && got == nil && final {
+		t.released()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx.Err() != nil {
+		return
+	}
+	if !t.open() {
+		delete(b.open, t)
+		return
+	}
+	b.next(t, lease, n+1)
+}
+
+// close drops what is left, and says so.
+func (b *behind) close() {
+	b.cancel()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for t := range b.open {
+		b.client.log.Warn("rlock: closed before a release was confirmed; the lock is free at the end of its lease", "lock", t.keys.Lock)
+	}
+	clear(b.open)
+}

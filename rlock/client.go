@@ -1,0 +1,208 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/pubsub"
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// Client is what the locks of one process share: the connection to Redis, the watchdog, the subscriptions, and who holds
+// or waits for what. Create one per process with New. It is safe for concurrent use.
+type Client struct {
+	options
+	rdb     redis.UniversalClient
+	cluster bool
+	scripts *scripts.Scripts
+	bus     *pubsub.Bus
+	dog     *watchdog.Watchdog
+	behind  *behind
+	id      string
+	numbers atomic.Int64
+
+	draining chan struct{} // closed when Shutdown or Close has begun
+	closed   chan struct{} // closed when Close has
+
+	mu     sync.Mutex
+	queues map[string]*queue
+	holds  map[*hold]struct{} // the ones with an open level
+	idle   chan struct{}      // closed when holds is empty, for Shutdown
+}
+
+// New returns a client on rdb: a *redis.Client (a Sentinel failover client too) or a *redis.ClusterClient. It sends
+// nothing. rdb stays the caller's: close it after this client.
+//
+// Commands go through rdb, so that its hooks, credentials and limits hold for them, and each needs one of its pool's
+// connections for one round trip. A pool that is kept busy by blocking commands (BLPOP, XREAD BLOCK) delays locks and
+// renewals: give those a client of their own.
+func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
+	switch r := rdb.(type) {
+	case nil:
+		return nil, errors.New("rlock: New: rdb is nil: pass a *redis.Client or a *redis.ClusterClient")
+	case *redis.Ring:
+		return nil, errors.New("rlock: New: a *redis.Ring moves keys when a node is down, so that a lock can be taken twice: use one server, Sentinel or a cluster")
+	case *redis.ClusterClient:
+		if o := r.Options(); o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
+			return nil, errors.New("rlock: New: a cluster client that reads from replicas (ReadOnly, RouteByLatency, RouteRandomly) cannot ask who holds a lock: pass one without these options")
+		}
+	}
+	c := &Client{
+		options: options{
+			lease:         30 * time.Second,
+			poll:          time.Second,
+			unlockTimeout: 5 * time.Second,
+			patience:      10 * time.Second,
+			log:           slog.New(slog.DiscardHandler),
+		},
+		rdb:      rdb,
+		scripts:  scripts.New(rdb),
+		id:       uuid.NewString(),
+		draining: make(chan struct{}),
+		closed:   make(chan struct{}),
+		queues:   make(map[string]*queue),
+		holds:    make(map[*hold]struct{}),
+	}
+	for _, opt := range opts {
+		opt(&c.options)
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	_, c.cluster = rdb.(*redis.ClusterClient)
+	c.bus = pubsub.New(rdb, c.sharding, c.log)
+	c.dog = watchdog.New(c.renew)
+	c.behind = newBehind(c)
+	return c, nil
+}
+
+// Close ends the client's work at once: calls that wait return ErrClosed, as new ones do; the contexts of held locks end
+// with ErrClosed, and their leases are no longer renewed. Unlock still releases. To let the work in hand finish first,
+// call Shutdown. Close may be called more than once; rdb stays open.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.drain()
+	if isClosed(c.closed) {
+		c.mu.Unlock()
+		return nil
+	}
+	close(c.closed)
+	open := make([]*hold, 0, len(c.holds))
+	for h := range c.holds {
+		open = append(open, h)
+	}
+	c.mu.Unlock()
+	for _, h := range open {
+		h.finish(ErrClosed, "")
+	}
+	c.dog.Close()
+	c.bus.Close()
+	c.behind.close()
+	return nil
+}
+
+// Shutdown stops taking locks for contexts that hold none, waits until the held ones are unlocked, and closes the
+// client. Meanwhile holders may re-enter and take further locks, and leases are renewed. When ctx ends first, the client
+// is closed all the same, and the error says how many holds were open.
+func (c *Client) Shutdown(ctx context.Context) error {
+	c.mu.Lock()
+	c.drain()
+	if c.idle == nil {
+		c.idle = make(chan struct{})
+		if len(c.holds) == 0 {
+			close(c.idle)
+		}
+	}
+	idle := c.idle
+	c.mu.Unlock()
+	var err error
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		c.mu.Lock()
+		open := len(c.holds)
+		c.mu.Unlock()
+		if open > 0 {
+			err = fmt.Errorf("rlock: Shutdown: closed with %d locks held: %w", open, contextError(ctx))
+		}
+	}
+	return errors.Join(err, c.Close())
+}
+
+// drain refuses new holders from now on. With c.mu held.
+func (c *Client) drain() {
+	if !isClosed(c.draining) {
+		close(c.draining)
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// field returns a new hold's field. Its number is never used again.
+func (c *Client) field() string { return c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10) }
+
+// enter registers an open hold; false once the client is closed.
+func (c *Client) enter(h *hold) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if isClosed(c.closed) {
+		return false
+	}
+	c.holds[h] = struct{}{}
+	return true
+}
+
+// exit forgets a hold with no open level.
+func (c *Client) exit(h *hold) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.holds, h)
+	if len(c.holds) == 0 && c.idle != nil && !isClosed(c.idle) {
+		close(c.idle)
+	}
+}
+
+// renew sends the watchdog's renewals.
+func (c *Client) renew(ctx context.Context, batch []watchdog.Renewal) []error {
+	renewals := make([]scripts.Renewal, len(batch))
+	for i, r := range batch {
+		h := r.Owner.(*hold)
+		renewals[i] = scripts.Renewal{Keys: h.keys, Field: h.field, Lease: r.Length}
+	}
+	outcome := make([]error, len(batch))
+	sent, ok := await(ctx, func() []scripts.Renewal {
+		c.scripts.Renew(ctx, renewals)
+		return renewals
+	}, nil)
+	for i := range outcome {
+		switch {
+		case !ok:
+			outcome[i] = ctx.Err()
+		case errors.Is(sent[i].Err, scripts.ErrGone):
+			outcome[i] = watchdog.ErrGone
+		default:
+			outcome[i] = sent[i].Err
+		}
+		if err := outcome[i]; err != nil && err != watchdog.ErrGone && !isClosed(c.closed) {
+			c.log.Warn("rlock: renewal failed, repeated until the lease is over", "lock", batch[i].Owner.(*hold).keys.Lock, "error", err)
+		}
+	}
+	return outcome
+}

@@ -1,0 +1,41 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/seam"
+)
+
+// Do runs fn while it holds the lock, which it takes as Lock does; fn's context is the one that Lock would return. The
+// error says all there is to say: fn's own, joined with Unlock's, which is ErrLost where the lock was lost, also if fn
+// returned nil. A panic in fn unlocks and goes on.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	return l.run(ctx, request{op: "Do", wait: seam.Forever}, func(ctx context.Context, _ int64) error { return fn(ctx) })
+}
+
+// TryDo is Do that takes the lock as TryLock does; ErrNotAcquired means that fn did not run.
+func (l *Lock) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx context.Context) error) error {
+	if err := checkWait(wait); err != nil {
+		return &Error{"TryDo", l.name, err}
+	}
+	return l.run(ctx, request{op: "TryDo", wait: wait, lease: lease}, func(ctx context.Context, _ int64) error { return fn(ctx) })
+}
+
+func (l *Lock) run(ctx context.Context, r request, fn func(context.Context, int64) error) (err error) {
+	held, lv, err := l.acquire(ctx, r)
+	if err != nil {
+		return err
+	}
+	returned := false
+	defer func() {
+		unlockErr := l.wrap(r.op, l.unlock(held))
+		if returned {
+			err = errors.Join(err, unlockErr)
+		}
+	}()
+	err = fn(held, lv.token)
+	returned = true
+	return err
+}

@@ -1,0 +1,32 @@
+// Package rlock is a reentrant lock on Redis, in Redisson's form.
+//
+// # The holder is in the context
+//
+// Go has no thread ids, so who holds a lock travels in a [context.Context]: the one that Lock returns. Passing it down
+// is what "the same thread" is in Java, and a nested Lock with it re-enters. A context without a holder is someone new,
+// and waits. Goroutines that share a context share its holder; those that lock the same name with the same context
+// nevertheless exclude each other, because a call re-enters only when the hold's newest open level is on its own
+// context's chain. What the holder has locked already does not exclude them: give a goroutine that must wait for its
+// parent a context from [NewHolder].
+//
+// The context also tells when the lock is lost: it ends before the lease can have run out in Redis. Look at it before
+// every step that must not happen without the lock, and let storage check the token (package fenced) for the gap that
+// remains between that look and the write.
+//
+// # What ends a hold
+//
+// Unlock, in reverse order, as defer does it. The end of the context below all holds: it ends the hold's context at
+// once and the lease when it runs out; Unlock releases it earlier. The loss of the lease: Redis was not reached in time,
+// or the process stood still. ForceUnlock. A hold whose contexts were all dropped without Unlock is not renewed any
+// more once the garbage collector has found that out, and is logged as the mistake it is.
+//
+// # When Redis is away
+//
+// Calls that may wait ride out what goes away by itself (WithPatience). A command that got no answer may have been
+// executed: it is repeated in a form that counts once, and what may have been taken without anybody knowing is released
+// again and again until it cannot matter. Renewals are tried until the deadline. No call outlives its context, because
+// commands run on goroutines of their own.
+//
+// Exclusion rests on Redis keeping its data and its clock not being stepped; a replica that is promoted may not know of
+// the lock. Tokens and guards are there for what a lock on Redis cannot promise.
+package rlock

@@ -1,0 +1,46 @@
+package rlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/seam"
+)
+
+func init() {
+	seam.New = func(client any, name string, stable bool) seam.Lock {
+		return engine{NewLock(client.(*Client), name), stable}
+	}
+}
+
+// engine is what package fenced builds on.
+type engine struct {
+	*Lock
+	stable bool
+}
+
+func (e engine) request(op string, wait, lease time.Duration) request {
+	return request{op: op, wait: wait, lease: lease, fenced: true, stable: e.stable}
+}
+
+func (e engine) Acquire(ctx context.Context, op string, wait, lease time.Duration) (context.Context, int64, error) {
+	held, lv, err := e.acquire(ctx, e.request(op, wait, lease))
+	if err != nil {
+		return held, 0, err
+	}
+	return held, lv.token, nil
+}
+
+func (e engine) Run(ctx context.Context, op string, wait, lease time.Duration, fn func(context.Context, int64) error) error {
+	return e.run(ctx, e.request(op, wait, lease), fn)
+}
+
+func (e engine) Token(ctx context.Context) (int64, error) {
+	h, err := e.held(ctx)
+	if err != nil {
+		return 0, e.wrap("Token", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.token, nil
+}

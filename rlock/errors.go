@@ -1,0 +1,67 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// The errors that callers act on. Those that methods return are wrapped in an *Error: compare with errors.Is.
+var (
+	// ErrNotAcquired: somebody else held the lock for the whole wait. From TryLock, TryDo and their kin.
+	ErrNotAcquired = errors.New("not acquired: held by someone else for the whole wait")
+	// ErrNotHeld: there is nothing to unlock or to check for this context. From Unlock, Check and Token.
+	ErrNotHeld = errors.New("not held")
+	// ErrLost: the lease ran out, or the lock was forced open, before the holder unlocked it; somebody else may have it.
+	// The cause of the hold's context, and from every method that meets such a hold.
+	ErrLost = errors.New("lock lost")
+	// ErrUnlocked: a context was used after the Unlock that ended it. The cause of such a context, and from methods that
+	// are given it.
+	ErrUnlocked = errors.New("context used after its lock was unlocked (keep the ctx from before Lock)")
+	// ErrClosed: the client was closed, or is being shut down. From acquiring calls, and the cause of the contexts of
+	// holds that Close found.
+	ErrClosed = errors.New("client closed")
+)
+
+// Error is what every method of a lock returns when it fails.
+type Error struct {
+	Op   string // the method
+	Lock string // the lock's name
+	Err  error  // one of the errors above, or what Redis or the context said
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("rlock: %s %q: %v", e.Op, e.Lock, e.Err) }
+
+// Unwrap returns e.Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ended is why a hold's context is over: its Err and its cause. It is also context.Canceled, as any code that is handed
+// a context expects.
+type ended struct {
+	lock string
+	err  error
+	how  string
+}
+
+func (e *ended) Error() string {
+	if e.how == "" {
+		return fmt.Sprintf("rlock: %q: %v", e.lock, e.err)
+	}
+	return fmt.Sprintf("rlock: %q: %v: %s", e.lock, e.err, e.how)
+}
+
+func (e *ended) Unwrap() error { return e.err }
+
+func (e *ended) Is(target error) bool { return target == context.Canceled }
+
+// contextError is why ctx is over, as an error that is both its Err and its cause.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(cause, err) {
+		if cause != nil {
+			return cause
+		}
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

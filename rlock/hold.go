@@ -1,0 +1,212 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// A hold is one holder's possession of one lock, from its first acquire to its last unlock. Its field in Redis is its
+// own for ever.
+type hold struct {
+	client *Client
+	queue  *queue
+	keys   scripts.Keys
+	field  string
+	holder weak.Pointer[holder]
+	lease  watchdog.Lease
+	trace  *trace        // what became of the attempts to acquire it
+	turn   chan struct{} // holds a value while a count-changing command of the hold is under way
+	left   sync.Once     // taken off the client's books
+	stable bool          // keeps its first token
+
+	mu      sync.Mutex
+	levels  []*level // the open ones, oldest first
+	op      int64    // number of the latest count change
+	token   int64    // 0: none
+	end     *ended   // why its contexts are over, although it was not unlocked
+	gone    bool     // Redis said that it has no such hold
+	changed chan struct{}
+	warned  bool // that it is waited for by its own holder
+}
+
+// Renewing implements watchdog.Owner: a hold is renewed while somebody is there to unlock a level of it that has no
+// lease of its own.
+func (h *hold) Renewing() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.end != nil || !slices.ContainsFunc(h.levels, (*level).renewing) {
+		return false
+	}
+	if h.holder.Value() != nil {
+		return true
+	}
+	go h.client.log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.keys.Lock)
+	for _, lv := range h.levels {
+		lv.kept = false
+	}
+	return false
+}
+
+// renewing tells whether the level's lease is the watchdog's business and its user is still there: the context it was
+// taken with has not ended, other than by the Unlock of an outer lock.
+func (lv *level) renewing() bool {
+	if !lv.kept {
+		return false
+	}
+	if lv.signal.Err() == nil {
+		return true
+	}
+	return errors.Is(context.Cause(lv.signal), ErrUnlocked) && (lv.below == nil || !isClosed(lv.below))
+}
+
+// Slot implements watchdog.Owner.
+func (h *hold) Slot() uint16 {
+	if h.client.cluster {
+		return h.keys.Slot
+	}
+	return 0
+}
+
+// Lost implements watchdog.Owner.
+func (h *hold) Lost(err error) {
+	if errors.Is(err, watchdog.ErrGone) {
+		h.lose("the lock was released by someone else, or its key is gone", true)
+		return
+	}
+	h.lose("the lease ran out", false)
+}
+
+// passed tells whether the lease can no longer be trusted, and sees to it that the hold knows.
+func (h *hold) passed() bool {
+	if !h.lease.Passed() {
+		return false
+	}
+	h.lose("the lease ran out", false)
+	return true
+}
+
+// lose ends the hold's contexts with ErrLost. gone: Redis has said so.
+func (h *hold) lose(how string, gone bool) {
+	if !h.finish(ErrLost, how) {
+		return
+	}
+	h.mu.Lock()
+	h.gone = gone
+	open := len(h.levels)
+	h.mu.Unlock()
+	h.client.dog.Remove(&h.lease)
+	if open > 0 {
+		go h.client.log.Warn("rlock: lock lost", "lock", h.keys.Lock, "how", how)
+	}
+	h.leave(true)
+}
+
+// leave takes the hold off the books of the client, where nobody may have it any more.
+func (h *hold) leave(silently bool) {
+	h.left.Do(func() {
+		h.queue.left(h, silently)
+		h.client.exit(h)
+		h.queue.done()
+	})
+}
+
+// finish ends the hold's contexts although it is not unlocked; false where they had been ended before, or unlocked.
+func (h *hold) finish(err error, how string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.end != nil && (h.end.err == err || h.end.err == ErrLost) || len(h.levels) == 0 {
+		return false
+	}
+	h.end = &ended{lock: h.keys.Lock, err: err, how: how}
+	for _, lv := range h.levels {
+		lv.end(h.end)
+	}
+	h.announce()
+	return true
+}
+
+// state is nil while the hold is trusted, else why it is not.
+func (h *hold) state() error {
+	h.passed()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.end != nil {
+		return h.end.err
+	}
+	return nil
+}
+
+// lost tells whether the hold ended with ErrLost.
+func (h *hold) lost() bool { return errors.Is(h.state(), ErrLost) }
+
+// newest returns the newest open level, or nil.
+func (h *hold) newest() *level {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.levels) == 0 {
+		return nil
+	}
+	return h.levels[len(h.levels)-1]
+}
+
+// admits tells whether a call with ctx re-enters: the hold's newest open level is on its own chain.
+func (h *hold) admits(ctx context.Context) bool {
+	newest := h.newest()
+	return newest != nil && levelOf(ctx).reaches(newest)
+}
+
+// watch returns a channel that is closed at the next change of the hold's levels, or its end.
+func (h *hold) watch() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.changed == nil {
+		h.changed = make(chan struct{})
+	}
+	return h.changed
+}
+
+// announce wakes those who watch. With h.mu held.
+func (h *hold) announce() {
+	if h.changed != nil {
+		close(h.changed)
+		h.changed = nil
+	}
+}
+
+// warnOnce logs that the hold is waited for by its own holder.
+func (h *hold) warnOnce() {
+	h.mu.Lock()
+	again := h.warned
+	h.warned = true
+	h.mu.Unlock()
+	if !again {
+		h.client.log.Warn("rlock: held by this holder through another context; a nested call needs the ctx that Lock returned", "lock", h.keys.Lock)
+	}
+}
+
+// fenced tells whether the hold has a token.
+func (h *hold) fenced() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.token != 0
+}
+
+// currentToken returns the hold's token; false once the hold is over.
+func (h *hold) currentToken() (int64, bool) {
+	if h.state() != nil {
+		return 0, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.token, len(h.levels) > 0
+}
+
+// remaining is how long the lease can still be trusted.
+func (h *hold) remaining() time.Duration { return time.Until(h.lease.Deadline().Time()) }

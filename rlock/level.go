@@ -1,0 +1,155 @@
+package rlock
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/fencelock/fencelock/internal/seam"
+)
+
+// A level is one acquire of a hold, from its Lock to its Unlock.
+type level struct {
+	hold  *hold
+	outer *level          // the nearest one, of any lock, on the chain of the context it was taken with
+	below <-chan struct{} // closed when the user's context below all holds has ended
+	kept  bool            // taken without a lease of its own: the watchdog's business
+	token int64           // the hold's when the level was taken
+
+	// signal ends when the context of the level does: with the context it was taken with, or by cancel. It leads to no
+	// holder, so that the watchdog may refer to it.
+	signal context.Context
+	cancel context.CancelCauseFunc
+	stop   func() bool // ends the link to the context it was taken with, where that is not the signal's parent
+
+	open bool // guarded by hold.mu
+}
+
+type levelKey struct{}
+
+// levelOf returns the nearest level on ctx's chain, of any lock, or nil.
+func levelOf(ctx context.Context) *level {
+	lv, _ := ctx.Value(levelKey{}).(*level)
+	return lv
+}
+
+// of returns the nearest level of this lock on the chain that begins at lv, or nil.
+func (lv *level) of(c *Client, name string) *level {
+	for ; lv != nil; lv = lv.outer {
+		if lv.hold.client == c && lv.hold.keys.Lock == name {
+			return lv
+		}
+	}
+	return nil
+}
+
+// reaches tells whether target is on the chain that begins at lv.
+func (lv *level) reaches(target *level) bool {
+	for ; lv != nil; lv = lv.outer {
+		if lv == target {
+			return true
+		}
+	}
+	return false
+}
+
+// newLevel returns an open level of the hold for a call with ctx.
+func newLevel(ctx context.Context, who *holder, h *hold, kept bool) *level {
+	lv := &level{hold: h, outer: levelOf(ctx), below: ctx.Done(), kept: kept, open: true}
+	if lv.outer != nil && lv.below != nil {
+		lv.below = lv.outer.below
+	}
+	// The signal's parent is what ends ctx, as long as that does not lead to the holder. Where it does, because the user
+	// put a cancellable context of their own above one that carries the holder, the link is one that the garbage
+	// collector can follow in that direction only.
+	parent := context.Background()
+	switch done := ctx.Done(); {
+	case done == nil:
+	case lv.outer != nil && lv.outer.signal.Done() == done:
+		parent = lv.outer.signal
+	case who.base.Done() == done:
+		parent = who.base
+	default:
+		lv.signal, lv.cancel = context.WithCancelCause(parent)
+		cancel := lv.cancel
+		lv.stop = context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+		return lv
+	}
+	lv.signal, lv.cancel = context.WithCancelCause(linkOnly{parent})
+	return lv
+}
+
+// end ends the level's context.
+func (lv *level) end(cause error) {
+	if lv.stop != nil {
+		lv.stop()
+	}
+	lv.cancel(cause)
+}
+
+// linkOnly has nothing of a context but its end: of the values only the context package's own, whose keys are of type
+// *int, by which a child finds what to register with.
+type linkOnly struct{ context.Context }
+
+func (c linkOnly) Value(key any) any {
+	if _, ok := key.(*int); ok {
+		return c.Context.Value(key)
+	}
+	return nil
+}
+
+// holdContext is the context that an acquire returns: the values and the deadline of the one it was called with, the end
+// of its level, and a look at the clocks whenever it is asked.
+type holdContext struct {
+	context.Context // the one it was called with
+	level           *level
+	holder          *holder
+}
+
+// linkType is the type of the context package's own value: what leads from a context to what ends it.
+var linkType = func() reflect.Type {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return reflect.TypeOf(ctx)
+}()
+
+func (c *holdContext) Done() <-chan struct{} { return c.level.signal.Done() }
+
+// Err tells the truth also where the watchdog has not run since the lease was over: after the process was stopped, or
+// the machine suspended, the first thing that runs may be the caller.
+func (c *holdContext) Err() error {
+	if c.level.signal.Err() == nil {
+		if err := c.Context.Err(); err != nil {
+			return err
+		}
+		if !c.level.hold.passed() {
+			return nil
+		}
+	}
+	if end, ok := context.Cause(c.level.signal).(*ended); ok {
+		return end
+	}
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	return c.level.signal.Err()
+}
+
+func (c *holdContext) Value(key any) any {
+	switch key := key.(type) {
+	case holderKey:
+		return c.holder
+	case levelKey:
+		return c.level
+	case seam.TokenKey:
+		if string(key) == c.level.hold.keys.Lock && c.level.hold.fenced() {
+			return c.level.hold.currentToken
+		}
+	case *int:
+		if v := c.level.signal.Value(key); v != nil && reflect.TypeOf(v) == linkType {
+			return v
+		}
+	}
+	return c.Context.Value(key)
+}
+
+func (c *holdContext) String() string { return "rlock hold of " + c.level.hold.keys.Lock }

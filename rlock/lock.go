@@ -1,0 +1,180 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/seam"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// Lock is a reentrant lock without tokens. It is a name and a client, holds no state, and may be copied and used by any
+// number of goroutines; who holds it is in the contexts. For writes that must not happen after the lock was lost, use
+// fenced.Lock and check its tokens.
+//
+// Do not use a Lock and a fenced.Lock of the same name side by side: an acquire of this one takes no token, so that the
+// writes of a fenced holder that was paused are not refused after it.
+type Lock struct {
+	client *Client
+	name   string
+	keys   scripts.Keys
+}
+
+// NewLock returns the lock of this name. It asks no one: two locks of one name are the same lock. The name is the key of
+// the lock in Redis, and any text but the empty one; in a cluster it must hash with its counter's name, which names with
+// unpaired or empty braces do not (the first call says so).
+func NewLock(client *Client, name string) *Lock {
+	return &Lock{client, name, scripts.KeysOf(name)}
+}
+
+// Name returns the lock's name.
+func (l *Lock) Name() string { return l.name }
+
+func (l *Lock) checkName() error {
+	switch {
+	case l.client == nil:
+		return errors.New("the lock's client is nil: make one with rlock.New")
+	case l.name == "":
+		return errors.New("the lock's name is empty: give it one")
+	case l.client.cluster:
+		return l.keys.CheckCluster()
+	}
+	return nil
+}
+
+// Lock takes the lock, waiting for as long as ctx lives. ctx bounds the wait and the hold: when it ends, so does the
+// returned context, and the lease is not renewed any more. To bound only the wait, use TryLock.
+//
+// The returned context carries the holder: pass it on, so that nested calls re-enter, and give it to Unlock. Its Err
+// and Done tell when the lock is lost: before its lease can have run out in Redis, or as soon as it is found to have
+// been forced open; context.Cause then is ErrLost. Between a look at the context and a write lies a gap that no lock can
+// close, only storage that checks the token: see fenced.Lock.
+//
+// The lease is the watchdog's: renewed until Unlock. A call whose ctx carries a hold of this lock re-enters it, if the
+// hold's newest level is on ctx's chain; otherwise it waits.
+//
+// On an error the returned context is ctx, and nothing is held: ErrLost if the holder's own hold of this lock was lost,
+// ErrClosed, the context's error, or what Redis said. Errors of Redis that go away by themselves are ridden out for
+// WithPatience. What may have reached Redis without an answer is released in the background.
+func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
+	ctx, _, err := l.acquire(ctx, request{op: "Lock", wait: seam.Forever})
+	return ctx, err
+}
+
+// LockLease is Lock with a lease of the caller's, which nobody renews: the lock is lost after it if it was not unlocked
+// before. From 10 ms to 100 years, in whole milliseconds; 0 is Lock. A re-entry with a shorter lease than the hold has
+// left does not shorten it.
+func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Context, error) {
+	ctx, _, err := l.acquire(ctx, request{op: "LockLease", wait: seam.Forever, lease: lease})
+	return ctx, err
+}
+
+// TryLock is Lock with a bound on the wait: after it the error is ErrNotAcquired, if somebody else held the lock, or
+// what Redis said, if it did not tell. wait 0 tries once. lease 0 is the watchdog's, as in Lock, otherwise as in
+// LockLease. ctx bounds the wait and the hold.
+func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
+	if err := checkWait(wait); err != nil {
+		return ctx, &Error{"TryLock", l.name, err}
+	}
+	ctx, _, err := l.acquire(ctx, request{op: "TryLock", wait: wait, lease: lease})
+	return ctx, err
+}
+
+// Unlock releases ctx's own level of the hold; with a context that carries the holder but no level of this lock (from
+// NewHolder), the holder's newest. The context that the level's acquire returned ends, with ErrUnlocked. An inner Unlock
+// lowers the hold count and keeps the lease; the last one frees the lock and wakes its waiters.
+//
+// Unlock works with a context that has ended, and takes no longer than WithUnlockTimeout or the rest of the lease. When
+// Redis does not answer it returns an error, and the release is sent again in the background; the caller's level is over
+// in any case. ErrLost: the lock had been lost, so that what was done under it may have met another holder's work.
+// ErrNotHeld: ctx has nothing to unlock, or its level was unlocked before; nothing happened.
+func (l *Lock) Unlock(ctx context.Context) error {
+	return l.wrap("Unlock", l.unlock(ctx))
+}
+
+// Check tells, without asking Redis, whether the hold that ctx belongs to can be trusted now: nil, or ErrLost,
+// ErrUnlocked (ctx's level was unlocked), ErrNotHeld (ctx has no hold of this lock), ErrClosed. It goes by ctx's values and the
+// clocks, so that it also tells the truth where context.WithoutCancel has cut ctx off from the loss.
+func (l *Lock) Check(ctx context.Context) error {
+	_, err := l.held(ctx)
+	return l.wrap("Check", err)
+}
+
+// held returns the hold that ctx belongs to, if it can be trusted.
+func (l *Lock) held(ctx context.Context) (*hold, error) {
+	lv, err := l.levelFor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := lv.hold.state(); err != nil {
+		return nil, err
+	}
+	lv.hold.mu.Lock()
+	defer lv.hold.mu.Unlock()
+	if !lv.open {
+		return nil, ErrUnlocked
+	}
+	return lv.hold, nil
+}
+
+// ForceUnlock frees the lock whoever holds it, and tells whether there was something to free. Its waiters are woken; the
+// holder finds out at its next renewal or Unlock, or sooner, if its client has waiters too; in this client at once. Use
+// it to clean up by hand: the former holder may be in the middle of its work.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	freed, err := l.forceUnlock(ctx)
+	return freed, l.wrap("ForceUnlock", err)
+}
+
+// IsLocked asks Redis whether anybody holds the lock.
+func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
+	state, err := l.inspect(ctx, "")
+	return state.Locked, l.wrap("IsLocked", err)
+}
+
+// IsHeld asks Redis whether ctx's holder has the lock.
+func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
+	count, err := l.count(ctx)
+	return count > 0, l.wrap("IsHeld", err)
+}
+
+// HoldCount asks Redis how often ctx's holder has acquired the lock without unlocking it; 0 if it does not hold it.
+func (l *Lock) HoldCount(ctx context.Context) (int, error) {
+	count, err := l.count(ctx)
+	return count, l.wrap("HoldCount", err)
+}
+
+func (l *Lock) count(ctx context.Context) (int, error) {
+	who := holderOf(ctx)
+	if who == nil {
+		return 0, l.checkName()
+	}
+	h := who.find(l.client, l.name)
+	if h == nil {
+		return 0, l.checkName()
+	}
+	state, err := l.inspect(ctx, h.field)
+	return state.Count, err
+}
+
+// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, in whole milliseconds. As in
+// go-redis, -1 (one nanosecond less than none) is a key that does not expire, -2 one that is not there: nobody holds
+// the lock.
+func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {
+	state, err := l.inspect(ctx, "")
+	return state.TTL, l.wrap("RemainTTL", err)
+}
+
+func (l *Lock) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{op, l.name, err}
+}
+
+func checkWait(wait time.Duration) error {
+	if wait < 0 {
+		return errors.New("wait " + wait.String() + " is negative: 0 tries once, Lock waits as long as its context")
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package rlock
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fencelock/fencelock/pubsub"
+)
+
+const (
+	minLease = 10 * time.Millisecond      // below it the margin and a round trip leave nothing
+	maxLease = 100 * 365 * 24 * time.Hour // beyond it Redis's own arithmetic overflows
+)
+
+type options struct {
+	lease         time.Duration
+	poll          time.Duration
+	unlockTimeout time.Duration
+	patience      time.Duration
+	sharding      pubsub.Sharding
+	log           *slog.Logger
+}
+
+// Option changes a default of New.
+type Option func(*options)
+
+// WithLease sets the lease of holds that name none themselves, 30 s by default, as in Redisson: how long the lock stays
+// taken after its process died, and how long a hold survives without contact to Redis. It is renewed every third of it.
+// Shorten it when others must get in sooner after a crash; lengthen it when Redis may be away for longer.
+func WithLease(d time.Duration) Option { return func(o *options) { o.lease = d } }
+
+// WithPollInterval sets how often a waiter looks at the lock although nothing told it to, 1 s by default. It bounds the
+// wait after a message that got lost, and after a release that sends none (an expiry, a DEL by hand). While the
+// subscription is known to work the interval doubles with each look, up to ten times as long. Shorten it where the Redis
+// user may not subscribe.
+func WithPollInterval(d time.Duration) Option { return func(o *options) { o.poll = d } }
+
+// WithUnlockTimeout bounds the time an Unlock takes when Redis does not answer, 5 s by default. After it Unlock returns
+// the error, and the release is sent again in the background. Shorten it where a caller must not be held up; the lock is
+// free at the end of its lease in any case.
+func WithUnlockTimeout(d time.Duration) Option { return func(o *options) { o.unlockTimeout = d } }
+
+// WithPatience sets for how long a call that may wait rides out errors that go away by themselves, 10 s by default:
+// connections refused or broken, a server that is loading, a failover. Then it returns what Redis said. Lengthen it to
+// sit out longer failovers; a shorter wait, or the context, ends a call sooner.
+func WithPatience(d time.Duration) Option { return func(o *options) { o.patience = d } }
+
+// WithShardedPubSub says whether the channels are sharded (SPUBLISH, SSUBSCRIBE) in a cluster. The default, pubsub.Auto,
+// asks the server, as Redisson does by default; set it when Redisson's shardedSubscriptionMode is set. It has no effect
+// outside a cluster.
+func WithShardedPubSub(s pubsub.Sharding) Option { return func(o *options) { o.sharding = s } }
+
+// WithLogger sets where the client tells of what no caller gets as an error: renewals that fail, holds that were lost or
+// dropped, subscriptions that are refused. By default nowhere. Nothing is logged while all is well.
+func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+func (o *options) check() error {
+	if err := checkLease(o.lease); err != nil {
+		return fmt.Errorf("rlock: WithLease: %w", err)
+	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{{"WithPollInterval", o.poll}, {"WithUnlockTimeout", o.unlockTimeout}, {"WithPatience", o.patience}} {
+		if d.d < time.Millisecond {
+			return fmt.Errorf("rlock: %s(%v): use a millisecond or more", d.name, d.d)
+		}
+	}
+	if o.log == nil {
+		return fmt.Errorf("rlock: WithLogger(nil): leave the option out to log nothing")
+	}
+	return nil
+}
+
+func checkLease(lease time.Duration) error {
+	if lease < minLease || lease > maxLease {
+		return fmt.Errorf("lease %v: use %v or more, and 100 years or less (0 for the watchdog's)", lease, minLease)
+	}
+	return nil
+}

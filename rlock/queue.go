@@ -1,0 +1,207 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencelock/fencelock/pubsub"
+)
+
+// A queue is what a client knows of one lock: its own hold of it, if it has one, and its waiters, in order of arrival.
+// The first one is the leader, the only one that talks to Redis. It exists while somebody uses it.
+type queue struct {
+	client *Client
+	name   string
+	uses   int // guarded by client.mu
+
+	wake   chan struct{} // the leader is to look
+	asking atomic.Bool   // whether our own hold is still there, soon
+
+	mu      sync.Mutex
+	waiters []*waiter
+	sub     *pubsub.Subscription // while somebody waits
+	hold    *hold                // this client's own, as far as it knows
+	asked   bool                 // an attempt of the leader is under way
+	heardOf time.Time            // when Redis last said who has it
+	trouble error                // what Redis last said instead
+	since   time.Time            // and since when it has been like that
+}
+
+// A waiter is a call that waits for the lock.
+type waiter struct {
+	lead chan struct{} // closed when it is the first
+}
+
+// use returns the queue of the lock with this name, to be given back by done.
+func (c *Client) use(name string) *queue {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[name]
+	if q == nil {
+		q = &queue{client: c, name: name, wake: make(chan struct{}, 1)}
+		c.queues[name] = q
+	}
+	q.uses++
+	return q
+}
+
+// again is a further use of a queue that is in use.
+func (q *queue) again() {
+	q.client.mu.Lock()
+	q.uses++
+	q.client.mu.Unlock()
+}
+
+func (q *queue) done() {
+	q.client.mu.Lock()
+	defer q.client.mu.Unlock()
+	if q.uses--; q.uses == 0 {
+		delete(q.client.queues, q.name)
+	}
+}
+
+// join puts a call at the end of the line.
+func (q *queue) join() *waiter {
+	w := &waiter{lead: make(chan struct{})}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiters = append(q.waiters, w)
+	if len(q.waiters) == 1 {
+		close(w.lead)
+	}
+	return w
+}
+
+// leave takes a call out of the line; the next one leads if it did.
+func (q *queue) leave(w *waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiters, w)
+	if i == 0 {
+		q.waiters[0] = nil
+		q.waiters = q.waiters[1:]
+		if len(q.waiters) > 0 {
+			close(q.waiters[0].lead)
+		}
+	} else {
+		q.waiters = slices.Delete(q.waiters, i, i+1)
+	}
+	if len(q.waiters) == 0 {
+		q.waiters = nil
+		if q.sub != nil {
+			q.sub.Close()
+			q.sub = nil
+		}
+	}
+}
+
+// listen subscribes to the lock's channel, and tells whether messages arrive.
+func (q *queue) listen(channel string) (live bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.sub == nil {
+		q.sub = q.client.bus.Subscribe(channel, q.heard)
+	}
+	return q.sub.Live()
+}
+
+// askAfter is how long a message is left to be about the hold that was there before: most are.
+const askAfter = 100 * time.Millisecond
+
+// heard is called when the channel may have news: the leader looks. A hold of our own may be meant, which was forced
+// open: a message is a reason to ask, never a verdict.
+func (q *queue) heard() {
+	q.nudge()
+	if q.asking.CompareAndSwap(false, true) {
+		time.AfterFunc(askAfter, q.ask)
+	}
+}
+
+func (q *queue) nudge() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (q *queue) ask() {
+	q.asking.Store(false)
+	if h := q.held(); h != nil {
+		q.client.dog.Ask(&h.lease)
+	}
+}
+
+// held returns the client's own hold of the lock, or nil.
+func (q *queue) held() *hold {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.hold
+}
+
+// took registers the client's hold. If there was one, it has been lost.
+func (q *queue) took(h *hold) {
+	q.mu.Lock()
+	old := q.hold
+	q.hold = h
+	q.mu.Unlock()
+	if old != nil {
+		old.lose("another holder has the lock", true)
+	}
+}
+
+// left forgets the client's hold, and has the leader look if no message will tell it to: none comes for a lease that
+// ran out.
+func (q *queue) left(h *hold, silently bool) {
+	q.mu.Lock()
+	if q.hold == h {
+		q.hold = nil
+	}
+	deaf := silently || q.sub == nil || !q.sub.Live()
+	q.mu.Unlock()
+	if deaf {
+		q.nudge()
+	}
+}
+
+// asks notes that the leader asks Redis.
+func (q *queue) asks() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.asked = true
+}
+
+// answered notes that Redis said who has the lock.
+func (q *queue) answered() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.asked, q.heardOf, q.trouble = false, time.Now(), nil
+}
+
+// failed notes an error in place of an answer, and returns for how long there have been such.
+func (q *queue) failed(err error) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.trouble == nil {
+		q.since = time.Now()
+	}
+	q.asked, q.trouble = false, err
+	return time.Since(q.since)
+}
+
+// verdict is why a call that began at this time has waited in vain: somebody else held the lock, as far as Redis told,
+// or it did not tell.
+func (q *queue) verdict(began time.Time) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.trouble != nil:
+		return fmt.Errorf("no answer within the wait: %w", q.trouble)
+	case q.asked && q.heardOf.Before(began):
+		return fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded)
+	}
+	return ErrNotAcquired
+}

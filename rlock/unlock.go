@@ -1,0 +1,189 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// unlock is Unlock without the wrapping of its errors.
+func (l *Lock) unlock(ctx context.Context) error {
+	lv, err := l.levelFor(ctx)
+	if err != nil {
+		return err
+	}
+	h := lv.hold
+	lost := h.lost()
+	last, err := h.close(lv)
+	switch {
+	case err != nil:
+		return err
+	case last:
+		return h.release(ctx, lost)
+	case lost:
+		return ErrLost
+	}
+	return h.lower(ctx)
+}
+
+// levelFor returns the level that an Unlock with ctx releases: ctx's own, or, for a context that carries the holder but
+// no level of this lock, the holder's newest.
+func (l *Lock) levelFor(ctx context.Context) (*level, error) {
+	if lv := levelOf(ctx).of(l.client, l.name); lv != nil {
+		return lv, nil
+	}
+	who := holderOf(ctx)
+	if who == nil {
+		return nil, fmt.Errorf("%w: no holder in ctx, pass the context that Lock returned", ErrNotHeld)
+	}
+	if h := who.find(l.client, l.name); h != nil {
+		if lv := h.newest(); lv != nil {
+			return lv, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: this holder has no hold of the lock (unlocked already, or another holder's)", ErrNotHeld)
+}
+
+// close ends a level; last tells that it was the hold's last one.
+func (h *hold) close(lv *level) (last bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !lv.open {
+		return false, fmt.Errorf("%w: unlocked already", ErrNotHeld)
+	}
+	lv.open = false
+	i := slices.Index(h.levels, lv)
+	h.levels = slices.Delete(h.levels, i, i+1)
+	lv.end(&ended{lock: h.keys.Lock, err: ErrUnlocked})
+	if len(h.levels) > 0 {
+		h.announce()
+		return false, nil
+	}
+	return true, nil
+}
+
+// release gives up a hold whose last level was closed.
+func (h *hold) release(ctx context.Context, lost bool) error {
+	c := h.client
+	defer func() {
+		h.leave(false)
+		h.mu.Lock()
+		h.announce()
+		h.mu.Unlock()
+	}()
+	c.dog.Remove(&h.lease) // before the release, so that no renewal follows it
+	if who := h.holder.Value(); who != nil {
+		who.remove(h)
+	}
+	if lost {
+		h.mu.Lock()
+		gone := h.gone
+		h.mu.Unlock()
+		if gone {
+			h.trace.released()
+		}
+		if h.trace.open() {
+			c.behind.release(h.trace) // a renewal that got no answer may have kept it in Redis
+		}
+		return ErrLost
+	}
+	bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
+	defer cancel()
+	released, repeat, err := insist(ctx, bound/3, func(ctx context.Context) (bool, error) {
+		return c.scripts.Unlock(ctx, h.keys, h.field, c.bus.Sharded(ctx))
+	})
+	if err != nil {
+		c.behind.release(h.trace)
+		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
+	}
+	h.trace.released()
+	if h.trace.open() {
+		c.behind.release(h.trace)
+	}
+	if !released && repeat == 0 {
+		return ErrLost
+	}
+	return nil
+}
+
+// lower tells Redis the hold count after an inner Unlock.
+func (h *hold) lower(ctx context.Context) error {
+	c := h.client
+	bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
+	defer cancel()
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	h.mu.Lock()
+	count := len(h.levels)
+	h.op++
+	op := h.op
+	h.mu.Unlock()
+	if count == 0 {
+		return nil // the outer level was unlocked meanwhile, and all is released
+	}
+	answer, _, err := insist(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
+		return c.scripts.Level(ctx, h.keys, false, h.field, 0, count, op)
+	})
+	if err != nil {
+		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
+	}
+	if !answer.Held && h.newest() != nil {
+		h.lose("an unlock found the lock gone", true)
+		return ErrLost
+	}
+	return nil
+}
+
+// forceUnlock is ForceUnlock without the wrapping of its errors.
+func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
+	state, err := l.inspect(ctx, "")
+	if err != nil || state.Field == "" {
+		return false, err
+	}
+	bound, cancel := context.WithTimeout(ctx, l.client.patience)
+	defer cancel()
+	// Only the hold that was seen: a repeat must not release the next one.
+	released, repeat, err := insist(bound, l.client.patience/3, func(ctx context.Context) (bool, error) {
+		return l.client.scripts.Unlock(ctx, l.keys, state.Field, l.client.bus.Sharded(ctx))
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = contextError(ctx)
+		}
+		return false, err
+	}
+	q := l.client.use(l.name)
+	defer q.done()
+	if h := q.held(); h != nil && h.field == state.Field {
+		h.lose("forced open", true)
+	}
+	return released || repeat > 0, nil
+}
+
+// inspect asks who has the lock.
+func (l *Lock) inspect(ctx context.Context, field string) (scripts.State, error) {
+	if err := l.checkName(); err != nil {
+		return scripts.State{}, err
+	}
+	if ctx.Err() != nil {
+		return scripts.State{}, contextError(ctx)
+	}
+	bound, cancel := context.WithTimeout(ctx, l.client.patience)
+	defer cancel()
+	state, _, err := insist(bound, l.client.patience/3, func(ctx context.Context) (scripts.State, error) {
+		return l.client.scripts.Inspect(ctx, l.keys, field)
+	})
+	if err != nil && ctx.Err() != nil {
+		err = contextError(ctx)
+	}
+	return state, err
+}

@@ -1,0 +1,19 @@
+// Package scripts is the wire protocol of a lock: one Lua script for each operation, a typed Go call for each script,
+// and the names of the keys. Nothing else in this module knows keys, arguments or replies.
+//
+// # On the wire
+//
+// A lock is a hash at the lock's own name, with one field `<uuid>:<number>` for the hold that has it; the value is the
+// hold count, and the key's expiry is the lease. The fencing counter is `redisson_lock_token:{NAME}`, the channel that
+// tells of a release `redisson_lock__channel:{NAME}`, its message `0`. This is the form that Redisson 4.x uses, so that
+// Go and Java processes share locks, tokens and wake-ups. The one addition is a field `<uuid>:<number>#` beside the
+// count of a hold that was re-entered, which Redisson never looks at.
+//
+// # Why every script may arrive twice
+//
+// A command whose answer was lost may have been executed, may be executed later, or twice. Each script is therefore
+// written so that a copy of it finds either its own hold or nothing: the number in the field belongs to one hold and is
+// never used again, counts are set and carry a change number, renewals and releases ask for the field first. The
+// scripts are not repeated by go-redis behind the caller's back: whoever calls them counts the lease from when the
+// attempt that was answered was sent.
+package scripts

@@ -1,0 +1,77 @@
+package scripts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Unanswered tells that after err nobody knows whether the command was, or will be, executed: no reply came, and it may
+// have been sent.
+func Unanswered(err error) bool {
+	if err == nil || answered(err) {
+		return false
+	}
+	var op *net.OpError
+	switch {
+	case errors.As(err, &op) && op.Op == "dial",
+		errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
+		return false // there was no connection to send it on
+	}
+	return true
+}
+
+// answered tells that err is what Redis said: an error reply, which the scripts make sure left nothing behind, or a
+// reply that is none of theirs.
+func answered(err error) bool {
+	var said redis.Error
+	return errors.As(err, &said) || errors.Is(err, errReply)
+}
+
+// passing are the error replies of a server that is on its way up, being replaced, or busy.
+var passing = []string{
+	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY ", "max number of clients reached",
+}
+
+// Passing tells that err goes away by itself in the ordinary life of a Redis installation: a restart, a failover, a
+// connection that broke. What stays wrong until somebody mends it (a password, a type, memory) is not.
+func Passing(err error) bool {
+	if err == nil || errors.Is(err, redis.ErrClosed) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	if !answered(err) {
+		return true
+	}
+	text := err.Error()
+	for _, p := range passing {
+		if strings.Contains(text, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// hints say what to do about an error reply whose own words don't.
+var hints = []struct{ reply, hint string }{
+	{"WRONGTYPE", "a key of this lock holds data of another type: choose a name that nothing else uses"},
+	{"not an integer", "the fencing counter holds something that is not a number: choose a name that nothing else uses, or repair the counter"},
+	{"OOM ", "Redis is at maxmemory: nothing was taken"},
+	{"NOPERM", "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HSET, HDEL, HKEYS, HINCRBY, GET, INCR, DEL, PTTL, PEXPIRE, PUBLISH on the lock's keys and channel"},
+}
+
+func explain(keys Keys, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, h := range hints {
+		if strings.Contains(text, h.reply) {
+			return fmt.Errorf("%w (keys %q, %q: %s)", err, keys.Lock, keys.Token, h.hint)
+		}
+	}
+	return err
+}

@@ -1,0 +1,71 @@
+package scripts
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Keys are the names that belong to one lock.
+type Keys struct {
+	Lock    string // the hash; the lock's own name
+	Token   string // the fencing counter
+	Channel string // where a release is told
+	Slot    uint16 // the lock's hash slot in a cluster
+}
+
+// KeysOf returns the keys of the lock with this name, in Redisson's form: prefix + ":{" + name + "}", and without added
+// braces for a name that has an opening brace of its own.
+func KeysOf(name string) Keys {
+	return Keys{
+		Lock:    name,
+		Token:   prefixed("redisson_lock_token", name),
+		Channel: prefixed("redisson_lock__channel", name),
+		Slot:    slot(name),
+	}
+}
+
+func prefixed(prefix, name string) string {
+	if strings.Contains(name, "{") {
+		return prefix + ":" + name
+	}
+	return prefix + ":{" + name + "}"
+}
+
+// CheckCluster tells whether all keys of the lock are in one hash slot, as one script in a Redis Cluster needs. Names
+// such as "a}b" or "a{b" are not: Redisson's form of the counter's name puts it elsewhere.
+func (k Keys) CheckCluster() error {
+	if hashTag(k.Lock) != hashTag(k.Token) {
+		return fmt.Errorf("name %q and its counter %q are in different slots of a cluster: use a name without braces, or with one pair around a part that is not empty", k.Lock, k.Token)
+	}
+	return nil
+}
+
+// hashTag is the part of a key that decides its slot (Redis Cluster specification, "Hash tags").
+func hashTag(key string) string {
+	_, rest, found := strings.Cut(key, "{")
+	if !found {
+		return key
+	}
+	tag, _, found := strings.Cut(rest, "}")
+	if !found || tag == "" {
+		return key
+	}
+	return tag
+}
+
+// slot is the hash slot of a key (Redis Cluster specification, "Key distribution model"): CRC16/XMODEM of the hash tag,
+// modulo 16384.
+func slot(key string) uint16 {
+	var crc uint16
+	for _, b := range []byte(hashTag(key)) {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc % 16384
+}

@@ -1,0 +1,112 @@
+package watchdog
+
+import (
+	"container/heap"
+	"time"
+)
+
+// A bucket holds the leases that are due within one span of time, as a list that its leases are the links of.
+type bucket struct {
+	at   int64 // start of the span
+	head *Lease
+}
+
+// calendar is the buckets by time, in milliseconds on the watchdog's own monotonic count. The zero value is empty.
+type calendar struct {
+	buckets map[int64]*bucket
+	order   starts // of the buckets, also of those that have become empty
+}
+
+// grain is the span of the buckets that a lease of this length goes into. Long leases share wide ones: they are due up to
+// a grain early, which costs a long lease nothing and a short one too much.
+func grain(length time.Duration) int64 {
+	if length < time.Second {
+		return 1
+	}
+	return 100
+}
+
+// round returns the start of the bucket that the lease goes into when it is due at this time.
+func (l *Lease) round(due int64) int64 { return due - due%grain(l.length) }
+
+// add puts the lease into the bucket of this time.
+func (c *calendar) add(l *Lease, due int64) {
+	at := l.round(due)
+	b := c.buckets[at]
+	if b == nil {
+		b = &bucket{at: at}
+		if c.buckets == nil {
+			c.buckets = make(map[int64]*bucket)
+		}
+		c.buckets[at] = b
+		heap.Push(&c.order, at)
+	}
+	l.bucket, l.prev, l.next = b, nil, b.head
+	if b.head != nil {
+		b.head.prev = l
+	}
+	b.head = l
+}
+
+// remove takes the lease out of its bucket.
+func (c *calendar) remove(l *Lease) {
+	if l.bucket == nil {
+		return
+	}
+	if l.prev != nil {
+		l.prev.next = l.next
+	} else {
+		l.bucket.head = l.next
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	}
+	l.bucket, l.prev, l.next = nil, nil, nil
+}
+
+// first returns the start of the earliest bucket.
+func (c *calendar) first() (int64, bool) {
+	if len(c.order) == 0 {
+		return 0, false
+	}
+	return c.order[0], true
+}
+
+// take removes the buckets whose span has begun and appends their leases to due.
+func (c *calendar) take(now int64, due []*Lease) []*Lease {
+	for len(c.order) > 0 && c.order[0] <= now {
+		b := c.buckets[c.order[0]]
+		delete(c.buckets, b.at)
+		heap.Pop(&c.order)
+		for b.head != nil {
+			l := b.head
+			c.remove(l)
+			due = append(due, l)
+		}
+	}
+	return due
+}
+
+// all appends every lease to out.
+func (c *calendar) all(out []*Lease) []*Lease {
+	for _, b := range c.buckets {
+		for l := b.head; l != nil; l = l.next {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// starts is a heap of times.
+type starts []int64
+
+func (s starts) Len() int           { return len(s) }
+func (s starts) Less(i, j int) bool { return s[i] < s[j] }
+func (s starts) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *starts) Push(x any)        { *s = append(*s, x.(int64)) }
+func (s *starts) Pop() any {
+	old := *s
+	x := old[len(old)-1]
+	*s = old[:len(old)-1]
+	return x
+}
