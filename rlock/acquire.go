@@ -229,7 +229,9 @@ func (a *acquisition) stand() (*level, error) {
 }
 
 // passing tells that an attempt is worth repeating.
-func passing(err error) bool { return scripts.Passing(err) || errors.Is(err, errLate) }
+func passing(err error) bool {
+	return errors.Is(err, errLate) || scripts.Passing(err) && !errors.Is(err, ErrClosed)
+}
 
 // gaveUp is the error of a call whose wait or context is over.
 func (a *acquisition) gaveUp() error {

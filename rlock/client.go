@@ -191,18 +191,24 @@ func (c *Client) renew(ctx context.Context, batch []watchdog.Renewal) []error {
 		c.scripts.Renew(ctx, renewals)
 		return renewals
 	}, nil)
+	failed, last := 0, -1
 	for i := range outcome {
 		switch {
 		case !ok:
 			outcome[i] = ctx.Err()
 		case errors.Is(sent[i].Err, scripts.ErrGone):
 			outcome[i] = watchdog.ErrGone
+			continue
 		default:
 			outcome[i] = sent[i].Err
 		}
-		if err := outcome[i]; err != nil && err != watchdog.ErrGone && !isClosed(c.closed) {
-			c.log.Warn("rlock: renewal failed, repeated until the lease is over", "lock", batch[i].Owner.(*hold).keys.Lock, "error", err)
+		if outcome[i] != nil {
+			failed, last = failed+1, i
 		}
+	}
+	if failed > 0 && !isClosed(c.closed) {
+		c.log.Warn("rlock: renewals failed, they are repeated until the leases are over",
+			"locks", failed, "one", batch[last].Owner.(*hold).keys.Lock, "error", outcome[last])
 	}
 	return outcome
 }

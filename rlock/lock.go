@@ -157,9 +157,8 @@ func (l *Lock) count(ctx context.Context) (int, error) {
 	return state.Count, err
 }
 
-// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, in whole milliseconds. As in
-// go-redis, -1 (one nanosecond less than none) is a key that does not expire, -2 one that is not there: nobody holds
-// the lock.
+// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, in whole milliseconds. As
+// go-redis has it, time.Duration(-2) means that nobody holds the lock, time.Duration(-1) that its key does not expire.
 func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {
 	state, err := l.inspect(ctx, "")
 	return state.TTL, l.wrap("RemainTTL", err)

@@ -1,9 +1,9 @@
 package rlock
 
 import (
+	"container/list"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +22,7 @@ type queue struct {
 	asking atomic.Bool   // whether our own hold is still there, soon
 
 	mu      sync.Mutex
-	waiters []*waiter
+	waiters list.List            // of *waiter, in order of arrival
 	sub     *pubsub.Subscription // while somebody waits
 	hold    *hold                // this client's own, as far as it knows
 	asked   bool                 // an attempt of the leader is under way
@@ -33,7 +33,8 @@ type queue struct {
 
 // A waiter is a call that waits for the lock.
 type waiter struct {
-	lead chan struct{} // closed when it is the first
+	lead  chan struct{} // closed when it is the first
+	place *list.Element
 }
 
 // use returns the queue of the lock with this name, to be given back by done.
@@ -69,8 +70,8 @@ func (q *queue) join() *waiter {
 	w := &waiter{lead: make(chan struct{})}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiters = append(q.waiters, w)
-	if len(q.waiters) == 1 {
+	w.place = q.waiters.PushBack(w)
+	if q.waiters.Len() == 1 {
 		close(w.lead)
 	}
 	return w
@@ -80,22 +81,15 @@ func (q *queue) join() *waiter {
 func (q *queue) leave(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := slices.Index(q.waiters, w)
-	if i == 0 {
-		q.waiters[0] = nil
-		q.waiters = q.waiters[1:]
-		if len(q.waiters) > 0 {
-			close(q.waiters[0].lead)
-		}
-	} else {
-		q.waiters = slices.Delete(q.waiters, i, i+1)
-	}
-	if len(q.waiters) == 0 {
-		q.waiters = nil
-		if q.sub != nil {
-			q.sub.Close()
-			q.sub = nil
-		}
+	led := q.waiters.Front() == w.place
+	q.waiters.Remove(w.place)
+	next := q.waiters.Front()
+	switch {
+	case next == nil && q.sub != nil:
+		q.sub.Close()
+		q.sub = nil
+	case next != nil && led:
+		close(next.Value.(*waiter).lead)
 	}
 }
 

@@ -1,0 +1,25 @@
+# make help says what there is.
+
+.PHONY: help test lint mutants fuzz
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+test: ## everything: virtual time, miniredis, and a real server of this machine
+	@set -e; server=$$(.ci/redis-server); \
+	echo "== on miniredis and in virtual time"; \
+	REDIS_SERVER= PATH="$$PATH:$$(dirname "$$server")" go test -race -shuffle=on -count=1 ./...; \
+	echo "== the same on $$("$$server" --version)"; \
+	REDIS_SERVER="$$server" go test -race -shuffle=on -count=1 ./...
+
+lint: ## gofmt, go vet, staticcheck
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+	go vet ./...
+	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+
+mutants: ## the tests against code that is broken on purpose, rule by rule
+	@server=$$(.ci/redis-server) && PATH="$$PATH:$$(dirname "$$server")" go run ./internal/mutants
+
+fuzz: ## each fuzz target for ten seconds
+	@set -e; for target in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' scripts/*_test.go | cut -c6-); do \
+		go test -run '^$$' -fuzz "^$$target$$" -fuzztime 10s ./scripts; done

@@ -1,0 +1,135 @@
+// Mutants runs the tests against code that is broken on purpose, one break at a time, and fails where no test notices.
+// Each break is named by the invariant of the design, or the rule of the protocol, that it violates.
+//
+//	go run ./internal/mutants              all of them
+//	go run ./internal/mutants -only P1     those whose name matches
+//	go run ./internal/mutants -list        what there is
+//
+// The working tree is not touched: the broken file reaches the compiler through go test's -overlay.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A mutant is one break and the tests that must notice it.
+type mutant struct {
+	name     string // rule: what is broken
+	file     string
+	old, new string // old occurs once in file
+	pkg      string
+	run      string // the tests' names, as for go test -run
+}
+
+func main() {
+	only := flag.String("only", "", "run the mutants whose `name` matches this regular expression")
+	list := flag.Bool("list", false, "list the mutants and do nothing")
+	jobs := flag.Int("jobs", 2, "how many run at once")
+	flag.Parse()
+	match, err := regexp.Compile(*only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants: -only:", err)
+		os.Exit(2)
+	}
+	var chosen []mutant
+	for _, m := range mutants {
+		if match.MatchString(m.name) {
+			chosen = append(chosen, m)
+		}
+	}
+	if *list {
+		for _, m := range chosen {
+			fmt.Printf("%-70s %s\n", m.name, m.run)
+		}
+		return
+	}
+	if survivors := runAll(chosen, *jobs); survivors > 0 {
+		fmt.Printf("%d of %d breaks were NOT noticed\n", survivors, len(chosen))
+		os.Exit(1)
+	}
+	fmt.Printf("all %d breaks were noticed\n", len(chosen))
+}
+
+func runAll(chosen []mutant, jobs int) (survivors int) {
+	var (
+		mu   sync.Mutex
+		wg   sync.WaitGroup
+		room = make(chan struct{}, jobs)
+		done int
+	)
+	for _, m := range chosen {
+		wg.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			began := time.Now()
+			err := m.try()
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			verdict := "noticed"
+			if err != nil {
+				survivors++
+				verdict = "NOT NOTICED: " + err.Error()
+			}
+			fmt.Printf("[%2d/%d] %5.1fs  %s: %s\n", done, len(chosen), time.Since(began).Seconds(), m.name, verdict)
+		})
+	}
+	wg.Wait()
+	return survivors
+}
+
+// try returns nil if the tests notice the break.
+func (m mutant) try() error {
+	whole, err := os.ReadFile(m.file)
+	if err != nil {
+		return err
+	}
+	if n := bytes.Count(whole, []byte(m.old)); n != 1 {
+		return fmt.Errorf("%q occurs %d times in %s: bring the mutant up to date", m.old, n, m.file)
+	}
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	broken := filepath.Join(dir, filepath.Base(m.file))
+	if err := os.WriteFile(broken, bytes.Replace(whole, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
+		return err
+	}
+	path, err := filepath.Abs(m.file)
+	if err != nil {
+		return err
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: broken}})
+	if err != nil {
+		return err
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		return err
+	}
+	out, err := exec.Command("go", "test", "-count=1", "-timeout=120s", "-overlay="+list, "-run="+m.run, m.pkg).CombinedOutput()
+	var exit *exec.ExitError
+	switch text := string(out); {
+	case err == nil && strings.Contains(text, "no tests to run"):
+		return fmt.Errorf("no test matches %s", m.run)
+	case err == nil:
+		return errors.New("all tests passed")
+	case !errors.As(err, &exit):
+		return err
+	case strings.Contains(text, "[build failed]"), strings.Contains(text, "[setup failed]"):
+		return fmt.Errorf("it does not compile:\n%s", text)
+	}
+	return nil
+}
