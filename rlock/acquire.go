@@ -21,6 +21,9 @@ type request struct {
 	stable bool          // that stays the same through re-entries
 }
 
+// errOvertaken tells that a call may not re-enter after all: another one of its holder was first.
+var errOvertaken = errors.New("overtaken")
+
 // errLate is an answer that came when the lease it tells of could no longer be trusted.
 var errLate = errors.New("no answer from Redis before the lease was over")
 
@@ -58,7 +61,7 @@ func (l *Lock) tryAcquire(ctx context.Context, r request) (context.Context, *lev
 	if err != nil {
 		return nil, nil, err
 	}
-	return &holdContext{Context: ctx, level: lv, holder: who}, lv, nil
+	return newHoldContext(ctx, lv, who), lv, nil
 }
 
 func (l *Lock) checkRequest(ctx context.Context, r request) error {
@@ -107,7 +110,9 @@ func (a *acquisition) run() (*level, error) {
 func (a *acquisition) enter() (*level, error) {
 	own := a.who.find(a.client, a.name)
 	if own != nil && own.admits(a.ctx) {
-		return a.reenter(own)
+		if lv, err := a.reenter(own); err != errOvertaken {
+			return lv, err
+		}
 	}
 	if a.wait == 0 {
 		return a.once(own)
@@ -145,8 +150,8 @@ func (a *acquisition) once(own *hold) (*level, error) {
 
 // stand waits in line, and as the first in it tries.
 func (a *acquisition) stand() (*level, error) {
-	w := a.queue.join()
-	defer a.queue.leave(w)
+	w, took := a.queue.join(), false
+	defer func() { a.queue.leave(w, took) }()
 	var (
 		lead     = w.lead
 		draining = (<-chan struct{})(a.client.draining)
@@ -166,7 +171,10 @@ func (a *acquisition) stand() (*level, error) {
 				return nil, err
 			}
 			if own.admits(a.ctx) {
-				return a.reenter(own)
+				if lv, err := a.reenter(own); err != errOvertaken {
+					return lv, err
+				}
+				continue
 			}
 		}
 		if try {
@@ -176,6 +184,7 @@ func (a *acquisition) stand() (*level, error) {
 			pause := a.client.poll
 			switch {
 			case lv != nil:
+				took = true
 				return lv, nil
 			case a.bound.Err() != nil:
 				return nil, a.gaveUp()
@@ -230,7 +239,7 @@ func (a *acquisition) stand() (*level, error) {
 
 // passing tells that an attempt is worth repeating.
 func passing(err error) bool {
-	return errors.Is(err, errLate) || scripts.Passing(err) && !errors.Is(err, ErrClosed)
+	return errors.Is(err, errLate) || scripts.Passing(err) && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrLost)
 }
 
 // gaveUp is the error of a call whose wait or context is over.
@@ -251,12 +260,14 @@ func (a *acquisition) attempt() (*level, time.Duration, error) {
 	ctx, cancel := context.WithDeadline(a.bound, watchdog.DeadlineOf(sent, a.lease).Time())
 	defer cancel()
 	t.sent()
-	got, ok := await(ctx, func() outcome[scripts.Answer] {
+	got, ok := await(ctx, a.client.closed, func() outcome[scripts.Answer] {
 		answer, err := a.client.scripts.Acquire(ctx, a.keys, a.fenced, t.field, a.lease)
 		t.came(answer, err)
 		return outcome[scripts.Answer]{answer, err}
-	}, nil)
+	})
 	switch {
+	case !ok && isClosed(a.client.closed):
+		return nil, 0, ErrClosed
 	case !ok && a.bound.Err() != nil:
 		return nil, 0, a.bound.Err()
 	case !ok:
@@ -269,6 +280,12 @@ func (a *acquisition) attempt() (*level, time.Duration, error) {
 		return nil, 0, errLate
 	case a.ctx.Err() != nil:
 		return nil, 0, a.ctx.Err()
+	}
+	if own := a.who.find(a.client, a.name); own != nil {
+		// It was there when the call began to wait, and is gone from Redis without having been unlocked. A holder does
+		// not get a new hold before it has learned of the loss.
+		own.lose("the lock was free although it was held", true)
+		return nil, 0, ErrLost
 	}
 	lv := a.hold(sent, got.value.Token)
 	if lv == nil {
@@ -317,11 +334,10 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 	case <-a.bound.Done():
 		return nil, a.gaveUp()
 	}
-	h.mu.Lock()
-	if len(h.levels) == 0 {
-		h.mu.Unlock()
-		return nil, ErrUnlocked
+	if !h.admits(a.ctx) {
+		return nil, errOvertaken
 	}
+	h.mu.Lock()
 	h.op++
 	op, count := h.op, len(h.levels)+1
 	token := a.fenced && !(h.stable && h.token != 0)
@@ -334,6 +350,7 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 		bound, cancel = context.WithTimeout(a.bound, a.client.patience)
 		defer cancel()
 	}
+	h.trace.longer(a.lease) // whether an answer comes or not
 	answer, _, err := insist(bound, max(a.client.unlockTimeout/3, time.Millisecond), func(ctx context.Context) (answer timed, err error) {
 		answer.sent = watchdog.Now()
 		answer.Answer, err = a.client.scripts.Level(ctx, a.keys, token, h.field, a.lease, count, op)
@@ -350,7 +367,6 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 		h.lose("a re-entry found the lock gone", true)
 		return nil, ErrLost
 	}
-	h.trace.longer(a.lease)
 	a.client.dog.Extend(&h.lease, answer.sent, a.lease)
 	lv := newLevel(a.ctx, a.who, h, a.kept)
 	h.mu.Lock()

@@ -2,38 +2,27 @@ package rlock
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// await runs f on a goroutine of its own and returns its result; ok is false when ctx ended first, and then late, if
-// there is one, gets the result when it comes. A read from Redis cannot be interrupted by a context; the caller can.
-func await[T any](ctx context.Context, f func() T, late func(T)) (result T, ok bool) {
-	const (
-		open = iota
-		delivered
-		abandoned
-	)
-	var state atomic.Int32
+// await runs f on a goroutine of its own and returns its result; ok is false when ctx or stop ended first. A read from
+// Redis cannot be interrupted by a context; the caller can.
+func await[T any](ctx context.Context, stop <-chan struct{}, f func() T) (result T, ok bool) {
 	ch := make(chan T, 1)
-	go func() {
-		v := f()
-		if state.CompareAndSwap(open, delivered) {
-			ch <- v
-		} else if late != nil {
-			late(v)
-		}
-	}()
+	go func() { ch <- f() }()
 	select {
 	case v := <-ch:
 		return v, true
 	case <-ctx.Done():
-		if state.CompareAndSwap(open, abandoned) {
-			return result, false
-		}
-		return <-ch, true
+	case <-stop:
+	}
+	select {
+	case v := <-ch:
+		return v, true
+	default:
+		return result, false
 	}
 }
 
@@ -49,28 +38,28 @@ const (
 )
 
 // insist sends a command that may be repeated, again and again until it is answered, fails for good, or ctx ends. An
-// attempt that hangs longer than each is followed by another. repeat is how many came before the one that counts.
-func insist[T any](ctx context.Context, each time.Duration, send func(context.Context) (T, error)) (value T, repeat int, err error) {
+// attempt that hangs longer than each is followed by another. doubt tells that one before may have been executed.
+func insist[T any](ctx context.Context, each time.Duration, send func(context.Context) (T, error)) (value T, doubt bool, err error) {
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
 		actx, cancel := context.WithTimeout(ctx, each)
-		got, ok := await(actx, func() outcome[T] {
+		got, ok := await(actx, nil, func() outcome[T] {
 			v, err := send(actx)
 			return outcome[T]{v, err}
-		}, nil)
+		})
 		cancel()
 		if ok {
 			err = got.err
 			if err == nil || !scripts.Passing(err) && ctx.Err() == nil && actx.Err() == nil {
-				return got.value, repeat, err
+				return got.value, doubt, err
 			}
 		}
 		if err == nil {
 			err = context.DeadlineExceeded
 		}
+		doubt = doubt || !ok || scripts.Unanswered(err)
 		if !sleep(ctx, backoff) {
-			return value, repeat, err
+			return value, doubt, err
 		}
-		repeat++
 	}
 }
 

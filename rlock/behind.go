@@ -38,6 +38,9 @@ func (t *trace) came(a scripts.Answer, err error) {
 	}
 	if err == nil && a.Held {
 		t.taken = true
+		if !t.ends.IsZero() {
+			t.ends = time.Now().Add(t.lease)
+		}
 	}
 }
 
@@ -131,10 +134,10 @@ func (b *behind) send(t *trace, lease time.Duration, n int) {
 	final := t.flying == 0
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(b.ctx, max(lease/3, 100*time.Millisecond))
-	got, ok := await(ctx, func() error {
+	got, ok := await(ctx, nil, func() error {
 		_, err := b.client.scripts.Unlock(ctx, t.keys, t.field, b.client.bus.Sharded(ctx))
 		return err
-	}, nil)
+	})
 	cancel()
 	<-b.room
 	if ok && got == nil && final {

@@ -187,10 +187,10 @@ func (c *Client) renew(ctx context.Context, batch []watchdog.Renewal) []error {
 		renewals[i] = scripts.Renewal{Keys: h.keys, Field: h.field, Lease: r.Length}
 	}
 	outcome := make([]error, len(batch))
-	sent, ok := await(ctx, func() []scripts.Renewal {
+	sent, ok := await(ctx, nil, func() []scripts.Renewal {
 		c.scripts.Renew(ctx, renewals)
 		return renewals
-	}, nil)
+	})
 	failed, last := 0, -1
 	for i := range outcome {
 		switch {

@@ -18,7 +18,8 @@
 // Unlock, in reverse order, as defer does it. The end of the context below all holds: it ends the hold's context at
 // once and the lease when it runs out; Unlock releases it earlier. The loss of the lease: Redis was not reached in time,
 // or the process stood still. ForceUnlock. A hold whose contexts were all dropped without Unlock is not renewed any
-// more once the garbage collector has found that out, and is logged as the mistake it is.
+// more once the garbage collector has found that out, and is logged as the mistake it is; a context derived from the
+// hold's by context.WithCancel and never cancelled counts as one that is in use.
 //
 // # When Redis is away
 //

@@ -36,22 +36,22 @@ type hold struct {
 	warned  bool // that it is waited for by its own holder
 }
 
-// Renewing implements watchdog.Owner: a hold is renewed while somebody is there to unlock a level of it that has no
-// lease of its own.
-func (h *hold) Renewing() bool {
+// Renewal implements watchdog.Owner: a hold is renewed while somebody is there to unlock a level of it that has no lease
+// of its own.
+func (h *hold) Renewal() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.end != nil || !slices.ContainsFunc(h.levels, (*level).renewing) {
-		return false
+		return 0
 	}
 	if h.holder.Value() != nil {
-		return true
+		return h.client.lease
 	}
 	go h.client.log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.keys.Lock)
 	for _, lv := range h.levels {
 		lv.kept = false
 	}
-	return false
+	return 0
 }
 
 // renewing tells whether the level's lease is the watchdog's business and its user is still there: the context it was

@@ -11,7 +11,7 @@ import (
 // A holder is who has locks: what a thread is in Java. Contexts carry it. It owns its holds, and nothing that lives
 // longer points to it but weakly, so that a holder whose contexts were all dropped is garbage, and is noticed.
 type holder struct {
-	base context.Context // the user's context below all its holds; does not lead to the holder
+	base context.Context // what it was made from; does not lead to the holder
 
 	mu    sync.Mutex
 	holds []*hold // open ones, and those that are over but not unlocked
@@ -32,8 +32,8 @@ func holderOf(ctx context.Context) *holder {
 // the outermost hold of ctx, not with that hold; where ctx was detached by context.WithoutCancel, it does not end.
 func NewHolder(ctx context.Context) context.Context {
 	base := ctx
-	if h := holderOf(ctx); h != nil {
-		if base = h.base; ctx.Done() == nil {
+	if below, ok := ctx.Value(baseKey{}).(context.Context); ok {
+		if base = below; ctx.Done() == nil {
 			base = context.WithoutCancel(base)
 		}
 	}
@@ -51,7 +51,7 @@ func (c *holderContext) Value(key any) any {
 	switch key := key.(type) {
 	case holderKey:
 		return c.holder
-	case levelKey:
+	case levelKey, baseKey:
 		return nil
 	case seam.TokenKey:
 		return c.holder.token(string(key))

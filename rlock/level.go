@@ -3,6 +3,8 @@ package rlock
 import (
 	"context"
 	"reflect"
+	"runtime"
+	"weak"
 
 	"github.com/fencelock/fencelock/internal/seam"
 )
@@ -19,12 +21,15 @@ type level struct {
 	// holder, so that the watchdog may refer to it.
 	signal context.Context
 	cancel context.CancelCauseFunc
-	stop   func() bool // ends the link to the context it was taken with, where that is not the signal's parent
+	link   weak.Pointer[link] // to the context it was taken with, where that is not the signal's parent
 
 	open bool // guarded by hold.mu
 }
 
 type levelKey struct{}
+
+// baseKey is the key of the context below the outermost hold.
+type baseKey struct{}
 
 // levelOf returns the nearest level on ctx's chain, of any lock, or nil.
 func levelOf(ctx context.Context) *level {
@@ -70,8 +75,12 @@ func newLevel(ctx context.Context, who *holder, h *hold, kept bool) *level {
 		parent = who.base
 	default:
 		lv.signal, lv.cancel = context.WithCancelCause(parent)
-		cancel := lv.cancel
-		lv.stop = context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+		l, cancel := &link{}, lv.cancel
+		l.stop = context.AfterFunc(ctx, func() {
+			cancel(context.Cause(ctx))
+			runtime.KeepAlive(l)
+		})
+		lv.link = weak.Make(l)
 		return lv
 	}
 	lv.signal, lv.cancel = context.WithCancelCause(linkOnly{parent})
@@ -80,11 +89,14 @@ func newLevel(ctx context.Context, who *holder, h *hold, kept bool) *level {
 
 // end ends the level's context.
 func (lv *level) end(cause error) {
-	if lv.stop != nil {
-		lv.stop()
+	if l := lv.link.Value(); l != nil {
+		l.stop()
 	}
 	lv.cancel(cause)
 }
+
+// A link ends a signal with a context that may lead to the holder. Only that context keeps it alive.
+type link struct{ stop func() bool }
 
 // linkOnly has nothing of a context but its end: of the values only the context package's own, whose keys are of type
 // *int, by which a child finds what to register with.
@@ -100,9 +112,18 @@ func (c linkOnly) Value(key any) any {
 // holdContext is the context that an acquire returns: the values and the deadline of the one it was called with, the end
 // of its level, and a look at the clocks whenever it is asked.
 type holdContext struct {
-	context.Context // the one it was called with
+	context.Context                 // the one it was called with
+	base            context.Context // the one that the outermost hold of its chain was taken with
 	level           *level
 	holder          *holder
+}
+
+func newHoldContext(ctx context.Context, lv *level, who *holder) *holdContext {
+	base, ok := ctx.Value(baseKey{}).(context.Context)
+	if !ok {
+		base = ctx
+	}
+	return &holdContext{ctx, base, lv, who}
 }
 
 // linkType is the type of the context package's own value: what leads from a context to what ends it.
@@ -140,6 +161,8 @@ func (c *holdContext) Value(key any) any {
 		return c.holder
 	case levelKey:
 		return c.level
+	case baseKey:
+		return c.base
 	case seam.TokenKey:
 		if string(key) == c.level.hold.keys.Lock && c.level.hold.fenced() {
 			return c.level.hold.currentToken

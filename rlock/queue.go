@@ -77,8 +77,9 @@ func (q *queue) join() *waiter {
 	return w
 }
 
-// leave takes a call out of the line; the next one leads if it did.
-func (q *queue) leave(w *waiter) {
+// leave takes a call out of the line; the next one leads if it did. A leader that did not take the lock may have been
+// told that it is free: the next one is to look.
+func (q *queue) leave(w *waiter, took bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	led := q.waiters.Front() == w.place
@@ -90,6 +91,9 @@ func (q *queue) leave(w *waiter) {
 		q.sub = nil
 	case next != nil && led:
 		close(next.Value.(*waiter).lead)
+		if !took {
+			q.nudge()
+		}
 	}
 }
 

@@ -93,7 +93,7 @@ func (h *hold) release(ctx context.Context, lost bool) error {
 	bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
-	released, repeat, err := insist(ctx, bound/3, func(ctx context.Context) (bool, error) {
+	released, doubt, err := insist(ctx, bound/3, func(ctx context.Context) (bool, error) {
 		return c.scripts.Unlock(ctx, h.keys, h.field, c.bus.Sharded(ctx))
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func (h *hold) release(ctx context.Context, lost bool) error {
 	if h.trace.open() {
 		c.behind.release(h.trace)
 	}
-	if !released && repeat == 0 {
+	if !released && !doubt {
 		return ErrLost
 	}
 	return nil
@@ -152,7 +152,7 @@ func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 	bound, cancel := context.WithTimeout(ctx, l.client.patience)
 	defer cancel()
 	// Only the hold that was seen: a repeat must not release the next one.
-	released, repeat, err := insist(bound, l.client.patience/3, func(ctx context.Context) (bool, error) {
+	released, doubt, err := insist(bound, l.client.patience/3, func(ctx context.Context) (bool, error) {
 		return l.client.scripts.Unlock(ctx, l.keys, state.Field, l.client.bus.Sharded(ctx))
 	})
 	if err != nil {
@@ -166,7 +166,7 @@ func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 	if h := q.held(); h != nil && h.field == state.Field {
 		h.lose("forced open", true)
 	}
-	return released || repeat > 0, nil
+	return released || doubt, nil
 }
 
 // inspect asks who has the lock.

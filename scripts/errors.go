@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -40,13 +41,18 @@ var passing = []string{
 // Passing tells that err goes away by itself in the ordinary life of a Redis installation: a restart, a failover, a
 // connection that broke. What stays wrong until somebody mends it (a password, a type, memory) is not.
 func Passing(err error) bool {
-	if err == nil || errors.Is(err, redis.ErrClosed) || errors.Is(err, context.Canceled) {
+	var untrusted *tls.CertificateVerificationError
+	if err == nil || errors.Is(err, redis.ErrClosed) || errors.Is(err, context.Canceled) || errors.As(err, &untrusted) {
 		return false
 	}
 	if !answered(err) {
 		return true
 	}
-	text := err.Error()
+	var said redis.Error
+	if !errors.As(err, &said) {
+		return false
+	}
+	text := said.Error() // its own words: err's may hold names, and a lock may be called LOADING
 	for _, p := range passing {
 		if strings.Contains(text, p) {
 			return true

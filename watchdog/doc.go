@@ -14,7 +14,7 @@
 //
 // # States of a lease
 //
-//	        Add                      sent + length/3: Owner.Renewing?
+//	        Add                      a third gone: Owner.Renewal?
 //	─────────────────▶ trusted ──────────────────────────────────────────▶ renewing
 //	                      ▲   ▲      yes                                    │  │  │
 //	                      │   └──────────── renewed: new deadline ──────────┘  │  │

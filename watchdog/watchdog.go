@@ -29,10 +29,10 @@ const (
 
 // Owner is who a lease is kept for.
 type Owner interface {
-	// Renewing tells whether the lease is still to be renewed. It is asked when a renewal is due, with the watchdog's
-	// lock held: it must neither block nor call the watchdog.
-	Renewing() bool
-	// Slot is the same for leases whose renewals may travel in one command. It is asked as Renewing is.
+	// Renewal is the length of the lease to ask for with the next renewal, 0 if it is not to be renewed. It is asked with
+	// the watchdog's lock held: it must neither block nor call the watchdog.
+	Renewal() time.Duration
+	// Slot is the same for leases whose renewals may travel in one command. It is asked as Renewal is.
 	Slot() uint16
 	// Lost tells that the lease is over: err is ErrExpired or ErrGone. Nothing is called after it.
 	Lost(err error)
@@ -56,7 +56,7 @@ type Lease struct {
 
 	deadline atomic.Pointer[Deadline]
 	length   time.Duration
-	sent     int64 // when the renewal was sent that the deadline counts from
+	expiry   int64 // when what was promised is over, without the margin
 	flying   bool  // a renewal is under way, or in line for a round trip
 	kept     bool  // added and not removed
 
@@ -112,7 +112,7 @@ func (w *Watchdog) Add(l *Lease, sent Instant, length time.Duration) {
 	if w.closed {
 		return
 	}
-	l.length, l.sent, l.kept = length, w.since(sent.at), true
+	l.length, l.expiry, l.kept = length, w.since(sent.at.Add(length)), true
 	w.count++
 	w.schedule(l)
 	if !w.running {
@@ -133,7 +133,7 @@ func (w *Watchdog) Extend(l *Lease, sent Instant, length time.Duration) {
 	}
 	if d.After(*l.deadline.Load()) {
 		l.deadline.Store(&d)
-		l.length, l.sent = length, w.since(sent.at)
+		l.length, l.expiry = length, w.since(sent.at.Add(length))
 	}
 	if !l.flying {
 		w.leases.remove(l)
@@ -188,11 +188,12 @@ func (w *Watchdog) skewNow() time.Duration {
 	return now.Round(0).Sub(w.epoch.Round(0)) - now.Sub(w.epoch)
 }
 
-// schedule puts the lease where it is next due: for its renewal, or at its deadline.
+// schedule puts the lease where it is next due: at its deadline, or for its renewal, when a third of what that asks for
+// has gone.
 func (w *Watchdog) schedule(l *Lease) {
 	due := w.since(l.deadline.Load().at)
-	if !l.flying && l.Owner.Renewing() {
-		due = min(due, l.sent+l.length.Milliseconds()/3)
+	if length := l.Owner.Renewal(); length > 0 && !l.flying {
+		due = min(due, l.expiry-length.Milliseconds()*2/3)
 	}
 	w.put(l, due)
 }
@@ -270,7 +271,7 @@ func (w *Watchdog) tick(due []*Lease, now int64) (lost []*Lease) {
 		case l.Passed() || l.round(w.since(l.deadline.Load().at)) <= now:
 			w.drop(l)
 			lost = append(lost, l)
-		case !l.flying && l.Owner.Renewing():
+		case !l.flying && l.Owner.Renewal() > 0:
 			renew = append(renew, l)
 		default:
 			w.put(l, w.since(l.deadline.Load().at))
@@ -316,10 +317,7 @@ func (w *Watchdog) launch() {
 				l.flying = false
 				continue
 			}
-			r := Renewal{Owner: l.Owner, Length: time.Millisecond, lease: l}
-			if l.Owner.Renewing() {
-				r.Length = l.length
-			}
+			r := Renewal{l.Owner, max(l.Owner.Renewal(), time.Millisecond), l}
 			timeout = min(timeout, l.length)
 			batch = append(batch, r)
 		}
@@ -361,7 +359,7 @@ func (w *Watchdog) fly(batch []Renewal, timeout time.Duration) {
 		default:
 			if d := DeadlineOf(sent, r.Length); d.After(*l.deadline.Load()) {
 				l.deadline.Store(&d)
-				l.sent = w.since(sent.at)
+				l.length, l.expiry = r.Length, w.since(sent.at.Add(r.Length))
 			}
 			w.schedule(l)
 		}

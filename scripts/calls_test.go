@@ -1,0 +1,80 @@
+package scripts
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Redisson's own forms, for the sequences: a Java process that shares the lock.
+var (
+	//go:embed testdata/naive/acquire.lua
+	naiveAcquire string
+	//go:embed testdata/naive/unlock.lua
+	naiveUnlock string
+)
+
+// call runs the op on Redis.
+func (q *sequence) call(o op) (r reply, left time.Duration, err error) {
+	ctx := context.Background()
+	switch o.kind {
+	case "acquire":
+		a, err := q.s.Acquire(ctx, q.keys, o.fenced, o.field, o.lease)
+		return reply{held: a.Held, token: a.Token, ttl: !a.Held}, a.TTL, err
+	case "level":
+		a, err := q.s.Level(ctx, q.keys, o.fenced, o.field, o.lease, o.count, o.change)
+		return reply{held: a.Held, token: a.Token}, 0, err
+	case "unlock":
+		r.released, err = q.s.Unlock(ctx, q.keys, o.field, false)
+		return r, 0, err
+	case "renew":
+		holds := make([]Renewal, len(o.targets))
+		for i, x := range o.targets {
+			holds[i] = Renewal{Keys: q.keys, Field: x.field, Lease: x.lease}
+		}
+		q.s.Renew(ctx, holds)
+		for _, h := range holds {
+			switch h.Err {
+			case nil:
+				r.gone += "0"
+			case ErrGone:
+				r.gone += "1"
+			default:
+				return r, 0, h.Err
+			}
+		}
+		return r, 0, nil
+	case "inspect":
+		st, err := q.s.Inspect(ctx, q.keys, o.field)
+		return reply{locked: st.Locked, count: st.Count, holder: st.Field, ttl: true}, st.TTL, err
+	case "expire":
+		return r, 0, q.s.rdb.Del(ctx, q.keys.Lock).Err()
+	case "age":
+		return r, 0, q.s.rdb.PExpire(ctx, q.keys.Lock, aged).Err()
+	case "persist":
+		return r, 0, q.s.rdb.Persist(ctx, q.keys.Lock).Err()
+	case "drop counter":
+		return r, 0, q.s.rdb.Del(ctx, q.keys.Token).Err()
+	}
+	return q.redisson(ctx, o)
+}
+
+func (q *sequence) redisson(ctx context.Context, o op) (r reply, left time.Duration, err error) {
+	if o.kind == "redisson lock" {
+		pair, err := q.s.rdb.Eval(ctx, naiveAcquire, []string{q.keys.Lock, q.keys.Token}, o.lease.Milliseconds(), o.field).Int64Slice()
+		if err != nil {
+			return r, 0, err
+		}
+		if pair[1] > 0 {
+			return reply{held: true, token: pair[1]}, 0, nil
+		}
+		return reply{ttl: true}, ttl(pair[0]), nil
+	}
+	n, err := q.s.rdb.Eval(ctx, naiveUnlock, []string{q.keys.Lock}, o.lease.Milliseconds(), o.field, q.keys.Channel).Int64()
+	if err == redis.Nil {
+		err = nil
+	}
+	return reply{released: n == 1}, 0, err
+}

@@ -1,0 +1,253 @@
+package scripts
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+)
+
+// span is an instant known to lie between two: Redis did it after the command was sent and before it was answered.
+type span struct{ lo, hi time.Time }
+
+func (s span) plus(d time.Duration) span { return span{s.lo.Add(d), s.hi.Add(d)} }
+
+// slack is what the two clocks, Redis's and ours, and rounding to milliseconds may differ by. The leases of the test
+// differ by seconds, so no wrong expiry hides in it.
+const slack = 100 * time.Millisecond
+
+// op is one command as a client composes it. A copy is the same op sent again.
+type op struct {
+	kind    string // acquire, level, unlock, renew, inspect; and what others do: see model.apply
+	field   string
+	fenced  bool
+	lease   time.Duration
+	count   int
+	change  int64
+	targets []target // of renew
+}
+
+type target struct {
+	field string
+	lease time.Duration
+}
+
+func (o op) String() string {
+	switch o.kind {
+	case "acquire":
+		return fmt.Sprintf("acquire %s lease=%v fenced=%v", short(o.field), o.lease, o.fenced)
+	case "level":
+		return fmt.Sprintf("level %s count=%d change=%d lease=%v fenced=%v", short(o.field), o.count, o.change, o.lease, o.fenced)
+	case "renew":
+		s := "renew"
+		for _, x := range o.targets {
+			s += fmt.Sprintf(" %s:%v", short(x.field), x.lease)
+		}
+		return s
+	}
+	return o.kind + " " + short(o.field)
+}
+
+// short is the number of a hold.
+func short(field string) string {
+	if len(field) > 37 {
+		return field[37:]
+	}
+	return field
+}
+
+// reply is what a command says, without the time that is left, which is compared apart.
+type reply struct {
+	held     bool
+	token    int64
+	released bool
+	locked   bool
+	count    int
+	holder   string
+	gone     string // of renew: for each target, in order, 1 where the hold is gone
+	ttl      bool   // a time that is left belongs to this reply
+}
+
+// model is the lock as PROTOCOL.md describes it: at most one hold, its count and latest change, its expiry, and the
+// counter. It knows nothing of copies: an op does the same whenever it comes, and that is the rule.
+type model struct {
+	field   string // of the hold that has the lock, "" for none
+	count   int
+	change  int64 // number of the latest change, 0 before the first
+	forever bool  // no expiry: somebody else did that
+	expires span
+	counted bool // the counter is there
+	counter int64
+}
+
+// apply does what the op does when Redis runs it within at.
+func (m *model) apply(o op, at span) reply {
+	switch o.kind {
+	case "acquire":
+		return m.acquire(o, at)
+	case "level":
+		return m.level(o, at)
+	case "unlock":
+		if m.field != o.field {
+			return reply{}
+		}
+		m.free()
+		return reply{released: true}
+	case "renew":
+		var r reply
+		for _, x := range o.targets {
+			if m.field == x.field {
+				m.extend(x.lease, at)
+				r.gone += "0"
+			} else {
+				r.gone += "1"
+			}
+		}
+		return r
+	case "inspect":
+		r := reply{locked: m.field != "", holder: m.field, ttl: true}
+		if m.field == o.field {
+			r.count = m.count
+		}
+		return r
+
+	// what happens without these scripts
+	case "expire":
+		m.free()
+	case "age": // time passes: five seconds are left
+		if m.field != "" {
+			m.forever, m.expires = false, at.plus(aged)
+		}
+	case "persist":
+		m.forever = m.field != ""
+	case "drop counter":
+		m.counted, m.counter = false, 0
+	case "redisson lock": // a Java process on the same lock, which adds and counts levels with tokens
+		if m.field != "" && m.field != o.field {
+			return reply{ttl: true}
+		}
+		m.field = o.field
+		m.count++
+		m.forever, m.expires = false, at.plus(o.lease)
+		return reply{held: true, token: m.next()}
+	case "redisson unlock":
+		if m.field != o.field {
+			return reply{}
+		}
+		if m.count--; m.count > 0 {
+			m.forever, m.expires = false, at.plus(o.lease)
+			return reply{}
+		}
+		m.free()
+		return reply{released: true}
+	default:
+		panic("no such op: " + o.kind)
+	}
+	return reply{}
+}
+
+func (m *model) acquire(o op, at span) reply {
+	if m.field == o.field { // a repeat
+		m.extend(o.lease, at)
+		return reply{held: true, token: m.current(o.fenced)}
+	}
+	if m.field != "" {
+		return reply{ttl: true}
+	}
+	m.field, m.count, m.expires = o.field, 1, at.plus(o.lease)
+	if o.fenced {
+		return reply{held: true, token: m.next()}
+	}
+	return reply{held: true}
+}
+
+func (m *model) level(o op, at span) reply {
+	if m.field != o.field {
+		return reply{}
+	}
+	if o.change <= m.change { // a repeat, or an older one
+		return reply{held: true, token: m.current(o.fenced)}
+	}
+	m.count, m.change = o.count, o.change
+	if o.lease > 0 {
+		m.extend(o.lease, at)
+	}
+	if o.fenced {
+		return reply{held: true, token: m.next()}
+	}
+	return reply{held: true}
+}
+
+func (m *model) free() { m.field, m.count, m.change, m.forever = "", 0, 0, false }
+
+// extend never shortens.
+func (m *model) extend(lease time.Duration, at span) {
+	to := at.plus(lease)
+	if m.forever {
+		m.forever, m.expires = false, to
+		return
+	}
+	if to.lo.After(m.expires.lo) {
+		m.expires.lo = to.lo
+	}
+	if to.hi.After(m.expires.hi) {
+		m.expires.hi = to.hi
+	}
+}
+
+func (m *model) next() int64 {
+	m.counted = true
+	m.counter++
+	return m.counter
+}
+
+// current is the counter's value: the latest token of the hold that has the lock.
+func (m *model) current(fenced bool) int64 {
+	switch {
+	case !fenced:
+		return 0
+	case !m.counted:
+		return m.next()
+	}
+	return m.counter
+}
+
+// checkTTL compares a time that is left, as read within at.
+func (m *model) checkTTL(got time.Duration, at span) error {
+	want := "no key"
+	switch {
+	case m.field == "" && got == NoKey, m.field != "" && m.forever && got == NoExpiry:
+		return nil
+	case m.field != "" && m.forever:
+		want = "no expiry"
+	case m.field != "":
+		least, most := m.expires.lo.Sub(at.hi)-slack, m.expires.hi.Sub(at.lo)+slack
+		if got >= 0 && got >= least && got <= most {
+			return nil
+		}
+		want = fmt.Sprintf("%v to %v", least, most)
+	}
+	return fmt.Errorf("the time that is left is %v, want %s", got, want)
+}
+
+// check compares the whole state, as read within at.
+func (m *model) check(got snapshot, at span) error {
+	want := map[string]string{}
+	if m.field != "" {
+		want[m.field] = strconv.Itoa(m.count)
+		if m.change > 0 {
+			want[m.field+"#"] = strconv.FormatInt(m.change, 10)
+		}
+	}
+	if !maps.Equal(got.hash, want) {
+		return fmt.Errorf("the hash is %v, want %v", got.hash, want)
+	}
+	counter := ""
+	if m.counted {
+		counter = strconv.FormatInt(m.counter, 10)
+	}
+	if got.counter != counter {
+		return fmt.Errorf("the counter is %q, want %q", got.counter, counter)
+	}
+	return m.checkTTL(ttl(got.pttl), at)
+}

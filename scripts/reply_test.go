@@ -1,0 +1,253 @@
+package scripts
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// fuzzed makes a reply of Redis out of bytes: any nesting of what go-redis gives for a reply, and of what it doesn't.
+type fuzzed struct{ data []byte }
+
+func (z *fuzzed) next() byte {
+	if len(z.data) == 0 {
+		return 0
+	}
+	b := z.data[0]
+	z.data = z.data[1:]
+	return b
+}
+
+func (z *fuzzed) take(n int) []byte {
+	n = min(n, len(z.data))
+	b := z.data[:n]
+	z.data = z.data[n:]
+	return b
+}
+
+func (z *fuzzed) value(depth int) any {
+	switch b := z.next(); b % 10 {
+	case 0, 1:
+		return int64(int8(z.next()))
+	case 2:
+		var wide [8]byte
+		copy(wide[:], z.take(8))
+		return int64(binary.BigEndian.Uint64(wide[:]))
+	case 3:
+		return string(z.take(int(z.next() % 24)))
+	case 4:
+		return strconv.Itoa(int(int8(z.next())))
+	case 5:
+		return nil
+	case 6:
+		return float64(z.next()) / 4
+	case 7:
+		return b >= 128
+	case 8:
+		return redis.Nil
+	}
+	list := []any{}
+	if depth < 3 {
+		for range z.next() % 6 {
+			list = append(list, z.value(depth+1))
+		}
+	}
+	return list
+}
+
+var replySeeds = [][]byte{
+	{},
+	{9, 2, 0, 1, 0, 7},                  // {1, 7}
+	{9, 2, 0, 0, 0, 255},                // {0, -1}
+	{9, 2, 0, 254, 0, 0},                // {-2, 0}
+	{9, 2, 0, 1, 4, 7},                  // {1, '7'}
+	{9, 2, 0, 255, 0, 255},              // Redisson's {-1, -1}
+	{9, 4, 0, 1, 0, 1, 0, 9, 3, 1, 'x'}, // {1, 1, 9, 'x'}
+	{9, 1, 9, 2, 0, 1, 3, 0},            // {{1, ''}}
+	{9, 1, 9, 2, 0, 1, 3, 9, 'W', 'R', 'O', 'N'}, // {{1, 'WRON'}}
+	{9, 1, 9, 2, 2, 127, 255, 255, 255, 255, 255, 255, 255, 3, 0},
+	{9, 1, 9, 2, 0, 0, 3, 0}, // no lock has number 0
+	{0, 1}, {0, 0}, {0, 2}, {4, 1}, {5}, {8},
+}
+
+// strange fails the test unless err is what a parser says of a reply that no script gives.
+func strange(t *testing.T, reply any, err error) {
+	t.Helper()
+	if !errors.Is(err, errReply) || Unanswered(err) || Passing(err) {
+		t.Errorf("%v: the error is %v", reply, err)
+	}
+}
+
+func FuzzParseAnswer(f *testing.F) {
+	for _, s := range replySeeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		reply := (&fuzzed{data}).value(0)
+		a, err := parseAnswer(reply)
+		if err != nil {
+			strange(t, reply, err)
+			if a != (Answer{}) {
+				t.Errorf("%v: an error, and %+v", reply, a)
+			}
+			return
+		}
+		pair, ok := reply.([]any)
+		if !ok || len(pair) != 2 {
+			t.Fatalf("%v is taken for an answer", reply)
+		}
+		want := ""
+		switch verdict := number(pair[0]); {
+		case a.Held:
+			want = fmt.Sprint(1, a.Token, a.TTL)
+			if verdict != 1 {
+				t.Errorf("%v is taken for held", reply)
+			}
+		default:
+			want = fmt.Sprint(verdict, a.Token, a.TTL)
+		}
+		if got := wire(pair); got != want {
+			t.Errorf("%v is read as %s", reply, want)
+		}
+	})
+}
+
+// wire is what an answer says, by a second reading.
+func wire(pair []any) string {
+	verdict, value := number(pair[0]), number(pair[1])
+	switch verdict {
+	case 1:
+		return fmt.Sprint(1, value, time.Duration(0))
+	case 0:
+		return fmt.Sprint(0, 0, duration(value))
+	case -2:
+		return fmt.Sprint(-2, 0, time.Duration(0))
+	}
+	return "an error"
+}
+
+func number(v any) int64 {
+	if s, ok := v.(string); ok {
+		n, _ := strconv.ParseInt(s, 10, 64)
+		return n
+	}
+	n, _ := v.(int64)
+	return n
+}
+
+// duration is a PTTL, as time; what does not fit into 292 years is 292 years.
+func duration(ms int64) time.Duration {
+	switch {
+	case ms < 0:
+		return time.Duration(ms)
+	case ms > math.MaxInt64/1_000_000:
+		return math.MaxInt64 / 1_000_000 * time.Millisecond
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+func FuzzParseReleased(f *testing.F) {
+	for _, s := range replySeeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		reply := (&fuzzed{data}).value(0)
+		released, err := parseReleased(reply)
+		s := fmt.Sprint(reply)
+		switch n, list := reply.([]any); {
+		case err != nil:
+			strange(t, reply, err)
+			if reply == int64(0) || reply == int64(1) || released {
+				t.Errorf("%v gives %v, %v", reply, released, err)
+			}
+		case list, released != (number(reply) == 1), number(reply) != 0 && number(reply) != 1:
+			t.Errorf("%v %v is read as %v", s, n, released)
+		}
+	})
+}
+
+func FuzzParseState(f *testing.F) {
+	for _, s := range replySeeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		reply := (&fuzzed{data}).value(0)
+		st, err := parseState(reply)
+		if err != nil {
+			strange(t, reply, err)
+			if st != (State{}) {
+				t.Errorf("%v: an error, and %+v", reply, st)
+			}
+			return
+		}
+		list := reply.([]any)
+		want := State{number(list[0]) == 1, int(number(list[1])), duration(number(list[2])), list[3].(string)}
+		if len(list) != 4 || st != want {
+			t.Errorf("%v is read as %+v, want %+v", reply, st, want)
+		}
+	})
+}
+
+func FuzzParseRenewed(f *testing.F) {
+	for _, s := range replySeeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		reply := (&fuzzed{data}).value(0)
+		holds := []Renewal{{Keys: KeysOf("a")}, {Keys: KeysOf("b")}, {Keys: KeysOf("c")}}
+		if err := parseRenewed(reply, holds); err != nil {
+			strange(t, reply, err)
+			return
+		}
+		failed := map[int64]string{}
+		for _, entry := range reply.([]any) {
+			failed[number(entry.([]any)[0])] = entry.([]any)[1].(string) // the last says
+		}
+		for i, h := range holds {
+			why, is := failed[int64(i+1)]
+			if is == (h.Err == nil) || is && (why == "") != errors.Is(h.Err, ErrGone) {
+				t.Errorf("%v: hold %d gets %v", reply, i+1, h.Err)
+			}
+			if is && why != "" && Unanswered(h.Err) {
+				t.Errorf("%v: the error of hold %d is one of Redis's, and Unanswered", reply, i+1)
+			}
+			delete(failed, int64(i+1))
+		}
+		if len(failed) > 0 {
+			t.Errorf("%v: nobody hears of %v", reply, failed)
+		}
+	})
+}
+
+// Every valid answer round-trips, the largest and the smallest numbers too.
+func TestReply_EveryAnswerRoundTrips(t *testing.T) {
+	for _, n := range []int64{0, 1, 7, 1<<53 - 1, math.MaxInt64} {
+		for _, value := range []any{n, strconv.FormatInt(n, 10)} { // GET gives text, INCR a number
+			if a, err := parseAnswer([]any{int64(1), value}); err != nil || a != (Answer{Held: true, Token: n}) {
+				t.Errorf("{1, %v} is read as %+v, %v", value, a, err)
+			}
+		}
+		if a, err := parseAnswer([]any{int64(0), n}); err != nil || a != (Answer{TTL: duration(n)}) || a.TTL < 0 {
+			t.Errorf("{0, %d} is read as %+v, %v", n, a, err)
+		}
+	}
+	if a, err := parseAnswer([]any{int64(0), int64(-1)}); err != nil || a != (Answer{TTL: NoExpiry}) {
+		t.Errorf("{0, -1} is read as %+v, %v", a, err)
+	}
+	if a, err := parseAnswer([]any{int64(-2), int64(0)}); err != nil || a != (Answer{}) {
+		t.Errorf("{-2, 0} is read as %+v, %v", a, err)
+	}
+	if s, err := parseState([]any{int64(0), int64(0), int64(-2), ""}); err != nil || s != (State{TTL: NoKey}) {
+		t.Errorf("the state of nothing is read as %+v, %v", s, err)
+	}
+	for _, other := range []any{[]any{int64(-1), int64(5)}, []any{int64(2), int64(5)}, []any{int64(1)}, []any{int64(1), "x"}, []any{}, "OK", nil} {
+		_, err := parseAnswer(other) // Redisson's {-1, token} is none of ours (P7)
+		strange(t, other, err)
+	}
+}

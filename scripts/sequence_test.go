@@ -1,0 +1,348 @@
+package scripts
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// aged is what is left of an expiry after the op "age": less than any lease.
+const aged = 5 * time.Second
+
+var leases = []time.Duration{20 * time.Second, time.Minute, 10 * time.Minute, 100 * 365 * 24 * time.Hour}
+
+// hold is one hold as its client sees it.
+type hold struct {
+	field   string
+	fenced  bool
+	acquire op
+	held    bool // the client has been told so, and has not unlocked
+	count   int
+	change  int64
+	open    *op // a change of the count that has had no answer; until then there is no other (P2)
+}
+
+// sequence is one random run of commands against the scripts and the model.
+type sequence struct {
+	s     *Scripts
+	keys  Keys
+	rng   *rand.Rand
+	m     model
+	holds []*hold
+	java  []string // fields of Redisson's, which never sends a copy here
+	sent  []op     // everything composed so far, whether it has arrived or not
+
+	arrived   map[string]bool  // by op.String()
+	ghosts    map[string]bool  // fields that a copy of acquire has brought back, or brought late
+	token     int64            // the newest token
+	levels    map[string]int64 // by field: the newest change that has been counted
+	lastState snapshot
+	trace     []string
+
+	named int // fields so far
+
+	blind bool // the model is not asked: the invariants stand alone
+}
+
+// runSequence runs the random steps of this seed and then releases everything. The error says what differed, after the
+// trace.
+func runSequence(rdb redis.UniversalClient, keys Keys, seed uint64, blind bool) error {
+	q := &sequence{
+		blind: blind,
+		s:     New(rdb), keys: keys, rng: rand.New(rand.NewPCG(seed, 0)),
+		arrived: map[string]bool{}, ghosts: map[string]bool{}, levels: map[string]int64{},
+		lastState: snapshot{hash: map[string]string{}, pttl: -2},
+	}
+	for range sequenceLength(seed) {
+		if err := q.step(); err != nil {
+			return q.failure(seed, err)
+		}
+	}
+	if err := q.end(); err != nil {
+		return q.failure(seed, err)
+	}
+	return nil
+}
+
+func (q *sequence) failure(seed uint64, err error) error {
+	return fmt.Errorf("FENCELOCK_SEED=%d repeats this sequence:\n\t%s\n%w", seed, strings.Join(q.trace, "\n\t"), err)
+}
+
+// step does one thing that a client, or the world, may do next.
+func (q *sequence) step() error {
+	switch n := q.rng.IntN(100); {
+	case n < 20:
+		return q.stepAcquire()
+	case n < 40:
+		return q.stepLevel()
+	case n < 48:
+		h := q.pick()
+		if h == nil {
+			return nil
+		}
+		h.held = false
+		return q.send("", op{kind: "unlock", field: h.field})
+	case n < 56:
+		o := op{kind: "renew"}
+		for range 1 + q.rng.IntN(3) {
+			if h := q.pick(); h != nil {
+				o.targets = append(o.targets, target{h.field, q.lease()})
+			}
+		}
+		return q.send("", o)
+	case n < 60:
+		o := op{kind: "inspect"}
+		if h := q.pick(); h != nil {
+			o.field = h.field
+		}
+		return q.send("", o)
+	case n < 87:
+		if len(q.sent) == 0 {
+			return nil
+		}
+		return q.send("copy: ", q.sent[q.rng.IntN(len(q.sent))])
+	case n < 91:
+		return q.run("", op{kind: "age"})
+	case n < 94:
+		return q.run("", op{kind: "expire"})
+	case n < 95:
+		return q.run("", op{kind: "persist"})
+	case n < 97:
+		return q.run("", op{kind: "drop counter"})
+	default:
+		if len(q.java) > 0 && q.rng.IntN(2) == 0 {
+			return q.run("", op{kind: "redisson unlock", field: q.java[len(q.java)-1], lease: q.lease()})
+		}
+		if len(q.java) == 0 || q.rng.IntN(2) == 0 {
+			q.java = append(q.java, q.newField())
+		}
+		return q.run("", op{kind: "redisson lock", field: q.java[len(q.java)-1], lease: q.lease()})
+	}
+}
+
+// newField numbers the holds from 1 in each sequence, so that a repeated one reads the same.
+func (q *sequence) newField() string {
+	q.named++
+	return fmt.Sprintf("01234567-89ab-cdef-0123-456789abcdef:%d", q.named)
+}
+
+func (q *sequence) lease() time.Duration { return leases[q.rng.IntN(len(leases))] }
+
+func (q *sequence) pick() *hold {
+	if len(q.holds) == 0 {
+		return nil
+	}
+	return q.holds[q.rng.IntN(len(q.holds))]
+}
+
+// stepAcquire is the try of a new hold, or of one that waits; some messages are under way for long.
+func (q *sequence) stepAcquire() error {
+	if h := q.pick(); h != nil && !h.held && h.count == 0 && q.rng.IntN(2) == 0 {
+		return q.sendAcquire(h)
+	}
+	h := &hold{field: q.newField(), fenced: q.rng.IntN(4) > 0}
+	h.acquire = op{kind: "acquire", field: h.field, fenced: h.fenced, lease: q.lease()}
+	q.holds = append(q.holds, h)
+	if q.rng.IntN(6) == 0 {
+		q.delay(h.acquire)
+		return nil
+	}
+	return q.sendAcquire(h)
+}
+
+func (q *sequence) sendAcquire(h *hold) error {
+	err := q.send("", h.acquire)
+	if q.m.field == h.field {
+		h.held, h.count = true, 1
+	}
+	return err
+}
+
+// stepLevel is a re-entry or an inner unlock of a hold that its client thinks it has.
+func (q *sequence) stepLevel() error {
+	h := q.pick()
+	if h == nil || !h.held {
+		return nil
+	}
+	if h.open == nil {
+		h.change += 1 + q.rng.Int64N(6) // any growing numbers do; they soon have two digits
+		o := op{kind: "level", field: h.field, change: h.change}
+		if h.count > 1 && q.rng.IntN(2) == 0 {
+			h.count--
+		} else {
+			h.count++
+			o.fenced, o.lease = h.fenced, q.lease()
+		}
+		o.count = h.count
+		h.open = &o
+		if q.rng.IntN(5) == 0 {
+			q.delay(o)
+			return nil
+		}
+	}
+	o := *h.open
+	h.open = nil
+	return q.send("", o)
+}
+
+// delay composes a command that has not arrived: the copies are the first that come.
+func (q *sequence) delay(o op) {
+	q.sent = append(q.sent, o)
+	q.trace = append(q.trace, "under way: "+o.String())
+}
+
+func (q *sequence) send(note string, o op) error {
+	if note == "" {
+		q.sent = append(q.sent, o)
+	}
+	err := q.run(note, o)
+	q.arrived[o.String()] = true
+	return err
+}
+
+// run gives the op to the scripts and to the model, and compares everything.
+func (q *sequence) run(note string, o op) error {
+	q.trace = append(q.trace, note+o.String())
+	before := q.lastState
+	at := span{lo: time.Now()}
+	got, left, err := q.call(o)
+	if err != nil {
+		return err
+	}
+	at.hi = time.Now()
+	want := q.m.apply(o, at)
+	if got != want && !q.blind {
+		return fmt.Errorf("the reply is %+v, want %+v", got, want)
+	}
+	if want.ttl && !q.blind {
+		if err := q.m.checkTTL(left, at); err != nil {
+			return fmt.Errorf("in the reply: %w", err)
+		}
+	}
+	read := span{lo: time.Now()}
+	after, err := take(q.s.rdb, q.keys)
+	if err != nil {
+		return err
+	}
+	read.hi = time.Now()
+	q.lastState = after
+	if err := q.m.check(after, read); err != nil && !q.blind {
+		return fmt.Errorf("after it: %w", err)
+	}
+	return q.invariants(o, got, before, after)
+}
+
+// invariants are DESIGN's numbers 1, 2, 5 and 10, as far as scripts keep them, read from Redis's state alone: the model may be wrong too.
+func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
+	_, was := before.hash[o.field]
+	_, is := after.hash[o.field]
+	entered := o.kind == "acquire" && !was && is || o.kind == "redisson lock" && is && got.held ||
+		o.kind == "level" && was && q.levels[o.field] < o.change
+	if entered && got.token != 0 {
+		if got.token <= q.token {
+			return fmt.Errorf("invariant 2: token %d was given after token %d", got.token, q.token)
+		}
+		q.token = got.token
+	}
+	if o.kind == "drop counter" {
+		q.token = 0
+	}
+
+	holders := 0
+	for field := range after.hash {
+		if !strings.HasSuffix(field, "#") {
+			holders++
+		}
+	}
+	if holders > 1 {
+		return fmt.Errorf("invariant 1: the hash has %d holds: %v", holders, after.hash)
+	}
+
+	late := q.arrived[o.String()]
+	same := maps.Equal(before.hash, after.hash)
+	if !same && (o.kind == "renew" || o.kind == "inspect") {
+		return fmt.Errorf("invariant 10: it changed the hash from %v to %v", before.hash, after.hash)
+	}
+	ghost := q.ghosts[o.field]
+	switch {
+	case !late || same:
+	case o.kind == "acquire" && len(before.hash) == 0 && maps.Equal(after.hash, map[string]string{o.field: "1"}):
+		ghost = true // nobody can tell it from the first; its unlock, sent again, removes it (P3)
+	case o.kind == "level" && ghost && was && q.levels[o.field] < o.change:
+	case o.kind == "unlock" && ghost && was && len(after.hash) == 0:
+	default:
+		return fmt.Errorf("invariant 5: a copy changed the hash from %v to %v", before.hash, after.hash)
+	}
+	if late && same && before.counter != "" && before.counter != after.counter {
+		return fmt.Errorf("invariant 5: a copy moved the counter from %s to %s", before.counter, after.counter)
+	}
+	if o.kind == "level" && is {
+		q.levels[o.field] = max(q.levels[o.field], o.change)
+	}
+	if o.kind == "acquire" && !was && is {
+		q.ghosts[o.field] = ghost || q.arrived[op{kind: "unlock", field: o.field}.String()]
+		q.levels[o.field] = 0
+	}
+	return nil
+}
+
+// end sends the unlock of every hold, in any order: whatever copies have left behind, nothing but the counter remains.
+func (q *sequence) end() error {
+	q.rng.Shuffle(len(q.holds), func(i, j int) { q.holds[i], q.holds[j] = q.holds[j], q.holds[i] })
+	for _, h := range q.holds {
+		if err := q.send("at the end: ", op{kind: "unlock", field: h.field}); err != nil {
+			return err
+		}
+	}
+	for field := range q.lastState.hash {
+		for _, h := range q.holds {
+			if strings.TrimSuffix(field, "#") == h.field {
+				return fmt.Errorf("invariant 9: %s is left after its unlock", field)
+			}
+		}
+	}
+	return nil
+}
+
+// Bounds of a run. A wrong script is caught within the same number of sequences (TestMutants_...).
+const (
+	sequences = 250
+	longest   = 2 * time.Second // miniredis under the race detector manages some hundred in it
+)
+
+// sequenceLength is short for most, so that a failure is short to read. It belongs to the seed, which thus says all.
+func sequenceLength(seed uint64) int { return 4 + int(seed%28) }
+
+// TestSequences_ScriptsDoWhatTheModelSays carries invariants 2 and 5 of DESIGN.md, by P1 and P2. FENCELOCK_SEED repeats
+// one sequence.
+func TestSequences_ScriptsDoWhatTheModelSays(t *testing.T) {
+	rdb := redistest.New(t)
+	seed, n := rand.Uint64()>>16, sequences
+	if env := os.Getenv("FENCELOCK_SEED"); env != "" {
+		var err error
+		if seed, err = strconv.ParseUint(env, 10, 64); err != nil {
+			t.Fatalf("FENCELOCK_SEED: %v", err)
+		}
+		n = 1
+	}
+	start := time.Now()
+	for i := range uint64(n) {
+		if time.Since(start) > longest {
+			n = int(i)
+			break
+		}
+		if err := runSequence(rdb, newKeys(t), seed+i, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d sequences in %v, from seed %d", n, time.Since(start), seed)
+}
