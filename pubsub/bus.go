@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,10 +11,11 @@ import (
 )
 
 const (
-	silence    = 3 * time.Second       // without a sign of life: ping, and as long again: reconnect
-	linger     = time.Second           // how long a channel outlives its last subscription
-	firstRetry = 50 * time.Millisecond // between attempts to connect, doubled up to
-	lastRetry  = 1000 * time.Millisecond
+	probeTimeout = 500 * time.Millisecond // for the question whether there are sharded channels
+	silence      = 3 * time.Second        // without a sign of life: ping, and as long again: reconnect
+	linger       = time.Second            // how long a channel outlives its last subscription
+	firstRetry   = 50 * time.Millisecond  // between attempts to connect, doubled up to
+	lastRetry    = 1000 * time.Millisecond
 )
 
 // Sharding says whether a cluster's channels are sharded (SSUBSCRIBE). It matters for cluster clients only.
@@ -126,12 +128,14 @@ func (b *Bus) Sharded(ctx context.Context) bool {
 }
 
 func (b *Bus) probe(ctx context.Context) Sharding {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
 	err := b.cluster.PubSubShardNumSub(ctx, "fencelock").Err()
 	var answer Sharding
 	switch {
 	case err == nil:
 		answer = On
-	case isReply(err):
+	case isReply(err) && strings.Contains(strings.ToLower(err.Error()), "unknown"):
 		answer = Off
 	default:
 		return Auto

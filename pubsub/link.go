@@ -32,9 +32,14 @@ func (l *link) run() {
 		}
 		if time.Since(began) > lastRetry {
 			retry = firstRetry
+		} else if l.sharded {
+			retry = lastRetry // a new link will not know how often this one has failed
 		}
 		pause(l.bus.ctx, retry)
 		retry = min(2*retry, lastRetry)
+		if _, done := l.unwanted(); done {
+			return
+		}
 		if l.sharded {
 			// The slots may have moved: every channel looks for its node anew.
 			l.bus.cluster.ReloadState(l.bus.ctx)
@@ -110,11 +115,14 @@ func (l *link) write(ctx context.Context, ps *redis.PubSub, heard, broken <-chan
 // not take others with it.
 func (l *link) subscribe(ctx context.Context, ps *redis.PubSub) bool {
 	l.bus.mu.Lock()
-	fresh := l.fresh
-	l.fresh = nil
-	for _, ch := range fresh {
-		ch.sent = true
+	var fresh []*channel
+	for _, ch := range l.fresh {
+		if l.channels[ch.name] == ch { // still wanted
+			ch.sent = true
+			fresh = append(fresh, ch)
+		}
 	}
+	l.fresh = nil
 	l.bus.mu.Unlock()
 	send := ps.Subscribe
 	if l.sharded {
@@ -130,24 +138,9 @@ func (l *link) subscribe(ctx context.Context, ps *redis.PubSub) bool {
 
 // sweep gives up the channels that nobody has wanted for a while, and tells whether the link is over.
 func (l *link) sweep(ctx context.Context, ps *redis.PubSub) (done bool) {
-	b := l.bus
-	b.mu.Lock()
-	var old []string
-	for name, ch := range l.channels {
-		if len(ch.subs) == 0 && ch.sent && time.Since(ch.idle) >= linger {
-			old = append(old, name)
-			delete(l.channels, name)
-			delete(b.channels, name)
-		}
-	}
-	if len(l.channels) == 0 {
-		delete(b.links, l.address)
-		b.mu.Unlock()
-		return true
-	}
-	b.mu.Unlock()
-	if len(old) == 0 {
-		return false
+	old, done := l.unwanted()
+	if done || len(old) == 0 {
+		return done
 	}
 	if l.sharded {
 		for _, name := range old {
@@ -157,6 +150,24 @@ func (l *link) sweep(ctx context.Context, ps *redis.PubSub) (done bool) {
 		_ = ps.Unsubscribe(ctx, old...)
 	}
 	return false
+}
+
+// unwanted takes the channels off the books that nobody has wanted for a while; and the link, if none is left.
+func (l *link) unwanted() (old []string, done bool) {
+	b := l.bus
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, ch := range l.channels {
+		if len(ch.subs) == 0 && time.Since(ch.idle) >= linger {
+			old = append(old, name)
+			delete(l.channels, name)
+			delete(b.channels, name)
+		}
+	}
+	if done = len(l.channels) == 0; done {
+		delete(b.links, l.address)
+	}
+	return old, done
 }
 
 // read serves the connection's incoming side until it breaks.

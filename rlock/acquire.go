@@ -194,13 +194,14 @@ func (a *acquisition) stand() (*level, error) {
 				if a.queue.listen(a.keys.Channel) && ttl != scripts.NoExpiry {
 					pause = min(pause<<min(quiet, 4), 10*pause)
 				}
-				if ttl >= 0 {
-					pause = min(pause, ttl+time.Millisecond)
+				if ttl >= 0 && ttl < pause {
+					pause = ttl + time.Millisecond
 				}
 			case !passing(err):
 				return nil, err
 			default:
-				if a.queue.failed(err) > a.client.patience {
+				a.queue.failed(err)
+				if err := a.queue.exhausted(a.began, a.client.patience); err != nil {
 					return nil, err
 				}
 				pause = backoff
@@ -211,6 +212,9 @@ func (a *acquisition) stand() (*level, error) {
 		select {
 		case <-lead:
 			lead, wake = nil, a.queue.wake
+			if err := a.queue.exhausted(a.began, a.client.patience); err != nil {
+				return nil, err
+			}
 			// The one before may have just taken the lock: then a message, or its loss, is soon enough.
 			if try = a.queue.held() == nil; !try {
 				a.queue.listen(a.keys.Channel)
@@ -328,11 +332,16 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 	if err := h.state(); err != nil {
 		return nil, err
 	}
+	bound, cancel := context.WithTimeout(a.bound, a.client.patience) // for Redis; nobody else is waited for
+	defer cancel()
 	select {
 	case h.turn <- struct{}{}:
 		defer func() { <-h.turn }()
-	case <-a.bound.Done():
-		return nil, a.gaveUp()
+	case <-bound.Done():
+		if a.ctx.Err() != nil {
+			return nil, contextError(a.ctx)
+		}
+		return nil, fmt.Errorf("no answer from Redis to another change of this hold: %w", context.DeadlineExceeded)
 	}
 	if !h.admits(a.ctx) {
 		return nil, errOvertaken
@@ -343,13 +352,6 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 	token := a.fenced && !(h.stable && h.token != 0)
 	h.mu.Unlock()
 
-	bound := a.bound
-	if a.wait <= 0 {
-		// Re-entry waits for nobody, only for Redis.
-		var cancel context.CancelFunc
-		bound, cancel = context.WithTimeout(a.bound, a.client.patience)
-		defer cancel()
-	}
 	h.trace.longer(a.lease) // whether an answer comes or not
 	answer, _, err := insist(bound, max(a.client.unlockTimeout/3, time.Millisecond), func(ctx context.Context) (answer timed, err error) {
 		answer.sent = watchdog.Now()

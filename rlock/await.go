@@ -46,10 +46,11 @@ func insist[T any](ctx context.Context, each time.Duration, send func(context.Co
 			v, err := send(actx)
 			return outcome[T]{v, err}
 		})
+		hung := actx.Err() != nil
 		cancel()
 		if ok {
 			err = got.err
-			if err == nil || !scripts.Passing(err) && ctx.Err() == nil && actx.Err() == nil {
+			if err == nil || !scripts.Passing(err) && !hung {
 				return got.value, doubt, err
 			}
 		}

@@ -85,18 +85,21 @@ type behind struct {
 	cancel context.CancelFunc
 
 	mu   sync.Mutex
-	open map[*trace]struct{}
-	room chan struct{} // bounds the releases under way
+	open map[*trace]*time.Timer // until the next release
+	room chan struct{}          // bounds the releases under way
 }
 
-// releaseAfter is when an unconfirmed release is sent again; then every third of the lease.
+// releaseAfter is when an unconfirmed release is sent again; then every third of the lease, and where that is long, every
+// lastRelease.
 var releaseAfter = []time.Duration{0, 100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}
+
+const lastRelease = 30 * time.Second
 
 // maxReleases bounds the releases under way, so that a server that hangs does not collect them.
 const maxReleases = 16
 
 func newBehind(c *Client) *behind {
-	b := &behind{client: c, open: make(map[*trace]struct{}), room: make(chan struct{}, maxReleases)}
+	b := &behind{client: c, open: make(map[*trace]*time.Timer), room: make(chan struct{}, maxReleases)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
 }
@@ -110,18 +113,17 @@ func (b *behind) release(t *trace) {
 		return
 	}
 	if _, there := b.open[t]; !there {
-		b.open[t] = struct{}{}
 		b.next(t, t.over(), 0)
 	}
 }
 
 // next plans the release number n of this hold.
 func (b *behind) next(t *trace, lease time.Duration, n int) {
-	after := max(lease/3, time.Millisecond)
+	after := min(max(lease/3, time.Millisecond), lastRelease)
 	if n < len(releaseAfter) {
 		after = min(after, releaseAfter[n])
 	}
-	time.AfterFunc(after, func() { b.send(t, lease, n) })
+	b.open[t] = time.AfterFunc(after, func() { b.send(t, lease, n) })
 }
 
 func (b *behind) send(t *trace, lease time.Duration, n int) {
@@ -160,7 +162,8 @@ func (b *behind) close() {
 	b.cancel()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for t := range b.open {
+	for t, timer := range b.open {
+		timer.Stop()
 		b.client.log.Warn("rlock: closed before a release was confirmed; the lock is free at the end of its lease", "lock", t.keys.Lock)
 	}
 	clear(b.open)

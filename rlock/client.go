@@ -40,6 +40,8 @@ type Client struct {
 	idle   chan struct{}      // closed when holds is empty, for Shutdown
 }
 
+var errNilClient = errors.New("rlock: New: rdb is nil: pass a *redis.Client or a *redis.ClusterClient")
+
 // New returns a client on rdb: a *redis.Client (a Sentinel failover client too) or a *redis.ClusterClient. It sends
 // nothing. rdb stays the caller's: close it after this client.
 //
@@ -49,10 +51,17 @@ type Client struct {
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	switch r := rdb.(type) {
 	case nil:
-		return nil, errors.New("rlock: New: rdb is nil: pass a *redis.Client or a *redis.ClusterClient")
+		return nil, errNilClient
+	case *redis.Client:
+		if r == nil {
+			return nil, errNilClient
+		}
 	case *redis.Ring:
 		return nil, errors.New("rlock: New: a *redis.Ring moves keys when a node is down, so that a lock can be taken twice: use one server, Sentinel or a cluster")
 	case *redis.ClusterClient:
+		if r == nil {
+			return nil, errNilClient
+		}
 		if o := r.Options(); o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
 			return nil, errors.New("rlock: New: a cluster client that reads from replicas (ReadOnly, RouteByLatency, RouteRandomly) cannot ask who holds a lock: pass one without these options")
 		}
@@ -74,6 +83,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		holds:    make(map[*hold]struct{}),
 	}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("rlock: New: an option is nil: leave it out")
+		}
 		opt(&c.options)
 	}
 	if err := c.check(); err != nil {
@@ -113,7 +125,7 @@ func (c *Client) Close() error {
 
 // Shutdown stops taking locks for contexts that hold none, waits until the held ones are unlocked, and closes the
 // client. Meanwhile holders may re-enter and take further locks, and leases are renewed. When ctx ends first, the client
-// is closed all the same, and the error says how many holds were open.
+// is closed all the same, as it is when Close is called meanwhile; the error says how many holds were open.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.mu.Lock()
 	c.drain()
@@ -125,18 +137,22 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	}
 	idle := c.idle
 	c.mu.Unlock()
-	var err error
+	var why error
 	select {
 	case <-idle:
+		return c.Close()
+	case <-c.closed:
+		why = ErrClosed
 	case <-ctx.Done():
-		c.mu.Lock()
-		open := len(c.holds)
-		c.mu.Unlock()
-		if open > 0 {
-			err = fmt.Errorf("rlock: Shutdown: closed with %d locks held: %w", open, contextError(ctx))
-		}
+		why = contextError(ctx)
 	}
-	return errors.Join(err, c.Close())
+	c.mu.Lock()
+	open := len(c.holds)
+	c.mu.Unlock()
+	if err := c.Close(); err != nil || open == 0 {
+		return err
+	}
+	return fmt.Errorf("rlock: Shutdown: closed with %d locks held: %w", open, why)
 }
 
 // drain refuses new holders from now on. With c.mu held.

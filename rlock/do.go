@@ -12,7 +12,7 @@ import (
 // error says all there is to say: fn's own, joined with Unlock's, which is ErrLost where the lock was lost, also if fn
 // returned nil. A panic in fn unlocks and goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	return l.run(ctx, request{op: "Do", wait: seam.Forever}, func(ctx context.Context, _ int64) error { return fn(ctx) })
+	return l.run(ctx, request{op: "Do", wait: seam.Forever}, withoutToken(fn))
 }
 
 // TryDo is Do that takes the lock as TryLock does; ErrNotAcquired means that fn did not run.
@@ -20,10 +20,20 @@ func (l *Lock) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx
 	if err := checkWait(wait); err != nil {
 		return &Error{"TryDo", l.name, err}
 	}
-	return l.run(ctx, request{op: "TryDo", wait: wait, lease: lease}, func(ctx context.Context, _ int64) error { return fn(ctx) })
+	return l.run(ctx, request{op: "TryDo", wait: wait, lease: lease}, withoutToken(fn))
+}
+
+func withoutToken(fn func(context.Context) error) func(context.Context, int64) error {
+	if fn == nil {
+		return nil
+	}
+	return func(ctx context.Context, _ int64) error { return fn(ctx) }
 }
 
 func (l *Lock) run(ctx context.Context, r request, fn func(context.Context, int64) error) (err error) {
+	if fn == nil {
+		return l.wrap(r.op, errors.New("fn is nil: there is nothing to do"))
+	}
 	held, lv, err := l.acquire(ctx, r)
 	if err != nil {
 		return err

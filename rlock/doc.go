@@ -9,6 +9,8 @@
 // context's chain. What the holder has locked already does not exclude them: give a goroutine that must wait for its
 // parent a context from [NewHolder].
 //
+// Re-entry is a matter of one [Client]: another one's locks, of the same name too, wait.
+//
 // The context also tells when the lock is lost: it ends before the lease can have run out in Redis. Look at it before
 // every step that must not happen without the lock, and let storage check the token (package fenced) for the gap that
 // remains between that look and the write.
@@ -18,8 +20,8 @@
 // Unlock, in reverse order, as defer does it. The end of the context below all holds: it ends the hold's context at
 // once and the lease when it runs out; Unlock releases it earlier. The loss of the lease: Redis was not reached in time,
 // or the process stood still. ForceUnlock. A hold whose contexts were all dropped without Unlock is not renewed any
-// more once the garbage collector has found that out, and is logged as the mistake it is; a context derived from the
-// hold's by context.WithCancel and never cancelled counts as one that is in use.
+// more once the garbage collector has found that out, and is logged as the mistake it is. A context
+// that was derived from the hold's and still waits for its end (context.WithCancel, context.AfterFunc) is in use.
 //
 // # When Redis is away
 //

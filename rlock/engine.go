@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/seam"
@@ -40,7 +41,9 @@ func (e engine) Token(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, e.wrap("Token", err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.token, nil
+	token, ok := h.currentToken()
+	if !ok || token == 0 {
+		return 0, e.wrap("Token", fmt.Errorf("%w by a fenced lock: the hold was taken without a token", ErrNotHeld))
+	}
+	return token, nil
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The errors that callers act on. Those that methods return are wrapped in an *Error: compare with errors.Is.
 var (
 	// ErrNotAcquired: somebody else held the lock for the whole wait. From TryLock, TryDo and their kin.
-	ErrNotAcquired = errors.New("not acquired: held by someone else for the whole wait")
+	ErrNotAcquired = errors.New("not acquired: held by someone else")
 	// ErrNotHeld: there is nothing to unlock or to check for this context. From Unlock, Check and Token.
 	ErrNotHeld = errors.New("not held")
 	// ErrLost: the lease ran out, or the lock was forced open, before the holder unlocked it; somebody else may have it.
@@ -30,7 +31,10 @@ type Error struct {
 	Err  error  // one of the errors above, or what Redis or the context said
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("rlock: %s %q: %v", e.Op, e.Lock, e.Err) }
+func (e *Error) Error() string {
+	why := strings.TrimPrefix(e.Err.Error(), fmt.Sprintf("rlock: %q: ", e.Lock)) // said by a context of the same lock
+	return fmt.Sprintf("rlock: %s %q: %s", e.Op, e.Lock, why)
+}
 
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }

@@ -29,7 +29,8 @@ func holderOf(ctx context.Context) *holder {
 // them. Use it for a goroutine that must exclude its parent, as a new thread would in Java.
 //
 // The new context has the values of ctx, without its holder and tokens. It ends with the context that was there below
-// the outermost hold of ctx, not with that hold; where ctx was detached by context.WithoutCancel, it does not end.
+// the outermost hold of ctx, not with that hold. Where ctx was detached by context.WithoutCancel it does not end; to bound
+// such a one, bound what NewHolder returns.
 func NewHolder(ctx context.Context) context.Context {
 	base := ctx
 	if below, ok := ctx.Value(baseKey{}).(context.Context); ok {
@@ -79,8 +80,9 @@ func (h *holder) find(c *Client, name string) *hold {
 // token returns the current token of the holder's hold of the lock, as a value of seam.TokenKey, or nil.
 func (h *holder) token(name string) any {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, hold := range h.holds {
+	holds := slices.Clone(h.holds)
+	h.mu.Unlock()
+	for _, hold := range holds {
 		if hold.keys.Lock == name && hold.fenced() {
 			return hold.currentToken
 		}

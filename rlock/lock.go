@@ -48,8 +48,10 @@ func (l *Lock) checkName() error {
 //
 // The returned context carries the holder: pass it on, so that nested calls re-enter, and give it to Unlock. Its Err
 // and Done tell when the lock is lost: before its lease can have run out in Redis, or as soon as it is found to have
-// been forced open; context.Cause then is ErrLost. Between a look at the context and a write lies a gap that no lock can
-// close, only storage that checks the token: see fenced.Lock.
+// been forced open; context.Cause then is ErrLost. Compare with errors.Is: its Err is ErrLost or ErrUnlocked as well as
+// context.Canceled. A context derived from it learns of a lease that ran out while the process stood still only when the
+// watchdog has run; Check tells at once. Between a look at the context and a write lies a gap that no lock can close, only
+// storage that checks the token: see fenced.Lock.
 //
 // The lease is the watchdog's: renewed until Unlock. A call whose ctx carries a hold of this lock re-enters it, if the
 // hold's newest level is on ctx's chain; otherwise it waits.
@@ -71,7 +73,8 @@ func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Cont
 }
 
 // TryLock is Lock with a bound on the wait: after it the error is ErrNotAcquired, if somebody else held the lock, or
-// what Redis said, if it did not tell. wait 0 tries once. lease 0 is the watchdog's, as in Lock, otherwise as in
+// what Redis said, if it did not tell. wait 0 asks once; a connection that fails is tried again for up to a second. lease
+// 0 is the watchdog's, as in Lock, otherwise as in
 // LockLease. ctx bounds the wait and the hold.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
 	if err := checkWait(wait); err != nil {
@@ -132,7 +135,7 @@ func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	return state.Locked, l.wrap("IsLocked", err)
 }
 
-// IsHeld asks Redis whether ctx's holder has the lock.
+// IsHeld asks Redis whether ctx's holder has the lock, if this client knows of such a hold.
 func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	count, err := l.count(ctx)
 	return count > 0, l.wrap("IsHeld", err)

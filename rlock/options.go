@@ -63,8 +63,8 @@ func (o *options) check() error {
 		name string
 		d    time.Duration
 	}{{"WithPollInterval", o.poll}, {"WithUnlockTimeout", o.unlockTimeout}, {"WithPatience", o.patience}} {
-		if d.d < time.Millisecond {
-			return fmt.Errorf("rlock: %s(%v): use a millisecond or more", d.name, d.d)
+		if d.d < time.Millisecond || d.d > 24*time.Hour {
+			return fmt.Errorf("rlock: %s(%v): use a millisecond or more, and a day or less", d.name, d.d)
 		}
 	}
 	if o.log == nil {
@@ -75,7 +75,7 @@ func (o *options) check() error {
 
 func checkLease(lease time.Duration) error {
 	if lease < minLease || lease > maxLease {
-		return fmt.Errorf("lease %v: use %v or more, and 100 years or less (0 for the watchdog's)", lease, minLease)
+		return fmt.Errorf("lease %v: use %v or more, and 100 years or less", lease, minLease)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type queue struct {
 	heardOf time.Time            // when Redis last said who has it
 	trouble error                // what Redis last said instead
 	since   time.Time            // and since when it has been like that
+	failure time.Time            // the last time that it did
 }
 
 // A waiter is a call that waits for the lock.
@@ -179,15 +180,25 @@ func (q *queue) answered() {
 	q.asked, q.heardOf, q.trouble = false, time.Now(), nil
 }
 
-// failed notes an error in place of an answer, and returns for how long there have been such.
-func (q *queue) failed(err error) time.Duration {
+// failed notes an error in place of an answer.
+func (q *queue) failed(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.trouble == nil {
 		q.since = time.Now()
 	}
-	q.asked, q.trouble = false, err
-	return time.Since(q.since)
+	q.asked, q.trouble, q.failure = false, err, time.Now()
+}
+
+// exhausted returns what Redis said in place of an answer, if a call that began at this time has heard nothing else for
+// as long as its patience.
+func (q *queue) exhausted(began time.Time, patience time.Duration) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.trouble == nil || time.Since(q.since) < patience || time.Since(began) < patience {
+		return nil
+	}
+	return q.trouble
 }
 
 // verdict is why a call that began at this time has waited in vain: somebody else held the lock, as far as Redis told,
@@ -196,7 +207,7 @@ func (q *queue) verdict(began time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.trouble != nil:
+	case q.trouble != nil && !q.failure.Before(began):
 		return fmt.Errorf("no answer within the wait: %w", q.trouble)
 	case q.asked && q.heardOf.Before(began):
 		return fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded)

@@ -44,7 +44,7 @@ func (l *Lock) levelFor(ctx context.Context) (*level, error) {
 			return lv, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: this holder has no hold of the lock (unlocked already, or another holder's)", ErrNotHeld)
+	return nil, fmt.Errorf("%w: this holder has no hold of the lock (unlocked already, another holder's, or taken through another Client)", ErrNotHeld)
 }
 
 // close ends a level; last tells that it was the hold's last one.

@@ -33,7 +33,7 @@ var mutants = []mutant{
 	{"a repeat of acquire extends nothing", &acquire, extended, "redis.call('PTTL', KEYS[1])", ""},
 	{"acquire takes a held lock", &acquire, "redis.call('EXISTS', KEYS[1]) == 1", "false", ""},
 	{"acquire cleans up the holder's count", &acquire, "redis.call('HDEL', KEYS[1], ARGV[2])", "redis.call('DEL', KEYS[1])", ""},
-	{"acquire sets no expiry", &acquire, "redis.call('PEXPIRE', KEYS[1], ARGV[1])", "", "time that is left"},
+	{"acquire sets no expiry", &acquire, "redis.pcall('PEXPIRE', KEYS[1], ARGV[1])", "1", "time that is left"},
 	{"acquire gives the old token", &acquire, "token = redis.call('INCR', KEYS[2])", "token = tonumber(redis.call('GET', KEYS[2]) or 0)", ""},
 	{"acquire tells seconds", &acquire, "{0, redis.call('PTTL', KEYS[1])}", "{0, redis.call('TTL', KEYS[1])}", "in the reply"},
 	{"acquire says lost for held", &acquire, "{0, redis.call('PTTL', KEYS[1])}", "{-2, 0}", ""},

@@ -2,7 +2,7 @@
 -- fails does not fail its neighbours.
 --
 -- KEYS[i]      lock
--- ARGV[2i-1]   lease  milliseconds; a longer expiry is kept
+-- ARGV[2i-1]   lease  milliseconds; a longer expiry is kept; 0 only asks whether the hold is there
 -- ARGV[2i]     field  <uuid>:<number> of the hold
 --
 -- returns a list of {i, why} for the locks that were not renewed: why is '' where the hold is gone, else the error
@@ -14,6 +14,10 @@ local function renew(lock, lease, field)
   if there == 0 then
     local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "gone"
     return type(written) == 'table' and written.err or ''
+  end
+  if lease == '0' then
+    local written = redis.pcall('HDEL', lock, '#') -- of nothing, as above
+    return type(written) == 'table' and written.err or nil
   end
   local expired = redis.pcall('PEXPIRE', lock, math.max(redis.call('PTTL', lock), lease))
   return type(expired) == 'table' and expired.err or nil

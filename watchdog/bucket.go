@@ -15,25 +15,29 @@ type bucket struct {
 type calendar struct {
 	buckets map[int64]*bucket
 	order   starts // of the buckets, also of those that have become empty
+	size    int    // leases
 }
 
-// grain is the span of the buckets that a lease of this length goes into. Long leases share wide ones: they are due up to
-// a grain early, which costs a long lease nothing and a short one too much.
-func grain(length time.Duration) int64 {
-	if length < time.Second {
+// grain is the span of the buckets that the lease goes into. Long leases share wide ones: they are due up to a grain
+// early, which costs a long lease nothing and a short one too much.
+func (l *Lease) grain() int64 {
+	if l.length < time.Second {
 		return 1
 	}
 	return 100
 }
 
 // round returns the start of the bucket that the lease goes into when it is due at this time.
-func (l *Lease) round(due int64) int64 { return due - due%grain(l.length) }
+func (l *Lease) round(due int64) int64 { return due - due%l.grain() }
 
 // add puts the lease into the bucket of this time.
 func (c *calendar) add(l *Lease, due int64) {
 	at := l.round(due)
 	b := c.buckets[at]
 	if b == nil {
+		if len(c.order) > 2*c.size+1000 {
+			c.prune()
+		}
 		b = &bucket{at: at}
 		if c.buckets == nil {
 			c.buckets = make(map[int64]*bucket)
@@ -46,6 +50,20 @@ func (c *calendar) add(l *Lease, due int64) {
 		b.head.prev = l
 	}
 	b.head = l
+	c.size++
+}
+
+// prune forgets the buckets that have become empty. Otherwise they stay until their time.
+func (c *calendar) prune() {
+	c.order = c.order[:0]
+	for at, b := range c.buckets {
+		if b.head == nil {
+			delete(c.buckets, at)
+		} else {
+			c.order = append(c.order, at)
+		}
+	}
+	heap.Init(&c.order)
 }
 
 // remove takes the lease out of its bucket.
@@ -62,6 +80,7 @@ func (c *calendar) remove(l *Lease) {
 		l.next.prev = l.prev
 	}
 	l.bucket, l.prev, l.next = nil, nil, nil
+	c.size--
 }
 
 // first returns the start of the earliest bucket.

@@ -24,13 +24,16 @@ type Deadline struct {
 // DeadlineOf returns the deadline of a lease of this length that was asked for at sent: sent + length - margin, where
 // margin is 1 ms + length/100.
 func DeadlineOf(sent Instant, length time.Duration) Deadline {
-	trust := length - time.Millisecond - length/100
+	trust := length - margin(length)
 	d := Deadline{at: sent.at.Add(trust), sent: sent.at}
 	if sent.boot != 0 {
 		d.boot = sent.boot + trust
 	}
 	return d
 }
+
+// margin is for a server clock that runs faster than ours, and for rounding.
+func margin(length time.Duration) time.Duration { return time.Millisecond + length/100 }
 
 // Time returns the deadline on the wall clock, with the monotonic reading beside it.
 func (d Deadline) Time() time.Time { return d.at }

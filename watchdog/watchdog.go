@@ -19,9 +19,12 @@ const (
 	// maxBatch bounds the renewals in one round trip: a hundred hold the server for about as long as five single
 	// commands of it, and an answer that does not come leaves no more than these in doubt.
 	maxBatch = 100
-	// maxFlying bounds the batches under way, so that a server that hangs does not collect goroutines, and others in a
-	// cluster are still renewed.
-	maxFlying = 16
+	// maxFlying bounds the batches of one slot that are under way, so that many leases that are due together do not all
+	// reach the server at once. It is not for all slots together: where one node of a cluster hangs, the others' leases do
+	// not stand behind it.
+	maxFlying = 4
+	// maxFlight bounds one attempt, so that after one that hangs there is time for others.
+	maxFlight = 5 * time.Second
 	// patrol is the longest that the goroutine sleeps: within it a clock that jumped is noticed, and a goroutine with
 	// nothing left to do ends.
 	patrol = time.Second
@@ -41,7 +44,7 @@ type Owner interface {
 // A Renewal is one lease in a batch.
 type Renewal struct {
 	Owner  Owner
-	Length time.Duration // what to ask for; a longer expiry must be kept
+	Length time.Duration // what to ask for; a longer expiry must be kept. 0: only whether it is there
 
 	lease *Lease
 }
@@ -55,10 +58,9 @@ type Lease struct {
 	Owner Owner // set before Add
 
 	deadline atomic.Pointer[Deadline]
-	length   time.Duration
-	expiry   int64 // when what was promised is over, without the margin
-	flying   bool  // a renewal is under way, or in line for a round trip
-	kept     bool  // added and not removed
+	length   time.Duration // of what was promised last
+	flying   bool          // a renewal is under way, or in line for a round trip
+	kept     bool          // added and not removed
 
 	bucket     *bucket
 	prev, next *Lease
@@ -87,13 +89,18 @@ type Watchdog struct {
 	mu      sync.Mutex
 	leases  calendar
 	count   int
-	line    [][]*Lease // batches in line for a round trip
-	flying  int
+	lines   map[uint16]*line // by slot, the ones with something in them
 	running bool
 	closed  bool
 	skew    time.Duration // of the wall clock against the monotonic one, when last looked
 	ctx     context.Context
 	cancel  context.CancelFunc
+}
+
+// A line is the batches of one slot.
+type line struct {
+	waiting [][]*Lease
+	flying  int
 }
 
 // New returns a watchdog that renews by this function. It starts no goroutine before the first Add.
@@ -112,7 +119,7 @@ func (w *Watchdog) Add(l *Lease, sent Instant, length time.Duration) {
 	if w.closed {
 		return
 	}
-	l.length, l.expiry, l.kept = length, w.since(sent.at.Add(length)), true
+	l.length, l.kept = length, true
 	w.count++
 	w.schedule(l)
 	if !w.running {
@@ -133,7 +140,7 @@ func (w *Watchdog) Extend(l *Lease, sent Instant, length time.Duration) {
 	}
 	if d.After(*l.deadline.Load()) {
 		l.deadline.Store(&d)
-		l.length, l.expiry = length, w.since(sent.at.Add(length))
+		l.length = length
 	}
 	if !l.flying {
 		w.leases.remove(l)
@@ -166,7 +173,7 @@ func (w *Watchdog) Close() {
 	for _, l := range w.leases.all(nil) {
 		w.drop(l)
 	}
-	w.leases, w.line = calendar{}, nil
+	w.leases, w.lines = calendar{}, nil
 	w.nudge()
 }
 
@@ -188,12 +195,12 @@ func (w *Watchdog) skewNow() time.Duration {
 	return now.Round(0).Sub(w.epoch.Round(0)) - now.Sub(w.epoch)
 }
 
-// schedule puts the lease where it is next due: at its deadline, or for its renewal, when a third of what that asks for
-// has gone.
+// schedule puts the lease where it is next due: at its deadline, or for its renewal, when two thirds of what that asks
+// for are left.
 func (w *Watchdog) schedule(l *Lease) {
 	due := w.since(l.deadline.Load().at)
 	if length := l.Owner.Renewal(); length > 0 && !l.flying {
-		due = min(due, l.expiry-length.Milliseconds()*2/3)
+		due = min(due, due+(margin(length)-length*2/3).Milliseconds())
 	}
 	w.put(l, due)
 }
@@ -289,51 +296,65 @@ func tell(leases []*Lease, err error) {
 
 // send puts the renewals of the leases in line, in batches by slot. Meanwhile each lease is due at its deadline.
 func (w *Watchdog) send(leases []*Lease) {
-	batches := make(map[uint16][]*Lease)
+	slots := make(map[uint16]struct{})
 	for _, l := range leases {
 		l.flying = true
 		w.leases.remove(l)
 		w.put(l, w.since(l.deadline.Load().at))
 		slot := l.Owner.Slot()
-		batches[slot] = append(batches[slot], l)
-		if len(batches[slot]) == maxBatch {
-			w.line = append(w.line, batches[slot])
-			delete(batches, slot)
+		slots[slot] = struct{}{}
+		in := w.lines[slot]
+		if in == nil {
+			if w.lines == nil {
+				w.lines = make(map[uint16]*line)
+			}
+			in = &line{}
+			w.lines[slot] = in
 		}
+		if n := len(in.waiting); n == 0 || len(in.waiting[n-1]) == maxBatch {
+			in.waiting = append(in.waiting, nil)
+		}
+		last := &in.waiting[len(in.waiting)-1]
+		*last = append(*last, l)
 	}
-	for _, batch := range batches {
-		w.line = append(w.line, batch)
+	for slot := range slots {
+		w.launch(slot)
 	}
-	w.launch()
 }
 
-// launch starts as many batches as may be under way.
-func (w *Watchdog) launch() {
-	for w.flying < maxFlying && len(w.line) > 0 {
+// launch starts as many batches of the slot as may be under way.
+func (w *Watchdog) launch(slot uint16) {
+	in := w.lines[slot]
+	if in == nil {
+		return
+	}
+	for in.flying < maxFlying && len(in.waiting) > 0 {
 		var batch []Renewal
-		timeout := time.Duration(1<<63 - 1)
-		for _, l := range w.line[0] {
+		timeout := maxFlight
+		for _, l := range in.waiting[0] {
 			if !l.kept {
 				l.flying = false
 				continue
 			}
-			r := Renewal{l.Owner, max(l.Owner.Renewal(), time.Millisecond), l}
-			timeout = min(timeout, l.length)
-			batch = append(batch, r)
+			length := l.Owner.Renewal()
+			batch = append(batch, Renewal{l.Owner, length, l})
+			if length == 0 {
+				length = l.length
+			}
+			timeout = min(timeout, length/3)
 		}
-		w.line = w.line[1:]
-		if len(batch) == 0 {
-			continue
+		in.waiting = in.waiting[1:]
+		if len(batch) > 0 {
+			in.flying++
+			go w.fly(slot, batch, timeout)
 		}
-		w.flying++
-		go w.fly(batch, timeout/3) // one that hangs makes room for the next: there are three within a lease
 	}
-	if len(w.line) == 0 {
-		w.line = nil
+	if in.flying == 0 {
+		delete(w.lines, slot)
 	}
 }
 
-func (w *Watchdog) fly(batch []Renewal, timeout time.Duration) {
+func (w *Watchdog) fly(slot uint16, batch []Renewal, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(w.ctx, timeout)
 	defer cancel()
 	sent := Now()
@@ -341,7 +362,9 @@ func (w *Watchdog) fly(batch []Renewal, timeout time.Duration) {
 
 	var lost []*Lease
 	w.mu.Lock()
-	w.flying--
+	if in := w.lines[slot]; in != nil {
+		in.flying--
+	}
 	for i, r := range batch {
 		l := r.lease
 		l.flying = false
@@ -353,18 +376,18 @@ func (w *Watchdog) fly(batch []Renewal, timeout time.Duration) {
 		case errors.Is(outcome[i], ErrGone):
 			w.drop(l)
 			lost = append(lost, l)
-		case outcome[i] != nil:
-			soon := w.since(time.Now()) + max(l.length.Milliseconds()/30, 2*grain(l.length))
+		case outcome[i] != nil && r.Length > 0:
+			soon := w.since(time.Now()) + max(r.Length.Milliseconds()/30, 2*l.grain())
 			w.put(l, min(soon, w.since(l.deadline.Load().at)))
 		default:
-			if d := DeadlineOf(sent, r.Length); d.After(*l.deadline.Load()) {
+			if d := DeadlineOf(sent, r.Length); outcome[i] == nil && d.After(*l.deadline.Load()) {
 				l.deadline.Store(&d)
-				l.length, l.expiry = r.Length, w.since(sent.at.Add(r.Length))
+				l.length = r.Length
 			}
 			w.schedule(l)
 		}
 	}
-	w.launch()
+	w.launch(slot)
 	w.mu.Unlock()
 	tell(lost, ErrGone)
 }

@@ -119,7 +119,7 @@ func (m mutant) try() error {
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		return err
 	}
-	out, err := exec.Command("go", "test", "-count=1", "-timeout=120s", "-overlay="+list, "-run="+m.run, m.pkg).CombinedOutput()
+	out, err := exec.Command("go", "test", "-count=1", "-timeout=60s", "-failfast", "-overlay="+list, "-run="+m.run, m.pkg).CombinedOutput()
 	var exit *exec.ExitError
 	switch text := string(out); {
 	case err == nil && strings.Contains(text, "no tests to run"):

@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+const lease = time.Second // of the watchdog, so that five seconds see several; the default is 30 s
+
+// story is what the steps share: two clients as two processes would have them, their locks, and the account.
+type story struct {
+	out   io.Writer
+	began time.Time
+
+	a, b  *fenced.Lock // the same lock, through one client each
+	store store
+
+	mu       sync.Mutex // for the output and what follows
+	tokens   []int64    // in the order in which the lock was acquired
+	deposits int64
+}
+
+const amount = 10 // of each deposit
+
+// tell runs the steps in turn.
+func tell(ctx context.Context, rdb *redis.Client, name, storeScript string, out io.Writer) (summary string, err error) {
+	clientA, err := rlock.New(rdb, rlock.WithLease(lease))
+	if err != nil {
+		return "", err
+	}
+	defer clientA.Close()
+	clientB, err := rlock.New(rdb, rlock.WithLease(lease))
+	if err != nil {
+		return "", err
+	}
+	defer clientB.Close()
+	s := &story{
+		out:   out,
+		began: time.Now(),
+		a:     fenced.NewLock(clientA, name),
+		b:     fenced.NewLock(clientB, name),
+		store: newStore(rdb, name, storeScript),
+	}
+	fmt.Fprintf(out, "%8s  %-5s  %s\n", "time", "who", "what")
+	for _, step := range []struct {
+		title string
+		run   func(context.Context) error
+	}{
+		{"Two clients, A and B, want one account", s.compete},
+		{"A function that holds the lock calls one that takes it too", s.nest},
+		{"A job runs longer than its lease of 1s; the watchdog renews it", s.outlive},
+		{"A holder is paused past its lease, and writes late", s.pause},
+	} {
+		fmt.Fprintf(out, "\n%8s  %s\n", "", step.title)
+		if err := step.run(ctx); err != nil {
+			return "", fmt.Errorf("%s: %w", step.title, err)
+		}
+	}
+	return s.settle(ctx)
+}
+
+// say adds a line to the timeline.
+func (s *story) say(who, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, "%7.3fs  %-5s  %s\n", time.Since(s.began).Seconds(), who, fmt.Sprintf(format, args...))
+}
+
+// got notes a token while the lock is held.
+func (s *story) got(token int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.tokens); n > 0 && token <= s.tokens[n-1] {
+		return fmt.Errorf("token %d came after token %d: tokens must grow", token, s.tokens[n-1])
+	}
+	s.tokens = append(s.tokens, token)
+	return nil
+}
+
+// deposit reads the balance and writes a larger one, both with the token.
+func (s *story) deposit(ctx context.Context, who string, token int64) error {
+	balance, err := s.store.read(ctx, token)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, who, token, balance+amount)
+}
+
+func (s *story) write(ctx context.Context, who string, token, balance int64) error {
+	if err := s.store.write(ctx, token, balance); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.deposits++
+	s.mu.Unlock()
+	s.say(who, "writes balance %d with token %d", balance, token)
+	return nil
+}
+
+// compete: one has the lock, the other is told so, waits, and gets it.
+func (s *story) compete(ctx context.Context) error {
+	held, token, err := s.a.LockAndGetToken(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.a.Unlock(held) // for the returns below; a second Unlock does nothing
+	s.say("A", "has the lock, token %d", token)
+	if err := s.got(token); err != nil {
+		return err
+	}
+
+	if _, err := s.b.TryLock(ctx, 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
+		return fmt.Errorf("one try by B, while A held the lock, gave %v, not ErrNotAcquired", err)
+	}
+	s.say("B", "tries once: ErrNotAcquired")
+
+	var inA atomic.Bool
+	inA.Store(true)
+	waited := make(chan error, 1)
+	go func() {
+		s.say("B", "waits, for up to 5s")
+		waited <- s.b.TryDo(ctx, 5*time.Second, 0, func(ctx context.Context, token int64) error {
+			if inA.Load() {
+				return errors.New("the lock was given to B while A had it")
+			}
+			s.say("B", "has the lock, token %d", token)
+			if err := s.got(token); err != nil {
+				return err
+			}
+			return s.deposit(ctx, "B", token)
+		})
+	}()
+	time.Sleep(300 * time.Millisecond) // A's work
+	if err := s.deposit(held, "A", token); err != nil {
+		return err
+	}
+	s.say("A", "unlocks")
+	inA.Store(false)
+	if err := s.a.Unlock(held); err != nil {
+		return err
+	}
+	if err := <-waited; err != nil {
+		return err
+	}
+	s.say("B", "unlocks")
+	return nil
+}
+
+// nest: the context carries the holder, so that a function which locks can be called by one that has locked.
+func (s *story) nest(ctx context.Context) error {
+	return s.a.Do(ctx, func(held context.Context, outer int64) error {
+		s.say("A", "has the lock, token %d", outer)
+		if err := s.got(outer); err != nil {
+			return err
+		}
+		err := s.a.Do(held, func(held context.Context, inner int64) error {
+			count, err := s.a.HoldCount(held)
+			if err != nil {
+				return err
+			}
+			s.say("A", "has it again in the inner call, token %d, hold count %d", inner, count)
+			if count != 2 {
+				return fmt.Errorf("the hold count in the inner call is %d, not 2", count)
+			}
+			return s.got(inner)
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := s.b.TryLock(ctx, 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
+			return fmt.Errorf("after the inner unlock B's one try gave %v, not ErrNotAcquired", err)
+		}
+		s.say("B", "tries once after the inner unlock: ErrNotAcquired")
+		current, ok := fenced.TokenFrom(held, s.a.Name())
+		if !ok || current <= outer {
+			return fmt.Errorf("the outer function's current token is %d, %v, not the inner call's", current, ok)
+		}
+		return s.deposit(held, "A", current)
+	})
+}
+
+// outlive: a lease that is not the caller's own is renewed until Unlock.
+func (s *story) outlive(ctx context.Context) error {
+	const job = lease * 5 / 2
+	return s.a.Do(ctx, func(held context.Context, token int64) error {
+		s.say("A", "has the lock, token %d, and works for %v", token, job)
+		if err := s.got(token); err != nil {
+			return err
+		}
+		for range 2 {
+			select {
+			case <-time.After(job / 2):
+			case <-held.Done():
+				return fmt.Errorf("the lock did not outlive its lease: %w", context.Cause(held))
+			}
+			ttl, err := s.a.RemainTTL(held)
+			if err != nil {
+				return err
+			}
+			s.say("A", "still has it; the lease has %v left of %v", ttl, lease)
+			if ttl <= 0 || ttl > lease {
+				return fmt.Errorf("the lease has %v left, with %v at most", ttl, lease)
+			}
+			if _, err := s.b.TryLock(ctx, 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
+				return fmt.Errorf("one try by B during the job gave %v, not ErrNotAcquired", err)
+			}
+		}
+		return s.deposit(held, "A", token)
+	})
+}
+
+// pause: A is paused between its last look at the context and its write. The pause is a sleep of this goroutine only; a
+// stopped process would stop its watchdog as well, so A takes a lease that no watchdog renews.
+func (s *story) pause(ctx context.Context) error {
+	const short, nap = lease, lease * 3 / 2
+	held, old, err := s.a.LockLeaseAndGetToken(ctx, short)
+	if err != nil {
+		return err
+	}
+	defer s.a.Unlock(held) // for the returns below; a second Unlock does nothing
+	s.say("A", "has the lock, token %d, with a lease of %v that nobody renews", old, short)
+	if err := s.got(old); err != nil {
+		return err
+	}
+	balance, err := s.store.read(held, old)
+	if err != nil {
+		return err
+	}
+	if err := held.Err(); err != nil {
+		return fmt.Errorf("the context of A was over before the pause: %w", err)
+	}
+	s.say("A", "reads balance %d, sees that its context is alive, and is paused for %v", balance, nap)
+
+	other := make(chan error, 1)
+	go func() {
+		other <- s.b.TryDo(ctx, 5*time.Second, 0, func(ctx context.Context, token int64) error {
+			ended := held.Err()
+			s.say("B", "has the lock, token %d", token)
+			if !errors.Is(ended, rlock.ErrLost) {
+				return fmt.Errorf("the context of A said %v, not ErrLost, when B had the lock", ended)
+			}
+			if err := s.got(token); err != nil {
+				return err
+			}
+			return s.deposit(ctx, "B", token)
+		})
+	}()
+	time.Sleep(nap)
+	if err := <-other; err != nil { // there already, unless this machine is very slow
+		return err
+	}
+	if err := held.Err(); err == nil || !errors.Is(context.Cause(held), rlock.ErrLost) {
+		return fmt.Errorf("the context of A ended with %v, not with ErrLost", context.Cause(held))
+	}
+	s.say("A", "goes on. Its context has ended: %v", context.Cause(held))
+
+	// Its last look was before the pause, so that it writes all the same; WithoutCancel keeps the write going, as it
+	// would be going on its way to the server.
+	err = s.write(context.WithoutCancel(held), "A", old, balance+amount)
+	if !errors.Is(err, errStale) {
+		return fmt.Errorf("the late write of A with token %d gave %v, not a refusal: B's deposit is overwritten", old, err)
+	}
+	s.say("store", "refuses A's late write: %v", err)
+	if err := s.a.Unlock(held); !errors.Is(err, rlock.ErrLost) {
+		return fmt.Errorf("the unlock of A gave %v, not ErrLost", err)
+	}
+	s.say("A", "unlocks: ErrLost. It does its work again, from the read on")
+	return s.a.TryDo(ctx, 5*time.Second, 0, func(ctx context.Context, token int64) error {
+		s.say("A", "has the lock, token %d", token)
+		if err := s.got(token); err != nil {
+			return err
+		}
+		return s.deposit(ctx, "A", token)
+	})
+}
+
+// settle checks what is left when the story is over.
+func (s *story) settle(ctx context.Context) (summary string, err error) {
+	locked, err := s.b.IsLocked(ctx)
+	if err != nil {
+		return "", err
+	}
+	if locked {
+		return "", errors.New("the lock is still held at the end")
+	}
+	first, last := s.tokens[0], s.tokens[len(s.tokens)-1]
+	balance, err := s.store.read(ctx, last)
+	if err != nil {
+		return "", err
+	}
+	if want := s.deposits * amount; balance != want {
+		return "", fmt.Errorf("the balance is %d after %d deposits of %d, not %d", balance, s.deposits, amount, want)
+	}
+	return fmt.Sprintf("%d acquires with tokens %d to %d, %d deposits, balance %d, 1 late write refused, in %.1fs",
+		len(s.tokens), first, last, s.deposits, balance, time.Since(s.began).Seconds()), nil
+}

@@ -1,0 +1,323 @@
+package fenced_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+const (
+	soon     = 3 * time.Second
+	tokenKey = "redisson_lock_token:{l}"
+	channel  = "redisson_lock__channel:{l}"
+)
+
+func newClient(t testing.TB, rdb redis.UniversalClient) *rlock.Client {
+	t.Helper()
+	c, err := rlock.New(rdb)
+	noError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// newLock returns a lock called "l" on a server of its own.
+func newLock(t testing.TB, opts ...fenced.Option) (*redis.Client, *rlock.Client, *fenced.Lock) {
+	t.Helper()
+	rdb := redistest.New(t)
+	c := newClient(t, rdb)
+	return rdb, c, fenced.NewLock(c, "l", opts...)
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isError(t testing.TB, err error, targets ...error) {
+	t.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			t.Fatalf("error %v is not %v", err, target)
+		}
+	}
+}
+
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// take acquires and requires this token.
+func take(t testing.TB, l *fenced.Lock, ctx context.Context, want int64) context.Context {
+	t.Helper()
+	held, token, err := l.LockAndGetToken(ctx)
+	noError(t, err)
+	equal(t, "token", token, want)
+	return held
+}
+
+// current requires that this is the holder's token, by every way to ask for it.
+func current(t testing.TB, l *fenced.Lock, ctx context.Context, want int64) {
+	t.Helper()
+	token, err := l.Token(ctx)
+	noError(t, err)
+	equal(t, "Token", token, want)
+	token, ok := fenced.TokenFrom(ctx, l.Name())
+	equal(t, "TokenFrom is there", ok, true)
+	equal(t, "TokenFrom", token, want)
+}
+
+// calls are all acquiring calls; those that do not return the token give the one in the context.
+var calls = []struct {
+	name, op string
+	waits    bool
+	lease    time.Duration
+	call     func(l *fenced.Lock, ctx context.Context) (context.Context, int64, error)
+}{
+	{"LockAndGetToken", "LockAndGetToken", true, 30 * time.Second, (*fenced.Lock).LockAndGetToken},
+	{"LockLeaseAndGetToken", "LockLeaseAndGetToken", true, 7 * time.Second, func(l *fenced.Lock, ctx context.Context) (context.Context, int64, error) {
+		return l.LockLeaseAndGetToken(ctx, 7*time.Second)
+	}},
+	{"TryLockAndGetToken 0 0", "TryLockAndGetToken", false, 30 * time.Second, func(l *fenced.Lock, ctx context.Context) (context.Context, int64, error) {
+		return l.TryLockAndGetToken(ctx, 0, 0)
+	}},
+	{"TryLockAndGetToken wait lease", "TryLockAndGetToken", true, 7 * time.Second, func(l *fenced.Lock, ctx context.Context) (context.Context, int64, error) {
+		return l.TryLockAndGetToken(ctx, time.Minute, 7*time.Second)
+	}},
+	{"Lock", "Lock", true, 30 * time.Second, tokenless((*fenced.Lock).Lock)},
+	{"LockLease", "LockLease", true, 7 * time.Second, tokenless(func(l *fenced.Lock, ctx context.Context) (context.Context, error) {
+		return l.LockLease(ctx, 7*time.Second)
+	})},
+	{"TryLock 0 lease", "TryLock", false, 7 * time.Second, tokenless(func(l *fenced.Lock, ctx context.Context) (context.Context, error) {
+		return l.TryLock(ctx, 0, 7*time.Second)
+	})},
+	{"TryLock wait 0", "TryLock", true, 30 * time.Second, tokenless(func(l *fenced.Lock, ctx context.Context) (context.Context, error) {
+		return l.TryLock(ctx, time.Minute, 0)
+	})},
+}
+
+func tokenless(call func(*fenced.Lock, context.Context) (context.Context, error)) func(*fenced.Lock, context.Context) (context.Context, int64, error) {
+	return func(l *fenced.Lock, ctx context.Context) (context.Context, int64, error) {
+		held, err := call(l, ctx)
+		if err != nil {
+			return held, 0, err
+		}
+		token, err := l.Token(held)
+		return held, token, err
+	}
+}
+
+// Inv2: every acquire, by every call, of two clients in turn, has the next token: 1, 2, 3 and so on; re-entry too (P9).
+func TestTokensGrow(t *testing.T) {
+	rdb, first, _ := newLock(t)
+	second := newClient(t, rdb)
+	ctx := t.Context()
+	want := int64(0)
+	for i, c := range calls {
+		t.Run(c.name, func(t *testing.T) {
+			l, other := fenced.NewLock(first, "l"), fenced.NewLock(second, "l")
+			if i%2 == 1 {
+				l, other = other, l
+			}
+			want++
+			held, token, err := c.call(l, ctx)
+			noError(t, err)
+			equal(t, "token", token, want)
+			current(t, l, held, want)
+			equal(t, "counter", rdb.Get(ctx, tokenKey).Val(), fmt.Sprint(want))
+			if ttl := rdb.PTTL(ctx, "l").Val(); ttl > c.lease || ttl < c.lease-soon {
+				t.Errorf("the key lives for %v, want %v", ttl, c.lease)
+			}
+			for _, l := range []*fenced.Lock{l, other} {
+				got, token, err := l.TryLockAndGetToken(ctx, 0, 0)
+				isError(t, err, rlock.ErrNotAcquired)
+				equal(t, "token", token, 0)
+				equal(t, "context", got, ctx)
+				_, _, err = l.TryLockAndGetToken(ctx, 10*time.Millisecond, 0)
+				isError(t, err, rlock.ErrNotAcquired)
+			}
+			want++
+			inner, token, err := c.call(l, held)
+			noError(t, err)
+			equal(t, "token of the re-entry", token, want)
+			current(t, l, inner, want)
+			current(t, l, held, want) // a holder's current token is its latest
+			noError(t, l.Unlock(inner))
+			current(t, l, held, want)
+			if c.waits {
+				next := make(chan error, 1)
+				want++
+				token := want
+				go func() {
+					held, got, err := c.call(other, ctx)
+					if err == nil && got != token {
+						err = fmt.Errorf("token %d, want %d", got, token)
+					}
+					if err == nil {
+						err = other.Unlock(held)
+					}
+					next <- err
+				}()
+				redistest.Eventually(t, soon, func() bool { return rdb.PubSubNumSub(ctx, channel).Val()[channel] > 0 }, "the other waits")
+				noError(t, l.Unlock(held))
+				select {
+				case err := <-next:
+					noError(t, err)
+				case <-time.After(soon):
+					t.Fatal("the other does not get the lock")
+				}
+				return
+			}
+			noError(t, l.Unlock(held))
+		})
+	}
+}
+
+// Inv2: tokens follow the order in which the lock was had, among many goroutines of two clients.
+func TestTokensFollowTheOrder(t *testing.T) {
+	rdb, first, _ := newLock(t)
+	clients := []*rlock.Client{first, newClient(t, rdb)}
+	var mu sync.Mutex
+	var order []int64
+	var workers sync.WaitGroup
+	for i := range 6 {
+		l := fenced.NewLock(clients[i%2], "l")
+		workers.Go(func() {
+			for range 5 {
+				if err := l.Do(t.Context(), func(_ context.Context, token int64) error {
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, token)
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	for i, token := range order {
+		equal(t, "token", token, int64(i+1))
+	}
+	equal(t, "acquires", len(order), 30)
+}
+
+// Inv12: bad arguments fail before Redis is asked, with the method's own name.
+func TestBadArguments(t *testing.T) {
+	rdb, c, l := newLock(t)
+	ctx := t.Context()
+	noError(t, rdb.Close()) // whoever asks says so
+	never := func(context.Context, int64) error { t.Error("fn ran"); return nil }
+	nameless, clientless := fenced.NewLock(c, ""), fenced.NewLock(nil, "l")
+	for _, c := range []struct {
+		op, says string
+		call     func() (context.Context, int64, error)
+	}{
+		{"TryLockAndGetToken", "negative", func() (context.Context, int64, error) { return l.TryLockAndGetToken(ctx, -1, 0) }},
+		{"TryLock", "negative", func() (context.Context, int64, error) { c, err := l.TryLock(ctx, -time.Second, 0); return c, 0, err }},
+		{"TryDo", "negative", func() (context.Context, int64, error) { return ctx, 0, l.TryDo(ctx, -1, 0, never) }},
+		{"TryDo", "lease", func() (context.Context, int64, error) { return ctx, 0, l.TryDo(ctx, 0, 5*time.Millisecond, never) }},
+		{"LockLeaseAndGetToken", "lease", func() (context.Context, int64, error) { return l.LockLeaseAndGetToken(ctx, 5*time.Millisecond) }},
+		{"LockLease", "lease", func() (context.Context, int64, error) { c, err := l.LockLease(ctx, -1); return c, 0, err }},
+		{"TryLockAndGetToken", "lease", func() (context.Context, int64, error) { return l.TryLockAndGetToken(ctx, 0, 101*365*24*time.Hour) }},
+		{"LockAndGetToken", "name", func() (context.Context, int64, error) { return nameless.LockAndGetToken(ctx) }},
+		{"LockAndGetToken", "client", func() (context.Context, int64, error) { return clientless.LockAndGetToken(ctx) }},
+		{"Do", "client", func() (context.Context, int64, error) { return ctx, 0, clientless.Do(ctx, never) }},
+	} {
+		got, token, err := c.call()
+		var e *rlock.Error
+		if !errors.As(err, &e) || e.Op != c.op || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v, want an *Error that says %q", c.op, err, c.says)
+		}
+		equal(t, c.op+": context", got, ctx)
+		equal(t, c.op+": token", token, 0)
+	}
+}
+
+// Do and TryDo hand fn the token of their acquire, unlock after it, and tell the truth (P12).
+func TestDo(t *testing.T) {
+	rdb, _, l := newLock(t)
+	for i, do := range []func(context.Context, func(context.Context, int64) error) error{
+		l.Do,
+		func(ctx context.Context, fn func(context.Context, int64) error) error {
+			return l.TryDo(ctx, time.Second, 10*time.Second, fn)
+		},
+	} {
+		base := int64(4 * i)
+		noError(t, do(t.Context(), func(ctx context.Context, token int64) error {
+			equal(t, "token", token, base+1)
+			current(t, l, ctx, base+1)
+			return do(ctx, func(ctx context.Context, token int64) error {
+				equal(t, "token inside", token, base+2)
+				return nil
+			})
+		}))
+		failed := errors.New("fn failed")
+		isError(t, do(t.Context(), func(context.Context, int64) error { return failed }), failed)
+		err := do(t.Context(), func(ctx context.Context, token int64) error {
+			_, err := l.ForceUnlock(ctx)
+			noError(t, err)
+			return failed
+		})
+		isError(t, err, failed, rlock.ErrLost)
+		is, err := l.IsLocked(t.Context())
+		noError(t, err)
+		equal(t, "locked", is, false)
+	}
+	equal(t, "counter", rdb.Get(t.Context(), tokenKey).Val(), "8")
+
+	held := take(t, l, t.Context(), 9)
+	isError(t, l.TryDo(t.Context(), 0, 0, func(context.Context, int64) error { t.Error("fn ran"); return nil }), rlock.ErrNotAcquired)
+	noError(t, l.Unlock(held))
+}
+
+// The methods that fenced.Lock forwards.
+func TestForwarded(t *testing.T) {
+	_, _, l := newLock(t)
+	ctx := t.Context()
+	equal(t, "name", l.Name(), "l")
+	state := func(ctx context.Context, locked, held bool, count int) {
+		t.Helper()
+		is, err := l.IsLocked(ctx)
+		noError(t, err)
+		equal(t, "IsLocked", is, locked)
+		is, err = l.IsHeld(ctx)
+		noError(t, err)
+		equal(t, "IsHeld", is, held)
+		n, err := l.HoldCount(ctx)
+		noError(t, err)
+		equal(t, "HoldCount", n, count)
+		ttl, err := l.RemainTTL(ctx)
+		noError(t, err)
+		equal(t, "RemainTTL", ttl > 0, locked)
+	}
+	state(ctx, false, false, 0)
+	held := take(t, l, ctx, 1)
+	inner := take(t, l, held, 2)
+	state(ctx, true, false, 0)
+	state(inner, true, true, 2)
+	noError(t, l.Check(held))
+	isError(t, l.Check(ctx), rlock.ErrNotHeld)
+	freed, err := l.ForceUnlock(ctx)
+	noError(t, err)
+	equal(t, "freed", freed, true)
+	isError(t, l.Check(held), rlock.ErrLost)
+	isError(t, l.Unlock(inner), rlock.ErrLost)
+	isError(t, l.Unlock(held), rlock.ErrLost)
+	isError(t, l.Unlock(held), rlock.ErrNotHeld)
+	take(t, l, ctx, 3) // larger than that of the one that was forced out
+}

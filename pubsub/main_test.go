@@ -1,0 +1,211 @@
+package pubsub_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/pubsub"
+)
+
+// bound is how long these tests wait for what must happen and has no bound of its own.
+const bound = 20 * time.Second
+
+// TestMain requires that the package leaves no goroutine, whatever a test did to it.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	var stacks string
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		buf := make([]byte, 1<<20)
+		stacks = string(buf[:runtime.Stack(buf, true)])
+		if !strings.Contains(stacks, "fencelock/pubsub.(") {
+			break
+		}
+		if time.Now().After(deadline) {
+			fmt.Fprintf(os.Stderr, "goroutines remain:\n%s\n", stacks)
+			code = max(code, 1)
+			break
+		}
+	}
+	os.Exit(code)
+}
+
+// records keeps what is logged.
+type records struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *records) Enabled(context.Context, slog.Level) bool { return true }
+func (l *records) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *records) WithGroup(string) slog.Handler            { return l }
+func (l *records) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+	return nil
+}
+
+func (l *records) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.lines...)
+}
+
+// newBus is a bus that is closed with the test.
+func newBus(t *testing.T, rdb redis.UniversalClient, sharding pubsub.Sharding) (*pubsub.Bus, *records) {
+	t.Helper()
+	log := &records{}
+	b := pubsub.New(rdb, sharding, slog.New(log))
+	t.Cleanup(b.Close)
+	return b, log
+}
+
+// listener counts the wake-ups of a subscription.
+type listener struct {
+	*pubsub.Subscription
+	woken atomic.Int64
+}
+
+func listen(b *pubsub.Bus, channel string) *listener {
+	l := &listener{}
+	l.Subscription = b.Subscribe(channel, func() { l.woken.Add(1) })
+	return l
+}
+
+// eventually requires that the subscription becomes live.
+func (l *listener) eventually(t *testing.T) {
+	t.Helper()
+	redistest.Eventually(t, bound, l.Live, "the subscription is live")
+}
+
+// hears requires that a message wakes the listener.
+func (l *listener) hears(t *testing.T, publish func() error) {
+	t.Helper()
+	before := l.woken.Load()
+	if err := publish(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, bound, func() bool { return l.woken.Load() > before }, "the message wakes")
+}
+
+// network is the connections between a client and a miniredis in a synctest bubble, with what may happen to them.
+type network struct {
+	server *miniredis.Miniredis
+	rdb    *redis.Client
+
+	mu    sync.Mutex
+	dials int
+	down  bool
+	conns map[*wire]struct{}
+}
+
+// newNetwork is a server, and a client whose connections the test can break.
+func newNetwork(t *testing.T) *network {
+	m, _ := redistest.Pipe(t)
+	n := &network{server: m, conns: map[*wire]struct{}{}}
+	n.rdb = redistest.PipeClient(t, m, func(o *redis.Options) {
+		dial := o.Dialer
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.dials++
+			if n.down {
+				return nil, &net.OpError{Op: "dial", Net: "pipe", Err: os.ErrClosed}
+			}
+			c, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			w := &wire{Conn: c, n: n, muted: make(chan struct{})}
+			n.conns[w] = struct{}{}
+			return w, nil
+		}
+	})
+	return n
+}
+
+// wire is one connection.
+type wire struct {
+	net.Conn
+	n     *network
+	once  sync.Once
+	muted chan struct{} // closed when nothing comes any more
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	for {
+		n, err := w.Conn.Read(b)
+		select {
+		case <-w.muted:
+			if err == nil {
+				continue // it came, and nobody hears it
+			}
+		default:
+		}
+		return n, err
+	}
+}
+
+func (w *wire) Close() error {
+	w.n.mu.Lock()
+	delete(w.n.conns, w)
+	w.n.mu.Unlock()
+	return w.Conn.Close()
+}
+
+// open is the number of connections.
+func (n *network) open() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.conns)
+}
+
+func (n *network) dialed() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dials
+}
+
+// mute lets nothing more through to the client on the present connections, which stay open.
+func (n *network) mute() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for w := range n.conns {
+		w.once.Do(func() { close(w.muted) })
+	}
+}
+
+// cut closes the present connections; while down no others come about.
+func (n *network) cut(down bool) {
+	n.mu.Lock()
+	n.down = down
+	var open []*wire
+	for w := range n.conns {
+		open = append(open, w)
+	}
+	n.mu.Unlock()
+	for _, w := range open {
+		_ = w.Conn.Close()
+	}
+}
+
+func (n *network) up() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down = false
+}

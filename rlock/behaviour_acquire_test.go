@@ -1,0 +1,333 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// bhCalls are all acquiring calls that return a context. The lease is the TTL that each asks for.
+var bhCalls = []struct {
+	name, op string
+	waits    bool
+	lease    time.Duration
+	call     func(l *rlock.Lock, ctx context.Context) (context.Context, error)
+}{
+	{"Lock", "Lock", true, 30 * time.Second, func(l *rlock.Lock, ctx context.Context) (context.Context, error) { return l.Lock(ctx) }},
+	{"LockLease", "LockLease", true, 7 * time.Second, func(l *rlock.Lock, ctx context.Context) (context.Context, error) {
+		return l.LockLease(ctx, 7*time.Second)
+	}},
+	{"LockLease 0", "LockLease", true, 30 * time.Second, func(l *rlock.Lock, ctx context.Context) (context.Context, error) {
+		return l.LockLease(ctx, 0)
+	}},
+	{"TryLock 0 0", "TryLock", false, 30 * time.Second, func(l *rlock.Lock, ctx context.Context) (context.Context, error) {
+		return l.TryLock(ctx, 0, 0)
+	}},
+	{"TryLock wait 0", "TryLock", true, 30 * time.Second, func(l *rlock.Lock, ctx context.Context) (context.Context, error) {
+		return l.TryLock(ctx, time.Minute, 0)
+	}},
+	{"TryLock 0 lease", "TryLock", false, 7 * time.Second, func(l *rlock.Lock, ctx context.Context) (context.Context, error) {
+		return l.TryLock(ctx, 0, 7*time.Second)
+	}},
+	{"TryLock wait lease", "TryLock", true, 7 * time.Second, func(l *rlock.Lock, ctx context.Context) (context.Context, error) {
+		return l.TryLock(ctx, time.Minute, 7*time.Second)
+	}},
+}
+
+// Inv1: what any acquiring call takes, a second client does not get until the unlock, and then at once.
+func TestBehaviourEveryCallExcludes(t *testing.T) {
+	rdb := redistest.New(t)
+	first, second := bhClient(t, rdb), bhClient(t, rdb)
+	for _, c := range bhCalls {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := t.Context()
+			mine, other := rlock.NewLock(first, "l"), rlock.NewLock(second, "l")
+			held, err := c.call(mine, ctx)
+			bhOK(t, err)
+			bhOK(t, held.Err())
+			bhOK(t, mine.Check(held))
+			bhCount(t, mine, held, 1)
+			if ttl := rdb.PTTL(ctx, "l").Val(); ttl > c.lease || ttl < c.lease-bhSoon {
+				t.Errorf("the key lives for %v, want %v", ttl, c.lease)
+			}
+			if ttl, err := mine.RemainTTL(ctx); err != nil || ttl > c.lease || ttl < c.lease-bhSoon {
+				t.Errorf("RemainTTL %v %v, want %v", ttl, err, c.lease)
+			}
+			for _, l := range []*rlock.Lock{mine, other} { // both as someone new
+				bhLocked(t, l, true)
+				got, err := l.TryLock(ctx, 0, 0)
+				bhIs(t, err, rlock.ErrNotAcquired)
+				bhEqual(t, "context", got, ctx)
+				got, err = l.TryLock(ctx, 20*time.Millisecond, 0)
+				bhIs(t, err, rlock.ErrNotAcquired)
+				bhEqual(t, "context", got, ctx)
+			}
+			if !c.waits {
+				bhOK(t, mine.Unlock(held))
+				return
+			}
+			next := bhGo(func() (context.Context, error) { return c.call(other, ctx) })
+			bhSubscribed(t, rdb)
+			bhNone(t, next, 10*time.Millisecond, "the lock was taken twice")
+			bhOK(t, mine.Unlock(held))
+			got := bhWait(t, next, 900*time.Millisecond, "the message of the unlock, before the poll")
+			bhOK(t, got.err)
+			bhOK(t, other.Unlock(got.ctx))
+			bhLocked(t, mine, false)
+		})
+	}
+}
+
+// Inv12: bad arguments fail before Redis is asked, on an error the context is the one passed in, and the error is an
+// *Error with the method and the lock's name.
+func TestBehaviourBadArguments(t *testing.T) {
+	rdb := redistest.New(t)
+	spy := bhSpyOn(rdb)
+	client := bhClient(t, rdb)
+	good, nameless, clientless := rlock.NewLock(client, "l"), rlock.NewLock(client, ""), rlock.NewLock(nil, "l")
+	const year = 365 * 24 * time.Hour
+	ctx := t.Context()
+	never := func(context.Context) error { t.Error("fn ran"); return nil }
+	for name, c := range map[string]struct {
+		op, says string
+		call     func() (context.Context, error)
+	}{
+		"wait -1":         {"TryLock", "negative", func() (context.Context, error) { return good.TryLock(ctx, -1, 0) }},
+		"wait -1 s":       {"TryLock", "negative", func() (context.Context, error) { return good.TryLock(ctx, -time.Second, 0) }},
+		"do wait -1":      {"TryDo", "negative", func() (context.Context, error) { return ctx, good.TryDo(ctx, -1, 0, never) }},
+		"lease 5 ms":      {"TryLock", "lease", func() (context.Context, error) { return good.TryLock(ctx, 0, 5*time.Millisecond) }},
+		"lease 9.9 ms":    {"LockLease", "lease", func() (context.Context, error) { return good.LockLease(ctx, 9900*time.Microsecond) }},
+		"lease -1":        {"LockLease", "lease", func() (context.Context, error) { return good.LockLease(ctx, -1) }},
+		"lease 101 years": {"LockLease", "lease", func() (context.Context, error) { return good.LockLease(ctx, 101*year) }},
+		"do lease 5 ms": {"TryDo", "lease", func() (context.Context, error) {
+			return ctx, good.TryDo(ctx, 0, 5*time.Millisecond, never)
+		}},
+		"do nil":          {"Do", "fn is nil", func() (context.Context, error) { return ctx, good.Do(ctx, nil) }},
+		"try do nil":      {"TryDo", "fn is nil", func() (context.Context, error) { return ctx, good.TryDo(ctx, 0, 0, nil) }},
+		"no name":         {"Lock", "name", func() (context.Context, error) { return nameless.Lock(ctx) }},
+		"no name, locked": {"IsLocked", "name", func() (context.Context, error) { _, err := nameless.IsLocked(ctx); return ctx, err }},
+		"no name, held":   {"IsHeld", "name", func() (context.Context, error) { _, err := nameless.IsHeld(ctx); return ctx, err }},
+		"no name, count":  {"HoldCount", "name", func() (context.Context, error) { _, err := nameless.HoldCount(ctx); return ctx, err }},
+		"no name, ttl":    {"RemainTTL", "name", func() (context.Context, error) { _, err := nameless.RemainTTL(ctx); return ctx, err }},
+		"no name, force":  {"ForceUnlock", "name", func() (context.Context, error) { _, err := nameless.ForceUnlock(ctx); return ctx, err }},
+		"no client":       {"Lock", "client", func() (context.Context, error) { return clientless.Lock(ctx) }},
+		"no client, do":   {"Do", "client", func() (context.Context, error) { return ctx, clientless.Do(ctx, never) }},
+		"no client, ttl":  {"RemainTTL", "client", func() (context.Context, error) { _, err := clientless.RemainTTL(ctx); return ctx, err }},
+	} {
+		got, err := c.call()
+		var e *rlock.Error
+		if !errors.As(err, &e) || e.Op != c.op || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v, want an *Error of %s that says %q", name, err, c.op, c.says)
+			continue
+		}
+		if got != ctx {
+			t.Errorf("%s: another context came back", name)
+		}
+		if want := "l"; c.says != "name" && e.Lock != want {
+			t.Errorf("%s: lock %q, want %q", name, e.Lock, want)
+		}
+		if errors.Is(err, rlock.ErrNotAcquired) {
+			t.Errorf("%s: %v is ErrNotAcquired", name, err)
+		}
+	}
+	for _, script := range []string{"acquire", "level", "inspect", "unlock"} {
+		bhEqual(t, "calls of "+script, spy.count(script), 0)
+	}
+}
+
+// The ends of the range of leases work.
+func TestBehaviourLeaseRange(t *testing.T) {
+	rdb, l := bhOne(t)
+	held, err := l.LockLease(t.Context(), 100*365*24*time.Hour)
+	bhOK(t, err)
+	bhOK(t, held.Err())
+	if ttl := rdb.PTTL(t.Context(), "l").Val(); ttl < 99*365*24*time.Hour {
+		t.Errorf("the key lives for %v", ttl)
+	}
+	bhOK(t, l.Unlock(held))
+	held, err = l.LockLease(t.Context(), 10*time.Millisecond)
+	if err == nil { // a busy machine may not answer within 10 ms
+		redistest.Eventually(t, bhSoon, func() bool { return held.Err() != nil }, "10 ms are over")
+		bhIs(t, l.Unlock(held), rlock.ErrLost)
+	}
+}
+
+// Inv12: New says what is wrong with its arguments.
+func TestBehaviourNewRefuses(t *testing.T) {
+	rdb := redistest.New(t)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": rdb.Options().Addr}})
+	defer ring.Close()
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{rdb.Options().Addr}, ReadOnly: true})
+	defer cluster.Close()
+	for name, c := range map[string]struct {
+		rdb  redis.UniversalClient
+		opt  rlock.Option
+		says string
+	}{
+		"nil":            {nil, nil, "nil"},
+		"ring":           {ring, nil, "Ring"},
+		"replicas":       {cluster, nil, "replicas"},
+		"lease 5 ms":     {rdb, rlock.WithLease(5 * time.Millisecond), "WithLease"},
+		"lease 0":        {rdb, rlock.WithLease(0), "WithLease"},
+		"poll 0":         {rdb, rlock.WithPollInterval(0), "WithPollInterval"},
+		"unlock timeout": {rdb, rlock.WithUnlockTimeout(-1), "WithUnlockTimeout"},
+		"patience":       {rdb, rlock.WithPatience(0), "WithPatience"},
+		"logger":         {rdb, rlock.WithLogger(nil), "WithLogger"},
+	} {
+		var opts []rlock.Option
+		if c.opt != nil {
+			opts = append(opts, c.opt)
+		}
+		client, err := rlock.New(c.rdb, opts...)
+		if client != nil || err == nil || !strings.HasPrefix(err.Error(), "rlock: ") || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: New: %v, %v, want an error that says %q", name, client, err, c.says)
+		}
+	}
+}
+
+// P16: in a cluster a name whose keys are in different slots is an argument error, before anybody is asked; elsewhere it
+// is allowed.
+func TestBehaviourClusterNames(t *testing.T) {
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	defer cluster.Close()
+	client := bhClient(t, cluster)
+	_, l := bhOne(t)
+	_ = l
+	single := bhClient(t, redistest.New(t))
+	for _, name := range []string{"a{b", "a{}b", "{}", "a}b", "}x"} {
+		began := time.Now()
+		_, err := rlock.NewLock(client, name).Lock(t.Context())
+		var e *rlock.Error
+		if !errors.As(err, &e) || e.Lock != name || !strings.Contains(err.Error(), "slot") || time.Since(began) > bhSoon {
+			t.Errorf("%q in a cluster: %v", name, err)
+		}
+		l := rlock.NewLock(single, name)
+		bhOK(t, l.Unlock(bhLock(t, l, t.Context())))
+	}
+}
+
+// Inv12: ErrNotHeld says which of its cases it is, and the error is an *Error.
+func TestBehaviourNotHeld(t *testing.T) {
+	rdb, l := bhOne(t)
+	ctx := t.Context()
+	other := rlock.NewLock(bhClient(t, rdb), "other")
+	for _, c := range []struct {
+		name, says string
+		ctx        func() context.Context
+	}{
+		{"no holder", "no holder in ctx", func() context.Context { return ctx }},
+		{"unlocked already", "unlocked already", func() context.Context {
+			held := bhLock(t, l, ctx)
+			bhOK(t, l.Unlock(held))
+			return held
+		}},
+		{"another holder", "another holder", func() context.Context {
+			held := bhLock(t, l, ctx)
+			t.Cleanup(func() { bhOK(t, l.Unlock(held)) })
+			return rlock.NewHolder(held)
+		}},
+		{"holder of another lock", "another holder", func() context.Context { return bhLock(t, other, ctx) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			given := c.ctx()
+			before := rdb.HGetAll(ctx, "l").Val()
+			err := l.Unlock(given)
+			bhIs(t, err, rlock.ErrNotHeld)
+			bhIsNot(t, err, rlock.ErrLost, rlock.ErrUnlocked, rlock.ErrNotAcquired)
+			var e *rlock.Error
+			if !errors.As(err, &e) || e.Op != "Unlock" || e.Lock != "l" || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %v does not say %q", err, c.says)
+			}
+			bhEqual(t, "the lock in Redis", fmt.Sprint(rdb.HGetAll(ctx, "l").Val()), fmt.Sprint(before))
+		})
+	}
+}
+
+// Inv12: an acquire with a context that is over says why, is not sent, and holds nothing.
+func TestBehaviourEndedContext(t *testing.T) {
+	rdb, l := bhOne(t)
+	spy := bhSpyOn(rdb)
+	why := errors.New("the user's reason")
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	for _, c := range bhCalls {
+		got, err := c.call(l, ended)
+		bhIs(t, err, context.Canceled, why)
+		var e *rlock.Error
+		if !errors.As(err, &e) || e.Op != c.op || e.Lock != "l" {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		bhEqual(t, "context", got, context.Context(ended))
+	}
+	bhEqual(t, "acquires", spy.count("acquire"), 0)
+}
+
+// A context that ends while it waits ends the wait, with its cause; nothing is left in line.
+func TestBehaviourContextEndsWait(t *testing.T) {
+	_, l := bhOne(t)
+	held := bhLock(t, l, t.Context())
+	for _, c := range bhCalls {
+		if !c.waits {
+			continue
+		}
+		why := errors.New("the user's reason")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+		got, err := c.call(l, ctx)
+		bhIs(t, err, context.Canceled, why)
+		bhIsNot(t, err, rlock.ErrNotAcquired)
+		bhEqual(t, "context", got, context.Context(ctx))
+
+		late, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		got, err = c.call(l, late)
+		bhIs(t, err, context.DeadlineExceeded)
+		bhIsNot(t, err, rlock.ErrNotAcquired)
+		bhEqual(t, "context", got, context.Context(late))
+		stop()
+	}
+	bhOK(t, l.Unlock(held))
+	again, err := l.TryLock(t.Context(), 0, 0)
+	bhOK(t, err)
+	bhOK(t, l.Unlock(again))
+}
+
+// ForceUnlock frees the lock whoever holds it, and says whether there was something to free.
+func TestBehaviourForceUnlock(t *testing.T) {
+	rdb, l := bhOne(t)
+	ctx := t.Context()
+	other := rlock.NewLock(bhClient(t, rdb), "l")
+	freed, err := l.ForceUnlock(ctx)
+	bhOK(t, err)
+	bhEqual(t, "freed", freed, false)
+
+	held := bhLock(t, l, ctx)
+	freed, err = other.ForceUnlock(ctx)
+	bhOK(t, err)
+	bhEqual(t, "freed", freed, true)
+	bhLocked(t, l, false)
+	next := bhLock(t, other, ctx)
+	bhIs(t, l.Unlock(held), rlock.ErrLost) // and leaves the next hold alone
+	bhCount(t, other, next, 1)
+	bhOK(t, other.Unlock(next))
+	bhIs(t, l.Unlock(held), rlock.ErrNotHeld)
+}
+
+// RemainTTL speaks as go-redis does: -2 without a key, -1 without an expiry.
+func TestBehaviourRemainTTL(t *testing.T) {
+	rdb, l := bhOne(t)
+	ttl, err := l.RemainTTL(t.Context())
+	bhOK(t, err)
+	bhEqual(t, "without a key", ttl, -2)
+	bhOK(t, rdb.HSet(t.Context(), "l", "someone:1", 1).Err())
+	ttl, err = l.RemainTTL(t.Context())
+	bhOK(t, err)
+	bhEqual(t, "without an expiry", ttl, -1)
+}

@@ -1,0 +1,122 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// bhDos are the ways to run a function with the lock.
+var bhDos = map[string]func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error{
+	"Do": func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error { return l.Do(ctx, fn) },
+	"TryDo": func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error {
+		return l.TryDo(ctx, time.Second, 10*time.Second, fn)
+	},
+}
+
+func bhEachDo(t *testing.T, test func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error)) {
+	for name, do := range bhDos {
+		t.Run(name, func(t *testing.T) {
+			_, l := bhOne(t)
+			test(t, l, func(ctx context.Context, fn func(context.Context) error) error { return do(l, ctx, fn) })
+		})
+	}
+}
+
+// fn runs with the lock, may re-enter it, and the lock is free after it; its error comes back as it is.
+func TestBehaviourDo(t *testing.T) {
+	bhEachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
+		var inside context.Context
+		bhOK(t, do(t.Context(), func(ctx context.Context) error {
+			inside = ctx
+			bhCount(t, l, ctx, 1)
+			return do(ctx, func(ctx context.Context) error {
+				bhCount(t, l, ctx, 2)
+				return nil
+			})
+		}))
+		bhIs(t, inside.Err(), rlock.ErrUnlocked)
+		bhLocked(t, l, false)
+		failed := errors.New("fn failed")
+		err := do(t.Context(), func(context.Context) error { return failed })
+		bhIs(t, err, failed)
+		bhIsNot(t, err, rlock.ErrLost)
+		bhLocked(t, l, false)
+	})
+}
+
+// P12: fn nil and the hold lost is ErrLost; fn failed and the hold lost is both.
+func TestBehaviourDoLost(t *testing.T) {
+	bhEachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
+		lose := func(ctx context.Context) {
+			_, err := l.ForceUnlock(context.WithoutCancel(ctx))
+			bhOK(t, err)
+		}
+		bhIs(t, do(t.Context(), func(ctx context.Context) error { lose(ctx); return nil }), rlock.ErrLost)
+		failed := errors.New("fn failed")
+		err := do(t.Context(), func(ctx context.Context) error { lose(ctx); return failed })
+		bhIs(t, err, failed, rlock.ErrLost)
+		bhIs(t, do(t.Context(), func(ctx context.Context) error { lose(ctx); return ctx.Err() }), rlock.ErrLost)
+		bhLocked(t, l, false)
+	})
+}
+
+// A panic unlocks and goes on; Goexit unlocks.
+func TestBehaviourDoPanics(t *testing.T) {
+	bhEachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
+		what := errors.New("what was thrown")
+		func() {
+			defer func() { bhEqual(t, "recovered", recover(), any(what)) }()
+			err := do(t.Context(), func(context.Context) error { panic(what) })
+			t.Errorf("Do returned %v", err)
+		}()
+		bhLocked(t, l, false)
+
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			err := do(t.Context(), func(context.Context) error { runtime.Goexit(); return nil })
+			t.Errorf("Do returned %v", err)
+		}()
+		bhWait(t, done, bhSoon, "Goexit")
+		bhLocked(t, l, false)
+	})
+}
+
+// fn does not run where the lock was not acquired.
+func TestBehaviourDoNotAcquired(t *testing.T) {
+	_, l := bhOne(t)
+	held := bhLock(t, l, t.Context())
+	never := func(context.Context) error { t.Error("fn ran"); return nil }
+	for _, wait := range []time.Duration{0, 20 * time.Millisecond} {
+		err := l.TryDo(t.Context(), wait, 0, never)
+		bhIs(t, err, rlock.ErrNotAcquired)
+		var e *rlock.Error
+		if !errors.As(err, &e) || e.Op != "TryDo" || e.Lock != "l" {
+			t.Errorf("error %v", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	bhIs(t, l.Do(ctx, never), context.DeadlineExceeded)
+	bhOK(t, l.Unlock(held))
+}
+
+// Inv7: the lock is released although the context ended while fn ran.
+func TestBehaviourDoContextEnds(t *testing.T) {
+	bhEachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := do(ctx, func(ctx context.Context) error {
+			cancel()
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		bhIs(t, err, context.Canceled)
+		bhIsNot(t, err, rlock.ErrLost)
+		bhLocked(t, l, false)
+	})
+}

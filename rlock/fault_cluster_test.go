@@ -1,0 +1,273 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/pubsub"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// faultCluster is real servers with all slots between them.
+type faultCluster struct {
+	t     *testing.T
+	nodes []*redistest.Server
+	addrs []string
+}
+
+func faultNewCluster(t *testing.T, nodes int) *faultCluster {
+	t.Helper()
+	t.Parallel()
+	c := &faultCluster{t: t}
+	var ports []string
+	for i := range nodes {
+		bus, err := net.Listen("tcp", "127.0.0.1:0")
+		faultNo(t, err)
+		ports = append(ports, strconv.Itoa(bus.Addr().(*net.TCPAddr).Port))
+		_ = bus.Close()
+		server := redistest.Real(t, "--cluster-enabled", "yes", "--cluster-port", ports[i], "--cluster-node-timeout", "2000",
+			"--cluster-require-full-coverage", "no")
+		c.nodes, c.addrs = append(c.nodes, server), append(c.addrs, server.Addr())
+		c.do(i, "cluster", "addslotsrange", 16384*i/nodes, 16384*(i+1)/nodes-1)
+		c.do(i, "cluster", "set-config-epoch", i+1)
+	}
+	for i := range nodes {
+		for j := range nodes {
+			if _, port, _ := net.SplitHostPort(c.addrs[j]); i != j {
+				c.do(i, "cluster", "meet", "127.0.0.1", port, ports[j])
+			}
+		}
+	}
+	for i := range nodes {
+		redistest.Eventually(t, faultBound, func() bool {
+			info := fmt.Sprint(c.do(i, "cluster", "info"))
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384")
+		}, "node %d knows of all slots", i)
+	}
+	return c
+}
+
+// do sends a command to a node.
+func (c *faultCluster) do(node int, args ...any) any {
+	c.t.Helper()
+	rdb := c.nodes[node].Client(func(o *redis.Options) { o.Protocol = 2 })
+	defer func() { _ = rdb.Close() }()
+	got, err := rdb.Do(context.Background(), args...).Result()
+	faultNo(c.t, err)
+	return got
+}
+
+// node is the one that has the key's slot.
+func (c *faultCluster) node(key string) int {
+	c.t.Helper()
+	slot := int(c.do(0, "cluster", "keyslot", key).(int64))
+	for i := range c.nodes {
+		if slot < 16384*(i+1)/len(c.nodes) {
+			return i
+		}
+	}
+	panic("not reached")
+}
+
+func (c *faultCluster) client(opts ...rlock.Option) *rlock.Client {
+	c.t.Helper()
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.addrs})
+	c.t.Cleanup(func() { _ = rdb.Close() })
+	return faultClient(c.t, rdb, opts...)
+}
+
+// waits requires that somebody waits for a message about the lock, in the way that sharded says.
+func (c *faultCluster) waits(name string, sharded bool) {
+	c.t.Helper()
+	channel := "redisson_lock__channel:{" + name + "}"
+	redistest.Eventually(c.t, faultBound, func() bool {
+		if sharded {
+			return c.do(c.node(name), "pubsub", "shardnumsub", channel).([]any)[1].(int64) > 0
+		}
+		for i := range c.nodes {
+			if c.do(i, "pubsub", "numsub", channel).([]any)[1].(int64) > 0 {
+				return true
+			}
+		}
+		return false
+	}, "somebody waits for %q", name)
+}
+
+func TestP10_ClusterWakesBySlot(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		for mode, sharding := range map[string]pubsub.Sharding{"auto": pubsub.Auto, "on": pubsub.On, "off": pubsub.Off} {
+			if nodes == 3 && sharding == pubsub.On {
+				continue // what auto finds out
+			}
+			t.Run(fmt.Sprintf("%d nodes/%s", nodes, mode), func(t *testing.T) {
+				c := faultNewCluster(t, nodes)
+				// The poll comes too late to be what wakes.
+				opts := []rlock.Option{rlock.WithPollInterval(time.Minute), rlock.WithShardedPubSub(sharding)}
+				one, two := c.client(opts...), c.client(opts...)
+				names := []string{"a", "b", "c", "{d}e", "f"}[:3+nodes/2]
+				held := map[string]context.Context{}
+				got := map[string]chan context.Context{}
+				done := map[string]<-chan error{}
+				slots := map[any]bool{}
+				for _, name := range names {
+					slots[c.do(0, "cluster", "keyslot", name)] = true
+					l := fenced.NewLock(one, name)
+					outer := faultLock(t, l, t.Context(), 1)
+					held[name] = faultLock(t, l, outer, 2)
+					faultNo(t, l.Unlock(held[name]))
+					held[name] = outer
+					ch := make(chan context.Context, 1)
+					got[name] = ch
+					done[name] = faultGo(func() error {
+						ctx, err := fenced.NewLock(two, name).Lock(t.Context())
+						ch <- ctx
+						return err
+					})
+				}
+				if len(slots) < 3 {
+					t.Fatal("too few slots")
+				}
+				for _, name := range names {
+					if !strings.Contains(name, "{") {
+						c.waits(name, sharding != pubsub.Off)
+					}
+				}
+				for _, name := range names {
+					began := time.Now()
+					faultNo(t, fenced.NewLock(one, name).Unlock(held[name]))
+					faultNo(t, faultGet(t, done[name], "the waiter for "+name))
+					faultWithin(t, began, time.Second, "the wake-up")
+					faultNo(t, fenced.NewLock(two, name).Unlock(<-got[name]))
+				}
+			})
+		}
+	}
+}
+
+// [run] SSUBSCRIBE of two slots in one command is CROSSSLOT, and go-redis resubscribes to all in one: after a reconnect
+// the waiters of a node's locks are woken as before.
+func TestP10_ClusterReconnectsSlotBySlot(t *testing.T) {
+	c := faultNewCluster(t, 1)
+	var log faultLog
+	one := c.client()
+	two := c.client(rlock.WithPollInterval(time.Minute), log.option())
+	names := []string{"a", "b", "c"}
+	held := map[string]context.Context{}
+	done := map[string]<-chan error{}
+	for _, name := range names {
+		var err error
+		held[name], err = rlock.NewLock(one, name).Lock(t.Context())
+		faultNo(t, err)
+		done[name] = faultGo(func() error { _, err := rlock.NewLock(two, name).Lock(t.Context()); return err })
+	}
+	for _, name := range names {
+		c.waits(name, true)
+	}
+	c.do(0, "client", "kill", "type", "pubsub")
+	for _, name := range names {
+		c.waits(name, true)
+	}
+	for _, name := range names {
+		began := time.Now()
+		faultNo(t, rlock.NewLock(one, name).Unlock(held[name]))
+		faultNo(t, faultGet(t, done[name], "the waiter for "+name))
+		faultWithin(t, began, time.Second, "the wake-up")
+	}
+	if said := log.with("CROSSSLOT"); len(said) > 0 {
+		t.Errorf("logged: %q", said)
+	}
+}
+
+// Renewals go by slot, and to the node that has it.
+func TestP14_ClusterRenewsEverySlot(t *testing.T) {
+	c := faultNewCluster(t, 3)
+	const lease = 1200 * time.Millisecond
+	var log faultLog
+	cl := c.client(rlock.WithLease(lease), log.option())
+	held := map[string]context.Context{}
+	on := map[int]bool{}
+	for i := range 40 {
+		name := fmt.Sprint("lock-", i)
+		on[c.node(name)] = true
+		var err error
+		held[name], err = rlock.NewLock(cl, name).Lock(t.Context())
+		faultNo(t, err)
+	}
+	if len(on) != 3 {
+		t.Fatalf("the locks are on %v", on)
+	}
+	began := time.Now()
+	redistest.Eventually(t, faultBound, func() bool { return time.Since(began) > 2*lease }, "two leases pass")
+	for name, ctx := range held {
+		faultNo(t, ctx.Err())
+		faultNo(t, rlock.NewLock(cl, name).Unlock(ctx))
+	}
+	if all := log.with(""); len(all) > 0 {
+		t.Errorf("logged: %q", all)
+	}
+}
+
+// A node that is down takes the locks of its slots with it, and no others.
+func TestInv12_ClusterNodeDown(t *testing.T) {
+	c := faultNewCluster(t, 3)
+	cl := c.client(rlock.WithLease(3*time.Second), rlock.WithPatience(500*time.Millisecond))
+	names := map[int]string{}
+	for i := 0; len(names) < 3; i++ {
+		name := fmt.Sprint("lock-", i)
+		names[c.node(name)] = name
+	}
+	held := map[int]context.Context{}
+	for node, name := range names {
+		var err error
+		held[node], err = rlock.NewLock(cl, name).Lock(t.Context())
+		faultNo(t, err)
+	}
+	c.nodes[1].Kill()
+	began := time.Now()
+	_, err := rlock.NewLock(cl, "{"+names[1]+"}").TryLock(t.Context(), 0, 0)
+	faultTold(t, err)
+	faultWithin(t, began, 3*time.Second, "one try at a lock of a node that is down")
+	faultAwait(t, held[1].Done(), "the hold of its lock ends")
+	faultIs(t, context.Cause(held[1]), rlock.ErrLost)
+	redistest.Eventually(t, faultBound, func() bool { return time.Since(began) > 4*time.Second }, "more than a lease passes")
+	for _, node := range []int{0, 2} {
+		faultNo(t, held[node].Err())
+		faultNo(t, rlock.NewLock(cl, names[node]).Unlock(held[node]))
+	}
+}
+
+func TestP16_NamesThatDoNotHashWithTheirCounter(t *testing.T) {
+	c := faultNewCluster(t, 1)
+	cl := c.client()
+	for _, name := range []string{"a{b", "a{}b", "{}", "a}b", "}x"} {
+		l := fenced.NewLock(cl, name)
+		for what, ask := range map[string]func() error{
+			"Lock":     func() error { _, err := l.Lock(t.Context()); return err },
+			"TryLock":  func() error { _, err := l.TryLock(t.Context(), 0, 0); return err },
+			"IsLocked": func() error { _, err := l.IsLocked(t.Context()); return err },
+		} {
+			if err := ask(); err == nil || !strings.Contains(err.Error(), "different slots") {
+				t.Errorf("%s of %q: %v", what, name, err)
+			}
+		}
+	}
+	if n := c.do(0, "dbsize"); n != int64(0) {
+		t.Errorf("%v keys are there", n)
+	}
+	for _, name := range []string{"a", "{b}", "c{d}e", "f{g}{h}", "i j"} {
+		l := fenced.NewLock(cl, name)
+		outer := faultLock(t, l, t.Context(), 1)
+		inner := faultLock(t, l, outer, 2)
+		faultNo(t, l.Unlock(inner))
+		faultNo(t, l.Unlock(outer))
+	}
+}

@@ -1,0 +1,232 @@
+package rlock_test
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// faultBound is how long these tests wait for what must happen and has no bound of its own.
+const faultBound = 20 * time.Second
+
+// faultSite is a server, a proxy in front of it, and a client that sees the server as it is.
+type faultSite struct {
+	t      *testing.T
+	addr   string
+	proxy  *redistest.Proxy
+	direct *redis.Client
+}
+
+// faultAt is a site on the server at addr. The scripts are loaded, so that the first EVALSHA of each runs.
+func faultAt(t *testing.T, addr string) *faultSite {
+	t.Helper()
+	s := &faultSite{t: t, addr: addr, proxy: redistest.NewProxy(t, addr), direct: redistest.Client(t, addr)}
+	for _, name := range []string{"acquire", "level", "unlock", "renew", "inspect"} {
+		if err := s.direct.ScriptLoad(t.Context(), faultText(t, name)).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// faultNew is a site on a fresh server, for a test that is parallel to others.
+func faultNew(t *testing.T) *faultSite {
+	t.Helper()
+	t.Parallel()
+	return faultAt(t, redistest.Start(t))
+}
+
+func faultText(t *testing.T, script string) string {
+	t.Helper()
+	text, err := os.ReadFile("../scripts/" + script + ".lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// faultOf matches the calls of a script.
+func faultOf(t *testing.T, script string) func([]string) bool {
+	t.Helper()
+	sum := sha1.Sum([]byte(faultText(t, script)))
+	return redistest.Script(hex.EncodeToString(sum[:]))
+}
+
+// on arranges a fault of the next call of the script through the proxy.
+func (s *faultSite) on(script string, do redistest.Action) *redistest.Fault {
+	s.t.Helper()
+	return s.proxy.On(script, faultOf(s.t, script), do)
+}
+
+// client is a lock client behind the proxy whose reads give up soon: what is swallowed silently is missed after 300 ms.
+func (s *faultSite) client(opts ...rlock.Option) *rlock.Client {
+	s.t.Helper()
+	return faultClient(s.t, redistest.Client(s.t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond }), opts...)
+}
+
+// other is a lock client past the proxy: another process.
+func (s *faultSite) other(opts ...rlock.Option) *rlock.Client {
+	s.t.Helper()
+	return faultClient(s.t, redistest.Client(s.t, s.addr), opts...)
+}
+
+func faultClient(t *testing.T, rdb redis.UniversalClient, opts ...rlock.Option) *rlock.Client {
+	t.Helper()
+	c, err := rlock.New(rdb, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// hash is the lock as it is in Redis, without the change number: the fields of holds and their counts.
+func (s *faultSite) hash(name string) map[string]string {
+	s.t.Helper()
+	h, err := s.direct.HGetAll(context.Background(), name).Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for field := range h {
+		if strings.HasSuffix(field, "#") {
+			delete(h, field)
+		}
+	}
+	return h
+}
+
+// count is the hold count in Redis, "" where nobody holds the lock.
+func (s *faultSite) count(name string) string {
+	s.t.Helper()
+	switch h := s.hash(name); len(h) {
+	case 0:
+		return ""
+	case 1:
+		for _, n := range h {
+			return n
+		}
+		panic("not reached")
+	default:
+		return fmt.Sprint(h)
+	}
+}
+
+// wantCount requires the hold count in Redis, "" for a free lock.
+func (s *faultSite) wantCount(name, want string) {
+	s.t.Helper()
+	if got := s.count(name); got != want {
+		s.t.Fatalf("the hold count in Redis is %q, want %q", got, want)
+	}
+}
+
+// wantCounter requires the value of the fencing counter.
+func (s *faultSite) wantCounter(name, want string) {
+	s.t.Helper()
+	if got := s.direct.Get(context.Background(), "redisson_lock_token:{"+name+"}").Val(); got != want {
+		s.t.Fatalf("the fencing counter is %q, want %q", got, want)
+	}
+}
+
+func faultAwait(t *testing.T, ch <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(faultBound):
+		t.Fatalf("not within %v: %s", faultBound, what)
+	}
+}
+
+func faultNo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func faultIs(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got %v, want %v", err, want)
+	}
+}
+
+// faultWithin requires that what began then has taken no longer than this. The slack is the machine's.
+func faultWithin(t *testing.T, began time.Time, bound time.Duration, what string) {
+	t.Helper()
+	const slack = 700 * time.Millisecond
+	if took := time.Since(began); took > bound+slack {
+		t.Fatalf("%s took %v, want %v at most", what, took.Round(time.Millisecond), bound)
+	}
+}
+
+// faultGo calls f on a goroutine and returns where its error comes.
+func faultGo(f func() error) <-chan error {
+	ch := make(chan error, 1)
+	go func() { ch <- f() }()
+	return ch
+}
+
+func faultGet(t *testing.T, ch <-chan error, what string) error {
+	t.Helper()
+	select {
+	case err := <-ch:
+		return err
+	case <-time.After(faultBound):
+		t.Fatalf("not within %v: %s", faultBound, what)
+		panic("not reached")
+	}
+}
+
+// faultTimeout is a context that is cancelled with the test.
+func faultTimeout(t *testing.T, parent context.Context, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(parent, d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// faultLog keeps what is logged.
+type faultLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *faultLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l *faultLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *faultLog) WithGroup(string) slog.Handler            { return l }
+func (l *faultLog) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+	return nil
+}
+
+// with returns the lines that have this part.
+func (l *faultLog) with(part string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for _, line := range l.lines {
+		if strings.Contains(line, part) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func (l *faultLog) option() rlock.Option { return rlock.WithLogger(slog.New(l)) }
