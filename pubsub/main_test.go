@@ -2,6 +2,7 @@ package pubsub_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -23,8 +24,15 @@ import (
 // bound is how long these tests wait for what must happen and has no bound of its own.
 const bound = 20 * time.Second
 
-// TestMain requires that the package leaves no goroutine, whatever a test did to it.
+// TestMain runs more parallel tests at a time than there are processors, for they wait most of the time, and requires
+// that the package leaves no goroutine, whatever a test did to it.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "6")
+	}
 	code := m.Run()
 	var stacks string
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {

@@ -25,7 +25,7 @@ var mutants = []mutant{
 	},
 	{
 		"Inv3, P6: the deadline has no margin",
-		"watchdog/deadline.go", "trust := length - time.Millisecond - length/100", "trust := length",
+		"watchdog/deadline.go", "trust := length - margin(length)", "trust := length",
 		"./rlock", "VirtualExplicitLease|VirtualErrLooks",
 	},
 	{
@@ -40,7 +40,7 @@ var mutants = []mutant{
 	},
 	{
 		"Inv7, P12: Unlock may take any time",
-		"rlock/unlock.go", "bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)\n	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)\n	defer cancel()\n	released", "bound := time.Hour\n	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)\n	defer cancel()\n	released",
+		"rlock/unlock.go", "bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)\n	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)\n	defer cancel()\n	released", "bound := 20 * time.Second\n	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)\n	defer cancel()\n	released",
 		"./rlock", "Inv7_",
 	},
 	{
