@@ -19,7 +19,8 @@ type link struct {
 	nudge   chan struct{} // there are fresh channels
 
 	channels map[string]*channel
-	fresh    []*channel // not yet subscribed to on this connection
+	fresh    []*channel     // not yet subscribed to on this connection
+	leaving  map[string]int // sharded channels whose SUNSUBSCRIBE was sent, and not confirmed, so often
 }
 
 // run keeps the link connected until it has no channels left.
@@ -144,6 +145,9 @@ func (l *link) sweep(ctx context.Context, ps *redis.PubSub) (done bool) {
 	}
 	if l.sharded {
 		for _, name := range old {
+			l.bus.mu.Lock()
+			l.leaving[name]++
+			l.bus.mu.Unlock()
 			_ = ps.SUnsubscribe(ctx, name) // a broken connection is the reader's to notice
 		}
 	} else {
@@ -189,7 +193,7 @@ func (l *link) read(ctx context.Context, ps *redis.PubSub, heard chan<- struct{}
 			case "subscribe", "ssubscribe":
 				l.wake(got.Channel, true)
 			case "sunsubscribe":
-				if l.wants(got.Channel) {
+				if l.dropped(got.Channel) {
 					return // the slot has left this node
 				}
 			}
@@ -214,9 +218,16 @@ func (l *link) refused(err error) bool {
 	return true
 }
 
-func (l *link) wants(name string) bool {
+// dropped tells whether the server has ended a subscription that nobody asked it to end.
+func (l *link) dropped(name string) bool {
 	l.bus.mu.Lock()
 	defer l.bus.mu.Unlock()
+	if l.leaving[name] > 0 {
+		if l.leaving[name]--; l.leaving[name] == 0 {
+			delete(l.leaving, name)
+		}
+		return false
+	}
 	ch := l.channels[name]
 	return ch != nil && ch.sent
 }
@@ -241,7 +252,7 @@ func (l *link) wake(name string, confirmed bool) {
 func (l *link) restart() {
 	l.bus.mu.Lock()
 	defer l.bus.mu.Unlock()
-	l.fresh = l.fresh[:0]
+	l.fresh, l.leaving = l.fresh[:0], map[string]int{}
 	for _, ch := range l.channels {
 		ch.sent = false
 		l.fresh = append(l.fresh, ch)

@@ -110,8 +110,11 @@ func TestP3_GhostThatComesLateMeetsTheNextHolder(t *testing.T) {
 	s := faultNew(t)
 	l := rlock.NewLock(s.client(), "a")
 	ghost := s.on("acquire", redistest.Hold)
+	began := time.Now()
 	_, err := l.TryLock(faultTimeout(t, t.Context(), 100*time.Millisecond), 0, 0)
 	faultIs(t, err, context.DeadlineExceeded)
+	// The client has given up reading: it will never know what became of the attempt, and goes on releasing.
+	redistest.Eventually(t, faultBound, func() bool { return time.Since(began) > 600*time.Millisecond }, "the read timed out")
 	other := fenced.NewLock(s.other(), "a")
 	held := faultLock(t, other, t.Context(), 1)
 	was := s.hash("a")

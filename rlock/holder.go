@@ -93,8 +93,9 @@ func (h *holder) token(name string) any {
 // holdsAny tells whether the holder has an open hold of this client.
 func (h *holder) holdsAny(c *Client) bool {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.holds, func(hold *hold) bool { return hold.client == c })
+	holds := slices.Clone(h.holds)
+	h.mu.Unlock()
+	return slices.ContainsFunc(holds, func(hold *hold) bool { return hold.client == c && hold.state() == nil })
 }
 
 func (h *holder) add(hold *hold) {

@@ -25,7 +25,7 @@ type queue struct {
 	waiters list.List            // of *waiter, in order of arrival
 	sub     *pubsub.Subscription // while somebody waits
 	hold    *hold                // this client's own, as far as it knows
-	asked   bool                 // an attempt of the leader is under way
+	asked   time.Time            // since when an attempt of the leader is under way; zero if none is
 	heardOf time.Time            // when Redis last said who has it
 	trouble error                // what Redis last said instead
 	since   time.Time            // and since when it has been like that
@@ -170,14 +170,14 @@ func (q *queue) left(h *hold, silently bool) {
 func (q *queue) asks() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.asked = true
+	q.asked = time.Now()
 }
 
 // answered notes that Redis said who has the lock.
 func (q *queue) answered() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.asked, q.heardOf, q.trouble = false, time.Now(), nil
+	q.asked, q.heardOf, q.trouble = time.Time{}, time.Now(), nil
 }
 
 // failed notes an error in place of an answer.
@@ -187,7 +187,7 @@ func (q *queue) failed(err error) {
 	if q.trouble == nil {
 		q.since = time.Now()
 	}
-	q.asked, q.trouble, q.failure = false, err, time.Now()
+	q.asked, q.trouble, q.failure = time.Time{}, err, time.Now()
 }
 
 // exhausted returns what Redis said in place of an answer, if a call that began at this time has heard nothing else for
@@ -209,7 +209,8 @@ func (q *queue) verdict(began time.Time) error {
 	switch {
 	case q.trouble != nil && !q.failure.Before(began):
 		return fmt.Errorf("no answer within the wait: %w", q.trouble)
-	case q.asked && q.heardOf.Before(began):
+	// An attempt that has been under way for most of the wait is one that Redis does not answer.
+	case !q.asked.IsZero() && q.heardOf.Before(began) && time.Since(q.asked) > time.Since(began)/2:
 		return fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded)
 	}
 	return ErrNotAcquired
