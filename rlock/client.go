@@ -22,14 +22,15 @@ import (
 // or waits for what. Create one per process with New. It is safe for concurrent use.
 type Client struct {
 	options
-	rdb     redis.UniversalClient
-	cluster bool
-	scripts *scripts.Scripts
-	bus     *pubsub.Bus
-	dog     *watchdog.Watchdog
-	behind  *behind
-	id      string
-	numbers atomic.Int64
+	rdb      redis.UniversalClient
+	cluster  bool
+	scripts  *scripts.Scripts
+	bus      *pubsub.Bus
+	dog      *watchdog.Watchdog
+	behind   *behind
+	id       string
+	numbers  atomic.Int64
+	followed atomic.Int64 // holds for which the client is subscribed
 
 	draining chan struct{} // closed when Shutdown or Close has begun
 	closed   chan struct{} // closed when Close has

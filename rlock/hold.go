@@ -74,6 +74,9 @@ func (h *hold) Slot() uint16 {
 	return 0
 }
 
+// Settled implements watchdog.Owner.
+func (h *hold) Settled() { h.queue.follow(h) }
+
 // Lost implements watchdog.Owner.
 func (h *hold) Lost(err error) {
 	if errors.Is(err, watchdog.ErrGone) {

@@ -121,9 +121,10 @@ func (l *Lock) held(ctx context.Context) (*hold, error) {
 	return lv.hold, nil
 }
 
-// ForceUnlock frees the lock whoever holds it, and tells whether there was something to free. Its waiters are woken; the
-// holder finds out at its next renewal or Unlock, or sooner, if its client has waiters too; in this client at once. Use
-// it to clean up by hand: the former holder may be in the middle of its work.
+// ForceUnlock frees the lock whoever holds it, and tells whether there was something to free. Its waiters are woken. The
+// holder's context ends with ErrLost: in this client at once, in another Go client by the message, if that has held the
+// lock for more than a second, else within that second. Use it to clean up by hand: the former holder may be in the middle
+// of its work.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	freed, err := l.forceUnlock(ctx)
 	return freed, l.wrap("ForceUnlock", err)

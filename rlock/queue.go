@@ -25,6 +25,7 @@ type queue struct {
 	waiters list.List            // of *waiter, in order of arrival
 	sub     *pubsub.Subscription // while somebody waits
 	hold    *hold                // this client's own, as far as it knows
+	settled bool                 // the hold has lasted for a while: messages may be about it
 	asked   time.Time            // since when an attempt of the leader is under way; zero if none is
 	heardOf time.Time            // when Redis last said who has it
 	trouble error                // what Redis last said instead
@@ -87,14 +88,46 @@ func (q *queue) leave(w *waiter, took bool) {
 	q.waiters.Remove(w.place)
 	next := q.waiters.Front()
 	switch {
-	case next == nil && q.sub != nil:
-		q.sub.Close()
-		q.sub = nil
-	case next != nil && led:
+	case next == nil:
+		q.quiet()
+	case led:
 		close(next.Value.(*waiter).lead)
 		if !took {
 			q.nudge()
 		}
+	}
+}
+
+// quiet ends the subscription if nobody is there for whom it is. With q.mu held.
+func (q *queue) quiet() {
+	if q.sub != nil && q.waiters.Len() == 0 && !q.settled {
+		q.sub.Close()
+		q.sub = nil
+	}
+}
+
+// follow subscribes for a hold that has lasted for a while, to learn soon that it was forced open.
+func (q *queue) follow(h *hold) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.hold != h {
+		return
+	}
+	if q.client.followed.Add(1) > maxFollowed {
+		q.client.followed.Add(-1)
+		return
+	}
+	q.settled = true
+	if q.sub == nil {
+		q.sub = q.client.bus.Subscribe(h.keys.Channel, q.heard)
+	}
+}
+
+// unfollow is the end of that. With q.mu held.
+func (q *queue) unfollow() {
+	if q.settled {
+		q.settled = false
+		q.client.followed.Add(-1)
 	}
 }
 
@@ -107,6 +140,10 @@ func (q *queue) listen(channel string) (live bool) {
 	}
 	return q.sub.Live()
 }
+
+// maxFollowed bounds the channels that a client is subscribed to for holds that nobody waits for: each is asked about
+// after a reconnect. Beyond it a hold that is forced open is found out by its renewal.
+const maxFollowed = 1000
 
 // askAfter is how long a message is left to be about the hold that was there before: most are.
 const askAfter = 100 * time.Millisecond
@@ -145,6 +182,7 @@ func (q *queue) held() *hold {
 func (q *queue) took(h *hold) {
 	q.mu.Lock()
 	old := q.hold
+	q.unfollow()
 	q.hold = h
 	q.mu.Unlock()
 	if old != nil {
@@ -158,6 +196,8 @@ func (q *queue) left(h *hold, silently bool) {
 	q.mu.Lock()
 	if q.hold == h {
 		q.hold = nil
+		q.unfollow()
+		q.quiet()
 	}
 	deaf := silently || q.sub == nil || !q.sub.Live()
 	q.mu.Unlock()

@@ -94,7 +94,7 @@ func TestAfterAJumpOfTheWallClock(t *testing.T) {
 	if len(due) != 1 || due[0] != &over.Lease {
 		t.Fatalf("found %d leases", len(due))
 	}
-	lost := w.tick(due, 0)
+	lost, _ := w.tick(due, 0)
 	if len(lost) != 1 || lost[0] != &over.Lease || w.count != 1 {
 		t.Errorf("lost %d leases, %d are left", len(lost), w.count)
 	}

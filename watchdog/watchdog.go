@@ -28,6 +28,8 @@ const (
 	// patrol is the longest that the goroutine sleeps: within it a clock that jumped is noticed, and a goroutine with
 	// nothing left to do ends.
 	patrol = time.Second
+	// SettleAfter is when a lease is one of those that last. Most are gone long before.
+	SettleAfter = time.Second
 )
 
 // Owner is who a lease is kept for.
@@ -37,6 +39,9 @@ type Owner interface {
 	Renewal() time.Duration
 	// Slot is the same for leases whose renewals may travel in one command. It is asked as Renewal is.
 	Slot() uint16
+	// Settled tells, once, that the lease has lasted for a while (SettleAfter), where the next renewal is not soon: its
+	// owner may want to learn sooner that it is gone.
+	Settled()
 	// Lost tells that the lease is over: err is ErrExpired or ErrGone. Nothing is called after it.
 	Lost(err error)
 }
@@ -61,6 +66,7 @@ type Lease struct {
 	length   time.Duration // of what was promised last
 	flying   bool          // a renewal is under way, or in line for a round trip
 	kept     bool          // added and not removed
+	settles  int64         // when the owner is to be told that it lasts; 0 once that was done
 
 	bucket     *bucket
 	prev, next *Lease
@@ -120,6 +126,7 @@ func (w *Watchdog) Add(l *Lease, sent Instant, length time.Duration) {
 		return
 	}
 	l.length, l.kept = length, true
+	l.settles = w.since(sent.at.Add(SettleAfter))
 	w.count++
 	w.schedule(l)
 	if !w.running {
@@ -199,10 +206,22 @@ func (w *Watchdog) skewNow() time.Duration {
 // for are left.
 func (w *Watchdog) schedule(l *Lease) {
 	due := w.since(l.deadline.Load().at)
-	if length := l.Owner.Renewal(); length > 0 && !l.flying {
-		due = min(due, due+(margin(length)-length*2/3).Milliseconds())
+	if renewal, any := w.renewal(l); any {
+		due = min(due, renewal)
+	}
+	if l.settles != 0 {
+		due = min(due, l.settles)
 	}
 	w.put(l, due)
+}
+
+// renewal is when the lease is to be renewed, if it is.
+func (w *Watchdog) renewal(l *Lease) (due int64, any bool) {
+	length := l.Owner.Renewal()
+	if length == 0 || l.flying {
+		return 0, false
+	}
+	return w.since(l.deadline.Load().at.Add(margin(length) - length*2/3)), true
 }
 
 func (w *Watchdog) put(l *Lease, due int64) {
@@ -239,7 +258,7 @@ func (w *Watchdog) run() {
 		} else {
 			w.skew = min(skew, w.skew)
 		}
-		lost := w.tick(due, now)
+		lost, settled := w.tick(due, now)
 		if w.count == 0 {
 			w.running = false
 			w.leases = calendar{}
@@ -253,6 +272,9 @@ func (w *Watchdog) run() {
 		}
 		w.mu.Unlock()
 		tell(lost, ErrExpired)
+		for _, l := range settled {
+			l.Owner.Settled()
+		}
 		clear(due)
 		timer.Reset(sleep)
 	}
@@ -269,23 +291,31 @@ func (w *Watchdog) afterJump(due []*Lease) []*Lease {
 	return due
 }
 
-// tick goes through leases that were taken out of the calendar because they are due. It sends renewals and returns the
-// leases whose time is over.
-func (w *Watchdog) tick(due []*Lease, now int64) (lost []*Lease) {
+// tick goes through leases that were taken out of the calendar because they are due. It sends renewals, and returns the
+// leases whose time is over, and those that have settled.
+func (w *Watchdog) tick(due []*Lease, now int64) (lost, settled []*Lease) {
 	var renew []*Lease
 	for _, l := range due {
-		switch {
-		case l.Passed() || l.round(w.since(l.deadline.Load().at)) <= now:
+		if l.Passed() || l.round(w.since(l.deadline.Load().at)) <= now {
 			w.drop(l)
 			lost = append(lost, l)
-		case !l.flying && l.Owner.Renewal() > 0:
+			continue
+		}
+		renewal, any := w.renewal(l)
+		if l.settles != 0 && l.round(l.settles) <= now {
+			if !any || renewal-now > SettleAfter.Milliseconds() {
+				settled = append(settled, l)
+			}
+			l.settles = 0
+		}
+		if any && l.round(renewal) <= now {
 			renew = append(renew, l)
-		default:
-			w.put(l, w.since(l.deadline.Load().at))
+		} else {
+			w.schedule(l)
 		}
 	}
 	w.send(renew)
-	return lost
+	return lost, settled
 }
 
 func tell(leases []*Lease, err error) {

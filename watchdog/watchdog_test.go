@@ -63,6 +63,8 @@ func (o *owner) Renewal() time.Duration {
 
 func (o *owner) Slot() uint16 { return o.slot }
 
+func (o *owner) Settled() {}
+
 func (o *owner) Lost(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -743,7 +745,9 @@ type callback struct {
 
 func (c *callback) Renewal() time.Duration { return 0 }
 func (c *callback) Slot() uint16           { return 0 }
-func (c *callback) Lost(error)             { c.lost() }
+
+func (c *callback) Settled()   {}
+func (c *callback) Lost(error) { c.lost() }
 
 func TestClose(t *testing.T) {
 	virtual(t, func(t *testing.T, w *Watchdog, s *server) {

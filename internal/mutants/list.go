@@ -69,6 +69,11 @@ var mutants = []mutant{
 		"./rlock", "Inv9_",
 	},
 	{
+		"P10: a hold that is forced open by another client learns of it at its renewal",
+		"rlock/hold.go", "func (h *hold) Settled() { h.queue.follow(h) }", "func (h *hold) Settled() {}",
+		"./rlock", "ForcedOpenByAnother",
+	},
+	{
 		"Inv10: a renewal brings back what is gone",
 		"scripts/renew.lua", "  if there == 0 then", "  if there == 0 then\n    redis.call('HSET', lock, field, 1)\n    redis.call('PEXPIRE', lock, lease)\n    do return nil end",
 		"./rlock", "Inv10_",
