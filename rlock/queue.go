@@ -247,6 +247,8 @@ func (q *queue) verdict(began time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
+	case q.hold != nil && !q.hold.lease.Passed():
+		return ErrNotAcquired // held by this very client
 	case q.trouble != nil && !q.failure.Before(began):
 		return fmt.Errorf("no answer within the wait: %w", q.trouble)
 	// An attempt that has been under way for most of the wait is one that Redis does not answer.
