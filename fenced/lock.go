@@ -35,7 +35,9 @@ func WithStableToken() Option { return func(o *options) { o.stable = true } }
 func NewLock(client *rlock.Client, name string, opts ...Option) *Lock {
 	var o options
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	return &Lock{rlock.NewLock(client, name), seam.New(client, name, o.stable)}
 }

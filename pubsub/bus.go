@@ -137,6 +137,9 @@ func (b *Bus) probe(ctx context.Context) Sharding {
 		answer = On
 	case isReply(err) && strings.Contains(strings.ToLower(err.Error()), "unknown"):
 		answer = Off
+	case isReply(err) && strings.HasPrefix(err.Error(), "NOPERM"):
+		b.complain("the Redis user may not ask whether there are sharded channels: they are not used", err)
+		answer = Off
 	default:
 		return Auto
 	}

@@ -21,6 +21,9 @@ type request struct {
 	stable bool          // that stays the same through re-entries
 }
 
+// onceMore is for how long a call that does not wait says again what a broken connection swallowed.
+const onceMore = time.Second
+
 // errOvertaken tells that a call may not re-enter after all: another one of its holder was first.
 var errOvertaken = errors.New("overtaken")
 
@@ -140,8 +143,7 @@ func (a *acquisition) once(own *hold) (*level, error) {
 			return nil, contextError(a.ctx)
 		case err == nil:
 			return nil, ErrNotAcquired
-		// One try is not one command: what a broken connection swallowed is said again, but only for a moment.
-		case !passing(err) || time.Since(a.began) > min(time.Second, a.client.patience):
+		case !passing(err) || time.Since(a.began) > min(onceMore, a.client.patience):
 			return nil, err
 		}
 		sleep(a.ctx, backoff)
@@ -332,7 +334,11 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 	if err := h.state(); err != nil {
 		return nil, err
 	}
-	bound, cancel := context.WithTimeout(a.bound, a.client.patience) // for Redis; nobody else is waited for
+	patience := a.client.patience // with Redis; nobody else is waited for
+	if a.wait == 0 {
+		patience = min(patience, onceMore)
+	}
+	bound, cancel := context.WithTimeout(a.bound, patience)
 	defer cancel()
 	select {
 	case h.turn <- struct{}{}:
@@ -353,10 +359,9 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 	h.mu.Unlock()
 
 	h.trace.longer(a.lease) // whether an answer comes or not
-	answer, _, err := insist(bound, max(a.client.unlockTimeout/3, time.Millisecond), func(ctx context.Context) (answer timed, err error) {
-		answer.sent = watchdog.Now()
-		answer.Answer, err = a.client.scripts.Level(ctx, a.keys, token, h.field, a.lease, count, op)
-		return answer, err
+	sent := watchdog.Now()  // of the first attempt: a repeat of one that was executed extends nothing
+	answer, _, err := insist(bound, max(a.client.unlockTimeout/3, time.Millisecond), func(ctx context.Context) (scripts.Answer, error) {
+		return a.client.scripts.Level(ctx, a.keys, token, h.field, a.lease, count, op)
 	})
 	switch {
 	case err != nil:
@@ -365,11 +370,13 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 			err = contextError(a.ctx)
 		}
 		return nil, err
+	case !answer.Held && h.newest() == nil:
+		return nil, ErrUnlocked // meanwhile
 	case !answer.Held:
 		h.lose("a re-entry found the lock gone", true)
 		return nil, ErrLost
 	}
-	a.client.dog.Extend(&h.lease, answer.sent, a.lease)
+	a.client.dog.Extend(&h.lease, sent, a.lease)
 	lv := newLevel(a.ctx, a.who, h, a.kept)
 	h.mu.Lock()
 	if token {
@@ -380,14 +387,8 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 	if err := h.push(lv); err != nil {
 		return nil, err
 	}
-	a.client.dog.Extend(&h.lease, answer.sent, a.lease) // again: with the new level there may be something to renew
+	a.client.dog.Extend(&h.lease, sent, a.lease) // again: with the new level there may be something to renew
 	return lv, nil
-}
-
-// timed is an answer and when the attempt was sent that got it.
-type timed struct {
-	scripts.Answer
-	sent watchdog.Instant
 }
 
 // push opens a level that Redis has counted, if the hold is still there.

@@ -92,6 +92,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	c.lease = c.lease.Truncate(time.Millisecond) // as it is sent
 	_, c.cluster = rdb.(*redis.ClusterClient)
 	c.bus = pubsub.New(rdb, c.sharding, c.log)
 	c.dog = watchdog.New(c.renew)

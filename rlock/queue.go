@@ -89,6 +89,7 @@ func (q *queue) leave(w *waiter, took bool) {
 	next := q.waiters.Front()
 	switch {
 	case next == nil:
+		q.asked = time.Time{}
 		q.quiet()
 	case led:
 		close(next.Value.(*waiter).lead)
@@ -186,7 +187,7 @@ func (q *queue) took(h *hold) {
 	q.hold = h
 	q.mu.Unlock()
 	if old != nil {
-		old.lose("another holder has the lock", true)
+		old.lose("another holder has the lock", false)
 	}
 }
 
@@ -210,7 +211,9 @@ func (q *queue) left(h *hold, silently bool) {
 func (q *queue) asks() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.asked = time.Now()
+	if q.asked.IsZero() {
+		q.asked = time.Now()
+	}
 }
 
 // answered notes that Redis said who has the lock.

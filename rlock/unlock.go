@@ -105,6 +105,7 @@ func (h *hold) release(ctx context.Context, lost bool) error {
 		c.behind.release(h.trace)
 	}
 	if !released && !doubt {
+		h.leave(true) // no message has told the waiters
 		return ErrLost
 	}
 	return nil

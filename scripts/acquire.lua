@@ -31,7 +31,8 @@ end
 redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
 local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[1])
 if type(expires) == 'table' then -- refused, to a user without the right to it: a lock that never expires must not stay
-  redis.call('DEL', KEYS[1])
+  redis.pcall('DEL', KEYS[1])
+  redis.pcall('HDEL', KEYS[1], ARGV[2])
   return expires
 end
 return {1, token}

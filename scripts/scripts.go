@@ -3,6 +3,7 @@ package scripts
 import (
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,10 @@ const NoExpiry = time.Duration(-1)
 
 // NoKey is the TTL of a key that is not there.
 const NoKey = time.Duration(-2)
+
+// maxSingle bounds the renewals under way where each lock needs a command of its own: a hundred of them then take ten
+// round trips.
+const maxSingle = 10
 
 // Scripts calls the scripts on one Redis client. Its methods send one command each (renewals of many locks as well),
 // are not repeated, and block until go-redis has an answer or an error: the context ends neither a read nor a command
@@ -102,9 +107,21 @@ type Renewal struct {
 // client. Where a proxy refuses several slots in one command, it goes on lock by lock, and remembers that.
 func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 	if s.single.Load() && len(holds) > 1 {
+		var each sync.WaitGroup
+		room := make(chan struct{}, maxSingle)
 		for i := range holds {
-			s.Renew(ctx, holds[i:i+1])
+			select {
+			case room <- struct{}{}:
+			case <-ctx.Done():
+				holds[i].Err = ctx.Err()
+				continue
+			}
+			each.Go(func() {
+				s.Renew(ctx, holds[i:i+1])
+				<-room
+			})
 		}
+		each.Wait()
 		return
 	}
 	keys := make([]string, 0, len(holds))

@@ -89,7 +89,7 @@ func (l *Lease) Deadline() Deadline {
 // Watchdog keeps leases. Create it with New.
 type Watchdog struct {
 	renew Renew
-	epoch time.Time
+	epoch Instant
 	wake  chan struct{}
 
 	mu      sync.Mutex
@@ -98,7 +98,7 @@ type Watchdog struct {
 	lines   map[uint16]*line // by slot, the ones with something in them
 	running bool
 	closed  bool
-	skew    time.Duration // of the wall clock against the monotonic one, when last looked
+	skew    skew // when last looked
 	ctx     context.Context
 	cancel  context.CancelFunc
 }
@@ -111,7 +111,7 @@ type line struct {
 
 // New returns a watchdog that renews by this function. It starts no goroutine before the first Add.
 func New(renew Renew) *Watchdog {
-	w := &Watchdog{renew: renew, epoch: time.Now(), wake: make(chan struct{}, 1)}
+	w := &Watchdog{renew: renew, epoch: Now(), wake: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
@@ -195,12 +195,26 @@ func (w *Watchdog) drop(l *Lease) bool {
 }
 
 // since is a time in milliseconds on the watchdog's count, which no step of the wall clock moves.
-func (w *Watchdog) since(t time.Time) int64 { return t.Sub(w.epoch).Milliseconds() }
+func (w *Watchdog) since(t time.Time) int64 { return t.Sub(w.epoch.at).Milliseconds() }
 
-func (w *Watchdog) skewNow() time.Duration {
-	now := time.Now()
-	return now.Round(0).Sub(w.epoch.Round(0)) - now.Sub(w.epoch)
+// skew is how far the other clocks have gone ahead of the monotonic one.
+type skew struct{ wall, boot time.Duration }
+
+func (w *Watchdog) skewNow() skew {
+	now := Now()
+	gone := now.at.Sub(w.epoch.at)
+	return skew{
+		wall: now.at.Round(0).Sub(w.epoch.at.Round(0)) - gone,
+		boot: now.boot - w.epoch.boot - gone,
+	}
 }
+
+// ahead tells whether a clock has jumped forward since old.
+func (s skew) ahead(old skew) bool {
+	return s.wall-old.wall > time.Millisecond || s.boot-old.boot > time.Millisecond
+}
+
+func (s skew) least(other skew) skew { return skew{min(s.wall, other.wall), min(s.boot, other.boot)} }
 
 // schedule puts the lease where it is next due: at its deadline, or for its renewal, when two thirds of what that asks
 // for are left.
@@ -252,11 +266,11 @@ func (w *Watchdog) run() {
 		w.mu.Lock()
 		now := w.since(time.Now())
 		due = w.leases.take(now, due[:0])
-		if skew := w.skewNow(); skew-w.skew > time.Millisecond {
+		if skew := w.skewNow(); skew.ahead(w.skew) {
 			due = w.afterJump(due)
 			w.skew = skew
 		} else {
-			w.skew = min(skew, w.skew)
+			w.skew = skew.least(w.skew)
 		}
 		lost, settled := w.tick(due, now)
 		if w.count == 0 {

@@ -119,6 +119,11 @@ var mutants = []mutant{
 		"./rlock", "ErrLooksAtTheClock",
 	},
 	{
+		"P6: a repeated re-entry counts from the repeat",
+		"rlock/acquire.go", "	return a.client.scripts.Level(ctx, a.keys, token, h.field, a.lease, count, op)", "	sent = watchdog.Now()\n		return a.client.scripts.Level(ctx, a.keys, token, h.field, a.lease, count, op)",
+		"./rlock", "VirtualRepeatedReentry",
+	},
+	{
 		"P9: a stable token changes",
 		"rlock/acquire.go", "token := a.fenced && !(h.stable && h.token != 0)", "token := a.fenced",
 		"./fenced", "Stable",
@@ -135,7 +140,7 @@ var mutants = []mutant{
 	},
 	{
 		"P12: an Unlock that finds nothing says nil",
-		"rlock/unlock.go", "	if !released && !doubt {\n		return ErrLost\n	}\n", "	_, _ = released, doubt\n",
+		"rlock/unlock.go", "	if !released && !doubt {\n", "	if !released && !doubt && c == nil {\n",
 		"./rlock", "P12_",
 	},
 	{
