@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test lint mutants fuzz
+.PHONY: help test lint mutants fuzz bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -16,9 +16,13 @@ lint: ## gofmt, go vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	go vet ./...
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	cd bench && GOWORK=off go vet ./...
 
 mutants: ## the tests against code that is broken on purpose, rule by rule
 	@server=$$(.ci/redis-server) && PATH="$$PATH:$$(dirname "$$server")" go run ./internal/mutants
+
+bench: ## side by side with other locks, about 20 minutes; writes docs/benchmarks (its deps are a module of their own)
+	@server=$$(.ci/redis-server) && cd bench && REDIS_SERVER="$$server" GOWORK=off go run .
 
 fuzz: ## each fuzz target for ten seconds
 	@set -e; for target in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' scripts/*_test.go | cut -c6-); do \

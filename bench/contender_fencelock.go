@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/rlock"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+func dialFenced(addr string) (*client, error) {
+	return dialRlock(addr, func(c *rlock.Client, key string) lockFunc {
+		lock := fenced.NewLock(c, key)
+		return func(ctx context.Context) (int64, func() error, error) {
+			held, token, err := lock.LockAndGetToken(ctx)
+			return token, func() error { return lock.Unlock(held) }, err
+		}
+	})
+}
+
+func dialUnfenced(addr string) (*client, error) {
+	return dialRlock(addr, func(c *rlock.Client, key string) lockFunc {
+		lock := rlock.NewLock(c, key)
+		return func(ctx context.Context) (int64, func() error, error) {
+			held, err := lock.Lock(ctx)
+			return 0, func() error { return lock.Unlock(held) }, err
+		}
+	})
+}
+
+func dialRlock(addr string, lock func(*rlock.Client, string) lockFunc) (*client, error) {
+	rdb := open(addr)
+	c, err := rlock.New(rdb)
+	if err != nil {
+		_ = rdb.Close()
+		return nil, err
+	}
+	return &client{
+		lock:  func(key string) lockFunc { return lock(c, key) },
+		close: func() { _ = c.Close(); _ = rdb.Close() },
+	}, nil
+}
+
+func dialScriptsPool(addr string) (*client, error) {
+	rdb := open(addr)
+	return dialScripts(rdb, func() { _ = rdb.Close() }), nil
+}
+
+func dialScriptsAutoPipeline(addr string) (*client, error) {
+	rdb := open(addr)
+	pipe, err := rdb.AutoPipeline()
+	if err != nil {
+		_ = rdb.Close()
+		return nil, err
+	}
+	return dialScripts(pipe, func() { _ = pipe.Close(); _ = rdb.Close() }), nil
+}
+
+var errTaken = errors.New("taken, and the bare scripts do not wait")
+
+func dialScripts(rdb redis.UniversalClient, closeAll func()) *client {
+	s := scripts.New(rdb)
+	var holds atomic.Int64
+	return &client{close: closeAll, lock: func(key string) lockFunc {
+		keys := scripts.KeysOf(key)
+		return func(ctx context.Context) (int64, func() error, error) {
+			field := fmt.Sprintf("00000000-0000-0000-0000-000000000000:%d", holds.Add(1))
+			answer, err := s.Acquire(ctx, keys, true, field, lease)
+			if err == nil && !answer.Held {
+				err = errTaken
+			}
+			return answer.Token, func() error {
+				released, err := s.Unlock(ctx, keys, field, false)
+				if err == nil && !released {
+					err = scripts.ErrGone
+				}
+				return err
+			}, err
+		}
+	}}
+}

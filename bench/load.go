@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Phases of a load.
+const (
+	warming int32 = iota
+	measuring
+	ending // no new acquires; those that wait still get their turn
+)
+
+// A load is the goroutines of a round.
+type load struct {
+	round      round
+	phase      atomic.Int32
+	keys       []keyState
+	workers    []*worker
+	cancel     context.CancelFunc // of all that wait
+	overlaps   atomic.Int64
+	outOfOrder atomic.Int64
+	tokens     atomic.Bool
+	errors     atomic.Int64
+	firstError atomic.Pointer[string]
+}
+
+// keyState is what those who hold the lock of a key keep, to see whether they are alone.
+type keyState struct {
+	inside atomic.Int32
+	token  atomic.Int64
+	_      [48]byte // no two in one cache line
+}
+
+// A worker is one goroutine that locks and unlocks.
+type worker struct {
+	number int
+	client int
+	locks  []lockFunc // by key; nil where it never goes
+	done   chan struct{}
+
+	mu    sync.Mutex // a worker that hangs is read while it may still come back
+	since time.Time  // when its present wait began; zero when it does not wait, or the wait was counted
+	waits []time.Duration
+	pairs int // within the window
+}
+
+// startLoad starts the goroutines. Locks are made before, as a program would.
+func startLoad(ctx context.Context, r round, clients []*client) *load {
+	names := r.mode.keys(fmt.Sprintf("bench-%d", r.id))
+	l := &load{round: r, keys: make([]keyState, len(names))}
+	locks := make([][]lockFunc, len(clients)) // by client and key
+	for i, c := range clients {
+		for _, name := range names {
+			locks[i] = append(locks[i], c.lock(name))
+		}
+	}
+	ctx, l.cancel = context.WithCancel(ctx)
+	for i := range r.mode.goroutines {
+		w := &worker{number: i, client: i % len(clients), done: make(chan struct{})}
+		w.locks = locks[w.client]
+		w.waits = make([]time.Duration, 0, 1024)
+		l.workers = append(l.workers, w)
+	}
+	for _, w := range l.workers {
+		// A context for each, as requests have: one for all would be a bottleneck that no program has.
+		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		stop := context.AfterFunc(ctx, cancel)
+		go func() {
+			defer close(w.done)
+			defer cancel()
+			defer stop()
+			for l.phase.Load() != ending && ctx.Err() == nil {
+				w.turn(own, l)
+			}
+		}()
+	}
+	return l
+}
+
+// turn is one acquire, the section, and the unlock.
+func (w *worker) turn(ctx context.Context, l *load) {
+	k := l.round.mode.pick(w.number)
+	begin := time.Now()
+	w.mu.Lock()
+	w.since = begin
+	w.mu.Unlock()
+
+	token, unlock, err := w.locks[k](ctx)
+	wait := time.Since(begin)
+	w.mu.Lock()
+	if l.phase.Load() != warming && !w.since.IsZero() {
+		w.waits = append(w.waits, wait)
+	}
+	w.since = time.Time{}
+	w.mu.Unlock()
+	if err != nil {
+		l.failed(ctx, err)
+		return
+	}
+
+	l.section(ctx, &l.keys[k], token)
+	if err := unlock(); err != nil {
+		l.failed(ctx, err)
+		return
+	}
+	if l.phase.Load() == measuring {
+		w.mu.Lock()
+		w.pairs++
+		w.mu.Unlock()
+	}
+}
+
+// section checks that the holder is alone and that its token is the largest so far, and does the mode's work.
+func (l *load) section(ctx context.Context, key *keyState, token int64) {
+	if key.inside.Add(1) != 1 {
+		l.overlaps.Add(1)
+	}
+	if token != 0 {
+		l.tokens.Store(true)
+		if key.token.Swap(token) >= token {
+			l.outOfOrder.Add(1)
+		}
+	}
+	if l.phase.Load() != ending {
+		l.round.mode.work(ctx, l.round.rdb)
+	}
+	key.inside.Add(-1)
+}
+
+// failed counts an error, and slows a worker down that does nothing but fail.
+func (l *load) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return // it hung, and was cancelled
+	}
+	l.errors.Add(1)
+	text := err.Error()
+	l.firstError.CompareAndSwap(nil, &text)
+	sleep(ctx, time.Millisecond)
+}
+
+// drain waits for the goroutines after the end of the load. Those that are not back after the grace hang: they are
+// cancelled, and left behind if that does not help either.
+func (l *load) drain(grace time.Duration) (hung, stuck int) {
+	hung = l.missing(grace)
+	if hung == 0 {
+		return 0, 0
+	}
+	for _, w := range l.workers {
+		w.mu.Lock()
+		if !w.since.IsZero() {
+			w.waits = append(w.waits, time.Since(w.since)) // it waited this long at least
+			w.since = time.Time{}
+		}
+		w.mu.Unlock()
+	}
+	l.cancel()
+	return hung, l.missing(abandon)
+}
+
+// missing returns how many goroutines are not back in time.
+func (l *load) missing(within time.Duration) int {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	missing := 0
+	over := false
+	for _, w := range l.workers {
+		if !over {
+			select {
+			case <-w.done:
+				continue
+			case <-timer.C:
+				over = true
+			}
+		}
+		select {
+		case <-w.done:
+		default:
+			missing++
+		}
+	}
+	return missing
+}
+
+// result is what the goroutines saw.
+func (l *load) result() result {
+	var waits []time.Duration
+	goroutines := make([]int, len(l.workers))
+	clients := make([]int, l.round.mode.clients)
+	res := result{
+		Overlaps: l.overlaps.Load(), OutOfOrder: l.outOfOrder.Load(), Tokens: l.tokens.Load(), Errors: l.errors.Load(),
+	}
+	if text := l.firstError.Load(); text != nil {
+		res.FirstError = *text
+	}
+	for i, w := range l.workers {
+		w.mu.Lock()
+		waits = append(waits, w.waits...)
+		goroutines[i] = w.pairs
+		clients[w.client] += w.pairs
+		res.Pairs += w.pairs
+		w.mu.Unlock()
+	}
+	slices.Sort(waits)
+	res.WaitP50 = micros(percentile(waits, 50))
+	res.WaitP99 = micros(percentile(waits, 99))
+	res.WaitMax = micros(percentile(waits, 100))
+	res.FairGoroutine, res.FairClient = fairness(goroutines), fairness(clients)
+	return res
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A mode is a kind of load.
+type mode struct {
+	family     string // own: a key for each goroutine; one: one key for all; hot: few hot keys among many
+	goroutines int
+	clients    int    // the goroutines are dealt to them in turn
+	inside     string // what is done while the lock is held: "", "get", "1ms"
+}
+
+const (
+	hotKeys  = 8    // half of all acquires go to one of these
+	manyKeys = 1000 // the other half to any of these
+)
+
+// modes are in the order of the report.
+func modes() []mode {
+	var all []mode
+	for _, g := range []int{1, 64, 1024} {
+		all = append(all, mode{"own", g, 1, ""})
+	}
+	for _, g := range []int{4, 64, 512} {
+		for _, inside := range []string{"", "get", "1ms"} {
+			all = append(all, mode{"one", g, 4, inside})
+		}
+	}
+	return append(all, mode{"hot", 64, 4, ""})
+}
+
+// name is what -modes selects by.
+func (m mode) name() string {
+	name := fmt.Sprintf("%s/g=%d", m.family, m.goroutines)
+	if m.family == "one" {
+		name += "/" + m.insideName()
+	}
+	return name
+}
+
+func (m mode) insideName() string {
+	if m.inside == "" {
+		return "empty"
+	}
+	return m.inside
+}
+
+// title says the mode in words.
+func (m mode) title() string {
+	clients := "1 client"
+	if m.clients > 1 {
+		clients = fmt.Sprintf("%d clients in one process", m.clients)
+	}
+	keys := map[string]string{
+		"own": "a key for each goroutine",
+		"one": "one key for all",
+		"hot": fmt.Sprintf("%d hot keys among %d", hotKeys, manyKeys),
+	}[m.family]
+	inside := map[string]string{"": "nothing inside", "get": "one GET inside", "1ms": "1 ms inside"}[m.inside]
+	return fmt.Sprintf("%s, %d goroutines, %s, %s", keys, m.goroutines, clients, inside)
+}
+
+// keys returns the names of the mode's keys. The prefix is the round's own: a waiter that an earlier round had to
+// abandon disturbs no one.
+func (m mode) keys(prefix string) []string {
+	n := map[string]int{"own": m.goroutines, "one": 1, "hot": manyKeys}[m.family]
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s:%d", prefix, i)
+	}
+	return names
+}
+
+// pick returns which key a goroutine takes next.
+func (m mode) pick(goroutine int) int {
+	switch {
+	case m.family == "own":
+		return goroutine
+	case m.family == "one":
+		return 0
+	case rand.IntN(2) == 0:
+		return rand.IntN(hotKeys)
+	default:
+		return rand.IntN(manyKeys)
+	}
+}
+
+// work is what is done with the lock held. The GET goes over the same client for every contender.
+func (m mode) work(ctx context.Context, rdb *redis.Client) {
+	switch m.inside {
+	case "get":
+		_ = rdb.Get(ctx, "value").Err()
+	case "1ms":
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// selected returns those whose name contains one of the comma-separated words, all if there are none. A word that is a
+// whole name selects only that.
+func selected[T any](all []T, name func(T) string, words string) ([]T, error) {
+	if words == "" {
+		return all, nil
+	}
+	take := make([]bool, len(all))
+	for word := range strings.SplitSeq(words, ",") {
+		word = strings.TrimSpace(word)
+		var exact, part []int
+		for i, one := range all {
+			if name(one) == word {
+				exact = append(exact, i)
+			} else if strings.Contains(name(one), word) {
+				part = append(part, i)
+			}
+		}
+		if len(exact) > 0 {
+			part = exact
+		}
+		if len(part) == 0 || word == "" {
+			return nil, fmt.Errorf("nothing is called %q", word)
+		}
+		for _, i := range part {
+			take[i] = true
+		}
+	}
+	var some []T
+	for i, one := range all {
+		if take[i] {
+			some = append(some, one)
+		}
+	}
+	return some, nil
+}

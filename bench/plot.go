@@ -1,0 +1,132 @@
+package main
+
+import (
+	"image/color"
+	"math"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+)
+
+// A chart is groups of bars: a group for each mode of a family, a bar for each contender.
+type chart struct {
+	file, family, title, unit string
+	value                     func(summary) (float64, bool)
+	log                       bool
+}
+
+var charts = []chart{
+	{"own-rate.svg", "own", "A key for each goroutine", "pairs a second", rate, false},
+	{"one-rate.svg", "one", "One key for all, 4 clients", "pairs a second", rate, true},
+	{"one-p99.svg", "one", "One key for all, 4 clients: wait", "p99, milliseconds", p99, true},
+	{"hot-rate.svg", "hot", "Few hot keys among many", "pairs a second", rate, false},
+}
+
+func rate(s summary) (float64, bool) { return s.PairsPerSec.Median, s.PairsPerSec.Median > 0 }
+func p99(s summary) (float64, bool)  { return s.WaitP99.Median / 1e3, s.WaitP99.Median > 0 }
+
+// colours are the contenders', in their order; told apart without red and green.
+var colours = []color.RGBA{
+	{0, 90, 160, 255}, {110, 170, 220, 255}, {120, 120, 120, 255}, {185, 185, 185, 255},
+	{240, 200, 60, 255}, {150, 110, 50, 255}, {220, 95, 20, 255}, {245, 165, 110, 255},
+}
+
+// drawAll draws the charts that there are values for, and returns the files' names.
+func drawAll(dir string, all []summary) ([]string, error) {
+	var files []string
+	for _, c := range charts {
+		drawn, err := c.draw(dir, all)
+		if err != nil {
+			return nil, err
+		}
+		if drawn {
+			files = append(files, c.file)
+		}
+	}
+	return files, nil
+}
+
+func (c chart) draw(dir string, all []summary) (bool, error) {
+	values := map[[2]string]float64{} // by mode and contender
+	var groups []string
+	for _, m := range modes() {
+		found := false
+		for _, s := range all {
+			if v, ok := c.value(s); ok && m.family == c.family && s.Mode == m.name() {
+				values[[2]string{s.Mode, s.Contender}] = v
+				found = true
+			}
+		}
+		if found {
+			groups = append(groups, m.name())
+		}
+	}
+	if len(groups) == 0 {
+		return false, nil
+	}
+	p := plot.New()
+	p.Title.Text, p.Y.Label.Text = c.title, c.unit
+	p.NominalX(groups...)
+	p.Legend.Top = true
+	p.Add(plotter.NewGrid())
+	if c.log {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	}
+	if err := c.bars(p, groups, values); err != nil {
+		return false, err
+	}
+	width := vg.Length(5+2.2*float64(len(groups))) * vg.Centimeter
+	return true, p.Save(max(width, 16*vg.Centimeter), 11*vg.Centimeter, filepath.Join(dir, c.file))
+}
+
+// bars adds the bars of every contender that has values.
+func (c chart) bars(p *plot.Plot, groups []string, values map[[2]string]float64) error {
+	var present []int
+	low, high := math.Inf(1), 0.0
+	for i, who := range contenders {
+		found := false
+		for _, g := range groups {
+			if v, ok := values[[2]string{g, who.name}]; ok {
+				found, low, high = true, min(low, v), max(high, v)
+			}
+		}
+		if found {
+			present = append(present, i)
+		}
+	}
+	floor := 0.0
+	if c.log {
+		floor = math.Pow(10, math.Floor(math.Log10(low)))
+		high = math.Pow(10, math.Ceil(math.Log10(high)+0.3))
+	}
+	barWidth := 0.8 / float64(len(present))
+	for n, i := range present {
+		polygons := make([]plotter.XYer, 0, len(groups))
+		for x, g := range groups {
+			if v, ok := values[[2]string{g, contenders[i].name}]; ok {
+				left := float64(x) - 0.4 + float64(n)*barWidth
+				polygons = append(polygons, plotter.XYs{{X: left, Y: floor}, {X: left, Y: v},
+					{X: left + barWidth, Y: v}, {X: left + barWidth, Y: floor}})
+			}
+		}
+		for j, xy := range polygons {
+			bar, err := plotter.NewPolygon(xy)
+			if err != nil {
+				return err
+			}
+			bar.Color, bar.LineStyle.Width = colours[i%len(colours)], 0
+			p.Add(bar)
+			if j == 0 {
+				p.Legend.Add(contenders[i].name, bar)
+			}
+		}
+	}
+	p.X.Min, p.X.Max = -0.6, float64(len(groups))-0.4
+	p.Y.Min, p.Y.Max = floor, high
+	if !c.log {
+		p.Y.Max = high * 1.6 // room for the legend
+	}
+	return nil
+}

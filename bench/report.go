@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A report is everything that a run has to tell, and the form of results.json.
+type report struct {
+	Environment environment `json:"environment"`
+	Summaries   []summary   `json:"summaries"`
+	Results     []result    `json:"rounds"`
+}
+
+// write puts results.md, results.json and the plots into the directory.
+func write(dir string, r report) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, m := range modes() {
+		r.Summaries = append(r.Summaries, summarize(r.Results, m.name())...)
+	}
+	plots, err := drawAll(dir, r.Summaries)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	raw = append(bytes.ReplaceAll(raw, []byte(`{"contender"`), []byte("\n"+`{"contender"`)), '\n') // a line for each
+	if err := os.WriteFile(filepath.Join(dir, "results.json"), raw, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "results.md"), []byte(r.markdown(plots)), 0o644)
+}
+
+func (r report) markdown(plots []string) string {
+	var b strings.Builder
+	env := r.Environment
+	fmt.Fprintf(&b, "# Benchmarks\n\nWritten by `%s` in `bench/` on %s: %s, %s, %d CPUs for clients and server together, %s on loopback",
+		env.Command, env.Date, env.Go, env.Platform, env.CPUs, env.Server)
+	for _, name := range slices.Sorted(maps.Keys(env.Modules)) {
+		fmt.Fprintf(&b, ", %s %s", name, env.Modules[name])
+	}
+	fmt.Fprintf(&b, ".\n%d interleaved repeats, windows of %v s. Raw figures: [results.json](results.json).\n\n", env.Repeats, env.Window)
+	b.WriteString(legend)
+	for _, plot := range plots {
+		fmt.Fprintf(&b, "![%s](%s)\n", strings.TrimSuffix(plot, filepath.Ext(plot)), plot)
+	}
+	b.WriteString("\n| contender | |\n|---|---|\n")
+	for _, name := range r.names() {
+		fmt.Fprintf(&b, "| %s | %s |\n", name, noteOf(name))
+	}
+	r.overview(&b)
+	for _, m := range modes() {
+		if rows := r.of(m); len(rows) > 0 {
+			fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n", m.name(), capital(m.title()))
+			rates(&b, rows)
+			costs(&b, rows)
+		}
+	}
+	return b.String()
+}
+
+const legend = `A pair is an acquire and its unlock. Rates, ratios and waits are medians of the repeats, with the smallest and the
+largest in brackets; the maximal wait is over all repeats, and so are the counts of what must not be. Ratios are to ` + baseline + `
+in the same repeat. Commands are those the server executed, inside of scripts too. Server and client CPU and allocations
+are for one pair, and the client's include this program's own. Least/most compares the pairs of the goroutine (client)
+that got the fewest with those of the one that got the most: 1 is fair; in a short window with many waiters each gets few
+turns, and it says little. Waits that go on at the end of the window end with it or soon after, because sections do nothing
+from then on: where a full turn of all waiters takes longer than the window, waits are too short. A lock that polls (redislock, redsync) goes again and again to whoever just unlocked it, while
+the others sleep: its rate on one key is to be read beside least/most and p99. A waiter hangs that has not come back
+seconds after all load ended.
+
+`
+
+// duration writes microseconds with about three digits and a unit.
+func duration(us float64) string {
+	d := time.Duration(us * float64(time.Microsecond))
+	switch {
+	case d < 10*time.Microsecond:
+		return fmt.Sprintf("%.1f us", us)
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.0f us", us)
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.2f ms", us/1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.0f ms", us/1e3)
+	default:
+		return fmt.Sprintf("%.1f s", us/1e6)
+	}
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

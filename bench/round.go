@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A round is one contender in one mode.
+type round struct {
+	id        int // of all rounds of this program
+	contender contender
+	mode      mode
+	repeat    int
+	timing    timing
+	addr      string
+	rdb       *redis.Client // the program's own, for INFO and for work inside sections
+}
+
+// timing is how long the parts of a round take.
+type timing struct {
+	warm   time.Duration // load before the window
+	window time.Duration // what is measured
+	grace  time.Duration // a waiter that has not come back this long after the end of the load hangs
+}
+
+// abandon is how long a waiter that hangs has to come back once its context has been cancelled.
+const abandon = 2 * time.Second
+
+// A result is what one round gave. Times are in microseconds.
+type result struct {
+	Contender     string             `json:"contender"`
+	Mode          string             `json:"mode"`
+	Repeat        int                `json:"repeat"`
+	Seconds       float64            `json:"seconds"`
+	Pairs         int                `json:"pairs"` // acquires with their unlock
+	PairsPerSec   float64            `json:"pairs_per_second"`
+	WaitP50       float64            `json:"wait_p50_us"`
+	WaitP99       float64            `json:"wait_p99_us"`
+	WaitMax       float64            `json:"wait_max_us"`
+	Commands      float64            `json:"commands_per_pair"`
+	CommandsBy    map[string]float64 `json:"commands_per_pair_by_name,omitempty"`
+	ServerCPU     float64            `json:"server_cpu_us_per_pair"`
+	ClientCPU     float64            `json:"client_cpu_us_per_pair"`
+	Allocs        float64            `json:"allocs_per_pair"`
+	AllocBytes    float64            `json:"alloc_bytes_per_pair"`
+	Connections   int                `json:"connections"`
+	FairGoroutine float64            `json:"least_over_most_goroutine"`
+	FairClient    float64            `json:"least_over_most_client"`
+	Overlaps      int64              `json:"overlaps"`
+	OutOfOrder    int64              `json:"tokens_out_of_order"`
+	Tokens        bool               `json:"has_tokens"`
+	Hung          int                `json:"hung_waiters"`
+	Stuck         int                `json:"hung_after_cancel"` // of the hung: not even back when cancelled
+	Errors        int64              `json:"errors"`
+	FirstError    string             `json:"first_error,omitempty"`
+}
+
+// run runs the round and returns what it gave.
+func (r round) run(ctx context.Context) (result, error) {
+	measure := r.contender.run
+	if measure == nil {
+		measure = measureHere
+	}
+	res, err := measure(ctx, r)
+	res.Contender, res.Mode, res.Repeat = r.contender.name, r.mode.name(), r.repeat
+	if err == nil {
+		err = r.rdb.FlushAll(ctx).Err()
+	}
+	if err != nil {
+		err = fmt.Errorf("%s in %s: %w", r.contender.name, r.mode.name(), err)
+	}
+	return res, err
+}
+
+// measureHere puts the load on from this process.
+func measureHere(ctx context.Context, r round) (result, error) {
+	var clients []*client
+	defer func() { closeAll(clients) }()
+	for range r.mode.clients {
+		c, err := r.contender.dial(r.addr)
+		if err != nil {
+			return result{}, err
+		}
+		clients = append(clients, c)
+	}
+
+	load := startLoad(ctx, r, clients)
+	defer load.cancel()
+	sleep(ctx, r.timing.warm)
+	before, err := read(ctx, r.rdb)
+	if err != nil {
+		return result{}, err
+	}
+	start := time.Now()
+	load.phase.Store(measuring)
+	sleep(ctx, r.timing.window)
+	load.phase.Store(ending)
+	elapsed := time.Since(start)
+	after, err := read(ctx, r.rdb)
+	if err != nil {
+		return result{}, err
+	}
+	hung, stuck := load.drain(r.timing.grace)
+
+	res := load.result()
+	res.Hung, res.Stuck = hung, stuck
+	res.Seconds = elapsed.Seconds()
+	res.PairsPerSec = float64(res.Pairs) / elapsed.Seconds()
+	res.meters(before, after)
+	return res, ctx.Err()
+}
+
+// meters fills in what was used for each pair: what was used in a second over the pairs of a second, because a reading
+// takes its time under load.
+func (res *result) meters(before, after reading) {
+	if res.Pairs == 0 {
+		return
+	}
+	server := after.serverAt.Sub(before.serverAt).Seconds() * res.PairsPerSec
+	client := after.clientAt.Sub(before.clientAt).Seconds() * res.PairsPerSec
+	res.CommandsBy = map[string]float64{}
+	for name, calls := range after.commands {
+		if n := calls - before.commands[name]; n > 0 {
+			res.CommandsBy[name] = float64(n) / server
+			res.Commands += float64(n) / server
+		}
+	}
+	res.ServerCPU = micros(after.serverCPU-before.serverCPU) / server
+	res.ClientCPU = micros(after.clientCPU-before.clientCPU) / client
+	res.Allocs = float64(after.allocs-before.allocs) / client
+	res.AllocBytes = float64(after.allocBytes-before.allocBytes) / client
+	res.Connections = after.connections
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// closeAll closes the clients, and does not wait for ever: a client with stuck waiters may hang itself.
+func closeAll(clients []*client) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, c := range clients {
+			c.close()
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(abandon):
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// testServer starts a server for the test.
+func testServer(t testing.TB) (addr string, rdb *redis.Client) {
+	t.Helper()
+	s, err := startServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.stop)
+	rdb = open(s.addr)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return s.addr, rdb
+}
+
+var tiny = timing{warm: 10 * time.Millisecond, window: 60 * time.Millisecond, grace: 5 * time.Second}
+
+func TestEveryContenderInEveryFamily(t *testing.T) {
+	addr, rdb := testServer(t)
+	id := 0
+	for _, m := range []mode{{"own", 8, 1, ""}, {"one", 8, 4, "get"}, {"one", 4, 2, "1ms"}, {"hot", 8, 4, ""}} {
+		for _, c := range contenders {
+			if c.only != "" && c.only != m.family {
+				continue
+			}
+			t.Run(m.name()+"/"+c.name, func(t *testing.T) {
+				id++
+				res, err := round{id: id, contender: c, mode: m, timing: tiny, addr: addr, rdb: rdb}.run(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res.Pairs == 0 || res.PairsPerSec <= 0 || res.WaitMax < res.WaitP99 || res.WaitP99 < res.WaitP50 || res.WaitP50 <= 0 {
+					t.Errorf("%d pairs, %v/s, waits %v, %v, %v", res.Pairs, res.PairsPerSec, res.WaitP50, res.WaitP99, res.WaitMax)
+				}
+				if res.Commands < 1 || res.Connections < 1 || res.ClientCPU <= 0 || res.Allocs <= 0 {
+					t.Errorf("commands %v, connections %d, client CPU %v, allocs %v", res.Commands, res.Connections, res.ClientCPU, res.Allocs)
+				}
+				if res.Overlaps > 0 || res.OutOfOrder > 0 || res.Errors > 0 {
+					t.Errorf("%+v", res)
+				}
+				if strings.HasPrefix(c.name, "fencelock") && res.Hung > 0 { // of others it is known to happen
+					t.Errorf("%d waiters hang", res.Hung)
+				}
+				if wantTokens := c.name == "fencelock" || strings.HasPrefix(c.name, "scripts"); res.Tokens != wantTokens {
+					t.Errorf("has tokens: %v", res.Tokens)
+				}
+			})
+		}
+	}
+}
+
+// fake is a contender whose locks are in this process.
+func fake(lock func(key string) lockFunc) contender {
+	return contender{name: "fake", dial: func(string) (*client, error) {
+		return &client{lock: lock, close: func() {}}, nil
+	}}
+}
+
+func runFake(t *testing.T, m mode, tm timing, lock func(key string) lockFunc) result {
+	t.Helper()
+	addr, rdb := testServer(t)
+	res, err := round{contender: fake(lock), mode: m, timing: tm, addr: addr, rdb: rdb}.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func TestHungWaitersAreReportedAndLeftBehind(t *testing.T) {
+	var mu sync.Mutex
+	began := 0
+	forever := make(chan struct{})
+	t.Cleanup(func() { close(forever) })
+	brief := timing{warm: time.Millisecond, window: 50 * time.Millisecond, grace: 100 * time.Millisecond}
+	res := runFake(t, mode{"own", 5, 1, ""}, brief, func(string) lockFunc {
+		return func(ctx context.Context) (int64, func() error, error) {
+			mu.Lock()
+			began++
+			n := began
+			mu.Unlock()
+			switch n {
+			case 1: // comes back only when it is cancelled
+				<-ctx.Done()
+				return 0, nil, ctx.Err()
+			case 2: // not even then
+				<-forever
+				return 0, nil, errors.New("too late")
+			}
+			return 0, func() error { return nil }, nil
+		}
+	})
+	if res.Hung != 2 || res.Stuck != 1 || res.Errors != 0 {
+		t.Errorf("%d hung, %d stuck, %d errors; want 2, 1, 0", res.Hung, res.Stuck, res.Errors)
+	}
+	if want := micros(brief.window + brief.grace); res.WaitMax < want {
+		t.Errorf("the longest wait is %v us, the hung ones waited at least %v", res.WaitMax, want)
+	}
+	if res.FairGoroutine != 0 {
+		t.Errorf("fairness %v with a goroutine that got nothing", res.FairGoroutine)
+	}
+}
+
+func TestALockThatDoesNotLockIsFoundOut(t *testing.T) {
+	res := runFake(t, mode{"one", 4, 2, "1ms"}, tiny, func(string) lockFunc {
+		return func(context.Context) (int64, func() error, error) { return 7, func() error { return nil }, nil }
+	})
+	if res.Overlaps == 0 || res.OutOfOrder == 0 {
+		t.Errorf("%d overlaps, %d tokens out of order; want some of both", res.Overlaps, res.OutOfOrder)
+	}
+	if !strings.Contains(res.trouble(), "overlaps") {
+		t.Errorf("trouble() = %q", res.trouble())
+	}
+}
+
+func TestErrorsAreCounted(t *testing.T) {
+	res := runFake(t, mode{"own", 2, 1, ""}, tiny, func(string) lockFunc {
+		return func(context.Context) (int64, func() error, error) { return 0, nil, errors.New("no lock today") }
+	})
+	if res.Pairs != 0 || res.Errors == 0 || res.FirstError != "no lock today" || res.Hung != 0 {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestAContenderMayBeAnotherProgram(t *testing.T) {
+	_, rdb := testServer(t)
+	outside := contender{name: "outside", run: func(context.Context, round) (result, error) {
+		return result{PairsPerSec: 42}, nil
+	}}
+	res, err := round{contender: outside, mode: mode{"own", 1, 1, ""}, repeat: 3, rdb: rdb}.run(t.Context())
+	if err != nil || res.PairsPerSec != 42 || res.Contender != "outside" || res.Repeat != 3 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+func TestTheWholeProgram(t *testing.T) {
+	dir := t.TempDir()
+	var progress bytes.Buffer
+	args := []string{"-only", "fencelock,rueidislock", "-modes", "own/g=64,one/g=4/empty", "-seconds", "0.05", "-repeats", "2", "-out", dir}
+	if err := run(t.Context(), args, os.Stdout, &progress); err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(raw, &r); err != nil || len(r.Results) != 8 || len(r.Summaries) != 4 {
+		t.Errorf("%d results, %d summaries, %v; want 8 and 4", len(r.Results), len(r.Summaries), err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "results.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"## own/g=64", "## one/g=4/empty", "| rueidislock | ", "1.00 (1.00-1.00)", "own-rate.svg", "one-p99.svg"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("results.md has no %q", want)
+		}
+	}
+	if strings.Contains(string(text), dir) {
+		t.Error("results.md tells where it was written")
+	}
+	for _, plot := range []string{"own-rate.svg", "one-rate.svg", "one-p99.svg"} {
+		if svg, err := os.ReadFile(filepath.Join(dir, plot)); err != nil || !bytes.Contains(svg, []byte("</svg>")) {
+			t.Errorf("%s: %v", plot, err)
+		}
+	}
+	if !strings.Contains(progress.String(), "8/8") {
+		t.Errorf("the progress is %s", &progress)
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// names returns the contenders that there are figures of, in their order.
+func (r report) names() []string {
+	var names []string
+	for _, c := range contenders {
+		if slices.ContainsFunc(r.Summaries, func(s summary) bool { return s.Contender == c.name }) {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+func noteOf(name string) string {
+	for _, c := range contenders {
+		if c.name == name {
+			return c.note
+		}
+	}
+	return ""
+}
+
+// of returns the summaries of one mode.
+func (r report) of(m mode) []summary {
+	var rows []summary
+	for _, s := range r.Summaries {
+		if s.Mode == m.name() {
+			rows = append(rows, s)
+		}
+	}
+	return rows
+}
+
+// overview is a table of all modes with the rates as multiples of the baseline's.
+func (r report) overview(b *strings.Builder) {
+	names := r.names()
+	if !slices.Contains(names, baseline) {
+		return
+	}
+	fmt.Fprintf(b, "\n## Overview\n\nPairs a second, as a multiple of %s.\n\n| mode |", baseline)
+	for _, name := range names {
+		fmt.Fprintf(b, " %s |", name)
+	}
+	fmt.Fprintf(b, "\n|---|%s\n", strings.Repeat("--:|", len(names)))
+	for _, m := range modes() {
+		rows := r.of(m)
+		if len(rows) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "| %s |", m.name())
+		for _, name := range names {
+			cell := "-"
+			for _, s := range rows {
+				if s.Contender == name && s.Ratio != nil {
+					cell = fmt.Sprintf("%.2f", s.Ratio.Median)
+				}
+			}
+			fmt.Fprintf(b, " %s |", cell)
+		}
+		b.WriteString("\n")
+	}
+}
+
+// rates is how fast it was, and what must not be.
+func rates(b *strings.Builder, rows []summary) {
+	b.WriteString("| contender | pairs/s | ratio | wait p50 | p99 | p99 ratio | max | overlaps | out of order | hung | errors |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	for _, s := range rows {
+		order := "-"
+		if s.Tokens {
+			order = fmt.Sprint(s.OutOfOrder)
+		}
+		hung := fmt.Sprint(s.Hung)
+		if s.Hung > 0 {
+			hung += fmt.Sprintf(" in %d of %d rounds", s.HungRounds, s.Repeats)
+		}
+		fmt.Fprintf(b, "| %s | %.0f (%.0f-%.0f) | %s | %s | %s (%s-%s) | %s | %s | %d | %s | %s | %d |\n",
+			s.Contender, s.PairsPerSec.Median, s.PairsPerSec.Min, s.PairsPerSec.Max, ratioCell(s.Ratio),
+			duration(s.WaitP50.Median), duration(s.WaitP99.Median), duration(s.WaitP99.Min), duration(s.WaitP99.Max),
+			ratioCell(s.RatioP99), duration(s.WaitMax), s.Overlaps, order, hung, s.Errors)
+	}
+	b.WriteString("\n")
+	for _, s := range rows {
+		if s.FirstError != "" {
+			fmt.Fprintf(b, "%s: the first error was: %s\n\n", s.Contender, strings.ReplaceAll(s.FirstError, "\n", " "))
+		}
+	}
+}
+
+// costs is what a pair costs, and who got how much.
+func costs(b *strings.Builder, rows []summary) {
+	b.WriteString("| contender | commands | server CPU | client CPU | allocs | bytes | connections | least/most goroutine | client |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	for _, s := range rows {
+		fmt.Fprintf(b, "| %s | %.1f | %.1f us | %.1f us | %.0f | %.0f | %.0f | %.2f | %.2f |\n",
+			s.Contender, s.Commands, s.ServerCPU, s.ClientCPU, s.Allocs, s.AllocBytes, s.Connections, s.FairGoroutine, s.FairClient)
+	}
+}
+
+func ratioCell(s *spread) string {
+	if s == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Min, s.Max)
+}
