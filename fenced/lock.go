@@ -2,7 +2,6 @@ package fenced
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/seam"
@@ -57,21 +56,7 @@ func (l *Lock) LockLeaseAndGetToken(ctx context.Context, lease time.Duration) (c
 
 // TryLockAndGetToken is TryLock, and returns the token of this acquire. ctx bounds the wait and the hold.
 func (l *Lock) TryLockAndGetToken(ctx context.Context, wait, lease time.Duration) (context.Context, int64, error) {
-	return l.try(ctx, "TryLockAndGetToken", wait, lease)
-}
-
-func (l *Lock) try(ctx context.Context, op string, wait, lease time.Duration) (context.Context, int64, error) {
-	if err := l.checkWait(op, wait); err != nil {
-		return ctx, 0, err
-	}
-	return l.engine.Acquire(ctx, op, wait, lease)
-}
-
-func (l *Lock) checkWait(op string, wait time.Duration) error {
-	if wait < 0 {
-		return &rlock.Error{Op: op, Lock: l.Name(), Err: fmt.Errorf("wait %v is negative: 0 tries once, Lock waits as long as its context", wait)}
-	}
-	return nil
+	return l.engine.Acquire(ctx, "TryLockAndGetToken", wait, lease)
 }
 
 // Lock is rlock.Lock.Lock. ctx bounds the wait and the hold.
@@ -88,7 +73,7 @@ func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Cont
 
 // TryLock is rlock.Lock.TryLock. ctx bounds the wait and the hold.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
-	ctx, _, err := l.try(ctx, "TryLock", wait, lease)
+	ctx, _, err := l.engine.Acquire(ctx, "TryLock", wait, lease)
 	return ctx, err
 }
 
@@ -99,9 +84,6 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, token int64)
 
 // TryDo runs fn with the lock held and its token; see rlock.Lock.TryDo.
 func (l *Lock) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx context.Context, token int64) error) error {
-	if err := l.checkWait("TryDo", wait); err != nil {
-		return err
-	}
 	return l.engine.Run(ctx, "TryDo", wait, lease, fn)
 }
 

@@ -15,7 +15,7 @@ import (
 // A request is what one acquiring call asks for.
 type request struct {
 	op     string
-	wait   time.Duration // negative: as long as the context
+	wait   time.Duration // seam.Forever: as long as the context
 	lease  time.Duration // 0: the watchdog's
 	fenced bool          // with a token
 	stable bool          // that stays the same through re-entries
@@ -72,7 +72,7 @@ func (l *Lock) checkRequest(ctx context.Context, r request) error {
 		return err
 	}
 	if r.wait < 0 && r.wait != seam.Forever {
-		return fmt.Errorf("wait %v is negative: 0 tries once", r.wait)
+		return fmt.Errorf("wait %v is negative: 0 tries once, Lock waits as long as its context", r.wait)
 	}
 	if r.lease != 0 {
 		if err := checkLease(r.lease); err != nil {

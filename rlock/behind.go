@@ -77,8 +77,8 @@ func (t *trace) over() time.Duration {
 }
 
 // behind sends releases that nobody waits for: of holds whose release, or one of whose acquires, got no answer. Each is
-// sent again until one lease has passed since the attempt ended: a copy that arrives later than that finds no reader of
-// its own left, and one that arrived before has been released or has expired.
+// sent again until one lease has passed since the attempt ended: what that has taken has then been released, or has
+// expired by itself.
 type behind struct {
 	client *Client
 	ctx    context.Context

@@ -17,9 +17,6 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error
 
 // TryDo is Do that takes the lock as TryLock does; ErrNotAcquired means that fn did not run.
 func (l *Lock) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx context.Context) error) error {
-	if err := checkWait(wait); err != nil {
-		return &Error{"TryDo", l.name, err}
-	}
 	return l.run(ctx, request{op: "TryDo", wait: wait, lease: lease}, withoutToken(fn))
 }
 

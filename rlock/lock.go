@@ -77,9 +77,6 @@ func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Cont
 // 0 is the watchdog's, as in Lock, otherwise as in
 // LockLease. ctx bounds the wait and the hold.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
-	if err := checkWait(wait); err != nil {
-		return ctx, &Error{"TryLock", l.name, err}
-	}
 	ctx, _, err := l.acquire(ctx, request{op: "TryLock", wait: wait, lease: lease})
 	return ctx, err
 }
@@ -173,11 +170,4 @@ func (l *Lock) wrap(op string, err error) error {
 		return nil
 	}
 	return &Error{op, l.name, err}
-}
-
-func checkWait(wait time.Duration) error {
-	if wait < 0 {
-		return errors.New("wait " + wait.String() + " is negative: 0 tries once, Lock waits as long as its context")
-	}
-	return nil
 }

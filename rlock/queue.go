@@ -23,7 +23,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	waiters list.List            // of *waiter, in order of arrival
-	sub     *pubsub.Subscription // while somebody waits
+	sub     *pubsub.Subscription // while somebody waits, or the hold is settled
 	hold    *hold                // this client's own, as far as it knows
 	settled bool                 // the hold has lasted for a while: messages may be about it
 	asked   time.Time            // since when an attempt of the leader is under way; zero if none is
@@ -119,9 +119,7 @@ func (q *queue) follow(h *hold) {
 		return
 	}
 	q.settled = true
-	if q.sub == nil {
-		q.sub = q.client.bus.Subscribe(h.keys.Channel, q.heard)
-	}
+	q.subscribe(h.keys.Channel)
 }
 
 // unfollow is the end of that. With q.mu held.
@@ -136,10 +134,15 @@ func (q *queue) unfollow() {
 func (q *queue) listen(channel string) (live bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.subscribe(channel)
+	return q.sub.Live()
+}
+
+// subscribe makes sure of the subscription. With q.mu held.
+func (q *queue) subscribe(channel string) {
 	if q.sub == nil {
 		q.sub = q.client.bus.Subscribe(channel, q.heard)
 	}
-	return q.sub.Live()
 }
 
 // maxFollowed bounds the channels that a client is subscribed to for holds that nobody waits for: each is asked about

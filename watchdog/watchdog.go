@@ -184,14 +184,13 @@ func (w *Watchdog) Close() {
 	w.nudge()
 }
 
-func (w *Watchdog) drop(l *Lease) bool {
+func (w *Watchdog) drop(l *Lease) {
 	if !l.kept {
-		return false
+		return
 	}
 	l.kept = false
 	w.count--
 	w.leases.remove(l)
-	return true
 }
 
 // since is a time in milliseconds on the watchdog's count, which no step of the wall clock moves.
@@ -294,7 +293,7 @@ func (w *Watchdog) run() {
 	}
 }
 
-// afterJump adds the leases to due that are over because the wall clock went forward.
+// afterJump adds the leases to due that are over because a clock went forward.
 func (w *Watchdog) afterJump(due []*Lease) []*Lease {
 	for _, l := range w.leases.all(nil) {
 		if l.Passed() {

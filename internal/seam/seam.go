@@ -4,6 +4,7 @@ package seam
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -12,7 +13,7 @@ var New func(client any, name string, stable bool) Lock
 
 // Lock is the engine behind a fenced lock.
 type Lock interface {
-	// Acquire takes the lock. op is the name of the caller's method, for errors; a negative wait has no bound.
+	// Acquire takes the lock. op is the name of the caller's method, for errors.
 	Acquire(ctx context.Context, op string, wait, lease time.Duration) (context.Context, int64, error)
 	// Run runs fn while it holds the lock.
 	Run(ctx context.Context, op string, wait, lease time.Duration, fn func(context.Context, int64) error) error
@@ -20,8 +21,8 @@ type Lock interface {
 	Token(ctx context.Context) (int64, error)
 }
 
-// Forever is the wait of a call that is bounded by its context only.
-const Forever time.Duration = -1
+// Forever is the wait of a call that is bounded by its context only: one that no caller asks for by mistake.
+const Forever time.Duration = math.MinInt64
 
 // TokenKey is the context key of the token of the lock with this name. Its value is a func() (int64, bool).
 type TokenKey string
