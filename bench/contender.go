@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -10,14 +12,21 @@ import (
 // lease is how long a lock outlives a dead holder, for contenders that must be told. No round comes near it.
 const lease = 30 * time.Second
 
-// baseline is the contender that the others are compared with.
-const baseline = "rueidislock"
+// Contenders that others are compared with, or that are compared.
+const (
+	baseline = "rueidislock" // ratios are to it, where nothing else is said
+	ours     = "fencelock"
+	blocks   = "fencelock-blocks"
+	tuned    = "rueidislock-tuned"
+)
 
 // A contender is one way of locking.
 type contender struct {
 	name string
 	note string // one line for the report
-	only string // the family of modes it can take part in, "" for all
+
+	can   func(mode) bool // whether it can take part in a mode; nil: in all
+	usual string          // the modes it takes part in unless -only asks for it, in the words of -modes; "" for all
 
 	// dial makes one client of it, with connections of its own.
 	dial func(addr string) (*client, error)
@@ -25,7 +34,17 @@ type contender struct {
 	// run replaces the measuring in this process, for a contender that is a program of its own (Redisson on the JVM):
 	// it puts the load of the round on the server, and fills in what it can see. dial is not used then.
 	run func(ctx context.Context, r round) (result, error)
+
+	// prepare makes it ready, once, for rounds like this one, and returns the versions it consists of. On an error the run
+	// goes on without the contender; the error is for the report, and progress for what only the user needs to see.
+	prepare func(ctx context.Context, r round, progress io.Writer) (versions map[string]string, err error)
+	finish  func()
 }
+
+// What contenders can take part in.
+func ownKeys(m mode) bool    { return m.family == "own" }
+func sharedKeys(m mode) bool { return m.family != "own" }
+func oneProcess(m mode) bool { return !m.processes }
 
 // A client is what a process using the contender would have one of.
 type client struct {
@@ -36,18 +55,47 @@ type client struct {
 // A lockFunc waits for the lock of one key. The token is 0 for a contender without tokens.
 type lockFunc func(ctx context.Context) (token int64, unlock func() error, err error)
 
+// Words of -modes for what not all take part in. Rounds are what a run's time goes to.
+const (
+	plainOwn = "own/g=1,own/g=64,own/g=1024"
+	emptyOne = "one/g=4/empty,one/g=64/empty,one/g=512/empty"
+)
+
 // contenders are in the order of the report.
 var contenders = []contender{
-	{name: "fencelock", note: "fenced.Lock, default options", dial: dialFenced},
-	{name: "fencelock-unfenced", note: "rlock.Lock, default options", dial: dialUnfenced},
+	{name: ours, note: "fenced.Lock, default options", dial: dialFenced},
+	{name: "fencelock-unfenced", note: "rlock.Lock, default options", usual: plainOwn + "," + emptyOne, dial: dialUnfenced},
 	{name: "scripts-pool", note: "fencelock's scripts alone, over go-redis's pool: no watchdog, no waiting, no contexts",
-		only: "own", dial: dialScriptsPool},
+		can: ownKeys, dial: dialScriptsPool},
 	{name: "scripts-autopipeline", note: "the same over go-redis's AutoPipeline, default options",
-		only: "own", dial: dialScriptsAutoPipeline},
-	{name: "redislock", note: "bsm/redislock; tries again every 10 ms", dial: dialRedislock},
-	{name: "redsync", note: "go-redsync/redsync on one server, default options; begins again after its 32 tries", dial: dialRedsync},
-	{name: "rueidislock", note: "rueidislock as it comes, but KeyMajority 1, as one server needs", dial: dialRueidislock},
-	{name: "rueidislock-tuned", note: "the same with NoLoopTracking, MaxFlushDelay 20 us and TryNextAfter 1 s", dial: dialRueidislockTuned},
+		can: ownKeys, usual: plainOwn, dial: dialScriptsAutoPipeline},
+	{name: "scripts-autopipeline-duplex", note: "the same with FullDuplex and MaxFlushDelay 50 us",
+		can: ownKeys, dial: dialScriptsDuplex},
+	{name: "redislock", note: "bsm/redislock; tries again every 10 ms",
+		usual: plainOwn + "," + emptyOne + ",one/g=64,hot,processes,slow", dial: dialRedislock},
+	{name: "redsync", note: "go-redsync/redsync on one server, default options; begins again after its 32 tries",
+		usual: plainOwn + "," + emptyOne + ",hot", dial: dialRedsync},
+	{name: baseline, note: "rueidislock as it comes, but KeyMajority 1, as one server needs", dial: dialRueidislock},
+	{name: tuned, note: "the same with NoLoopTracking, MaxFlushDelay 20 us and TryNextAfter 1 s",
+		usual: "own," + emptyOne + ",hot", dial: dialRueidislockTuned},
+	{name: "redisson", note: "Redisson's RFencedLock on the JVM, default options; a platform thread for each goroutine, all clients in one JVM",
+		can: oneProcess, usual: plainOwn + "," + emptyOne + ",one/g=64,slow",
+		prepare: redisson.prepare, run: redisson.run, finish: redisson.stop},
+}
+
+// takesPart tells whether there are rounds of it in the mode; asked: -only names contenders.
+func (c contender) takesPart(m mode, asked bool) bool {
+	if c.can != nil && !c.can(m) {
+		return false
+	}
+	if asked || c.usual == "" {
+		return true
+	}
+	usual, err := selected(modes(), mode.name, c.usual)
+	if err != nil {
+		panic(c.name + " usually takes part in modes that there are not: " + err.Error())
+	}
+	return slices.Contains(usual, m)
 }
 
 // open returns a go-redis client with the library's defaults.

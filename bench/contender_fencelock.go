@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,12 +16,15 @@ import (
 
 func dialFenced(addr string) (*client, error) {
 	return dialRlock(addr, func(c *rlock.Client, key string) lockFunc {
-		lock := fenced.NewLock(c, key)
-		return func(ctx context.Context) (int64, func() error, error) {
-			held, token, err := lock.LockAndGetToken(ctx)
-			return token, func() error { return lock.Unlock(held) }, err
-		}
+		return lockOf(fenced.NewLock(c, key))
 	})
+}
+
+func lockOf(lock *fenced.Lock) lockFunc {
+	return func(ctx context.Context) (int64, func() error, error) {
+		held, token, err := lock.LockAndGetToken(ctx)
+		return token, func() error { return lock.Unlock(held) }, err
+	}
 }
 
 func dialUnfenced(addr string) (*client, error) {
@@ -52,8 +56,18 @@ func dialScriptsPool(addr string) (*client, error) {
 }
 
 func dialScriptsAutoPipeline(addr string) (*client, error) {
+	return dialScriptsPipelined(addr, nil)
+}
+
+func dialScriptsDuplex(addr string) (*client, error) {
+	opts := redis.DefaultBlockingAutoPipelineOptions()
+	opts.FullDuplex, opts.MaxFlushDelay = true, 50*time.Microsecond
+	return dialScriptsPipelined(addr, opts)
+}
+
+func dialScriptsPipelined(addr string, opts *redis.AutoPipelineOptions) (*client, error) {
 	rdb := open(addr)
-	pipe, err := rdb.AutoPipeline()
+	pipe, err := rdb.AutoPipelineWithOptions(opts)
 	if err != nil {
 		_ = rdb.Close()
 		return nil, err
@@ -70,13 +84,13 @@ func dialScripts(rdb redis.UniversalClient, closeAll func()) *client {
 		keys := scripts.KeysOf(key)
 		return func(ctx context.Context) (int64, func() error, error) {
 			field := fmt.Sprintf("00000000-0000-0000-0000-000000000000:%d", holds.Add(1))
-			answer, err := s.Acquire(ctx, keys, true, field, lease)
+			answer, err := s.Do(ctx, scripts.Acquire(keys, true, field, lease, 1))
 			if err == nil && !answer.Held {
 				err = errTaken
 			}
 			return answer.Token, func() error {
-				released, err := s.Unlock(ctx, keys, field, false)
-				if err == nil && !released {
+				answer, err := s.Do(ctx, scripts.Unlock(keys, field, false))
+				if err == nil && !answer.Held {
 					err = scripts.ErrGone
 				}
 				return err

@@ -1,8 +1,11 @@
-// Command bench measures fencelock beside other locks for Go on one Redis server, which it starts itself on loopback.
+// Command bench measures fencelock beside other locks for Go, and beside Redisson, on one Redis server, which it starts itself on loopback.
 //
 // A contender is a way of locking, a mode a kind of load. A round is one contender in one mode for one window of time;
 // a repeat is one round of each, so that a slow moment of the machine meets all of them. What is shown are medians over
 // the repeats, and ratios between rounds of the same repeat. `go run . -h` tells the flags.
+//
+// Most contenders run in this process. The modes of several processes run workers, which are this program again, and
+// Redisson runs in a JVM, whose program is in the directory redisson. Both take the same commands: see remote.
 //
 // Every round also checks what a lock is for: that no two were in a section at once, that tokens grew, and that every
 // waiter came back when the load ended.

@@ -21,6 +21,7 @@ type environment struct {
 	Modules  map[string]string `json:"modules"`
 	Window   float64           `json:"window_seconds"`
 	Repeats  int               `json:"repeats"`
+	LeftOut  []string          `json:"left_out,omitempty"` // contenders, and why
 }
 
 func (p plan) environment(ctx context.Context, rdb *redis.Client) (environment, error) {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +18,7 @@ const (
 type load struct {
 	round      round
 	phase      atomic.Int32
-	keys       []keyState
+	keys       []keyState // in the memory of several processes, where the round has them
 	workers    []*worker
 	cancel     context.CancelFunc // of all that wait
 	overlaps   atomic.Int64
@@ -50,12 +48,16 @@ type worker struct {
 	pairs int // within the window
 }
 
-// startLoad starts the goroutines. Locks are made before, as a program would.
-func startLoad(ctx context.Context, r round, clients []*client) *load {
-	names := r.mode.keys(fmt.Sprintf("bench-%d", r.id))
-	l := &load{round: r, keys: make([]keyState, len(names))}
+// startLoad starts the goroutines, those of the clients that are nil excepted: they are in another process. Locks are
+// made before, as a program would.
+func startLoad(ctx context.Context, r round, clients []*client, keys []keyState) *load {
+	names := r.mode.keys(r.prefix())
+	l := &load{round: r, keys: keys}
 	locks := make([][]lockFunc, len(clients)) // by client and key
 	for i, c := range clients {
+		if c == nil {
+			continue
+		}
 		for _, name := range names {
 			locks[i] = append(locks[i], c.lock(name))
 		}
@@ -63,7 +65,9 @@ func startLoad(ctx context.Context, r round, clients []*client) *load {
 	ctx, l.cancel = context.WithCancel(ctx)
 	for i := range r.mode.goroutines {
 		w := &worker{number: i, client: i % len(clients), done: make(chan struct{})}
-		w.locks = locks[w.client]
+		if w.locks = locks[w.client]; w.locks == nil {
+			continue
+		}
 		w.waits = make([]time.Duration, 0, 1024)
 		l.workers = append(l.workers, w)
 	}
@@ -144,13 +148,20 @@ func (l *load) failed(ctx context.Context, err error) {
 	sleep(ctx, time.Millisecond)
 }
 
-// drain waits for the goroutines after the end of the load. Those that are not back after the grace hang: they are
-// cancelled, and left behind if that does not help either.
-func (l *load) drain(grace time.Duration) (hung, stuck int) {
-	hung = l.missing(grace)
-	if hung == 0 {
-		return 0, 0
+// drain waits for the goroutines after the end of the load, and returns what they saw. Those that are not back after
+// the grace hang: they are cancelled, and left behind if that does not help either.
+func (l *load) drain(grace time.Duration) tally {
+	hung, stuck := l.missing(grace), 0
+	if hung > 0 {
+		stuck = l.giveUp()
 	}
+	t := l.tally()
+	t.Hung, t.Stuck = hung, stuck
+	return t
+}
+
+// giveUp cancels those that hang, and returns how many do not come back then either.
+func (l *load) giveUp() int {
 	for _, w := range l.workers {
 		w.mu.Lock()
 		if !w.since.IsZero() {
@@ -160,7 +171,7 @@ func (l *load) drain(grace time.Duration) (hung, stuck int) {
 		w.mu.Unlock()
 	}
 	l.cancel()
-	return hung, l.missing(abandon)
+	return l.missing(abandon)
 }
 
 // missing returns how many goroutines are not back in time.
@@ -187,29 +198,20 @@ func (l *load) missing(within time.Duration) int {
 	return missing
 }
 
-// result is what the goroutines saw.
-func (l *load) result() result {
-	var waits []time.Duration
-	goroutines := make([]int, len(l.workers))
-	clients := make([]int, l.round.mode.clients)
-	res := result{
+// tally is what the goroutines saw.
+func (l *load) tally() tally {
+	t := tally{
 		Overlaps: l.overlaps.Load(), OutOfOrder: l.outOfOrder.Load(), Tokens: l.tokens.Load(), Errors: l.errors.Load(),
 	}
 	if text := l.firstError.Load(); text != nil {
-		res.FirstError = *text
+		t.FirstError = *text
 	}
-	for i, w := range l.workers {
+	for _, w := range l.workers {
 		w.mu.Lock()
-		waits = append(waits, w.waits...)
-		goroutines[i] = w.pairs
-		clients[w.client] += w.pairs
-		res.Pairs += w.pairs
+		t.Waits = append(t.Waits, w.waits...)
+		t.Pairs = append(t.Pairs, w.pairs)
+		t.Clients = append(t.Clients, w.client)
 		w.mu.Unlock()
 	}
-	slices.Sort(waits)
-	res.WaitP50 = micros(percentile(waits, 50))
-	res.WaitP99 = micros(percentile(waits, 99))
-	res.WaitMax = micros(percentile(waits, 100))
-	res.FairGoroutine, res.FairClient = fairness(goroutines), fairness(clients)
-	return res
+	return t
 }

@@ -14,22 +14,25 @@ import (
 
 const help = `bench measures fencelock beside other locks for Go, on a Redis server of its own.
 
-  go run . -quick                                   a first look, about a minute
+  go run . -quick                                   a first look, about two minutes
   go run .                                          everything; it says first how long that takes
   go run . -only fencelock,rueidislock -modes own   two contenders, the modes with own keys
+  go run . -only redsync                            one contender, all modes, also those it is usually not in
   go run . -modes one/g=64/empty -seconds 5         one mode, longer windows
+  go run . -render                                  no rounds: the last results with today's reasons.go and %s
   go run . -list                                    the names of contenders and modes
 
 The server is redis-server from the PATH, or what the environment variable REDIS_SERVER names. Progress goes to
-standard error; results.md, results.json and the plots into the directory of -out. Ctrl-C ends early and writes what
-there is. For single hot paths: go test -run '^$' -bench . -count 10 | tee new.txt, for benchstat.
+standard error; results.md, results.json and the plots into the directory of -out, and what %s there says of
+goals measured elsewhere into the table of results.md. redisson needs a JDK (17 or later) and Maven. Ctrl-C ends early
+and writes what there is. For single hot paths: go test -run '^$' -bench . -count 10 | tee new.txt, for benchstat.
 
 Flags:
 `
 
 // quick is what -quick sets, where no flag says otherwise.
 const (
-	quickModes   = "own,one/g=64/empty"
+	quickModes   = plainOwn + ",one/g=64/empty"
 	quickSeconds = 0.25
 )
 
@@ -37,10 +40,18 @@ type settings struct {
 	only, modes, out string
 	repeats          int
 	seconds, grace   float64
-	quick, list      bool
+	quick            bool
+	list, render     bool
 }
 
 func main() {
+	if isWorker() {
+		if err := work(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
@@ -62,15 +73,22 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return fmt.Errorf("%w; -list shows the names", err)
 	}
 	if set.list {
-		printNames(out)
+		p.print(out)
 		return nil
+	}
+	if set.render {
+		return render(set.out)
+	}
+	held, err := readHeld(set.out) // before it takes time, because it may not be readable
+	if err != nil {
+		return err
 	}
 	results, env, err := p.run(ctx, progress)
 	if len(results) == 0 {
 		return err
 	}
 	env.Command = strings.TrimSpace("go run . " + strings.Join(withoutOut(args), " "))
-	if writeErr := write(set.out, report{Environment: env, Results: results}); writeErr != nil {
+	if writeErr := write(set.out, report{Environment: env, Results: results, Held: held}); writeErr != nil {
 		return writeErr
 	}
 	if err == nil {
@@ -83,15 +101,16 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	var set settings
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	flags.Usage = func() { fmt.Fprint(progress, help); flags.PrintDefaults() }
+	flags.Usage = func() { fmt.Fprintf(progress, help, heldFile, heldFile); flags.PrintDefaults() }
 	flags.StringVar(&set.only, "only", "", "contenders, whole names or parts of them, separated by commas (default all)")
 	flags.StringVar(&set.modes, "modes", "", "modes, in the same way (default all)")
 	flags.IntVar(&set.repeats, "repeats", 5, "rounds of each contender in each mode")
-	flags.Float64Var(&set.seconds, "seconds", 2, "length of the window that a round measures")
-	flags.Float64Var(&set.grace, "grace", 8, "seconds after the end of the load after which a waiter hangs")
+	flags.Float64Var(&set.seconds, "seconds", 1.5, "length of the window that a round measures")
+	flags.Float64Var(&set.grace, "grace", 6, "seconds after the end of the load after which a waiter hangs")
 	flags.StringVar(&set.out, "out", "../docs/benchmarks", "directory to write to")
 	flags.BoolVar(&set.quick, "quick", false, fmt.Sprintf("the same as -modes %s -seconds %v", quickModes, quickSeconds))
 	flags.BoolVar(&set.list, "list", false, "print the names of contenders and modes, and end")
+	flags.BoolVar(&set.render, "render", false, "write everything again from the results.json of -out, and end")
 	if err := flags.Parse(args); err != nil {
 		return set, err
 	}
@@ -138,12 +157,17 @@ func withoutOut(args []string) []string {
 	return kept
 }
 
-func printNames(out io.Writer) {
-	for _, c := range contenders {
-		fmt.Fprintf(out, "%-22s %s\n", c.name, c.note)
+// print lists the names, and which contenders take part in a mode.
+func (p plan) print(out io.Writer) {
+	for _, c := range p.contenders {
+		fmt.Fprintf(out, "%-28s %s\n", c.name, c.note)
 	}
-	fmt.Fprintln(out)
-	for _, m := range modes() {
-		fmt.Fprintf(out, "%-22s %s\n", m.name(), m.title())
+	for _, m := range p.modes {
+		fmt.Fprintf(out, "\n%-20s %s\n", m.name(), m.title())
+		for _, c := range p.takePart(m) {
+			fmt.Fprintf(out, "%-20s   %s\n", "", c.name)
+		}
 	}
+	rounds := len(p.rounds())
+	fmt.Fprintf(out, "\n%d rounds, about %v\n", rounds, p.estimate(rounds))
 }

@@ -16,6 +16,8 @@ type mode struct {
 	goroutines int
 	clients    int    // the goroutines are dealt to them in turn
 	inside     string // what is done while the lock is held: "", "get", "1ms"
+	processes  bool   // each client in a process of its own
+	slow       bool   // the server is behind a link that adds slowBy
 }
 
 const (
@@ -27,23 +29,38 @@ const (
 func modes() []mode {
 	var all []mode
 	for _, g := range []int{1, 64, 1024} {
-		all = append(all, mode{"own", g, 1, ""})
+		all = append(all, mode{family: "own", goroutines: g, clients: 1})
 	}
 	for _, g := range []int{4, 64, 512} {
 		for _, inside := range []string{"", "get", "1ms"} {
-			all = append(all, mode{"one", g, 4, inside})
+			all = append(all, mode{family: "one", goroutines: g, clients: 4, inside: inside})
 		}
 	}
-	return append(all, mode{"hot", 64, 4, ""})
+	return append(all,
+		mode{family: "hot", goroutines: 64, clients: 4},
+		mode{family: "one", goroutines: 64, clients: 4, processes: true},
+		mode{family: "own", goroutines: 64, clients: 1, slow: true},
+		mode{family: "one", goroutines: 64, clients: 4, slow: true})
 }
 
 // name is what -modes selects by.
 func (m mode) name() string {
-	name := fmt.Sprintf("%s/g=%d", m.family, m.goroutines)
-	if m.family == "one" {
-		name += "/" + m.insideName()
+	switch {
+	case m.processes:
+		return fmt.Sprintf("processes/g=%d", m.goroutines)
+	case m.slow:
+		return fmt.Sprintf("slow/%s/g=%d", m.family, m.goroutines)
+	case m.family == "one":
+		return fmt.Sprintf("%s/g=%d/%s", m.family, m.goroutines, m.insideName())
+	default:
+		return fmt.Sprintf("%s/g=%d", m.family, m.goroutines)
 	}
-	return name
+}
+
+// group is the first part of the name: modes of a group share a chart.
+func (m mode) group() string {
+	group, _, _ := strings.Cut(m.name(), "/")
+	return group
 }
 
 func (m mode) insideName() string {
@@ -56,7 +73,10 @@ func (m mode) insideName() string {
 // title says the mode in words.
 func (m mode) title() string {
 	clients := "1 client"
-	if m.clients > 1 {
+	switch {
+	case m.processes:
+		clients = fmt.Sprintf("%d processes with a client each", m.clients)
+	case m.clients > 1:
 		clients = fmt.Sprintf("%d clients in one process", m.clients)
 	}
 	keys := map[string]string{
@@ -65,18 +85,25 @@ func (m mode) title() string {
 		"hot": fmt.Sprintf("%d hot keys among %d", hotKeys, manyKeys),
 	}[m.family]
 	inside := map[string]string{"": "nothing inside", "get": "one GET inside", "1ms": "1 ms inside"}[m.inside]
-	return fmt.Sprintf("%s, %d goroutines, %s, %s", keys, m.goroutines, clients, inside)
+	link := ""
+	if m.slow {
+		link = fmt.Sprintf(", over a link that adds %v to each round trip", slowBy)
+	}
+	return fmt.Sprintf("%s, %d goroutines, %s, %s%s", keys, m.goroutines, clients, inside, link)
 }
 
 // keys returns the names of the mode's keys. The prefix is the round's own: a waiter that an earlier round had to
 // abandon disturbs no one.
 func (m mode) keys(prefix string) []string {
-	n := map[string]int{"own": m.goroutines, "one": 1, "hot": manyKeys}[m.family]
-	names := make([]string, n)
+	names := make([]string, m.keyCount())
 	for i := range names {
 		names[i] = fmt.Sprintf("%s:%d", prefix, i)
 	}
 	return names
+}
+
+func (m mode) keyCount() int {
+	return map[string]int{"own": m.goroutines, "one": 1, "hot": manyKeys}[m.family]
 }
 
 // pick returns which key a goroutine takes next.

@@ -4,26 +4,34 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
+	"slices"
 	"time"
 )
 
 // A plan is all rounds of a run.
 type plan struct {
 	contenders []contender
+	asked      bool // contenders were asked for, and take part in all modes that they can
 	modes      []mode
 	repeats    int
 	timing     timing
 }
 
 func newPlan(set settings) (plan, error) {
-	p := plan{repeats: set.repeats, timing: set.timing()}
+	p := plan{repeats: set.repeats, timing: set.timing(), asked: set.only != ""}
 	var err error
 	if p.contenders, err = selected(contenders, func(c contender) string { return c.name }, set.only); err != nil {
 		return p, err
 	}
-	p.modes, err = selected(modes(), mode.name, set.modes)
-	return p, err
+	if p.modes, err = selected(modes(), mode.name, set.modes); err != nil {
+		return p, err
+	}
+	if len(p.rounds()) == 0 {
+		return p, fmt.Errorf("none of these contenders takes part in these modes")
+	}
+	return p, nil
 }
 
 // rounds returns the rounds in their order: all modes, one after the other, repeat by repeat; in a mode all contenders,
@@ -32,23 +40,59 @@ func (p plan) rounds() []round {
 	var all []round
 	for repeat := range p.repeats {
 		for number, m := range p.modes {
-			for i := range p.contenders {
-				c := p.contenders[(i+repeat+number)%len(p.contenders)]
-				if c.only == "" || c.only == m.family {
-					all = append(all, round{id: len(all), contender: c, mode: m, repeat: repeat + 1, timing: p.timing})
-				}
+			part := p.takePart(m)
+			for i := range part {
+				c := part[(i+repeat+number)%len(part)]
+				all = append(all, round{id: len(all), contender: c, mode: m, repeat: repeat + 1, timing: p.timing})
 			}
 		}
 	}
 	return all
 }
 
+func (p plan) takePart(m mode) []contender {
+	var part []contender
+	for _, c := range p.contenders {
+		if c.takesPart(m, p.asked) {
+			part = append(part, c)
+		}
+	}
+	return part
+}
+
 // around is about what a round takes beside its warm-up and its window: the clients' start, the last waiters, tidying.
-const around = 150 * time.Millisecond
+const around = 250 * time.Millisecond
 
 // estimate is about how long that many rounds take, if no waiter hangs.
 func (p plan) estimate(rounds int) time.Duration {
 	return (time.Duration(rounds) * (p.timing.warm + p.timing.window + around)).Round(time.Second)
+}
+
+// prepare makes ready what needs it, leaves out what cannot be made ready, and returns what is to be done in the end.
+func (p *plan) prepare(ctx context.Context, r round, env *environment, progress io.Writer) (finish func()) {
+	var ready []contender
+	var finishes []func()
+	for _, c := range p.contenders {
+		takesPart := slices.ContainsFunc(p.modes, func(m mode) bool { return c.takesPart(m, p.asked) })
+		if c.prepare == nil || !takesPart {
+			ready = append(ready, c)
+			continue
+		}
+		versions, err := c.prepare(ctx, r, progress)
+		if err != nil {
+			fmt.Fprintf(progress, "\n!!! %s is LEFT OUT: %v\n\n", c.name, err)
+			env.LeftOut = append(env.LeftOut, fmt.Sprintf("%s: %v", c.name, err))
+			continue
+		}
+		maps.Copy(env.Modules, versions)
+		ready, finishes = append(ready, c), append(finishes, c.finish)
+	}
+	p.contenders = ready
+	return func() {
+		for _, f := range finishes {
+			f()
+		}
+	}
 }
 
 // run runs all rounds on a server of its own. On an error, and when ctx ends, it returns what there is until then.
@@ -65,8 +109,16 @@ func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environmen
 		return nil, env, err
 	}
 
+	defer p.prepare(ctx, round{addr: s.addr, rdb: rdb, timing: p.timing}, &env, progress)()
+	if ctx.Err() != nil {
+		return nil, env, context.Cause(ctx)
+	}
 	rounds := p.rounds()
-	fmt.Fprintf(progress, "%d rounds of %v, about %v\n", len(rounds), p.timing.window, p.estimate(len(rounds)))
+	if len(rounds) == 0 {
+		return nil, env, fmt.Errorf("no contender is left")
+	}
+	fmt.Fprintf(progress, "%d rounds of %v, about %v, and %v more for each where waiters hang\n",
+		len(rounds), p.timing.window, p.estimate(len(rounds)), p.timing.grace)
 	begin := time.Now()
 	var results []result
 	for i, r := range rounds {
@@ -81,7 +133,7 @@ func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environmen
 		}
 		results = append(results, res)
 		left := time.Since(begin) / time.Duration(i+1) * time.Duration(len(rounds)-i-1)
-		fmt.Fprintf(progress, "%3d/%d  %-15s %-20s %8.0f pairs/s  p99 %8s  %s(%v left)\n", i+1, len(rounds),
+		fmt.Fprintf(progress, "%3d/%d  %-15s %-27s %8.0f pairs/s  p99 %8s  %s(%v left)\n", i+1, len(rounds),
 			res.Mode, res.Contender, res.PairsPerSec, duration(res.WaitP99), res.trouble(), left.Round(time.Second))
 	}
 	return results, env, nil

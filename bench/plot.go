@@ -10,11 +10,11 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// A chart is groups of bars: a group for each mode of a family, a bar for each contender.
+// A chart is groups of bars: a group for each mode of a group of modes, a bar for each contender.
 type chart struct {
-	file, family, title, unit string
-	value                     func(summary) (float64, bool)
-	log                       bool
+	file, group, title, unit string
+	value                    func(summary) (float64, bool)
+	log                      bool
 }
 
 var charts = []chart{
@@ -22,6 +22,8 @@ var charts = []chart{
 	{"one-rate.svg", "one", "One key for all, 4 clients", "pairs a second", rate, true},
 	{"one-p99.svg", "one", "One key for all, 4 clients: wait", "p99, milliseconds", p99, true},
 	{"hot-rate.svg", "hot", "Few hot keys among many", "pairs a second", rate, false},
+	{"processes-rate.svg", "processes", "One key for all, 4 processes", "pairs a second", rate, true},
+	{"slow-rate.svg", "slow", "A link that adds 1 ms", "pairs a second", rate, true},
 }
 
 func rate(s summary) (float64, bool) { return s.PairsPerSec.Median, s.PairsPerSec.Median > 0 }
@@ -30,7 +32,8 @@ func p99(s summary) (float64, bool)  { return s.WaitP99.Median / 1e3, s.WaitP99.
 // colours are the contenders', in their order; told apart without red and green.
 var colours = []color.RGBA{
 	{0, 90, 160, 255}, {110, 170, 220, 255}, {120, 120, 120, 255}, {185, 185, 185, 255},
-	{240, 200, 60, 255}, {150, 110, 50, 255}, {220, 95, 20, 255}, {245, 165, 110, 255},
+	{70, 70, 70, 255}, {240, 200, 60, 255}, {150, 110, 50, 255}, {220, 95, 20, 255}, {245, 165, 110, 255},
+	{150, 70, 150, 255}, {20, 150, 170, 255},
 }
 
 // drawAll draws the charts that there are values for, and returns the files' names.
@@ -54,7 +57,7 @@ func (c chart) draw(dir string, all []summary) (bool, error) {
 	for _, m := range modes() {
 		found := false
 		for _, s := range all {
-			if v, ok := c.value(s); ok && m.family == c.family && s.Mode == m.name() {
+			if v, ok := c.value(s); ok && m.group() == c.group && s.Mode == m.name() {
 				values[[2]string{s.Mode, s.Contender}] = v
 				found = true
 			}
@@ -99,7 +102,7 @@ func (c chart) bars(p *plot.Plot, groups []string, values map[[2]string]float64)
 	floor := 0.0
 	if c.log {
 		floor = math.Pow(10, math.Floor(math.Log10(low)))
-		high = math.Pow(10, math.Ceil(math.Log10(high)+0.3))
+		high = math.Pow(10, math.Ceil(math.Log10(high)+0.5))
 	}
 	barWidth := 0.8 / float64(len(present))
 	for n, i := range present {
@@ -126,7 +129,7 @@ func (c chart) bars(p *plot.Plot, groups []string, values map[[2]string]float64)
 	p.X.Min, p.X.Max = -0.6, float64(len(groups))-0.4
 	p.Y.Min, p.Y.Max = floor, high
 	if !c.log {
-		p.Y.Max = high * 1.6 // room for the legend
+		p.Y.Max = high * 1.8 // room for the legend
 	}
 	return nil
 }

@@ -17,6 +17,26 @@ type report struct {
 	Environment environment `json:"environment"`
 	Summaries   []summary   `json:"summaries"`
 	Results     []result    `json:"rounds"`
+	Held        []row       `json:"held,omitempty"` // targets measured elsewhere
+}
+
+// jsonFile, in the directory of the results, has the report.
+const jsonFile = "results.json"
+
+// render writes again what a run wrote, from its report: for other reasons or other rows of heldFile.
+func render(dir string) error {
+	raw, err := os.ReadFile(filepath.Join(dir, jsonFile))
+	if err != nil {
+		return err
+	}
+	var r report
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return fmt.Errorf("%s is not what a run writes: %w", jsonFile, err)
+	}
+	if r.Held, err = readHeld(dir); err != nil {
+		return err
+	}
+	return write(dir, r)
 }
 
 // write puts results.md, results.json and the plots into the directory.
@@ -24,6 +44,7 @@ func write(dir string, r report) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	r.Summaries = nil
 	for _, m := range modes() {
 		r.Summaries = append(r.Summaries, summarize(r.Results, m.name())...)
 	}
@@ -36,7 +57,7 @@ func write(dir string, r report) error {
 		return err
 	}
 	raw = append(bytes.ReplaceAll(raw, []byte(`{"contender"`), []byte("\n"+`{"contender"`)), '\n') // a line for each
-	if err := os.WriteFile(filepath.Join(dir, "results.json"), raw, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, jsonFile), raw, 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "results.md"), []byte(r.markdown(plots)), 0o644)
@@ -51,6 +72,10 @@ func (r report) markdown(plots []string) string {
 		fmt.Fprintf(&b, ", %s %s", name, env.Modules[name])
 	}
 	fmt.Fprintf(&b, ".\n%d interleaved repeats, windows of %v s. Raw figures: [results.json](results.json).\n\n", env.Repeats, env.Window)
+	for _, contender := range env.LeftOut {
+		fmt.Fprintf(&b, "**Left out**: %s.\n\n", contender)
+	}
+	r.targetTable(&b)
 	b.WriteString(legend)
 	for _, plot := range plots {
 		fmt.Fprintf(&b, "![%s](%s)\n", strings.TrimSuffix(plot, filepath.Ext(plot)), plot)
@@ -63,22 +88,30 @@ func (r report) markdown(plots []string) string {
 	for _, m := range modes() {
 		if rows := r.of(m); len(rows) > 0 {
 			fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n", m.name(), capital(m.title()))
-			rates(&b, rows)
-			costs(&b, rows)
+			rateTable(&b, rows)
+			costTable(&b, rows)
 		}
 	}
 	return b.String()
 }
 
-const legend = `A pair is an acquire and its unlock. Rates, ratios and waits are medians of the repeats, with the smallest and the
-largest in brackets; the maximal wait is over all repeats, and so are the counts of what must not be. Ratios are to ` + baseline + `
-in the same repeat. Commands are those the server executed, inside of scripts too. Server and client CPU and allocations
+const legend = `## How to read it
+
+A pair is an acquire and its unlock. Rates, ratios and waits are medians of the repeats, with the smallest and the
+largest in brackets; the maximal wait is over all repeats, and so are the counts of what must not be. Ratios are to
+` + baseline + ` in the same repeat. Commands are those the server executed, inside of scripts too. Server and client CPU and allocations
 are for one pair, and the client's include this program's own. Least/most compares the pairs of the goroutine (client)
 that got the fewest with those of the one that got the most: 1 is fair; in a short window with many waiters each gets few
 turns, and it says little. Waits that go on at the end of the window end with it or soon after, because sections do nothing
-from then on: where a full turn of all waiters takes longer than the window, waits are too short. A lock that polls (redislock, redsync) goes again and again to whoever just unlocked it, while
-the others sleep: its rate on one key is to be read beside least/most and p99. A waiter hangs that has not come back
-seconds after all load ended.
+from then on: where a full turn of all waiters takes longer than the window, waits are too short. A lock that polls
+(redislock, redsync) goes again and again to whoever just unlocked it, while the others sleep: its rate on one key is to
+be read beside least/most and p99. A waiter hangs that has not come back seconds after all load ended.
+
+With several processes, tokens and overlaps are checked in a page of memory that all of them share, as within one process
+otherwise: that costs a few nanoseconds and no command. The slow link is a proxy in this program, whose CPU counts as the
+client's; it delays what clients send, and keeps its order. Redisson's holds are checked in the same way, in Java. Its
+client CPU is the whole JVM's and its bytes are what the JVM's threads allocated; the JVM is warmed up before the first
+round and stays for all.
 
 `
 

@@ -15,9 +15,12 @@ type round struct {
 	mode      mode
 	repeat    int
 	timing    timing
-	addr      string
+	addr      string        // where contenders find the server
 	rdb       *redis.Client // the program's own, for INFO and for work inside sections
 }
+
+// prefix begins the names of the round's keys.
+func (r round) prefix() string { return fmt.Sprintf("bench-%d", r.id) }
 
 // timing is how long the parts of a round take.
 type timing struct {
@@ -61,8 +64,20 @@ type result struct {
 // run runs the round and returns what it gave.
 func (r round) run(ctx context.Context) (result, error) {
 	measure := r.contender.run
-	if measure == nil {
+	switch {
+	case measure != nil:
+	case r.mode.processes:
+		measure = measureInProcesses
+	default:
 		measure = measureHere
+	}
+	if r.mode.slow {
+		link, err := startLink(r.addr, slowBy)
+		if err != nil {
+			return result{}, err
+		}
+		defer link.close()
+		r.addr = link.addr
 	}
 	res, err := measure(ctx, r)
 	res.Contender, res.Mode, res.Repeat = r.contender.name, r.mode.name(), r.repeat
@@ -75,52 +90,14 @@ func (r round) run(ctx context.Context) (result, error) {
 	return res, err
 }
 
-// measureHere puts the load on from this process.
-func measureHere(ctx context.Context, r round) (result, error) {
-	var clients []*client
-	defer func() { closeAll(clients) }()
-	for range r.mode.clients {
-		c, err := r.contender.dial(r.addr)
-		if err != nil {
-			return result{}, err
-		}
-		clients = append(clients, c)
-	}
-
-	load := startLoad(ctx, r, clients)
-	defer load.cancel()
-	sleep(ctx, r.timing.warm)
-	before, err := read(ctx, r.rdb)
-	if err != nil {
-		return result{}, err
-	}
-	start := time.Now()
-	load.phase.Store(measuring)
-	sleep(ctx, r.timing.window)
-	load.phase.Store(ending)
-	elapsed := time.Since(start)
-	after, err := read(ctx, r.rdb)
-	if err != nil {
-		return result{}, err
-	}
-	hung, stuck := load.drain(r.timing.grace)
-
-	res := load.result()
-	res.Hung, res.Stuck = hung, stuck
-	res.Seconds = elapsed.Seconds()
-	res.PairsPerSec = float64(res.Pairs) / elapsed.Seconds()
-	res.meters(before, after)
-	return res, ctx.Err()
-}
-
 // meters fills in what was used for each pair: what was used in a second over the pairs of a second, because a reading
 // takes its time under load.
-func (res *result) meters(before, after reading) {
+func (res *result) meters(before, after reading, usedBefore, usedAfter usage) {
 	if res.Pairs == 0 {
 		return
 	}
-	server := after.serverAt.Sub(before.serverAt).Seconds() * res.PairsPerSec
-	client := after.clientAt.Sub(before.clientAt).Seconds() * res.PairsPerSec
+	server := after.at.Sub(before.at).Seconds() * res.PairsPerSec
+	client := (usedAfter.At - usedBefore.At).Seconds() * res.PairsPerSec
 	res.CommandsBy = map[string]float64{}
 	for name, calls := range after.commands {
 		if n := calls - before.commands[name]; n > 0 {
@@ -128,10 +105,10 @@ func (res *result) meters(before, after reading) {
 			res.Commands += float64(n) / server
 		}
 	}
-	res.ServerCPU = micros(after.serverCPU-before.serverCPU) / server
-	res.ClientCPU = micros(after.clientCPU-before.clientCPU) / client
-	res.Allocs = float64(after.allocs-before.allocs) / client
-	res.AllocBytes = float64(after.allocBytes-before.allocBytes) / client
+	res.ServerCPU = micros(after.cpu-before.cpu) / server
+	res.ClientCPU = micros(usedAfter.CPU-usedBefore.CPU) / client
+	res.Allocs = float64(usedAfter.Allocs-usedBefore.Allocs) / client
+	res.AllocBytes = float64(usedAfter.AllocBytes-usedBefore.AllocBytes) / client
 	res.Connections = after.connections
 }
 
@@ -143,7 +120,9 @@ func closeAll(clients []*client) {
 	go func() {
 		defer close(done)
 		for _, c := range clients {
-			c.close()
+			if c != nil {
+				c.close()
+			}
 		}
 	}()
 	select {

@@ -70,8 +70,8 @@ func TestFairness(t *testing.T) {
 func TestParseInfo(t *testing.T) {
 	r := parseInfo("# Clients\r\nconnected_clients:5\r\n# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:0.25\r\n" +
 		"used_cpu_sys_children:9\r\ncmdstat_get:calls=12,usec=3\r\ncmdstat_config|get:calls=2,usec=1\r\ncmdstat_info:calls=8\r\n")
-	if r.connections != 5 || r.serverCPU != 1750*time.Millisecond {
-		t.Errorf("connections %d, CPU %v; want 5 and 1.75s", r.connections, r.serverCPU)
+	if r.connections != 5 || r.cpu != 1750*time.Millisecond {
+		t.Errorf("connections %d, CPU %v; want 5 and 1.75s", r.connections, r.cpu)
 	}
 	if len(r.commands) != 2 || r.commands["get"] != 12 || r.commands["config|get"] != 2 {
 		t.Errorf("commands %v; want get 12, config|get 2", r.commands)
@@ -80,13 +80,11 @@ func TestParseInfo(t *testing.T) {
 
 func TestMetersGoByRates(t *testing.T) {
 	start := time.Now()
-	before := reading{serverAt: start, clientAt: start, commands: map[string]int{"get": 100}}
-	after := reading{ // twice as far apart as the window was long
-		serverAt: start.Add(2 * time.Second), clientAt: start.Add(2 * time.Second),
-		commands: map[string]int{"get": 4100}, serverCPU: time.Second, clientCPU: time.Second / 2, allocs: 8000,
-	}
+	before := reading{at: start, commands: map[string]int{"get": 100}}
+	after := reading{at: start.Add(2 * time.Second), commands: map[string]int{"get": 4100}, cpu: time.Second} // twice the window
+	used := usage{At: 2 * time.Second, CPU: time.Second / 2, Allocs: 8000}
 	res := result{Pairs: 1000, PairsPerSec: 1000}
-	res.meters(before, after)
+	res.meters(before, after, usage{}, used)
 	if res.Commands != 2 || res.ServerCPU != 500 || res.ClientCPU != 250 || res.Allocs != 4 {
 		t.Errorf("commands %v, server %v, client %v, allocs %v; want 2, 500, 250, 4",
 			res.Commands, res.ServerCPU, res.ClientCPU, res.Allocs)

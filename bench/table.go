@@ -67,8 +67,8 @@ func (r report) overview(b *strings.Builder) {
 	}
 }
 
-// rates is how fast it was, and what must not be.
-func rates(b *strings.Builder, rows []summary) {
+// rateTable is how fast it was, and what must not be.
+func rateTable(b *strings.Builder, rows []summary) {
 	b.WriteString("| contender | pairs/s | ratio | wait p50 | p99 | p99 ratio | max | overlaps | out of order | hung | errors |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, s := range rows {
@@ -93,13 +93,17 @@ func rates(b *strings.Builder, rows []summary) {
 	}
 }
 
-// costs is what a pair costs, and who got how much.
-func costs(b *strings.Builder, rows []summary) {
+// costTable is what a pair costs, and who got how much.
+func costTable(b *strings.Builder, rows []summary) {
 	b.WriteString("| contender | commands | server CPU | client CPU | allocs | bytes | connections | least/most goroutine | client |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, s := range rows {
-		fmt.Fprintf(b, "| %s | %.1f | %.1f us | %.1f us | %.0f | %.0f | %.0f | %.2f | %.2f |\n",
-			s.Contender, s.Commands, s.ServerCPU, s.ClientCPU, s.Allocs, s.AllocBytes, s.Connections, s.FairGoroutine, s.FairClient)
+		allocs := "-"
+		if s.Allocs > 0 {
+			allocs = fmt.Sprintf("%.0f", s.Allocs)
+		}
+		fmt.Fprintf(b, "| %s | %.1f | %.1f us | %.1f us | %s | %.0f | %.0f | %.2f | %.2f |\n",
+			s.Contender, s.Commands, s.ServerCPU, s.ClientCPU, allocs, s.AllocBytes, s.Connections, s.FairGoroutine, s.FairClient)
 	}
 }
 

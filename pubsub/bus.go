@@ -56,7 +56,7 @@ type channel struct {
 type Subscription struct {
 	bus  *Bus
 	ch   *channel
-	wake func()
+	wake func(message bool)
 }
 
 // New returns a bus on rdb. It connects with the first subscription.
@@ -70,9 +70,9 @@ func New(rdb redis.UniversalClient, sharding Sharding, log *slog.Logger) *Bus {
 	return b
 }
 
-// Subscribe calls wake whenever the channel may have news, from the bus's goroutines, until the subscription is closed.
-// wake must not block. It never fails: without a connection the subscription is not live.
-func (b *Bus) Subscribe(name string, wake func()) *Subscription {
+// Subscribe calls wake whenever the channel may have news, from the bus's goroutines, until the subscription is closed;
+// with message where it is one, and not a change of the connection. wake must not block, nor call the bus. It never fails: without a connection the subscription is not live.
+func (b *Bus) Subscribe(name string, wake func(message bool)) *Subscription {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ch := b.channels[name]
@@ -84,7 +84,7 @@ func (b *Bus) Subscribe(name string, wake func()) *Subscription {
 	s := &Subscription{b, ch, wake}
 	ch.subs[s] = struct{}{}
 	if ch.live {
-		wake()
+		wake(false)
 	}
 	return s
 }
@@ -125,6 +125,13 @@ func (b *Bus) Sharded(ctx context.Context) bool {
 		known = b.probe(ctx)
 	}
 	return known == On
+}
+
+// Known is what Sharded says, without asking the server; known is false if that would be needed.
+func (b *Bus) Known() (sharded, known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sharding == On, b.sharding != Auto
 }
 
 func (b *Bus) probe(ctx context.Context) Sharding {

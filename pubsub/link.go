@@ -244,7 +244,7 @@ func (l *link) wake(name string, confirmed bool) {
 		ch.live = true
 	}
 	for s := range ch.subs {
-		s.wake()
+		s.wake(!confirmed)
 	}
 }
 
@@ -267,7 +267,7 @@ func (l *link) down() {
 		if ch.live {
 			ch.live = false
 			for s := range ch.subs {
-				s.wake()
+				s.wake(false)
 			}
 		}
 	}

@@ -19,6 +19,7 @@ type request struct {
 	lease  time.Duration // 0: the watchdog's
 	fenced bool          // with a token
 	stable bool          // that stays the same through re-entries
+	blocks bool          // and may be one of a block
 }
 
 // onceMore is for how long a call that does not wait says again what a broken connection swallowed.
@@ -60,6 +61,7 @@ func (l *Lock) tryAcquire(ctx context.Context, r request) (context.Context, *lev
 		a.bound, cancel = context.WithTimeout(ctx, r.wait)
 		defer cancel()
 	}
+	a.end = a.bound.Done()
 	lv, err := a.run()
 	if err != nil {
 		return nil, nil, err
@@ -91,12 +93,23 @@ type acquisition struct {
 	request
 	ctx   context.Context // the caller's
 	bound context.Context // the caller's, and the end of the wait
+	end   <-chan struct{} // bound's
 	who   *holder
 	kept  bool
 
-	began time.Time
-	queue *queue
-	trace *trace // of the attempts, once there is one
+	began  time.Time
+	queue  *queue
+	trace  *trace // of the attempts, once there is one
+	tokens int    // that the attempts ask for
+
+	// In line; guarded by queue.mu.
+	prev, next *acquisition
+	leads      bool
+	busy       bool          // asks Redis, or has been promised the lock: there is nothing to promise
+	news       chan struct{} // something of this, or queue.look, has changed; nil for a leader that has not waited yet
+	offered    *call         // the lock is on its way from the hold before
+	revoked    bool          // and Redis does not answer
+	granted    *block        // the lock is here, with the next token of this block
 }
 
 // run takes the lock, or re-enters it.
@@ -117,6 +130,7 @@ func (a *acquisition) enter() (*level, error) {
 			return lv, err
 		}
 	}
+	a.trace = &trace{keys: a.keys, field: a.client.field(), lease: a.lease}
 	if a.wait == 0 {
 		return a.once(own)
 	}
@@ -134,10 +148,12 @@ func (a *acquisition) once(own *hold) (*level, error) {
 	if h := a.queue.held(); h != nil && h.state() == nil && h.lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
+	a.tokens = 1
 	for backoff := firstBackoff; ; backoff *= 2 {
 		lv, _, err := a.attempt()
 		switch {
 		case lv != nil:
+			a.queue.begin()
 			return lv, nil
 		case a.ctx.Err() != nil:
 			return nil, contextError(a.ctx)
@@ -150,97 +166,98 @@ func (a *acquisition) once(own *hold) (*level, error) {
 	}
 }
 
-// stand waits in line, and as the first in it tries.
-func (a *acquisition) stand() (*level, error) {
-	w, took := a.queue.join(), false
-	defer func() { a.queue.leave(w, took) }()
-	var (
-		lead     = w.lead
-		draining = (<-chan struct{})(a.client.draining)
-		wake     <-chan struct{} // the leader's
-		looks    = time.NewTimer(a.client.poll)
-		quiet    = 0 // looks in a row that nothing but the timer asked for
-		backoff  = firstBackoff
-	)
-	defer looks.Stop()
-	for try := false; ; {
-		// A hold of the same holder, taken through another context: the call may become a nested one.
-		own := a.who.find(a.client, a.name)
-		var changed <-chan struct{}
-		if own != nil {
-			changed = own.watch()
-			if err := own.state(); err != nil {
-				return nil, err
-			}
-			if own.admits(a.ctx) {
-				if lv, err := a.reenter(own); err != errOvertaken {
-					return lv, err
-				}
-				continue
-			}
-		}
-		if try {
-			try = false
-			a.queue.asks()
-			lv, ttl, err := a.attempt()
-			pause := a.client.poll
-			switch {
-			case lv != nil:
-				took = true
-				return lv, nil
-			case a.bound.Err() != nil:
-				return nil, a.gaveUp()
-			case err == nil:
-				a.queue.answered()
-				backoff = firstBackoff
-				if a.queue.listen(a.keys.Channel) && ttl != scripts.NoExpiry {
-					pause = min(pause<<min(quiet, 4), 10*pause)
-				}
-				if ttl >= 0 && ttl < pause {
-					pause = ttl + time.Millisecond
-				}
-			case !passing(err):
-				return nil, err
-			default:
-				a.queue.failed(err)
-				if err := a.queue.exhausted(a.began, a.client.patience); err != nil {
-					return nil, err
-				}
-				pause = backoff
-				backoff = min(2*backoff, lastBackoff)
-			}
-			looks.Reset(pause)
-		}
-		select {
-		case <-lead:
-			lead, wake = nil, a.queue.wake
-			if err := a.queue.exhausted(a.began, a.client.patience); err != nil {
-				return nil, err
-			}
-			// The one before may have just taken the lock: then a message, or its loss, is soon enough.
-			if try = a.queue.held() == nil; !try {
-				a.queue.listen(a.keys.Channel)
-				looks.Reset(a.client.poll)
-			}
-		case <-wake:
-			try, quiet = true, 0
-		case <-looks.C:
-			if own != nil {
-				own.warnOnce()
-			}
-			if try = wake != nil; try {
-				quiet++
-			}
-		case <-changed:
-		case <-a.bound.Done():
-			return nil, a.gaveUp()
-		case <-draining:
-			if isClosed(a.client.closed) || !a.who.holdsAny(a.client) {
-				return nil, ErrClosed
-			}
-			draining = a.client.closed
-		}
+// attempt asks Redis once. It returns the level if that took the lock, or how long another holder's lease lasts.
+func (a *acquisition) attempt() (*level, time.Duration, error) {
+	k := a.ask()
+	late := time.NewTimer(a.lease)
+	defer late.Stop()
+	select {
+	case <-k.done:
+	case <-a.end:
+	case <-a.client.closed:
+	case <-late.C:
 	}
+	return a.outcome(k)
+}
+
+// ask sends one acquire.
+func (a *acquisition) ask() *call {
+	k := newCall(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens), a.trace)
+	if a.trace.doubtful() {
+		a.client.sendAlone(context.Background(), k)
+	} else {
+		a.client.send(k)
+	}
+	return k
+}
+
+// outcome is what became of a call that is over, or is not waited for any longer.
+func (a *acquisition) outcome(k *call) (*level, time.Duration, error) {
+	if !isClosed(k.done) {
+		a.client.withdraw(k)
+		switch {
+		case isClosed(a.client.closed):
+			return nil, 0, ErrClosed
+		case a.bound.Err() != nil:
+			return nil, 0, a.bound.Err()
+		}
+		return nil, 0, errLate
+	}
+	switch {
+	case k.err != nil:
+		return nil, 0, k.err
+	case !k.answer.Held:
+		return nil, k.answer.TTL, nil
+	case watchdog.DeadlineOf(k.sent, a.lease).Passed():
+		return nil, 0, errLate
+	}
+	token := k.answer.Token
+	var b *block
+	if a.tokens > 1 {
+		token -= int64(a.tokens) - 1
+		b = &block{trace: a.trace, sent: k.sent, lease: a.lease, next: token + 1, last: k.answer.Token}
+	}
+	return a.hold(k.sent, token, b)
+}
+
+// hold is what a call becomes that has got the lock: by a command that was sent at this time, with this token, and with
+// a block if it is to be passed on with the others of it.
+func (a *acquisition) hold(sent watchdog.Instant, token int64, b *block) (*level, time.Duration, error) {
+	if a.ctx.Err() != nil {
+		return nil, 0, a.ctx.Err()
+	}
+	if own := a.who.find(a.client, a.name); own != nil {
+		// It was there when the call began to wait, and is gone from Redis without having been unlocked. A holder does
+		// not get a new hold before it has learned of the loss.
+		own.lose("the lock was free although it was held", true)
+		return nil, 0, ErrLost
+	}
+	h := &hold{
+		client: a.client,
+		queue:  a.queue,
+		keys:   a.keys,
+		field:  a.trace.field,
+		holder: weak.Make(a.who),
+		trace:  a.trace,
+		turn:   make(chan struct{}, 1),
+		stable: a.stable,
+		token:  token,
+		block:  b,
+	}
+	lv := newLevel(a.ctx, a.who, h, a.kept)
+	lv.token = token
+	h.levels = append(h.levels, lv)
+	h.lease.Owner = h
+	if !a.client.enter(h) {
+		lv.end(&ended{lock: a.name, err: ErrClosed})
+		return nil, 0, ErrClosed
+	}
+	a.queue.answered()
+	a.queue.again()
+	a.queue.took(h)
+	a.who.add(h)
+	a.client.dog.Add(&h.lease, sent, a.lease)
+	return lv, 0, nil
 }
 
 // passing tells that an attempt is worth repeating.
@@ -254,79 +271,6 @@ func (a *acquisition) gaveUp() error {
 		return contextError(a.ctx)
 	}
 	return a.queue.verdict(a.began)
-}
-
-// attempt sends one acquire. It returns the level if that took the lock, or how long another holder's lease lasts.
-func (a *acquisition) attempt() (*level, time.Duration, error) {
-	if a.trace == nil {
-		a.trace = &trace{keys: a.keys, field: a.client.field(), lease: a.lease}
-	}
-	t := a.trace
-	sent := watchdog.Now()
-	ctx, cancel := context.WithDeadline(a.bound, watchdog.DeadlineOf(sent, a.lease).Time())
-	defer cancel()
-	t.sent()
-	got, ok := await(ctx, a.client.closed, func() outcome[scripts.Answer] {
-		answer, err := a.client.scripts.Acquire(ctx, a.keys, a.fenced, t.field, a.lease)
-		t.came(answer, err)
-		return outcome[scripts.Answer]{answer, err}
-	})
-	switch {
-	case !ok && isClosed(a.client.closed):
-		return nil, 0, ErrClosed
-	case !ok && a.bound.Err() != nil:
-		return nil, 0, a.bound.Err()
-	case !ok:
-		return nil, 0, errLate
-	case got.err != nil:
-		return nil, 0, got.err
-	case !got.value.Held:
-		return nil, got.value.TTL, nil
-	case watchdog.DeadlineOf(sent, a.lease).Passed():
-		return nil, 0, errLate
-	case a.ctx.Err() != nil:
-		return nil, 0, a.ctx.Err()
-	}
-	if own := a.who.find(a.client, a.name); own != nil {
-		// It was there when the call began to wait, and is gone from Redis without having been unlocked. A holder does
-		// not get a new hold before it has learned of the loss.
-		own.lose("the lock was free although it was held", true)
-		return nil, 0, ErrLost
-	}
-	lv := a.hold(sent, got.value.Token)
-	if lv == nil {
-		return nil, 0, ErrClosed
-	}
-	return lv, 0, nil
-}
-
-// hold is what an acquire that took the lock becomes. Nil: the client was closed meanwhile.
-func (a *acquisition) hold(sent watchdog.Instant, token int64) *level {
-	h := &hold{
-		client: a.client,
-		queue:  a.queue,
-		keys:   a.keys,
-		field:  a.trace.field,
-		holder: weak.Make(a.who),
-		trace:  a.trace,
-		turn:   make(chan struct{}, 1),
-		stable: a.stable,
-		token:  token,
-	}
-	lv := newLevel(a.ctx, a.who, h, a.kept)
-	lv.token = token
-	h.levels = append(h.levels, lv)
-	h.lease.Owner = h
-	if !a.client.enter(h) {
-		lv.end(&ended{lock: a.name, err: ErrClosed})
-		return nil
-	}
-	a.queue.answered()
-	a.queue.again()
-	a.queue.took(h)
-	a.who.add(h)
-	a.client.dog.Add(&h.lease, sent, a.lease)
-	return lv
 }
 
 // reenter adds a level to a hold of the caller's own.
@@ -360,9 +304,8 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 
 	h.trace.longer(a.lease) // whether an answer comes or not
 	sent := watchdog.Now()  // of the first attempt: a repeat of one that was executed extends nothing
-	answer, _, err := insist(bound, max(a.client.unlockTimeout/3, time.Millisecond), func(ctx context.Context) (scripts.Answer, error) {
-		return a.client.scripts.Level(ctx, a.keys, token, h.field, a.lease, count, op)
-	})
+	answer, _, err := a.client.do(bound, patience, max(a.client.unlockTimeout/3, time.Millisecond),
+		scripts.Level(a.keys, token, h.field, a.lease, count, op))
 	switch {
 	case err != nil:
 		h.correct()
@@ -422,6 +365,6 @@ func (h *hold) correct() {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), h.client.unlockTimeout)
 		defer cancel()
-		_, _ = h.client.scripts.Level(ctx, h.keys, false, h.field, 0, count, op)
+		_, _ = h.client.scripts.Do(ctx, scripts.Level(h.keys, false, h.field, 0, count, op))
 	}()
 }

@@ -7,16 +7,15 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// await runs f on a goroutine of its own and returns its result; ok is false when ctx or stop ended first. A read from
-// Redis cannot be interrupted by a context; the caller can.
-func await[T any](ctx context.Context, stop <-chan struct{}, f func() T) (result T, ok bool) {
+// await runs f on a goroutine of its own and returns its result; ok is false when ctx ended first. A read from Redis
+// cannot be interrupted by a context; the caller can.
+func await[T any](ctx context.Context, f func() T) (result T, ok bool) {
 	ch := make(chan T, 1)
 	go func() { ch <- f() }()
 	select {
 	case v := <-ch:
 		return v, true
 	case <-ctx.Done():
-	case <-stop:
 	}
 	select {
 	case v := <-ch:
@@ -42,7 +41,7 @@ const (
 func insist[T any](ctx context.Context, each time.Duration, send func(context.Context) (T, error)) (value T, doubt bool, err error) {
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
 		actx, cancel := context.WithTimeout(ctx, each)
-		got, ok := await(actx, nil, func() outcome[T] {
+		got, ok := await(actx, func() outcome[T] {
 			v, err := send(actx)
 			return outcome[T]{v, err}
 		})

@@ -28,6 +28,20 @@ func (t *trace) sent() {
 	t.mu.Unlock()
 }
 
+// unsent notes that an attempt was taken back.
+func (t *trace) unsent() {
+	t.mu.Lock()
+	t.flying--
+	t.mu.Unlock()
+}
+
+// doubtful tells whether an attempt has got no answer.
+func (t *trace) doubtful() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.flying > 0 || !t.until.IsZero()
+}
+
 // came notes the outcome of an attempt.
 func (t *trace) came(a scripts.Answer, err error) {
 	t.mu.Lock()
@@ -136,8 +150,8 @@ func (b *behind) send(t *trace, lease time.Duration, n int) {
 	final := t.flying == 0
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(b.ctx, max(lease/3, 100*time.Millisecond))
-	got, ok := await(ctx, nil, func() error {
-		_, err := b.client.scripts.Unlock(ctx, t.keys, t.field, b.client.bus.Sharded(ctx))
+	got, ok := await(ctx, func() error {
+		_, err := b.client.scripts.Do(ctx, scripts.Unlock(t.keys, t.field, b.client.bus.Sharded(ctx)))
 		return err
 	})
 	cancel()

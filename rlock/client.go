@@ -31,6 +31,7 @@ type Client struct {
 	id       string
 	numbers  atomic.Int64
 	followed atomic.Int64 // holds for which the client is subscribed
+	passing  atomic.Int64 // locks on their way from one hold to the next
 
 	draining chan struct{} // closed when Shutdown or Close has begun
 	closed   chan struct{} // closed when Close has
@@ -73,6 +74,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 			poll:          time.Second,
 			unlockTimeout: 5 * time.Second,
 			patience:      10 * time.Second,
+			handoffs:      16,
 			log:           slog.New(slog.DiscardHandler),
 		},
 		rdb:      rdb,
@@ -133,9 +135,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	c.drain()
 	if c.idle == nil {
 		c.idle = make(chan struct{})
-		if len(c.holds) == 0 {
-			close(c.idle)
-		}
+		c.rest()
 	}
 	idle := c.idle
 	c.mu.Unlock()
@@ -192,8 +192,22 @@ func (c *Client) exit(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.holds, h)
-	if len(c.holds) == 0 && c.idle != nil && !isClosed(c.idle) {
+	c.rest()
+}
+
+// rest lets Shutdown go on when nothing is held. With c.mu held.
+func (c *Client) rest() {
+	if c.idle != nil && len(c.holds) == 0 && c.passing.Load() == 0 && !isClosed(c.idle) {
 		close(c.idle)
+	}
+}
+
+// passed notes that a lock has come to its next hold, or to none.
+func (c *Client) passed() {
+	if c.passing.Add(-1) == 0 && isClosed(c.draining) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.rest()
 	}
 }
 
@@ -205,7 +219,7 @@ func (c *Client) renew(ctx context.Context, batch []watchdog.Renewal) []error {
 		renewals[i] = scripts.Renewal{Keys: h.keys, Field: h.field, Lease: r.Length}
 	}
 	outcome := make([]error, len(batch))
-	sent, ok := await(ctx, nil, func() []scripts.Renewal {
+	sent, ok := await(ctx, func() []scripts.Renewal {
 		c.scripts.Renew(ctx, renewals)
 		return renewals
 	})

@@ -25,6 +25,7 @@ type hold struct {
 	turn   chan struct{} // holds a value while a count-changing command of the hold is under way
 	left   sync.Once     // taken off the client's books
 	stable bool          // keeps its first token
+	block  *block        // of which its token is one; nil for a token of its own
 
 	mu      sync.Mutex
 	levels  []*level // the open ones, oldest first
@@ -108,16 +109,23 @@ func (h *hold) lose(how string, gone bool) {
 	if open > 0 {
 		go h.client.log.Warn("rlock: lock lost", "lock", h.keys.Lock, "how", how)
 	}
-	h.leave(true)
+	h.leave()
 }
 
-// leave takes the hold off the books of the client, where nobody may have it any more.
-func (h *hold) leave(silently bool) {
+// leave takes the hold off the books of the client.
+func (h *hold) leave() {
 	h.left.Do(func() {
-		h.queue.left(h, silently)
+		h.queue.left(h)
 		h.client.exit(h)
 		h.queue.done()
 	})
+}
+
+// reentered tells whether the hold count was ever more than 1.
+func (h *hold) reentered() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.op > 0
 }
 
 // finish ends the hold's contexts although it is not unlocked; false where they had been ended before, or unlocked.

@@ -1,7 +1,6 @@
 package rlock
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"sync"
@@ -18,25 +17,24 @@ type queue struct {
 	name   string
 	uses   int // guarded by client.mu
 
-	wake   chan struct{} // the leader is to look
-	asking atomic.Bool   // whether our own hold is still there, soon
+	asking   atomic.Bool                 // whether our own hold is still there, soon
+	look     atomic.Bool                 // the leader is to look
+	leader   atomic.Pointer[acquisition] // the one to be told of it, once it waits
+	messages atomic.Int64                // heard
 
-	mu      sync.Mutex
-	waiters list.List            // of *waiter, in order of arrival
-	sub     *pubsub.Subscription // while somebody waits, or the hold is settled
-	hold    *hold                // this client's own, as far as it knows
-	settled bool                 // the hold has lasted for a while: messages may be about it
-	asked   time.Time            // since when an attempt of the leader is under way; zero if none is
-	heardOf time.Time            // when Redis last said who has it
-	trouble error                // what Redis last said instead
-	since   time.Time            // and since when it has been like that
-	failure time.Time            // the last time that it did
-}
-
-// A waiter is a call that waits for the lock.
-type waiter struct {
-	lead  chan struct{} // closed when it is the first
-	place *list.Element
+	mu          sync.Mutex
+	first, last *acquisition         // the waiters
+	blocks      int                  // of these, how many take tokens of a block
+	sub         *pubsub.Subscription // while somebody waits, or the hold is settled, or the queue lingers
+	hold        *hold                // this client's own, as far as it knows
+	settled     bool                 // the hold has lasted for a while: messages may be about it
+	asked       time.Time            // since when an attempt of the leader is under way; zero if none is
+	heardOf     time.Time            // when Redis last said who has it
+	trouble     error                // what Redis last said instead
+	since       time.Time            // and since when it has been like that
+	failure     time.Time            // the last time that it did
+	series      series
+	turns       turns
 }
 
 // use returns the queue of the lock with this name, to be given back by done.
@@ -45,7 +43,7 @@ func (c *Client) use(name string) *queue {
 	defer c.mu.Unlock()
 	q := c.queues[name]
 	if q == nil {
-		q = &queue{client: c, name: name, wake: make(chan struct{}, 1)}
+		q = &queue{client: c, name: name}
 		c.queues[name] = q
 	}
 	q.uses++
@@ -67,41 +65,116 @@ func (q *queue) done() {
 	}
 }
 
-// join puts a call at the end of the line.
-func (q *queue) join() *waiter {
-	w := &waiter{lead: make(chan struct{})}
+// join puts a call at the end of the line, and tells whether it is the first. It is busy then.
+func (q *queue) join(a *acquisition) (leads bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w.place = q.waiters.PushBack(w)
-	if q.waiters.Len() == 1 {
-		close(w.lead)
+	if a.blocks {
+		q.blocks++
 	}
-	return w
+	if q.first == nil {
+		q.first, q.last = a, a
+		a.leads, a.busy = true, true
+		return true
+	}
+	a.prev, q.last.next = q.last, a
+	q.last = a
+	a.news = make(chan struct{}, 1)
+	return false
 }
 
 // leave takes a call out of the line; the next one leads if it did. A leader that did not take the lock may have been
-// told that it is free: the next one is to look.
-func (q *queue) leave(w *waiter, took bool) {
+// told that it is free: the next one is to look. What was promised to the call, and not taken, is returned.
+func (q *queue) leave(a *acquisition, took bool) (promised bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	led := q.waiters.Front() == w.place
-	q.waiters.Remove(w.place)
-	next := q.waiters.Front()
-	switch {
-	case next == nil:
-		q.asked = time.Time{}
-		q.quiet()
-	case led:
-		close(next.Value.(*waiter).lead)
-		if !took {
-			q.nudge()
+	if a.blocks {
+		q.blocks--
+	}
+	if a.next != nil {
+		a.next.prev = a.prev
+	} else {
+		q.last = a.prev
+	}
+	if a.prev != nil {
+		a.prev.next = a.next
+	} else {
+		q.first = a.next
+	}
+	if a.leads {
+		q.leader.Store(nil)
+		switch next := q.first; {
+		case next == nil:
+			q.asked = time.Time{}
+		default:
+			next.leads = true
+			if !took {
+				q.look.Store(true)
+			}
+			q.leader.Store(next)
+			next.poke()
 		}
 	}
+	q.quiet()
+	return a.offered != nil || a.granted != nil
+}
+
+// poke makes a call that waits look at what has changed for it.
+func (a *acquisition) poke() {
+	select {
+	case a.news <- struct{}{}:
+	default:
+	}
+}
+
+// nudge makes the leader look at the lock.
+func (q *queue) nudge() {
+	q.look.Store(true)
+	if leader := q.leader.Load(); leader != nil {
+		leader.poke()
+	}
+}
+
+// busy notes that the call asks Redis; false if it has been promised the lock instead.
+func (q *queue) busy(a *acquisition) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a.offered != nil || a.granted != nil {
+		return false
+	}
+	a.busy = true
+	q.look.Store(false)
+	q.reserve(a)
+	if q.asked.IsZero() {
+		q.asked = time.Now()
+	}
+	return true
+}
+
+// idle notes that the call, a leader, waits to be told, or offered the lock.
+func (q *queue) idle(a *acquisition) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a.busy = false
+	if a.news == nil {
+		a.news = make(chan struct{}, 1)
+	}
+	q.leader.Store(a)
+	if q.look.Load() {
+		a.poke()
+	}
+}
+
+// promised tells whether the lock is on its way to the call.
+func (q *queue) promised(a *acquisition) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return a.offered != nil || a.granted != nil
 }
 
 // quiet ends the subscription if nobody is there for whom it is. With q.mu held.
 func (q *queue) quiet() {
-	if q.sub != nil && q.waiters.Len() == 0 && !q.settled {
+	if q.sub != nil && q.first == nil && !q.settled && !q.turns.lingering {
 		q.sub.Close()
 		q.sub = nil
 	}
@@ -153,18 +226,14 @@ const maxFollowed = 1000
 const askAfter = 100 * time.Millisecond
 
 // heard is called when the channel may have news: the leader looks. A hold of our own may be meant, which was forced
-// open: a message is a reason to ask, never a verdict.
-func (q *queue) heard() {
+// open: a message is a reason to ask, never a verdict. It takes no lock: the bus calls it, and is called with q.mu held.
+func (q *queue) heard(message bool) {
+	if message {
+		q.messages.Add(1)
+	}
 	q.nudge()
 	if q.asking.CompareAndSwap(false, true) {
 		time.AfterFunc(askAfter, q.ask)
-	}
-}
-
-func (q *queue) nudge() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
 	}
 }
 
@@ -194,28 +263,19 @@ func (q *queue) took(h *hold) {
 	}
 }
 
-// left forgets the client's hold, and has the leader look if no message will tell it to: none comes for a lease that
-// ran out.
-func (q *queue) left(h *hold, silently bool) {
+// left forgets the client's hold. The leader is to look then: a message that came before meant nothing to it, and for a
+// lease that ran out there is none.
+func (q *queue) left(h *hold) {
 	q.mu.Lock()
-	if q.hold == h {
+	there := q.hold == h
+	if there {
 		q.hold = nil
 		q.unfollow()
 		q.quiet()
 	}
-	deaf := silently || q.sub == nil || !q.sub.Live()
 	q.mu.Unlock()
-	if deaf {
+	if there {
 		q.nudge()
-	}
-}
-
-// asks notes that the leader asks Redis.
-func (q *queue) asks() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.asked.IsZero() {
-		q.asked = time.Now()
 	}
 }
 

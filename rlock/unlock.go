@@ -67,14 +67,13 @@ func (h *hold) close(lv *level) (last bool, err error) {
 
 // release gives up a hold whose last level was closed.
 func (h *hold) release(ctx context.Context, lost bool) error {
-	c := h.client
 	defer func() {
-		h.leave(false)
+		h.leave()
 		h.mu.Lock()
 		h.announce()
 		h.mu.Unlock()
 	}()
-	c.dog.Remove(&h.lease) // before the release, so that no renewal follows it
+	h.client.dog.Remove(&h.lease) // before the release, so that no renewal follows it
 	if who := h.holder.Value(); who != nil {
 		who.remove(h)
 	}
@@ -86,29 +85,74 @@ func (h *hold) release(ctx context.Context, lost bool) error {
 			h.trace.released()
 		}
 		if h.trace.open() {
-			c.behind.release(h.trace) // a renewal that got no answer may have kept it in Redis
+			h.client.behind.release(h.trace) // a renewal that got no answer may have kept it in Redis
 		}
 		return ErrLost
 	}
-	bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
-	defer cancel()
-	released, doubt, err := insist(ctx, bound/3, func(ctx context.Context) (bool, error) {
-		return c.scripts.Unlock(ctx, h.keys, h.field, c.bus.Sharded(ctx))
-	})
+	bound, began := max(min(h.client.unlockTimeout, h.remaining()), time.Millisecond), time.Now()
+	if h.queue.grant(h) {
+		return nil
+	}
+	passed, doubt := h.pass(bound / 3)
+	if passed {
+		h.unlocked()
+		return nil
+	}
+	return h.free(ctx, bound-time.Since(began), doubt)
+}
+
+// pass gives the lock to the next one in line. doubt: perhaps it did.
+func (h *hold) pass(within time.Duration) (passed, doubt bool) {
+	a, k := h.queue.offer(h)
+	if k == nil {
+		return false, false
+	}
+	if !k.within(within, nil) {
+		h.client.withdraw(k)
+	}
+	if !isClosed(k.done) {
+		h.queue.revoke(a, k)
+		return false, true
+	}
+	return k.answer.Held, k.err != nil && k.err != errNotSent && scripts.Unanswered(k.err)
+}
+
+// free releases the lock for anyone.
+func (h *hold) free(ctx context.Context, bound time.Duration, doubt bool) error {
+	c := h.client
+	before, began := h.queue.messages.Load(), time.Now()
+	answer, again, err := h.sendRelease(ctx, bound)
 	if err != nil {
 		c.behind.release(h.trace)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
 	}
-	h.trace.released()
-	if h.trace.open() {
-		c.behind.release(h.trace)
-	}
-	if !released && !doubt {
-		h.leave(true) // no message has told the waiters
+	h.unlocked()
+	if !answer.Held && !doubt && !again {
 		return ErrLost
 	}
+	h.queue.released(answer.Receivers, before, time.Since(began))
 	return nil
+}
+
+func (h *hold) sendRelease(ctx context.Context, bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
+	c := h.client
+	ctx = context.WithoutCancel(ctx)
+	if sharded, known := c.bus.Known(); known {
+		return c.do(ctx, bound, bound/3, scripts.Unlock(h.keys, h.field, sharded))
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	return insist(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
+		return c.scripts.Do(ctx, scripts.Unlock(h.keys, h.field, c.bus.Sharded(ctx)))
+	})
+}
+
+// unlocked notes that Redis has confirmed the end of the hold.
+func (h *hold) unlocked() {
+	h.trace.released()
+	if h.trace.open() {
+		h.client.behind.release(h.trace)
+	}
 }
 
 // lower tells Redis the hold count after an inner Unlock.
@@ -131,9 +175,7 @@ func (h *hold) lower(ctx context.Context) error {
 	if count == 0 {
 		return nil // the outer level was unlocked meanwhile, and all is released
 	}
-	answer, _, err := insist(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
-		return c.scripts.Level(ctx, h.keys, false, h.field, 0, count, op)
-	})
+	answer, _, err := c.do(ctx, bound, bound/3, scripts.Level(h.keys, false, h.field, 0, count, op))
 	if err != nil {
 		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
 	}
@@ -153,8 +195,8 @@ func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 	bound, cancel := context.WithTimeout(ctx, l.client.patience)
 	defer cancel()
 	// Only the hold that was seen: a repeat must not release the next one.
-	released, doubt, err := insist(bound, l.client.patience/3, func(ctx context.Context) (bool, error) {
-		return l.client.scripts.Unlock(ctx, l.keys, state.Field, l.client.bus.Sharded(ctx))
+	answer, doubt, err := insist(bound, l.client.patience/3, func(ctx context.Context) (scripts.Answer, error) {
+		return l.client.scripts.Do(ctx, scripts.Unlock(l.keys, state.Field, l.client.bus.Sharded(ctx)))
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -167,7 +209,7 @@ func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 	if h := q.held(); h != nil && h.field == state.Field {
 		h.lose("forced open", true)
 	}
-	return released || doubt, nil
+	return answer.Held || doubt, nil
 }
 
 // inspect asks who has the lock.

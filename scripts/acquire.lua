@@ -1,38 +1,64 @@
 -- acquire takes a free lock for a new hold, or confirms that the hold has it already.
 --
--- KEYS[1]  lock     hash: field <uuid>:<number> = hold count
--- KEYS[2]  counter  the fencing counter; left out for a lock without tokens
--- ARGV[1]  lease    milliseconds
--- ARGV[2]  field    <uuid>:<number> of the hold, never used for another one
+-- lock     hash: field <uuid>:<number> = hold count
+-- counter  the fencing counter; nil for a lock without tokens
+-- lease    milliseconds
+-- field    <uuid>:<number> of the hold, never used for another one
+-- tokens   how many to take; the hold's own is the first of them
 --
--- returns {1, token}   the hold has the lock (token 0 without a counter)
+-- returns {1, token}   the hold has the lock; the last of its tokens, 0 without a counter
 --         {0, pttl}    another holder has it; pttl is -1 where its key never expires
-if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
-  -- A repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
-  -- counter since, so its value is this hold's token.
+local function acquire(lock, counter, lease, field, tokens)
   local token = 0
-  if KEYS[2] then
-    token = redis.call('GET', KEYS[2]) or redis.call('INCR', KEYS[2])
+  if redis.call('EXISTS', lock) == 1 then
+    local there = redis.pcall('HEXISTS', lock, field)
+    if type(there) == 'table' then
+      return there
+    end
+    if there == 0 then
+      local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "held"
+      if type(written) == 'table' then
+        return written
+      end
+      return {0, redis.call('PTTL', lock)}
+    end
+    -- A repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
+    -- counter since, so its value is the last of this hold's tokens.
+    if counter then
+      token = redis.pcall('GET', counter) or redis.pcall('INCRBY', counter, tokens)
+      if type(token) == 'table' then
+        return token
+      end
+      if not tonumber(token) then
+        return redis.error_reply('ERR value is not an integer or out of range')
+      end
+    end
+    local extended = redis.pcall('PEXPIRE', lock, math.max(redis.call('PTTL', lock), lease))
+    if type(extended) == 'table' then
+      return extended
+    end
+    return {1, token}
   end
-  redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), ARGV[1]))
+  if counter then
+    token = redis.pcall('INCRBY', counter, tokens) -- first: where it is refused, nothing is left behind
+    if type(token) == 'table' then
+      return token
+    end
+    if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
+      return redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
+    end
+  end
+  local counted = redis.pcall('HINCRBY', lock, field, 1)
+  if type(counted) == 'table' then
+    return counted
+  end
+  local expires = redis.pcall('PEXPIRE', lock, lease)
+  if type(expires) == 'table' then -- refused, to a user without the right to it: a lock that never expires must not stay
+    redis.pcall('DEL', lock)
+    redis.pcall('HDEL', lock, field)
+    return expires
+  end
   return {1, token}
 end
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  redis.call('HDEL', KEYS[1], ARGV[2]) -- of nothing: a write, so that a replica answers READONLY and not "held"
-  return {0, redis.call('PTTL', KEYS[1])}
-end
-local token = 0
-if KEYS[2] then
-  token = redis.call('INCR', KEYS[2]) -- first: where it is refused, nothing is left behind
-  if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
-    return redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
-  end
-end
-redis.call('HINCRBY', KEYS[1], ARGV[2], 1)
-local expires = redis.pcall('PEXPIRE', KEYS[1], ARGV[1])
-if type(expires) == 'table' then -- refused, to a user without the right to it: a lock that never expires must not stay
-  redis.pcall('DEL', KEYS[1])
-  redis.pcall('HDEL', KEYS[1], ARGV[2])
-  return expires
-end
-return {1, token}
+
+return acquire(KEYS[1], KEYS[2], unpack(ARGV))

@@ -19,16 +19,18 @@ var (
 // call runs the op on Redis.
 func (q *sequence) call(o op) (r reply, left time.Duration, err error) {
 	ctx := context.Background()
+	if composed, is := o.op(q.keys); is {
+		if q.rng.IntN(2) == 0 {
+			a, err := q.s.Do(ctx, composed)
+			return o.reply(outcome{a, err})
+		}
+		said, err := q.accompany(composed)
+		if err != nil {
+			return r, 0, err
+		}
+		return o.reply(said)
+	}
 	switch o.kind {
-	case "acquire":
-		a, err := q.s.Acquire(ctx, q.keys, o.fenced, o.field, o.lease)
-		return reply{held: a.Held, token: a.Token, ttl: !a.Held}, a.TTL, err
-	case "level":
-		a, err := q.s.Level(ctx, q.keys, o.fenced, o.field, o.lease, o.count, o.change)
-		return reply{held: a.Held, token: a.Token}, 0, err
-	case "unlock":
-		r.released, err = q.s.Unlock(ctx, q.keys, o.field, false)
-		return r, 0, err
 	case "renew":
 		holds := make([]Renewal, len(o.targets))
 		for i, x := range o.targets {

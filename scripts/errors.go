@@ -61,12 +61,23 @@ func Passing(err error) bool {
 	return false
 }
 
+// crossSlot tells that a command was refused because its keys are not in one slot.
+func crossSlot(err error) bool { return err != nil && strings.Contains(err.Error(), "CROSSSLOT") }
+
+// forbidden tells that the user has no right to the whole command, maybe for one of its keys, and that nothing was done:
+// what a script may not do has other words.
+func forbidden(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOPERM") }
+
+const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HSET, HDEL, HKEYS, HINCRBY, GET, INCR, INCRBY, DEL, PTTL, PEXPIRE, PUBLISH on the lock's keys and channel"
+
 // hints say what to do about an error reply whose own words don't.
 var hints = []struct{ reply, hint string }{
 	{"WRONGTYPE", "a key of this lock holds data of another type: choose a name that nothing else uses"},
 	{"not an integer", "the fencing counter holds something that is not a number: choose a name that nothing else uses, or repair the counter"},
 	{"OOM ", "Redis is at maxmemory: nothing was taken"},
-	{"NOPERM", "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HSET, HDEL, HKEYS, HINCRBY, GET, INCR, DEL, PTTL, PEXPIRE, PUBLISH on the lock's keys and channel"},
+	{"NOPERM", rights},
+	{"can't run this command", rights}, // Redis 7, of a command in a script
+	{"ACL failure in script", rights},  // Redis 8, Valkey
 }
 
 func explain(keys Keys, err error) error {

@@ -22,7 +22,7 @@ func once(o *redis.Options) {
 }
 
 func try(c caller) error {
-	_, err := c.Acquire(c.TB.Context(), c.keys, true, newField(), lease)
+	_, err := c.Do(c.TB.Context(), Acquire(c.keys, true, newField(), lease, 1))
 	return err
 }
 
@@ -193,10 +193,10 @@ func TestErrors_WrongType(t *testing.T) {
 	for what, ask := range map[string]func() error{
 		"acquire": func() error { return try(c) },
 		"level": func() error {
-			_, err := c.Level(t.Context(), c.keys, true, newField(), lease, 2, 1)
+			_, err := c.Do(t.Context(), Level(c.keys, true, newField(), lease, 2, 1))
 			return err
 		},
-		"unlock":  func() error { _, err := c.Unlock(t.Context(), c.keys, newField(), false); return err },
+		"unlock":  func() error { _, err := c.Do(t.Context(), Unlock(c.keys, newField(), false)); return err },
 		"renew":   func() error { return c.renew(newField(), lease) },
 		"inspect": func() error { _, err := c.Inspect(t.Context(), c.keys, newField()); return err },
 	} {
@@ -309,7 +309,7 @@ func TestErrors_Contexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ctx := range []context.Context{ended, late} {
-		if _, err := c.Acquire(ctx, c.keys, true, newField(), lease); err != nil { // go-redis may not ask the context
+		if _, err := c.Do(ctx, Acquire(c.keys, true, newField(), lease, 1)); err != nil { // go-redis may not ask the context
 			judge(t, err, true, errors.Is(err, context.DeadlineExceeded))
 		}
 	}

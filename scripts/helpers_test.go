@@ -81,31 +81,34 @@ type caller struct {
 	fenced bool
 }
 
-func (c caller) acquire(field string, lease time.Duration) Answer {
+// do sends the op alone.
+func (c caller) do(op Op) Answer {
 	c.Helper()
-	a, err := c.Acquire(c.TB.Context(), c.keys, c.fenced, field, lease)
+	a, err := c.Do(c.TB.Context(), op)
 	if err != nil {
-		c.Fatalf("acquire: %v", err)
+		c.Fatalf("%s: %v", op.kind.name, err)
 	}
 	return a
+}
+
+func (c caller) acquire(field string, lease time.Duration) Answer {
+	c.Helper()
+	return c.do(Acquire(c.keys, c.fenced, field, lease, 1))
 }
 
 func (c caller) level(field string, lease time.Duration, count int, op int64) Answer {
 	c.Helper()
-	a, err := c.Level(c.TB.Context(), c.keys, c.fenced && lease > 0, field, lease, count, op)
-	if err != nil {
-		c.Fatalf("level: %v", err)
-	}
-	return a
+	return c.do(Level(c.keys, c.fenced && lease > 0, field, lease, count, op))
+}
+
+func (c caller) transfer(old, field string, lease time.Duration) Answer {
+	c.Helper()
+	return c.do(Transfer(c.keys, c.fenced, field, lease, 1, old))
 }
 
 func (c caller) unlock(field string) bool {
 	c.Helper()
-	ok, err := c.Unlock(c.TB.Context(), c.keys, field, false)
-	if err != nil {
-		c.Fatalf("unlock: %v", err)
-	}
-	return ok
+	return c.do(Unlock(c.keys, field, false)).Held
 }
 
 func (c caller) renew(field string, lease time.Duration) error {
@@ -152,6 +155,39 @@ func (c caller) mustNaive(file string, keys []string, args ...any) any {
 		c.Fatalf("naive %s: %v", file, err)
 	}
 	return reply
+}
+
+// outcome is what an op's caller is told.
+type outcome struct {
+	Answer
+	err error
+}
+
+// ear is the caller of an op in a line: it keeps what it is told.
+type ear struct {
+	sending atomic.Int64
+	heard   chan outcome
+}
+
+func newEar() *ear { return &ear{heard: make(chan outcome, 8)} }
+
+func (e *ear) Sending() { e.sending.Add(1) }
+
+func (e *ear) Answered(a Answer, err error) { e.heard <- outcome{a, err} }
+
+// together sends the ops in one flight of their own, and returns their outcomes in the same order.
+func together(s *Scripts, ops ...Op) []outcome {
+	all, ears := make([]*Op, len(ops)), make([]*ear, len(ops))
+	for i := range ops {
+		all[i], ears[i] = &ops[i], newEar()
+		ops[i].caller = ears[i]
+	}
+	s.deliver(all)
+	heard := make([]outcome, len(ops))
+	for i, e := range ears {
+		heard[i] = <-e.heard
+	}
+	return heard
 }
 
 func newCaller(t testing.TB, rdb redis.UniversalClient) caller {

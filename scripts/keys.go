@@ -53,6 +53,9 @@ func hashTag(key string) string {
 	return tag
 }
 
+// slots is how many a cluster has.
+const slots = 16384
+
 // slot is the hash slot of a key (Redis Cluster specification, "Key distribution model"): CRC16/XMODEM of the hash tag,
 // modulo 16384.
 func slot(key string) uint16 {
@@ -67,5 +70,5 @@ func slot(key string) uint16 {
 			}
 		}
 	}
-	return crc % 16384
+	return crc % slots
 }

@@ -1,10 +1,14 @@
 package scripts
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // span is an instant known to lie between two: Redis did it after the command was sent and before it was answered.
@@ -18,10 +22,12 @@ const slack = 100 * time.Millisecond
 
 // op is one command as a client composes it. A copy is the same op sent again.
 type op struct {
-	kind    string // acquire, level, unlock, renew, inspect; and what others do: see model.apply
+	kind    string // acquire, level, unlock, transfer, renew, inspect; and what others do: see model.apply
 	field   string
 	fenced  bool
 	lease   time.Duration
+	tokens  int    // of acquire and transfer
+	old     string // of transfer
 	count   int
 	change  int64
 	targets []target // of renew
@@ -35,7 +41,9 @@ type target struct {
 func (o op) String() string {
 	switch o.kind {
 	case "acquire":
-		return fmt.Sprintf("acquire %s lease=%v fenced=%v", short(o.field), o.lease, o.fenced)
+		return fmt.Sprintf("acquire %s lease=%v fenced=%v tokens=%d", short(o.field), o.lease, o.fenced, o.tokens)
+	case "transfer":
+		return fmt.Sprintf("transfer %s to %s lease=%v fenced=%v tokens=%d", short(o.old), short(o.field), o.lease, o.fenced, o.tokens)
 	case "level":
 		return fmt.Sprintf("level %s count=%d change=%d lease=%v fenced=%v", short(o.field), o.count, o.change, o.lease, o.fenced)
 	case "renew":
@@ -46,6 +54,35 @@ func (o op) String() string {
 		return s
 	}
 	return o.kind + " " + short(o.field)
+}
+
+// op is what a client sends for o; nil for what goes in no batch.
+func (o op) op(keys Keys) (Op, bool) {
+	switch o.kind {
+	case "acquire":
+		return Acquire(keys, o.fenced, o.field, o.lease, o.tokens), true
+	case "level":
+		return Level(keys, o.fenced, o.field, o.lease, o.count, o.change), true
+	case "unlock":
+		return Unlock(keys, o.field, false), true
+	case "transfer":
+		return Transfer(keys, o.fenced, o.field, o.lease, o.tokens, o.old), true
+	}
+	return Op{}, false
+}
+
+// reply reads what a client is told; left is the time that belongs to it.
+func (o op) reply(said outcome) (r reply, left time.Duration, err error) {
+	for _, why := range []string{wrongType, noNumber} {
+		var words redis.Error
+		if errors.As(said.err, &words) && strings.Contains(words.Error(), why) {
+			return reply{failed: why}, 0, nil
+		}
+	}
+	if o.kind == "unlock" {
+		return reply{released: said.Held}, 0, said.err
+	}
+	return reply{held: said.Held, token: said.Token, ttl: o.kind == "acquire" && !said.Held}, said.TTL, said.err
 }
 
 // short is the number of a hold.
@@ -66,7 +103,14 @@ type reply struct {
 	holder   string
 	gone     string // of renew: for each target, in order, 1 where the hold is gone
 	ttl      bool   // a time that is left belongs to this reply
+	failed   string // of an error reply
 }
+
+// The error replies to a lock that somebody else's data is in the way of.
+const (
+	wrongType = "WRONGTYPE"
+	noNumber  = "not an integer"
+)
 
 // model is the lock as PROTOCOL.md describes it: at most one hold, its count and latest change, its expiry, and the
 // counter. It knows nothing of copies: an op does the same whenever it comes, and that is the rule.
@@ -78,10 +122,16 @@ type model struct {
 	expires span
 	counted bool // the counter is there
 	counter int64
+
+	wrong  bool // the lock's key is of another type: nothing works
+	spoilt bool // the counter is no number: no tokens
 }
 
 // apply does what the op does when Redis runs it within at.
 func (m *model) apply(o op, at span) reply {
+	if m.wrong {
+		return reply{failed: wrongType}
+	}
 	switch o.kind {
 	case "acquire":
 		return m.acquire(o, at)
@@ -93,6 +143,8 @@ func (m *model) apply(o op, at span) reply {
 		}
 		m.free()
 		return reply{released: true}
+	case "transfer":
+		return m.transfer(o, at)
 	case "renew":
 		var r reply
 		for _, x := range o.targets {
@@ -129,7 +181,7 @@ func (m *model) apply(o op, at span) reply {
 		m.field = o.field
 		m.count++
 		m.forever, m.expires = false, at.plus(o.lease)
-		return reply{held: true, token: m.next()}
+		return reply{held: true, token: m.next(1)}
 	case "redisson unlock":
 		if m.field != o.field {
 			return reply{}
@@ -147,33 +199,59 @@ func (m *model) apply(o op, at span) reply {
 }
 
 func (m *model) acquire(o op, at span) reply {
-	if m.field == o.field { // a repeat
-		m.extend(o.lease, at)
-		return reply{held: true, token: m.current(o.fenced)}
-	}
-	if m.field != "" {
+	switch {
+	case m.field != "" && m.field != o.field:
 		return reply{ttl: true}
+	case o.fenced && m.spoilt:
+		return reply{failed: noNumber}
+	case m.field == o.field:
+		return m.repeat(o, at)
 	}
+	return m.enter(o, at)
+}
+
+func (m *model) transfer(o op, at span) reply {
+	switch {
+	case m.field != o.field && m.field != o.old:
+		return reply{}
+	case o.fenced && m.spoilt:
+		return reply{failed: noNumber}
+	case m.field == o.field:
+		return m.repeat(o, at)
+	}
+	return m.enter(o, at)
+}
+
+// enter makes o's the hold that has the lock.
+func (m *model) enter(o op, at span) reply {
+	m.free()
 	m.field, m.count, m.expires = o.field, 1, at.plus(o.lease)
 	if o.fenced {
-		return reply{held: true, token: m.next()}
+		return reply{held: true, token: m.next(o.tokens)}
 	}
 	return reply{held: true}
 }
 
+func (m *model) repeat(o op, at span) reply {
+	m.extend(o.lease, at)
+	return reply{held: true, token: m.current(o.fenced, o.tokens)}
+}
+
 func (m *model) level(o op, at span) reply {
-	if m.field != o.field {
+	switch {
+	case m.field != o.field:
 		return reply{}
-	}
-	if o.change <= m.change { // a repeat, or an older one
-		return reply{held: true, token: m.current(o.fenced)}
+	case o.fenced && m.spoilt:
+		return reply{failed: noNumber}
+	case o.change <= m.change: // a repeat, or an older one
+		return reply{held: true, token: m.current(o.fenced, 1)}
 	}
 	m.count, m.change = o.count, o.change
 	if o.lease > 0 {
 		m.extend(o.lease, at)
 	}
 	if o.fenced {
-		return reply{held: true, token: m.next()}
+		return reply{held: true, token: m.next(1)}
 	}
 	return reply{held: true}
 }
@@ -195,19 +273,20 @@ func (m *model) extend(lease time.Duration, at span) {
 	}
 }
 
-func (m *model) next() int64 {
+// next takes tokens, and is the last of them.
+func (m *model) next(tokens int) int64 {
 	m.counted = true
-	m.counter++
+	m.counter += int64(tokens)
 	return m.counter
 }
 
 // current is the counter's value: the latest token of the hold that has the lock.
-func (m *model) current(fenced bool) int64 {
+func (m *model) current(fenced bool, tokens int) int64 {
 	switch {
 	case !fenced:
 		return 0
 	case !m.counted:
-		return m.next()
+		return m.next(tokens)
 	}
 	return m.counter
 }
@@ -245,6 +324,9 @@ func (m *model) check(got snapshot, at span) error {
 	counter := ""
 	if m.counted {
 		counter = strconv.FormatInt(m.counter, 10)
+	}
+	if m.spoilt {
+		counter = spoiltCounter
 	}
 	if got.counter != counter {
 		return fmt.Errorf("the counter is %q, want %q", got.counter, counter)

@@ -22,42 +22,57 @@ func (e replyError) Error() string { return string(e) }
 // RedisError marks it as go-redis marks its own.
 func (replyError) RedisError() {}
 
-func parseAnswer(reply any) (Answer, error) {
-	pair, ok := reply.([]any)
-	if !ok || len(pair) != 2 {
-		return Answer{}, fmt.Errorf("%w: %v", errReply, reply)
-	}
-	verdict, err := integer(pair[0])
+func unexpected(reply any) error { return fmt.Errorf("%w: %v", errReply, reply) }
+
+// parsePair reads what an operation returns.
+func (op *Op) parsePair(first, second any) (Answer, error) {
+	verdict, err := integer(first)
 	if err != nil {
 		return Answer{}, err
 	}
-	value, err := integer(pair[1])
+	if why, failed := second.(string); failed && verdict == -1 {
+		return Answer{}, explain(op.keys, replyError(why))
+	}
+	value, err := integer(second)
 	if err != nil {
 		return Answer{}, err
 	}
-	switch verdict {
-	case 1:
+	switch {
+	case op.kind == &unlocks && verdict == 1:
+		return Answer{Held: true, Receivers: int(value)}, nil
+	case op.kind == &unlocks && verdict == 0:
+		return Answer{}, nil
+	case op.kind == &unlocks:
+	case verdict == 1:
 		return Answer{Held: true, Token: value}, nil
-	case 0:
+	case verdict == 0:
 		return Answer{TTL: ttl(value)}, nil
-	case -2:
+	case verdict == -2:
 		return Answer{}, nil
 	}
-	return Answer{}, fmt.Errorf("%w: %v", errReply, reply)
+	return Answer{}, unexpected([]any{first, second})
 }
 
-func parseReleased(reply any) (bool, error) {
-	n, err := integer(reply)
-	if err != nil || n < 0 || n > 1 {
-		return false, fmt.Errorf("%w: %v", errReply, reply)
+// parseBatch gives each op its part of a batch's reply.
+func parseBatch(ops []*Op, reply any, err error, each func(*Op, Answer, error)) {
+	list, ok := reply.([]any)
+	if err == nil && (!ok || len(list) != 2*len(ops)) {
+		err = unexpected(reply)
 	}
-	return n == 1, nil
+	for i, op := range ops {
+		if err != nil {
+			each(op, Answer{}, explain(op.keys, err))
+			continue
+		}
+		answer, failed := op.parsePair(list[2*i], list[2*i+1])
+		each(op, answer, failed)
+	}
 }
 
 func parseState(reply any) (State, error) {
 	list, ok := reply.([]any)
 	if !ok || len(list) != 4 {
-		return State{}, fmt.Errorf("%w: %v", errReply, reply)
+		return State{}, unexpected(reply)
 	}
 	var n [3]int64
 	for i := range n {
@@ -68,7 +83,7 @@ func parseState(reply any) (State, error) {
 	}
 	field, ok := list[3].(string)
 	if !ok {
-		return State{}, fmt.Errorf("%w: %v", errReply, reply)
+		return State{}, unexpected(reply)
 	}
 	return State{Locked: n[0] == 1, Count: int(n[1]), TTL: ttl(n[2]), Field: field}, nil
 }
@@ -76,17 +91,17 @@ func parseState(reply any) (State, error) {
 func parseRenewed(reply any, holds []Renewal) error {
 	list, ok := reply.([]any)
 	if !ok {
-		return fmt.Errorf("%w: %v", errReply, reply)
+		return unexpected(reply)
 	}
 	for _, entry := range list {
 		pair, ok := entry.([]any)
 		if !ok || len(pair) != 2 {
-			return fmt.Errorf("%w: %v", errReply, reply)
+			return unexpected(reply)
 		}
 		i, err := integer(pair[0])
 		why, ok := pair[1].(string)
 		if err != nil || !ok || i < 1 || i > int64(len(holds)) {
-			return fmt.Errorf("%w: %v", errReply, reply)
+			return unexpected(reply)
 		}
 		hold := &holds[i-1]
 		if why == "" {

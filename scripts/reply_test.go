@@ -72,8 +72,20 @@ var replySeeds = [][]byte{
 	{9, 1, 9, 2, 0, 1, 3, 0},            // {{1, ''}}
 	{9, 1, 9, 2, 0, 1, 3, 9, 'W', 'R', 'O', 'N'}, // {{1, 'WRON'}}
 	{9, 1, 9, 2, 2, 127, 255, 255, 255, 255, 255, 255, 255, 3, 0},
-	{9, 1, 9, 2, 0, 0, 3, 0}, // no lock has number 0
+	{9, 1, 9, 2, 0, 0, 3, 0},                             // no lock has number 0
+	{9, 4, 0, 1, 0, 7, 0, 0, 0, 9},                       // of a batch of two: {1, 7, 0, 9}
+	{9, 4, 0, 255, 3, 4, 'W', 'R', 'O', 'N', 0, 1, 0, 2}, // {-1, 'WRON', 1, 2}
+	{9, 2, 0, 255, 3, 4, 'W', 'R', 'O', 'N'},             // {-1, 'WRON'}
 	{0, 1}, {0, 0}, {0, 2}, {4, 1}, {5}, {8},
+}
+
+// aParser is an op whose reply is read.
+func aParser(kind *kind) *Op { return &Op{kind: kind, keys: KeysOf("a")} }
+
+// refused tells that err is one of Redis's, inside a reply that says so.
+func refused(pair []any, err error) bool {
+	var said replyError
+	return errors.As(err, &said) && number(pair[0]) == -1 && string(said) == pair[1] && !Unanswered(err)
 }
 
 // strange fails the test unless err is what a parser says of a reply that no script gives.
@@ -90,15 +102,17 @@ func FuzzParseAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reply := (&fuzzed{data}).value(0)
-		a, err := parseAnswer(reply)
+		a, err := aParser(&acquires).parse(reply, nil)
+		pair, ok := reply.([]any)
 		if err != nil {
-			strange(t, reply, err)
+			if !ok || len(pair) != 2 || !refused(pair, err) {
+				strange(t, reply, err)
+			}
 			if a != (Answer{}) {
 				t.Errorf("%v: an error, and %+v", reply, a)
 			}
 			return
 		}
-		pair, ok := reply.([]any)
 		if !ok || len(pair) != 2 {
 			t.Fatalf("%v is taken for an answer", reply)
 		}
@@ -158,16 +172,52 @@ func FuzzParseReleased(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reply := (&fuzzed{data}).value(0)
-		released, err := parseReleased(reply)
-		s := fmt.Sprint(reply)
-		switch n, list := reply.([]any); {
+		a, err := aParser(&unlocks).parse(reply, nil)
+		pair, ok := reply.([]any)
+		ok = ok && len(pair) == 2
+		switch {
 		case err != nil:
-			strange(t, reply, err)
-			if reply == int64(0) || reply == int64(1) || released {
-				t.Errorf("%v gives %v, %v", reply, released, err)
+			if !ok || !refused(pair, err) {
+				strange(t, reply, err)
 			}
-		case list, released != (number(reply) == 1), number(reply) != 0 && number(reply) != 1:
-			t.Errorf("%v %v is read as %v", s, n, released)
+			if a != (Answer{}) {
+				t.Errorf("%v: an error, and %+v", reply, a)
+			}
+		case !ok, a != (Answer{Held: number(pair[0]) == 1, Receivers: a.Receivers}), number(pair[0]) != 0 && number(pair[0]) != 1,
+			a.Held && int64(a.Receivers) != number(pair[1]), !a.Held && a.Receivers != 0:
+			t.Errorf("%v is read as %+v", reply, a)
+		}
+	})
+}
+
+// Whatever the reply to a batch, each op hears once, and what it would hear alone.
+func FuzzParseBatch(f *testing.F) {
+	for _, s := range replySeeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		reply := (&fuzzed{data}).value(0)
+		for n := range 4 {
+			var ops []*Op
+			for i := range n {
+				ops = append(ops, aParser([]*kind{&acquires, &unlocks, &levels}[i]))
+			}
+			list, ok := reply.([]any)
+			i := 0
+			parseBatch(ops, reply, nil, func(op *Op, a Answer, err error) {
+				if i == n || op != ops[i] {
+					t.Fatalf("%v: op %d of %d hears out of its turn", reply, i, n)
+				}
+				if !ok || len(list) != 2*n {
+					strange(t, reply, err)
+				} else if alone, said := op.parse([]any{list[2*i], list[2*i+1]}, nil); a != alone || fmt.Sprint(err) != fmt.Sprint(said) {
+					t.Errorf("%v: op %d hears %+v, %v, and alone %+v, %v", reply, i, a, err, alone, said)
+				}
+				i++
+			})
+			if i != n {
+				t.Errorf("%v: %d of %d ops hear of it", reply, i, n)
+			}
 		}
 	})
 }
@@ -227,27 +277,34 @@ func FuzzParseRenewed(f *testing.F) {
 
 // Every valid answer round-trips, the largest and the smallest numbers too.
 func TestReply_EveryAnswerRoundTrips(t *testing.T) {
+	parse := func(reply any) (Answer, error) { return aParser(&acquires).parse(reply, nil) }
 	for _, n := range []int64{0, 1, 7, 1<<53 - 1, math.MaxInt64} {
 		for _, value := range []any{n, strconv.FormatInt(n, 10)} { // GET gives text, INCR a number
-			if a, err := parseAnswer([]any{int64(1), value}); err != nil || a != (Answer{Held: true, Token: n}) {
+			if a, err := parse([]any{int64(1), value}); err != nil || a != (Answer{Held: true, Token: n}) {
 				t.Errorf("{1, %v} is read as %+v, %v", value, a, err)
 			}
 		}
-		if a, err := parseAnswer([]any{int64(0), n}); err != nil || a != (Answer{TTL: duration(n)}) || a.TTL < 0 {
+		if a, err := parse([]any{int64(0), n}); err != nil || a != (Answer{TTL: duration(n)}) || a.TTL < 0 {
 			t.Errorf("{0, %d} is read as %+v, %v", n, a, err)
 		}
 	}
-	if a, err := parseAnswer([]any{int64(0), int64(-1)}); err != nil || a != (Answer{TTL: NoExpiry}) {
+	if a, err := parse([]any{int64(0), int64(-1)}); err != nil || a != (Answer{TTL: NoExpiry}) {
 		t.Errorf("{0, -1} is read as %+v, %v", a, err)
 	}
-	if a, err := parseAnswer([]any{int64(-2), int64(0)}); err != nil || a != (Answer{}) {
+	if a, err := parse([]any{int64(-2), int64(0)}); err != nil || a != (Answer{}) {
 		t.Errorf("{-2, 0} is read as %+v, %v", a, err)
+	}
+	if a, err := aParser(&unlocks).parse([]any{int64(1), int64(3)}, nil); err != nil || a != (Answer{Held: true, Receivers: 3}) {
+		t.Errorf("a release that told three is read as %+v, %v", a, err)
+	}
+	if a, err := parse([]any{int64(-1), "WRONGTYPE no"}); a != (Answer{}) || !redis.HasErrorPrefix(err, "WRONGTYPE") || Unanswered(err) {
+		t.Errorf("an error in a reply is read as %+v, %v", a, err)
 	}
 	if s, err := parseState([]any{int64(0), int64(0), int64(-2), ""}); err != nil || s != (State{TTL: NoKey}) {
 		t.Errorf("the state of nothing is read as %+v, %v", s, err)
 	}
 	for _, other := range []any{[]any{int64(-1), int64(5)}, []any{int64(2), int64(5)}, []any{int64(1)}, []any{int64(1), "x"}, []any{}, "OK", nil} {
-		_, err := parseAnswer(other) // Redisson's {-1, token} is none of ours (P7)
+		_, err := parse(other) // Redisson's {-1, token} is none of ours (P7)
 		strange(t, other, err)
 	}
 }

@@ -82,16 +82,16 @@ func TestP7_NoPathLeavesALockWithoutExpiry(t *testing.T) {
 		t.Run("ours: lease "+d.String(), func(t *testing.T) {
 			c, field := newCaller(t, rdb), newField()
 			for _, fenced := range []bool{true, false} {
-				_, _ = c.Acquire(t.Context(), c.keys, fenced, field, d) // an error or not: what is left counts
+				_, _ = c.Do(t.Context(), Acquire(c.keys, fenced, field, d, 1)) // an error or not: what is left counts
 				c.mustExpire("acquire")
-				_, _ = c.Acquire(t.Context(), c.keys, fenced, field, d)
+				_, _ = c.Do(t.Context(), Acquire(c.keys, fenced, field, d, 1))
 				c.mustExpire("a repeat of acquire")
-				_, _ = c.Level(t.Context(), c.keys, fenced, field, d, 2, 1)
+				_, _ = c.Do(t.Context(), Level(c.keys, fenced, field, d, 2, 1))
 				c.mustExpire("level")
 				c.unlock(field)
 
 				c.mustHold(field) // and with a hold that is there
-				_, _ = c.Level(t.Context(), c.keys, fenced, field, d, 2, 1)
+				_, _ = c.Do(t.Context(), Level(c.keys, fenced, field, d, 2, 1))
 				c.mustExpire("level")
 				_ = c.renew(field, d)
 				c.mustExpire("renew")
@@ -113,7 +113,7 @@ func TestP7_NoPathLeavesALockWithoutExpiry(t *testing.T) {
 		t.Run("ours: the counter is "+name, func(t *testing.T) {
 			c, field := newCaller(t, rdb), newField()
 			spoil(c)
-			if _, err := c.Acquire(t.Context(), c.keys, true, field, lease); err == nil || Unanswered(err) || Passing(err) {
+			if _, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease, 1)); err == nil || Unanswered(err) || Passing(err) {
 				t.Fatalf("acquire says %v, which is no lasting error of Redis's", err)
 			}
 			none := mustLock(t, c)
@@ -123,10 +123,10 @@ func TestP7_NoPathLeavesALockWithoutExpiry(t *testing.T) {
 
 			c.fenced = false
 			c.mustHold(field)
-			if _, err := c.Level(t.Context(), c.keys, true, field, time.Hour, 2, 1); err == nil {
+			if _, err := c.Do(t.Context(), Level(c.keys, true, field, time.Hour, 2, 1)); err == nil {
 				t.Fatal("a re-entry with a token has worked")
 			}
-			_, _ = c.Acquire(t.Context(), c.keys, true, field, lease) // a repeat that asks for a token
+			_, _ = c.Do(t.Context(), Acquire(c.keys, true, field, lease, 1)) // a repeat that asks for a token
 			if hash := mustLock(t, c); !maps.Equal(hash, map[string]string{field: "1"}) {
 				t.Errorf("the refused re-entry left %v", hash)
 			}
@@ -207,14 +207,14 @@ func TestP9_TokensEndWhereLuaRounds(t *testing.T) {
 			t.Fatalf("a re-entry says %+v, want token %d, and its repeats the same", a, int64(last))
 		}
 		for range 3 {
-			if a, err := c.Level(t.Context(), c.keys, true, field, lease, 3, 2); err == nil || !strings.Contains(err.Error(), "2^53") {
+			if a, err := c.Do(t.Context(), Level(c.keys, true, field, lease, 3, 2)); err == nil || !strings.Contains(err.Error(), "2^53") {
 				t.Fatalf("a re-entry beyond says %+v, %v", a, err)
 			}
 			c.hash(map[string]string{field: "2", field + "#": "1"})
 		}
 		c.unlock(field)
 		for range 3 {
-			if a, err := c.Acquire(t.Context(), c.keys, true, newField(), lease); err == nil || !strings.Contains(err.Error(), "2^53") {
+			if a, err := c.Do(t.Context(), Acquire(c.keys, true, newField(), lease, 1)); err == nil || !strings.Contains(err.Error(), "2^53") {
 				t.Fatalf("an acquire beyond says %+v, %v", a, err)
 			}
 			c.hash(map[string]string{})
@@ -226,7 +226,7 @@ func TestP9_ACounterThatIsNoNumberIsAnErrorThatTeaches(t *testing.T) {
 	rdb := redistest.New(t)
 	c := newCaller(t, rdb)
 	rdb.Set(t.Context(), c.keys.Token, "no number", 0)
-	_, err := c.Acquire(t.Context(), c.keys, true, newField(), lease)
+	_, err := c.Do(t.Context(), Acquire(c.keys, true, newField(), lease, 1))
 	if err == nil || !strings.Contains(err.Error(), c.keys.Token) || !strings.Contains(err.Error(), "repair the counter") {
 		t.Errorf("the error does not say what to do: %v", err)
 	}
@@ -247,7 +247,7 @@ func TestP14_AKeyOfAnotherTypeDoesNotFailItsNeighbours(t *testing.T) {
 			rdb.Set(t.Context(), holds[i].Keys.Lock, "x", 0)
 		case gone:
 		default:
-			if _, err := c.Acquire(t.Context(), holds[i].Keys, true, holds[i].Field, lease); err != nil {
+			if _, err := c.Do(t.Context(), Acquire(holds[i].Keys, true, holds[i].Field, lease, 1)); err != nil {
 				t.Fatal(err)
 			}
 		}

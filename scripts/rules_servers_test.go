@@ -53,22 +53,30 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 		full(true)
 
 		for _, fenced := range []bool{true, false} {
-			if _, err := c.Acquire(t.Context(), free.keys, fenced, newField(), lease); !oom(err) || Unanswered(err) || Passing(err) {
+			if _, err := c.Do(t.Context(), Acquire(free.keys, fenced, newField(), lease, 1)); !oom(err) || Unanswered(err) || Passing(err) {
 				t.Errorf("a new acquire, fenced %v, says %v", fenced, err)
 			}
 			if s := mustTake(t, rdb, free.keys); len(s.hash) != 0 || s.counter != "" {
 				t.Errorf("a refused acquire, fenced %v, left %v", fenced, s)
 			}
 		}
-		before := mustTake(t, rdb, c.keys)
-		if _, err := c.Level(t.Context(), c.keys, true, field, lease, 3, 2); !oom(err) {
-			t.Errorf("a re-entry with a new token says %v", err)
+		if a := c.level(field, lease, 3, 2); a.Token != token+2 { // after the no-op that its inner unlock needs
+			t.Errorf("a re-entry says %+v", a)
 		}
-		if after := mustTake(t, rdb, c.keys); !after.sameHash(before) {
-			t.Errorf("a refused re-entry left %v, before it there was %v", after, before)
+		c.hash(map[string]string{field: "3", field + "#": "2"})
+		before := mustTake(t, rdb, c.keys)
+		for _, fenced := range []bool{true, false} {
+			for _, d := range []time.Duration{time.Second, time.Hour} {
+				if _, err := c.Do(t.Context(), Transfer(c.keys, fenced, newField(), d, 2, field)); !oom(err) || Unanswered(err) || Passing(err) {
+					t.Errorf("a transfer, fenced %v, says %v", fenced, err)
+				}
+				if after := mustTake(t, rdb, c.keys); !after.sameHash(before) || after.pttl < before.pttl/2 || after.pttl > before.pttl {
+					t.Errorf("a refused transfer, fenced %v, left %v, before it there was %v", fenced, after, before)
+				}
+			}
 		}
 
-		if a := c.acquire(field, lease); a.Token != token+1 {
+		if a := c.acquire(field, lease); a.Token != token+2 {
 			t.Errorf("a repeat says %+v", a)
 		}
 		if a := c.acquire(newField(), lease); a.Held || a.TTL <= 0 {
@@ -92,6 +100,31 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 			t.Error("a second unlock has found something")
 		}
 	})
+	t.Run("ours: in a batch", func(t *testing.T) {
+		defer full(false)
+		c, free, other := newCaller(t, rdb), newCaller(t, rdb), newCaller(t, rdb)
+		field, last := newField(), newField()
+		c.mustHold(field)
+		other.mustHold(last)
+		full(true)
+		said := together(c.Scripts,
+			Acquire(free.keys, true, newField(), lease, 1),
+			Transfer(c.keys, true, newField(), lease, 1, field),
+			Transfer(c.keys, false, newField(), lease, 1, field),
+			Unlock(c.keys, field, false),
+			Acquire(other.keys, true, newField(), lease, 1),
+			Unlock(other.keys, last, false))
+		for i, o := range said {
+			if released := o.Held && o.err == nil; i < 3 && !oom(o.err) || (i == 3 || i == 5) && !released || i == 4 && (o.Held || o.err != nil) {
+				t.Errorf("op %d hears %+v", i, o)
+			}
+		}
+		c.hash(map[string]string{})
+		other.hash(map[string]string{})
+		if s := mustTake(t, rdb, free.keys); len(s.hash) != 0 || s.counter != "" {
+			t.Errorf("a refused acquire left %v", s)
+		}
+	})
 	t.Run("ours: the last change before the unlock is an inner unlock, the first of the hold", func(t *testing.T) {
 		defer full(false)
 		c, field := newCaller(t, rdb), newField()
@@ -106,41 +139,51 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 	})
 }
 
-// asks are all calls, with each of their answers: those of a hold that is there, and those of one that is not.
+// asked are all ops, with each of their answers: those of a hold that is there, and those of one that is not.
+func asked(c caller, holder, stranger string) map[string]Op {
+	other := newKeys(c)
+	return map[string]Op{
+		"acquire, free":             Acquire(other, true, stranger, lease, 1),
+		"acquire, free, no token":   Acquire(other, false, stranger, lease, 1),
+		"acquire, held":             Acquire(c.keys, true, stranger, lease, 1),
+		"acquire, repeat":           Acquire(c.keys, true, holder, lease, 1),
+		"acquire, repeat no token":  Acquire(c.keys, false, holder, lease, 1),
+		"level, up":                 Level(c.keys, true, holder, lease, 2, 9),
+		"level, down":               Level(c.keys, false, holder, 0, 2, 9),
+		"level, repeat":             Level(c.keys, true, holder, lease, 2, 1),
+		"level, repeat down":        Level(c.keys, false, holder, 0, 2, 1),
+		"level, lost":               Level(c.keys, true, stranger, lease, 2, 9),
+		"transfer":                  Transfer(c.keys, true, stranger, lease, 1, holder),
+		"transfer, no token":        Transfer(c.keys, false, stranger, lease, 1, holder),
+		"transfer, gone":            Transfer(c.keys, true, newField(), lease, 1, stranger),
+		"transfer, free":            Transfer(other, true, newField(), lease, 1, stranger),
+		"transfer, repeat":          Transfer(c.keys, true, holder, lease, 1, stranger),
+		"transfer, repeat no token": Transfer(c.keys, false, holder, lease, 1, stranger),
+		"unlock":                    Unlock(c.keys, holder, false),
+		"unlock, not there":         Unlock(c.keys, stranger, false),
+		"unlock, nothing there":     Unlock(other, stranger, false),
+	}
+}
+
+// asks are all calls, as asked; ops alone, and all of them in one batch.
 func asks(c caller, holder, stranger string) map[string]func() error {
 	ctx := c.TB.Context()
-	other := newKeys(c)
-	renew := func(field string) func() error {
-		return func() error { return c.renew(field, lease) }
+	all := map[string]func() error{
+		"renew":         func() error { return c.renew(holder, lease) },
+		"renew, gone":   func() error { return c.renew(stranger, lease) },
+		"inspect":       func() error { _, err := c.Inspect(ctx, c.keys, holder); return err },
+		"inspect, free": func() error { _, err := c.Inspect(ctx, newKeys(c), holder); return err },
 	}
-	acquire := func(keys Keys, fenced bool, field string) func() error {
-		return func() error { _, err := c.Acquire(ctx, keys, fenced, field, lease); return err }
+	var names []string
+	var ops []Op
+	for name, op := range asked(c, holder, stranger) {
+		names, ops = append(names, name), append(ops, op)
+		all[name] = func() error { _, err := c.Do(ctx, op); return err }
 	}
-	level := func(field string, lease time.Duration, op int64) func() error {
-		return func() error {
-			_, err := c.Level(ctx, c.keys, lease > 0, field, lease, 2, op)
-			return err
-		}
+	for i, o := range together(c.Scripts, ops...) {
+		all["in a batch: "+names[i]] = func() error { return o.err }
 	}
-	return map[string]func() error{
-		"acquire, free":            acquire(other, true, stranger),
-		"acquire, free, no token":  acquire(other, false, stranger),
-		"acquire, held":            acquire(c.keys, true, stranger),
-		"acquire, repeat":          acquire(c.keys, true, holder),
-		"acquire, repeat no token": acquire(c.keys, false, holder),
-		"level, up":                level(holder, lease, 9),
-		"level, down":              level(holder, 0, 9),
-		"level, repeat":            level(holder, lease, 1),
-		"level, repeat down":       level(holder, 0, 1),
-		"level, lost":              level(stranger, lease, 9),
-		"unlock":                   func() error { _, err := c.Unlock(ctx, c.keys, holder, false); return err },
-		"unlock, not there":        func() error { _, err := c.Unlock(ctx, c.keys, stranger, false); return err },
-		"unlock, nothing there":    func() error { _, err := c.Unlock(ctx, other, stranger, false); return err },
-		"renew":                    renew(holder),
-		"renew, gone":              renew(stranger),
-		"inspect":                  func() error { _, err := c.Inspect(ctx, c.keys, holder); return err },
-		"inspect, free":            func() error { _, err := c.Inspect(ctx, other, holder); return err },
-	}
+	return all
 }
 
 func TestP8_AReplicaGivesNoAnswer(t *testing.T) {
@@ -217,9 +260,9 @@ func TestP10_AReleaseWithoutRightsOnTheChannelIsOne(t *testing.T) {
 	for _, sharded := range []bool{false, true} {
 		field := newField()
 		c.mustHold(field)
-		ok, err := c.Unlock(t.Context(), c.keys, field, sharded)
-		if err != nil || !ok {
-			t.Errorf("unlock, sharded %v, says %v, %v", sharded, ok, err)
+		a, err := c.Do(t.Context(), Unlock(c.keys, field, sharded))
+		if err != nil || a != (Answer{Held: true}) {
+			t.Errorf("unlock, sharded %v, says %+v, %v", sharded, a, err)
 		}
 		c.hash(map[string]string{})
 	}
@@ -229,7 +272,7 @@ func TestP10_AReleaseWithoutRightsOnTheChannelIsOne(t *testing.T) {
 func TestErrors_TheRightsTheyListAreEnough(t *testing.T) {
 	server := redistest.Real(t)
 	none := newCaller(t, as(t, server, "none", "~*", "&*", "+ping"))
-	_, err := none.Acquire(t.Context(), none.keys, true, newField(), lease)
+	_, err := none.Do(t.Context(), Acquire(none.keys, true, newField(), lease, 1))
 	if !redis.HasErrorPrefix(err, "NOPERM") || Unanswered(err) || Passing(err) {
 		t.Fatalf("without rights acquire says %v", err)
 	}
@@ -257,8 +300,14 @@ func TestErrors_TheRightsTheyListAreEnough(t *testing.T) {
 	}
 	c.acquire(newField(), lease)
 	c.inspect(field)
-	c.unlock(field)
-	c.unlock(field)
+	next := newField()
+	c.mustGet(field, next)
+	c.mustGet(field, next)
+	for _, o := range together(c.Scripts, Level(c.keys, true, next, lease, 2, 1), Unlock(c.keys, next, false), Unlock(c.keys, next, false)) {
+		if o.err != nil {
+			t.Error(o.err)
+		}
+	}
 	if got := heard(); got != "0" {
 		t.Errorf("the release said %q on the channel", got)
 	}
@@ -297,8 +346,9 @@ func TestP10_AReleaseIsToldOnce(t *testing.T) {
 			if want {
 				c.mustHold(field)
 			}
-			if ok, err := c.Unlock(t.Context(), c.keys, field, sharded); ok != want || err != nil {
-				t.Fatalf("unlock says %v, %v", ok, err)
+			a, err := c.Do(t.Context(), Unlock(c.keys, field, sharded))
+			if a.Held != want || err != nil || (a.Receivers == 1) != want {
+				t.Fatalf("unlock says %+v, %v", a, err)
 			}
 		}
 		send := rdb.Publish

@@ -5,16 +5,26 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// A script is the text of a .lua file and its digest, under which the server remembers it.
+// A script is a Lua text and its digest, under which the server remembers it.
 type script struct{ text, sha string }
 
 func newScript(text string) script {
 	sum := sha1.Sum([]byte(text))
 	return script{text, hex.EncodeToString(sum[:])}
+}
+
+// newBatch is the script of several operations: the function of each, and what calls them.
+func newBatch(calls string, operations ...*script) script {
+	var text strings.Builder
+	for _, op := range operations {
+		text.WriteString(op.text[:strings.LastIndex(op.text, "\nreturn ")+1])
+	}
+	return newScript(text.String() + calls)
 }
 
 var (
@@ -24,16 +34,22 @@ var (
 	levelText string
 	//go:embed unlock.lua
 	unlockText string
+	//go:embed transfer.lua
+	transferText string
+	//go:embed batch.lua
+	batchText string
 	//go:embed renew.lua
 	renewText string
 	//go:embed inspect.lua
 	inspectText string
 
-	acquire = newScript(acquireText)
-	level   = newScript(levelText)
-	unlock  = newScript(unlockText)
-	renew   = newScript(renewText)
-	inspect = newScript(inspectText)
+	acquire  = newScript(acquireText)
+	level    = newScript(levelText)
+	unlock   = newScript(unlockText)
+	transfer = newScript(transferText)
+	batch    = newBatch(batchText, &acquire, &level, &unlock, &transfer)
+	renew    = newScript(renewText)
+	inspect  = newScript(inspectText)
 )
 
 // command is a command that go-redis sends once. A plain one is repeated silently after a broken connection, and then
@@ -42,19 +58,30 @@ type command struct{ *redis.Cmd }
 
 func (command) NoRetry() bool { return true }
 
-// run sends the script by its digest, and by its text where the server has not got it (a restart, SCRIPT FLUSH, the
+// line is the command that runs the script by its digest: room for more arguments is left behind the keys.
+func (sc *script) line(keys, args int) []any {
+	return append(make([]any, 0, 3+keys+args), "evalsha", sc.sha, keys)
+}
+
+// whole is the same command with the script's text, for a server that has not got it (a restart, SCRIPT FLUSH, the
 // first time).
-func (s *Scripts) run(ctx context.Context, sc script, keys []string, args ...any) (any, error) {
-	line := make([]any, 0, 3+len(keys)+len(args))
-	line = append(line, "evalsha", sc.sha, len(keys))
+func (sc *script) whole(line []any) []any { return append([]any{"eval", sc.text}, line[2:]...) }
+
+func unknown(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
+
+// run sends the script.
+func (s *Scripts) run(ctx context.Context, sc *script, keys []string, args ...any) (any, error) {
+	line := sc.line(len(keys), len(args))
 	for _, k := range keys {
 		line = append(line, k)
 	}
-	line = append(line, args...)
+	return s.send(ctx, sc, append(line, args...))
+}
+
+func (s *Scripts) send(ctx context.Context, sc *script, line []any) (any, error) {
 	reply, err := s.process(ctx, line)
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		again := append([]any{"eval", sc.text}, line[2:]...)
-		return s.process(ctx, again)
+	if unknown(err) {
+		return s.process(ctx, sc.whole(line))
 	}
 	return reply, err
 }

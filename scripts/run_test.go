@@ -65,6 +65,11 @@ func TestRun_AScriptFlushIsRiddenOut(t *testing.T) {
 		if s := flushed().inspect(field); s.Count != 2 || s.Field != field || s.TTL < 30*time.Minute {
 			t.Errorf("inspect says %+v", s)
 		}
+		old := field
+		field = newField()
+		if a := flushed().transfer(old, field, lease); a.Token != token+2 {
+			t.Errorf("transfer says %+v", a)
+		}
 		if !flushed().unlock(field) {
 			t.Error("unlock says that the hold was not there")
 		}
@@ -111,7 +116,7 @@ func TestP13_AScriptIsSentOnce(t *testing.T) {
 	}
 	t.Run("naive: a plain command", func(t *testing.T) {
 		n, err := attempts(t, func(c caller, field string) error {
-			return c.rdb.EvalSha(t.Context(), acquire.sha, c.lockAndCounter(), lease.Milliseconds(), field).Err()
+			return c.rdb.EvalSha(t.Context(), acquire.sha, c.lockAndCounter(), lease.Milliseconds(), field, 1).Err()
 		})
 		if err != nil || n < 2 {
 			t.Fatalf("%d attempts, %v: this test no longer shows why", n, err)
@@ -119,7 +124,7 @@ func TestP13_AScriptIsSentOnce(t *testing.T) {
 	})
 	t.Run("ours", func(t *testing.T) {
 		n, err := attempts(t, func(c caller, field string) error {
-			_, err := c.Acquire(t.Context(), c.keys, true, field, lease)
+			_, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease, 1))
 			return err
 		})
 		if err == nil || n != 1 || !Unanswered(err) || !Passing(err) {
@@ -134,7 +139,7 @@ func held(t *testing.T, rdb redis.UniversalClient, n int) []Renewal {
 	holds := make([]Renewal, n)
 	for i := range holds {
 		holds[i] = Renewal{Keys: newKeys(t), Field: newField(), Lease: time.Hour}
-		if _, err := New(rdb).Acquire(t.Context(), holds[i].Keys, true, holds[i].Field, lease); err != nil {
+		if _, err := New(rdb).Do(t.Context(), Acquire(holds[i].Keys, true, holds[i].Field, lease, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -248,9 +253,13 @@ func TestCluster_EveryCallWorks(t *testing.T) {
 				if s := c.inspect(field); s.Count != 2 {
 					t.Errorf("%s: inspect says %+v", lock, s)
 				}
+				next := newField()
+				if a := c.transfer(field, next, lease); a != (Answer{Held: true, Token: 3}) {
+					t.Errorf("%s: transfer says %+v", lock, a)
+				}
 				for i, sharded := range []bool{true, false} {
-					if ok, err := c.Unlock(t.Context(), c.keys, field, sharded); ok != (i == 0) || err != nil {
-						t.Errorf("%s: unlock says %v, %v", lock, ok, err)
+					if a, err := c.Do(t.Context(), Unlock(c.keys, next, sharded)); a.Held != (i == 0) || err != nil {
+						t.Errorf("%s: unlock says %+v, %v", lock, a, err)
 					}
 				}
 			}

@@ -33,16 +33,18 @@ type hold struct {
 
 // sequence is one random run of commands against the scripts and the model.
 type sequence struct {
-	s     *Scripts
-	keys  Keys
-	rng   *rand.Rand
-	m     model
-	holds []*hold
-	java  []string // fields of Redisson's, which never sends a copy here
-	sent  []op     // everything composed so far, whether it has arrived or not
+	s       *Scripts
+	keys    Keys
+	rng     *rand.Rand
+	m       model
+	holds   []*hold
+	java    []string // fields of Redisson's, which never sends a copy here
+	sent    []op     // everything composed so far, whether it has arrived or not
+	company []*neighbour
 
 	arrived   map[string]bool  // by op.String()
-	ghosts    map[string]bool  // fields that a copy of acquire has brought back, or brought late
+	entered   map[string]bool  // fields that have had the lock
+	ghosts    map[string]bool  // fields that a copy of acquire or transfer has brought back, or brought late
 	token     int64            // the newest token
 	levels    map[string]int64 // by field: the newest change that has been counted
 	lastState snapshot
@@ -59,9 +61,13 @@ func runSequence(rdb redis.UniversalClient, keys Keys, seed uint64, blind bool) 
 	q := &sequence{
 		blind: blind,
 		s:     New(rdb), keys: keys, rng: rand.New(rand.NewPCG(seed, 0)),
-		arrived: map[string]bool{}, ghosts: map[string]bool{}, levels: map[string]int64{},
+		arrived: map[string]bool{}, entered: map[string]bool{}, ghosts: map[string]bool{}, levels: map[string]int64{},
 		lastState: snapshot{hash: map[string]string{}, pttl: -2},
 	}
+	if err := q.settle(); err != nil {
+		return err
+	}
+	defer q.leave()
 	for range sequenceLength(seed) {
 		if err := q.step(); err != nil {
 			return q.failure(seed, err)
@@ -82,8 +88,10 @@ func (q *sequence) step() error {
 	switch n := q.rng.IntN(100); {
 	case n < 20:
 		return q.stepAcquire()
-	case n < 40:
+	case n < 34:
 		return q.stepLevel()
+	case n < 42:
+		return q.stepTransfer()
 	case n < 48:
 		h := q.pick()
 		if h == nil {
@@ -135,6 +143,9 @@ func (q *sequence) newField() string {
 	return fmt.Sprintf("01234567-89ab-cdef-0123-456789abcdef:%d", q.named)
 }
 
+// tokens is how many: mostly one, sometimes a block.
+func (q *sequence) tokens() int { return max(1, q.rng.IntN(8)-3) }
+
 func (q *sequence) lease() time.Duration { return leases[q.rng.IntN(len(leases))] }
 
 func (q *sequence) pick() *hold {
@@ -149,14 +160,40 @@ func (q *sequence) stepAcquire() error {
 	if h := q.pick(); h != nil && !h.held && h.count == 0 && q.rng.IntN(2) == 0 {
 		return q.sendAcquire(h)
 	}
-	h := &hold{field: q.newField(), fenced: q.rng.IntN(4) > 0}
-	h.acquire = op{kind: "acquire", field: h.field, fenced: h.fenced, lease: q.lease()}
-	q.holds = append(q.holds, h)
+	h := q.newHold()
 	if q.rng.IntN(6) == 0 {
 		q.delay(h.acquire)
 		return nil
 	}
 	return q.sendAcquire(h)
+}
+
+func (q *sequence) newHold() *hold {
+	h := &hold{field: q.newField(), fenced: q.rng.IntN(4) > 0}
+	h.acquire = op{kind: "acquire", field: h.field, fenced: h.fenced, lease: q.lease(), tokens: q.tokens()}
+	q.holds = append(q.holds, h)
+	return h
+}
+
+// stepTransfer passes a lock on to a new hold, which may fall back to an acquire afterwards: see stepAcquire.
+func (q *sequence) stepTransfer() error {
+	old := q.pick()
+	if old == nil || !old.held || old.open != nil {
+		return nil
+	}
+	h := q.newHold()
+	o := h.acquire
+	o.kind, o.old, o.lease = "transfer", old.field, q.lease()
+	old.held = false
+	if q.rng.IntN(5) == 0 {
+		q.delay(o)
+		return nil
+	}
+	err := q.send("", o)
+	if q.m.field == h.field {
+		h.held, h.count = true, 1
+	}
+	return err
 }
 
 func (q *sequence) sendAcquire(h *hold) error {
@@ -245,11 +282,12 @@ func (q *sequence) run(note string, o op) error {
 func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 	_, was := before.hash[o.field]
 	_, is := after.hash[o.field]
-	entered := o.kind == "acquire" && !was && is || o.kind == "redisson lock" && is && got.held ||
+	takes := o.kind == "acquire" || o.kind == "transfer"
+	entered := takes && !was && is || o.kind == "redisson lock" && is && got.held ||
 		o.kind == "level" && was && q.levels[o.field] < o.change
 	if entered && got.token != 0 {
-		if got.token <= q.token {
-			return fmt.Errorf("invariant 2: token %d was given after token %d", got.token, q.token)
+		if first := got.token - int64(max(o.tokens, 1)) + 1; first <= q.token {
+			return fmt.Errorf("invariant 2: token %d was given after token %d", first, q.token)
 		}
 		q.token = got.token
 	}
@@ -277,6 +315,8 @@ func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 	case !late || same:
 	case o.kind == "acquire" && len(before.hash) == 0 && maps.Equal(after.hash, map[string]string{o.field: "1"}):
 		ghost = true // nobody can tell it from the first; its unlock, sent again, removes it (P3)
+	case o.kind == "transfer" && q.ghosts[o.old] && before.hash[o.old] != "" && maps.Equal(after.hash, map[string]string{o.field: "1"}):
+		ghost = true // of a ghost
 	case o.kind == "level" && ghost && was && q.levels[o.field] < o.change:
 	case o.kind == "unlock" && ghost && was && len(after.hash) == 0:
 	default:
@@ -288,8 +328,9 @@ func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 	if o.kind == "level" && is {
 		q.levels[o.field] = max(q.levels[o.field], o.change)
 	}
-	if o.kind == "acquire" && !was && is {
-		q.ghosts[o.field] = ghost || q.arrived[op{kind: "unlock", field: o.field}.String()]
+	if takes && !was && is {
+		q.ghosts[o.field] = ghost || q.entered[o.field] || q.ghosts[o.old] || q.arrived[op{kind: "unlock", field: o.field}.String()]
+		q.entered[o.field] = true
 		q.levels[o.field] = 0
 	}
 	return nil
@@ -300,6 +341,11 @@ func (q *sequence) end() error {
 	q.rng.Shuffle(len(q.holds), func(i, j int) { q.holds[i], q.holds[j] = q.holds[j], q.holds[i] })
 	for _, h := range q.holds {
 		if err := q.send("at the end: ", op{kind: "unlock", field: h.field}); err != nil {
+			return err
+		}
+	}
+	for _, n := range q.company {
+		if err := n.check(q); err != nil {
 			return err
 		}
 	}

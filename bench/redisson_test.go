@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestRedisson(t *testing.T) {
+	if testing.Short() {
+		t.Skip("building and starting a JVM takes a while")
+	}
+	addr, rdb := testServer(t)
+	c := contenderOf(t, "redisson")
+	var progress bytes.Buffer
+	begin := round{addr: addr, rdb: rdb, timing: tiny}
+	versions, err := c.prepare(t.Context(), begin, &progress)
+	if err != nil { // this program measures: where Redisson cannot be had, it is not measured
+		t.Skipf("\n\n!!! THE JVM CONTENDER WAS NOT TESTED: %v\n%s\n", err, &progress)
+	}
+	t.Cleanup(c.finish)
+	if !strings.HasPrefix(versions["redisson"], "4.") || versions["java"] == "" {
+		t.Errorf("versions are %v", versions)
+	}
+	for i, m := range []mode{
+		{family: "own", goroutines: 8, clients: 1},
+		{family: "one", goroutines: 8, clients: 4, inside: "get"},
+		{family: "one", goroutines: 4, clients: 2, inside: "1ms"},
+		{family: "hot", goroutines: 8, clients: 4},
+		{family: "own", goroutines: 8, clients: 1, slow: true},
+	} {
+		t.Run(m.name(), func(t *testing.T) {
+			r := begin
+			r.id, r.contender, r.mode = i, c, m
+			res, err := r.run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.Pairs == 0 || res.PairsPerSec <= 0 || res.WaitMax < res.WaitP99 || res.WaitP99 < res.WaitP50 || res.WaitP50 <= 0 {
+				t.Errorf("%d pairs, %v/s, waits %v, %v, %v", res.Pairs, res.PairsPerSec, res.WaitP50, res.WaitP99, res.WaitMax)
+			}
+			if res.Commands < 1 || res.Connections < 1 || res.ClientCPU <= 0 || res.AllocBytes <= 0 || !res.Tokens {
+				t.Errorf("%+v", res)
+			}
+			if res.Overlaps > 0 || res.OutOfOrder > 0 || res.Errors > 0 {
+				t.Errorf("%+v", res)
+			}
+		})
+	}
+	t.Run("a JVM that is gone", func(t *testing.T) {
+		r := begin
+		r.id, r.contender, r.mode = 100, c, warmUps[0]
+		_ = redisson.process.cmd.Process.Kill()
+		if res, err := r.run(t.Context()); err != nil || res.Errors != 1 || res.FirstError == "" {
+			t.Errorf("%+v, %v; want an error in the result", res, err)
+		}
+		if res, err := r.run(t.Context()); err != nil || res.Pairs == 0 || res.Errors != 0 {
+			t.Errorf("%+v, %v; want a new JVM", res, err)
+		}
+	})
+}
+
+func TestWithoutJavaItIsLeftOut(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := exec.LookPath("java"); err == nil {
+		t.Skip("java is found without a PATH")
+	}
+	var env environment
+	var progress bytes.Buffer
+	p := plan{contenders: contenders, modes: modes()}
+	p.prepare(t.Context(), round{}, &env, &progress)()
+	if len(p.contenders) != len(contenders)-1 || len(env.LeftOut) != 1 || !strings.Contains(env.LeftOut[0], "redisson: there is no java") {
+		t.Errorf("%d contenders, left out %v", len(p.contenders), env.LeftOut)
+	}
+	if !strings.Contains(progress.String(), "!!! redisson is LEFT OUT") {
+		t.Errorf("the progress is %s", &progress)
+	}
+	if text := (report{Environment: env}).markdown(nil); !strings.Contains(text, "**Left out**: redisson: there is no java") {
+		t.Errorf("the report does not say so:\n%s", text)
+	}
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// A tally is what the goroutines of a load saw, and how a load in another process tells it.
+type tally struct {
+	Pairs      []int           `json:"pairs"`   // of each goroutine, within the window
+	Clients    []int           `json:"clients"` // the client of each goroutine
+	Waits      []time.Duration `json:"waits_ns"`
+	Overlaps   int64           `json:"overlaps"`
+	OutOfOrder int64           `json:"out_of_order"`
+	Tokens     bool            `json:"tokens"`
+	Hung       int             `json:"hung"`
+	Stuck      int             `json:"stuck"`
+	Errors     int64           `json:"errors"`
+	FirstError string          `json:"first_error,omitempty"`
+}
+
+// add puts what the goroutines of another process saw to it.
+func (t *tally) add(other tally) {
+	t.Pairs = append(t.Pairs, other.Pairs...)
+	t.Clients = append(t.Clients, other.Clients...)
+	t.Waits = append(t.Waits, other.Waits...)
+	t.Overlaps += other.Overlaps
+	t.OutOfOrder += other.OutOfOrder
+	t.Tokens = t.Tokens || other.Tokens
+	t.Hung += other.Hung
+	t.Stuck += other.Stuck
+	t.Errors += other.Errors
+	if t.FirstError == "" {
+		t.FirstError = other.FirstError
+	}
+}
+
+// result is what it says of the round.
+func (t tally) result(clients int) result {
+	res := result{
+		Overlaps: t.Overlaps, OutOfOrder: t.OutOfOrder, Tokens: t.Tokens,
+		Hung: t.Hung, Stuck: t.Stuck, Errors: t.Errors, FirstError: t.FirstError,
+	}
+	byClient := make([]int, clients)
+	for i, pairs := range t.Pairs {
+		byClient[t.Clients[i]] += pairs
+		res.Pairs += pairs
+	}
+	waits := slices.Sorted(slices.Values(t.Waits))
+	res.WaitP50 = micros(percentile(waits, 50))
+	res.WaitP99 = micros(percentile(waits, 99))
+	res.WaitMax = micros(percentile(waits, 100))
+	res.FairGoroutine, res.FairClient = fairness(t.Pairs), fairness(byClient)
+	return res
+}

@@ -1,0 +1,113 @@
+package rlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// A call is one op under way, for somebody who may stop waiting for it.
+type call struct {
+	scripts.Op
+	trace *trace // of what it may take; nil if it takes nothing
+	alone bool
+
+	done   chan struct{} // closed when what follows is known
+	sent   watchdog.Instant
+	answer scripts.Answer
+	err    error
+}
+
+// errNotSent tells that a call was taken back before it left.
+var errNotSent = errors.New("no connection to Redis was free in time")
+
+func newCall(op scripts.Op, t *trace) *call {
+	return &call{Op: op, trace: t, done: make(chan struct{})}
+}
+
+// send sends the call together with others that are sent at this time.
+func (c *Client) send(k *call) {
+	if k.trace != nil {
+		k.trace.sent()
+	}
+	c.scripts.Send(&k.Op, k)
+}
+
+// sendAlone sends the call by itself. A repeat of one that got no answer goes so: if it is what keeps Redis from
+// answering, it is not to keep its neighbours from their answers too.
+func (c *Client) sendAlone(ctx context.Context, k *call) {
+	if k.trace != nil {
+		k.trace.sent()
+	}
+	k.alone = true
+	go func() {
+		k.Sending()
+		k.Answered(c.scripts.Do(ctx, k.Op))
+	}()
+}
+
+// Sending implements scripts.Caller.
+func (k *call) Sending() { k.sent = watchdog.Now() }
+
+// Answered implements scripts.Caller.
+func (k *call) Answered(a scripts.Answer, err error) {
+	k.answer, k.err = a, err
+	if k.trace != nil {
+		k.trace.came(a, err)
+	}
+	close(k.done)
+}
+
+// withdraw takes the call back if it has not left yet; it is over then.
+func (c *Client) withdraw(k *call) {
+	if k.alone || !c.scripts.Withdraw(&k.Op) {
+		return
+	}
+	k.err = errNotSent
+	if k.trace != nil {
+		k.trace.unsent()
+	}
+	close(k.done)
+}
+
+// within waits until the call is over; false when it is not in time, or before end is closed.
+func (k *call) within(d time.Duration, end <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-k.done:
+		return true
+	case <-end:
+	case <-t.C:
+	}
+	return isClosed(k.done)
+}
+
+// do sends an op that may be repeated: once in company, and where that brings no answer as insist does. It takes no
+// longer than bound, and ends with ctx.
+func (c *Client) do(ctx context.Context, bound, each time.Duration, op scripts.Op) (answer scripts.Answer, doubt bool, err error) {
+	began := time.Now()
+	k := newCall(op, nil)
+	c.send(k)
+	if !k.within(each, ctx.Done()) {
+		c.withdraw(k)
+	}
+	switch {
+	case !isClosed(k.done):
+		doubt, err = true, context.DeadlineExceeded
+	case k.err != nil && (scripts.Passing(k.err) || k.err == errNotSent):
+		doubt, err = scripts.Unanswered(k.err) && k.err != errNotSent, k.err
+	default:
+		return k.answer, false, k.err
+	}
+	rest, cancel := context.WithTimeout(ctx, bound-time.Since(began))
+	defer cancel()
+	if !sleep(rest, firstBackoff) {
+		return answer, doubt, err
+	}
+	answer, again, err := insist(rest, each, func(ctx context.Context) (scripts.Answer, error) { return c.scripts.Do(ctx, op) })
+	return answer, doubt || again, err
+}

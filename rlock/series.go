@@ -1,0 +1,138 @@
+package rlock
+
+import (
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// A series is one client's turn at a lock: from when it took it to when it lets others have it. In between the lock
+// passes from each hold to the call that waits longest in the same process, by one command that nobody else is told of:
+// cohort locking (Dice, Marathe, Shavit: Lock Cohorting, PPoPP 2012). It is bounded by count, WithHandoffs, and by time.
+type series struct {
+	handoffs int
+	began    time.Time
+}
+
+const (
+	// maxSeries bounds a series whose sections take long.
+	maxSeries = 20 * time.Millisecond
+	// maxBlock bounds the tokens that are reserved at once,
+	maxBlock = 256
+	// and maxBlockAge the time in which they are used: so long Redis is not asked whether the lock is still held.
+	maxBlockAge = 5 * time.Millisecond
+)
+
+// A block is tokens that were reserved by one command, for a hold and the ones that follow it without asking Redis. In
+// Redis they are one hold, with one field and one lease.
+type block struct {
+	trace      *trace
+	sent       watchdog.Instant // the command that reserved it
+	lease      time.Duration
+	next, last int64
+}
+
+// begin notes that the client has taken the lock from others.
+func (q *queue) begin() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.series = series{began: time.Now()}
+}
+
+// heir returns the call that the lock is to pass to when a hold ends: the leader, if it is there to be promised
+// anything. With q.mu held.
+func (q *queue) heir() *acquisition {
+	a := q.first
+	if a == nil || a.busy || a.news == nil || isClosed(a.end) || isClosed(q.client.draining) {
+		return nil
+	}
+	return a
+}
+
+// promise notes what the call is given, and tells it. With q.mu held.
+func (q *queue) promise(a *acquisition) {
+	a.busy = true
+	q.client.passing.Add(1)
+	a.poke()
+}
+
+// grant passes the lock on without a command, with the next token of the hold's block, and tells whether it did.
+func (q *queue) grant(h *hold) bool {
+	b := h.block
+	if b == nil || b.next > b.last || time.Since(b.sent.Time()) > maxBlockAge || h.reentered() || h.lease.Passed() {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.heir()
+	if a == nil || !a.blocks || a.lease != b.lease {
+		return false
+	}
+	a.granted = b
+	q.promise(a)
+	return true
+}
+
+// offer passes the lock on by a command, and returns that; nil if others are to have it, or nobody waits here.
+func (q *queue) offer(h *hold) (*acquisition, *call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.series.handoffs >= q.client.handoffs || time.Since(q.series.began) > maxSeries {
+		return nil, nil
+	}
+	a := q.heir()
+	if a == nil {
+		return nil, nil
+	}
+	q.series.handoffs++
+	q.reserve(a)
+	a.offered = newCall(scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.field), a.trace)
+	q.promise(a)
+	q.client.send(a.offered)
+	return a, a.offered
+}
+
+// reserve decides how many tokens the call asks for: no more than there are waiters to use them. What a command without
+// an answer has asked for is not changed. With q.mu held.
+func (q *queue) reserve(a *acquisition) {
+	if a.tokens > 0 && a.trace.doubtful() {
+		return
+	}
+	a.tokens = 1
+	if a.blocks {
+		a.tokens = min(max(q.blocks, 1), maxBlock)
+	}
+}
+
+// revoke takes an offer back that Redis does not answer: the call is to ask for itself.
+func (q *queue) revoke(a *acquisition, k *call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a.offered == k {
+		a.revoked = true
+		a.poke()
+	}
+}
+
+// A promise is what a call in line has been given, as it sees it at one moment.
+type promise struct {
+	leads   bool
+	offered *call
+	revoked bool
+	granted *block
+}
+
+func (q *queue) promiseTo(a *acquisition) promise {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return promise{a.leads, a.offered, a.revoked, a.granted}
+}
+
+// kept is the end of a promise, whatever became of it.
+func (q *queue) kept(a *acquisition) {
+	q.mu.Lock()
+	a.offered, a.granted, a.revoked = nil, nil, false
+	q.mu.Unlock()
+	q.client.passed()
+}

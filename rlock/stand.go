@@ -1,0 +1,235 @@
+package rlock
+
+import (
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// A stay is a call's time in line.
+type stay struct {
+	*acquisition
+	call    *call // under way
+	offer   bool  // it is the one that passes the lock on to this call, not its own
+	looks   *time.Timer
+	leading bool
+	try     bool          // ask Redis next
+	quiet   int           // looks in a row that nothing but the timer asked for
+	backoff time.Duration // after the next error
+}
+
+// stand waits in line, and as the first in it tries.
+func (a *acquisition) stand() (*level, error) {
+	s := stay{acquisition: a, backoff: firstBackoff}
+	first := a.queue.join(a)
+	s.looks = time.NewTimer(a.client.poll)
+	defer s.looks.Stop()
+	lv, err := s.wait(first)
+	if s.call != nil && !s.offer {
+		s.client.withdraw(s.call)
+	}
+	if promised := a.queue.leave(a, lv != nil); promised {
+		s.decline()
+	}
+	return lv, err
+}
+
+func (s *stay) wait(first bool) (*level, error) {
+	draining := (<-chan struct{})(s.client.draining)
+	if first {
+		if err := s.lead(); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		var changed, done <-chan struct{}
+		var own *hold
+		if s.call == nil {
+			// A hold of the same holder, taken through another context: the call may become a nested one.
+			if own = s.who.find(s.client, s.name); own != nil {
+				changed = own.watch()
+				if err := own.state(); err != nil {
+					return nil, err
+				}
+				if own.admits(s.ctx) {
+					if lv, err := s.reenter(own); err != errOvertaken {
+						return lv, err
+					}
+					continue
+				}
+			}
+			s.send()
+		}
+		if s.call != nil {
+			done = s.call.done
+		}
+		select {
+		case <-done:
+			if lv, err := s.over(); lv != nil || err != nil {
+				return lv, err
+			}
+		case <-s.news:
+			if lv, err := s.told(); lv != nil || err != nil {
+				return lv, err
+			}
+		case <-s.looks.C:
+			switch {
+			case s.call != nil:
+				if lv, err := s.over(); lv != nil || err != nil {
+					return lv, err
+				}
+			case s.leading:
+				s.try = true
+				s.quiet++
+			}
+			if own != nil {
+				own.warnOnce()
+			}
+		case <-changed:
+		case <-s.end:
+			return nil, s.gaveUp()
+		case <-draining:
+			switch {
+			case isClosed(s.client.closed):
+				return nil, ErrClosed
+			case s.queue.promised(s.acquisition):
+				draining = s.client.closed // what is on its way is taken
+			case !s.who.holdsAny(s.client):
+				return nil, ErrClosed
+			default:
+				draining = s.client.closed
+			}
+		}
+	}
+}
+
+// lead is what a call does that has become the first in line.
+func (s *stay) lead() error {
+	s.leading = true
+	if err := s.queue.exhausted(s.began, s.client.patience); err != nil {
+		return err
+	}
+	// The one before may have just taken the lock: then its end, or a message, is soon enough.
+	if s.queue.held() != nil {
+		s.queue.listen(s.keys.Channel)
+		s.sleep(s.client.poll)
+		return nil
+	}
+	s.takeTurn(true)
+	return nil
+}
+
+// sleep waits to be told, or for the next look.
+func (s *stay) sleep(d time.Duration) {
+	s.looks.Reset(d)
+	s.queue.idle(s.acquisition)
+}
+
+// takeTurn tries, at once or when the clients before this one have had their turns. fresh: nothing was heard just now.
+func (s *stay) takeTurn(fresh bool) {
+	back := s.queue.standBack(fresh)
+	if deadline, ok := s.bound.Deadline(); ok {
+		back = min(back, time.Until(deadline)/2)
+	}
+	if s.try = back <= 0; !s.try {
+		s.sleep(back)
+	}
+}
+
+// send sends the next attempt, if it is time.
+func (s *stay) send() {
+	if !s.try {
+		return
+	}
+	s.try = false
+	if s.queue.busy(s.acquisition) {
+		s.call = s.ask()
+		s.looks.Reset(s.lease) // after it no answer is of use
+	}
+}
+
+// told is what a call does that was poked.
+func (s *stay) told() (*level, error) {
+	p := s.queue.promiseTo(s.acquisition)
+	switch {
+	case p.granted != nil:
+		lv, err := s.accept(p.granted)
+		s.queue.kept(s.acquisition)
+		if lv == nil && s.bound.Err() != nil {
+			err = s.gaveUp()
+		}
+		return lv, err
+	case p.revoked:
+		s.queue.kept(s.acquisition)
+		s.call, s.offer, s.try = nil, false, true
+	case p.offered != nil && s.call == nil:
+		s.call, s.offer = p.offered, true
+		s.looks.Reset(s.lease) // after it no answer is of use
+	case s.call != nil: // its answer comes first
+	case !s.leading && p.leads:
+		return nil, s.lead()
+	case s.leading && s.queue.look.Swap(false) && s.queue.held() == nil:
+		s.quiet = 0
+		s.takeTurn(false)
+	}
+	return nil, nil
+}
+
+// accept makes a hold of what the call was granted.
+func (s *stay) accept(b *block) (*level, error) {
+	token := b.next
+	b.next++
+	s.trace = b.trace
+	lv, _, err := s.hold(b.sent, token, b)
+	return lv, err
+}
+
+// over is what a call does whose command is over, or has taken too long.
+func (s *stay) over() (*level, error) {
+	k, offer := s.call, s.offer
+	s.call, s.offer = nil, false
+	lv, ttl, err := s.outcome(k)
+	if offer {
+		s.queue.kept(s.acquisition)
+	}
+	pause := s.client.poll
+	switch {
+	case lv != nil:
+		if !offer {
+			s.queue.begin()
+		}
+		return lv, nil
+	case s.bound.Err() != nil:
+		return nil, s.gaveUp()
+	case offer && isClosed(k.done) && (err == nil || k.err != nil && !scripts.Unanswered(k.err)):
+		// The hold before was lost, or Redis refused to pass the lock on: it is released, and that is told.
+	case err == nil:
+		s.queue.answered()
+		s.backoff = firstBackoff
+		if s.queue.listen(s.keys.Channel) && ttl != scripts.NoExpiry {
+			pause = min(pause<<min(s.quiet, 4), 10*pause)
+		}
+		if ttl >= 0 && ttl < pause {
+			pause = ttl + time.Millisecond
+		}
+	case !passing(err):
+		return nil, err
+	default:
+		s.queue.failed(err)
+		if err := s.queue.exhausted(s.began, s.client.patience); err != nil {
+			return nil, err
+		}
+		pause = s.backoff
+		s.backoff = min(2*s.backoff, lastBackoff)
+	}
+	s.sleep(pause)
+	return nil, nil
+}
+
+// decline sees to what the call was promised and does not take.
+func (s *stay) decline() {
+	if b := s.granted; b != nil {
+		s.client.behind.release(b.trace)
+	}
+	s.client.passed()
+}

@@ -1,0 +1,93 @@
+package rlock
+
+import "time"
+
+// Turns are how clients that want the same lock take it one after the other, without a queue in Redis. A client that
+// released it while others listened, as the count of receivers of its message tells, stands back until it has heard as
+// many releases: then each of them has had its turn, a Redisson client too, which knows nothing of this and tries as soon
+// as it hears a release. So a release is answered by one try, of the client that has waited longest, where otherwise all
+// try and all but one in vain.
+//
+// A listener need not want the lock. Therefore nobody waits for a release for longer than a step for each that is still
+// to come; and who then finds the lock free does not wait for so many, for a while.
+type turns struct {
+	others    int           // that listened at this client's last release
+	absent    int           // of these, the ones that did not use their turns
+	counted   time.Time     // since when they are counted
+	mark      int64         // messages heard at the release, its own included
+	step      time.Duration // how long a turn may take to begin
+	lingering bool          // the queue is kept although nobody uses it: messages are counted
+	until     time.Time     // and so long
+}
+
+const (
+	minStep   = 5 * time.Millisecond  // a JVM needs about one to wake up and ask
+	maxTurns  = 20 * time.Millisecond // of standing back
+	absentFor = time.Second           // and then they are expected again
+)
+
+// released notes that this client let others have the lock: so many were told of it, after this many messages had been
+// heard, by a command that took so long.
+func (q *queue) released(told int, before int64, took time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := &q.turns
+	if q.sub != nil && q.sub.Live() {
+		told, before = told-1, before+1 // one of them is this client
+	}
+	told = max(told, 0)
+	if told != t.others || time.Since(t.counted) > absentFor {
+		t.absent, t.counted = 0, time.Now()
+	}
+	t.others, t.mark, t.step = told, before, max(2*took, minStep)
+	if told == 0 {
+		return
+	}
+	t.until = time.Now().Add(maxTurns)
+	if !t.lingering {
+		t.lingering = true
+		q.again()
+		time.AfterFunc(maxTurns, q.linger)
+	}
+}
+
+// linger ends what released began.
+func (q *queue) linger() {
+	q.mu.Lock()
+	if left := time.Until(q.turns.until); left > 0 {
+		q.mu.Unlock()
+		time.AfterFunc(left, q.linger)
+		return
+	}
+	q.turns.lingering = false
+	q.quiet()
+	q.mu.Unlock()
+	q.done()
+}
+
+// missing is how many others' turns come before this client's. With q.mu held.
+func (q *queue) missing() int {
+	t := &q.turns
+	if t.others == 0 || q.sub == nil || !q.sub.Live() {
+		return 0
+	}
+	return max(t.others-t.absent-int(q.messages.Load()-t.mark), 0)
+}
+
+// standBack is how long the client leaves the lock to others; 0 if it is its turn. Where nothing was heard just now,
+// nobody is waited for whose turn would have come long ago.
+func (q *queue) standBack(fresh bool) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if fresh && time.Now().After(q.turns.until) {
+		return 0
+	}
+	return min(time.Duration(q.missing())*q.turns.step, maxTurns)
+}
+
+// free notes that the client has found the lock free: those whose turns were before did not want it.
+func (q *queue) free() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.turns.absent += q.missing()
+}

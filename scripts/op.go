@@ -1,0 +1,105 @@
+package scripts
+
+import (
+	"context"
+	"time"
+)
+
+// An Op is one operation on one lock. Do sends it alone, Send in company.
+type Op struct {
+	kind   *kind
+	keys   Keys
+	fenced bool
+	args   [4]any
+	caller Caller
+	state  state // guarded by its line's mu
+}
+
+// kind is what the batch script knows of an operation.
+type kind struct {
+	name   string
+	args   int
+	script *script
+}
+
+var (
+	acquires  = kind{"acquire", 3, &acquire}
+	levels    = kind{"level", 4, &level}
+	unlocks   = kind{"unlock", 3, &unlock}
+	transfers = kind{"transfer", 4, &transfer}
+)
+
+// Answer is what an operation says.
+type Answer struct {
+	Held      bool          // the hold has the lock; of an unlock: it had it, and it is released
+	Token     int64         // the last token that was taken, 0 without a counter
+	TTL       time.Duration // where another holder has it: how long that lasts at most, or NoExpiry
+	Receivers int           // of an unlock: how many connections were told, as far as the server knows
+}
+
+// Acquire takes the lock for the hold of this field, or confirms that it has it. With fenced it takes so many tokens.
+func Acquire(keys Keys, fenced bool, field string, lease time.Duration, tokens int) Op {
+	return Op{kind: &acquires, keys: keys, fenced: fenced, args: [4]any{lease.Milliseconds(), field, tokens}}
+}
+
+// Level sets the count of a hold, as its change number op. A re-entry names its lease, and asks for a token with
+// fenced; an inner unlock has lease 0. Held is false where the hold is gone.
+func Level(keys Keys, fenced bool, field string, lease time.Duration, count int, op int64) Op {
+	return Op{kind: &levels, keys: keys, fenced: fenced, args: [4]any{lease.Milliseconds(), field, count, op}}
+}
+
+// Unlock releases the hold of this field and tells the waiters, by a sharded message if sharded.
+func Unlock(keys Keys, field string, sharded bool) Op {
+	publish := "PUBLISH"
+	if sharded {
+		publish = "SPUBLISH"
+	}
+	return Op{kind: &unlocks, keys: keys, args: [4]any{field, keys.Channel, publish}}
+}
+
+// Transfer passes the lock on from the hold of the field old to the one of this field, which gets so many tokens with
+// fenced. Held is false where the old hold is gone.
+func Transfer(keys Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
+	return Op{kind: &transfers, keys: keys, fenced: fenced, args: [4]any{lease.Milliseconds(), field, tokens, old}}
+}
+
+// keyCount is how many keys the op names.
+func (op *Op) keyCount() int {
+	if op.fenced {
+		return 2
+	}
+	return 1
+}
+
+func (op *Op) appendKeys(line []any) []any {
+	line = append(line, op.keys.Lock)
+	if op.fenced {
+		line = append(line, op.keys.Token)
+	}
+	return line
+}
+
+// alone is the command that does nothing but this op.
+func (op *Op) alone() []any {
+	line := op.kind.script.line(op.keyCount(), op.kind.args)
+	return append(op.appendKeys(line), op.args[:op.kind.args]...)
+}
+
+// Do sends the op alone, and blocks until go-redis has an answer or an error: the context ends neither a read nor a
+// command that was sent.
+func (s *Scripts) Do(ctx context.Context, op Op) (Answer, error) {
+	reply, err := s.send(ctx, op.kind.script, op.alone())
+	return op.parse(reply, err)
+}
+
+// parse reads the reply to an op that went alone.
+func (op *Op) parse(reply any, err error) (Answer, error) {
+	if err != nil {
+		return Answer{}, explain(op.keys, err)
+	}
+	pair, ok := reply.([]any)
+	if !ok || len(pair) != 2 {
+		return Answer{}, unexpected(reply)
+	}
+	return op.parsePair(pair[0], pair[1])
+}
