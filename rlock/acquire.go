@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"weak"
 
 	"github.com/fencelock/fencelock/internal/seam"
 	"github.com/fencelock/fencelock/scripts"
@@ -99,8 +98,9 @@ type acquisition struct {
 
 	began  time.Time
 	queue  *queue
-	trace  *trace // of the attempts, once there is one
-	tokens int    // that the attempts ask for
+	fresh  *hold  // what it is to become
+	trace  *trace // of the attempts
+	tokens int    // that they ask for
 
 	// In line; guarded by queue.mu.
 	prev, next *acquisition
@@ -130,7 +130,9 @@ func (a *acquisition) enter() (*level, error) {
 			return lv, err
 		}
 	}
-	a.trace = &trace{keys: a.keys, field: a.client.field(), lease: a.lease}
+	a.fresh = new(hold)
+	a.trace = &a.fresh.own
+	a.trace.keys, a.trace.field, a.trace.lease = a.keys, a.client.field(), a.lease
 	if a.wait == 0 {
 		return a.once(own)
 	}
@@ -153,7 +155,7 @@ func (a *acquisition) once(own *hold) (*level, error) {
 		lv, _, err := a.attempt()
 		switch {
 		case lv != nil:
-			a.queue.begin()
+			a.queue.begin(a.began)
 			return lv, nil
 		case a.ctx.Err() != nil:
 			return nil, contextError(a.ctx)
@@ -169,8 +171,8 @@ func (a *acquisition) once(own *hold) (*level, error) {
 // attempt asks Redis once. It returns the level if that took the lock, or how long another holder's lease lasts.
 func (a *acquisition) attempt() (*level, time.Duration, error) {
 	k := a.ask()
-	late := time.NewTimer(a.lease)
-	defer late.Stop()
+	late := startTimer(a.lease)
+	defer stopTimer(late)
 	select {
 	case <-k.done:
 	case <-a.end:
@@ -208,7 +210,7 @@ func (a *acquisition) outcome(k *call) (*level, time.Duration, error) {
 		return nil, 0, k.err
 	case !k.answer.Held:
 		return nil, k.answer.TTL, nil
-	case watchdog.DeadlineOf(k.sent, a.lease).Passed():
+	case time.Until(watchdog.DeadlineOf(k.sent, a.lease).Time()) <= 0:
 		return nil, 0, errLate
 	}
 	token := k.answer.Token
@@ -232,22 +234,14 @@ func (a *acquisition) hold(sent watchdog.Instant, token int64, b *block) (*level
 		own.lose("the lock was free although it was held", true)
 		return nil, 0, ErrLost
 	}
-	h := &hold{
-		client: a.client,
-		queue:  a.queue,
-		keys:   a.keys,
-		field:  a.trace.field,
-		holder: weak.Make(a.who),
-		trace:  a.trace,
-		turn:   make(chan struct{}, 1),
-		stable: a.stable,
-		token:  token,
-		block:  b,
-	}
-	lv := newLevel(a.ctx, a.who, h, a.kept)
-	lv.token = token
-	h.levels = append(h.levels, lv)
+	h := a.fresh
+	h.client, h.queue, h.keys, h.field, h.trace = a.client, a.queue, a.keys, a.trace.field, a.trace
+	h.new, h.stable, h.token, h.block = a.who, a.stable, token, b
 	h.lease.Owner = h
+	lv := &h.first
+	lv.begin(a.ctx, a.who, h, a.kept)
+	lv.token = token
+	h.levels = append(h.store[:0], lv)
 	if !a.client.enter(h) {
 		lv.end(&ended{lock: a.name, err: ErrClosed})
 		return nil, 0, ErrClosed
@@ -284,9 +278,10 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 	}
 	bound, cancel := context.WithTimeout(a.bound, patience)
 	defer cancel()
+	turn := h.inTurn()
 	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
 	case <-bound.Done():
 		if a.ctx.Err() != nil {
 			return nil, contextError(a.ctx)
@@ -320,7 +315,8 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 		return nil, ErrLost
 	}
 	a.client.dog.Extend(&h.lease, sent, a.lease)
-	lv := newLevel(a.ctx, a.who, h, a.kept)
+	lv := new(level)
+	lv.begin(a.ctx, a.who, h, a.kept)
 	h.mu.Lock()
 	if token {
 		h.token = answer.Token

@@ -11,7 +11,7 @@ import (
 // A trace is what became of the attempts to acquire one hold. As long as one of them may still arrive at Redis, or has
 // taken the lock without anybody knowing, the hold's release is sent again and again.
 type trace struct {
-	keys  scripts.Keys
+	keys  *scripts.Keys
 	field string
 	lease time.Duration
 

@@ -52,6 +52,6 @@ func TestInv9_BooksAreEmpty(t *testing.T) {
 		defer c.mu.Unlock()
 		c.behind.mu.Lock()
 		defer c.behind.mu.Unlock()
-		return len(c.queues)+len(c.holds)+len(c.behind.open) == 0
-	}, "the books are empty: %d queues, %d holds", len(c.queues), len(c.holds))
+		return len(c.queues)+c.held+len(c.behind.open) == 0
+	}, "the books are empty: %d queues, %d holds", len(c.queues), c.held)
 }

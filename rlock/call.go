@@ -44,13 +44,19 @@ func (c *Client) sendAlone(ctx context.Context, k *call) {
 	}
 	k.alone = true
 	go func() {
-		k.Sending()
+		k.Sending(nil)
 		k.Answered(c.scripts.Do(ctx, k.Op))
 	}()
 }
 
 // Sending implements scripts.Caller.
-func (k *call) Sending() { k.sent = watchdog.Now() }
+func (k *call) Sending(with scripts.Caller) {
+	if with, together := with.(*call); together {
+		k.sent = with.sent
+		return
+	}
+	k.sent = watchdog.Now()
+}
 
 // Answered implements scripts.Caller.
 func (k *call) Answered(a scripts.Answer, err error) {
@@ -75,8 +81,8 @@ func (c *Client) withdraw(k *call) {
 
 // within waits until the call is over; false when it is not in time, or before end is closed.
 func (k *call) within(d time.Duration, end <-chan struct{}) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
+	t := startTimer(d)
+	defer stopTimer(t)
 	select {
 	case <-k.done:
 		return true

@@ -38,8 +38,9 @@ type Client struct {
 
 	mu     sync.Mutex
 	queues map[string]*queue
-	holds  map[*hold]struct{} // the ones with an open level
-	idle   chan struct{}      // closed when holds is empty, for Shutdown
+	first  *hold // with an open level, and the others behind it
+	held   int
+	idle   chan struct{} // closed when holds is empty, for Shutdown
 }
 
 var errNilClient = errors.New("rlock: New: rdb is nil: pass a *redis.Client or a *redis.ClusterClient")
@@ -83,7 +84,6 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		draining: make(chan struct{}),
 		closed:   make(chan struct{}),
 		queues:   make(map[string]*queue),
-		holds:    make(map[*hold]struct{}),
 	}
 	for _, opt := range opts {
 		if opt == nil {
@@ -113,8 +113,8 @@ func (c *Client) Close() error {
 		return nil
 	}
 	close(c.closed)
-	open := make([]*hold, 0, len(c.holds))
-	for h := range c.holds {
+	open := make([]*hold, 0, c.held)
+	for h := c.first; h != nil; h = h.next {
 		open = append(open, h)
 	}
 	c.mu.Unlock()
@@ -149,7 +149,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		why = contextError(ctx)
 	}
 	c.mu.Lock()
-	open := len(c.holds)
+	open := c.held
 	c.mu.Unlock()
 	if err := c.Close(); err != nil || open == 0 {
 		return err
@@ -174,7 +174,10 @@ func isClosed(ch <-chan struct{}) bool {
 }
 
 // field returns a new hold's field. Its number is never used again.
-func (c *Client) field() string { return c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10) }
+func (c *Client) field() string {
+	field := append(make([]byte, 0, 64), c.id...)
+	return string(strconv.AppendInt(append(field, ':'), c.numbers.Add(1), 10))
+}
 
 // enter registers an open hold; false once the client is closed.
 func (c *Client) enter(h *hold) bool {
@@ -183,7 +186,11 @@ func (c *Client) enter(h *hold) bool {
 	if isClosed(c.closed) {
 		return false
 	}
-	c.holds[h] = struct{}{}
+	if h.next = c.first; h.next != nil {
+		h.next.prev = h
+	}
+	c.first = h
+	c.held++
 	return true
 }
 
@@ -191,13 +198,22 @@ func (c *Client) enter(h *hold) bool {
 func (c *Client) exit(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.holds, h)
+	if h.next != nil {
+		h.next.prev = h.prev
+	}
+	if h.prev != nil {
+		h.prev.next = h.next
+	} else {
+		c.first = h.next
+	}
+	h.prev, h.next = nil, nil
+	c.held--
 	c.rest()
 }
 
 // rest lets Shutdown go on when nothing is held. With c.mu held.
 func (c *Client) rest() {
-	if c.idle != nil && len(c.holds) == 0 && c.passing.Load() == 0 && !isClosed(c.idle) {
+	if c.idle != nil && c.held == 0 && c.passing.Load() == 0 && !isClosed(c.idle) {
 		close(c.idle)
 	}
 }

@@ -17,22 +17,28 @@ import (
 type hold struct {
 	client *Client
 	queue  *queue
-	keys   scripts.Keys
+	keys   *scripts.Keys
 	field  string
-	holder weak.Pointer[holder]
 	lease  watchdog.Lease
-	trace  *trace        // what became of the attempts to acquire it
-	turn   chan struct{} // holds a value while a count-changing command of the hold is under way
-	left   sync.Once     // taken off the client's books
-	stable bool          // keeps its first token
-	block  *block        // of which its token is one; nil for a token of its own
+	own    trace     // what became of the attempts to acquire it
+	trace  *trace    // the same, or that of the hold which reserved its token
+	left   sync.Once // taken off the client's books
+	stable bool      // keeps its first token
+	block  *block    // of which its token is one; nil for a token of its own
+	first  level     // its outermost one
+	store  [1]*level // for levels, of most holds
+
+	prev, next *hold // of the client's, guarded by client.mu
 
 	mu      sync.Mutex
-	levels  []*level // the open ones, oldest first
-	op      int64    // number of the latest count change
-	token   int64    // 0: none
-	end     *ended   // why its contexts are over, although it was not unlocked
-	gone    bool     // Redis said that it has no such hold
+	new     *holder // who has it, at first: most holds are gone before anybody asks whether their holder is
+	holder  weak.Pointer[holder]
+	levels  []*level      // the open ones, oldest first
+	turn    chan struct{} // holds a value while a count-changing command of the hold is under way
+	op      int64         // number of the latest count change
+	token   int64         // 0: none
+	end     *ended        // why its contexts are over, although it was not unlocked
+	gone    bool          // Redis said that it has no such hold
 	changed chan struct{}
 	warned  bool // that it is waited for by its own holder
 }
@@ -45,7 +51,8 @@ func (h *hold) Renewal() time.Duration {
 	if h.end != nil || !slices.ContainsFunc(h.levels, (*level).renewing) {
 		return 0
 	}
-	if h.holder.Value() != nil {
+	if h.owner() != nil {
+		h.loosen()
 		return h.client.lease
 	}
 	go h.client.log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.keys.Lock)
@@ -76,7 +83,37 @@ func (h *hold) Slot() uint16 {
 }
 
 // Settled implements watchdog.Owner.
-func (h *hold) Settled() { h.queue.follow(h) }
+func (h *hold) Settled() {
+	h.mu.Lock()
+	h.loosen()
+	h.mu.Unlock()
+	h.queue.follow(h)
+}
+
+// owner returns the hold's holder; nil if that is garbage. With h.mu held.
+func (h *hold) owner() *holder {
+	if h.new != nil {
+		return h.new
+	}
+	return h.holder.Value()
+}
+
+// loosen lets the holder become garbage from now on. With h.mu held.
+func (h *hold) loosen() {
+	if h.new != nil {
+		h.holder, h.new = weak.Make(h.new), nil
+	}
+}
+
+// inTurn returns what a count-changing command of the hold takes first, and gives back.
+func (h *hold) inTurn() chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.turn == nil {
+		h.turn = make(chan struct{}, 1)
+	}
+	return h.turn
+}
 
 // Lost implements watchdog.Owner.
 func (h *hold) Lost(err error) {

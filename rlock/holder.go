@@ -14,7 +14,8 @@ type holder struct {
 	base context.Context // what it was made from; does not lead to the holder
 
 	mu    sync.Mutex
-	holds []*hold // open ones, and those that are over but not unlocked
+	holds []*hold  // open ones, and those that are over but not unlocked
+	store [1]*hold // for holds, of most holders
 }
 
 type holderKey struct{}
@@ -101,6 +102,9 @@ func (h *holder) holdsAny(c *Client) bool {
 func (h *holder) add(hold *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.holds == nil {
+		h.holds = h.store[:0]
+	}
 	h.holds = append(h.holds, hold)
 }
 

@@ -23,7 +23,8 @@ type level struct {
 	cancel context.CancelCauseFunc
 	link   weak.Pointer[link] // to the context it was taken with, where that is not the signal's parent
 
-	open bool // guarded by hold.mu
+	open bool  // guarded by hold.mu
+	over ended // why its context is, after its Unlock
 }
 
 type levelKey struct{}
@@ -57,9 +58,9 @@ func (lv *level) reaches(target *level) bool {
 	return false
 }
 
-// newLevel returns an open level of the hold for a call with ctx.
-func newLevel(ctx context.Context, who *holder, h *hold, kept bool) *level {
-	lv := &level{hold: h, outer: levelOf(ctx), below: ctx.Done(), kept: kept, open: true}
+// begin makes it an open level of the hold, for a call with ctx.
+func (lv *level) begin(ctx context.Context, who *holder, h *hold, kept bool) {
+	lv.hold, lv.outer, lv.below, lv.kept, lv.open = h, levelOf(ctx), ctx.Done(), kept, true
 	if lv.outer != nil && lv.below != nil {
 		lv.below = lv.outer.below
 	}
@@ -81,10 +82,9 @@ func newLevel(ctx context.Context, who *holder, h *hold, kept bool) *level {
 			runtime.KeepAlive(l)
 		})
 		lv.link = weak.Make(l)
-		return lv
+		return
 	}
 	lv.signal, lv.cancel = context.WithCancelCause(linkOnly{parent})
-	return lv
 }
 
 // end ends the level's context.

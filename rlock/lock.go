@@ -18,7 +18,7 @@ import (
 type Lock struct {
 	client *Client
 	name   string
-	keys   scripts.Keys
+	keys   *scripts.Keys
 }
 
 // NewLock returns the lock of this name. It asks no one: two locks of one name are the same lock. The name is the key of

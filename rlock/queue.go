@@ -144,10 +144,13 @@ func (q *queue) busy(a *acquisition) bool {
 	}
 	a.busy = true
 	q.look.Store(false)
-	q.reserve(a)
-	if q.asked.IsZero() {
-		q.asked = time.Now()
+	if at := a.began; q.asked.IsZero() {
+		if a.tokens > 0 { // it is not its first attempt
+			at = time.Now()
+		}
+		q.asked = at
 	}
+	q.reserve(a)
 	return true
 }
 
@@ -283,7 +286,10 @@ func (q *queue) left(h *hold) {
 func (q *queue) answered() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.asked, q.heardOf, q.trouble = time.Time{}, time.Now(), nil
+	q.asked, q.trouble = time.Time{}, nil
+	if q.first != q.last {
+		q.heardOf = time.Now() // for the ones who wait
+	}
 }
 
 // failed notes an error in place of an answer.

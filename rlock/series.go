@@ -33,11 +33,11 @@ type block struct {
 	next, last int64
 }
 
-// begin notes that the client has taken the lock from others.
-func (q *queue) begin() {
+// begin notes that the client has taken the lock from others, at this time.
+func (q *queue) begin(at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.series = series{began: time.Now()}
+	q.series = series{began: at}
 }
 
 // heir returns the call that the lock is to pass to when a hold ends: the leader, if it is there to be promised
@@ -60,7 +60,7 @@ func (q *queue) promise(a *acquisition) {
 // grant passes the lock on without a command, with the next token of the hold's block, and tells whether it did.
 func (q *queue) grant(h *hold) bool {
 	b := h.block
-	if b == nil || b.next > b.last || time.Since(b.sent.Time()) > maxBlockAge || h.reentered() || h.lease.Passed() {
+	if b == nil || b.next > b.last || time.Since(b.sent.Time()) > maxBlockAge || h.reentered() {
 		return false
 	}
 	q.mu.Lock()

@@ -22,8 +22,8 @@ type stay struct {
 func (a *acquisition) stand() (*level, error) {
 	s := stay{acquisition: a, backoff: firstBackoff}
 	first := a.queue.join(a)
-	s.looks = time.NewTimer(a.client.poll)
-	defer s.looks.Stop()
+	s.looks = startTimer(a.client.poll)
+	defer stopTimer(s.looks)
 	lv, err := s.wait(first)
 	if s.call != nil && !s.offer {
 		s.client.withdraw(s.call)
@@ -196,7 +196,7 @@ func (s *stay) over() (*level, error) {
 	switch {
 	case lv != nil:
 		if !offer {
-			s.queue.begin()
+			s.queue.begin(k.sent.Time())
 		}
 		return lv, nil
 	case s.bound.Err() != nil:

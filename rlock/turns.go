@@ -36,13 +36,14 @@ func (q *queue) released(told int, before int64, took time.Duration) {
 		told, before = told-1, before+1 // one of them is this client
 	}
 	told = max(told, 0)
+	if told == 0 {
+		t.others, t.absent = 0, 0
+		return
+	}
 	if told != t.others || time.Since(t.counted) > absentFor {
 		t.absent, t.counted = 0, time.Now()
 	}
 	t.others, t.mark, t.step = told, before, max(2*took, minStep)
-	if told == 0 {
-		return
-	}
 	t.until = time.Now().Add(maxTurns)
 	if !t.lingering {
 		t.lingering = true

@@ -22,7 +22,7 @@ func (l *Lock) unlock(ctx context.Context) error {
 	case err != nil:
 		return err
 	case last:
-		return h.release(ctx, lost)
+		return h.release(lost)
 	case lost:
 		return ErrLost
 	}
@@ -57,7 +57,8 @@ func (h *hold) close(lv *level) (last bool, err error) {
 	lv.open = false
 	i := slices.Index(h.levels, lv)
 	h.levels = slices.Delete(h.levels, i, i+1)
-	lv.end(&ended{lock: h.keys.Lock, err: ErrUnlocked})
+	lv.over = ended{lock: h.keys.Lock, err: ErrUnlocked}
+	lv.end(&lv.over)
 	if len(h.levels) > 0 {
 		h.announce()
 		return false, nil
@@ -66,7 +67,7 @@ func (h *hold) close(lv *level) (last bool, err error) {
 }
 
 // release gives up a hold whose last level was closed.
-func (h *hold) release(ctx context.Context, lost bool) error {
+func (h *hold) release(lost bool) error {
 	defer func() {
 		h.leave()
 		h.mu.Lock()
@@ -74,7 +75,10 @@ func (h *hold) release(ctx context.Context, lost bool) error {
 		h.mu.Unlock()
 	}()
 	h.client.dog.Remove(&h.lease) // before the release, so that no renewal follows it
-	if who := h.holder.Value(); who != nil {
+	h.mu.Lock()
+	who := h.owner()
+	h.mu.Unlock()
+	if who != nil {
 		who.remove(h)
 	}
 	if lost {
@@ -98,7 +102,7 @@ func (h *hold) release(ctx context.Context, lost bool) error {
 		h.unlocked()
 		return nil
 	}
-	return h.free(ctx, bound-time.Since(began), doubt)
+	return h.free(bound-time.Since(began), doubt)
 }
 
 // pass gives the lock to the next one in line. doubt: perhaps it did.
@@ -118,10 +122,10 @@ func (h *hold) pass(within time.Duration) (passed, doubt bool) {
 }
 
 // free releases the lock for anyone.
-func (h *hold) free(ctx context.Context, bound time.Duration, doubt bool) error {
+func (h *hold) free(bound time.Duration, doubt bool) error {
 	c := h.client
 	before, began := h.queue.messages.Load(), time.Now()
-	answer, again, err := h.sendRelease(ctx, bound)
+	answer, again, err := h.sendRelease(bound)
 	if err != nil {
 		c.behind.release(h.trace)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
@@ -134,13 +138,12 @@ func (h *hold) free(ctx context.Context, bound time.Duration, doubt bool) error 
 	return nil
 }
 
-func (h *hold) sendRelease(ctx context.Context, bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
+func (h *hold) sendRelease(bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
 	c := h.client
-	ctx = context.WithoutCancel(ctx)
 	if sharded, known := c.bus.Known(); known {
-		return c.do(ctx, bound, bound/3, scripts.Unlock(h.keys, h.field, sharded))
+		return c.do(context.Background(), bound, bound/3, scripts.Unlock(h.keys, h.field, sharded))
 	}
-	ctx, cancel := context.WithTimeout(ctx, bound)
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	return insist(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
 		return c.scripts.Do(ctx, scripts.Unlock(h.keys, h.field, c.bus.Sharded(ctx)))
@@ -161,9 +164,10 @@ func (h *hold) lower(ctx context.Context) error {
 	bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
+	turn := h.inTurn()
 	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -9,7 +9,7 @@ import (
 // neighbour is another lock, whose ops travel in one batch with those of a sequence.
 type neighbour struct {
 	name string // for the trace
-	keys Keys
+	keys *Keys
 	m    model
 }
 
@@ -52,7 +52,7 @@ func (n *neighbour) op(q *sequence) op {
 	field := func() string { return fmt.Sprintf("01234567-89ab-cdef-0123-456789abcdef:9%d", q.rng.IntN(2)) }
 	o := op{field: field(), fenced: q.rng.IntN(2) == 0, lease: q.lease(), tokens: q.tokens()}
 	switch k := q.rng.IntN(10); {
-	case k < 4:
+	case k < 3:
 		o.kind = "acquire"
 	case k < 6:
 		o.kind, o.count, o.change = "level", 1+q.rng.IntN(3), 8+q.rng.Int64N(4)

@@ -80,7 +80,7 @@ var hints = []struct{ reply, hint string }{
 	{"ACL failure in script", rights},  // Redis 8, Valkey
 }
 
-func explain(keys Keys, err error) error {
+func explain(keys *Keys, err error) error {
 	if err == nil {
 		return nil
 	}

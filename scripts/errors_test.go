@@ -45,7 +45,7 @@ func judge(t *testing.T, err error, unanswered, passing bool) {
 }
 
 func TestErrors_NoErrorIsNeither(t *testing.T) {
-	if Unanswered(nil) || Passing(nil) || explain(Keys{}, nil) != nil {
+	if Unanswered(nil) || Passing(nil) || explain(&Keys{}, nil) != nil {
 		t.Error("nil is judged to be an error")
 	}
 }

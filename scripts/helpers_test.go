@@ -15,7 +15,7 @@ import (
 // names numbers the locks of this test process, so that no two tests share one.
 var names atomic.Int64
 
-func newKeys(t testing.TB) Keys {
+func newKeys(t testing.TB) *Keys {
 	t.Helper()
 	return KeysOf(fmt.Sprintf("lock-%d-%d", os.Getpid(), names.Add(1)))
 }
@@ -41,7 +41,7 @@ func (s snapshot) sameHash(o snapshot) bool {
 	return maps.Equal(s.hash, o.hash) && s.counter == o.counter
 }
 
-func take(rdb redis.UniversalClient, keys Keys) (snapshot, error) {
+func take(rdb redis.UniversalClient, keys *Keys) (snapshot, error) {
 	ctx := context.Background()
 	pipe := rdb.Pipeline()
 	hash, counter, pttl := pipe.HGetAll(ctx, keys.Lock), pipe.Get(ctx, keys.Token), pipe.Do(ctx, "pttl", keys.Lock)
@@ -52,7 +52,7 @@ func take(rdb redis.UniversalClient, keys Keys) (snapshot, error) {
 	return snapshot{hash.Val(), counter.Val(), ms}, err
 }
 
-func mustTake(t testing.TB, rdb redis.UniversalClient, keys Keys) snapshot {
+func mustTake(t testing.TB, rdb redis.UniversalClient, keys *Keys) snapshot {
 	t.Helper()
 	s, err := take(rdb, keys)
 	if err != nil {
@@ -62,7 +62,7 @@ func mustTake(t testing.TB, rdb redis.UniversalClient, keys Keys) snapshot {
 }
 
 // mustHash fails the test unless the lock's hash is exactly this; nil means that there is no key.
-func mustHash(t testing.TB, rdb redis.UniversalClient, keys Keys, want map[string]string) {
+func mustHash(t testing.TB, rdb redis.UniversalClient, keys *Keys, want map[string]string) {
 	t.Helper()
 	got := mustTake(t, rdb, keys)
 	if !maps.Equal(got.hash, want) {
@@ -77,7 +77,7 @@ func mustHash(t testing.TB, rdb redis.UniversalClient, keys Keys, want map[strin
 type caller struct {
 	testing.TB
 	*Scripts
-	keys   Keys
+	keys   *Keys
 	fenced bool
 }
 
@@ -166,12 +166,16 @@ type outcome struct {
 // ear is the caller of an op in a line: it keeps what it is told.
 type ear struct {
 	sending atomic.Int64
+	with    Caller // of the last Sending; to be read once it is answered
 	heard   chan outcome
 }
 
 func newEar() *ear { return &ear{heard: make(chan outcome, 8)} }
 
-func (e *ear) Sending() { e.sending.Add(1) }
+func (e *ear) Sending(with Caller) {
+	e.with = with
+	e.sending.Add(1)
+}
 
 func (e *ear) Answered(a Answer, err error) { e.heard <- outcome{a, err} }
 

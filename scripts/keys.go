@@ -11,17 +11,21 @@ type Keys struct {
 	Token   string // the fencing counter
 	Channel string // where a release is told
 	Slot    uint16 // the lock's hash slot in a cluster
+
+	lock, token, channel any // the same, as arguments
 }
 
 // KeysOf returns the keys of the lock with this name, in Redisson's form: prefix + ":{" + name + "}", and without added
 // braces for a name that has an opening brace of its own.
-func KeysOf(name string) Keys {
-	return Keys{
+func KeysOf(name string) *Keys {
+	k := &Keys{
 		Lock:    name,
 		Token:   prefixed("redisson_lock_token", name),
 		Channel: prefixed("redisson_lock__channel", name),
 		Slot:    slot(name),
 	}
+	k.lock, k.token, k.channel = k.Lock, k.Token, k.Channel
+	return k
 }
 
 func prefixed(prefix, name string) string {
@@ -33,7 +37,7 @@ func prefixed(prefix, name string) string {
 
 // CheckCluster tells whether all keys of the lock are in one hash slot, as one script in a Redis Cluster needs. Names
 // such as "a}b" or "a{b" are not: Redisson's form of the counter's name puts it elsewhere.
-func (k Keys) CheckCluster() error {
+func (k *Keys) CheckCluster() error {
 	if hashTag(k.Lock) != hashTag(k.Token) {
 		return fmt.Errorf("name %q and its counter %q are in different slots of a cluster: use a name without braces, or with one pair around a part that is not empty", k.Lock, k.Token)
 	}

@@ -26,8 +26,9 @@ const (
 
 // Caller is who an op is sent for. It is called from the line's goroutines, and must not block.
 type Caller interface {
-	// Sending tells that the op is about to be written. It is not called for an op that was withdrawn before.
-	Sending()
+	// Sending tells that the op is about to be written, together with that of another caller, which was told just before;
+	// with is nil for the first one. It is not called for an op that was withdrawn.
+	Sending(with Caller)
 	// Answered tells what came of it, once after each Sending.
 	Answered(Answer, error)
 }
@@ -103,8 +104,10 @@ func (l *line) fly() {
 			return
 		}
 		began := time.Now()
+		var first Caller
 		for _, op := range ops {
-			op.caller.Sending()
+			op.caller.Sending(first)
+			first = ops[0].caller
 		}
 		l.scripts.deliver(ops)
 		if time.Since(began) >= stallAfter {
@@ -137,6 +140,7 @@ func (l *line) board(ops []*Op) []*Op {
 	}
 	if len(ops) == 0 {
 		l.flying--
+		l.most = max(maxFlying, min(l.most, l.flying+1)) // raised for ops that were withdrawn since
 	} else {
 		l.flights++
 	}

@@ -57,7 +57,7 @@ func (o op) String() string {
 }
 
 // op is what a client sends for o; nil for what goes in no batch.
-func (o op) op(keys Keys) (Op, bool) {
+func (o op) op(keys *Keys) (Op, bool) {
 	switch o.kind {
 	case "acquire":
 		return Acquire(keys, o.fenced, o.field, o.lease, o.tokens), true

@@ -27,6 +27,7 @@ const (
 	isRepeat  = "local extended = redis" // the first line that only a repeat comes to
 	isThere   = "if there == 0 then"
 	noReplica = "local written = redis.pcall('HDEL', lock, field)"
+	removes   = "redis.pcall('HDEL', lock, field, field .. '#')"
 	isNumber  = "if not tonumber(token) then"
 	taken     = "redis.pcall('INCRBY', counter, tokens) -- first"
 	notTaken  = "(tonumber(redis.call('GET', counter) or 0) or 0) --"
@@ -67,9 +68,10 @@ var mutants = []mutant{
 	{"level says held for lost", &levelText, "{-2, 0}", "{1, 0}", "the reply"},
 	{"level takes a counter for a number", &levelText, isNumber, "if false then", "spoilt"},
 
-	{"unlock asks for no field", &unlockText, isThere, "if redis.call('EXISTS', lock) == 0 then", ""},
-	{"unlock subtracts", &unlockText, "redis.pcall('DEL', lock)", "redis.call('HINCRBY', lock, field, -1)", "the hash"},
-	{"unlock leaves the change number", &unlockText, "redis.pcall('DEL', lock)", "redis.pcall('HDEL', lock, field)", "the hash"},
+	{"unlock asks for no field", &unlockText, removes, "redis.pcall('DEL', lock)", ""},
+	{"unlock subtracts", &unlockText, removes, "redis.pcall('HEXISTS', lock, field) if removed == 1 then redis.call('HINCRBY', lock, field, -1) end", "the hash"},
+	{"unlock leaves the change number", &unlockText, removes, "redis.pcall('HDEL', lock, field)", "the hash"},
+	{"unlock removes the change number only", &unlockText, removes, "redis.pcall('HDEL', lock, field .. '#')", ""},
 	{"unlock says released for gone", &unlockText, "return {0, 0}", "return {1, 0}", "the reply"},
 
 	{"transfer asks for no old hold", &transferText, "redis.call('HEXISTS', lock, old) == 0", "redis.call('EXISTS', lock) == 0", ""},

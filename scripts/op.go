@@ -8,7 +8,7 @@ import (
 // An Op is one operation on one lock. Do sends it alone, Send in company.
 type Op struct {
 	kind   *kind
-	keys   Keys
+	keys   *Keys
 	fenced bool
 	args   [4]any
 	caller Caller
@@ -38,28 +38,28 @@ type Answer struct {
 }
 
 // Acquire takes the lock for the hold of this field, or confirms that it has it. With fenced it takes so many tokens.
-func Acquire(keys Keys, fenced bool, field string, lease time.Duration, tokens int) Op {
+func Acquire(keys *Keys, fenced bool, field string, lease time.Duration, tokens int) Op {
 	return Op{kind: &acquires, keys: keys, fenced: fenced, args: [4]any{lease.Milliseconds(), field, tokens}}
 }
 
 // Level sets the count of a hold, as its change number op. A re-entry names its lease, and asks for a token with
 // fenced; an inner unlock has lease 0. Held is false where the hold is gone.
-func Level(keys Keys, fenced bool, field string, lease time.Duration, count int, op int64) Op {
+func Level(keys *Keys, fenced bool, field string, lease time.Duration, count int, op int64) Op {
 	return Op{kind: &levels, keys: keys, fenced: fenced, args: [4]any{lease.Milliseconds(), field, count, op}}
 }
 
 // Unlock releases the hold of this field and tells the waiters, by a sharded message if sharded.
-func Unlock(keys Keys, field string, sharded bool) Op {
+func Unlock(keys *Keys, field string, sharded bool) Op {
 	publish := "PUBLISH"
 	if sharded {
 		publish = "SPUBLISH"
 	}
-	return Op{kind: &unlocks, keys: keys, args: [4]any{field, keys.Channel, publish}}
+	return Op{kind: &unlocks, keys: keys, args: [4]any{field, keys.channel, publish}}
 }
 
 // Transfer passes the lock on from the hold of the field old to the one of this field, which gets so many tokens with
 // fenced. Held is false where the old hold is gone.
-func Transfer(keys Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
+func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
 	return Op{kind: &transfers, keys: keys, fenced: fenced, args: [4]any{lease.Milliseconds(), field, tokens, old}}
 }
 
@@ -72,9 +72,9 @@ func (op *Op) keyCount() int {
 }
 
 func (op *Op) appendKeys(line []any) []any {
-	line = append(line, op.keys.Lock)
+	line = append(line, op.keys.lock)
 	if op.fenced {
-		line = append(line, op.keys.Token)
+		line = append(line, op.keys.token)
 	}
 	return line
 }

@@ -47,7 +47,7 @@ func sounds(t *testing.T, rdb redis.UniversalClient) []sound {
 func failing(t *testing.T, rdb redis.UniversalClient) map[string]Op {
 	t.Helper()
 	all := map[string]Op{}
-	add := func(name string, spoil func(keys Keys) error, ops func(c caller, holder, stranger string) map[string]Op) {
+	add := func(name string, spoil func(keys *Keys) error, ops func(c caller, holder, stranger string) map[string]Op) {
 		c, holder := newCaller(t, rdb), newField()
 		c.fenced = false
 		if name != "WRONGTYPE" {
@@ -67,8 +67,8 @@ func failing(t *testing.T, rdb redis.UniversalClient) map[string]Op {
 		all[name+", acquire"] = Acquire(free, true, newField(), lease, 1)
 	}
 	ctx := t.Context()
-	token := func(value any) func(Keys) error {
-		return func(keys Keys) error { return rdb.Set(ctx, keys.Token, value, 0).Err() }
+	token := func(value any) func(*Keys) error {
+		return func(keys *Keys) error { return rdb.Set(ctx, keys.Token, value, 0).Err() }
 	}
 	takes := func(c caller, holder, stranger string) map[string]Op {
 		return map[string]Op{
@@ -83,13 +83,13 @@ func failing(t *testing.T, rdb redis.UniversalClient) map[string]Op {
 		ops["repeat of transfer"] = Transfer(c.keys, true, holder, lease, 1, stranger)
 		return ops
 	}
-	add("WRONGTYPE", func(keys Keys) error { return rdb.Set(ctx, keys.Lock, "x", 0).Err() }, func(c caller, holder, stranger string) map[string]Op {
+	add("WRONGTYPE", func(keys *Keys) error { return rdb.Set(ctx, keys.Lock, "x", 0).Err() }, func(c caller, holder, stranger string) map[string]Op {
 		ops := asks(c, holder, stranger)
 		ops["unlock"] = Unlock(c.keys, holder, false)
 		return ops
 	})
 	add("no number", token(spoiltCounter), asks)
-	add("a list", func(keys Keys) error { return rdb.LPush(ctx, keys.Token, "x").Err() }, asks)
+	add("a list", func(keys *Keys) error { return rdb.LPush(ctx, keys.Token, "x").Err() }, asks)
 	add("2^53", token(int64(1)<<53), takes)
 	return all
 }
@@ -145,7 +145,7 @@ func TestP14_OneBadOpDoesNotFailItsNeighbours(t *testing.T) {
 }
 
 // mustLockOf is the lock's key, whatever its type.
-func mustLockOf(t *testing.T, rdb redis.UniversalClient, keys Keys) string {
+func mustLockOf(t *testing.T, rdb redis.UniversalClient, keys *Keys) string {
 	t.Helper()
 	hash, err := rdb.HGetAll(t.Context(), keys.Lock).Result()
 	return fmt.Sprint(hash, err)

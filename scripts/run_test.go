@@ -231,6 +231,7 @@ func alone(t *testing.T) *redistest.Server {
 }
 
 func TestCluster_EveryCallWorks(t *testing.T) {
+	t.Parallel()
 	server := alone(t)
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
 	t.Cleanup(func() { _ = cluster.Close() })

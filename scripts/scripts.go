@@ -44,7 +44,7 @@ type State struct {
 }
 
 // Inspect asks who has the lock, and for the count of the hold of this field.
-func (s *Scripts) Inspect(ctx context.Context, keys Keys, field string) (State, error) {
+func (s *Scripts) Inspect(ctx context.Context, keys *Keys, field string) (State, error) {
 	reply, err := s.run(ctx, &inspect, []string{keys.Lock}, field)
 	if err != nil {
 		return State{}, explain(keys, err)
@@ -54,7 +54,7 @@ func (s *Scripts) Inspect(ctx context.Context, keys Keys, field string) (State, 
 
 // A Renewal is one hold whose lease is to be extended.
 type Renewal struct {
-	Keys  Keys
+	Keys  *Keys
 	Field string
 	Lease time.Duration
 	Err   error // set by Renew: nil, ErrGone, or why it is not known

@@ -34,7 +34,7 @@ type hold struct {
 // sequence is one random run of commands against the scripts and the model.
 type sequence struct {
 	s       *Scripts
-	keys    Keys
+	keys    *Keys
 	rng     *rand.Rand
 	m       model
 	holds   []*hold
@@ -57,7 +57,7 @@ type sequence struct {
 
 // runSequence runs the random steps of this seed and then releases everything. The error says what differed, after the
 // trace.
-func runSequence(rdb redis.UniversalClient, keys Keys, seed uint64, blind bool) error {
+func runSequence(rdb redis.UniversalClient, keys *Keys, seed uint64, blind bool) error {
 	q := &sequence{
 		blind: blind,
 		s:     New(rdb), keys: keys, rng: rand.New(rand.NewPCG(seed, 0)),

@@ -9,20 +9,14 @@
 -- returns {1, receivers}   released; how many connections were told, as far as this server knows
 --         {0, 0}           the hold is not there
 local function unlock(lock, _, field, channel, publish)
-  local there = redis.pcall('HEXISTS', lock, field)
-  if type(there) == 'table' then
-    return there
+  -- The key goes with its last field. Where the hold is not there this writes nothing, but a replica answers READONLY
+  -- and not "gone".
+  local removed = redis.pcall('HDEL', lock, field, field .. '#')
+  if type(removed) == 'table' then
+    return removed
   end
-  if there == 0 then
-    local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "gone"
-    if type(written) == 'table' then
-      return written
-    end
+  if removed == 0 then
     return {0, 0}
-  end
-  local deleted = redis.pcall('DEL', lock)
-  if type(deleted) == 'table' then
-    return deleted
   end
   local told = redis.pcall(publish, channel, '0')
   if type(told) == 'table' then

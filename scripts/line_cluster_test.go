@@ -1,0 +1,307 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// cluster is real servers with all slots between them.
+type cluster struct {
+	t     *testing.T
+	nodes []*redistest.Server
+	rdb   *redis.ClusterClient
+}
+
+func newCluster(t *testing.T, nodes int) *cluster {
+	t.Helper()
+	c := &cluster{t: t}
+	var addrs, buses []string
+	for i := range nodes {
+		bus, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(bus.Addr().String())
+		_ = bus.Close()
+		server := redistest.Real(t, "--cluster-enabled", "yes", "--cluster-port", port, "--cluster-node-timeout", "2000",
+			"--cluster-require-full-coverage", "no")
+		c.nodes, addrs, buses = append(c.nodes, server), append(addrs, server.Addr()), append(buses, port)
+		c.do(i, "cluster", "addslotsrange", slots*i/nodes, slots*(i+1)/nodes-1)
+		c.do(i, "cluster", "set-config-epoch", i+1)
+	}
+	for i := range nodes {
+		for j := range nodes {
+			if _, port, _ := net.SplitHostPort(addrs[j]); i != j {
+				c.do(i, "cluster", "meet", "127.0.0.1", port, buses[j])
+			}
+		}
+	}
+	for i := range nodes {
+		redistest.Eventually(t, 20*time.Second, func() bool {
+			info := fmt.Sprint(c.do(i, "cluster", "info"))
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384")
+		}, "node %d knows of all slots", i)
+	}
+	c.rdb = redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	t.Cleanup(func() { _ = c.rdb.Close() })
+	return c
+}
+
+// do sends a command to a node.
+func (c *cluster) do(node int, args ...any) any {
+	c.t.Helper()
+	rdb := c.nodes[node].Client(func(o *redis.Options) { o.Protocol = 2 })
+	defer func() { _ = rdb.Close() }()
+	got, err := rdb.Do(context.Background(), args...).Result()
+	if err != nil {
+		c.t.Fatalf("%v: %v", args, err)
+	}
+	return got
+}
+
+// node is the one that had the slot at first.
+func (c *cluster) node(keys *Keys) int {
+	for i := range c.nodes {
+		if int(keys.Slot) < slots*(i+1)/len(c.nodes) {
+			return i
+		}
+	}
+	panic("not reached")
+}
+
+// migrate begins to move a slot to the next node, and moves those of its keys that are given.
+func (c *cluster) migrate(keys *Keys, moved ...string) (finish func()) {
+	c.t.Helper()
+	from := c.node(keys)
+	to := (from + 1) % len(c.nodes)
+	c.do(to, "cluster", "setslot", keys.Slot, "importing", c.do(from, "cluster", "myid"))
+	c.do(from, "cluster", "setslot", keys.Slot, "migrating", c.do(to, "cluster", "myid"))
+	host, port, _ := net.SplitHostPort(c.nodes[to].Addr())
+	for _, key := range moved {
+		c.do(from, "migrate", host, port, key, 0, 5000)
+	}
+	return func() {
+		c.t.Helper()
+		id := c.do(to, "cluster", "myid")
+		for _, node := range []int{to, from} {
+			c.do(node, "cluster", "setslot", keys.Slot, "node", id)
+		}
+	}
+}
+
+// spread are the keys of locks in many slots, on every node.
+func (c *cluster) spread(n int) []*Keys {
+	c.t.Helper()
+	var all []*Keys
+	nodes, lines := map[int]bool{}, map[*line]bool{}
+	s := New(c.rdb)
+	for i := range n {
+		k := KeysOf(newKeys(c.t).Lock + "-" + strconv.Itoa(i))
+		nodes[c.node(k)], lines[s.lineOf(&Op{keys: k})] = true, true
+		all = append(all, k)
+	}
+	if len(nodes) != len(c.nodes) || len(lines) < 2 {
+		c.t.Fatalf("the locks are on nodes %v, in %d lines", nodes, len(lines))
+	}
+	return all
+}
+
+// round takes each lock for a new hold, passes it on and releases it, all locks at once.
+func round(t *testing.T, s *Scripts, locks []*Keys, token int64) {
+	t.Helper()
+	first, second := newField(), newField()
+	for _, step := range []struct {
+		op   func(*Keys) Op
+		want Answer
+	}{
+		{func(k *Keys) Op { return Acquire(k, true, first, lease, 1) }, Answer{Held: true, Token: token + 1}},
+		{func(k *Keys) Op { return Level(k, true, first, lease, 2, 1) }, Answer{Held: true, Token: token + 2}},
+		{func(k *Keys) Op { return Transfer(k, true, second, lease, 2, first) }, Answer{Held: true, Token: token + 4}},
+		{func(k *Keys) Op { return Unlock(k, first, true) }, Answer{}},
+		{func(k *Keys) Op { return Unlock(k, second, true) }, Answer{Held: true}},
+	} {
+		var all []*passenger
+		for _, k := range locks {
+			all = append(all, send(s, step.op(k)))
+		}
+		for i, x := range all {
+			if got := <-x.heard; got.err != nil || got.Answer != step.want {
+				t.Errorf("%s for %s hears %+v, want %+v", x.op.kind.name, locks[i].Lock, got, step.want)
+			}
+		}
+	}
+}
+
+func TestLineCluster_OpsInManySlots(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	g := &gate{}
+	c.rdb.AddHook(g)
+	s := New(c.rdb)
+	locks := c.spread(200)
+	for i := range 3 {
+		round(t, s, locks, int64(4*i))
+	}
+	sum, sizes := 0, g.sizes()
+	for _, n := range sizes {
+		sum += n
+	}
+	if sum < 3*5*200 || len(sizes) > sum/4 { // some came twice, to a node that did not know the script yet
+		t.Errorf("%d flights for %d ops", len(sizes), sum)
+	}
+
+	// A slot's ops are one command of its pipeline.
+	var tagged []Op
+	for i := range 6 {
+		tagged = append(tagged, Acquire(KeysOf(fmt.Sprintf("{tag-%d}-%d", i%2, i)), true, newField(), lease, 1))
+	}
+	together(s, tagged...) // the nodes know the script now
+	g.seen()
+	mustHaveAll(t, together(s, tagged...), tagged)
+	if got := fmt.Sprint(g.seen()); got != "[[pipeline batch+acquire+acquire+acquire batch+acquire+acquire+acquire]]" {
+		t.Errorf("two slots were served by %s", got)
+	}
+	mustHaveAll(t, together(s, tagged[0], tagged[2], tagged[4]), tagged)
+	if got := fmt.Sprint(g.seen()); got != "[[batch acquire acquire acquire]]" {
+		t.Errorf("one slot was served by %s", got)
+	}
+
+	// No node knows a script.
+	for node := range c.nodes {
+		c.do(node, "script", "flush")
+	}
+	round(t, s, locks, 12)
+
+	// What is wrong with one op is no other's business.
+	bad := Acquire(locks[0], true, newField(), lease, 1)
+	c.rdb.Set(t.Context(), locks[0].Lock, "x", 0)
+	ops := slices.Clone(tagged)
+	said := together(s, slices.Insert(ops, 3, bad)...)
+	judge(t, said[3].err, false, false)
+	mustHaveAll(t, slices.Delete(said, 3, 4), tagged)
+}
+
+func TestLineCluster_ASlotThatMoves(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	s := New(c.rdb)
+	tag := newKeys(t).Lock
+	var locks []*Keys
+	for i := range 3 { // in one slot
+		locks = append(locks, KeysOf(fmt.Sprintf("{%s}-%d", tag, i)))
+	}
+	others := c.spread(50)
+	all := slices.Concat(others[:25], locks, others[25:])
+	round(t, s, all, 0)
+
+	// On its way (ASK): those that have moved, and those that have not.
+	first := newField()
+	hold := func(k *Keys) Op { return Acquire(k, true, first, lease, 1) }
+	var ops []Op
+	for _, k := range all {
+		ops = append(ops, hold(k))
+	}
+	for _, o := range together(s, ops...) {
+		if o.err != nil || o.Token != 5 {
+			t.Fatalf("%+v", o)
+		}
+	}
+	finish := c.migrate(locks[0], locks[0].Lock, locks[0].Token)
+	for name, op := range map[string]Op{"moved": hold(locks[0]), "not yet": hold(locks[1])} {
+		ops := []Op{hold(others[0]), op, hold(others[49])}
+		for i, o := range together(s, ops...) {
+			if o.err != nil || o.Token != 5 {
+				t.Errorf("%s: op %d hears %+v", name, i, o)
+			}
+		}
+	}
+	// In one command they are neither here nor there, and who asks again is told later.
+	for i, o := range together(s, hold(locks[0]), hold(locks[1]), hold(others[0])) {
+		if i == 2 {
+			if o.err != nil || o.Token != 5 {
+				t.Errorf("an op on another slot hears %+v", o)
+			}
+			continue
+		}
+		judge(t, o.err, false, true)
+	}
+	from := c.node(locks[0])
+	host, port, _ := net.SplitHostPort(c.nodes[(from+1)%3].Addr())
+	for _, k := range locks[1:] {
+		c.do(from, "migrate", host, port, k.Lock, 0, 5000)
+		c.do(from, "migrate", host, port, k.Token, 0, 5000)
+	}
+	finish()
+
+	// It has moved (MOVED): the client learns of it by the way.
+	for _, k := range all {
+		x := send(s, Unlock(k, first, false))
+		if got := <-x.heard; got.err != nil || !got.Held {
+			t.Errorf("unlock of %s hears %+v", k.Lock, got)
+		}
+	}
+	finish = c.migrate(others[7], others[7].Lock, others[7].Token)
+	finish()
+	round(t, s, all, 5)
+	var same []Op
+	for _, k := range locks {
+		same = append(same, hold(k))
+	}
+	for i, o := range together(s, same...) {
+		if o.err != nil || o.Token != 10 {
+			t.Errorf("a batch in the slot that has moved: op %d hears %+v", i, o)
+		}
+	}
+}
+
+// A node that hangs holds up no locks but those in the lines that have its slots.
+func TestLineCluster_ANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	s := New(c.rdb)
+	locks := c.spread(120)
+	round(t, s, locks, 0)
+	hung := map[*line]bool{}
+	for _, k := range locks {
+		if c.node(k) == 1 {
+			hung[s.lineOf(&Op{keys: k})] = true
+		}
+	}
+	var rest []*Keys
+	for _, k := range locks {
+		if !hung[s.lineOf(&Op{keys: k})] {
+			rest = append(rest, k)
+		}
+	}
+	if len(rest) < 30 {
+		t.Fatalf("%d of 120 locks are in other lines", len(rest))
+	}
+	c.nodes[1].Freeze()
+	var waiting []*passenger
+	for _, k := range locks {
+		if c.node(k) == 1 {
+			waiting = append(waiting, send(s, Acquire(k, true, newField(), lease, 1)))
+		}
+	}
+	began := time.Now()
+	round(t, s, rest, 4)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the others' locks took %v", took)
+	}
+	c.nodes[1].Thaw()
+	for _, x := range waiting {
+		if got := <-x.heard; got.err != nil && !Unanswered(got.err) && !Passing(got.err) {
+			t.Errorf("%+v", got)
+		}
+	}
+}

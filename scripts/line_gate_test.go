@@ -1,0 +1,238 @@
+package scripts
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// gate is a hook that sees the flights of a client, and can hold up their answers.
+type gate struct {
+	mu      sync.Mutex
+	closed  bool
+	early   bool // hold up the command itself, not its answer
+	flights [][]string
+	most    int // that were under way at once
+	under   int
+	release chan struct{} // one flight each
+	end     chan struct{} // closed with the test
+}
+
+func (g *gate) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		names := namesOf(cmd)
+		if names == nil {
+			return next(ctx, cmd)
+		}
+		return g.pass(names, func() error { return next(ctx, cmd) })
+	}
+}
+
+func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		names := []string{"pipeline"}
+		for _, cmd := range cmds {
+			if op := namesOf(cmd); op != nil {
+				names = append(names, strings.Join(op, "+"))
+			}
+		}
+		if len(names) == 1 {
+			return next(ctx, cmds)
+		}
+		return g.pass(names, func() error { return next(ctx, cmds) })
+	}
+}
+
+func (g *gate) pass(names []string, fly func() error) error {
+	g.mu.Lock()
+	g.flights = append(g.flights, names)
+	g.under++
+	g.most = max(g.most, g.under)
+	hold, early := g.closed, g.early
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.under--
+	}()
+	if hold && early {
+		g.wait()
+	}
+	err := fly()
+	if hold && !early {
+		g.wait()
+	}
+	return err
+}
+
+func (g *gate) wait() {
+	select {
+	case <-g.release:
+	case <-g.end:
+	}
+}
+
+// namesOf are the ops that a command does, nil for none: of a batch, in front of them, "batch".
+func namesOf(cmd redis.Cmder) []string {
+	args := cmd.Args()
+	if name := cmd.Name(); name != "evalsha" && name != "eval" {
+		return nil
+	}
+	for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers} {
+		if args[1] == kind.script.sha || args[1] == kind.script.text {
+			return []string{kind.name}
+		}
+	}
+	if args[1] != batch.sha && args[1] != batch.text {
+		return nil
+	}
+	names := []string{"batch"}
+	for i := 3 + args[2].(int); i < len(args); {
+		for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers} {
+			if args[i] == kind.name {
+				names = append(names, kind.name)
+				i += 2 + kind.args
+				break
+			}
+		}
+	}
+	return names
+}
+
+// close holds up the flights that leave from now on.
+func (g *gate) close(early bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed, g.early = true, early
+}
+
+// open lets n flights go that are held up, and all that leave later.
+func (g *gate) open(n int) {
+	g.mu.Lock()
+	g.closed = false
+	g.mu.Unlock()
+	for range n {
+		g.release <- struct{}{}
+	}
+}
+
+// seen are the flights since the last time.
+func (g *gate) seen() [][]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	seen := g.flights
+	g.flights = nil
+	return seen
+}
+
+// sizes are how many ops the flights had since the last time.
+func (g *gate) sizes() []int {
+	sizes := []int{}
+	for _, names := range g.seen() {
+		if names[0] == "batch" || names[0] == "pipeline" {
+			names = names[1:]
+		}
+		sizes = append(sizes, len(names))
+	}
+	return sizes
+}
+
+// mostAtOnce is how many flights were under way at once since the last time.
+func (g *gate) mostAtOnce() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	most := g.most
+	g.most = g.under
+	return most
+}
+
+// newGate puts a gate, which is open, on a client whose server knows all scripts.
+func newGate(t *testing.T, rdb redis.UniversalClient) *gate {
+	t.Helper()
+	g := &gate{release: make(chan struct{}), end: make(chan struct{})}
+	t.Cleanup(func() { close(g.end) })
+	load(t, rdb)
+	rdb.AddHook(g)
+	return g
+}
+
+// load makes the server know all scripts.
+func load(t testing.TB, rdb redis.UniversalClient) {
+	t.Helper()
+	for _, sc := range []script{acquire, level, unlock, transfer, batch} {
+		if err := rdb.ScriptLoad(t.Context(), sc.text).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// passenger is an op that was given to a line.
+type passenger struct {
+	*ear
+	op Op
+}
+
+func send(s *Scripts, op Op) *passenger {
+	x := &passenger{newEar(), op}
+	s.Send(&x.op, x)
+	return x
+}
+
+// sendAcquires sends an acquire for each of n locks.
+func sendAcquires(t *testing.T, s *Scripts, n int) []*passenger {
+	t.Helper()
+	all := make([]*passenger, n)
+	for i := range all {
+		all[i] = send(s, Acquire(newKeys(t), true, newField(), lease, 1))
+	}
+	return all
+}
+
+// mustHear waits for each one's answer, which is to be the lock.
+func mustHear(t *testing.T, all ...*passenger) {
+	t.Helper()
+	for i, x := range all {
+		if got := <-x.heard; got.err != nil || !got.Held {
+			t.Fatalf("op %d, %s, hears %+v", i, x.op.kind.name, got)
+		}
+	}
+}
+
+// inVirtualTime runs a test with a line on a gate, in a bubble.
+func inVirtualTime(t *testing.T, run func(t *testing.T, s *Scripts, g *gate)) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Pipe(t)
+		g := newGate(t, rdb)
+		run(t, New(rdb), g)
+	})
+}
+
+// mustFly fails the test unless so many ops have left in as many flights since the last time.
+func (g *gate) mustFly(t *testing.T, want ...int) {
+	t.Helper()
+	synctest.Wait()
+	if got := g.sizes(); !slices.Equal(got, want) {
+		t.Fatalf("the flights have %v ops, want %v", got, want)
+	}
+}
+
+// fill holds up the two flights that a line has.
+func fill(t *testing.T, s *Scripts, g *gate) []*passenger {
+	t.Helper()
+	g.close(false)
+	var all []*passenger
+	for range maxFlying {
+		all = append(all, sendAcquires(t, s, 1)...)
+		g.mustFly(t, 1)
+	}
+	return all
+}

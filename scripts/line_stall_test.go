@@ -1,0 +1,139 @@
+package scripts
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A server that does not answer keeps a bounded number of flights, and not those that could be answered.
+
+func TestLine_StalledFlightsKeepNobodyOnTheGround(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		stalled := fill(t, s, g)
+		g.open(0) // whoever leaves now is answered
+		late := sendAcquires(t, s, 3)
+		time.Sleep(stallAfter - time.Millisecond)
+		g.mustFly(t)
+		time.Sleep(time.Millisecond)
+		g.mustFly(t, 3)
+		mustHear(t, late...)
+
+		began := time.Now() // the third flight has come back: the next has not to wait again
+		mustHear(t, sendAcquires(t, s, 1)...)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the next op took %v", took)
+		}
+		g.open(len(stalled))
+		mustHear(t, stalled...)
+		mustBeTwo(t, s, g)
+	})
+}
+
+// mustBeTwo fails the test unless the line, which is empty, has two flights and no third for stallAfter.
+func mustBeTwo(t *testing.T, s *Scripts, g *gate) {
+	t.Helper()
+	synctest.Wait()
+	g.seen()
+	if l := s.lines[0]; l.most != maxFlying || l.flying != 0 || len(l.waiting) != 0 {
+		t.Fatalf("the line may have %d flights, has %d, and %d ops wait", l.most, l.flying, len(l.waiting))
+	}
+	g.mostAtOnce()
+	flying := fill(t, s, g)
+	third := sendAcquires(t, s, 1)
+	time.Sleep(stallAfter - time.Millisecond)
+	g.mustFly(t)
+	g.open(len(flying))
+	mustHear(t, append(flying, third...)...)
+	if most := g.mostAtOnce(); most != maxFlying {
+		t.Errorf("%d flights were under way at once", most)
+	}
+	synctest.Wait()
+	g.seen()
+}
+
+func TestLine_NoMoreThanSixteenHang(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		hanging := fill(t, s, g)
+		for n := maxFlying; n < maxStalled; n++ {
+			hanging = append(hanging, sendAcquires(t, s, 2)...)
+			time.Sleep(stallAfter - time.Millisecond)
+			g.mustFly(t)
+			time.Sleep(stallAfter + time.Millisecond) // at most: it also has to see that the last one hangs
+			g.mustFly(t, 2)
+		}
+		late := sendAcquires(t, s, 100)
+		time.Sleep(time.Hour)
+		g.mustFly(t)
+		if most := g.mostAtOnce(); most != maxStalled {
+			t.Errorf("%d flights were under way at once", most)
+		}
+
+		// One comes back, and its place is taken, after the wait that shows that the others still hang.
+		g.release <- struct{}{}
+		time.Sleep(2 * stallAfter)
+		g.mustFly(t, maxBatch)
+		time.Sleep(time.Hour)
+		g.mustFly(t)
+		if most := g.mostAtOnce(); most != maxStalled {
+			t.Errorf("%d flights were under way at once", most)
+		}
+		g.open(maxStalled)
+		mustHear(t, append(hanging, late...)...)
+		mustBeTwo(t, s, g)
+	})
+}
+
+// While ops come all the time, and each flight takes long: a far server, not one that hangs.
+func TestLine_ASlowServerIsNoStallForLong(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		var all []*passenger
+		g.close(false)
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() { // each flight takes 150 ms or more
+			defer close(stopped)
+			for {
+				time.Sleep(150 * time.Millisecond / maxFlying)
+				select {
+				case g.release <- struct{}{}:
+				case <-stop:
+					return
+				}
+			}
+		}()
+		for range 2000 {
+			all = append(all, sendAcquires(t, s, 1)...)
+			time.Sleep(time.Millisecond)
+		}
+		mustHear(t, all...)
+		close(stop)
+		<-stopped
+		if most := g.mostAtOnce(); most >= maxStalled {
+			t.Errorf("%d flights were under way at once", most)
+		}
+		g.open(0)
+		mustBeTwo(t, s, g)
+	})
+}
+
+// Ops that are withdrawn while everything hangs leave nothing behind.
+func TestLine_StalledAndWithdrawn(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		hanging := fill(t, s, g)
+		for range 50 {
+			for _, x := range sendAcquires(t, s, 2) {
+				if !s.Withdraw(&x.op) {
+					hanging = append(hanging, x)
+				}
+			}
+			time.Sleep(stallAfter)
+		}
+		synctest.Wait()
+		if most := g.mostAtOnce(); most > maxStalled {
+			t.Errorf("%d flights were under way at once", most)
+		}
+		g.open(maxFlying + len(g.seen()))
+		mustHear(t, hanging...)
+		mustBeTwo(t, s, g)
+	})
+}

@@ -1,0 +1,242 @@
+package scripts
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+func TestLine_AnOpWithoutCompanyGoesAloneAndAtOnce(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		keys, first, second := newKeys(t), newField(), newField()
+		began := time.Now()
+		for i, op := range []Op{
+			Acquire(keys, true, first, lease, 1),
+			Level(keys, true, first, lease, 2, 1),
+			Transfer(keys, true, second, lease, 1, first),
+			Unlock(keys, second, false),
+		} {
+			mustHear(t, send(s, op))
+			if got := g.seen(); len(got) != 1 || !slices.Equal(got[0], []string{op.kind.name}) {
+				t.Errorf("op %d went as %v", i, got)
+			}
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("waiting took %v", took)
+		}
+	})
+}
+
+func TestLine_WhatComesMeanwhileGoesTogether(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		first := fill(t, s, g)
+		rest := sendAcquires(t, s, 3*maxBatch+8)
+		g.mustFly(t)
+		for _, want := range []int{maxBatch, maxBatch, maxBatch, 8} {
+			g.release <- struct{}{}
+			g.mustFly(t, want)
+		}
+		g.open(2)
+		mustHear(t, append(first, rest...)...)
+		for i, x := range rest { // those of a flight are told of its first
+			if leader := i - i%maxBatch; (x.with == nil) != (i == leader) || x.with != nil && x.with != Caller(rest[leader]) {
+				t.Errorf("op %d is told of another company", i)
+			}
+		}
+		if most := g.mostAtOnce(); most != maxFlying {
+			t.Errorf("%d flights were under way at once", most)
+		}
+		for _, l := range s.lines {
+			if synctest.Wait(); l.flying != 0 || len(l.waiting) != 0 {
+				t.Errorf("at the end %d flights are under way, and %d ops wait", l.flying, len(l.waiting))
+			}
+		}
+	})
+}
+
+// The same without virtual time, over sockets: a proxy keeps the replies to the first flights.
+func TestLine_AHundredOpsTakeFewCommands(t *testing.T) {
+	addr := redistest.Start(t)
+	load(t, redistest.Client(t, addr))
+	proxy := redistest.NewProxy(t, addr)
+	s := New(redistest.Client(t, proxy.Addr()))
+	g := &gate{}
+	s.rdb.AddHook(g)
+	var all []*passenger
+	for i := range maxFlying {
+		kept := proxy.On(fmt.Sprint("reply ", i), redistest.Script(acquire.sha), redistest.HoldReply)
+		all = append(all, sendAcquires(t, s, 1)...)
+		<-kept.Fired()
+		defer kept.Release()
+		if i == maxFlying-1 {
+			all = append(all, sendAcquires(t, s, 100)...)
+			kept.Release()
+		}
+	}
+	mustHear(t, all[1:]...)
+	if got := g.sizes(); len(got) > maxFlying+3 { // 64 and 36; one more where a stall was seen on a slow machine
+		t.Errorf("100 ops took flights of %v", got[maxFlying:])
+	}
+}
+
+func TestLine_ABatchKeepsTheOrderInWhichItWasSent(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		c, first, second := newCaller(t, s.rdb), newField(), newField()
+		c.mustHold(first)
+		g.seen()
+		fill(t, s, g)
+		all := []*passenger{
+			send(s, Acquire(c.keys, true, second, lease, 1)),
+			send(s, Unlock(c.keys, first, false)),
+			send(s, Acquire(c.keys, true, second, lease, 1)),
+			send(s, Level(c.keys, true, second, lease, 2, 1)),
+		}
+		g.open(maxFlying)
+		if early := <-all[0].heard; early.Held || early.err != nil || early.TTL <= 0 {
+			t.Errorf("before the unlock acquire hears %+v", early)
+		}
+		mustHear(t, all[1:]...)
+		c.hash(map[string]string{second: "2", second + "#": "1"})
+		if got := g.seen(); len(got) != 1 || strings.Join(got[0], " ") != "batch acquire unlock acquire level" {
+			t.Errorf("they went as %v", got)
+		}
+	})
+}
+
+// What goes in two flights may overtake: whoever needs an order waits for the answer.
+func TestLine_FlightsKeepNoOrder(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		c, first, second := newCaller(t, s.rdb), newField(), newField()
+		c.mustHold(first)
+		g.close(true)
+		released := send(s, Unlock(c.keys, first, false))
+		synctest.Wait()
+		g.open(0)
+		if got := <-send(s, Acquire(c.keys, true, second, lease, 1)).heard; got.Held || got.err != nil {
+			t.Errorf("the acquire that was sent after the unlock hears %+v: this test no longer shows why", got)
+		}
+		g.open(1)
+		mustHear(t, released)
+	})
+}
+
+func TestLine_WithdrawBeforeAndAfter(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		flying := fill(t, s, g)
+		waiting := sendAcquires(t, s, 5)
+		back := []*passenger{waiting[0], waiting[2], waiting[4]}
+		for _, x := range back {
+			if !s.Withdraw(&x.op) || !s.Withdraw(&x.op) {
+				t.Error("an op that waits is not given back")
+			}
+		}
+		for _, x := range flying {
+			if s.Withdraw(&x.op) {
+				t.Error("an op is given back that was sent")
+			}
+		}
+		g.open(maxFlying)
+		mustHear(t, append(flying, waiting[1], waiting[3])...)
+		g.mustFly(t, 2)
+		for _, x := range back {
+			if len(x.heard) > 0 || x.sending.Load() != 0 {
+				t.Errorf("an op that was withdrawn was sent %d times and heard %d answers", x.sending.Load(), len(x.heard))
+			}
+			mustHash(t, s.rdb, x.op.keys, nil)
+		}
+		for _, x := range append(flying, waiting[1], waiting[3]) {
+			if s.Withdraw(&x.op) || x.sending.Load() != 1 || len(x.heard) != 0 {
+				t.Errorf("an op that was answered: sent %d times, %d more answers", x.sending.Load(), len(x.heard))
+			}
+		}
+		again := send(s, back[0].op) // it may be sent later
+		mustHear(t, again)
+	})
+}
+
+// A flight for which nothing is left does not leave.
+func TestLine_AllWithdrawn(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		flying := fill(t, s, g)
+		for _, x := range sendAcquires(t, s, 200) {
+			if !s.Withdraw(&x.op) {
+				t.Error("an op that waits is not given back")
+			}
+		}
+		g.open(maxFlying)
+		mustHear(t, flying...)
+		g.mustFly(t)
+		mustHear(t, sendAcquires(t, s, 1)...)
+		g.mustFly(t, 1)
+	})
+}
+
+// Whatever many goroutines do at once: each op is answered once and right, or was withdrawn and never sent.
+func TestLine_ManyGoroutinesAtOnce(t *testing.T) {
+	rdb := redistest.New(t)
+	g := newGate(t, rdb)
+	s := New(rdb)
+	const workers, rounds = 64, 20
+	var all sync.WaitGroup
+	var asked, withdrawn, twice sync.Map
+	for w := range workers {
+		keys := newKeys(t)
+		rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
+		all.Go(func() {
+			token := int64(0)
+			for range rounds {
+				field := newField()
+				x := send(s, Acquire(keys, true, field, lease, 1))
+				if rng.IntN(4) == 0 && s.Withdraw(&x.op) {
+					withdrawn.Store(x, true)
+					continue
+				}
+				asked.Store(x, true)
+				if got := <-x.heard; got.err != nil || got.Answer != (Answer{Held: true, Token: token + 1}) {
+					t.Errorf("worker %d after token %d: acquire hears %+v", w, token, got)
+					return
+				}
+				token++
+				x = send(s, Unlock(keys, field, false))
+				asked.Store(x, true)
+				if got := <-x.heard; got.err != nil || !got.Held {
+					t.Errorf("worker %d: unlock hears %+v", w, got)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	ops := 0
+	for x := range asked.Range {
+		ops++
+		if x := x.(*passenger); x.sending.Load() != 1 || len(x.heard) != 0 {
+			twice.Store(x, true)
+		}
+	}
+	for x := range withdrawn.Range {
+		if x := x.(*passenger); x.sending.Load() != 0 || len(x.heard) != 0 {
+			twice.Store(x, true)
+		}
+	}
+	for x := range twice.Range {
+		t.Errorf("%s was sent %d times", x.(*passenger).op.kind.name, x.(*passenger).sending.Load())
+	}
+	sum, sizes := 0, g.sizes()
+	for _, n := range sizes {
+		sum += n
+		if n > maxBatch {
+			t.Errorf("a batch of %d", n)
+		}
+	}
+	if sum != ops || len(sizes) > ops/2 {
+		t.Errorf("%d ops went in %d flights, of %d ops", ops, len(sizes), sum)
+	}
+}
