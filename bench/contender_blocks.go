@@ -1,5 +1,3 @@
-//go:build blocks
-
 package main
 
 import (

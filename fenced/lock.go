@@ -23,12 +23,25 @@ type Lock struct {
 // Option changes how a lock gives its tokens.
 type Option func(*options)
 
-type options struct{ stable bool }
+type options struct{ tokens seam.Tokens }
 
 // WithStableToken keeps the first token for the whole hold: a re-entry returns the same one, as in Hazelcast's
 // FencedLock. For code that stores the token in a variable across nested calls. The first acquire of a hold decides,
 // whichever Lock value re-enters it.
-func WithStableToken() Option { return func(o *options) { o.stable = true } }
+func WithStableToken() Option { return func(o *options) { o.tokens.Stable = true } }
+
+// WithTokenBlocks is for a lock that many goroutines of one process want for very short sections. An acquire reserves a
+// token for each goroutine that waits behind it, and the lock passes from one to the next without a round trip to Redis,
+// for at most 5 ms; then Redis is asked again, and after a bounded number of rounds other clients get their turn (see
+// rlock.WithHandoffs). Every hold has a token of its own, and they grow as ever; those that a goroutine that gave up
+// leaves unused are skipped. An acquire that nobody waits behind takes one token, as without the option.
+//
+// What is checked less often: within these 5 ms a hold begins without Redis having been asked whether the lock is still
+// there. A lock that was forced open or deleted meanwhile can be held for as long by goroutines that do not know it, and
+// the lease of such a hold is up to 5 ms shorter than what was asked for. Its tokens are older than those of whoever has
+// taken the lock, so that storage that checks tokens refuses its writes. To Redis, and to other clients, the holds of a
+// block are one. All locks of this name in the process should have the option; others end a block.
+func WithTokenBlocks() Option { return func(o *options) { o.tokens.Blocks = true } }
 
 // NewLock returns the fenced lock of this name; see rlock.NewLock. It asks no one.
 func NewLock(client *rlock.Client, name string, opts ...Option) *Lock {
@@ -38,7 +51,7 @@ func NewLock(client *rlock.Client, name string, opts ...Option) *Lock {
 			opt(&o)
 		}
 	}
-	return &Lock{rlock.NewLock(client, name), seam.New(client, name, o.stable)}
+	return &Lock{rlock.NewLock(client, name), seam.New(client, name, o.tokens)}
 }
 
 // Name returns the lock's name.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -64,37 +65,38 @@ func (l *link) connect() (done bool) {
 		ps.Close()
 		return false
 	}
-	heard := make(chan struct{}, 1)
+	var heard atomic.Int64
 	broken := make(chan struct{})
 	go func() {
 		defer close(broken)
-		l.read(ctx, ps, heard)
+		l.read(ctx, ps, &heard)
 	}()
-	done = l.write(ctx, ps, heard, broken)
+	done = l.write(ctx, ps, &heard, broken)
 	ps.Close()
 	<-broken
 	l.down()
 	return done
 }
 
-// write serves the connection's outgoing side.
-func (l *link) write(ctx context.Context, ps *redis.PubSub, heard, broken <-chan struct{}) (done bool) {
+// write serves the connection's outgoing side. heard counts what comes in.
+func (l *link) write(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64, broken <-chan struct{}) (done bool) {
 	tick := time.NewTicker(linger)
 	defer tick.Stop()
-	last, pinged := time.Now(), false
+	last, pinged, before := time.Now(), false, int64(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return true
 		case <-broken:
 			return false
-		case <-heard:
-			last, pinged = time.Now(), false
 		case <-l.nudge:
 			if !l.subscribe(ctx, ps) {
 				return false
 			}
 		case now := <-tick.C:
+			if n := heard.Load(); n != before {
+				last, pinged, before = now, false, n
+			}
 			switch quiet := now.Sub(last); {
 			case quiet >= 2*silence && pinged:
 				l.bus.log.Warn("pubsub: no answer, connecting anew", "quiet", quiet)
@@ -175,16 +177,13 @@ func (l *link) unwanted() (old []string, done bool) {
 }
 
 // read serves the connection's incoming side until it breaks.
-func (l *link) read(ctx context.Context, ps *redis.PubSub, heard chan<- struct{}) {
+func (l *link) read(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64) {
 	for {
 		got, err := ps.Receive(ctx)
 		if err != nil && !isReply(err) {
 			return
 		}
-		select {
-		case heard <- struct{}{}:
-		default:
-		}
+		heard.Add(1)
 		switch got := got.(type) {
 		case *redis.Message:
 			l.wake(got.Channel, false)

@@ -9,19 +9,19 @@ import (
 )
 
 func init() {
-	seam.New = func(client any, name string, stable bool) seam.Lock {
-		return engine{NewLock(client.(*Client), name), stable}
+	seam.New = func(client any, name string, tokens seam.Tokens) seam.Lock {
+		return engine{NewLock(client.(*Client), name), tokens}
 	}
 }
 
 // engine is what package fenced builds on.
 type engine struct {
 	*Lock
-	stable bool
+	tokens seam.Tokens
 }
 
 func (e engine) request(op string, wait, lease time.Duration) request {
-	return request{op: op, wait: wait, lease: lease, fenced: true, stable: e.stable}
+	return request{op: op, wait: wait, lease: lease, fenced: true, stable: e.tokens.Stable, blocks: e.tokens.Blocks}
 }
 
 func (e engine) Acquire(ctx context.Context, op string, wait, lease time.Duration) (context.Context, int64, error) {

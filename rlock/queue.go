@@ -21,6 +21,8 @@ type queue struct {
 	look     atomic.Bool                 // the leader is to look
 	leader   atomic.Pointer[acquisition] // the one to be told of it, once it waits
 	messages atomic.Int64                // heard
+	due      atomic.Int64                // so many are to be heard before it is this client's turn
+	standing atomic.Bool                 // the leader stands back until then, or for a short time
 
 	mu          sync.Mutex
 	first, last *acquisition         // the waiters
@@ -180,6 +182,7 @@ func (q *queue) quiet() {
 	if q.sub != nil && q.first == nil && !q.settled && !q.turns.lingering {
 		q.sub.Close()
 		q.sub = nil
+		q.due.Store(0)
 	}
 }
 
@@ -231,10 +234,13 @@ const askAfter = 100 * time.Millisecond
 // heard is called when the channel may have news: the leader looks. A hold of our own may be meant, which was forced
 // open: a message is a reason to ask, never a verdict. It takes no lock: the bus calls it, and is called with q.mu held.
 func (q *queue) heard(message bool) {
-	if message {
-		q.messages.Add(1)
+	switch {
+	case !message:
+		q.due.Store(0) // there may have been others that were not heard
+		q.nudge()
+	case q.messages.Add(1) >= q.due.Load() || !q.standing.Load():
+		q.nudge()
 	}
-	q.nudge()
 	if q.asking.CompareAndSwap(false, true) {
 		time.AfterFunc(askAfter, q.ask)
 	}

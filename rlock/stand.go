@@ -80,7 +80,9 @@ func (s *stay) wait(first bool) (*level, error) {
 				}
 			case s.leading:
 				s.try = true
-				s.quiet++
+				if !s.queue.standing.Load() {
+					s.quiet++
+				}
 			}
 			if own != nil {
 				own.warnOnce()
@@ -133,6 +135,7 @@ func (s *stay) takeTurn(fresh bool) {
 	}
 	if s.try = back <= 0; !s.try {
 		s.sleep(back)
+		s.queue.standing.Store(true)
 	}
 }
 
@@ -142,6 +145,7 @@ func (s *stay) send() {
 		return
 	}
 	s.try = false
+	s.queue.standing.Store(false)
 	if s.queue.busy(s.acquisition) {
 		s.call = s.ask()
 		s.looks.Reset(s.lease) // after it no answer is of use
@@ -196,6 +200,7 @@ func (s *stay) over() (*level, error) {
 	switch {
 	case lv != nil:
 		if !offer {
+			s.queue.free()
 			s.queue.begin(k.sent.Time())
 		}
 		return lv, nil

@@ -8,13 +8,12 @@ import "time"
 // as it hears a release. So a release is answered by one try, of the client that has waited longest, where otherwise all
 // try and all but one in vain.
 //
-// A listener need not want the lock. Therefore nobody waits for a release for longer than a step for each that is still
-// to come; and who then finds the lock free does not wait for so many, for a while.
+// A listener need not want the lock. Therefore nobody stands back for longer than a step for each turn that is still to
+// come, from the last release on; and who then finds the lock free does not count on so many, for a while.
 type turns struct {
 	others    int           // that listened at this client's last release
 	absent    int           // of these, the ones that did not use their turns
 	counted   time.Time     // since when they are counted
-	mark      int64         // messages heard at the release, its own included
 	step      time.Duration // how long a turn may take to begin
 	lingering bool          // the queue is kept although nobody uses it: messages are counted
 	until     time.Time     // and so long
@@ -22,7 +21,7 @@ type turns struct {
 
 const (
 	minStep   = 5 * time.Millisecond  // a JVM needs about one to wake up and ask
-	maxTurns  = 20 * time.Millisecond // of standing back
+	maxBack   = 20 * time.Millisecond // of standing back
 	absentFor = time.Second           // and then they are expected again
 )
 
@@ -32,23 +31,24 @@ func (q *queue) released(told int, before int64, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := &q.turns
-	if q.sub != nil && q.sub.Live() {
+	if told > 0 && q.sub != nil && q.sub.Live() {
 		told, before = told-1, before+1 // one of them is this client
 	}
-	told = max(told, 0)
 	if told == 0 {
 		t.others, t.absent = 0, 0
+		q.due.Store(0)
 		return
 	}
-	if told != t.others || time.Since(t.counted) > absentFor {
-		t.absent, t.counted = 0, time.Now()
+	now := time.Now()
+	if told != t.others || now.Sub(t.counted) > absentFor {
+		t.others, t.absent, t.counted = told, 0, now
 	}
-	t.others, t.mark, t.step = told, before, max(2*took, minStep)
-	t.until = time.Now().Add(maxTurns)
+	t.step, t.until = max(2*took, minStep), now.Add(maxBack)
+	q.due.Store(before + int64(t.others-t.absent))
 	if !t.lingering {
 		t.lingering = true
 		q.again()
-		time.AfterFunc(maxTurns, q.linger)
+		time.AfterFunc(maxBack, q.linger)
 	}
 }
 
@@ -68,11 +68,10 @@ func (q *queue) linger() {
 
 // missing is how many others' turns come before this client's. With q.mu held.
 func (q *queue) missing() int {
-	t := &q.turns
-	if t.others == 0 || q.sub == nil || !q.sub.Live() {
+	if q.sub == nil || !q.sub.Live() {
 		return 0
 	}
-	return max(t.others-t.absent-int(q.messages.Load()-t.mark), 0)
+	return int(max(q.due.Load()-q.messages.Load(), 0))
 }
 
 // standBack is how long the client leaves the lock to others; 0 if it is its turn. Where nothing was heard just now,
@@ -80,15 +79,15 @@ func (q *queue) missing() int {
 func (q *queue) standBack(fresh bool) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if fresh && time.Now().After(q.turns.until) {
+	if q.due.Load() == 0 || fresh && time.Now().After(q.turns.until) {
 		return 0
 	}
-	return min(time.Duration(q.missing())*q.turns.step, maxTurns)
+	return min(time.Duration(q.missing())*q.turns.step, maxBack)
 }
 
-// free notes that the client has found the lock free: those whose turns were before did not want it.
+// free notes that the client has found the lock free before it was its turn: as many as were to come did not want it.
 func (q *queue) free() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.turns.absent += q.missing()
+	q.turns.absent = min(q.turns.absent+q.missing(), q.turns.others)
 }

@@ -49,7 +49,7 @@ func (q *sequence) leave() {
 
 // op is anything that a client may send for this lock, or a copy of it: few holds and few numbers, so that they meet.
 func (n *neighbour) op(q *sequence) op {
-	field := func() string { return fmt.Sprintf("01234567-89ab-cdef-0123-456789abcdef:9%d", q.rng.IntN(2)) }
+	field := func() string { return fmt.Sprintf("01234567-89ab-cdef-0123-456789abcdef:9%d", q.rng.IntN(4)/3) }
 	o := op{field: field(), fenced: q.rng.IntN(2) == 0, lease: q.lease(), tokens: q.tokens()}
 	switch k := q.rng.IntN(10); {
 	case k < 3:
@@ -81,7 +81,7 @@ func (q *sequence) accompany(composed Op) (outcome, error) {
 			ops[i] = composed
 			continue
 		}
-		n := q.company[q.rng.IntN(len(q.company))]
+		n := q.company[min(q.rng.IntN(6), len(q.company)-1)] // the last one has the rarest paths
 		of[i], with[i] = n, n.op(q)
 		ops[i], _ = with[i].op(n.keys)
 		q.trace = append(q.trace, fmt.Sprintf("    %s it in a batch, for %s: %v", map[bool]string{true: "before", false: "after"}[i < place], n.name, with[i]))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,6 +54,8 @@ type line struct {
 	most    int    // maxFlying, and one more for each flight that stalled
 	flights uint64 // that have left
 	guarded bool   // somebody will look whether the flights have stalled
+
+	company atomic.Bool // the last flight had more than one op
 }
 
 func newLines(s *Scripts) []*line {
@@ -99,7 +102,9 @@ func (s *Scripts) Withdraw(op *Op) bool {
 func (l *line) fly() {
 	ops := make([]*Op, 0, 4)
 	for {
-		runtime.Gosched() // whoever the last flight has woken may have the next op already
+		if l.company.Load() {
+			runtime.Gosched() // whoever the last flight has woken may have the next op already
+		}
 		if ops = l.board(ops[:0]); len(ops) == 0 {
 			return
 		}
@@ -143,6 +148,7 @@ func (l *line) board(ops []*Op) []*Op {
 		l.most = max(maxFlying, min(l.most, l.flying+1)) // raised for ops that were withdrawn since
 	} else {
 		l.flights++
+		l.company.Store(len(ops) > 1)
 	}
 	return ops
 }

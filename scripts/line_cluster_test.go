@@ -3,6 +3,7 @@ package scripts
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -264,44 +265,56 @@ func TestLineCluster_ASlotThatMoves(t *testing.T) {
 	}
 }
 
-// A node that hangs holds up no locks but those in the lines that have its slots.
+// As TestP14_AForbiddenKeyDoesNotFailItsNeighbours, for a slot's ops in a pipeline.
+func TestLineCluster_AForbiddenKey(t *testing.T) {
+	t.Parallel()
+	server := alone(t)
+	prefix := newKeys(t).Lock
+	as(t, server, "some-keys", "~{"+prefix+"}*", "~redisson_lock_token:{"+prefix+"}*", "&*", "+@all")
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}, Username: "some-keys", Password: "secret"})
+	t.Cleanup(func() { _ = rdb.Close() })
+	load(t, server.Client())
+	s := New(rdb)
+	own := func(i int) Op { return Acquire(KeysOf(fmt.Sprintf("{%s}-%d", prefix, i)), true, newField(), lease, 1) }
+	ops := []Op{own(1), own(2), own(3)}
+	forbidden := Acquire(KeysOf("x{"+prefix+"}"), true, newField(), lease, 1) // in the same slot
+	elsewhere := Acquire(newKeys(t), true, newField(), lease, 1)
+	said := together(s, ops[0], forbidden, elsewhere, ops[1], ops[2])
+	for _, i := range []int{1, 2} {
+		judge(t, said[i].err, false, false)
+	}
+	mustHaveAll(t, []outcome{said[0], said[3], said[4]}, ops)
+}
+
+// A node has whole ranges of slots: while it hangs, the lines that have none of its slots go on.
 func TestLineCluster_ANodeThatHangs(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
-	s := New(c.rdb)
-	locks := c.spread(120)
-	round(t, s, locks, 0)
-	hung := map[*line]bool{}
-	for _, k := range locks {
-		if c.node(k) == 1 {
-			hung[s.lineOf(&Op{keys: k})] = true
+	server := alone(t)
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
+	t.Cleanup(func() { _ = rdb.Close() })
+	g := newGate(t, rdb)
+	s := New(rdb)
+	var theirs, others []*Keys // of a node that has the first third of the slots
+	g.only = map[string]bool{}
+	for len(others) < 80 {
+		switch k := newKeys(t); {
+		case k.Slot < slots/3:
+			theirs, g.only[k.Lock] = append(theirs, k), true
+		case k.Slot >= slots/3+slots/clusterLines:
+			others = append(others, k)
 		}
 	}
-	var rest []*Keys
-	for _, k := range locks {
-		if !hung[s.lineOf(&Op{keys: k})] {
-			rest = append(rest, k)
+	g.close(false)
+	var hanging []*passenger
+	for _, k := range theirs {
+		hanging = append(hanging, send(s, Acquire(k, true, newField(), lease, 1)))
+	}
+	round(t, s, others, 0)
+	for _, x := range hanging {
+		if len(x.heard) > 0 {
+			t.Fatalf("%+v: this test no longer shows why", <-x.heard)
 		}
 	}
-	if len(rest) < 30 {
-		t.Fatalf("%d of 120 locks are in other lines", len(rest))
-	}
-	c.nodes[1].Freeze()
-	var waiting []*passenger
-	for _, k := range locks {
-		if c.node(k) == 1 {
-			waiting = append(waiting, send(s, Acquire(k, true, newField(), lease, 1)))
-		}
-	}
-	began := time.Now()
-	round(t, s, rest, 4)
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("the others' locks took %v", took)
-	}
-	c.nodes[1].Thaw()
-	for _, x := range waiting {
-		if got := <-x.heard; got.err != nil && !Unanswered(got.err) && !Passing(got.err) {
-			t.Errorf("%+v", got)
-		}
-	}
+	go g.open(math.MaxInt) // ends with the test
+	mustHear(t, hanging...)
 }

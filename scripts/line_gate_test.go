@@ -17,7 +17,8 @@ import (
 type gate struct {
 	mu      sync.Mutex
 	closed  bool
-	early   bool // hold up the command itself, not its answer
+	early   bool            // hold up the command itself, not its answer
+	only    map[string]bool // hold up flights for these locks only; nil for all
 	flights [][]string
 	most    int // that were under way at once
 	under   int
@@ -33,7 +34,7 @@ func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if names == nil {
 			return next(ctx, cmd)
 		}
-		return g.pass(names, func() error { return next(ctx, cmd) })
+		return g.pass(names, []redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
 	}
 }
 
@@ -48,16 +49,16 @@ func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 		if len(names) == 1 {
 			return next(ctx, cmds)
 		}
-		return g.pass(names, func() error { return next(ctx, cmds) })
+		return g.pass(names, cmds, func() error { return next(ctx, cmds) })
 	}
 }
 
-func (g *gate) pass(names []string, fly func() error) error {
+func (g *gate) pass(names []string, cmds []redis.Cmder, fly func() error) error {
 	g.mu.Lock()
 	g.flights = append(g.flights, names)
 	g.under++
 	g.most = max(g.most, g.under)
-	hold, early := g.closed, g.early
+	hold, early := g.closed && g.holds(cmds), g.early
 	g.mu.Unlock()
 	defer func() {
 		g.mu.Lock()
@@ -72,6 +73,21 @@ func (g *gate) pass(names []string, fly func() error) error {
 		g.wait()
 	}
 	return err
+}
+
+// holds is asked with mu held.
+func (g *gate) holds(cmds []redis.Cmder) bool {
+	if g.only == nil {
+		return true
+	}
+	for _, cmd := range cmds {
+		for _, arg := range cmd.Args() {
+			if name, is := arg.(string); is && g.only[name] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (g *gate) wait() {
@@ -121,7 +137,11 @@ func (g *gate) open(n int) {
 	g.closed = false
 	g.mu.Unlock()
 	for range n {
-		g.release <- struct{}{}
+		select {
+		case g.release <- struct{}{}:
+		case <-g.end:
+			return
+		}
 	}
 }
 

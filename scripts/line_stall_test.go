@@ -84,6 +84,45 @@ func TestLine_NoMoreThanSixteenHang(t *testing.T) {
 	})
 }
 
+// What came back late leaves its place, although others wait for one.
+func TestLine_UnderLoadTheBoundGoesBack(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		all := fill(t, s, g)
+		for n := maxFlying; n < maxStalled; n++ {
+			all = append(all, sendAcquires(t, s, 1)...)
+			time.Sleep(2 * stallAfter)
+			g.mustFly(t, 1)
+		}
+		all = append(all, sendAcquires(t, s, 10*maxBatch)...)
+		for range maxStalled - maxFlying {
+			g.release <- struct{}{}
+			g.mustFly(t)
+		}
+		for range 10 {
+			g.release <- struct{}{}
+			g.mustFly(t, maxBatch)
+		}
+		g.open(maxFlying)
+		mustHear(t, all...)
+		mustBeTwo(t, s, g)
+	})
+}
+
+// Two that come back late are still two.
+func TestLine_TheBoundGoesNoLower(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		all := fill(t, s, g)
+		time.Sleep(10 * stallAfter)
+		all = append(all, sendAcquires(t, s, 4*maxBatch)...)
+		for range 4 {
+			g.release <- struct{}{}
+			g.mustFly(t, maxBatch)
+		}
+		g.open(maxFlying)
+		mustHear(t, all...)
+	})
+}
+
 // While ops come all the time, and each flight takes long: a far server, not one that hangs.
 func TestLine_ASlowServerIsNoStallForLong(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {

@@ -13,6 +13,13 @@ import (
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
+// The other tests go by the names of the bounds.
+func TestLine_TheBoundsAreThosePromised(t *testing.T) {
+	if maxBatch != 64 || maxFlying != 2 || maxStalled != 16 || stallAfter != 100*time.Millisecond {
+		t.Errorf("%d ops in a batch, %d flights, %d of them stalled for %v", maxBatch, maxFlying, maxStalled, stallAfter)
+	}
+}
+
 func TestLine_AnOpWithoutCompanyGoesAloneAndAtOnce(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		keys, first, second := newKeys(t), newField(), newField()

@@ -9,6 +9,7 @@ import (
 type bucket struct {
 	at   int64 // start of the span
 	head *Lease
+	size int
 }
 
 // calendar is the buckets by time, in milliseconds on the watchdog's own monotonic count. The zero value is empty.
@@ -18,17 +19,17 @@ type calendar struct {
 	size    int    // leases
 }
 
-// grain is the span of the buckets that the lease goes into. Long leases share wide ones: they are due up to a grain
-// early, which costs a long lease nothing and a short one too much.
-func (l *Lease) grain() int64 {
-	if l.length < time.Second {
+// grain is the span of the buckets that a lease of this length goes into, in milliseconds. Long leases share wide ones:
+// they are due up to a grain early, which costs a long lease nothing and a short one too much.
+func grain(length time.Duration) int64 {
+	if length < time.Second {
 		return 1
 	}
 	return 100
 }
 
 // round returns the start of the bucket that the lease goes into when it is due at this time.
-func (l *Lease) round(due int64) int64 { return due - due%l.grain() }
+func (l *Lease) round(due int64) int64 { return due - due%grain(l.deadline.Load().length) }
 
 // add puts the lease into the bucket of this time.
 func (c *calendar) add(l *Lease, due int64) {
@@ -50,6 +51,7 @@ func (c *calendar) add(l *Lease, due int64) {
 		b.head.prev = l
 	}
 	b.head = l
+	b.size++
 	c.size++
 }
 
@@ -79,8 +81,17 @@ func (c *calendar) remove(l *Lease) {
 	if l.next != nil {
 		l.next.prev = l.prev
 	}
+	l.bucket.size--
 	l.bucket, l.prev, l.next = nil, nil, nil
 	c.size--
+}
+
+// crowd is the number of leases in the bucket that begins at this time.
+func (c *calendar) crowd(at int64) int {
+	if b := c.buckets[at]; b != nil {
+		return b.size
+	}
+	return 0
 }
 
 // first returns the start of the earliest bucket.
@@ -91,17 +102,20 @@ func (c *calendar) first() (int64, bool) {
 	return c.order[0], true
 }
 
-// take removes the buckets whose span has begun and appends their leases to due.
-func (c *calendar) take(now int64, due []*Lease) []*Lease {
+// take removes leases whose bucket's span has begun, at most this many, and appends them to due.
+func (c *calendar) take(now int64, most int, due []*Lease) []*Lease {
 	for len(c.order) > 0 && c.order[0] <= now {
 		b := c.buckets[c.order[0]]
-		delete(c.buckets, b.at)
-		heap.Pop(&c.order)
-		for b.head != nil {
+		for ; b.head != nil; most-- {
+			if most == 0 {
+				return due
+			}
 			l := b.head
 			c.remove(l)
 			due = append(due, l)
 		}
+		delete(c.buckets, b.at)
+		heap.Pop(&c.order)
 	}
 	return due
 }

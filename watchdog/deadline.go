@@ -14,18 +14,24 @@ func Now() Instant { return Instant{time.Now(), bootClock()} }
 // Time returns the instant as an ordinary time.
 func (i Instant) Time() time.Time { return i.at }
 
-// Deadline is the end of the trust in a lease.
+// Deadline is the end of the trust in a lease: one moment, as each clock will show it. It is small and points to nothing,
+// for there is one for each lease.
 type Deadline struct {
-	at   time.Time
-	boot time.Duration
-	sent time.Time // of the command that it counts from
+	mono   time.Duration // since start
+	wall   int64         // Unix time in nanoseconds
+	boot   time.Duration // 0 where there is no such clock
+	length time.Duration // of the lease
 }
+
+// start is what monotonic times are counted from.
+var start = time.Now()
 
 // DeadlineOf returns the deadline of a lease of this length that was asked for at sent: sent + length - margin, where
 // margin is 1 ms + length/100.
 func DeadlineOf(sent Instant, length time.Duration) Deadline {
 	trust := length - margin(length)
-	d := Deadline{at: sent.at.Add(trust), sent: sent.at}
+	at := sent.at.Add(trust)
+	d := Deadline{mono: at.Sub(start), wall: at.UnixNano(), length: length}
 	if sent.boot != 0 {
 		d.boot = sent.boot + trust
 	}
@@ -35,19 +41,24 @@ func DeadlineOf(sent Instant, length time.Duration) Deadline {
 // margin is for a server clock that runs faster than ours, and for rounding.
 func margin(length time.Duration) time.Duration { return time.Millisecond + length/100 }
 
-// Time returns the deadline on the wall clock, with the monotonic reading beside it.
-func (d Deadline) Time() time.Time { return d.at }
+// Time returns the deadline as an ordinary time.
+func (d Deadline) Time() time.Time { return start.Add(d.mono) }
 
 // Age is how long ago the command was sent that the deadline counts from.
-func (d Deadline) Age() time.Duration { return time.Since(d.sent) }
+func (d Deadline) Age() time.Duration {
+	return time.Since(d.Time().Add(margin(d.length) - d.length))
+}
 
 // After tells whether d is later than other.
-func (d Deadline) After(other Deadline) bool { return d.at.After(other.at) }
+func (d Deadline) After(other Deadline) bool { return d.mono > other.mono }
 
 // Passed tells whether the deadline has passed on any of the clocks.
 func (d Deadline) Passed() bool {
 	now := time.Now()
-	return !now.Before(d.at) || // the monotonic clock
-		now.UnixNano() >= d.at.UnixNano() || // the wall clock
-		d.boot != 0 && bootClock() >= d.boot
+	return d.passed(Instant{at: now}) || d.boot != 0 && bootClock() >= d.boot
+}
+
+// passed is Passed at this instant.
+func (d Deadline) passed(now Instant) bool {
+	return now.at.Sub(start) >= d.mono || now.at.UnixNano() >= d.wall || d.boot != 0 && now.boot >= d.boot
 }

@@ -3,33 +3,45 @@ package watchdog
 import (
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // A deadline has passed as soon as one of the clocks says so. The three are set apart by hand.
 func TestDeadlineOnEachClock(t *testing.T) {
-	const hour = time.Hour
-	real := time.Now()
-	ahead := real.Add(hour)
-	// a time whose wall clock says something else than its monotonic one cannot be made; one without the monotonic
-	// reading is compared by the wall clock alone
+	now := Instant{at: time.Now(), boot: time.Hour}
+	ahead := DeadlineOf(Instant{at: now.at.Add(time.Hour), boot: 2 * time.Hour}, time.Minute)
+	with := func(change func(d *Deadline)) Deadline {
+		d := ahead
+		change(&d)
+		return d
+	}
 	for what, c := range map[string]struct {
 		d    Deadline
 		want bool
 	}{
-		"in an hour":                       {Deadline{at: ahead}, false},
-		"an hour ago":                      {Deadline{at: real.Add(-hour)}, true},
-		"now":                              {Deadline{at: real}, true},
-		"wall clock only, in an hour":      {Deadline{at: ahead.Round(0)}, false},
-		"wall clock only, an hour ago":     {Deadline{at: real.Add(-hour).Round(0)}, true},
-		"boot clock says so, no other":     {Deadline{at: ahead, boot: 1}, true},
-		"boot clock has time left":         {Deadline{at: ahead, boot: bootClock() + hour}, false},
-		"boot clock has time left, others": {Deadline{at: real.Add(-hour), boot: bootClock() + hour}, true},
+		"in an hour":              {ahead, false},
+		"monotonic clock":         {with(func(d *Deadline) { d.mono = now.at.Sub(start) }), true},
+		"nearly, monotonic clock": {with(func(d *Deadline) { d.mono = now.at.Sub(start) + 1 }), false},
+		"wall clock":              {with(func(d *Deadline) { d.wall = now.at.UnixNano() }), true},
+		"nearly, wall clock":      {with(func(d *Deadline) { d.wall = now.at.UnixNano() + 1 }), false},
+		"boot clock":              {with(func(d *Deadline) { d.boot = time.Hour }), true},
+		"nearly, boot clock":      {with(func(d *Deadline) { d.boot = time.Hour + 1 }), false},
+		"there is no boot clock":  {with(func(d *Deadline) { d.boot = 0 }), false},
 	} {
-		if bootClock() == 0 && c.d.boot != 0 {
+		if got := c.d.passed(now); got != c.want {
+			t.Errorf("%s: passed %v, want %v", what, got, c.want)
+		}
+	}
+	for what, d := range map[string]Deadline{
+		"monotonic": {mono: time.Since(start), wall: 1 << 62},
+		"wall":      {mono: 1 << 62, wall: time.Now().UnixNano()},
+		"boot":      {mono: 1 << 62, wall: 1 << 62, boot: 1},
+	} {
+		if bootClock() == 0 && d.boot != 0 {
 			continue // no such clock here
 		}
-		if got := c.d.Passed(); got != c.want {
-			t.Errorf("%s: passed %v, want %v", what, got, c.want)
+		if !d.Passed() {
+			t.Errorf("%s clock: not passed", what)
 		}
 	}
 }
@@ -57,7 +69,7 @@ func TestInstantAndDeadline(t *testing.T) {
 	if !later.After(d) || d.After(later) || d.After(d) {
 		t.Error("After does not order deadlines")
 	}
-	if got := (&Lease{}); got.Passed() || !got.Deadline().Time().IsZero() {
+	if got := (&Lease{}); got.Passed() || got.Deadline() != (Deadline{}) {
 		t.Error("a lease that was never added has a deadline")
 	}
 }
@@ -81,11 +93,12 @@ func TestAfterAJumpOfTheWallClock(t *testing.T) {
 	w := New(nil)
 	over, fine := newOwner(0), newOwner(0)
 	for _, o := range []*owner{over, fine} {
-		o.length, o.kept = 30*time.Second, true
+		o.kept = true
 		w.count++
 	}
-	passed := Deadline{at: time.Now().Add(-time.Second).Round(0)} // on the wall clock
-	ahead := Deadline{at: time.Now().Add(30 * time.Second)}
+	ahead := DeadlineOf(Now(), 30*time.Second)
+	passed := ahead
+	passed.wall = time.Now().UnixNano()
 	over.deadline.Store(&passed)
 	fine.deadline.Store(&ahead)
 	w.leases.add(&over.Lease, 30_000)
@@ -100,5 +113,15 @@ func TestAfterAJumpOfTheWallClock(t *testing.T) {
 	}
 	if left := w.leases.all(nil); len(left) != 1 || left[0] != &fine.Lease {
 		t.Errorf("%d are left in the calendar", len(left))
+	}
+}
+
+// What every hold carries is small, and what was renewed together shares its deadline.
+func TestSizes(t *testing.T) {
+	if n := unsafe.Sizeof(Lease{}); n > 64 {
+		t.Errorf("a lease has %d bytes", n)
+	}
+	if n := unsafe.Sizeof(Deadline{}); n > 32 {
+		t.Errorf("a deadline has %d bytes", n)
 	}
 }

@@ -27,5 +27,14 @@
 // # Cost
 //
 // One goroutine serves all leases and ends when there are none. Leases stand in buckets by the time they are due; most
-// are removed before, so adding and removing is a list operation. Renewals travel in batches of up to a hundred.
+// are removed before, so adding and removing is a list operation. Renewals travel in batches.
+//
+// # Many leases that were taken at the same moment
+//
+// They are not renewed at the same moment. Where more are due in a tenth of a second than if all were spread evenly over
+// the time between two renewals, the rest is renewed earlier, by up to half of that time, and stays there: renewals are
+// never put off, and after a few periods as many are due in each tenth of a second. Those that stood beside each other stay
+// together. Of one slot two batches are under way at a time, more only where they take long. When many are behind, as
+// after an outage, there is a breath between two batches for what others ask of the server, as long as all of them are
+// under way within a quarter of the time that is left to the first deadline; short leases go first.
 package watchdog

@@ -539,7 +539,7 @@ func TestAsk(t *testing.T) {
 
 func TestBatchesBySizeAndSlot(t *testing.T) {
 	virtual(t, func(t *testing.T, w *Watchdog, s *server) {
-		const leases = 250
+		const leases = 5 * maxBatch / 2
 		var owners []*owner
 		for slot := range uint16(3) {
 			for range leases {
@@ -549,12 +549,12 @@ func TestBatchesBySizeAndSlot(t *testing.T) {
 				owners = append(owners, o)
 			}
 		}
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		w.sendAll(owners)
+		time.Sleep(time.Second)
 		seen := map[Owner]int{}
 		perSlot := map[uint16]int{}
 		for _, trip := range s.seen() {
-			if len(trip.batch) > 100 {
+			if len(trip.batch) > maxBatch {
 				t.Errorf("a batch of %d", len(trip.batch))
 			}
 			slot := trip.batch[0].Owner.Slot()
@@ -570,7 +570,7 @@ func TestBatchesBySizeAndSlot(t *testing.T) {
 			t.Errorf("%d of %d leases were renewed", len(seen), 3*leases)
 		}
 		for slot, n := range perSlot {
-			if n != 3 {
+			if n > 4 { // the first one does not wait for others
 				t.Errorf("%d batches for the %d leases of slot %d", n, leases, slot)
 			}
 		}
@@ -580,6 +580,18 @@ func TestBatchesBySizeAndSlot(t *testing.T) {
 			}
 		}
 	})
+}
+
+// sendAll renews the leases now, all at once.
+func (w *Watchdog) sendAll(owners []*owner) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var renewals []Renewal
+	for _, o := range owners {
+		renewals = append(renewals, Renewal{o, o.Renewal(), &o.Lease})
+	}
+	w.send(renewals)
+	w.nudge()
 }
 
 // Ten thousand leases, taken at once: one goroutine, few round trips, none lost; and the server never sees more than
@@ -604,11 +616,11 @@ func TestTenThousandLeases(t *testing.T) {
 		for i := range owners {
 			owners[i] = add(w, 30*time.Second)
 		}
-		time.Sleep(9 * time.Second)
+		time.Sleep(4 * time.Second)
 		if n := watching(); n != 1 {
 			t.Errorf("%d goroutines", n)
 		}
-		time.Sleep(51 * time.Second)
+		time.Sleep(56 * time.Second)
 		for _, o := range owners {
 			if len(o.losses()) > 0 {
 				t.Fatalf("lost: %v", o.losses())
@@ -617,10 +629,10 @@ func TestTenThousandLeases(t *testing.T) {
 		mu.Lock()
 		atOnce := most
 		mu.Unlock()
-		if atOnce > maxFlying || atOnce < 2 {
+		if atOnce > maxFlying {
 			t.Errorf("%d round trips at a time", atOnce)
 		}
-		if n := len(s.seen()); n > 6*leases/100 {
+		if n := len(s.seen()); n > 8*leases/100 {
 			t.Errorf("%d round trips", n)
 		}
 		for _, o := range owners {
@@ -666,13 +678,16 @@ func TestManySlotsAndSomeHang(t *testing.T) {
 // A removed lease in a batch that waits for its round trip is left out.
 func TestRemoveInLine(t *testing.T) {
 	virtual(t, func(t *testing.T, w *Watchdog, s *server) {
-		s.answer(func(context.Context, Renewal) error { time.Sleep(10 * time.Millisecond); return nil })
+		s.batch = func(_ context.Context, batch []Renewal) []error {
+			time.Sleep(time.Second)
+			return make([]error, len(batch))
+		}
 		var owners []*owner
 		for range 10 * maxBatch {
 			owners = append(owners, add(w, 30*time.Second))
 		}
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		w.sendAll(owners)
+		time.Sleep(999 * time.Millisecond)
 		under := len(s.seen())
 		if under != maxFlying {
 			t.Fatalf("%d are under way", under)

@@ -9,7 +9,13 @@ import (
 )
 
 // New returns the engine for a fenced lock of this name on client, which is a *rlock.Client.
-var New func(client any, name string, stable bool) Lock
+var New func(client any, name string, tokens Tokens) Lock
+
+// Tokens says how a lock gives its tokens.
+type Tokens struct {
+	Stable bool // a hold keeps its first
+	Blocks bool // several are reserved at once, for handoffs without a round trip
+}
 
 // Lock is the engine behind a fenced lock.
 type Lock interface {

@@ -1,0 +1,108 @@
+package watchdog
+
+import "time"
+
+func (w *Watchdog) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var due []*Lease
+	for {
+		select {
+		case <-timer.C:
+		case <-w.wake:
+		}
+		w.mu.Lock()
+		now := w.since(time.Now())
+		due = w.leases.take(now, maxTake, due[:0])
+		if w.jumped() {
+			due = w.afterJump(due)
+		}
+		lost, settled := w.tick(due, now)
+		if w.count == 0 {
+			w.end()
+			w.mu.Unlock()
+			tell(lost, ErrExpired)
+			return
+		}
+		w.queueSlow()
+		w.launch()
+		sleep := w.sleep(now)
+		w.mu.Unlock()
+		tell(lost, ErrExpired)
+		for _, l := range settled {
+			l.Owner.Settled()
+		}
+		clear(due)
+		timer.Reset(sleep)
+	}
+}
+
+// sleep is how long there is nothing to do.
+func (w *Watchdog) sleep(now int64) time.Duration {
+	sleep := patrol
+	if first, any := w.leases.first(); any {
+		sleep = min(sleep, time.Duration(first-now)*time.Millisecond)
+	}
+	if len(w.pile.ready) > 0 {
+		sleep = min(sleep, time.Until(w.pile.turn))
+	}
+	if w.pile.batches > 0 {
+		sleep = min(sleep, 2*slow)
+	}
+	return sleep
+}
+
+// end is the end of the goroutine: there is no lease.
+func (w *Watchdog) end() {
+	w.running = false
+	w.leases, w.pile = calendar{}, pile{}
+	for _, in := range w.lines { // what waits there was removed
+		for !in.idle() {
+			b := in.next()
+			b.current(b.asked)
+		}
+		in.ready = false
+		w.forget(in)
+	}
+}
+
+// tick goes through leases that were taken out of the calendar because they are due. It sends renewals, and returns the
+// leases whose time is over, and those that have settled.
+func (w *Watchdog) tick(due []*Lease, now int64) (lost, settled []*Lease) {
+	var renew []Renewal
+	instant := Now()
+	for _, l := range due {
+		d := l.deadline.Load()
+		if d.passed(instant) || l.round(w.countOf(d.mono)) <= now {
+			w.drop(l)
+			lost = append(lost, l)
+			continue
+		}
+		length := l.wanted()
+		var renewal int64
+		if length > 0 {
+			renewal = w.renewal(l, length)
+		}
+		if l.settles != 0 && l.round(l.settles) <= now {
+			if length == 0 || renewal-now > SettleAfter.Milliseconds() {
+				settled = append(settled, l)
+			}
+			l.settles = 0
+		}
+		if length > 0 && (l.early || l.round(renewal) <= now) {
+			renew = append(renew, Renewal{l.Owner, length, l})
+		} else {
+			w.scheduleFor(l, length)
+		}
+	}
+	if len(renew) > 0 {
+		w.send(renew)
+	}
+	return lost, settled
+}
+
+func tell(leases []*Lease, err error) {
+	for _, l := range leases {
+		l.Owner.Lost(err)
+	}
+}
