@@ -191,8 +191,16 @@ func (h *hold) state() error {
 	return nil
 }
 
-// lost tells whether the hold ended with ErrLost.
-func (h *hold) lost() bool { return errors.Is(h.state(), ErrLost) }
+// lost tells whether the hold ended with ErrLost. It is for where Redis is asked next, which knows, so that one clock is
+// enough.
+func (h *hold) lost() bool {
+	if h.remaining() <= 0 {
+		h.passed()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.end != nil && h.end.err == ErrLost
+}
 
 // newest returns the newest open level, or nil.
 func (h *hold) newest() *level {
