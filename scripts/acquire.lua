@@ -6,59 +6,60 @@
 -- field    <uuid>:<number> of the hold, never used for another one
 -- tokens   how many to take; the hold's own is the first of them
 --
--- returns {1, token}   the hold has the lock; the last of its tokens, 0 without a counter
---         {0, pttl}    another holder has it; pttl is -1 where its key never expires
+-- returns 1, token   the hold has the lock; the last of its tokens, 0 without a counter
+--         0, pttl    another holder has it; pttl is -1 where its key never expires
 local function acquire(lock, counter, lease, field, tokens)
   local token = 0
   if redis.call('EXISTS', lock) == 1 then
     local there = redis.pcall('HEXISTS', lock, field)
     if type(there) == 'table' then
-      return there
+      return nil, there
     end
     if there == 0 then
       local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "held"
       if type(written) == 'table' then
-        return written
+        return nil, written
       end
-      return {0, redis.call('PTTL', lock)}
+      return 0, redis.call('PTTL', lock)
     end
     -- A repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
     -- counter since, so its value is the last of this hold's tokens.
     if counter then
       token = redis.pcall('GET', counter) or redis.pcall('INCRBY', counter, tokens)
       if type(token) == 'table' then
-        return token
+        return nil, token
       end
       if not tonumber(token) then
-        return redis.error_reply('ERR value is not an integer or out of range')
+        return nil, redis.error_reply('ERR value is not an integer or out of range')
       end
     end
     local extended = redis.pcall('PEXPIRE', lock, math.max(redis.call('PTTL', lock), lease))
     if type(extended) == 'table' then
-      return extended
+      return nil, extended
     end
-    return {1, token}
+    return 1, token
   end
   if counter then
     token = redis.pcall('INCRBY', counter, tokens) -- first: where it is refused, nothing is left behind
     if type(token) == 'table' then
-      return token
+      return nil, token
     end
     if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
-      return redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
+      return nil, redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
     end
   end
-  local counted = redis.pcall('HINCRBY', lock, field, 1)
+  local counted = redis.pcall('HINCRBY', lock, field, '1')
   if type(counted) == 'table' then
-    return counted
+    return nil, counted
   end
   local expires = redis.pcall('PEXPIRE', lock, lease)
   if type(expires) == 'table' then -- refused, to a user without the right to it: a lock that never expires must not stay
     redis.pcall('DEL', lock)
     redis.pcall('HDEL', lock, field)
-    return expires
+    return nil, expires
   end
-  return {1, token}
+  return 1, token
 end
 
-return acquire(KEYS[1], KEYS[2], unpack(ARGV))
+local verdict, value = acquire(KEYS[1], KEYS[2], unpack(ARGV))
+return verdict and {verdict, value} or value

@@ -8,19 +8,19 @@
 -- count    the new hold count
 -- op       number of this change, growing within the hold
 --
--- returns {1, token}   done (token 0 without a counter)
---         {-2, 0}      the hold is gone; the lock is never taken here
+-- returns 1, token   done (token 0 without a counter)
+--         -2, 0      the hold is gone; the lock is never taken here
 local function level(lock, counter, lease, field, count, op)
   local there = redis.pcall('HEXISTS', lock, field)
   if type(there) == 'table' then
-    return there
+    return nil, there
   end
   if there == 0 then
     local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "gone"
     if type(written) == 'table' then
-      return written
+      return nil, written
     end
-    return {-2, 0}
+    return -2, 0
   end
   local change = field .. '#'
   local token = 0
@@ -28,25 +28,25 @@ local function level(lock, counter, lease, field, count, op)
     if counter then
       token = redis.pcall('GET', counter) or redis.pcall('INCR', counter)
       if type(token) == 'table' then
-        return token
+        return nil, token
       end
       if not tonumber(token) then
-        return redis.error_reply('ERR value is not an integer or out of range')
+        return nil, redis.error_reply('ERR value is not an integer or out of range')
       end
     end
     local written = redis.pcall('HDEL', lock, '#') -- of nothing, as above
     if type(written) == 'table' then
-      return written
+      return nil, written
     end
-    return {1, token}
+    return 1, token
   end
   if counter then
     token = redis.pcall('INCR', counter)
     if type(token) == 'table' then
-      return token
+      return nil, token
     end
     if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
-      return redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
+      return nil, redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
     end
   end
   local written
@@ -56,13 +56,14 @@ local function level(lock, counter, lease, field, count, op)
     written = redis.pcall('HDEL', lock, '#') -- of nothing: after a write that is always allowed, HSET is too at maxmemory
   end
   if type(written) == 'table' then
-    return written
+    return nil, written
   end
   local set = redis.pcall('HSET', lock, field, count, change, op)
   if type(set) == 'table' then
-    return set
+    return nil, set
   end
-  return {1, token}
+  return 1, token
 end
 
-return level(KEYS[1], KEYS[2], unpack(ARGV))
+local verdict, value = level(KEYS[1], KEYS[2], unpack(ARGV))
+return verdict and {verdict, value} or value

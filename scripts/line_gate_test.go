@@ -114,9 +114,9 @@ func namesOf(cmd redis.Cmder) []string {
 	names := []string{"batch"}
 	for i := 3 + args[2].(int); i < len(args); {
 		for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers} {
-			if args[i] == kind.name {
+			if args[i] == kind.name || args[i] == kind.fenced {
 				names = append(names, kind.name)
-				i += 2 + kind.args
+				i += 1 + kind.args
 				break
 			}
 		}

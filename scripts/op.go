@@ -18,15 +18,16 @@ type Op struct {
 // kind is what the batch script knows of an operation.
 type kind struct {
 	name   string
+	fenced string // its name where it has a counter
 	args   int
 	script *script
 }
 
 var (
-	acquires  = kind{"acquire", 3, &acquire}
-	levels    = kind{"level", 4, &level}
-	unlocks   = kind{"unlock", 3, &unlock}
-	transfers = kind{"transfer", 4, &transfer}
+	acquires  = kind{"acquire", "acquire+", 3, &acquire}
+	levels    = kind{"level", "level+", 4, &level}
+	unlocks   = kind{"unlock", "", 3, &unlock}
+	transfers = kind{"transfer", "transfer+", 4, &transfer}
 )
 
 // Answer is what an operation says.
@@ -77,6 +78,14 @@ func (op *Op) appendKeys(line []any) []any {
 		line = append(line, op.keys.token)
 	}
 	return line
+}
+
+// name is what the batch script calls the op.
+func (op *Op) name() string {
+	if op.fenced {
+		return op.kind.fenced
+	}
+	return op.kind.name
 }
 
 // alone is the command that does nothing but this op.

@@ -22,7 +22,7 @@ func newScript(text string) script {
 func newBatch(calls string, operations ...*script) script {
 	var text strings.Builder
 	for _, op := range operations {
-		text.WriteString(op.text[:strings.LastIndex(op.text, "\nreturn ")+1])
+		text.WriteString(op.text[:strings.LastIndex(op.text, "\nlocal verdict")+1])
 	}
 	return newScript(text.String() + calls)
 }

@@ -7,62 +7,63 @@
 -- tokens   how many to take; the new hold's own is the first of them
 -- old      <uuid>:<number> of the hold that gives it up, whatever its count
 --
--- returns {1, token}   the new hold has the lock; the last of its tokens, 0 without a counter
---         {-2, 0}      the old hold is gone; nothing was passed on
+-- returns 1, token   the new hold has the lock; the last of its tokens, 0 without a counter
+--         -2, 0      the old hold is gone; nothing was passed on
 local function transfer(lock, counter, lease, field, tokens, old)
   local token = 0
   local there = redis.pcall('HEXISTS', lock, field)
   if type(there) == 'table' then
-    return there
+    return nil, there
   end
   if there == 1 then -- a repeat, as in acquire
     if counter then
       token = redis.pcall('GET', counter) or redis.pcall('INCRBY', counter, tokens)
       if type(token) == 'table' then
-        return token
+        return nil, token
       end
       if not tonumber(token) then
-        return redis.error_reply('ERR value is not an integer or out of range')
+        return nil, redis.error_reply('ERR value is not an integer or out of range')
       end
     end
     local extended = redis.pcall('PEXPIRE', lock, math.max(redis.call('PTTL', lock), lease))
     if type(extended) == 'table' then
-      return extended
+      return nil, extended
     end
-    return {1, token}
+    return 1, token
   end
   if redis.call('HEXISTS', lock, old) == 0 then
     local written = redis.pcall('HDEL', lock, old) -- of nothing: a replica answers READONLY and not "gone"
     if type(written) == 'table' then
-      return written
+      return nil, written
     end
-    return {-2, 0}
+    return -2, 0
   end
   if counter then
     token = redis.pcall('INCRBY', counter, tokens) -- first: where it is refused, nothing has changed
     if type(token) == 'table' then
-      return token
+      return nil, token
     end
     if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
-      return redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
+      return nil, redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
     end
   end
   -- The new field before the old one goes: a hash that loses its last field loses its expiry too.
-  local counted = redis.pcall('HINCRBY', lock, field, 1)
+  local counted = redis.pcall('HINCRBY', lock, field, '1')
   if type(counted) == 'table' then
-    return counted
+    return nil, counted
   end
   local expires = redis.pcall('PEXPIRE', lock, lease) -- after it: one that ends at once leaves nothing behind
   if type(expires) == 'table' then
     redis.pcall('HDEL', lock, field)
-    return expires
+    return nil, expires
   end
   local left = redis.pcall('HDEL', lock, old, old .. '#')
   if type(left) == 'table' then
     redis.pcall('HDEL', lock, field)
-    return left
+    return nil, left
   end
-  return {1, token}
+  return 1, token
 end
 
-return transfer(KEYS[1], KEYS[2], unpack(ARGV))
+local verdict, value = transfer(KEYS[1], KEYS[2], unpack(ARGV))
+return verdict and {verdict, value} or value
