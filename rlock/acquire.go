@@ -171,8 +171,8 @@ func (a *acquisition) once(own *hold) (*level, error) {
 // attempt asks Redis once. It returns the level if that took the lock, or how long another holder's lease lasts.
 func (a *acquisition) attempt() (*level, time.Duration, error) {
 	k := a.ask()
-	late := startTimer(a.lease)
-	defer stopTimer(late)
+	late := a.client.startTimer(a.lease)
+	defer a.client.stopTimer(late)
 	select {
 	case <-k.done:
 	case <-a.end:
@@ -184,7 +184,7 @@ func (a *acquisition) attempt() (*level, time.Duration, error) {
 
 // ask sends one acquire.
 func (a *acquisition) ask() *call {
-	k := newCall(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens), a.trace)
+	k := a.client.newCall(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens), a.trace)
 	if a.trace.doubtful() {
 		a.client.sendAlone(context.Background(), k)
 	} else {
@@ -195,7 +195,7 @@ func (a *acquisition) ask() *call {
 
 // outcome is what became of a call that is over, or is not waited for any longer.
 func (a *acquisition) outcome(k *call) (*level, time.Duration, error) {
-	if !isClosed(k.done) {
+	if !k.over.Load() {
 		a.client.withdraw(k)
 		switch {
 		case isClosed(a.client.closed):
@@ -288,10 +288,12 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 		}
 		return nil, fmt.Errorf("no answer from Redis to another change of this hold: %w", context.DeadlineExceeded)
 	}
-	if !h.admits(a.ctx) {
+	nearest := levelOf(a.ctx)
+	h.mu.Lock()
+	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {
+		h.mu.Unlock()
 		return nil, errOvertaken
 	}
-	h.mu.Lock()
 	h.op++
 	op, count := h.op, len(h.levels)+1
 	token := a.fenced && !(h.stable && h.token != 0)

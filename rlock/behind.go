@@ -171,6 +171,28 @@ func (b *behind) send(t *trace, lease time.Duration, n int) {
 	b.next(t, lease, n+1)
 }
 
+// settle waits until what was taken has been released, as far as that is known, and no longer than so.
+func (b *behind) settle(ctx context.Context, within time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for b.owes() && sleep(ctx, time.Millisecond) {
+	}
+}
+
+func (b *behind) owes() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for t := range b.open {
+		t.mu.Lock()
+		owed := t.taken || t.flying > 0
+		t.mu.Unlock()
+		if owed {
+			return true
+		}
+	}
+	return false
+}
+
 // close drops what is left, and says so.
 func (b *behind) close() {
 	b.cancel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,7 +32,10 @@ type Client struct {
 	id       string
 	numbers  atomic.Int64
 	followed atomic.Int64 // holds for which the client is subscribed
-	passing  atomic.Int64 // locks on their way from one hold to the next
+
+	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
+	timers sync.Pool // of *time.Timer that are stopped
+	calls  sync.Pool // of *call that are over, and that nobody waits for
 
 	draining chan struct{} // closed when Shutdown or Close has begun
 	closed   chan struct{} // closed when Close has
@@ -40,7 +44,7 @@ type Client struct {
 	queues map[string]*queue
 	first  *hold // with an open level, and the others behind it
 	held   int
-	idle   chan struct{} // closed when holds is empty, for Shutdown
+	idle   chan struct{} // closed when nothing is held and nobody waits, for Shutdown
 }
 
 var errNilClient = errors.New("rlock: New: rdb is nil: pass a *redis.Client or a *redis.ClusterClient")
@@ -142,6 +146,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	var why error
 	select {
 	case <-idle:
+		c.behind.settle(ctx, c.unlockTimeout)
 		return c.Close()
 	case <-c.closed:
 		why = ErrClosed
@@ -208,22 +213,12 @@ func (c *Client) exit(h *hold) {
 	}
 	h.prev, h.next = nil, nil
 	c.held--
-	c.rest()
 }
 
-// rest lets Shutdown go on when nothing is held. With c.mu held.
+// rest lets Shutdown go on when nothing is held, and nobody waits. With c.mu held.
 func (c *Client) rest() {
-	if c.idle != nil && c.held == 0 && c.passing.Load() == 0 && !isClosed(c.idle) {
+	if c.idle != nil && len(c.queues) == 0 && !isClosed(c.idle) {
 		close(c.idle)
-	}
-}
-
-// passed notes that a lock has come to its next hold, or to none.
-func (c *Client) passed() {
-	if c.passing.Add(-1) == 0 && isClosed(c.draining) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.rest()
 	}
 }
 
@@ -234,11 +229,14 @@ func (c *Client) renew(ctx context.Context, batch []watchdog.Renewal) []error {
 		h := r.Owner.(*hold)
 		renewals[i] = scripts.Renewal{Keys: h.keys, Field: h.field, Lease: r.Length}
 	}
-	outcome := make([]error, len(batch))
 	sent, ok := await(ctx, func() []scripts.Renewal {
 		c.scripts.Renew(ctx, renewals)
 		return renewals
 	})
+	if ok && !slices.ContainsFunc(sent, func(r scripts.Renewal) bool { return r.Err != nil }) {
+		return nil
+	}
+	outcome := make([]error, len(batch))
 	failed, last := 0, -1
 	for i := range outcome {
 		switch {

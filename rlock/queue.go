@@ -64,6 +64,7 @@ func (q *queue) done() {
 	defer q.client.mu.Unlock()
 	if q.uses--; q.uses == 0 {
 		delete(q.client.queues, q.name)
+		q.client.rest()
 	}
 }
 

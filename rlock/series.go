@@ -53,7 +53,6 @@ func (q *queue) heir() *acquisition {
 // promise notes what the call is given, and tells it. With q.mu held.
 func (q *queue) promise(a *acquisition) {
 	a.busy = true
-	q.client.passing.Add(1)
 	a.poke()
 }
 
@@ -87,7 +86,7 @@ func (q *queue) offer(h *hold) (*acquisition, *call) {
 	}
 	q.series.handoffs++
 	q.reserve(a)
-	a.offered = newCall(scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.field), a.trace)
+	a.offered = newSharedCall(scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.field), a.trace)
 	q.promise(a)
 	q.client.send(a.offered)
 	return a, a.offered
@@ -134,5 +133,4 @@ func (q *queue) kept(a *acquisition) {
 	q.mu.Lock()
 	a.offered, a.granted, a.revoked = nil, nil, false
 	q.mu.Unlock()
-	q.client.passed()
 }

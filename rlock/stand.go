@@ -22,14 +22,14 @@ type stay struct {
 func (a *acquisition) stand() (*level, error) {
 	s := stay{acquisition: a, backoff: firstBackoff}
 	first := a.queue.join(a)
-	s.looks = startTimer(a.client.poll)
-	defer stopTimer(s.looks)
+	s.looks = a.client.startTimer(a.client.poll)
+	defer a.client.stopTimer(s.looks)
 	lv, err := s.wait(first)
 	if s.call != nil && !s.offer {
 		s.client.withdraw(s.call)
 	}
 	if promised := a.queue.leave(a, lv != nil); promised {
-		s.decline()
+		s.decline(lv)
 	}
 	return lv, err
 }
@@ -65,7 +65,10 @@ func (s *stay) wait(first bool) (*level, error) {
 		}
 		select {
 		case <-done:
-			if lv, err := s.over(); lv != nil || err != nil {
+			k := s.call
+			lv, err := s.over()
+			s.client.reuse(k)
+			if lv != nil || err != nil {
 				return lv, err
 			}
 		case <-s.news:
@@ -165,8 +168,10 @@ func (s *stay) told() (*level, error) {
 		return lv, err
 	case p.revoked:
 		s.queue.kept(s.acquisition)
+		s.leading = p.leads
 		s.call, s.offer, s.try = nil, false, true
 	case p.offered != nil && s.call == nil:
+		s.leading = p.leads
 		s.call, s.offer = p.offered, true
 		s.looks.Reset(s.lease) // after it no answer is of use
 	case s.call != nil: // its answer comes first
@@ -183,6 +188,9 @@ func (s *stay) told() (*level, error) {
 func (s *stay) accept(b *block) (*level, error) {
 	token := b.next
 	b.next++
+	if s.trace.open() {
+		s.client.behind.release(s.trace) // an attempt of its own, from before, has got no answer
+	}
 	s.trace = b.trace
 	lv, _, err := s.hold(b.sent, token, b)
 	return lv, err
@@ -206,7 +214,7 @@ func (s *stay) over() (*level, error) {
 		return lv, nil
 	case s.bound.Err() != nil:
 		return nil, s.gaveUp()
-	case offer && isClosed(k.done) && (err == nil || k.err != nil && !scripts.Unanswered(k.err)):
+	case offer && k.over.Load() && (err == nil || k.err != nil && !scripts.Unanswered(k.err)):
 		// The hold before was lost, or Redis refused to pass the lock on: it is released, and that is told.
 	case err == nil:
 		s.queue.answered()
@@ -231,10 +239,13 @@ func (s *stay) over() (*level, error) {
 	return nil, nil
 }
 
-// decline sees to what the call was promised and does not take.
-func (s *stay) decline() {
-	if b := s.granted; b != nil {
-		s.client.behind.release(b.trace)
+// decline sees to what the call was promised and does not take, as it goes without the lock, or with a level of its own.
+func (s *stay) decline(lv *level) {
+	t := s.trace
+	if s.granted != nil {
+		t = s.granted.trace
 	}
-	s.client.passed()
+	if t.open() && (lv == nil || lv.hold.trace != t) {
+		s.client.behind.release(t)
+	}
 }

@@ -1,25 +1,24 @@
 package rlock
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
-// timers are ones that are not running. Most are stopped soon after they were started: nearly all calls are answered.
-var timers = sync.Pool{New: func() any {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return t
-}}
-
-// startTimer returns a running timer, to be given back by stopTimer.
-func startTimer(d time.Duration) *time.Timer {
-	t := timers.Get().(*time.Timer)
+// startTimer returns a running timer, to be given back by stopTimer. Most are stopped soon after they were started:
+// nearly all calls are answered.
+func (c *Client) startTimer(d time.Duration) *time.Timer {
+	t, _ := c.timers.Get().(*time.Timer)
+	if t == nil {
+		return time.NewTimer(d)
+	}
 	t.Reset(d)
 	return t
 }
 
-func stopTimer(t *time.Timer) {
-	t.Stop()
-	timers.Put(t)
+func (c *Client) stopTimer(t *time.Timer) {
+	if !t.Stop() {
+		select {
+		case <-t.C:
+		default:
+		}
+	}
+	c.timers.Put(t)
 }

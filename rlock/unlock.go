@@ -77,6 +77,7 @@ func (h *hold) release(lost bool) error {
 	h.client.dog.Remove(&h.lease) // before the release, so that no renewal follows it
 	h.mu.Lock()
 	who := h.owner()
+	h.new = nil
 	h.mu.Unlock()
 	if who != nil {
 		who.remove(h)
@@ -111,10 +112,10 @@ func (h *hold) pass(within time.Duration) (passed, doubt bool) {
 	if k == nil {
 		return false, false
 	}
-	if !k.within(within, nil) {
+	if !h.client.within(k, within, nil) {
 		h.client.withdraw(k)
 	}
-	if !isClosed(k.done) {
+	if !k.over.Load() {
 		h.queue.revoke(a, k)
 		return false, true
 	}

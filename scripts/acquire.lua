@@ -10,7 +10,11 @@
 --         0, pttl    another holder has it; pttl is -1 where its key never expires
 local function acquire(lock, counter, lease, field, tokens)
   local token = 0
-  if redis.call('EXISTS', lock) == 1 then
+  local exists = redis.pcall('EXISTS', lock)
+  if type(exists) == 'table' then
+    return nil, exists
+  end
+  if exists == 1 then
     local there = redis.pcall('HEXISTS', lock, field)
     if type(there) == 'table' then
       return nil, there
@@ -20,7 +24,11 @@ local function acquire(lock, counter, lease, field, tokens)
       if type(written) == 'table' then
         return nil, written
       end
-      return 0, redis.call('PTTL', lock)
+      local left = redis.pcall('PTTL', lock)
+      if type(left) == 'table' then
+        return nil, left
+      end
+      return 0, left
     end
     -- A repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
     -- counter since, so its value is the last of this hold's tokens.
@@ -33,7 +41,11 @@ local function acquire(lock, counter, lease, field, tokens)
         return nil, redis.error_reply('ERR value is not an integer or out of range')
       end
     end
-    local extended = redis.pcall('PEXPIRE', lock, math.max(redis.call('PTTL', lock), lease))
+    local left = redis.pcall('PTTL', lock)
+    if type(left) == 'table' then
+      return nil, left
+    end
+    local extended = redis.pcall('PEXPIRE', lock, math.max(left, lease))
     if type(extended) == 'table' then
       return nil, extended
     end

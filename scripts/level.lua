@@ -24,7 +24,11 @@ local function level(lock, counter, lease, field, count, op)
   end
   local change = field .. '#'
   local token = 0
-  if tonumber(redis.call('HGET', lock, change) or 0) >= tonumber(op) then
+  local latest = redis.pcall('HGET', lock, change)
+  if type(latest) == 'table' then
+    return nil, latest
+  end
+  if tonumber(latest or 0) >= tonumber(op) then
     if counter then
       token = redis.pcall('GET', counter) or redis.pcall('INCR', counter)
       if type(token) == 'table' then
@@ -51,7 +55,11 @@ local function level(lock, counter, lease, field, count, op)
   end
   local written
   if tonumber(lease) > 0 then
-    written = redis.pcall('PEXPIRE', lock, math.max(redis.call('PTTL', lock), lease))
+    local left = redis.pcall('PTTL', lock)
+    if type(left) == 'table' then
+      return nil, left
+    end
+    written = redis.pcall('PEXPIRE', lock, math.max(left, lease))
   else
     written = redis.pcall('HDEL', lock, '#') -- of nothing: after a write that is always allowed, HSET is too at maxmemory
   end

@@ -3,6 +3,7 @@ package scripts
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,7 @@ type line struct {
 
 	mu      sync.Mutex
 	waiting []*Op
+	gone    int // of these, the ones that were withdrawn
 	flying  int
 	most    int    // maxFlying, and one more for each flight that stalled
 	flights uint64 // that have left
@@ -87,15 +89,20 @@ func (s *Scripts) Send(op *Op, caller Caller) {
 	}
 }
 
-// Withdraw takes an op back, and tells whether it did: after Sending it is too late.
+// Withdraw takes an op back, and tells whether it did: after Sending it is too late, and once is enough.
 func (s *Scripts) Withdraw(op *Op) bool {
 	l := s.lineOf(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if op.state == waiting {
-		op.state = withdrawn
+	if op.state != waiting {
+		return false
 	}
-	return op.state == withdrawn
+	op.state = withdrawn
+	if l.gone++; l.gone > maxBatch && l.gone > len(l.waiting)/2 {
+		l.waiting = slices.DeleteFunc(l.waiting, func(op *Op) bool { return op.state == withdrawn })
+		l.gone = 0
+	}
+	return true
 }
 
 // fly serves the line until nothing waits in it.
@@ -133,6 +140,8 @@ func (l *line) board(ops []*Op) []*Op {
 			if op := l.waiting[taken]; op.state == waiting {
 				op.state = sent
 				ops = append(ops, op)
+			} else {
+				l.gone--
 			}
 			taken++
 		}

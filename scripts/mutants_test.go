@@ -23,7 +23,7 @@ type mutant struct {
 const (
 	getOrTake = "redis.pcall('GET', counter) or redis.pcall('INCRBY', counter, tokens)"
 	getOrIncr = "redis.pcall('GET', counter) or redis.pcall('INCR', counter)"
-	extended  = "math.max(redis.call('PTTL', lock), lease)"
+	extended  = "math.max(left, lease)"
 	isRepeat  = "local extended = redis" // the first line that only a repeat comes to
 	isThere   = "if there == 0 then"
 	noReplica = "local written = redis.pcall('HDEL', lock, field)"
@@ -43,14 +43,14 @@ var mutants = []mutant{
 	{"acquire takes a counter for a number", &acquireText, isNumber, "if false then", "spoilt"},
 	{"a repeat of acquire shortens the expiry", &acquireText, extended, "lease", "time that is left"},
 	{"a repeat of acquire extends nothing", &acquireText, extended, "redis.call('PTTL', lock)", ""},
-	{"acquire takes a held lock", &acquireText, "redis.call('EXISTS', lock) == 1", "redis.pcall('HEXISTS', lock, field) == 1", ""},
+	{"acquire takes a held lock", &acquireText, "redis.pcall('EXISTS', lock)", "redis.pcall('HEXISTS', lock, field)", ""},
 	{"acquire cleans up the holder's count", &acquireText, noReplica, "local written = redis.pcall('DEL', lock)", ""},
 	{"acquire sets no expiry", &acquireText, "redis.pcall('PEXPIRE', lock, lease)", "1", "time that is left"},
 	{"acquire gives the old token", &acquireText, taken, notTaken, ""},
 	{"acquire takes one token only", &acquireText, taken, takenOnce, ""},
 	{"acquire gives the first of its tokens", &acquireText, "return 1, token\nend", "return 1, counter and token - tokens + 1 or 0\nend", "the reply"},
-	{"acquire tells seconds", &acquireText, "0, redis.call('PTTL', lock)", "0, redis.call('TTL', lock)", "in the reply"},
-	{"acquire says lost for held", &acquireText, "0, redis.call('PTTL', lock)", "-2, 0", ""},
+	{"acquire tells seconds", &acquireText, "local left = redis.pcall('PTTL', lock)\n      if", "local left = redis.pcall('TTL', lock)\n      if", "in the reply"},
+	{"acquire says lost for held", &acquireText, "return 0, left", "return -2, 0", ""},
 
 	{"level adds", &levelText, "redis.pcall('HSET', lock, field, count, change, op)",
 		"redis.call('HINCRBY', lock, field, 1) redis.call('HSET', lock, change, op)", "the hash"},
@@ -58,7 +58,7 @@ var mutants = []mutant{
 	{"level counts the same change again", &levelText, ">= tonumber", "> tonumber", ""},
 	{"level keeps no change number", &levelText, ", change, op)", ")", "the hash"},
 	{"level compares change numbers as text", &levelText,
-		"tonumber(redis.call('HGET', lock, change) or 0) >= tonumber(op)", "(redis.call('HGET', lock, change) or '0') >= op", ""},
+		"tonumber(latest or 0) >= tonumber(op)", "(latest or '0') >= op", ""},
 	{"level takes a lock that was lost", &levelText, isThere, "if false then", ""},
 	{"level takes a free lock", &levelText, isThere, "if there == 0 and redis.call('EXISTS', lock) == 1 then", ""},
 	{"level shortens the expiry", &levelText, extended, "lease", "time that is left"},
@@ -88,7 +88,7 @@ var mutants = []mutant{
 	{"transfer gives a repeat no token", &transferText, getOrTake, "0", ""},
 	{"transfer knows no repeat", &transferText, "if there == 1 then", "if false then", ""},
 	{"transfer sets no expiry", &transferText, "redis.pcall('PEXPIRE', lock, lease)", "1", "time that is left"},
-	{"transfer extends only", &transferText, "redis.pcall('PEXPIRE', lock, lease)", "redis.pcall('PEXPIRE', lock, " + extended + ")", "time that is left"},
+	{"transfer extends only", &transferText, "redis.pcall('PEXPIRE', lock, lease)", "redis.pcall('PEXPIRE', lock, math.max(redis.call('PTTL', lock), lease))", "time that is left"},
 	{"a repeat of transfer shortens the expiry", &transferText, extended, "lease", "time that is left"},
 	{"a repeat of transfer extends nothing", &transferText, extended, "redis.call('PTTL', lock)", "time that is left"},
 	{"transfer says held for gone", &transferText, "-2, 0", "1, 0", "the reply"},
@@ -114,10 +114,10 @@ var mutants = []mutant{
 	{"batch takes level for acquire", &batchText, "level = {level, 4},", "level = {function(l, c, lease, f) return acquire(l, c, lease, f, 1) end, 4},", ""},
 	{"batch takes transfer for acquire", &batchText, "transfer = {transfer, 4},", "transfer = {acquire, 4},", ""},
 
-	{"renew asks for no field", &renewText, "if there == 0 then", "if redis.call('EXISTS', lock) == 0 then", ""},
-	{"renew brings a lock back", &renewText, "redis.pcall('HDEL', lock, field)", "redis.pcall('HSETNX', lock, field, 1) redis.pcall('PEXPIRE', lock, lease)", ""},
-	{"renew shortens the expiry", &renewText, "math.max(redis.call('PTTL', lock), lease)", "lease", "time that is left"},
-	{"renew extends nothing", &renewText, "math.max(redis.call('PTTL', lock), lease)", "redis.call('PTTL', lock)", ""},
+	{"renew asks for no field", &renewText, "redis.pcall('HEXISTS', lock, field)", "redis.call('EXISTS', lock)", ""},
+	{"renew brings a lock back", &renewText, "redis.pcall('HDEL', lock, there == 1 and '#' or field)", "redis.pcall('HSETNX', lock, field, 1) redis.pcall('PEXPIRE', lock, lease)", ""},
+	{"renew shortens the expiry", &renewText, "lease, 'GT')", "lease)", "time that is left"},
+	{"renew extends nothing", &renewText, "redis.pcall('PEXPIRE', lock, lease, 'GT')", "redis.call('EXISTS', lock)", ""},
 	{"renew takes the first lease for all", &renewText, "ARGV[2 * i - 1]", "ARGV[1]", "time that is left"},
 	{"renew names the wrong lock", &renewText, "{i, why}", "{#failed + 1, why}", "the reply"},
 

@@ -8,19 +8,22 @@
 -- returns a list of {i, why} for the locks that were not renewed: why is '' where the hold is gone, else the error
 local function renew(lock, lease, field)
   local there = redis.pcall('HEXISTS', lock, field)
+  if there == 1 and lease ~= '0' then
+    local extended = redis.pcall('PEXPIRE', lock, lease, 'GT') -- also refused by a replica, longer or not
+    if extended == 0 and redis.call('PTTL', lock) == -1 then   -- for GT, no expiry is the longest
+      extended = redis.pcall('PEXPIRE', lock, lease)
+    end
+    return type(extended) == 'table' and extended.err or nil
+  end
   if type(there) == 'table' then
     return there.err
   end
-  if there == 0 then
-    local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "gone"
-    return type(written) == 'table' and written.err or ''
+  -- of nothing: a replica answers READONLY and not "gone", nor "there"
+  local written = redis.pcall('HDEL', lock, there == 1 and '#' or field)
+  if type(written) == 'table' then
+    return written.err
   end
-  if lease == '0' then
-    local written = redis.pcall('HDEL', lock, '#') -- of nothing, as above
-    return type(written) == 'table' and written.err or nil
-  end
-  local expired = redis.pcall('PEXPIRE', lock, math.max(redis.call('PTTL', lock), lease))
-  return type(expired) == 'table' and expired.err or nil
+  return there == 0 and '' or nil
 end
 
 local failed = {}

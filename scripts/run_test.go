@@ -134,7 +134,7 @@ func TestP13_AScriptIsSentOnce(t *testing.T) {
 }
 
 // held returns n holds of locks in different slots, each with a lease of a minute.
-func held(t *testing.T, rdb redis.UniversalClient, n int) []Renewal {
+func held(t testing.TB, rdb redis.UniversalClient, n int) []Renewal {
 	t.Helper()
 	holds := make([]Renewal, n)
 	for i := range holds {

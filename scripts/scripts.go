@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ const NoKey = time.Duration(-2)
 const maxSingle = 10
 
 // Scripts calls the scripts on one Redis client. What it sends is not repeated. Its methods, but Send, send one command
-// each (renewals of many locks as well), and block until go-redis has an answer or an error: the context ends neither a
+// each (renewals of up to a hundred locks as well), and block until go-redis has an answer or an error: the context ends neither a
 // read nor a command that was sent. Errors are go-redis's own, some with a sentence added on what to do.
 type Scripts struct {
 	rdb    redis.UniversalClient
@@ -81,18 +82,63 @@ func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 		each.Wait()
 		return
 	}
-	keys := make([]string, 0, len(holds))
-	args := make([]any, 0, 2*len(holds))
-	for i := range holds {
-		holds[i].Err = nil
-		keys = append(keys, holds[i].Keys.Lock)
-		args = append(args, holds[i].Lease.Milliseconds(), holds[i].Field)
+	if len(holds) > maxScript {
+		s.renewMany(ctx, holds)
+		return
 	}
-	reply, err := s.run(ctx, &renew, keys, args...)
+	reply, err := s.send(ctx, &renew, renewLine(holds))
 	if len(holds) > 1 && s.refused(err) {
 		s.Renew(ctx, holds)
 		return
 	}
+	renewed(holds, reply, err)
+}
+
+// maxScript bounds the renewals in one script: a hundred hold the server for about as long as five single commands of it.
+const maxScript = 100
+
+// renewMany is Renew of more holds than one script may carry: their scripts travel together. What a server answers that
+// has not got the script, or that refuses several slots, is sent again by itself.
+func (s *Scripts) renewMany(ctx context.Context, holds []Renewal) {
+	pipe := s.rdb.Pipeline()
+	var sent []command
+	for part := range slices.Chunk(holds, maxScript) {
+		cmd := command{redis.NewCmd(ctx, renewLine(part)...)}
+		sent = append(sent, cmd)
+		_ = pipe.Process(ctx, cmd)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own outcome
+	for part := range slices.Chunk(holds, maxScript) {
+		reply, err := sent[0].Result()
+		sent = sent[1:]
+		if unknown(err) || len(part) > 1 && s.refused(err) {
+			s.Renew(ctx, part)
+			continue
+		}
+		renewed(part, reply, err)
+	}
+}
+
+// renewLine is the command that renews the holds. It forgets their outcomes.
+func renewLine(holds []Renewal) []any {
+	line := renew.line(len(holds), 2*len(holds))
+	for i := range holds {
+		holds[i].Err = nil
+		line = append(line, holds[i].Keys.Lock)
+	}
+	var lease time.Duration
+	var ms any // made once for leases that are equal: most are
+	for i := range holds {
+		if ms == nil || holds[i].Lease != lease {
+			lease, ms = holds[i].Lease, holds[i].Lease.Milliseconds()
+		}
+		line = append(line, ms, holds[i].Field)
+	}
+	return line
+}
+
+// renewed sets the outcomes of the holds from what their script answered.
+func renewed(holds []Renewal, reply any, err error) {
 	if err == nil {
 		err = parseRenewed(reply, holds)
 	}

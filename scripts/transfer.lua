@@ -25,7 +25,11 @@ local function transfer(lock, counter, lease, field, tokens, old)
         return nil, redis.error_reply('ERR value is not an integer or out of range')
       end
     end
-    local extended = redis.pcall('PEXPIRE', lock, math.max(redis.call('PTTL', lock), lease))
+    local left = redis.pcall('PTTL', lock)
+    if type(left) == 'table' then
+      return nil, left
+    end
+    local extended = redis.pcall('PEXPIRE', lock, math.max(left, lease))
     if type(extended) == 'table' then
       return nil, extended
     end

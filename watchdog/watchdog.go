@@ -16,9 +16,9 @@ var (
 )
 
 const (
-	// maxBatch bounds the renewals in one round trip: a hundred hold the server for about as long as five single
-	// commands of it, and an answer that does not come leaves no more than these in doubt.
-	maxBatch = 100
+	// maxBatch bounds the renewals in one round trip: they travel together as scripts of a hundred, and an answer that
+	// does not come leaves no more than these in doubt.
+	maxBatch = 500
 	// usual is how many batches of one slot are under way at a time: while the server works on one, the next one is on its
 	// way. It is not for all slots together: where one node of a cluster hangs, the others' leases do not stand behind it.
 	usual = 2

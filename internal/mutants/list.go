@@ -75,7 +75,7 @@ var mutants = []mutant{
 	},
 	{
 		"Inv10: a renewal brings back what is gone",
-		"scripts/renew.lua", "  if there == 0 then", "  if there == 0 then\n    redis.call('HSET', lock, field, 1)\n    redis.call('PEXPIRE', lock, lease)\n    do return nil end",
+		"scripts/renew.lua", "  if type(there) == 'table' then", "  if there == 0 then\n    redis.call('HSET', lock, field, 1)\n    redis.call('PEXPIRE', lock, lease)\n    return nil\n  end\n  if type(there) == 'table' then",
 		"./rlock", "Inv10_",
 	},
 	{

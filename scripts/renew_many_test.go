@@ -1,0 +1,109 @@
+package scripts
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// Holds of several scripts travel together, and each has its own outcome: those that are gone, one whose key is no lock,
+// all others; and also where the server does not know the script yet.
+func TestRenewMany(t *testing.T) {
+	const n = 3*maxScript + 7
+	rdb := redistest.Client(t, redistest.Start(t))
+	s := New(rdb)
+	for what, prepare := range map[string]func(){
+		"unknown script": func() {
+			if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"known script": func() { load(t, rdb) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			holds := held(t, rdb, n)
+			gone := map[int]bool{0: true, maxScript - 1: true, maxScript: true, n - 1: true}
+			for i := range gone {
+				rdb.Del(t.Context(), holds[i].Keys.Lock)
+			}
+			const bad = maxScript + 3
+			rdb.Del(t.Context(), holds[bad].Keys.Lock)
+			rdb.Set(t.Context(), holds[bad].Keys.Lock, "no lock", 0)
+			prepare()
+			h := &counting{}
+			if what == "known script" {
+				rdb.AddHook(h)
+			}
+			s.Renew(t.Context(), holds)
+			if sent := h.sent.Load(); sent > 0 {
+				t.Errorf("%d commands were sent by themselves", sent)
+			}
+			for i, hold := range holds {
+				switch {
+				case gone[i]:
+					if !errors.Is(hold.Err, ErrGone) {
+						t.Errorf("hold %d is gone, and renew says %v", i, hold.Err)
+					}
+				case i == bad:
+					if hold.Err == nil || errors.Is(hold.Err, ErrGone) {
+						t.Errorf("the lock of hold %d is none, and renew says %v", i, hold.Err)
+					}
+				case hold.Err != nil:
+					t.Errorf("hold %d: renew says %v", i, hold.Err)
+				case rdb.PTTL(t.Context(), hold.Keys.Lock).Val() < hold.Lease-time.Minute:
+					t.Errorf("hold %d is not renewed", i)
+				}
+			}
+		})
+	}
+}
+
+// Where no answer comes, no hold has an outcome but the error.
+func TestRenewManyWithoutAnAnswer(t *testing.T) {
+	addr := redistest.Start(t)
+	holds := held(t, redistest.Client(t, addr), 2*maxScript+1)
+	proxy := redistest.NewProxy(t, addr)
+	rdb := redistest.Client(t, proxy.Addr())
+	load(t, rdb)
+	proxy.On("the reply to the second script is lost", redistest.Nth(2, redistest.Script(renew.sha)), redistest.SwallowReply)
+	New(rdb).Renew(t.Context(), holds)
+	for i, hold := range holds {
+		if i >= maxScript && (hold.Err == nil || errors.Is(hold.Err, ErrGone)) {
+			t.Errorf("hold %d: renew says %v", i, hold.Err)
+		}
+	}
+}
+
+// A cluster without a cluster client: what is refused is sent lock by lock.
+func TestRenewManyAcrossSlots(t *testing.T) {
+	t.Parallel()
+	rdb := alone(t).Client()
+	s, holds := New(rdb), held(t, rdb, maxScript+50)
+	for range 2 {
+		s.Renew(t.Context(), holds)
+		mustBeRenewed(t, rdb, holds)
+	}
+	if !s.single.Load() {
+		t.Error("the CROSSSLOT was not noticed")
+	}
+}
+
+// BenchmarkRenew is the client's part of a renewal, and the server's with its round trip.
+func BenchmarkRenew(b *testing.B) {
+	for _, n := range []int{1, maxScript, 10 * maxScript} {
+		b.Run(fmt.Sprint("holds=", n), func(b *testing.B) {
+			rdb := benched(b)
+			s, holds := New(rdb), held(b, rdb, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if s.Renew(b.Context(), holds); holds[n-1].Err != nil {
+					b.Fatal(holds[n-1].Err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/hold")
+		})
+	}
+}
