@@ -51,7 +51,8 @@ func NewLock(client *rlock.Client, name string, opts ...Option) *Lock {
 			opt(&o)
 		}
 	}
-	return &Lock{rlock.NewLock(client, name), seam.New(client, name, o.tokens)}
+	lock := rlock.NewLock(client, name)
+	return &Lock{lock, seam.New(lock, o.tokens)}
 }
 
 // Name returns the lock's name.

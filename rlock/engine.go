@@ -9,8 +9,8 @@ import (
 )
 
 func init() {
-	seam.New = func(client any, name string, tokens seam.Tokens) seam.Lock {
-		return engine{NewLock(client.(*Client), name), tokens}
+	seam.New = func(lock any, tokens seam.Tokens) seam.Lock {
+		return engine{lock.(*Lock), tokens}
 	}
 }
 

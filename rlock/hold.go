@@ -68,10 +68,11 @@ func (lv *level) renewing() bool {
 	if !lv.kept {
 		return false
 	}
-	if lv.signal.Err() == nil {
+	why := lv.parted()
+	if why == nil {
 		return true
 	}
-	return errors.Is(context.Cause(lv.signal), ErrUnlocked) && (lv.below == nil || !isClosed(lv.below))
+	return errors.Is(why, ErrUnlocked) && (lv.below == nil || !isClosed(lv.below))
 }
 
 // Slot implements watchdog.Owner.

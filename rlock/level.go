@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"runtime"
+	"sync"
 	"weak"
 
 	"github.com/fencelock/fencelock/internal/seam"
@@ -17,14 +18,15 @@ type level struct {
 	kept  bool            // taken without a lease of its own: the watchdog's business
 	token int64           // the hold's when the level was taken
 
-	// signal ends when the context of the level does: with the context it was taken with, or by cancel. It leads to no
-	// holder, so that the watchdog may refer to it.
-	signal context.Context
+	parent context.Context // ends the level's context with the one it was taken with; leads to no holder, so that the watchdog may refer to it
+
+	mu     sync.Mutex
+	over   *ended          // why the level's context has ended, other than by its parent
+	signal context.Context // ends with the level's context; made when somebody wants to be told of it
 	cancel context.CancelCauseFunc
 	link   weak.Pointer[link] // to the context it was taken with, where that is not the signal's parent
 
-	open bool  // guarded by hold.mu
-	over ended // why its context is, after its Unlock
+	open bool // guarded by hold.mu
 }
 
 type levelKey struct{}
@@ -67,32 +69,74 @@ func (lv *level) begin(ctx context.Context, who *holder, h *hold, kept bool) {
 	// The signal's parent is what ends ctx, as long as that does not lead to the holder. Where it does, because the user
 	// put a cancellable context of their own above one that carries the holder, the link is one that the garbage
 	// collector can follow in that direction only.
-	parent := context.Background()
+	lv.parent = context.Background()
 	switch done := ctx.Done(); {
 	case done == nil:
-	case lv.outer != nil && lv.outer.signal.Done() == done:
-		parent = lv.outer.signal
+	case lv.outer != nil && lv.outer.told().Done() == done:
+		lv.parent = lv.outer.told()
 	case who.base.Done() == done:
-		parent = who.base
+		lv.parent = who.base
 	default:
-		lv.signal, lv.cancel = context.WithCancelCause(parent)
+		lv.signal, lv.cancel = context.WithCancelCause(lv.parent)
 		l, cancel := &link{}, lv.cancel
 		l.stop = context.AfterFunc(ctx, func() {
 			cancel(context.Cause(ctx))
 			runtime.KeepAlive(l)
 		})
 		lv.link = weak.Make(l)
-		return
 	}
-	lv.signal, lv.cancel = context.WithCancelCause(linkOnly{parent})
+}
+
+// told returns the level's signal.
+func (lv *level) told() context.Context {
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	if lv.signal == nil {
+		lv.signal, lv.cancel = context.WithCancelCause(linkOnly{lv.parent})
+		if lv.over != nil {
+			lv.cancel(lv.over)
+		}
+	}
+	return lv.signal
+}
+
+// ended is why the level's context has ended, other than by its parent; nil if it has not.
+func (lv *level) ended() *ended {
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	return lv.over
+}
+
+// parted is why the level's context has ended by its parent; nil if it has not.
+func (lv *level) parted() error {
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	return lv.partedLocked()
+}
+
+func (lv *level) partedLocked() error {
+	if lv.over == nil && lv.signal != nil && lv.signal.Err() != nil {
+		return context.Cause(lv.signal)
+	}
+	if lv.parent.Err() != nil {
+		return context.Cause(lv.parent)
+	}
+	return nil
 }
 
 // end ends the level's context.
-func (lv *level) end(cause error) {
+func (lv *level) end(why *ended) {
 	if l := lv.link.Value(); l != nil {
 		l.stop()
 	}
-	lv.cancel(cause)
+	lv.mu.Lock()
+	defer lv.mu.Unlock()
+	if lv.over == nil && lv.partedLocked() == nil {
+		lv.over = why
+	}
+	if lv.cancel != nil {
+		lv.cancel(why)
+	}
 }
 
 // A link ends a signal with a context that may lead to the holder. Only that context keeps it alive.
@@ -133,26 +177,23 @@ var linkType = func() reflect.Type {
 	return reflect.TypeOf(ctx)
 }()
 
-func (c *holdContext) Done() <-chan struct{} { return c.level.signal.Done() }
+func (c *holdContext) Done() <-chan struct{} { return c.level.told().Done() }
 
 // Err tells the truth also where the watchdog has not run since the lease was over: after the process was stopped, or
 // the machine suspended, the first thing that runs may be the caller.
 func (c *holdContext) Err() error {
-	if c.level.signal.Err() == nil {
-		if err := c.Context.Err(); err != nil {
-			return err
-		}
-		if !c.level.hold.passed() {
-			return nil
-		}
-	}
-	if end, ok := context.Cause(c.level.signal).(*ended); ok {
+	if end := c.level.ended(); end != nil {
 		return end
 	}
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	return c.level.signal.Err()
+	if c.level.hold.passed() {
+		if end := c.level.ended(); end != nil {
+			return end
+		}
+	}
+	return c.Context.Err()
 }
 
 func (c *holdContext) Value(key any) any {
@@ -168,7 +209,7 @@ func (c *holdContext) Value(key any) any {
 			return c.level.hold.currentToken
 		}
 	case *int:
-		if v := c.level.signal.Value(key); v != nil && reflect.TypeOf(v) == linkType {
+		if v := c.level.told().Value(key); v != nil && reflect.TypeOf(v) == linkType {
 			return v
 		}
 	}

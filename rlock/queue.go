@@ -31,12 +31,17 @@ type queue struct {
 	hold        *hold                // this client's own, as far as it knows
 	settled     bool                 // the hold has lasted for a while: messages may be about it
 	asked       time.Time            // since when an attempt of the leader is under way; zero if none is
-	heardOf     time.Time            // when Redis last said who has it
-	trouble     error                // what Redis last said instead
-	since       time.Time            // and since when it has been like that
-	failure     time.Time            // the last time that it did
+	news        *news                // of Redis, for those who wait; nil before there are any
 	series      series
-	turns       turns
+	turns       *turns // nil before the lock was released for others
+}
+
+// news is what Redis has said to the leader.
+type news struct {
+	heard   time.Time // when it last said who has the lock
+	trouble error     // what it last said instead
+	since   time.Time // and since when it has been like that
+	failure time.Time // the last time that it did
 }
 
 // use returns the queue of the lock with this name, to be given back by done.
@@ -180,7 +185,7 @@ func (q *queue) promised(a *acquisition) bool {
 
 // quiet ends the subscription if nobody is there for whom it is. With q.mu held.
 func (q *queue) quiet() {
-	if q.sub != nil && q.first == nil && !q.settled && !q.turns.lingering {
+	if q.sub != nil && q.first == nil && !q.settled && !(q.turns != nil && q.turns.lingering) {
 		q.sub.Close()
 		q.sub = nil
 		q.due.Store(0)
@@ -199,7 +204,7 @@ func (q *queue) follow(h *hold) {
 		return
 	}
 	q.settled = true
-	q.subscribe(h.keys.Channel)
+	q.subscribe(h.keys.Channel())
 }
 
 // unfollow is the end of that. With q.mu held.
@@ -293,9 +298,10 @@ func (q *queue) left(h *hold) {
 func (q *queue) answered() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.asked, q.trouble = time.Time{}, nil
-	if q.first != q.last {
-		q.heardOf = time.Now() // for the ones who wait
+	q.asked = time.Time{}
+	if q.first != q.last || q.news != nil { // somebody waits
+		q.tidings().trouble = nil
+		q.news.heard = time.Now()
 	}
 }
 
@@ -303,10 +309,19 @@ func (q *queue) answered() {
 func (q *queue) failed(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.trouble == nil {
-		q.since = time.Now()
+	n := q.tidings()
+	if n.trouble == nil {
+		n.since = time.Now()
 	}
-	q.asked, q.trouble, q.failure = time.Time{}, err, time.Now()
+	q.asked, n.trouble, n.failure = time.Time{}, err, time.Now()
+}
+
+// tidings returns what is known of Redis. With q.mu held.
+func (q *queue) tidings() *news {
+	if q.news == nil {
+		q.news = new(news)
+	}
+	return q.news
 }
 
 // exhausted returns what Redis said in place of an answer, if a call that began at this time has heard nothing else for
@@ -314,10 +329,10 @@ func (q *queue) failed(err error) {
 func (q *queue) exhausted(began time.Time, patience time.Duration) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.trouble == nil || time.Since(q.since) < patience || time.Since(began) < patience {
+	if q.news == nil || q.news.trouble == nil || time.Since(q.news.since) < patience || time.Since(began) < patience {
 		return nil
 	}
-	return q.trouble
+	return q.news.trouble
 }
 
 // verdict is why a call that began at this time has waited in vain: somebody else held the lock, as far as Redis told,
@@ -325,13 +340,14 @@ func (q *queue) exhausted(began time.Time, patience time.Duration) error {
 func (q *queue) verdict(began time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	n := q.tidings()
 	switch {
 	case q.hold != nil && !q.hold.lease.Passed():
 		return ErrNotAcquired // held by this very client
-	case q.trouble != nil && !q.failure.Before(began):
-		return fmt.Errorf("no answer within the wait: %w", q.trouble)
+	case n.trouble != nil && !n.failure.Before(began):
+		return fmt.Errorf("no answer within the wait: %w", n.trouble)
 	// An attempt that has been under way for most of the wait is one that Redis does not answer.
-	case !q.asked.IsZero() && q.heardOf.Before(began) && time.Since(q.asked) > time.Since(began)/2:
+	case !q.asked.IsZero() && n.heard.Before(began) && time.Since(q.asked) > time.Since(began)/2:
 		return fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded)
 	}
 	return ErrNotAcquired

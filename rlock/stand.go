@@ -116,7 +116,7 @@ func (s *stay) lead() error {
 	}
 	// The one before may have just taken the lock: then its end, or a message, is soon enough.
 	if s.queue.held() != nil {
-		s.queue.listen(s.keys.Channel)
+		s.queue.listen(s.keys.Channel())
 		s.sleep(s.client.poll)
 		return nil
 	}
@@ -219,7 +219,7 @@ func (s *stay) over() (*level, error) {
 	case err == nil:
 		s.queue.answered()
 		s.backoff = firstBackoff
-		if s.queue.listen(s.keys.Channel) && ttl != scripts.NoExpiry {
+		if s.queue.listen(s.keys.Channel()) && ttl != scripts.NoExpiry {
 			pause = min(pause<<min(s.quiet, 4), 10*pause)
 		}
 		if ttl >= 0 && ttl < pause {

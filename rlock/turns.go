@@ -30,15 +30,20 @@ const (
 func (q *queue) released(told int, before int64, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t := &q.turns
 	if told > 0 && q.sub != nil && q.sub.Live() {
 		told, before = told-1, before+1 // one of them is this client
 	}
 	if told == 0 {
-		t.others, t.absent = 0, 0
-		q.due.Store(0)
+		if q.turns != nil {
+			q.turns.others, q.turns.absent = 0, 0
+			q.due.Store(0)
+		}
 		return
 	}
+	if q.turns == nil {
+		q.turns = new(turns)
+	}
+	t := q.turns
 	now := time.Now()
 	if told != t.others || now.Sub(t.counted) > absentFor {
 		t.others, t.absent, t.counted = told, 0, now
@@ -79,7 +84,7 @@ func (q *queue) missing() int {
 func (q *queue) standBack(fresh bool) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.due.Load() == 0 || fresh && time.Now().After(q.turns.until) {
+	if q.turns == nil || q.due.Load() == 0 || fresh && time.Now().After(q.turns.until) {
 		return 0
 	}
 	return min(time.Duration(q.missing())*q.turns.step, maxBack)
@@ -89,5 +94,8 @@ func (q *queue) standBack(fresh bool) time.Duration {
 func (q *queue) free() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.turns == nil {
+		return
+	}
 	q.turns.absent = min(q.turns.absent+q.missing(), q.turns.others)
 }

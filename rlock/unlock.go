@@ -57,8 +57,7 @@ func (h *hold) close(lv *level) (last bool, err error) {
 	lv.open = false
 	i := slices.Index(h.levels, lv)
 	h.levels = slices.Delete(h.levels, i, i+1)
-	lv.over = ended{lock: h.keys.Lock, err: ErrUnlocked}
-	lv.end(&lv.over)
+	lv.end(&ended{lock: h.keys.Lock, err: ErrUnlocked})
 	if len(h.levels) > 0 {
 		h.announce()
 		return false, nil

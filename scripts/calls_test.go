@@ -74,7 +74,7 @@ func (q *sequence) redisson(ctx context.Context, o op) (r reply, left time.Durat
 		}
 		return reply{ttl: true}, ttl(pair[0]), nil
 	}
-	n, err := q.s.rdb.Eval(ctx, naiveUnlock, []string{q.keys.Lock}, o.lease.Milliseconds(), o.field, q.keys.Channel).Int64()
+	n, err := q.s.rdb.Eval(ctx, naiveUnlock, []string{q.keys.Lock}, o.lease.Milliseconds(), o.field, q.keys.Channel()).Int64()
 	if err == redis.Nil {
 		err = nil
 	}

@@ -7,25 +7,18 @@ import (
 
 // Keys are the names that belong to one lock.
 type Keys struct {
-	Lock    string // the hash; the lock's own name
-	Token   string // the fencing counter
-	Channel string // where a release is told
-	Slot    uint16 // the lock's hash slot in a cluster
-
-	lock, token, channel any // the same, as arguments
+	Lock  string // the hash; the lock's own name
+	Token string // the fencing counter
+	Slot  uint16 // the lock's hash slot in a cluster
 }
+
+// Channel is where a release is told.
+func (k *Keys) Channel() string { return prefixed("redisson_lock__channel", k.Lock) }
 
 // KeysOf returns the keys of the lock with this name, in Redisson's form: prefix + ":{" + name + "}", and without added
 // braces for a name that has an opening brace of its own.
 func KeysOf(name string) *Keys {
-	k := &Keys{
-		Lock:    name,
-		Token:   prefixed("redisson_lock_token", name),
-		Channel: prefixed("redisson_lock__channel", name),
-		Slot:    slot(name),
-	}
-	k.lock, k.token, k.channel = k.Lock, k.Token, k.Channel
-	return k
+	return &Keys{Lock: name, Token: prefixed("redisson_lock_token", name), Slot: slot(name)}
 }
 
 func prefixed(prefix, name string) string {

@@ -41,8 +41,8 @@ var namesOfP16 = []struct {
 func TestP16_WhichNamesFitACluster(t *testing.T) {
 	for _, n := range namesOfP16 {
 		k := KeysOf(n.name)
-		if channel := strings.Replace(n.token, "_token", "__channel", 1); k.Lock != n.name || k.Token != n.token || k.Channel != channel {
-			t.Errorf("the keys of %q are %q, %q, %q, want %q, %q", n.name, k.Lock, k.Token, k.Channel, n.token, channel)
+		if channel := strings.Replace(n.token, "_token", "__channel", 1); k.Lock != n.name || k.Token != n.token || k.Channel() != channel {
+			t.Errorf("the keys of %q are %q, %q, %q, want %q, %q", n.name, k.Lock, k.Token, k.Channel(), n.token, channel)
 		}
 		err := k.CheckCluster()
 		if (err == nil) != n.fits {
@@ -79,7 +79,7 @@ func TestP16_TheSlotsAreThoseOfRedis(t *testing.T) {
 	for i, name := range all {
 		k := KeysOf(name)
 		slots[i] = [3]*redis.IntCmd{
-			pipe.ClusterKeySlot(t.Context(), k.Lock), pipe.ClusterKeySlot(t.Context(), k.Token), pipe.ClusterKeySlot(t.Context(), k.Channel),
+			pipe.ClusterKeySlot(t.Context(), k.Lock), pipe.ClusterKeySlot(t.Context(), k.Token), pipe.ClusterKeySlot(t.Context(), k.Channel()),
 		}
 	}
 	if _, err := pipe.Exec(t.Context()); err != nil {
@@ -136,11 +136,11 @@ func FuzzKeysOf(f *testing.F) {
 		if k.Lock != name {
 			t.Errorf("the lock of %q is %q", name, k.Lock)
 		}
-		if a, b := strings.TrimPrefix(k.Token, "redisson_lock_token:"), strings.TrimPrefix(k.Channel, "redisson_lock__channel:"); a != b ||
+		if a, b := strings.TrimPrefix(k.Token, "redisson_lock_token:"), strings.TrimPrefix(k.Channel(), "redisson_lock__channel:"); a != b ||
 			a != name && a != "{"+name+"}" || (a == name) != strings.Contains(name, "{") {
 			t.Errorf("the keys of %q are %+v", name, k)
 		}
-		for _, key := range []string{k.Lock, k.Token, k.Channel} {
+		for _, key := range []string{k.Lock, k.Token, k.Channel()} {
 			if hashTag(key) != tagOf(key) {
 				t.Errorf("%q hashes by %q, want %q", key, hashTag(key), tagOf(key))
 			}
@@ -148,7 +148,7 @@ func FuzzKeysOf(f *testing.F) {
 		if k.Slot >= 16384 || k.Slot != slot(tagOf(name)) && tagOf(tagOf(name)) == tagOf(name) {
 			t.Errorf("%q is in slot %d, its tag in %d", name, k.Slot, slot(tagOf(name)))
 		}
-		fits := tagOf(k.Lock) == tagOf(k.Token) && tagOf(k.Lock) == tagOf(k.Channel)
+		fits := tagOf(k.Lock) == tagOf(k.Token) && tagOf(k.Lock) == tagOf(k.Channel())
 		if err := k.CheckCluster(); (err == nil) != fits {
 			t.Errorf("CheckCluster of %+v says %v", k, err)
 		}

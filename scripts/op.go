@@ -55,7 +55,7 @@ func Unlock(keys *Keys, field string, sharded bool) Op {
 	if sharded {
 		publish = "SPUBLISH"
 	}
-	return Op{kind: &unlocks, keys: keys, args: [4]any{field, keys.channel, publish}}
+	return Op{kind: &unlocks, keys: keys, args: [4]any{field, keys.Channel(), publish}}
 }
 
 // Transfer passes the lock on from the hold of the field old to the one of this field, which gets so many tokens with
@@ -73,9 +73,9 @@ func (op *Op) keyCount() int {
 }
 
 func (op *Op) appendKeys(line []any) []any {
-	line = append(line, op.keys.lock)
+	line = append(line, op.keys.Lock)
 	if op.fenced {
-		line = append(line, op.keys.token)
+		line = append(line, op.keys.Token)
 	}
 	return line
 }

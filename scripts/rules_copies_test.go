@@ -20,7 +20,7 @@ func (c caller) naiveLock(field string) {
 }
 
 func (c caller) naiveUnlock(field string) any {
-	return c.mustNaive("unlock", []string{c.keys.Lock}, lease.Milliseconds(), field, c.keys.Channel)
+	return c.mustNaive("unlock", []string{c.keys.Lock}, lease.Milliseconds(), field, c.keys.Channel())
 }
 
 func (c caller) mustHold(field string) {

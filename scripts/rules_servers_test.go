@@ -35,7 +35,7 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 		c, field := newCaller(t, rdb), newField()
 		c.naiveLock(field)
 		full(true)
-		if _, err := c.naive("unlock", []string{c.keys.Lock}, lease.Milliseconds(), field, c.keys.Channel); !oom(err) {
+		if _, err := c.naive("unlock", []string{c.keys.Lock}, lease.Milliseconds(), field, c.keys.Channel()); !oom(err) {
 			t.Fatalf("the naive unlock says %v: this test no longer shows why", err)
 		}
 		if _, err := c.naive("level", []string{c.keys.Lock}, field, 2); !oom(err) {
@@ -209,7 +209,7 @@ func TestP8_AReplicaGivesNoAnswer(t *testing.T) {
 		for what, reply := range map[string]any{
 			"held":     onReplica.mustNaive("acquire", c.lockAndCounter(), lease.Milliseconds(), stranger).([]any)[1],
 			"gone":     onReplica.mustNaive("renew", []string{c.keys.Lock}, lease.Milliseconds(), stranger).([]any)[0],
-			"not held": onReplica.mustNaive("unlock", []string{c.keys.Lock}, lease.Milliseconds(), stranger, c.keys.Channel),
+			"not held": onReplica.mustNaive("unlock", []string{c.keys.Lock}, lease.Milliseconds(), stranger, c.keys.Channel()),
 		} {
 			t.Logf("the replica says %s: %v", what, reply)
 		}
@@ -254,7 +254,7 @@ func TestP10_AReleaseWithoutRightsOnTheChannelIsOne(t *testing.T) {
 	t.Run("naive: an error", func(t *testing.T) {
 		field := newField()
 		c.naiveLock(field)
-		if _, err := c.naive("unlock", []string{c.keys.Lock}, lease.Milliseconds(), field, c.keys.Channel); err == nil {
+		if _, err := c.naive("unlock", []string{c.keys.Lock}, lease.Milliseconds(), field, c.keys.Channel()); err == nil {
 			t.Fatal("the naive unlock says nothing: this test no longer shows why")
 		}
 		c.hash(map[string]string{}) // though it is done
@@ -282,11 +282,11 @@ func TestErrors_TheRightsTheyListAreEnough(t *testing.T) {
 	if list == nil {
 		t.Fatalf("no rights are listed in %q", err)
 	}
-	rights := []any{"~" + none.keys.Lock, "~" + none.keys.Token, "&" + none.keys.Channel}
+	rights := []any{"~" + none.keys.Lock, "~" + none.keys.Token, "&" + none.keys.Channel()}
 	for _, command := range strings.Split(list[1], ", ") {
 		rights = append(rights, "+"+strings.ToLower(command))
 	}
-	heard := listen(t, server.Client(), none.keys.Channel, false)
+	heard := listen(t, server.Client(), none.keys.Channel(), false)
 
 	c, field := newCaller(t, as(t, server, "enough", rights...)), newField()
 	c.keys = none.keys
@@ -343,7 +343,7 @@ func listen(t *testing.T, rdb *redis.Client, channel string, sharded bool) func(
 func TestP10_AReleaseIsToldOnce(t *testing.T) {
 	told := func(t *testing.T, rdb *redis.Client, sharded bool) {
 		c, field := newCaller(t, rdb), newField()
-		heard := listen(t, rdb, c.keys.Channel, sharded)
+		heard := listen(t, rdb, c.keys.Channel(), sharded)
 		for _, want := range []bool{true, false, false} {
 			if want {
 				c.mustHold(field)
@@ -357,7 +357,7 @@ func TestP10_AReleaseIsToldOnce(t *testing.T) {
 		if sharded {
 			send = rdb.SPublish
 		}
-		send(t.Context(), c.keys.Channel, "the end")
+		send(t.Context(), c.keys.Channel(), "the end")
 		if first, second := heard(), heard(); first != "0" || second != "the end" {
 			t.Errorf("the channel says %q, then %q", first, second)
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// New returns the engine for a fenced lock of this name on client, which is a *rlock.Client.
-var New func(client any, name string, tokens Tokens) Lock
+// New returns the engine of a fenced lock: of what lock, which is a *rlock.Lock, is without tokens.
+var New func(lock any, tokens Tokens) Lock
 
 // Tokens says how a lock gives its tokens.
 type Tokens struct {
