@@ -235,7 +235,7 @@ func (a *acquisition) hold(sent watchdog.Instant, token int64, b *block) (*level
 		return nil, 0, ErrLost
 	}
 	h := a.fresh
-	h.client, h.queue, h.keys, h.field, h.trace = a.client, a.queue, a.keys, a.trace.field, a.trace
+	h.client, h.queue, h.trace = a.client, a.queue, a.trace
 	h.new, h.stable, h.token, h.block = a.who, a.stable, token, b
 	h.lease.Owner = h
 	lv := &h.first
@@ -302,7 +302,7 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 	h.trace.longer(a.lease) // whether an answer comes or not
 	sent := watchdog.Now()  // of the first attempt: a repeat of one that was executed extends nothing
 	answer, _, err := a.client.do(bound, patience, max(a.client.unlockTimeout/3, time.Millisecond),
-		scripts.Level(a.keys, token, h.field, a.lease, count, op))
+		scripts.Level(a.keys, token, h.trace.field, a.lease, count, op))
 	switch {
 	case err != nil:
 		h.correct()
@@ -342,7 +342,7 @@ func (h *hold) push(lv *level) error {
 		lv.end(h.end)
 		return h.end.err
 	case len(h.levels) == 0:
-		lv.end(&ended{lock: h.keys.Lock, err: ErrUnlocked})
+		lv.end(&ended{lock: h.trace.keys.Lock, err: ErrUnlocked})
 		return ErrUnlocked
 	}
 	h.levels = append(h.levels, lv)
@@ -363,6 +363,6 @@ func (h *hold) correct() {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), h.client.unlockTimeout)
 		defer cancel()
-		_, _ = h.client.scripts.Do(ctx, scripts.Level(h.keys, false, h.field, 0, count, op))
+		_, _ = h.client.scripts.Do(ctx, scripts.Level(h.trace.keys, false, h.trace.field, 0, count, op))
 	}()
 }

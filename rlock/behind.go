@@ -16,10 +16,23 @@ type trace struct {
 	lease time.Duration
 
 	mu     sync.Mutex
-	flying int       // attempts without an outcome yet
-	until  time.Time // no attempt that got no answer matters after this
-	taken  bool      // an attempt took the lock, and the release of that was not confirmed
-	ends   time.Time // when what was taken has run out, released or not; zero while it is held
+	flying int32 // attempts without an outcome yet
+	taken  bool  // an attempt took the lock, and the release of that was not confirmed
+	late   *late // nil while all is well
+}
+
+// late is for how long attempts that got no answer, and holds whose release got none, matter.
+type late struct {
+	until time.Time // no attempt that got no answer matters after this
+	ends  time.Time // when what was taken has run out, released or not; zero while it is held
+}
+
+// lateness returns t.late, made if need be. With t.mu held.
+func (t *trace) lateness() *late {
+	if t.late == nil {
+		t.late = new(late)
+	}
+	return t.late
 }
 
 func (t *trace) sent() {
@@ -39,7 +52,7 @@ func (t *trace) unsent() {
 func (t *trace) doubtful() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.flying > 0 || !t.until.IsZero()
+	return t.flying > 0 || t.late != nil && !t.late.until.IsZero()
 }
 
 // came notes the outcome of an attempt.
@@ -48,12 +61,12 @@ func (t *trace) came(a scripts.Answer, err error) {
 	defer t.mu.Unlock()
 	t.flying--
 	if scripts.Unanswered(err) {
-		t.until = time.Now().Add(t.lease)
+		t.lateness().until = time.Now().Add(t.lease)
 	}
 	if err == nil && a.Held {
 		t.taken = true
-		if !t.ends.IsZero() {
-			t.ends = time.Now().Add(t.lease)
+		if t.late != nil && !t.late.ends.IsZero() {
+			t.late.ends = time.Now().Add(t.lease)
 		}
 	}
 }
@@ -62,8 +75,11 @@ func (t *trace) came(a scripts.Answer, err error) {
 func (t *trace) open() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.late == nil {
+		return t.taken || t.flying > 0
+	}
 	now := time.Now()
-	return t.taken && (t.ends.IsZero() || now.Before(t.ends)) || t.flying > 0 || now.Before(t.until)
+	return t.taken && (t.late.ends.IsZero() || now.Before(t.late.ends)) || t.flying > 0 || now.Before(t.late.until)
 }
 
 // longer notes that the hold was promised a longer lease.
@@ -84,8 +100,8 @@ func (t *trace) released() {
 func (t *trace) over() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ends.IsZero() {
-		t.ends = time.Now().Add(t.lease)
+	if t.lateness().ends.IsZero() {
+		t.late.ends = time.Now().Add(t.lease)
 	}
 	return t.lease
 }

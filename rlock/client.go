@@ -227,7 +227,7 @@ func (c *Client) renew(ctx context.Context, batch []watchdog.Renewal) []error {
 	renewals := make([]scripts.Renewal, len(batch))
 	for i, r := range batch {
 		h := r.Owner.(*hold)
-		renewals[i] = scripts.Renewal{Keys: h.keys, Field: h.field, Lease: r.Length}
+		renewals[i] = scripts.Renewal{Keys: h.trace.keys, Field: h.trace.field, Lease: r.Length}
 	}
 	sent, ok := await(ctx, func() []scripts.Renewal {
 		c.scripts.Renew(ctx, renewals)
@@ -254,7 +254,7 @@ func (c *Client) renew(ctx context.Context, batch []watchdog.Renewal) []error {
 	}
 	if failed > 0 && !isClosed(c.closed) {
 		c.log.Warn("rlock: renewals failed, they are repeated until the leases are over",
-			"locks", failed, "one", batch[last].Owner.(*hold).keys.Lock, "error", outcome[last])
+			"locks", failed, "one", batch[last].Owner.(*hold).trace.keys.Lock, "error", outcome[last])
 	}
 	return outcome
 }

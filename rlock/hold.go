@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"weak"
 
-	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
 )
 
@@ -17,13 +17,9 @@ import (
 type hold struct {
 	client *Client
 	queue  *queue
-	keys   *scripts.Keys
-	field  string
 	lease  watchdog.Lease
 	own    trace     // what became of the attempts to acquire it
-	trace  *trace    // the same, or that of the hold which reserved its token
-	left   sync.Once // taken off the client's books
-	stable bool      // keeps its first token
+	trace  *trace    // the same, or that of the hold which reserved its token; it has the keys and the field in Redis
 	block  *block    // of which its token is one; nil for a token of its own
 	first  level     // its outermost one
 	store  [1]*level // for levels, of most holds
@@ -38,9 +34,11 @@ type hold struct {
 	op      int64         // number of the latest count change
 	token   int64         // 0: none
 	end     *ended        // why its contexts are over, although it was not unlocked
-	gone    bool          // Redis said that it has no such hold
 	changed chan struct{}
-	warned  bool // that it is waited for by its own holder
+	gone    bool        // Redis said that it has no such hold
+	warned  bool        // that it is waited for by its own holder
+	stable  bool        // keeps its first token
+	left    atomic.Bool // taken off the client's books
 }
 
 // Renewal implements watchdog.Owner: a hold is renewed while somebody is there to unlock a level of it that has no lease
@@ -55,7 +53,7 @@ func (h *hold) Renewal() time.Duration {
 		h.loosen()
 		return h.client.lease
 	}
-	go h.client.log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.keys.Lock)
+	go h.client.log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.trace.keys.Lock)
 	for _, lv := range h.levels {
 		lv.kept = false
 	}
@@ -78,7 +76,7 @@ func (lv *level) renewing() bool {
 // Slot implements watchdog.Owner.
 func (h *hold) Slot() uint16 {
 	if h.client.cluster {
-		return h.keys.Slot
+		return h.trace.keys.Slot
 	}
 	return 0
 }
@@ -145,18 +143,19 @@ func (h *hold) lose(how string, gone bool) {
 	h.mu.Unlock()
 	h.client.dog.Remove(&h.lease)
 	if open > 0 {
-		go h.client.log.Warn("rlock: lock lost", "lock", h.keys.Lock, "how", how)
+		go h.client.log.Warn("rlock: lock lost", "lock", h.trace.keys.Lock, "how", how)
 	}
 	h.leave()
 }
 
 // leave takes the hold off the books of the client.
 func (h *hold) leave() {
-	h.left.Do(func() {
-		h.queue.left(h)
-		h.client.exit(h)
-		h.queue.done()
-	})
+	if h.left.Swap(true) {
+		return
+	}
+	h.queue.left(h)
+	h.client.exit(h)
+	h.queue.done()
 }
 
 // reentered tells whether the hold count was ever more than 1.
@@ -173,7 +172,7 @@ func (h *hold) finish(err error, how string) bool {
 	if h.end != nil && (h.end.err == err || h.end.err == ErrLost) || len(h.levels) == 0 {
 		return false
 	}
-	h.end = &ended{lock: h.keys.Lock, err: err, how: how}
+	h.end = &ended{lock: h.trace.keys.Lock, err: err, how: how}
 	for _, lv := range h.levels {
 		lv.end(h.end)
 	}
@@ -244,7 +243,7 @@ func (h *hold) warnOnce() {
 	h.warned = true
 	h.mu.Unlock()
 	if !again {
-		h.client.log.Warn("rlock: held by this holder through another context; a nested call needs the ctx that Lock returned", "lock", h.keys.Lock)
+		h.client.log.Warn("rlock: held by this holder through another context; a nested call needs the ctx that Lock returned", "lock", h.trace.keys.Lock)
 	}
 }
 

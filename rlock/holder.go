@@ -71,7 +71,7 @@ func (h *holder) find(c *Client, name string) *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, hold := range h.holds {
-		if hold.client == c && hold.keys.Lock == name {
+		if hold.client == c && hold.trace.keys.Lock == name {
 			return hold
 		}
 	}
@@ -84,7 +84,7 @@ func (h *holder) token(name string) any {
 	holds := slices.Clone(h.holds)
 	h.mu.Unlock()
 	for _, hold := range holds {
-		if hold.keys.Lock == name && hold.fenced() {
+		if hold.trace.keys.Lock == name && hold.fenced() {
 			return hold.currentToken
 		}
 	}

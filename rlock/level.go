@@ -43,7 +43,7 @@ func levelOf(ctx context.Context) *level {
 // of returns the nearest level of this lock on the chain that begins at lv, or nil.
 func (lv *level) of(c *Client, name string) *level {
 	for ; lv != nil; lv = lv.outer {
-		if lv.hold.client == c && lv.hold.keys.Lock == name {
+		if lv.hold.client == c && lv.hold.trace.keys.Lock == name {
 			return lv
 		}
 	}
@@ -205,7 +205,7 @@ func (c *holdContext) Value(key any) any {
 	case baseKey:
 		return c.base
 	case seam.TokenKey:
-		if string(key) == c.level.hold.keys.Lock && c.level.hold.fenced() {
+		if string(key) == c.level.hold.trace.keys.Lock && c.level.hold.fenced() {
 			return c.level.hold.currentToken
 		}
 	case *int:
@@ -216,4 +216,4 @@ func (c *holdContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-func (c *holdContext) String() string { return "rlock hold of " + c.level.hold.keys.Lock }
+func (c *holdContext) String() string { return "rlock hold of " + c.level.hold.trace.keys.Lock }

@@ -154,7 +154,7 @@ func (l *Lock) count(ctx context.Context) (int, error) {
 	if h == nil {
 		return 0, l.checkName()
 	}
-	state, err := l.inspect(ctx, h.field)
+	state, err := l.inspect(ctx, h.trace.field)
 	return state.Count, err
 }
 

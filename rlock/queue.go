@@ -204,7 +204,7 @@ func (q *queue) follow(h *hold) {
 		return
 	}
 	q.settled = true
-	q.subscribe(h.keys.Channel())
+	q.subscribe(h.trace.keys.Channel())
 }
 
 // unfollow is the end of that. With q.mu held.

@@ -86,7 +86,7 @@ func (q *queue) offer(h *hold) (*acquisition, *call) {
 	}
 	q.series.handoffs++
 	q.reserve(a)
-	a.offered = newSharedCall(scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.field), a.trace)
+	a.offered = newSharedCall(scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.trace.field), a.trace)
 	q.promise(a)
 	q.client.send(a.offered)
 	return a, a.offered

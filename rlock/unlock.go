@@ -57,7 +57,7 @@ func (h *hold) close(lv *level) (last bool, err error) {
 	lv.open = false
 	i := slices.Index(h.levels, lv)
 	h.levels = slices.Delete(h.levels, i, i+1)
-	lv.end(&ended{lock: h.keys.Lock, err: ErrUnlocked})
+	lv.end(&ended{lock: h.trace.keys.Lock, err: ErrUnlocked})
 	if len(h.levels) > 0 {
 		h.announce()
 		return false, nil
@@ -141,12 +141,12 @@ func (h *hold) free(bound time.Duration, doubt bool) error {
 func (h *hold) sendRelease(bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
 	c := h.client
 	if sharded, known := c.bus.Known(); known {
-		return c.do(context.Background(), bound, bound/3, scripts.Unlock(h.keys, h.field, sharded))
+		return c.do(context.Background(), bound, bound/3, scripts.Unlock(h.trace.keys, h.trace.field, sharded))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	return insist(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
-		return c.scripts.Do(ctx, scripts.Unlock(h.keys, h.field, c.bus.Sharded(ctx)))
+		return c.scripts.Do(ctx, scripts.Unlock(h.trace.keys, h.trace.field, c.bus.Sharded(ctx)))
 	})
 }
 
@@ -179,7 +179,7 @@ func (h *hold) lower(ctx context.Context) error {
 	if count == 0 {
 		return nil // the outer level was unlocked meanwhile, and all is released
 	}
-	answer, _, err := c.do(ctx, bound, bound/3, scripts.Level(h.keys, false, h.field, 0, count, op))
+	answer, _, err := c.do(ctx, bound, bound/3, scripts.Level(h.trace.keys, false, h.trace.field, 0, count, op))
 	if err != nil {
 		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
 	}
@@ -210,7 +210,7 @@ func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 	}
 	q := l.client.use(l.name)
 	defer q.done()
-	if h := q.held(); h != nil && h.field == state.Field {
+	if h := q.held(); h != nil && h.trace.field == state.Field {
 		h.lose("forced open", true)
 	}
 	return answer.Held || doubt, nil
