@@ -5,7 +5,7 @@ package main
 var mutants = []mutant{
 	{
 		"Inv1: a re-entry looks whether it is admitted before it waits for its turn only",
-		"rlock/acquire.go", "	if !h.admits(a.ctx) {\n		return nil, errOvertaken\n	}\n", "",
+		"rlock/acquire.go", "	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {\n		h.mu.Unlock()\n		return nil, errOvertaken\n	}\n", "	_ = nearest\n",
 		"./rlock", "P2_ReentriesAtOnce|WorkersOnAnOuterHold|WorkersExclude",
 	},
 	{
@@ -15,12 +15,12 @@ var mutants = []mutant{
 	},
 	{
 		"Inv2: the token is read, not taken",
-		"scripts/acquire.lua", "token = redis.call('INCR', KEYS[2]) -- first", "token = tonumber(redis.call('GET', KEYS[2]) or 0) + 1 -- first",
+		"scripts/acquire.lua", "token = redis.pcall('INCRBY', counter, tokens) -- first", "token = tonumber(redis.call('GET', counter) or 0) + 1 -- first",
 		"./scripts", "Model|Sequence|P9_",
 	},
 	{
 		"Inv3, P6: the deadline counts from the reply",
-		"rlock/acquire.go", "lv := a.hold(sent, got.value.Token)", "lv := a.hold(watchdog.Now(), got.value.Token)",
+		"rlock/acquire.go", "return a.hold(k.sent, token, b)", "return a.hold(watchdog.Now(), token, b)",
 		"./rlock", "VirtualDeadlineCounts",
 	},
 	{
@@ -30,27 +30,27 @@ var mutants = []mutant{
 	},
 	{
 		"Inv6: a call waits for Redis, not for its context",
-		"rlock/await.go", "	case <-ctx.Done():\n	case <-stop:\n	}\n	select {", "	case <-stop:\n	}\n	select {",
+		"rlock/stand.go", "		case <-s.end:\n", "		case <-(chan struct{})(nil):\n",
 		"./rlock", "Inv6_",
 	},
 	{
 		"Inv7: Unlock needs a context that lives",
-		"rlock/unlock.go", "bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)\n	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)\n	defer cancel()\n	released", "bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)\n	ctx, cancel := context.WithTimeout(ctx, bound)\n	defer cancel()\n	released",
+		"rlock/unlock.go", "	lost := h.lost()\n", "	if ctx.Err() != nil {\n		return ctx.Err()\n	}\n	lost := h.lost()\n",
 		"./rlock", "UserCancels|DoContextEnds|Inv7_",
 	},
 	{
 		"Inv7, P12: Unlock may take any time",
-		"rlock/unlock.go", "bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)\n	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)\n	defer cancel()\n	released", "bound := 20 * time.Second\n	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)\n	defer cancel()\n	released",
+		"rlock/unlock.go", "bound, began := max(min(h.client.unlockTimeout, h.remaining()), time.Millisecond), time.Now()", "bound, began := 20*time.Second, time.Now()",
 		"./rlock", "Inv7_",
 	},
 	{
 		"Inv8: a leader that gives up keeps the message to itself",
-		"rlock/queue.go", "		if !took {\n			q.nudge()\n		}\n", "",
+		"rlock/queue.go", "			if !took {\n				q.look.Store(true)\n			}\n", "",
 		"./rlock", "NextLeaderSleeps",
 	},
 	{
 		"Inv8, P10: a confirmation wakes nobody",
-		"pubsub/link.go", "	for s := range ch.subs {\n		s.wake()\n	}\n}\n\n// restart", "	for s := range ch.subs {\n		if !confirmed {\n			s.wake()\n		}\n	}\n}\n\n// restart",
+		"pubsub/link.go", "	for s := range ch.subs {\n		s.wake(!confirmed)\n	}", "	for s := range ch.subs {\n		if !confirmed {\n			s.wake(true)\n		}\n	}",
 		"./pubsub", "Wake|Broken|Resubscribe",
 	},
 	{
@@ -65,12 +65,12 @@ var mutants = []mutant{
 	},
 	{
 		"Inv9: the client's books keep the lock",
-		"rlock/hold.go", "		h.queue.done()\n", "",
+		"rlock/hold.go", "	h.queue.done()\n", "",
 		"./rlock", "Inv9_",
 	},
 	{
 		"P10: a hold that is forced open by another client learns of it at its renewal",
-		"rlock/hold.go", "func (h *hold) Settled() { h.queue.follow(h) }", "func (h *hold) Settled() {}",
+		"rlock/hold.go", "	h.queue.follow(h)\n", "",
 		"./rlock", "ForcedOpenByAnother",
 	},
 	{
@@ -80,17 +80,17 @@ var mutants = []mutant{
 	},
 	{
 		"Inv11, P4: a dropped holder is renewed for ever",
-		"rlock/hold.go", "	if h.holder.Value() != nil {\n		return h.client.lease\n	}", "	if h.holder.Value() != nil || true {\n		return h.client.lease\n	}",
+		"rlock/hold.go", "	if h.owner() != nil {\n", "	if h.owner() != nil || true {\n",
 		"./rlock", "VirtualDroppedHolder",
 	},
 	{
 		"Inv11, P4: the watchdog keeps the holder alive",
-		"rlock/level.go", "	parent := context.Background()\n	switch", "	parent := ctx\n	switch",
+		"rlock/level.go", "	lv.parent = context.Background()\n", "	lv.parent = ctx\n",
 		"./rlock", "DroppedHolder",
 	},
 	{
 		"Inv11: a level is renewed although its context has ended",
-		"rlock/hold.go", "	if lv.signal.Err() == nil {\n		return true\n	}", "	if lv.kept {\n		return true\n	}",
+		"rlock/hold.go", "	why := lv.parted()\n	if why == nil {", "	why := lv.parted()\n	if lv.kept {",
 		"./rlock", "EndedContextIsNotRenewed",
 	},
 	{
@@ -115,12 +115,12 @@ var mutants = []mutant{
 	},
 	{
 		"P5: only the watchdog sees that the lease is over",
-		"rlock/level.go", "		if !c.level.hold.passed() {\n			return nil\n		}", "		return nil",
+		"rlock/level.go", "	if c.level.hold.passed() {", "	if false {",
 		"./rlock", "ErrLooksAtTheClock",
 	},
 	{
 		"P6: a repeated re-entry counts from the repeat",
-		"rlock/acquire.go", "	return a.client.scripts.Level(ctx, a.keys, token, h.field, a.lease, count, op)", "	sent = watchdog.Now()\n		return a.client.scripts.Level(ctx, a.keys, token, h.field, a.lease, count, op)",
+		"rlock/acquire.go", "	switch {\n	case err != nil:\n		h.correct()", "	sent = watchdog.Now()\n	switch {\n	case err != nil:\n		h.correct()",
 		"./rlock", "VirtualRepeatedReentry",
 	},
 	{
@@ -135,12 +135,12 @@ var mutants = []mutant{
 	},
 	{
 		"P12: ForceUnlock deletes whatever is there",
-		"scripts/unlock.lua", "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then", "if redis.call('EXISTS', KEYS[1]) == 0 then",
+		"scripts/unlock.lua", "redis.pcall('HDEL', lock, field, field .. '#')", "redis.pcall('DEL', lock)",
 		"./rlock", "P12_|P1_",
 	},
 	{
 		"P12: an Unlock that finds nothing says nil",
-		"rlock/unlock.go", "	if !released && !doubt {\n", "	if !released && !doubt && c == nil {\n",
+		"rlock/unlock.go", "	if !answer.Held && !doubt && !again {", "	if !answer.Held && !doubt && !again && c == nil {",
 		"./rlock", "P12_",
 	},
 	{
