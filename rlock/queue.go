@@ -91,9 +91,9 @@ func (q *queue) join(a *acquisition) (leads bool) {
 	return false
 }
 
-// leave takes a call out of the line; the next one leads if it did. A leader that did not take the lock may have been
-// told that it is free: the next one is to look. What was promised to the call, and not taken, is returned.
-func (q *queue) leave(a *acquisition, took bool) (promised bool) {
+// leave takes a call out of the line; the next one leads if it did, and looks for itself: this one may have been told
+// that the lock is free. What was promised to the call, and not taken, is returned.
+func (q *queue) leave(a *acquisition) (promised bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if a.blocks {
@@ -116,9 +116,6 @@ func (q *queue) leave(a *acquisition, took bool) (promised bool) {
 			q.asked = time.Time{}
 		default:
 			next.leads = true
-			if !took {
-				q.look.Store(true)
-			}
 			q.leader.Store(next)
 			next.poke()
 		}

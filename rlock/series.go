@@ -25,12 +25,16 @@ const (
 )
 
 // A block is tokens that were reserved by one command, for a hold and the ones that follow it without asking Redis. In
-// Redis they are one hold, with one field and one lease.
+// Redis they are one hold, with one field and one lease. While it is used the next tokens are reserved, which also asks
+// whether the hold is still there.
 type block struct {
 	trace      *trace
 	sent       watchdog.Instant // the command that reserved it
 	lease      time.Duration
 	next, last int64
+
+	ahead  *call // reserves the tokens that come after these
+	tokens int   // so many
 }
 
 // begin notes that the client has taken the lock from others, at this time.
@@ -59,7 +63,13 @@ func (q *queue) promise(a *acquisition) {
 // grant passes the lock on without a command, with the next token of the hold's block, and tells whether it did.
 func (q *queue) grant(h *hold) bool {
 	b := h.block
-	if b == nil || b.next > b.last || time.Since(b.sent.Time()) > maxBlockAge || h.reentered() {
+	if b == nil || h.reentered() {
+		return false
+	}
+	if b.next > b.last {
+		b.goOn()
+	}
+	if b.next > b.last || time.Since(b.sent.Time()) > maxBlockAge {
 		return false
 	}
 	q.mu.Lock()
@@ -68,8 +78,31 @@ func (q *queue) grant(h *hold) bool {
 	if a == nil || !a.blocks || a.lease != b.lease {
 		return false
 	}
+	if b.ahead == nil && q.blocks > 1 && q.more() {
+		b.tokens = min(q.blocks, maxBlock)
+		b.ahead = newSharedCall(scripts.Reserve(a.keys, b.trace.field, b.lease, b.tokens), nil)
+		q.client.send(b.ahead)
+	}
 	a.granted = b
 	q.promise(a)
+	return true
+}
+
+// goOn puts the tokens that were reserved meanwhile in the place of the ones that are used up.
+func (b *block) goOn() {
+	k := b.ahead
+	if k == nil || !k.over.Load() || k.err != nil || !k.answer.Held {
+		return
+	}
+	b.sent, b.next, b.last, b.ahead = k.sent, k.answer.Token-int64(b.tokens)+1, k.answer.Token, nil
+}
+
+// more counts one more command of the series, if there may be one. With q.mu held.
+func (q *queue) more() bool {
+	if q.series.handoffs >= q.client.handoffs || time.Since(q.series.began) > maxSeries {
+		return false
+	}
+	q.series.handoffs++
 	return true
 }
 
@@ -77,14 +110,10 @@ func (q *queue) grant(h *hold) bool {
 func (q *queue) offer(h *hold) (*acquisition, *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.series.handoffs >= q.client.handoffs || time.Since(q.series.began) > maxSeries {
-		return nil, nil
-	}
 	a := q.heir()
-	if a == nil {
+	if a == nil || !q.more() {
 		return nil, nil
 	}
-	q.series.handoffs++
 	q.reserve(a)
 	a.offered = newSharedCall(scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.trace.field), a.trace)
 	q.promise(a)

@@ -28,7 +28,7 @@ func (a *acquisition) stand() (*level, error) {
 	if s.call != nil && !s.offer {
 		s.client.withdraw(s.call)
 	}
-	if promised := a.queue.leave(a, lv != nil); promised {
+	if promised := a.queue.leave(a); promised {
 		s.decline(lv)
 	}
 	return lv, err

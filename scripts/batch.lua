@@ -6,7 +6,7 @@
 -- returns for each operation two elements of one list: what it returns, or -1 and the error
 local operations = {
   acquire = {acquire, 3}, level = {level, 4}, transfer = {transfer, 4}, unlock = {unlock, 3},
-  ['acquire+'] = {acquire, 3, true}, ['level+'] = {level, 4, true}, ['transfer+'] = {transfer, 4, true},
+  ['reserve+'] = {reserve, 3, true}, ['acquire+'] = {acquire, 3, true}, ['level+'] = {level, 4, true}, ['transfer+'] = {transfer, 4, true},
 }
 local replies = {}
 local k, a, n = 1, 1, 1

@@ -132,7 +132,7 @@ var comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 // compose makes all scripts of their texts again.
 func compose() {
 	acquire, level, unlock, transfer = newScript(acquireText), newScript(levelText), newScript(unlockText), newScript(transferText)
-	batch = newBatch(batchText, &acquire, &level, &unlock, &transfer)
+	batch = newBatch(batchText, &acquire, &level, &unlock, &transfer, &reserve)
 	renew, inspect = newScript(renewText), newScript(inspectText)
 }
 

@@ -28,6 +28,7 @@ var (
 	levels    = kind{"level", "level+", 4, &level}
 	unlocks   = kind{"unlock", "", 3, &unlock}
 	transfers = kind{"transfer", "transfer+", 4, &transfer}
+	reserves  = kind{"", "reserve+", 3, &reserve}
 )
 
 // Answer is what an operation says.
@@ -62,6 +63,12 @@ func Unlock(keys *Keys, field string, sharded bool) Op {
 // fenced. Held is false where the old hold is gone.
 func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
 	return Op{kind: &transfers, keys: keys, fenced: fenced, args: [4]any{lease.Milliseconds(), field, tokens, old}}
+}
+
+// Reserve takes so many tokens more for the hold of this field, and extends its lease. Held is false where the hold is
+// gone. A repeat takes other tokens.
+func Reserve(keys *Keys, field string, lease time.Duration, tokens int) Op {
+	return Op{kind: &reserves, keys: keys, fenced: true, args: [4]any{lease.Milliseconds(), field, tokens}}
 }
 
 // keyCount is how many keys the op names.

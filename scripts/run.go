@@ -36,6 +36,8 @@ var (
 	unlockText string
 	//go:embed transfer.lua
 	transferText string
+	//go:embed reserve.lua
+	reserveText string
 	//go:embed batch.lua
 	batchText string
 	//go:embed renew.lua
@@ -47,7 +49,8 @@ var (
 	level    = newScript(levelText)
 	unlock   = newScript(unlockText)
 	transfer = newScript(transferText)
-	batch    = newBatch(batchText, &acquire, &level, &unlock, &transfer)
+	reserve  = newScript(reserveText)
+	batch    = newBatch(batchText, &acquire, &level, &unlock, &transfer, &reserve)
 	renew    = newScript(renewText)
 	inspect  = newScript(inspectText)
 )

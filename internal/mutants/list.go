@@ -10,7 +10,7 @@ var mutants = []mutant{
 	},
 	{
 		"Inv1: any call of the holder re-enters",
-		"rlock/hold.go", "return newest != nil && levelOf(ctx).reaches(newest)", "return newest != nil",
+		"rlock/level.go", "		if lv == target {\n", "		if true {\n",
 		"./rlock", "WorkersExclude",
 	},
 	{
@@ -45,7 +45,7 @@ var mutants = []mutant{
 	},
 	{
 		"Inv8: a leader that gives up keeps the message to itself",
-		"rlock/queue.go", "			if !took {\n				q.look.Store(true)\n			}\n", "",
+		"rlock/stand.go", "	s.takeTurn(true)\n	return nil\n", "	s.sleep(s.client.poll)\n	return nil\n",
 		"./rlock", "NextLeaderSleeps",
 	},
 	{
