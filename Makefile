@@ -21,8 +21,8 @@ lint: ## gofmt, go vet, staticcheck
 mutants: ## the tests against code that is broken on purpose, rule by rule
 	@server=$$(.ci/redis-server) && PATH="$$PATH:$$(dirname "$$server")" go run ./internal/mutants
 
-bench: ## side by side with other locks, about 20 minutes; writes docs/benchmarks (its deps are a module of their own)
-	@server=$$(.ci/redis-server) && cd bench && REDIS_SERVER="$$server" GOWORK=off go run .
+bench: ## side by side with other locks, about 25 minutes; writes docs/benchmarks (its deps are a module of their own)
+	@server=$$(.ci/redis-server) && cd bench && REDIS_SERVER="$$server" GOWORK=off go run ./held && REDIS_SERVER="$$server" GOWORK=off go run .
 
 fuzz: ## each fuzz target for ten seconds
 	@set -e; for target in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' scripts/*_test.go | cut -c6-); do \

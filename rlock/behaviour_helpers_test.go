@@ -232,7 +232,7 @@ func (s *bhSpy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 var bhScripts = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
-	for _, name := range []string{"acquire", "level", "unlock", "transfer", "renew", "inspect"} {
+	for _, name := range []string{"acquire", "level", "unlock", "transfer", "reserve", "renew", "inspect"} {
 		text, err := os.ReadFile("../scripts/" + name + ".lua")
 		if err != nil {
 			panic(err)

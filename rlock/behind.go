@@ -48,11 +48,11 @@ func (t *trace) unsent() {
 	t.mu.Unlock()
 }
 
-// doubtful tells whether an attempt has got no answer.
+// doubtful tells whether an attempt may have taken the lock: it has got no answer, or that came too late.
 func (t *trace) doubtful() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.flying > 0 || t.late != nil && !t.late.until.IsZero()
+	return t.taken || t.flying > 0 || t.late != nil && !t.late.until.IsZero()
 }
 
 // came notes the outcome of an attempt.

@@ -30,6 +30,7 @@ type Client struct {
 	dog      *watchdog.Watchdog
 	behind   *behind
 	id       string
+	born     time.Time // for times that are kept as a number
 	numbers  atomic.Int64
 	followed atomic.Int64 // holds for which the client is subscribed
 
@@ -85,6 +86,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		rdb:      rdb,
 		scripts:  scripts.New(rdb),
 		id:       uuid.NewString(),
+		born:     time.Now(),
 		draining: make(chan struct{}),
 		closed:   make(chan struct{}),
 		queues:   make(map[string]*queue),

@@ -21,6 +21,7 @@ type queue struct {
 	look     atomic.Bool                 // the leader is to look
 	leader   atomic.Pointer[acquisition] // the one to be told of it, once it waits
 	messages atomic.Int64                // heard
+	latest   atomic.Int64                // when the last of them was, since client.born
 	due      atomic.Int64                // so many are to be heard before it is this client's turn
 	standing atomic.Bool                 // the leader stands back until then, or for a short time
 
@@ -182,7 +183,7 @@ func (q *queue) promised(a *acquisition) bool {
 
 // quiet ends the subscription if nobody is there for whom it is. With q.mu held.
 func (q *queue) quiet() {
-	if q.sub != nil && q.first == nil && !q.settled && !(q.turns != nil && q.turns.lingering) {
+	if q.sub != nil && q.first == nil && !q.settled && !q.counting() {
 		q.sub.Close()
 		q.sub = nil
 		q.due.Store(0)
@@ -237,11 +238,12 @@ const askAfter = 100 * time.Millisecond
 // heard is called when the channel may have news: the leader looks. A hold of our own may be meant, which was forced
 // open: a message is a reason to ask, never a verdict. It takes no lock: the bus calls it, and is called with q.mu held.
 func (q *queue) heard(message bool) {
-	switch {
-	case !message:
+	if message {
+		q.latest.Store(int64(time.Since(q.client.born)))
+	} else {
 		q.due.Store(0) // there may have been others that were not heard
-		q.nudge()
-	case q.messages.Add(1) >= q.due.Load() || !q.standing.Load():
+	}
+	if !message || q.messages.Add(1) >= q.due.Load() || !q.standing.Load() {
 		q.nudge()
 	}
 	if q.asking.CompareAndSwap(false, true) {

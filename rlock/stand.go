@@ -16,6 +16,7 @@ type stay struct {
 	try     bool          // ask Redis next
 	quiet   int           // looks in a row that nothing but the timer asked for
 	backoff time.Duration // after the next error
+	cut     bool          // it stands back for less long than it is others' turn
 }
 
 // stand waits in line, and as the first in it tries.
@@ -81,11 +82,15 @@ func (s *stay) wait(first bool) (*level, error) {
 				if lv, err := s.over(); lv != nil || err != nil {
 					return lv, err
 				}
+			case s.leading && s.queue.standing.Load():
+				if more := s.queue.stoodBack(); more > 0 && !s.cut {
+					s.standBack(more)
+				} else {
+					s.try = true
+				}
 			case s.leading:
 				s.try = true
-				if !s.queue.standing.Load() {
-					s.quiet++
-				}
+				s.quiet++
 			}
 			if own != nil {
 				own.warnOnce()
@@ -126,20 +131,30 @@ func (s *stay) lead() error {
 
 // sleep waits to be told, or for the next look.
 func (s *stay) sleep(d time.Duration) {
+	s.queue.standing.Store(false)
 	s.looks.Reset(d)
 	s.queue.idle(s.acquisition)
 }
 
 // takeTurn tries, at once or when the clients before this one have had their turns. fresh: nothing was heard just now.
 func (s *stay) takeTurn(fresh bool) {
-	back := s.queue.standBack(fresh)
+	if back := s.queue.standBack(fresh); back > 0 {
+		s.standBack(back)
+	} else {
+		s.try = true
+	}
+}
+
+// standBack waits for others' turns, but no longer than half of what is left of the call's own wait.
+func (s *stay) standBack(d time.Duration) {
+	s.cut = false
 	if deadline, ok := s.bound.Deadline(); ok {
-		back = min(back, time.Until(deadline)/2)
+		if half := time.Until(deadline) / 2; half < d {
+			d, s.cut = half, true
+		}
 	}
-	if s.try = back <= 0; !s.try {
-		s.sleep(back)
-		s.queue.standing.Store(true)
-	}
+	s.sleep(d)
+	s.queue.standing.Store(true)
 }
 
 // send sends the next attempt, if it is time.

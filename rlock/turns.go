@@ -57,6 +57,12 @@ func (q *queue) released(told int, before int64, took time.Duration) {
 	}
 }
 
+// counting tells whether messages are counted although nobody waits: the lock was released for others a moment ago, or
+// will be. With q.mu held.
+func (q *queue) counting() bool {
+	return q.turns != nil && (q.turns.lingering || q.turns.others > 0 && q.hold != nil)
+}
+
 // linger ends what released began.
 func (q *queue) linger() {
 	q.mu.Lock()
@@ -88,6 +94,18 @@ func (q *queue) standBack(fresh bool) time.Duration {
 		return 0
 	}
 	return min(time.Duration(q.missing())*q.turns.step, maxBack)
+}
+
+// stoodBack is how much longer the client leaves the lock to others, now that it has done so for as long as it had meant
+// to: others may have released it meanwhile.
+func (q *queue) stoodBack() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.turns == nil {
+		return 0
+	}
+	quiet := time.Since(q.client.born) - time.Duration(q.latest.Load())
+	return min(time.Duration(q.missing())*q.turns.step, maxBack) - quiet
 }
 
 // free notes that the client has found the lock free before it was its turn: as many as were to come did not want it.

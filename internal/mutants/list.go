@@ -44,9 +44,9 @@ var mutants = []mutant{
 		"./rlock", "Inv7_",
 	},
 	{
-		"Inv8: a leader that gives up keeps the message to itself",
+		"Inv8: the next leader does not look for itself",
 		"rlock/stand.go", "	s.takeTurn(true)\n	return nil\n", "	s.sleep(s.client.poll)\n	return nil\n",
-		"./rlock", "NextLeaderSleeps",
+		"./rlock", "Virtual",
 	},
 	{
 		"Inv8, P10: a confirmation wakes nobody",

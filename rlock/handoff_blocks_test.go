@@ -1,0 +1,583 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+const handCounter = "redisson_lock_token:{l}"
+
+// handBlocks runs a test with a client whose fenced lock "l" has token blocks.
+func handBlocks(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock), opts ...rlock.Option) {
+	t.Helper()
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := bhClient(t, rdb, opts...)
+		test(t, m, handSpyOn(rdb), c, fenced.NewLock(c, "l", fenced.WithTokenBlocks()))
+	})
+}
+
+// Tokens of a block are as many as there are waiters, and each is used by one of them, in order, without a command.
+func TestBlocksAreUsedInOrder(t *testing.T) {
+	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+		const n = 20
+		first := handTake(t, l, 1)
+		var in handInside
+		done := handLine(n, func(i int) {
+			held, token, err := l.LockAndGetToken(handCtx(t))
+			bhOK(t, err)
+			leave := in.enter(t, held, token)
+			if token != int64(i+2) {
+				t.Errorf("waiter %d has token %d", i, token)
+			}
+			if i == 0 {
+				bhEqual(t, "the counter", fmt.Sprint(mustGet(m, handCounter)), fmt.Sprint(n+1)) // no more than there are waiters
+			}
+			if count, err := l.HoldCount(held); count != 1 || err != nil {
+				t.Errorf("hold count %d, %v", count, err)
+			}
+			leave()
+			if err := l.Unlock(held); err != nil {
+				t.Error(err)
+			}
+			if count, err := l.HoldCount(held); count != 0 || err != nil {
+				t.Errorf("hold count of the former holder %d, %v", count, err)
+			}
+		})
+		spy.reset()
+		bhOK(t, l.Unlock(first))
+		done()
+		synctest.Wait()
+		bhEqual(t, "transfers", spy.count("transfer"), 1)
+		bhEqual(t, "releases", spy.count("unlock"), 1)
+		bhEqual(t, "acquires", spy.count("acquire"), 0)
+		handFree(t, m, 100*time.Millisecond, c)
+	})
+}
+
+func mustGet(m *miniredis.Miniredis, key string) string {
+	v, _ := m.Get(key)
+	return v
+}
+
+// Inv1, Inv2: clients with the option and one without share a lock.
+func TestBlocksOfSeveralClients(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+		link := &handLink{way: 100 * time.Microsecond}
+		var in handInside
+		var all sync.WaitGroup
+		var clients []*rlock.Client
+		for i := range 3 {
+			c := bhClient(t, link.redis(t, m))
+			clients = append(clients, c)
+			var opts []fenced.Option
+			if i > 0 {
+				opts = append(opts, fenced.WithTokenBlocks())
+			}
+			l := fenced.NewLock(c, "l", opts...)
+			for j := range 6 {
+				all.Go(func() {
+					for k := range 30 {
+						held, token, err := l.LockAndGetToken(handCtx(t))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						leave := in.enter(t, held, token)
+						time.Sleep(time.Duration((i*j*k)%3) * 300 * time.Microsecond)
+						leave()
+						if err := l.Unlock(held); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+		}
+		all.Wait()
+		bhEqual(t, "holds", len(in.tokens), 3*6*30)
+		if counter := mustGet(m, handCounter); counter != fmt.Sprint(3*6*30) {
+			t.Logf("%s tokens for %d holds", counter, 3*6*30)
+		}
+		handFree(t, m, 100*time.Millisecond, clients...)
+	})
+}
+
+// P9: a re-entry in the middle of a block takes a token above all that are reserved, and ends the block.
+func TestBlocksEndWithAReentry(t *testing.T) {
+	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+		first := handTake(t, l, 1)
+		var tokens []int64
+		done := handLine(6, func(i int) {
+			held, token, err := l.LockAndGetToken(handCtx(t))
+			bhOK(t, err)
+			tokens = append(tokens, token)
+			if i == 2 {
+				reserved, err := strconv.ParseInt(mustGet(m, handCounter), 10, 64)
+				bhOK(t, err)
+				inner, token, err := l.LockAndGetToken(held)
+				bhOK(t, err)
+				if token <= reserved {
+					t.Errorf("the re-entry has token %d, and up to %d are reserved", token, reserved)
+				}
+				tokens = append(tokens, token)
+				if now, err := l.Token(held); err != nil || now != token {
+					t.Errorf("the current token is %v, %v; want %d", now, err, token)
+				}
+				bhOK(t, l.Unlock(inner))
+			}
+			bhOK(t, l.Unlock(held))
+		})
+		spy.reset()
+		bhOK(t, l.Unlock(first))
+		done()
+		if !slices.IsSorted(tokens) || len(slices.Compact(slices.Clone(tokens))) != 7 {
+			t.Errorf("tokens %v", tokens)
+		}
+		bhEqual(t, "transfers", spy.count("transfer"), 2)
+		bhAsleep(time.Millisecond)
+		handFree(t, m, 100*time.Millisecond, c)
+	})
+}
+
+// P9: an acquire that took its tokens and was answered too late is repeated when more, or fewer, wait behind it: no
+// token comes twice.
+func TestBlocksRepeatedAcquire(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		before, later int // waiters behind it when it asks, and when it asks again
+		late          func(lease time.Duration, next func() error) error
+	}{
+		{"more wait, answered late", 0, 3, func(lease time.Duration, next func() error) error {
+			time.Sleep(lease + 5*time.Millisecond)
+			return next()
+		}},
+		{"fewer wait, answered late", 3, 0, func(lease time.Duration, next func() error) error {
+			time.Sleep(lease + 5*time.Millisecond)
+			return next()
+		}},
+		{"more wait, not answered", 0, 3, func(_ time.Duration, next func() error) error { _ = next(); return io.EOF }},
+		{"fewer wait, not answered", 3, 0, func(_ time.Duration, next func() error) error { _ = next(); return io.EOF }},
+		{"more wait, answered at the deadline", 0, 3, func(lease time.Duration, next func() error) error {
+			time.Sleep(lease / 2)
+			err := next()
+			time.Sleep(lease/2 - time.Millisecond)
+			return err
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				const lease = 200 * time.Millisecond
+				var opts []rlock.Option
+				c := bhClient(t, rdb, opts...)
+				l := fenced.NewLock(c, "l", fenced.WithTokenBlocks())
+				other := fenced.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
+				theirs := handTake(t, other, 1)
+				theirs2, token, err := other.LockAndGetToken(theirs)
+				bhOK(t, err)
+				bhOK(t, other.Unlock(theirs2))
+				var in handInside
+				in.most = token
+				spy := handSpyOn(rdb)
+				ctx, giveUp := context.WithCancel(t.Context())
+				defer giveUp()
+				wait := func(ctx context.Context) func(int) {
+					return func(int) {
+						held, token, err := l.LockLeaseAndGetToken(ctx, lease)
+						if err != nil {
+							bhIs(t, err, context.Canceled)
+							return
+						}
+						in.enter(t, held, token)()
+						_ = l.Unlock(held)
+					}
+				}
+				leader := handLine(1, wait(handCtx(t)))
+				behind := handLine(test.before, wait(ctx))
+				bhAsleep(10 * time.Millisecond)
+				armed := true
+				spy.wrap(func(ops []string, next func() error) error {
+					if armed && ops[0] == "acquire" {
+						armed = false
+						return test.late(lease, next)
+					}
+					return next()
+				})
+				bhOK(t, other.Unlock(theirs))
+				synctest.Wait()
+				giveUp()
+				later := handLine(test.later, wait(handCtx(t)))
+				leader()
+				behind()
+				later()
+				bhAsleep(time.Second)
+				if armed {
+					t.Error("no acquire was held up")
+				}
+				bhEqual(t, "holds", len(in.tokens), 1+test.later)
+				handFree(t, m, time.Second, c)
+			})
+		})
+	}
+}
+
+// A block is used for 5 ms; then Redis is asked.
+func TestBlocksAgeSoon(t *testing.T) {
+	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+		first := handTake(t, l, 1)
+		var reserved time.Time
+		spy.wrap(func(ops []string, next func() error) error {
+			if ops[0] == "transfer" || ops[0] == "acquire" {
+				reserved = time.Now()
+			}
+			return next()
+		})
+		last := int64(1)
+		done := handLine(12, func(i int) {
+			held, token, err := l.LockAndGetToken(handCtx(t))
+			bhOK(t, err)
+			if age := time.Since(reserved); age > 5*time.Millisecond {
+				t.Errorf("waiter %d got the lock %v after Redis was asked", i, age)
+			}
+			if token <= last {
+				t.Errorf("token %d after %d", token, last)
+			}
+			last = token
+			time.Sleep(2 * time.Millisecond)
+			bhOK(t, l.Unlock(held))
+		})
+		spy.reset()
+		bhOK(t, l.Unlock(first))
+		done()
+		if asked := spy.count("transfer") + spy.count("acquire"); asked < 4 || asked > 6 {
+			t.Errorf("Redis was asked %d times for 12 holds of 2 ms: %v", asked, spy)
+		}
+		handFree(t, m, 100*time.Millisecond, c)
+	})
+}
+
+// A waiter with another lease, or without the option, is not given a token of the block, nor those behind it.
+func TestBlocksEndAtAnotherKindOfWaiter(t *testing.T) {
+	for _, kind := range []string{"lease", "option", "unfenced"} {
+		t.Run(kind, func(t *testing.T) {
+			handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+				first := handTake(t, l, 1)
+				var in handInside
+				var asked []int // how often, at each hold
+				done := handLine(5, func(i int) {
+					var held context.Context
+					var token int64
+					var err error
+					switch {
+					case i != 2:
+						held, token, err = l.LockAndGetToken(handCtx(t))
+					case kind == "lease":
+						held, token, err = l.LockLeaseAndGetToken(handCtx(t), 10*time.Second)
+						bhEqual(t, "TTL", m.TTL("l"), 10*time.Second)
+					case kind == "option":
+						held, token, err = fenced.NewLock(c, "l").LockAndGetToken(handCtx(t))
+					default:
+						held, err = rlock.NewLock(c, "l").Lock(handCtx(t))
+					}
+					bhOK(t, err)
+					asked = append(asked, spy.count("transfer")+spy.count("acquire"))
+					in.enter(t, held, token)()
+					bhOK(t, l.Unlock(held))
+				})
+				spy.reset()
+				bhOK(t, l.Unlock(first))
+				done()
+				if asked[1] != asked[0] || asked[2] == asked[1] || asked[3] == asked[2] {
+					t.Errorf("Redis had been asked so often at each hold: %v; want it for the third and the fourth", asked)
+				}
+				handFree(t, m, 100*time.Millisecond, c)
+			})
+		})
+	}
+}
+
+// Inv2: a stranger takes the lock in the middle of a block, after it was forced open or deleted: whoever has the block's
+// tokens then has older ones than the stranger, hears of the loss when Redis is asked next, and the stranger keeps the
+// lock.
+func TestBlocksForcedOpen(t *testing.T) {
+	for forced := range 3 {
+		t.Run(fmt.Sprint("at hold ", forced), func(t *testing.T) {
+			handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+				other := bhClient(t, redistest.PipeClient(t, m))
+				theirs := fenced.NewLock(other, "l")
+				first := handTake(t, l, 1)
+				var in handInside
+				var stranger context.Context
+				var above int64
+				lost := 0
+				wait := func(i int) {
+					held, token, err := l.LockAndGetToken(handCtx(t))
+					bhOK(t, err)
+					in.enter(t, held, token)()
+					if i == forced {
+						freed, err := theirs.ForceUnlock(t.Context())
+						bhOK(t, err)
+						bhEqual(t, "freed", freed, true)
+						stranger, above, err = theirs.LockAndGetToken(handCtx(t))
+						bhOK(t, err)
+					}
+					if i > forced && theirs.Check(stranger) == nil && token >= above {
+						t.Errorf("waiter %d has token %d, the stranger %d", i, token, above)
+					}
+					time.Sleep(10 * time.Microsecond) // what was sent meanwhile is answered
+					if err := l.Unlock(held); err != nil {
+						bhIs(t, err, rlock.ErrLost)
+						lost++
+						bhOK(t, theirs.Check(stranger))
+						fields, _ := m.HKeys("l")
+						bhEqual(t, "fields", len(fields), 1)
+						bhOK(t, theirs.Unlock(stranger))
+					}
+				}
+				done := handLine(5, wait)
+				unlocked := faultGo(func() error { return l.Unlock(first) })
+				late := handLine(4, func(i int) { wait(5 + i) }) // these are not in the first block
+				bhOK(t, <-unlocked)
+				done()
+				late()
+				bhEqual(t, "holders who heard of the loss", lost, 1)
+				handFree(t, m, 200*time.Millisecond, c, other)
+			})
+		})
+	}
+}
+
+// Inv8, P3: a waiter that gives up at the moment in which it is granted the lock frees it at once.
+func TestBlocksGrantedWaiterGivesUp(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+		other := bhClient(t, redistest.PipeClient(t, m))
+		theirs := fenced.NewLock(other, "l")
+		gaveUp := 0
+		for i := range 300 {
+			first, _, err := l.LockAndGetToken(handCtx(t))
+			bhOK(t, err)
+			one := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+			synctest.Wait()
+			ctx, giveUp := context.WithCancel(t.Context())
+			two := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(ctx) })
+			synctest.Wait()
+			spy.reset()
+			bhOK(t, l.Unlock(first))
+			got := <-one
+			bhOK(t, got.err)
+			synctest.Wait()
+			switch i % 3 {
+			case 0:
+				bhOK(t, l.Unlock(got.ctx))
+				giveUp() // before the one who was granted the lock has run
+			case 1:
+				go giveUp()
+				bhOK(t, l.Unlock(got.ctx))
+			default:
+				unlocked := faultGo(func() error { return l.Unlock(got.ctx) })
+				giveUp()
+				bhOK(t, <-unlocked)
+			}
+			freed := time.Now()
+			if got := <-two; got.err == nil {
+				bhOK(t, l.Unlock(got.ctx))
+			} else {
+				gaveUp++
+			}
+			held, _, err := theirs.LockAndGetToken(handCtx(t))
+			bhOK(t, err)
+			if late := time.Since(freed); late > 25*time.Millisecond {
+				t.Errorf("another client waited %v for a free lock", late)
+			}
+			bhOK(t, theirs.Unlock(held))
+			giveUp()
+			bhAsleep(30 * time.Millisecond)
+		}
+		t.Logf("%d of 300 gave up", gaveUp)
+		handFree(t, m, 200*time.Millisecond, c, other)
+	})
+}
+
+// P3: the same during Shutdown, of a server that is well: nothing stays in Redis, not even until the end of the lease.
+func TestBlocksGrantedWaiterGivesUpDuringShutdown(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for i := range 20 {
+		handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+			first := handTake(t, l, 1)
+			one := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+			synctest.Wait()
+			ctx, giveUp := context.WithCancel(t.Context())
+			two := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(ctx) })
+			synctest.Wait()
+			bhOK(t, l.Unlock(first))
+			got := <-one
+			bhOK(t, got.err)
+			synctest.Wait()
+			bhOK(t, l.Unlock(got.ctx))
+			down := make(chan error, 1)
+			if i%2 == 0 {
+				go func() { down <- c.Shutdown(t.Context()) }()
+				giveUp()
+			} else {
+				go giveUp()
+				go func() { down <- c.Shutdown(t.Context()) }()
+			}
+			if got := <-two; got.err == nil {
+				bhOK(t, l.Unlock(got.ctx))
+			}
+			bhOK(t, <-down)
+			giveUp()
+			handFree(t, m, time.Second, c)
+		})
+		if t.Failed() {
+			t.Fatalf("round %d", i)
+		}
+	}
+}
+
+// Shutdown at the moment of a grant waits for the hold that it makes.
+func TestBlocksGrantDuringShutdown(t *testing.T) {
+	for i := range 60 {
+		handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+			first := handTake(t, l, 1)
+			one := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+			synctest.Wait()
+			two := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+			synctest.Wait()
+			bhOK(t, l.Unlock(first))
+			got := <-one
+			bhOK(t, got.err)
+			synctest.Wait()
+			bhOK(t, l.Unlock(got.ctx))
+			down := faultGo(func() error { return c.Shutdown(t.Context()) })
+			got = <-two
+			bhOK(t, got.err)
+			bhNone(t, down, time.Millisecond, "Shutdown is done although a lock is held")
+			bhOK(t, l.Check(got.ctx))
+			bhOK(t, l.Unlock(got.ctx))
+			bhOK(t, <-down)
+			handFree(t, m, 100*time.Millisecond, c)
+		})
+		if t.Failed() {
+			t.Fatalf("round %d", i)
+		}
+	}
+}
+
+// P3: a waiter whose own acquire got no answer is granted the lock by a block instead: what it asked for is released all
+// the same, when it arrives.
+func TestBlocksGrantToAWaiterInDoubt(t *testing.T) {
+	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+		first := handTake(t, l, 1)
+		one := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+		synctest.Wait()
+		two := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+		synctest.Wait()
+		late := make(chan func() error, 1)
+		spy.wrap(func(ops []string, next func() error) error {
+			if ops[0] == "acquire" && len(late) == 0 {
+				late <- next
+				return io.EOF
+			}
+			return next()
+		})
+		bhOK(t, l.Unlock(first))
+		got := <-one
+		bhOK(t, got.err)
+		bhAsleep(2 * time.Millisecond) // two looks, and its connection breaks
+		if len(late) == 0 {
+			t.Skip("a waiter behind a hold of its own client does not look")
+		}
+		bhOK(t, l.Unlock(got.ctx))
+		got = <-two
+		bhOK(t, got.err)
+		bhEqual(t, "transfers", spy.count("transfer"), 1) // it was granted
+		bhOK(t, l.Unlock(got.ctx))
+		bhAsleep(time.Millisecond)
+		if err := (<-late)(); err != nil && !errors.Is(err, redis.Nil) { // the acquire that was lost arrives
+			t.Log(err)
+		}
+		for range 110 { // until a third of the lease, which is 30 s
+			if time.Sleep(100 * time.Millisecond); !m.Exists("l") {
+				break
+			}
+		}
+		if m.Exists("l") {
+			t.Error("P3: a lock that nobody has, until the end of its lease")
+		}
+		handFree(t, m, 45*time.Second, c)
+	}, rlock.WithPollInterval(time.Millisecond))
+}
+
+// A long section at the end of a block is renewed as any other.
+func TestBlocksAreRenewed(t *testing.T) {
+	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+		first := handTake(t, l, 1)
+		done := handLine(3, func(i int) {
+			held, token, err := l.LockAndGetToken(handCtx(t))
+			bhOK(t, err)
+			if i == 2 {
+				for range 20 {
+					time.Sleep(10 * time.Second)
+					bhOK(t, l.Check(held))
+					if now, err := l.Token(held); now != token || err != nil {
+						t.Errorf("token %v, %v", now, err)
+					}
+					if m.TTL("l") < 15*time.Second {
+						t.Errorf("TTL %v", m.TTL("l"))
+					}
+				}
+			}
+			bhOK(t, l.Unlock(held))
+		})
+		spy.reset()
+		bhOK(t, l.Unlock(first))
+		done()
+		bhEqual(t, "transfers", spy.count("transfer"), 1)
+		handFree(t, m, 100*time.Millisecond, c)
+	})
+}
+
+// Inv3: the lease of a hold that was granted counts from when the block was reserved.
+func TestBlocksDeadline(t *testing.T) {
+	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+		const lease = 100 * time.Millisecond
+		first, err := l.LockLease(handCtx(t), lease)
+		bhOK(t, err)
+		done := handLine(2, func(i int) {
+			held, err := l.LockLease(handCtx(t), lease)
+			bhOK(t, err)
+			if i == 0 {
+				time.Sleep(4 * time.Millisecond)
+				bhOK(t, l.Unlock(held))
+				return
+			}
+			<-held.Done()
+			bhIs(t, context.Cause(held), rlock.ErrLost)
+			if !m.Exists("l") {
+				t.Error("the lease was over in Redis before the context was")
+			}
+			bhIs(t, l.Unlock(held), rlock.ErrLost)
+		})
+		spy.reset()
+		bhOK(t, l.Unlock(first))
+		done()
+		bhEqual(t, "transfers", spy.count("transfer"), 1)
+		handFree(t, m, 200*time.Millisecond, c)
+	})
+}

@@ -1,0 +1,31 @@
+package rlock
+
+import "fmt"
+
+// InLine tells how many calls of the client stand in line for the lock, and whether the first of them waits to be told.
+func (c *Client) InLine(name string) (n int, idle bool) {
+	c.mu.Lock()
+	q := c.queues[name]
+	c.mu.Unlock()
+	if q == nil {
+		return 0, false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for a := q.first; a != nil; a = a.next {
+		n++
+	}
+	return n, n > 0 && q.first.leads && !q.first.busy && q.leader.Load() == q.first
+}
+
+// Books is what is on the client's books, "" for nothing.
+func (c *Client) Books() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.behind.mu.Lock()
+	defer c.behind.mu.Unlock()
+	if len(c.queues)+c.held+len(c.behind.open) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d queues, %d holds, %d releases", len(c.queues), c.held, len(c.behind.open))
+}

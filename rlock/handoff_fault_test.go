@@ -1,0 +1,357 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// handSite is a site with a client behind its proxy, whose lock "a" one call holds and others wait for.
+type handSite struct {
+	*faultSite
+	c       *rlock.Client
+	lock    *fenced.Lock
+	held    context.Context
+	waiters []handWaiter
+}
+
+type handWaiter struct {
+	got    <-chan handGot
+	cancel context.CancelFunc
+}
+
+const (
+	handUnlock = 900 * time.Millisecond // the bound of Unlock in these tests: a transfer is given a third of it
+	handWait   = 4 * time.Second
+)
+
+func handNew(t *testing.T, opts ...rlock.Option) *handSite {
+	t.Helper()
+	s := &handSite{faultSite: faultNew(t)}
+	bhOK(t, s.direct.ScriptLoad(t.Context(), faultText(t, "transfer")).Err())
+	// Nothing but the bounds of the library ends a wait for Redis here.
+	rdb := redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 2 * time.Second })
+	s.c = faultClient(t, rdb, append([]rlock.Option{rlock.WithUnlockTimeout(handUnlock)}, opts...)...)
+	s.lock = fenced.NewLock(s.c, "a")
+	var err error
+	s.held, _, err = s.lock.LockAndGetToken(t.Context())
+	bhOK(t, err)
+	return s
+}
+
+// stand puts waiters in line until there are so many.
+func (s *handSite) stand(t *testing.T, n int) {
+	t.Helper()
+	for len(s.waiters) < n {
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		s.waiters = append(s.waiters, handWaiter{
+			handGo(func() (context.Context, int64, error) { return s.lock.TryLockAndGetToken(ctx, handWait, 0) }), cancel,
+		})
+		redistest.Eventually(t, faultBound, func() bool {
+			in, idle := s.c.InLine("a")
+			return in == len(s.waiters) && idle
+		}, "the waiters stand in line")
+	}
+}
+
+// pass unlocks while so many stand in line, again and again until the transfer by which the first of them is to have the
+// lock is met by the fault: there is none, 20 ms after the client took the lock. It returns
+// what becomes of that Unlock.
+func (s *handSite) pass(t *testing.T, n int, met func() bool) (unlocked <-chan error, began time.Time) {
+	t.Helper()
+	for range 200 {
+		s.stand(t, n)
+		began = time.Now()
+		done := make(chan struct{})
+		result, held := make(chan error, 1), s.held
+		go func() {
+			defer close(done)
+			result <- s.lock.Unlock(held)
+		}()
+		for !met() {
+			select {
+			case <-done:
+			case <-time.After(time.Millisecond):
+				continue
+			}
+			break
+		}
+		if met() {
+			return result, began
+		}
+		bhOK(t, <-result)
+		got := bhWait(t, s.waiters[0].got, faultBound, "the waiter gets the lock")
+		bhOK(t, got.err)
+		s.held, s.waiters = got.ctx, s.waiters[1:]
+	}
+	t.Fatal("no handoff within 20 ms in 200 tries")
+	panic("not reached")
+}
+
+func handFired(f *redistest.Fault) func() bool {
+	return func() bool {
+		select {
+		case <-f.Fired():
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// empty requires that the lock is free in Redis and nothing is on the client's books (Inv9, P3).
+func (s *handSite) empty(t *testing.T, within time.Duration) {
+	t.Helper()
+	redistest.Eventually(t, within, func() bool { return s.count("a") == "" && s.c.Books() == "" },
+		"the lock is free and the books are empty: %v, %q", s.hash("a"), s.c.Books())
+}
+
+// next requires that another client gets the lock, with a token above this one.
+func (s *handSite) next(t *testing.T, above int64) {
+	t.Helper()
+	other := fenced.NewLock(s.other(), "a")
+	held, token, err := other.TryLockAndGetToken(t.Context(), faultBound, 0)
+	bhOK(t, err)
+	if token <= above {
+		t.Errorf("Inv2: another client has token %d after %d", token, above)
+	}
+	bhOK(t, other.Unlock(held))
+}
+
+// P15, P12, Inv6, Inv8, Inv1: whatever becomes of a transfer, Unlock is back within its bound, the waiter has the lock
+// within that and a round trip more, nothing is counted twice, and nothing is left. A short lease ends the list of what
+// got no answer soon.
+func TestHandoffFault(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		do      redistest.Action
+		release bool // after all is done
+		unlock  time.Duration
+		waiter  time.Duration
+	}{
+		{"executed, the connection cut", redistest.SwallowReply, false, 0, 100 * time.Millisecond},
+		{"executed, silence", redistest.SwallowReplySilently, false, handUnlock, handUnlock},
+		{"executed, answered late", redistest.HoldReply, true, handUnlock, handUnlock},
+		{"not executed, the connection cut", redistest.HoldCut, true, 0, 100 * time.Millisecond},
+		{"delayed until after the fallback", redistest.Hold, true, handUnlock, handUnlock},
+		{"duplicated", redistest.Duplicate, true, 0, 0},
+		{"refused: OOM", redistest.Refuse("OOM command not allowed when used memory > 'maxmemory'."), false, 0, 0},
+		{"refused: READONLY", redistest.Refuse("READONLY You can't write against a read only replica."), false, 0, 0},
+		{"refused: LOADING", redistest.Refuse("LOADING Redis is loading the dataset in memory"), false, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			const lease = 3 * time.Second
+			s := handNew(t, rlock.WithLease(lease))
+			f := s.on("transfer", test.do)
+			unlocked, began := s.pass(t, 1, handFired(f))
+			got := bhWait(t, s.waiters[0].got, handWait+time.Second, "the waiter is back")
+			bhOK(t, got.err)
+			if s.held.Err() == nil {
+				t.Error("Inv1: the former holder's context is alive")
+			}
+			counter, err := s.direct.Get(t.Context(), "redisson_lock_token:{a}").Int64()
+			bhOK(t, err)
+			bhEqual(t, "token", got.token, counter)
+			faultWithin(t, began, test.waiter, "the wait")
+			bhOK(t, bhWait(t, unlocked, faultBound, "Unlock is back"))
+			faultWithin(t, began, test.unlock, "Unlock")
+			if test.release {
+				f.Release()
+				faultAwait(t, f.Done(), "the delayed one is through")
+			}
+			s.wantCount("a", "1")
+			bhOK(t, s.lock.Check(got.ctx))
+			if n, err := s.lock.HoldCount(got.ctx); n != 1 || err != nil {
+				t.Errorf("hold count %d, %v", n, err)
+			}
+			bhOK(t, s.lock.Unlock(got.ctx))
+			s.wantCount("a", "")
+			s.next(t, got.token)
+			s.empty(t, 3*lease)
+		})
+	}
+}
+
+// P3, Inv6: the waiter gives up while the transfer is on its way, which arrives before or after that: it is back at
+// once, Unlock too, and what it left is released. Whoever waits next is not kept by it.
+func TestHandoffToAWaiterThatGivesUp(t *testing.T) {
+	for _, do := range []struct {
+		name string
+		do   redistest.Action
+	}{
+		{"executed, not answered yet", redistest.HoldReply},
+		{"not executed yet", redistest.Hold},
+		{"the connection cut", redistest.HoldCut},
+		{"executed, silence", redistest.SwallowReplySilently},
+	} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprint(do.name, " late ", late), func(t *testing.T) {
+				s := handNew(t, rlock.WithLease(3*time.Second))
+				f := s.on("transfer", do.do)
+				unlocked, began := s.pass(t, 2, handFired(f))
+				s.waiters[0].cancel()
+				got := bhWait(t, s.waiters[0].got, handWait, "the waiter is back")
+				if got.err == nil {
+					bhOK(t, s.lock.Unlock(got.ctx)) // it was faster
+				} else {
+					bhIs(t, got.err, context.Canceled)
+				}
+				faultWithin(t, began, 0, "the end of the wait")
+				if late {
+					bhOK(t, bhWait(t, unlocked, faultBound, "Unlock is back"))
+				}
+				f.Release()
+				if !late {
+					bhOK(t, bhWait(t, unlocked, faultBound, "Unlock is back"))
+				}
+				faultWithin(t, began, handUnlock, "Unlock")
+				next := bhWait(t, s.waiters[1].got, handWait+time.Second, "the second waiter is back")
+				bhOK(t, next.err)
+				faultWithin(t, began, handUnlock+200*time.Millisecond, "the second wait") // the releases behind come after 0, 0.1, 1 s
+				bhOK(t, s.lock.Check(next.ctx))
+				bhOK(t, s.lock.Unlock(next.ctx))
+				s.next(t, next.token)
+				s.empty(t, 9*time.Second)
+			})
+		}
+	}
+}
+
+// P12, Inv6, P3: a server that stands still: Unlock and the waiter are back within their bounds; when it goes on again
+// nothing of it stays.
+func TestHandoffOnAFrozenServer(t *testing.T) {
+	s := handNew(t, rlock.WithLease(3*time.Second))
+	f := s.on("transfer", redistest.HoldReply)
+	go func() { // when the transfer comes it stands still
+		<-f.Fired()
+		s.proxy.Freeze()
+		f.Release()
+	}()
+	unlocked, began := s.pass(t, 1, handFired(f))
+	if err := bhWait(t, unlocked, faultBound, "Unlock is back"); err == nil {
+		t.Error("Unlock of a frozen server says nil")
+	}
+	faultWithin(t, began, handUnlock, "Unlock")
+	got := bhWait(t, s.waiters[0].got, handWait+time.Second, "the waiter is back")
+	if got.err == nil {
+		t.Fatal("a lock from a frozen server")
+	}
+	faultWithin(t, began, handWait, "the wait")
+	s.proxy.Thaw()
+	s.empty(t, 12*time.Second)
+	s.next(t, 2)
+}
+
+// P2, P12: the lock was forced open before its transfer: the one who unlocks hears of the loss, the waiter gets the lock
+// otherwise, at once or when the stranger who has it is done.
+func TestHandoffOfALockThatWasLost(t *testing.T) {
+	for _, stranger := range []bool{false, true} {
+		t.Run(fmt.Sprint("stranger ", stranger), func(t *testing.T) {
+			s := handNew(t)
+			other := fenced.NewLock(s.other(), "a")
+			f := s.on("transfer", redistest.Hold)
+			unlocked, _ := s.pass(t, 1, handFired(f))
+			bhOK(t, s.direct.Del(t.Context(), "a").Err())
+			var theirs context.Context
+			if stranger {
+				var err error
+				theirs, err = other.Lock(t.Context())
+				bhOK(t, err)
+			}
+			token, err := s.direct.Get(t.Context(), "redisson_lock_token:{a}").Int64()
+			bhOK(t, err)
+			f.Release()
+			bhIs(t, bhWait(t, unlocked, faultBound, "Unlock is back"), rlock.ErrLost)
+			if stranger {
+				bhNone(t, s.waiters[0].got, 100*time.Millisecond, "the waiter is back although a stranger has the lock")
+				bhOK(t, other.Check(theirs))
+				bhOK(t, other.Unlock(theirs))
+			}
+			began := time.Now()
+			got := bhWait(t, s.waiters[0].got, handWait+time.Second, "the waiter is back")
+			bhOK(t, got.err)
+			faultWithin(t, began, 0, "the wait")
+			bhEqual(t, "token", got.token, token+1)
+			bhOK(t, s.lock.Unlock(got.ctx))
+			s.empty(t, 2*time.Second)
+		})
+	}
+}
+
+// Shutdown while a transfer is on its way waits for the hold that it makes.
+func TestHandoffDuringShutdown(t *testing.T) {
+	s := handNew(t, rlock.WithUnlockTimeout(10*time.Second))
+	f := s.on("transfer", redistest.HoldReply)
+	unlocked, _ := s.pass(t, 1, handFired(f))
+	down := faultGo(func() error { return s.c.Shutdown(t.Context()) })
+	bhNone(t, down, 50*time.Millisecond, "Shutdown is done although a transfer is on its way")
+	f.Release()
+	bhOK(t, bhWait(t, unlocked, faultBound, "Unlock is back"))
+	got := bhWait(t, s.waiters[0].got, faultBound, "the waiter is back")
+	if got.err != nil {
+		bhIs(t, got.err, rlock.ErrClosed)
+	} else {
+		bhNone(t, down, 50*time.Millisecond, "Shutdown is done although a lock is held")
+		bhOK(t, s.lock.Check(got.ctx))
+		bhOK(t, s.lock.Unlock(got.ctx))
+	}
+	bhOK(t, bhWait(t, down, faultBound, "Shutdown is done"))
+	s.empty(t, time.Second)
+}
+
+// P3: the same, and the waiter gives up before the transfer arrives: Shutdown does not leave a lock that nobody has.
+func TestHandoffDuringShutdownToAWaiterThatGivesUp(t *testing.T) {
+	for _, do := range []struct {
+		name string
+		do   redistest.Action
+	}{{"executed", redistest.HoldReply}, {"not executed yet", redistest.Hold}} {
+		t.Run(do.name, func(t *testing.T) {
+			s := handNew(t, rlock.WithUnlockTimeout(10*time.Second))
+			f := s.on("transfer", do.do)
+			unlocked, _ := s.pass(t, 1, handFired(f))
+			down := faultGo(func() error { return s.c.Shutdown(t.Context()) })
+			time.Sleep(20 * time.Millisecond)
+			s.waiters[0].cancel()
+			got := bhWait(t, s.waiters[0].got, faultBound, "the waiter is back")
+			if got.err == nil {
+				t.Fatal("the transfer was not on its way")
+			}
+			time.Sleep(20 * time.Millisecond) // the first release behind it finds nothing
+			f.Release()
+			bhOK(t, bhWait(t, unlocked, faultBound, "Unlock is back"))
+			bhOK(t, bhWait(t, down, faultBound, "Shutdown is done"))
+			s.empty(t, time.Second) // the lease is 30 s
+		})
+	}
+}
+
+// Close while a transfer is on its way: the waiter gets ErrClosed, Unlock still works; what stays in Redis for the rest of
+// its lease is logged (P3).
+func TestHandoffDuringClose(t *testing.T) {
+	log := new(faultLog)
+	s := handNew(t, rlock.WithLease(2*time.Second), log.option())
+	f := s.on("transfer", redistest.HoldReply)
+	unlocked, _ := s.pass(t, 1, handFired(f))
+	bhOK(t, s.c.Close())
+	got := bhWait(t, s.waiters[0].got, faultBound, "the waiter is back")
+	bhIs(t, got.err, rlock.ErrClosed)
+	f.Release()
+	if err := bhWait(t, unlocked, faultBound, "Unlock is back"); err != nil && !errors.Is(err, rlock.ErrClosed) {
+		t.Errorf("Unlock: %v", err)
+	}
+	if s.count("a") != "" {
+		if len(log.with("closed before a release was confirmed")) == 0 {
+			t.Error("P3: what stays is not logged")
+		}
+	}
+	s.empty(t, 3*time.Second)
+}
