@@ -30,10 +30,9 @@ func faultNewCluster(t *testing.T, nodes int) *faultCluster {
 	c := &faultCluster{t: t}
 	var ports []string
 	for i := range nodes {
-		bus, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := redistest.FreePort()
 		faultNo(t, err)
-		ports = append(ports, strconv.Itoa(bus.Addr().(*net.TCPAddr).Port))
-		_ = bus.Close()
+		ports = append(ports, strconv.Itoa(port))
 		server := redistest.Real(t, "--cluster-enabled", "yes", "--cluster-port", ports[i], "--cluster-node-timeout", "2000",
 			"--cluster-require-full-coverage", "no")
 		c.nodes, c.addrs = append(c.nodes, server), append(c.addrs, server.Addr())

@@ -28,12 +28,11 @@ func newCluster(t *testing.T, nodes int) *cluster {
 	c := &cluster{t: t}
 	var addrs, buses []string
 	for i := range nodes {
-		bus, err := net.Listen("tcp", "127.0.0.1:0")
+		free, err := redistest.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, port, _ := net.SplitHostPort(bus.Addr().String())
-		_ = bus.Close()
+		port := strconv.Itoa(free)
 		server := redistest.Real(t, "--cluster-enabled", "yes", "--cluster-port", port, "--cluster-node-timeout", "2000",
 			"--cluster-require-full-coverage", "no")
 		c.nodes, addrs, buses = append(c.nodes, server), append(addrs, server.Addr()), append(buses, port)

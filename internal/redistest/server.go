@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -53,7 +54,7 @@ func Real(t testing.TB, args ...string) *Server {
 		}
 	})
 	for range 3 { // another program can take a free port first
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = FreePort(); err != nil {
 			break
 		}
 		if err = s.start(); err == nil {
@@ -138,11 +139,15 @@ func (s *Server) start() error {
 	return nil
 }
 
-// freePort returns a port on loopback that is free now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// FreePort returns a port on loopback that is free now, and not one that the
+// system gives to outgoing connections: those take ports all the time.
+func FreePort() (int, error) {
+	var err error
+	for range 100 {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(22000))); err == nil {
+			return l.Addr().(*net.TCPAddr).Port, l.Close()
+		}
 	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
+	return 0, err
 }
