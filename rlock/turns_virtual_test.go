@@ -245,6 +245,38 @@ func TestTurnsOfListeners(t *testing.T) {
 	})
 }
 
+// However many listen and never want the lock, who wants it has turns: what each client believes about the listeners must
+// not let one of two pass by the other for long.
+func TestTurnsAmongManyListeners(t *testing.T) {
+	for _, section := range []time.Duration{0, 10 * time.Millisecond} {
+		t.Run(section.String(), func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+				s := turnsNew(t, m)
+				for range 2 {
+					s.client(t, 1, section)
+				}
+				var subs []*redis.PubSub
+				for range 50 {
+					sub := redistest.PipeClient(t, m).Subscribe(t.Context(), bhChannel)
+					_, err := sub.Receive(t.Context())
+					bhOK(t, err)
+					subs = append(subs, sub)
+				}
+				time.Sleep(100 * time.Millisecond)
+				shares := s.shares(time.Second)
+				t.Logf("holds: %v", shares)
+				if slices.Min(shares) < 5 {
+					t.Errorf("holds in a second: %v, a turn takes %v", shares, section)
+				}
+				for _, sub := range subs {
+					_ = sub.Close()
+				}
+				s.end(t)
+			})
+		})
+	}
+}
+
 // Inv8: whatever happens to one client, the others find a free lock within 20 ms and a round trip; and have fair turns.
 func TestTurnsWhenAClient(t *testing.T) {
 	const free = 20*time.Millisecond + 4*turnsWay + time.Millisecond
