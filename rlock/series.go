@@ -69,7 +69,7 @@ func (q *queue) grant(h *hold) bool {
 	if b.next > b.last {
 		b.goOn()
 	}
-	if b.next > b.last || time.Since(b.sent.Time()) > maxBlockAge {
+	if b.gone() || b.next > b.last || time.Since(b.sent.Time()) > maxBlockAge {
 		return false
 	}
 	q.mu.Lock()
@@ -78,14 +78,21 @@ func (q *queue) grant(h *hold) bool {
 	if a == nil || !a.blocks || a.lease != b.lease {
 		return false
 	}
-	if b.ahead == nil && q.blocks > 1 && q.more() {
-		b.tokens = min(q.blocks, maxBlock)
+	left := int(b.last - b.next + 1)
+	if n := min(q.blocks-left, maxBlock); b.ahead == nil && n >= left && n > 0 && q.more() {
+		b.tokens = n
 		b.ahead = newSharedCall(scripts.Reserve(a.keys, b.trace.field, b.lease, b.tokens), nil)
 		q.client.send(b.ahead)
 	}
 	a.granted = b
 	q.promise(a)
 	return true
+}
+
+// gone tells whether Redis has said meanwhile that the hold is not there any more.
+func (b *block) gone() bool {
+	k := b.ahead
+	return k != nil && k.over.Load() && k.err == nil && !k.answer.Held
 }
 
 // goOn puts the tokens that were reserved meanwhile in the place of the ones that are used up.

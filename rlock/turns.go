@@ -23,6 +23,7 @@ const (
 	minStep   = 5 * time.Millisecond  // a JVM needs about one to wake up and ask
 	maxBack   = 20 * time.Millisecond // of standing back
 	absentFor = time.Second           // and then they are expected again
+	maxTurns  = 8                     // of others that are waited for: most listeners of a crowd only listen
 )
 
 // released notes that this client let others have the lock: so many were told of it, after this many messages had been
@@ -49,7 +50,7 @@ func (q *queue) released(told int, before int64, took time.Duration) {
 		t.others, t.absent, t.counted = told, 0, now
 	}
 	t.step, t.until = max(2*took, minStep), now.Add(maxBack)
-	q.due.Store(before + int64(t.others-t.absent))
+	q.due.Store(before + int64(min(t.others-t.absent, maxTurns)))
 	if !t.lingering {
 		t.lingering = true
 		q.again()

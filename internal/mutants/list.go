@@ -153,4 +153,139 @@ var mutants = []mutant{
 		"rlock/lock.go", "		return l.keys.CheckCluster()", "		return nil",
 		"./rlock", "ClusterNames",
 	},
+	{
+		"P15: a transfer without an answer is taken for one that was not executed",
+		"rlock/unlock.go", "	return k.answer.Held, k.err != nil && k.err != errNotSent && scripts.Unanswered(k.err)", "	return k.answer.Held, false",
+		"./rlock", "HandoffFault",
+	},
+	{
+		"P15: a transfer that takes too long is taken for one that was not executed",
+		"rlock/unlock.go", "		h.queue.revoke(a, k)\n		return false, true", "		h.queue.revoke(a, k)\n		return false, false",
+		"./rlock", "HandoffFault",
+	},
+	{
+		"P15, Inv8: the waiter is not told that Redis does not answer its transfer",
+		"rlock/unlock.go", "		h.queue.revoke(a, k)\n", "		_ = a\n",
+		"./rlock", "HandoffFault",
+	},
+	{
+		"Inv1: the former holder's context lives on while the lock is passed on",
+		"rlock/unlock.go", "	lv.end(&ended{lock: h.trace.keys.Lock, err: ErrUnlocked})\n", "	time.AfterFunc(time.Millisecond, func() { lv.end(&ended{lock: h.trace.keys.Lock, err: ErrUnlocked}) })\n",
+		"./rlock", "HandoffIsOneCommand",
+	},
+	{
+		"P15: WithHandoffs bounds nothing",
+		"rlock/series.go", "q.series.handoffs >= q.client.handoffs || ", "",
+		"./rlock", "HandoffsAreBoundedByCount",
+	},
+	{
+		"P15: a series may last for ever",
+		"rlock/series.go", " || time.Since(q.series.began) > maxSeries", "",
+		"./rlock", "HandoffsAreBoundedByTime",
+	},
+	{
+		"P15: a turn never comes, only the end of standing back",
+		"rlock/turns.go", "	q.due.Store(before + int64(min(t.others-t.absent, maxTurns)))", "	q.due.Store(before + int64(t.others-t.absent) + 1000)",
+		"./rlock", "TurnsAreFair/1_0s",
+	},
+	{
+		"P15: nobody leaves a turn to others",
+		"rlock/turns.go", "	return min(time.Duration(q.missing())*q.turns.step, maxBack)\n}", "	return 0\n}",
+		"./rlock", "TurnsAreFair/1_0s|TurnsAreFair/1_1ms|TurnsOfARedissonClient/(0s|500|1ms)",
+	},
+	{
+		"P15: a client counts itself among the others",
+		"rlock/turns.go", "		told, before = told-1, before+1 // one of them is this client", "		before++",
+		"./rlock", "TurnsAreFair/1_0s|TurnsAreFair/1_1ms",
+	},
+	{
+		"Inv8: standing back takes no account of the wait",
+		"rlock/stand.go", "half := time.Until(deadline) / 2; half < d {", "half := time.Until(deadline) / 2; half < 0 {",
+		"./rlock", "TurnsOfAShortWait",
+	},
+	{
+		"Inv9: a queue lingers for ever",
+		"rlock/turns.go", "	q.turns.lingering = false\n	q.quiet()", "	q.quiet()",
+		"./rlock", "TurnsAreFair/1_0s|TurnsAreFair/1_1ms",
+	},
+	{
+		"P9: a repeated acquire asks for another number of tokens",
+		"rlock/series.go", "	if a.tokens > 0 && a.trace.doubtful() {\n		return\n	}\n", "",
+		"./rlock", "BlocksRepeatedAcquire/more_wait,_not_answered",
+	},
+	{
+		"P9: a block is used for as long as it lasts",
+		"rlock/series.go", " || time.Since(b.sent.Time()) > maxBlockAge", "",
+		"./rlock", "BlocksAgeSoon",
+	},
+	{
+		"P9: a block goes on after a re-entry",
+		"rlock/series.go", " || h.reentered()", "",
+		"./rlock", "BlocksEndWithAReentry",
+	},
+	{
+		"P9: a block serves waiters with another lease",
+		"rlock/series.go", " || a.lease != b.lease", "",
+		"./rlock", "BlocksEndAtAnotherKindOfWaiter",
+	},
+	{
+		"P9: a block serves waiters without the option",
+		"rlock/series.go", "a == nil || !a.blocks || a", "a == nil || a",
+		"./rlock", "BlocksEndAtAnotherKindOfWaiter",
+	},
+	{
+		"P9: more tokens are reserved than there are waiters",
+		"rlock/series.go", "		a.tokens = min(max(q.blocks, 1), maxBlock)", "		a.tokens = maxBlock",
+		"./fenced", "BlocksUncontended",
+	},
+	{
+		"P9: the first token of a block is its last",
+		"rlock/acquire.go", "		token -= int64(a.tokens) - 1\n", "",
+		"./rlock", "BlocksAreUsedInOrder",
+	},
+	{
+		"P3: a granted lock that nobody takes stays",
+		"rlock/stand.go", "	s.trace = b.trace\n", "",
+		"./rlock", "BlocksGrantedWaiterGivesUp$",
+	},
+	{
+		"Shutdown does not wait for what is on its way",
+		"rlock/client.go", "len(c.queues) == 0", "c.held == 0",
+		"./rlock", "BlocksGrantDuringShutdown",
+	},
+	{
+		"P3: Shutdown does not wait for what is owed",
+		"rlock/client.go", "		c.behind.settle(ctx, c.unlockTimeout)\n", "",
+		"./rlock", "HandoffDuringShutdownToAWaiterThatGivesUp|BlocksGrantedWaiterGivesUpDuringShutdown",
+	},
+	{
+		"P3: what a granted waiter asked for itself is forgotten",
+		"rlock/stand.go", "	if s.trace.open() {\n		s.client.behind.release(s.trace) //", "	if s.trace == nil {\n		s.client.behind.release(s.trace) //",
+		"./rlock", "BlocksGrantToAWaiterInDoubt",
+	},
+	{
+		"P9: tokens that were not reserved are used",
+		"rlock/series.go", " || !k.answer.Held", "",
+		"./rlock", "Blocks(ForcedOpen|OfSeveral)",
+	},
+	{
+		"Inv3: the lease of a granted hold counts from the grant",
+		"rlock/stand.go", "	lv, _, err := s.hold(b.sent, token, b)", "	lv, _, err := s.hold(watchdog.Now(), token, b)",
+		"./rlock", "BlocksDeadline",
+	},
+	{
+		"P2: a transfer leaves the number of the former's last change",
+		"scripts/transfer.lua", "redis.pcall('HDEL', lock, old, old .. '#')", "redis.pcall('HDEL', lock, old)",
+		"./rlock", "HandoffOfAHoldWithReentries",
+	},
+	{
+		"P15: standing back does not begin anew",
+		"rlock/stand.go", "more > 0 && !s.cut", "false",
+		"./rlock", "TurnsOfARedissonClient/2ms",
+	},
+	{
+		"P15: a holder does not hear others' turns",
+		"rlock/turns.go", " || q.turns.others > 0 && q.hold != nil", "",
+		"./rlock", "TurnsAreFair|TurnsOfListeners",
+	},
 }
