@@ -264,11 +264,6 @@ var mutants = []mutant{
 		"./rlock", "BlocksGrantToAWaiterInDoubt",
 	},
 	{
-		"P9: tokens that were not reserved are used",
-		"rlock/series.go", " || !k.answer.Held", "",
-		"./rlock", "Blocks(ForcedOpen|OfSeveral)",
-	},
-	{
 		"Inv3: the lease of a granted hold counts from the grant",
 		"rlock/stand.go", "	lv, _, err := s.hold(b.sent, token, b)", "	lv, _, err := s.hold(watchdog.Now(), token, b)",
 		"./rlock", "BlocksDeadline",
