@@ -31,9 +31,9 @@ type options struct{ tokens seam.Tokens }
 func WithStableToken() Option { return func(o *options) { o.tokens.Stable = true } }
 
 // WithTokenBlocks is for a lock that many goroutines of one process want for very short sections. An acquire reserves a
-// token for each goroutine that waits behind it, and the lock passes from one to the next without a round trip to Redis,
-// for at most 5 ms; then Redis is asked again, and after a bounded number of rounds other clients get their turn (see
-// rlock.WithHandoffs). Every hold has a token of its own, and they grow as ever; those that a goroutine that gave up
+// token for each goroutine that waits behind it, and the lock passes from one to the next without waiting for Redis, for
+// at most 5 ms; meanwhile Redis is asked for the next tokens, and whether the lock is still there. After a bounded number
+// of rounds other clients get their turn (see rlock.WithHandoffs). Every hold has a token of its own, and they grow as ever; those that a goroutine that gave up
 // leaves unused are skipped. An acquire that nobody waits behind takes one token, as without the option.
 //
 // What is checked less often: within these 5 ms a hold begins without Redis having been asked whether the lock is still

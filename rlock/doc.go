@@ -28,7 +28,15 @@
 // Calls that may wait ride out what goes away by itself (WithPatience). A command that got no answer may have been
 // executed: it is repeated in a form that counts once, and what may have been taken without anybody knowing is released
 // again and again until it cannot matter. Renewals are tried until the deadline. No call outlives its context, because
-// commands run on goroutines of their own.
+// it is goroutines of the library's own that wait for Redis.
+//
+// # Many callers
+//
+// Commands of calls that are made at the same time travel together. The waiters of one lock in one client stand in line;
+// the first one asks Redis, and when a hold of this client ends the lock passes to it in one round trip, a bounded number
+// of times (WithHandoffs). Then it is released for everybody, and clients take it in turn: who has released it leaves it to
+// as many others as listened. So the order of waiters is that of arrival within a client, and round robin between clients
+// as far as their subscriptions work.
 //
 // Exclusion rests on Redis keeping its data and its clock not being stepped; a replica that is promoted may not know of
 // the lock. Tokens and guards are there for what a lock on Redis cannot promise.

@@ -1,6 +1,12 @@
 // Package scripts is the wire protocol of a lock: one Lua script for each operation, a typed Go call for each script,
 // and the names of the keys. Nothing else in this module knows keys, arguments or replies.
 //
+// # Alone and in company
+//
+// An operation is sent alone, or together with others of the same moment: one command then does all of them, each as if it
+// were alone. In a cluster those of one slot go in a command, and the commands in a pipeline. What got no answer is to be
+// repeated alone, so that an operation which keeps Redis from answering does not do so for its neighbours again.
+//
 // # On the wire
 //
 // A lock is a hash at the lock's own name, with one field `<uuid>:<number>` for the hold that has it; the value is the

@@ -62,7 +62,7 @@ func measureWaiters(ctx context.Context, r *report, heading, name string, n int)
 	}
 	after := readMemory().since(before)
 	r.profile("waiters-" + name)
-	each := per(after.heap+after.stack, r.waiters)
+	each := per(after.heap+after.stack, r.waiters) - parked // the goroutine is the caller's
 	r.say("a waiter: %.0f B of heap, %.0f B of stacks (%.0f B of a goroutine that does nothing), %.2f goroutines",
 		per(after.heap, r.waiters), per(after.stack, r.waiters), parked, per(int64(after.goroutines), r.waiters))
 	if err := pause(ctx, 12*time.Second); err != nil { // looks at the lock have become rare
@@ -97,7 +97,7 @@ func measureWaiters(ctx context.Context, r *report, heading, name string, n int)
 	r.figure(heading, "time until the locks were released", "%v", released.Round(time.Millisecond))
 	r.figure(heading, "time until the first was served", "%v", w.first().Sub(began).Round(time.Microsecond))
 	r.figure(heading, "time until all were served", "%v", served.Round(time.Millisecond))
-	r.goal("memory a waiter in the client, heap and stacks, "+heading, 4096, 3072, each, size)
+	r.goal("memory a waiter in the client, heap and stack beyond those of an idle goroutine, "+heading, 4096, 3072, each, size)
 	return nil
 }
 

@@ -265,7 +265,7 @@ var mutants = []mutant{
 	},
 	{
 		"Inv3: the lease of a granted hold counts from the grant",
-		"rlock/stand.go", "	lv, _, err := s.hold(b.sent, token, b)", "	lv, _, err := s.hold(watchdog.Now(), token, b)",
+		"rlock/acquire.go", "	a.client.dog.Add(&h.lease, sent, a.lease)", "	a.client.dog.Add(&h.lease, watchdog.Now(), a.lease)",
 		"./rlock", "BlocksDeadline",
 	},
 	{
