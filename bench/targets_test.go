@@ -41,8 +41,9 @@ func TestTargets(t *testing.T) {
 		{Contender: baseline, Mode: "hot/g=64", Hung: 100},
 	}
 	r.Held = []row{{What: "memory", Verdict: "aim"}}
-	reasons["all modes: hung waiters / overlaps / tokens out of order"] = "because"
-	defer delete(reasons, "all modes: hung waiters / overlaps / tokens out of order")
+	real := reasons
+	reasons = map[string]string{"all modes: hung waiters / overlaps / tokens out of order": "because"}
+	defer func() { reasons = real }()
 
 	rows := r.targetRows()
 	for _, want := range []row{
