@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/fencelock/fencelock/bench/internal/redisd"
 )
 
 // A plan is all rounds of a run.
@@ -97,19 +99,19 @@ func (p *plan) prepare(ctx context.Context, r round, env *environment, progress 
 
 // run runs all rounds on a server of its own. On an error, and when ctx ends, it returns what there is until then.
 func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environment, error) {
-	s, err := startServer()
+	s, err := redisd.Start()
 	if err != nil {
 		return nil, environment{}, err
 	}
-	defer s.stop()
-	rdb := open(s.addr)
+	defer s.Stop()
+	rdb := open(s.Addr)
 	defer func() { _ = rdb.Close() }()
 	env, err := p.environment(ctx, rdb)
 	if err != nil {
 		return nil, env, err
 	}
 
-	defer p.prepare(ctx, round{addr: s.addr, rdb: rdb, timing: p.timing}, &env, progress)()
+	defer p.prepare(ctx, round{addr: s.Addr, rdb: rdb, timing: p.timing}, &env, progress)()
 	if ctx.Err() != nil {
 		return nil, env, context.Cause(ctx)
 	}
@@ -123,7 +125,7 @@ func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environmen
 	var results []result
 	for i, r := range rounds {
 		runtime.GC() // what the round before left is not this one's cost
-		r.addr, r.rdb = s.addr, rdb
+		r.addr, r.rdb = s.Addr, rdb
 		res, err := r.run(ctx)
 		if ctx.Err() != nil {
 			err = fmt.Errorf("ended after %d of %d rounds: %w", i, len(rounds), context.Cause(ctx))

@@ -13,19 +13,21 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/bench/internal/redisd"
 )
 
 // testServer starts a server for the test.
 func testServer(t testing.TB) (addr string, rdb *redis.Client) {
 	t.Helper()
-	s, err := startServer()
+	s, err := redisd.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.stop)
-	rdb = open(s.addr)
+	t.Cleanup(s.Stop)
+	rdb = open(s.Addr)
 	t.Cleanup(func() { _ = rdb.Close() })
-	return s.addr, rdb
+	return s.Addr, rdb
 }
 
 var tiny = timing{warm: 10 * time.Millisecond, window: 60 * time.Millisecond, grace: 5 * time.Second}
