@@ -1,0 +1,103 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// In a cluster both sides use the same kind of channel, by what they find out themselves: each wakes the other in every
+// node's slots, and tokens grow over both.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	nodes := newCluster(t, 3)
+	var addrs []string
+	for _, node := range nodes {
+		addrs = append(addrs, node.Addr())
+	}
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	t.Cleanup(func() { _ = rdb.Close() })
+	c := newClient(t, rdb)
+	client := newJava(t, addrs[0], "cluster", "yes")
+	for i := range 12 {
+		name := fmt.Sprint("lock:", i)
+		if i%3 == 0 {
+			name = fmt.Sprintf("order:{%d}:lock", i)
+		}
+		channel := "redisson_lock__channel:{" + name + "}"
+		if strings.Contains(name, "{") {
+			channel = "redisson_lock__channel:" + name
+		}
+		ours, java := fenced.NewLock(c, name), client.lock("a", fencedKind, name)
+		held, _ := take(t, ours, t.Context())
+		inner, token := take(t, ours, held)
+		java.is("tryLock", false, "wait", "0")
+		waits := java.start("lockAndGetToken")
+		listenedSharded(t, nodes, channel, 1)
+		noError(t, ours.Unlock(inner))
+		noError(t, ours.Unlock(held))
+		equal(t, name+": Redisson's token", client.must(waits).number(), token+1)
+		busy(t, ours)
+		listenedSharded(t, nodes, channel, 0)
+		call := begin(func() (context.Context, error) { return ours.Lock(t.Context()) })
+		listenedSharded(t, nodes, channel, 1)
+		java.unlock()
+		got := await(t, call, soon, name+": our waiter")
+		noError(t, got.err)
+		token, err := ours.Token(got.ctx)
+		noError(t, err)
+		equal(t, name+": getToken", java.number("getToken"), token)
+		java.is("forceUnlock", true)
+		await(t, got.ctx.Done(), soon, name+": the forced hold's context ends")
+	}
+}
+
+// newCluster is real servers with all slots between them.
+func newCluster(t *testing.T, n int) []*redistest.Server {
+	t.Helper()
+	var nodes []*redistest.Server
+	var buses []string
+	for i := range n {
+		port, err := redistest.FreePort()
+		noError(t, err)
+		buses = append(buses, strconv.Itoa(port))
+		nodes = append(nodes, redistest.Real(t, "--cluster-enabled", "yes", "--cluster-port", buses[i]))
+		noError(t, nodes[i].Client().ClusterAddSlotsRange(t.Context(), 16384*i/n, 16384*(i+1)/n-1).Err())
+		noError(t, nodes[i].Client().Do(t.Context(), "cluster", "set-config-epoch", i+1).Err())
+	}
+	for i := 1; i < n; i++ {
+		_, port, err := net.SplitHostPort(nodes[i].Addr())
+		noError(t, err)
+		noError(t, nodes[0].Client().Do(t.Context(), "cluster", "meet", "127.0.0.1", port, buses[i]).Err())
+	}
+	for i, node := range nodes {
+		rdb := node.Client()
+		redistest.Eventually(t, patience, func() bool {
+			info := rdb.ClusterInfo(t.Context()).Val()
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprint("cluster_known_nodes:", n))
+		}, "node %d knows of all", i)
+	}
+	return nodes
+}
+
+// listenedSharded waits until so many connections listen to the sharded channel.
+func listenedSharded(t *testing.T, nodes []*redistest.Server, channel string, want int64) {
+	t.Helper()
+	redistest.Eventually(t, patience, func() bool {
+		n := int64(0)
+		for _, node := range nodes {
+			rdb := node.Client()
+			n += rdb.PubSubShardNumSub(context.Background(), channel).Val()[channel]
+			_ = rdb.Close()
+		}
+		return n == want
+	}, "%d connections listen to %s", want, channel)
+}
