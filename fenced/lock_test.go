@@ -147,7 +147,7 @@ func TestTokensGrow(t *testing.T) {
 				isError(t, err, rlock.ErrNotAcquired)
 				equal(t, "token", token, 0)
 				equal(t, "context", got, ctx)
-				_, _, err = l.TryLockAndGetToken(ctx, 10*time.Millisecond, 0)
+				_, _, err = l.TryLockAndGetToken(ctx, 100*time.Millisecond, 0)
 				isError(t, err, rlock.ErrNotAcquired)
 			}
 			want++

@@ -101,21 +101,23 @@ type acquisition struct {
 	fresh  *hold  // what it is to become
 	trace  *trace // of the attempts
 	tokens int    // that they ask for
+	bell   *bell  // rung when a call is over, something below or queue.look has changed, or it is time
 
 	// In line; guarded by queue.mu.
 	prev, next *acquisition
 	leads      bool
-	busy       bool          // asks Redis, or has been promised the lock: there is nothing to promise
-	news       chan struct{} // something of this, or queue.look, has changed; nil for a leader that has not waited yet
-	offered    *call         // the lock is on its way from the hold before
-	revoked    bool          // and Redis does not answer
-	granted    *block        // the lock is here, with the next token of this block
+	busy       bool   // asks Redis, or has been promised the lock: there is nothing to promise
+	offered    *call  // the lock is on its way from the hold before
+	revoked    bool   // and Redis does not answer
+	granted    *block // the lock is here, with the next token of this block
 }
 
 // run takes the lock, or re-enters it.
 func (a *acquisition) run() (*level, error) {
 	a.queue = a.client.use(a.name)
 	defer a.queue.done()
+	a.bell = a.client.bell()
+	defer a.client.hang(a.bell)
 	lv, err := a.enter()
 	if err != nil && a.trace != nil && a.trace.open() {
 		a.client.behind.release(a.trace)
@@ -171,20 +173,23 @@ func (a *acquisition) once(own *hold) (*level, error) {
 // attempt asks Redis once. It returns the level if that took the lock, or how long another holder's lease lasts.
 func (a *acquisition) attempt() (*level, time.Duration, error) {
 	k := a.ask()
-	late := a.client.startTimer(a.lease)
-	defer a.client.stopTimer(late)
-	select {
-	case <-k.done:
-	case <-a.end:
-	case <-a.client.closed:
-	case <-late.C:
+	began := time.Now()
+	a.bell.ringAfter(a.lease)
+	for !k.over.Load() && time.Since(began) < a.lease {
+		select {
+		case <-a.bell.rung:
+			continue
+		case <-a.end:
+		case <-a.client.closed:
+		}
+		break
 	}
 	return a.outcome(k)
 }
 
 // ask sends one acquire.
 func (a *acquisition) ask() *call {
-	k := a.client.newCall(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens), a.trace)
+	k := a.client.newCall(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens), a.trace, a.bell)
 	if a.trace.doubtful() {
 		a.client.sendAlone(context.Background(), k)
 	} else {
@@ -217,7 +222,7 @@ func (a *acquisition) outcome(k *call) (*level, time.Duration, error) {
 	var b *block
 	if a.tokens > 1 {
 		token -= int64(a.tokens) - 1
-		b = &block{trace: a.trace, sent: k.sent, lease: a.lease, next: token + 1, last: k.answer.Token}
+		b = &block{trace: a.trace, sent: k.sent, lease: a.lease, next: token + 1, last: k.answer.Token, bell: &bell{rung: make(chan struct{}, 1)}}
 	}
 	return a.hold(k.sent, token, b)
 }

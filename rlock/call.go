@@ -13,12 +13,12 @@ import (
 // A call is one op under way, for somebody who may stop waiting for it.
 type call struct {
 	scripts.Op
-	trace  *trace // of what it may take; nil if it takes nothing
-	alone  bool
-	shared bool // several wait for it
+	trace *trace // of what it may take; nil if it takes nothing
+	alone bool
+	bell  *bell // of who sent it: rung when it is over
+	heir  *bell // of who else waits for it, or nil
 
-	done   chan struct{} // gives a value when it is over; closed instead for a shared one
-	over   atomic.Bool   // and what follows is known
+	over   atomic.Bool // and what follows is known
 	sent   watchdog.Instant
 	answer scripts.Answer
 	err    error
@@ -27,35 +27,30 @@ type call struct {
 // errNotSent tells that a call was taken back before it left.
 var errNotSent = errors.New("no connection to Redis was free in time")
 
-func (c *Client) newCall(op scripts.Op, t *trace) *call {
+func (c *Client) newCall(op scripts.Op, t *trace, b *bell) *call {
 	k, _ := c.calls.Get().(*call)
 	if k == nil {
-		k = &call{done: make(chan struct{}, 1)}
+		k = new(call)
 	}
-	k.Op, k.trace = op, t
+	k.Op, k.trace, k.bell = op, t, b
 	return k
 }
 
-// newSharedCall returns a call that several wait for.
-func newSharedCall(op scripts.Op, t *trace) *call {
-	return &call{Op: op, trace: t, shared: true, done: make(chan struct{})}
-}
-
-// reuse gives back a call whose end was received. One that was abandoned is left to the garbage collector: it may still
-// be answered.
+// reuse gives back a call that is over. One that was abandoned is left to the garbage collector: it may still be
+// answered; so is one that somebody else waits for.
 func (c *Client) reuse(k *call) {
-	if !k.shared {
-		*k = call{done: k.done}
+	if k.heir == nil {
+		*k = call{}
 		c.calls.Put(k)
 	}
 }
 
 func (k *call) end() {
-	k.over.Store(true)
-	if k.shared {
-		close(k.done)
-	} else {
-		k.done <- struct{}{}
+	b, heir := k.bell, k.heir
+	k.over.Store(true) // the last thing that is done to it: it may be used again from now on
+	b.ring()
+	if heir != nil {
+		heir.ring()
 	}
 }
 
@@ -110,27 +105,26 @@ func (c *Client) withdraw(k *call) {
 	k.end()
 }
 
-// within waits until the call is over; false when it is not in time, or before end is closed.
-func (c *Client) within(k *call, d time.Duration, end <-chan struct{}) bool {
-	t := c.startTimer(d)
-	defer c.stopTimer(t)
-	select {
-	case <-k.done:
-		return true
-	case <-end:
-	case <-t.C:
+// within waits for its bell until the call is over; false when it is not so soon after began, or before end is closed.
+func (k *call) within(b *bell, began time.Time, d time.Duration, end <-chan struct{}) bool {
+	b.ringAfter(d)
+	for !k.over.Load() {
+		if !b.wait(end) || !k.over.Load() && time.Since(began) >= d {
+			return k.over.Load()
+		}
 	}
-	return false
+	return true
 }
 
 // do sends an op that may be repeated: once in company, and where that brings no answer as insist does. It takes no
 // longer than bound, and ends with ctx.
 func (c *Client) do(ctx context.Context, bound, each time.Duration, op scripts.Op) (answer scripts.Answer, doubt bool, err error) {
 	began := time.Now()
-	k := c.newCall(op, nil)
+	b := c.bell()
+	defer c.hang(b)
+	k := c.newCall(op, nil, b)
 	c.send(k)
-	received := c.within(k, each, ctx.Done())
-	if !received {
+	if !k.within(b, began, each, ctx.Done()) {
 		c.withdraw(k)
 	}
 	switch {
@@ -140,9 +134,7 @@ func (c *Client) do(ctx context.Context, bound, each time.Duration, op scripts.O
 		doubt, err = scripts.Unanswered(k.err) && k.err != errNotSent, k.err
 	default:
 		answer, err = k.answer, k.err
-		if received {
-			c.reuse(k)
-		}
+		c.reuse(k)
 		return answer, false, err
 	}
 	rest, cancel := context.WithTimeout(ctx, bound-time.Since(began))

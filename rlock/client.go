@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -35,8 +36,8 @@ type Client struct {
 	followed atomic.Int64 // holds for which the client is subscribed
 
 	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
-	timers sync.Pool // of *time.Timer that are stopped
-	calls  sync.Pool // of *call that are over, and that nobody waits for
+	bells sync.Pool // of *bell that nobody waits for
+	calls sync.Pool // of *call that are over
 
 	draining chan struct{} // closed when Shutdown or Close has begun
 	closed   chan struct{} // closed when Close has
@@ -124,6 +125,7 @@ func (c *Client) Close() error {
 		open = append(open, h)
 	}
 	c.mu.Unlock()
+	c.ring()
 	for _, h := range open {
 		h.finish(ErrClosed, "")
 	}
@@ -145,6 +147,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	}
 	idle := c.idle
 	c.mu.Unlock()
+	c.ring()
 	var why error
 	select {
 	case <-idle:
@@ -168,6 +171,16 @@ func (c *Client) Shutdown(ctx context.Context) error {
 func (c *Client) drain() {
 	if !isClosed(c.draining) {
 		close(c.draining)
+	}
+}
+
+// ring makes all who wait for a lock look whether they still may.
+func (c *Client) ring() {
+	c.mu.Lock()
+	queues := slices.Collect(maps.Values(c.queues))
+	c.mu.Unlock()
+	for _, q := range queues {
+		q.ring()
 	}
 }
 

@@ -15,7 +15,7 @@ func (c *Client) InLine(name string) (n int, idle bool) {
 	for a := q.first; a != nil; a = a.next {
 		n++
 	}
-	return n, n > 0 && q.first.leads && !q.first.busy && q.leader.Load() == q.first
+	return n, n > 0 && q.first.leads && !q.first.busy && q.leader.Load() == q.first.bell
 }
 
 // Books is what is on the client's books, "" for nothing.

@@ -17,13 +17,13 @@ type queue struct {
 	name   string
 	uses   int // guarded by client.mu
 
-	asking   atomic.Bool                 // whether our own hold is still there, soon
-	look     atomic.Bool                 // the leader is to look
-	leader   atomic.Pointer[acquisition] // the one to be told of it, once it waits
-	messages atomic.Int64                // heard
-	latest   atomic.Int64                // when the last of them was, since client.born
-	due      atomic.Int64                // so many are to be heard before it is this client's turn
-	standing atomic.Bool                 // the leader stands back until then, or for a short time
+	asking   atomic.Bool          // whether our own hold is still there, soon
+	look     atomic.Bool          // the leader is to look
+	leader   atomic.Pointer[bell] // of the one to be told of it, once it waits
+	messages atomic.Int64         // heard
+	latest   atomic.Int64         // when the last of them was, since client.born
+	due      atomic.Int64         // so many are to be heard before it is this client's turn
+	standing atomic.Bool          // the leader stands back until then, or for a short time
 
 	mu          sync.Mutex
 	first, last *acquisition         // the waiters
@@ -88,7 +88,6 @@ func (q *queue) join(a *acquisition) (leads bool) {
 	}
 	a.prev, q.last.next = q.last, a
 	q.last = a
-	a.news = make(chan struct{}, 1)
 	return false
 }
 
@@ -117,19 +116,20 @@ func (q *queue) leave(a *acquisition) (promised bool) {
 			q.asked = time.Time{}
 		default:
 			next.leads = true
-			q.leader.Store(next)
-			next.poke()
+			q.leader.Store(next.bell)
+			next.bell.ring()
 		}
 	}
 	q.quiet()
 	return a.offered != nil || a.granted != nil
 }
 
-// poke makes a call that waits look at what has changed for it.
-func (a *acquisition) poke() {
-	select {
-	case a.news <- struct{}{}:
-	default:
+// ring makes everyone in line look.
+func (q *queue) ring() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for a := q.first; a != nil; a = a.next {
+		a.bell.ring()
 	}
 }
 
@@ -137,7 +137,7 @@ func (a *acquisition) poke() {
 func (q *queue) nudge() {
 	q.look.Store(true)
 	if leader := q.leader.Load(); leader != nil {
-		leader.poke()
+		leader.ring()
 	}
 }
 
@@ -165,12 +165,9 @@ func (q *queue) idle(a *acquisition) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a.busy = false
-	if a.news == nil {
-		a.news = make(chan struct{}, 1)
-	}
-	q.leader.Store(a)
+	q.leader.Store(a.bell)
 	if q.look.Load() {
-		a.poke()
+		a.bell.ring()
 	}
 }
 

@@ -34,6 +34,7 @@ type block struct {
 	next, last int64
 
 	ahead  *call // reserves the tokens that come after these
+	bell   *bell // of who waits for that: the holder that has used them up
 	tokens int   // so many
 }
 
@@ -48,7 +49,7 @@ func (q *queue) begin(at time.Time) {
 // anything. With q.mu held.
 func (q *queue) heir() *acquisition {
 	a := q.first
-	if a == nil || a.busy || a.news == nil || isClosed(a.end) || isClosed(q.client.draining) {
+	if a == nil || a.busy || isClosed(a.end) || isClosed(q.client.draining) {
 		return nil
 	}
 	return a
@@ -57,7 +58,7 @@ func (q *queue) heir() *acquisition {
 // promise notes what the call is given, and tells it. With q.mu held.
 func (q *queue) promise(a *acquisition) {
 	a.busy = true
-	a.poke()
+	a.bell.ring()
 }
 
 // grant passes the lock on without a command, with the next token of the hold's block, and tells whether it did.
@@ -81,7 +82,7 @@ func (q *queue) grant(h *hold) bool {
 	left := int(b.last - b.next + 1)
 	if n := min(q.blocks-left, maxBlock); b.ahead == nil && n >= left && n > 0 && q.more() {
 		b.tokens = n
-		b.ahead = newSharedCall(scripts.Reserve(a.keys, b.trace.field, b.lease, b.tokens), nil)
+		b.ahead = q.client.newCall(scripts.Reserve(a.keys, b.trace.field, b.lease, b.tokens), nil, b.bell)
 		q.client.send(b.ahead)
 	}
 	a.granted = b
@@ -113,8 +114,9 @@ func (q *queue) more() bool {
 	return true
 }
 
-// offer passes the lock on by a command, and returns that; nil if others are to have it, or nobody waits here.
-func (q *queue) offer(h *hold) (*acquisition, *call) {
+// offer passes the lock on by a command, which rings the bell when it is over, and returns that; nil if others are to have
+// it, or nobody waits here.
+func (q *queue) offer(h *hold, b *bell) (*acquisition, *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.heir()
@@ -122,7 +124,8 @@ func (q *queue) offer(h *hold) (*acquisition, *call) {
 		return nil, nil
 	}
 	q.reserve(a)
-	a.offered = newSharedCall(scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.trace.field), a.trace)
+	a.offered = q.client.newCall(scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.trace.field), a.trace, b)
+	a.offered.heir = a.bell
 	q.promise(a)
 	q.client.send(a.offered)
 	return a, a.offered
@@ -146,7 +149,7 @@ func (q *queue) revoke(a *acquisition, k *call) {
 	defer q.mu.Unlock()
 	if a.offered == k {
 		a.revoked = true
-		a.poke()
+		a.bell.ring()
 	}
 }
 

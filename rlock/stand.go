@@ -9,12 +9,13 @@ import (
 // A stay is a call's time in line.
 type stay struct {
 	*acquisition
-	call    *call // under way
-	offer   bool  // it is the one that passes the lock on to this call, not its own
-	looks   *time.Timer
+	call    *call     // under way
+	offer   bool      // it is the one that passes the lock on to this call, not its own
+	due     time.Time // when to look, at the call or at the lock; zero if never
 	leading bool
+	spared  bool          // the client is shutting down, and this call may go on
 	try     bool          // ask Redis next
-	quiet   int           // looks in a row that nothing but the timer asked for
+	quiet   int           // looks in a row that nothing but the time asked for
 	backoff time.Duration // after the next error
 	cut     bool          // it stands back for less long than it is others' turn
 }
@@ -23,8 +24,6 @@ type stay struct {
 func (a *acquisition) stand() (*level, error) {
 	s := stay{acquisition: a, backoff: firstBackoff}
 	first := a.queue.join(a)
-	s.looks = a.client.startTimer(a.client.poll)
-	defer a.client.stopTimer(s.looks)
 	lv, err := s.wait(first)
 	if s.call != nil && !s.offer {
 		s.client.withdraw(s.call)
@@ -36,14 +35,18 @@ func (a *acquisition) stand() (*level, error) {
 }
 
 func (s *stay) wait(first bool) (*level, error) {
-	draining := (<-chan struct{})(s.client.draining)
 	if first {
 		if err := s.lead(); err != nil {
 			return nil, err
 		}
+	} else {
+		s.lookAfter(s.client.poll)
 	}
 	for {
-		var changed, done <-chan struct{}
+		if isClosed(s.client.draining) && !s.goesOn() {
+			return nil, ErrClosed
+		}
+		var changed <-chan struct{}
 		var own *hold
 		if s.call == nil {
 			// A hold of the same holder, taken through another context: the call may become a nested one.
@@ -61,57 +64,84 @@ func (s *stay) wait(first bool) (*level, error) {
 			}
 			s.send()
 		}
-		if s.call != nil {
-			done = s.call.done
-		}
-		select {
-		case <-done:
-			k := s.call
-			lv, err := s.over()
-			s.client.reuse(k)
-			if lv != nil || err != nil {
-				return lv, err
-			}
-		case <-s.news:
-			if lv, err := s.told(); lv != nil || err != nil {
-				return lv, err
-			}
-		case <-s.looks.C:
-			switch {
-			case s.call != nil:
-				if lv, err := s.over(); lv != nil || err != nil {
-					return lv, err
-				}
-			case s.leading && s.queue.standing.Load():
-				if more := s.queue.stoodBack(); more > 0 && !s.cut {
-					s.standBack(more)
-				} else {
-					s.try = true
-				}
-			case s.leading:
-				s.try = true
-				s.quiet++
-			}
-			if own != nil {
-				own.warnOnce()
-			}
-		case <-changed:
-		case <-s.end:
+		if !s.sleeps(changed) {
 			return nil, s.gaveUp()
-		case <-draining:
-			switch {
-			case isClosed(s.client.closed):
-				return nil, ErrClosed
-			case s.queue.promised(s.acquisition):
-				draining = s.client.closed // what is on its way is taken
-			case !s.who.holdsAny(s.client):
-				return nil, ErrClosed
-			default:
-				draining = s.client.closed
-			}
+		}
+		if lv, err := s.look(own); lv != nil || err != nil {
+			return lv, err
 		}
 	}
 }
+
+// goesOn tells whether a call stays in line although the client is shutting down.
+func (s *stay) goesOn() bool {
+	if isClosed(s.client.closed) {
+		return false
+	}
+	s.spared = s.spared || s.queue.promised(s.acquisition) || s.who.holdsAny(s.client)
+	return s.spared
+}
+
+// sleeps waits until there may be something to see; false when the wait is over.
+func (s *stay) sleeps(changed <-chan struct{}) bool {
+	switch {
+	case s.call != nil && s.call.over.Load():
+		return true
+	case changed == nil:
+		return s.bell.wait(s.end)
+	}
+	select {
+	case <-s.bell.rung:
+	case <-changed:
+	case <-s.end:
+		return false
+	}
+	return true
+}
+
+// look sees to all that has changed: one ring may stand for several things.
+func (s *stay) look(own *hold) (*level, error) {
+	if k := s.call; k != nil && (k.over.Load() || s.isDue()) {
+		over := k.over.Load()
+		lv, err := s.over()
+		if over {
+			s.client.reuse(k)
+		}
+		if lv != nil || err != nil {
+			return lv, err
+		}
+	}
+	if lv, err := s.told(); lv != nil || err != nil {
+		return lv, err
+	}
+	if s.call != nil || !s.isDue() {
+		return nil, nil
+	}
+	s.due = time.Time{}
+	switch {
+	case s.leading && s.queue.standing.Load():
+		if more := s.queue.stoodBack(); more > 0 && !s.cut {
+			s.standBack(more)
+		} else {
+			s.try = true
+		}
+	case s.leading:
+		s.try = true
+		s.quiet++
+	}
+	if own != nil {
+		own.warnOnce()
+	}
+	return nil, nil
+}
+
+// lookAfter makes it look after d, whatever happens.
+func (s *stay) lookAfter(d time.Duration) {
+	s.due = time.Now().Add(d)
+	s.bell.ringAfter(d)
+}
+
+func (s *stay) isDue() bool { return !s.due.IsZero() && !time.Now().Before(s.due) }
 
 // lead is what a call does that has become the first in line.
 func (s *stay) lead() error {
@@ -132,7 +162,7 @@ func (s *stay) lead() error {
 // sleep waits to be told, or for the next look.
 func (s *stay) sleep(d time.Duration) {
 	s.queue.standing.Store(false)
-	s.looks.Reset(d)
+	s.lookAfter(d)
 	s.queue.idle(s.acquisition)
 }
 
@@ -166,11 +196,11 @@ func (s *stay) send() {
 	s.queue.standing.Store(false)
 	if s.queue.busy(s.acquisition) {
 		s.call = s.ask()
-		s.looks.Reset(s.lease) // after it no answer is of use
+		s.lookAfter(s.lease) // after it no answer is of use
 	}
 }
 
-// told is what a call does that was poked.
+// told is what a call does that was told something.
 func (s *stay) told() (*level, error) {
 	p := s.queue.promiseTo(s.acquisition)
 	switch {
@@ -188,7 +218,7 @@ func (s *stay) told() (*level, error) {
 	case p.offered != nil && s.call == nil:
 		s.leading = p.leads
 		s.call, s.offer = p.offered, true
-		s.looks.Reset(s.lease) // after it no answer is of use
+		s.lookAfter(s.lease) // after it no answer is of use
 	case s.call != nil: // its answer comes first
 	case !s.leading && p.leads:
 		return nil, s.lead()

@@ -107,11 +107,13 @@ func (h *hold) release(lost bool) error {
 
 // pass gives the lock to the next one in line. doubt: perhaps it did.
 func (h *hold) pass(within time.Duration) (passed, doubt bool) {
-	a, k := h.queue.offer(h)
+	b, began := h.client.bell(), time.Now()
+	defer h.client.hang(b)
+	a, k := h.queue.offer(h, b)
 	if k == nil {
 		return false, false
 	}
-	if !h.client.within(k, within, nil) {
+	if !k.within(b, began, within, nil) {
 		h.client.withdraw(k)
 	}
 	if !k.over.Load() {

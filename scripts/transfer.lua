@@ -11,11 +11,11 @@
 --         -2, 0      the old hold is gone; nothing was passed on
 local function transfer(lock, counter, lease, field, tokens, old)
   local token = 0
-  local there = redis.pcall('HEXISTS', lock, field)
-  if type(there) == 'table' then
-    return nil, there
+  local counts = redis.pcall('HMGET', lock, field, old)
+  if counts.err then
+    return nil, counts
   end
-  if there == 1 then -- a repeat, as in acquire
+  if counts[1] then -- a repeat, as in acquire
     if counter then
       token = redis.pcall('GET', counter) or redis.pcall('INCRBY', counter, tokens)
       if type(token) == 'table' then
@@ -35,7 +35,7 @@ local function transfer(lock, counter, lease, field, tokens, old)
     end
     return 1, token
   end
-  if redis.call('HEXISTS', lock, old) == 0 then
+  if not counts[2] then
     local written = redis.pcall('HDEL', lock, old) -- of nothing: a replica answers READONLY and not "gone"
     if type(written) == 'table' then
       return nil, written

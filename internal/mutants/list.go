@@ -30,7 +30,7 @@ var mutants = []mutant{
 	},
 	{
 		"Inv6: a call waits for Redis, not for its context",
-		"rlock/stand.go", "		case <-s.end:\n", "		case <-(chan struct{})(nil):\n",
+		"rlock/bell.go", "	case <-end:\n", "	case <-(chan struct{})(nil):\n",
 		"./rlock", "Inv6_",
 	},
 	{
