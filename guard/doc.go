@@ -2,7 +2,7 @@
 //
 // The rule is the same everywhere. For a resource, a write is accepted when its token is at least the largest token
 // accepted before it; check, remember and write are one atomic step. Otherwise nothing is written and the error is
-// [ErrStale].
+// [ErrStale]. A write that fails was not accepted, and leaves the mark as it was.
 //
 // The resource is what the token protects, by whatever name the writers agree on; in most programs it is the name of
 // the lock. Tokens of different locks cannot be compared, so that one resource is written under one lock.

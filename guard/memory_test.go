@@ -1,0 +1,285 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isError(t testing.TB, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("error %v, want %v", err, target)
+	}
+}
+
+func isSeen(t testing.TB, m *Memory, resource string, want int64) {
+	t.Helper()
+	if got := m.Seen(resource); got != want {
+		t.Fatalf("of %q %d has been seen, want %d", resource, got, want)
+	}
+}
+
+// holdsMarks fails the test unless the Memory has so many marks.
+func holdsMarks(t testing.TB, m *Memory, want int) {
+	t.Helper()
+	if got := len(m.marks); got != want {
+		t.Fatalf("%d marks, want %d", got, want)
+	}
+}
+
+// Inv4: an accepted token is at least the largest before it.
+func TestInv4_Memory(t *testing.T) {
+	for _, pair := range [][2]int64{{1, 2}, {9, 10}, {1 << 53, 1<<53 + 1}, {math.MaxInt64 - 1, math.MaxInt64}} {
+		m := NewMemory(nil)
+		older, newer := pair[0], pair[1]
+		isSeen(t, m, "r", 0)
+		written := ""
+		write := func(what string) func() error { return func() error { written += what; return nil } }
+		for range 2 { // a hold may write many times
+			noError(t, m.Do("r", older, write("o")))
+			noError(t, m.Check("r", older))
+		}
+		isSeen(t, m, "r", older)
+		noError(t, m.Check("r", newer))
+		for _, err := range []error{m.Do("r", older, write("stale")), m.Check("r", older)} {
+			var stale *StaleError
+			isError(t, err, ErrStale)
+			if !errors.As(err, &stale) || *stale != (StaleError{"r", older, newer}) || !strings.Contains(err.Error(), fmt.Sprint(older)) || !strings.Contains(err.Error(), `"r"`) {
+				t.Errorf("%v", err)
+			}
+		}
+		noError(t, m.Do("r", newer, write("n")))
+		noError(t, m.Check("other", older)) // another resource has another mark
+		if written != "oon" {
+			t.Errorf("written: %q", written)
+		}
+		m.Forget("r")
+		m.Forget("none")
+		isSeen(t, m, "r", 0)
+		noError(t, m.Check("r", older))
+		holdsMarks(t, m, 2)
+	}
+}
+
+// A write that fails in any way leaves the mark, and the room, as it was.
+func TestMemory_AFailedWriteLeavesTheMark(t *testing.T) {
+	for _, before := range []int64{0, 5} {
+		m := NewMemory()
+		if before > 0 {
+			noError(t, m.Check("r", before))
+		}
+		failed := errors.New("failed")
+		if err := m.Do("r", 7, func() error { return failed }); err != failed {
+			t.Errorf("Do says %v", err)
+		}
+		isSeen(t, m, "r", before)
+		func() {
+			defer func() {
+				if p := recover(); p != "boo" {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			_ = m.Do("r", 7, func() error { panic("boo") })
+		}()
+		isSeen(t, m, "r", before)
+		var exit sync.WaitGroup
+		exit.Go(func() { _ = m.Do("r", 7, func() error { runtime.Goexit(); return nil }) })
+		exit.Wait()
+		isSeen(t, m, "r", before)
+		holdsMarks(t, m, int(min(before, 1)))
+		noError(t, m.Check("r", 6))
+	}
+}
+
+// users is how many are at a resource.
+func (m *Memory) users(resource string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.marks[resource]; k != nil {
+		return k.users
+	}
+	return 0
+}
+
+// While a write runs nobody else is at its resource, and everybody at the others.
+func TestMemory_OneAtATime(t *testing.T) {
+	for name, second := range map[string]func(*Memory, func() error) error{
+		"Do":     func(m *Memory, write func() error) error { return m.Do("r", 8, write) },
+		"Check":  func(m *Memory, _ func() error) error { return m.Check("r", 8) },
+		"Forget": func(m *Memory, _ func() error) error { m.Forget("r"); return m.Check("r", 8) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := NewMemory()
+			running, order, done := false, "", make(chan error, 1)
+			noError(t, m.Do("r", 7, func() error {
+				running = true
+				go func() {
+					done <- second(m, func() error {
+						if running {
+							return errors.New("the first write is not over")
+						}
+						order += "second"
+						return nil
+					})
+				}()
+				redistest.Eventually(t, 5*time.Second, func() bool { return m.users("r") == 2 }, "the second one waits")
+				noError(t, m.Do("other", 1, func() error { order += "other "; return nil }))
+				isSeen(t, m, "r", 0) // does not wait
+				if len(done) > 0 {
+					t.Errorf("the second one is through: %v", <-done)
+				}
+				running = false
+				return nil
+			}))
+			noError(t, <-done)
+			isSeen(t, m, "r", 8)
+			isError(t, m.Check("r", 7), ErrStale)
+			if want := map[bool]string{true: "other second", false: "other "}[name == "Do"]; order != want {
+				t.Errorf("order: %q", order)
+			}
+		})
+	}
+}
+
+// At the bound a new resource is refused: the marks that are there are worth more.
+func TestMemory_Bound(t *testing.T) {
+	m := NewMemory(WithMaxResources(2))
+	noError(t, m.Check("a", 5))
+	noError(t, m.Check("b", 5))
+	ran := false
+	for _, err := range []error{m.Check("c", 5), m.Do("c", 5, func() error { ran = true; return nil })} {
+		isError(t, err, ErrFull)
+		if ran || !strings.Contains(err.Error(), `"c"`) || !strings.Contains(err.Error(), "WithMaxResources") {
+			t.Errorf("%v, ran: %v", err, ran)
+		}
+	}
+	noError(t, m.Check("a", 6))
+	isError(t, m.Check("b", 4), ErrStale)
+	m.Forget("b")
+	isError(t, m.Do("c", 1, func() error { return ErrToken }), ErrToken) // fails, and takes no room
+	noError(t, m.Check("d", 1))
+	isError(t, m.Check("c", 5), ErrFull)
+	isError(t, m.Check("a", 5), ErrStale)
+	holdsMarks(t, m, 2)
+}
+
+// With the option the mark that was unused for longest goes, if that is long enough, and never one in use.
+func TestMemory_ForgetUnused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(WithMaxResources(3), WithForgetUnused(time.Hour))
+		for _, r := range []string{"a", "b", "c"} {
+			noError(t, m.Check(r, 5))
+			time.Sleep(time.Minute)
+		}
+		noError(t, m.Check("a", 6)) // used again: b is the oldest now
+		time.Sleep(58*time.Minute - time.Nanosecond)
+		isError(t, m.Check("d", 1), ErrFull)
+		isError(t, m.Check("b", 4), ErrStale) // asking is a use, and a refusal is an answer
+		time.Sleep(time.Nanosecond)
+		isError(t, m.Check("d", 1), ErrFull)
+		time.Sleep(time.Minute)
+		noError(t, m.Check("d", 1)) // c is an hour old
+		isSeen(t, m, "c", 0)
+		noError(t, m.Do("a", 7, func() error { // in use for long
+			time.Sleep(2 * time.Hour)
+			noError(t, m.Check("e", 1))
+			noError(t, m.Check("f", 1))
+			isError(t, m.Check("g", 1), ErrFull)
+			return nil
+		}))
+		isError(t, m.Check("a", 6), ErrStale)
+		isError(t, m.Check("g", 1), ErrFull) // a was in use until now
+		holdsMarks(t, m, 3)
+		m.Forget("e") // out of the middle, the end, the beginning
+		m.Forget("a")
+		m.Forget("f")
+		holdsMarks(t, m, 0)
+		for _, r := range []string{"a", "b", "c"} {
+			noError(t, m.Check(r, 1))
+		}
+		isError(t, m.Check("d", 1), ErrFull)
+		time.Sleep(time.Hour)
+		for _, r := range []string{"d", "e", "f"} {
+			noError(t, m.Check(r, 1))
+		}
+		isError(t, m.Check("g", 1), ErrFull)
+	})
+}
+
+func TestMemory_BadArguments(t *testing.T) {
+	m := NewMemory()
+	never := func() error { t.Error("the write ran"); return nil }
+	for _, token := range []int64{0, -1, math.MinInt64} {
+		isError(t, m.Check("r", token), ErrToken)
+		isError(t, m.Do("r", token, never), ErrToken)
+	}
+	if err := m.Do("r", 1, nil); err == nil || !strings.Contains(err.Error(), `"r"`) {
+		t.Errorf("no write: %v", err)
+	}
+	holdsMarks(t, m, 0)
+	for name, opt := range map[string]MemoryOption{"WithMaxResources(0)": WithMaxResources(0), "WithForgetUnused(-1s)": WithForgetUnused(-time.Second)} {
+		func() {
+			defer func() {
+				if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), name) {
+					t.Errorf("%s: %v", name, p)
+				}
+			}()
+			NewMemory(opt)
+		}()
+	}
+}
+
+// The name of a resource may be a small part of a large text, which does not stay in memory with the mark.
+func TestMemory_KeepsNoOnesString(t *testing.T) {
+	m := NewMemory()
+	freed := make(chan struct{})
+	func() {
+		large := strings.Repeat("x", 1<<20)
+		runtime.AddCleanup(unsafe.StringData(large), func(struct{}) { close(freed) }, struct{}{})
+		noError(t, m.Check(large[:3], 1))
+	}()
+	redistest.Eventually(t, 5*time.Second, func() bool {
+		runtime.GC()
+		select {
+		case <-freed:
+			return true
+		default:
+			return false
+		}
+	}, "the large text is gone")
+	isSeen(t, m, "xxx", 1)
+}
+
+func TestMemory_AllocatesNothing(t *testing.T) {
+	for name, m := range map[string]*Memory{"plain": NewMemory(), "forgets": NewMemory(WithForgetUnused(time.Hour))} {
+		token, balance := int64(1), 0
+		write := func() error { balance++; return nil }
+		noError(t, m.Check("r", token))
+		if n := testing.AllocsPerRun(1000, func() { token++; noError(t, m.Check("r", token)) }); n != 0 {
+			t.Errorf("%s: Check allocates %v times", name, n)
+		}
+		if n := testing.AllocsPerRun(1000, func() { token++; noError(t, m.Do("r", token, write)) }); n != 0 {
+			t.Errorf("%s: Do allocates %v times", name, n)
+		}
+		if n := testing.AllocsPerRun(1000, func() { isSeen(t, m, "r", token) }); n != 0 {
+			t.Errorf("%s: Seen allocates %v times", name, n)
+		}
+	}
+}
