@@ -1,0 +1,195 @@
+package redisguard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// newCluster is two real servers with half of the slots each.
+func newCluster(t *testing.T) (*redis.ClusterClient, []*redis.Client) {
+	t.Helper()
+	var nodes []*redis.Client
+	var addrs, buses []string
+	for i := range 2 {
+		free, err := redistest.FreePort()
+		noError(t, err)
+		bus := strconv.Itoa(free)
+		server := redistest.Real(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000")
+		node := server.Client()
+		nodes, addrs, buses = append(nodes, node), append(addrs, server.Addr()), append(buses, bus)
+		noError(t, node.ClusterAddSlotsRange(t.Context(), 8192*i, 8192*i+8191).Err())
+		noError(t, node.Do(t.Context(), "cluster", "set-config-epoch", i+1).Err())
+	}
+	_, port, err := net.SplitHostPort(addrs[1])
+	noError(t, err)
+	noError(t, nodes[0].Do(t.Context(), "cluster", "meet", "127.0.0.1", port, buses[1]).Err())
+	for _, node := range nodes {
+		redistest.Eventually(t, 20*time.Second, func() bool {
+			info := node.ClusterInfo(t.Context()).Val()
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384")
+		}, "the cluster is up")
+	}
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb, nodes
+}
+
+func TestP16_Cluster(t *testing.T) {
+	rdb, nodes := newCluster(t)
+	ctx := t.Context()
+	h := &counting{}
+	rdb.AddHook(h)
+	g := newGuard(t, rdb)
+
+	// Everything works, on both nodes, also where they do not know the scripts.
+	for i := range 20 {
+		name := fmt.Sprint("account:", i)
+		key := "balance:{" + name + "}"
+		w := g.Writer(name, 3)
+		for range 2 {
+			noError(t, w.Do(ctx, "SET", key, 1).Err())
+			noError(t, w.Once("id").Do(ctx, "INCRBY", key, 10).Err())
+			noError(t, w.Eval(ctx, increment, []string{key}).Err())
+			noError(t, w.Do(ctx, "PING").Err())
+			noError(t, w.Eval(ctx, "return 1", nil).Err())
+		}
+		if err := g.Writer(name, 2).Do(ctx, "SET", key, 1).Err(); err == nil {
+			t.Error("a stale write is accepted")
+		}
+		seen, err := g.Seen(ctx, name)
+		noError(t, err)
+		equal(t, "seen", seen, int64(3))
+	}
+	for i, node := range nodes {
+		if n := node.DBSize(ctx).Val(); n < 6 {
+			t.Errorf("node %d has %d keys: this test shows nothing", i, n)
+		}
+	}
+
+	// Which keys are checked before anything is sent, and that the error says what to do.
+	w := g.Writer(resource, 3)
+	for _, c := range []struct {
+		fits bool
+		args []any
+	}{
+		{true, []any{"SET", key, 1}}, {true, []any{"SET", "{account:42}:x", 1}}, {true, []any{"set", []byte(resource), 1}},
+		{false, []any{"SET", "balance", 1}}, {false, []any{"set", []byte("balance"), 1}}, {false, []any{"GET", "balance:account:42"}},
+		{true, []any{"DEL", key, resource}}, {false, []any{"DEL", key, "x", resource}}, {false, []any{"DEL", key, resource, "x"}},
+		{true, []any{"MSET", key, "x", resource, "y"}}, {false, []any{"MSET", key, 1, "x", 2}},
+		{true, []any{"HSET", "h{account:42}", "f", "v"}}, {true, []any{"XADD", "s{account:42}", "*", "f", "v"}},
+		{true, []any{"XGROUP", "CREATE", "s{account:42}", "g", "$"}}, {false, []any{"XGROUP", "CREATE", "s", "g", "$"}},
+		{true, []any{"ZUNIONSTORE", "z{account:42}", 2, "y{account:42}", "x{account:42}"}}, {false, []any{"ZUNIONSTORE", "z{account:42}", 2, "y{account:42}", "x"}},
+		{true, []any{"COPY", key, "c{account:42}"}}, {false, []any{"COPY", key, "c"}}, {true, []any{"ECHO", "x"}},
+	} {
+		h.sent.Store(0)
+		err := w.Do(ctx, c.args...).Err()
+		if c.fits && err != nil && err != redis.Nil {
+			t.Errorf("%q: %v", c.args, err)
+		}
+		if !c.fits && (err == nil || h.sent.Load() != 0 || !contains(err, "{account:42}") || errors.Is(err, redisguard.ErrUnknown)) {
+			t.Errorf("%q: %v, after %d commands", c.args, err, h.sent.Load())
+		}
+	}
+	never(t, w.Eval(ctx, increment, []string{key, "x"}).Err())
+	never(t, w.Do(ctx, "NOPE", "x").Err())
+	if err := w.Do(ctx, "INCR", "h{account:42}").Err(); !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		t.Errorf("%v", err)
+	}
+	equal(t, "marker", rdb.Get(ctx, marker).Val(), "3")
+
+	// Names that no other key can share a slot with.
+	for _, name := range []string{"a{b", "a{}b", "{}", "a}b", "}x", "{", ""} {
+		h.sent.Store(0)
+		for _, err := range []error{g.Writer(name, 1).Do(ctx, "SET", name, 1).Err(), g.Writer(name, 1).Eval(ctx, "return 1", nil).Err(), g.Writer(name, 1).Do(ctx, "PING").Err()} {
+			if err == nil || !contains(err, "braces") || h.sent.Load() != 0 {
+				t.Errorf("%q: %v, after %d commands", name, err, h.sent.Load())
+			}
+		}
+	}
+	for _, name := range []string{"{a}b", "a{b}c", "{a}{b}", "a{b}c}", "{{a}}"} {
+		w := g.Writer(name, 1).Once("}{x}")
+		noError(t, w.Do(ctx, "SET", "x"+name, 1).Err())
+		noError(t, w.Do(ctx, "SET", "x"+name, 1).Err())
+	}
+}
+
+// A slot that moves: the client follows.
+func TestP16_ASlotThatMoves(t *testing.T) {
+	rdb, nodes := newCluster(t)
+	ctx := t.Context()
+	g := newGuard(t, rdb)
+	w := g.Writer(resource, 3)
+	add := func(want int) {
+		t.Helper()
+		n, err := w.Do(ctx, "INCR", key).Int()
+		noError(t, err)
+		equal(t, "value", n, want)
+	}
+	add(1)
+	slot := rdb.ClusterKeySlot(ctx, marker).Val()
+	from, to := nodes[slot/8192], nodes[1-slot/8192]
+	id := func(node *redis.Client) string { return node.Do(ctx, "cluster", "myid").Val().(string) }
+	noError(t, to.Do(ctx, "cluster", "setslot", slot, "importing", id(from)).Err())
+	noError(t, from.Do(ctx, "cluster", "setslot", slot, "migrating", id(to)).Err())
+	move := func(key string) {
+		t.Helper()
+		host, port, err := net.SplitHostPort(to.Options().Addr)
+		noError(t, err)
+		noError(t, from.Migrate(ctx, host, port, key, 0, 5*time.Second).Err())
+	}
+	add(2)
+	move(marker)
+	never(t, w.Do(ctx, "INCR", key).Err()) // TRYAGAIN: the marker is there, the key is here
+	never(t, g.Writer(resource, 1).Do(ctx, "INCR", key).Err())
+	move(key)
+	add(3) // ASK
+	isStale(t, g.Writer(resource, 1).Do(ctx, "INCR", key).Err(), 1, 3)
+	for _, node := range []*redis.Client{to, from} {
+		noError(t, node.Do(ctx, "cluster", "setslot", slot, "node", id(to)).Err())
+	}
+	add(4) // MOVED
+	isStale(t, g.Writer(resource, 1).Do(ctx, "INCR", key).Err(), 1, 3)
+}
+
+// A ring has its keys by tag too.
+func TestRing(t *testing.T) {
+	rdb := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Real(t).Addr(), "b": redistest.Real(t).Addr()}})
+	t.Cleanup(func() { _ = rdb.Close() })
+	g := newGuard(t, rdb)
+	noError(t, g.Writer(resource, 3).Do(t.Context(), "INCR", key).Err())
+	err := g.Writer(resource, 3).Do(t.Context(), "INCR", "x").Err()
+	never(t, err)
+	equal(t, "says what to do", contains(err, "{account:42}"), true)
+	isStale(t, g.Writer(resource, 2).Do(t.Context(), "INCR", key).Err(), 2, 3)
+	equal(t, "value", rdb.Get(t.Context(), key).Val(), "1")
+}
+
+// counting counts the scripts that a client sends.
+type counting struct{ sent atomic.Int64 }
+
+func (h *counting) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			h.sent.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}

@@ -1,0 +1,50 @@
+// Package redisguard checks a fencing token and writes to Redis in one script, one round trip.
+//
+//	g, err := redisguard.New(rdb)
+//	w := g.Writer("account:42", token)
+//	balance, err := w.Do(ctx, "INCRBY", "balance:{account:42}", 10).Int64()
+//	if errors.Is(err, guard.ErrStale) { ... } // nothing was written
+//
+// A command runs as rdb.Do would run it, or a Lua script of your own as rdb.Eval would ([Writer.Eval]). A read that a
+// write depends on goes through the Writer too (GET is a command like any other). The reply is what Redis gives to a
+// script: a status arrives as its text and nil as redis.Nil; maps (HGETALL) arrive as flat lists and floats as strings,
+// and integers beyond 2^53 are rounded, as Lua does. Tokens are exact up to 2^63-1.
+//
+// # The marker
+//
+// The largest accepted token of a resource is the value of the key `fencelock_guard:{RESOURCE}`, or
+// `fencelock_guard:RESOURCE` where the resource has an opening brace of its own: `x` and `{x}` are one resource. It is a
+// decimal number, written by nothing but the guard. A command that fails leaves it as it was, in value and expiry, and so
+// does a script of yours; but what that wrote before it failed stays, as always in Redis.
+//
+// The marker outlives the lock: it must be there for as long as somebody may come with an old token, and the guard keeps
+// it for ever. WithExpiry bounds that. Delete the marker (DEL) only together with the resource, or when its tokens come
+// from another source from now on. Where it gets lost otherwise (FLUSHALL, an eviction, a failover to a replica that had
+// not got it), the guard accepts what comes next, and begins anew there: let Redis run with maxmemory-policy noeviction.
+// At maxmemory the marker is what is refused first, and nothing is written.
+//
+// All writers of a resource have to use a guard: what is written past it is not seen.
+//
+// # Cluster
+//
+// All keys of a write have to be in the marker's slot, which means that they have the resource's hash tag:
+// `balance:{account:42}` for the resource `account:42`, any key with `{user:7}` for the resource `account:{user:7}`. On a
+// redis.ClusterClient and a redis.Ring this is checked before anything is sent; the server is asked once which arguments
+// of the commands are keys. A script of your own names its keys. Resources such as `a}b` or `a{b` have no hash tag that
+// other keys could have, and are refused there. On a single client of a cluster, or behind a proxy, nothing but what the
+// server itself refuses is checked.
+//
+// # When Redis is away
+//
+// A write is sent once: go-redis, which repeats most commands silently after a broken connection, is told not to. Where
+// no reply came and the write may have been done, the error has [ErrUnknown] beside its cause. Repeat such a write only
+// if doing it twice is the same as once (SET of a value), or through [Writer.Once]. Without ErrUnknown an error means
+// that nothing was done, but for what a script of yours wrote before it failed itself. A replica and a master that was
+// demoted refuse with READONLY, also what they would have to call stale.
+//
+// ctx bounds a call as far as it does with rdb.Do: go-redis looks at it while it waits for a connection, and the
+// client's ReadTimeout bounds the rest, unless its ContextTimeoutEnabled is set.
+//
+// The Redis user needs EVALSHA, EVAL, GET, SET, GETEX, DEL and PEXPIRETIME on `fencelock_*`, and the right to its own
+// commands. Redis 7 or later.
+package redisguard

@@ -1,0 +1,36 @@
+package redisguard
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrUnknown tells that the write may or may not have happened, now or later: no reply came, and it may have been sent.
+// The cause is in the error too. From Do and Eval of a Writer. Repeat the write only if doing it twice is the same as
+// once, or through Once.
+var ErrUnknown = errors.New("the write may or may not have happened")
+
+// errReply tells of a reply that the scripts do not give: something that is not Redis, or a key that somebody else wrote.
+var errReply = errors.New("unexpected reply")
+
+func wrap(op, resource string, err error) error {
+	return fmt.Errorf("redisguard: %s of %q: %w", op, resource, err)
+}
+
+// unanswered tells that after err nobody knows whether the command was, or will be, executed.
+func unanswered(err error) bool {
+	var said redis.Error // an error reply: the scripts make sure that nothing was done
+	if errors.As(err, &said) {
+		return false
+	}
+	var op *net.OpError
+	switch {
+	case errors.As(err, &op) && op.Op == "dial",
+		errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
+		return false // there was no connection to send it on
+	}
+	return true
+}

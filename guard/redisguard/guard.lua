@@ -1,0 +1,106 @@
+-- guarded runs a write if no larger token than this one was accepted before, and remembers the token. The scripts do and
+-- eval end with a call of it.
+--
+-- KEYS[1]  marker of the resource: the largest accepted token, a decimal number
+-- KEYS[2]  what is known of the operation with this id; only where ARGV[3] is not 0
+-- ARGV[1]  token
+-- ARGV[2]  milliseconds that the marker lives on, 0 for ever
+-- ARGV[3]  milliseconds that the id is remembered, 0 where there is none
+-- first    the number of keys and of arguments that belong to the guard
+--
+-- returns {1, reply}   written
+--         {0, seen}    stale: nothing was written, seen is the larger token
+--         {2, known}   the operation with this id was done before, and this was its reply (see encode)
+--         an error     nothing is left of it in marker and id
+local token, life, memory = ARGV[1], ARGV[2], ARGV[3]
+local marker, id = KEYS[1], memory ~= '0' and KEYS[2]
+local first = {keys = id and 2 or 1, args = 3}
+
+-- Tokens are compared as text: Lua's numbers are exact up to 2^53 only.
+local function larger(a, b)
+  return #a > #b or #a == #b and a > b
+end
+
+local function failed(reply)
+  return type(reply) == 'table' and reply.err
+end
+
+local function put(key, value, ms)
+  if ms == '0' then
+    return redis.pcall('SET', key, value)
+  end
+  return redis.pcall('SET', key, value, 'PX', ms)
+end
+
+-- encode writes a reply down: i1; an integer, s3;abc a string or status, n; nil, a2;... a list of so many.
+local function encode(reply)
+  local kind = type(reply)
+  if kind == 'number' then
+    return string.format('i%.0f;', reply < 0 and math.ceil(reply) or math.floor(reply))
+  elseif kind == 'string' then
+    return 's' .. #reply .. ';' .. reply
+  elseif kind == 'table' then
+    if reply.ok or reply.err then
+      return encode(reply.ok or reply.err)
+    end
+    local parts = {}
+    for i, part in ipairs(reply) do
+      parts[i] = encode(part)
+    end
+    return 'a' .. #parts .. ';' .. table.concat(parts)
+  end
+  return reply and 'i1;' or 'n;'
+end
+
+local function guarded(write)
+  if id then
+    local known = redis.pcall('GET', id)
+    if failed(known) then
+      return known
+    end
+    if known then
+      redis.call('GETEX', id) -- changes nothing, but a replica answers READONLY
+      return {2, known}
+    end
+  end
+  local seen = redis.pcall('GET', marker)
+  if failed(seen) and string.find(seen.err, 'WRONGTYPE') or
+    type(seen) == 'string' and (not string.find(seen, '^[1-9]%d*$') or larger(seen, '9223372036854775807')) then
+    return redis.error_reply('ERR ' .. marker .. ' is the marker of a guard, and holds something that is no token')
+  end
+  if failed(seen) then
+    return seen
+  end
+  if seen and larger(seen, token) then
+    redis.call('GETEX', marker) -- as above: what is stale is said by a master only
+    return {0, seen}
+  end
+  local expires = redis.call('PEXPIRETIME', marker)
+
+  -- The marker and the id come before the write: where memory or rights are missing, nothing was written.
+  local marked = put(marker, token, life)
+  if failed(marked) then
+    return marked
+  end
+  local reply = id and put(id, '', memory)
+  if not failed(reply) then
+    reply = write()
+  end
+  if not failed(reply) then
+    if id then
+      put(id, encode(reply), memory)
+    end
+    return {1, reply or false}
+  end
+  if not seen then
+    redis.call('DEL', marker)
+  elseif expires < 0 then
+    redis.call('SET', marker, seen)
+  else
+    redis.call('SET', marker, seen, 'PXAT', expires)
+  end
+  if id then
+    redis.call('DEL', id)
+  end
+  return reply
+end

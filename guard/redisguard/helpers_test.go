@@ -1,0 +1,107 @@
+package redisguard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+const (
+	resource = "account:42"
+	marker   = "fencelock_guard:{account:42}"
+	key      = "balance:{account:42}"
+)
+
+func newGuard(t testing.TB, rdb redis.UniversalClient, opts ...redisguard.Option) *redisguard.Guard {
+	t.Helper()
+	g, err := redisguard.New(rdb, opts...)
+	noError(t, err)
+	return g
+}
+
+// fresh is a guard on a server of the test's own.
+func fresh(t testing.TB, opts ...redisguard.Option) (*redis.Client, *redisguard.Guard) {
+	t.Helper()
+	rdb := redistest.New(t)
+	return rdb, newGuard(t, rdb, opts...)
+}
+
+// state is what Redis has of a key.
+type state struct {
+	value   string // with its type
+	expires int64  // as PEXPIRETIME says it
+}
+
+func stateOf(t testing.TB, rdb redis.UniversalClient, key string) state {
+	t.Helper()
+	value := rdb.Type(t.Context(), key).Val()
+	switch value {
+	case "string":
+		value += " " + rdb.Get(t.Context(), key).Val()
+	case "list":
+		value += fmt.Sprint(rdb.LRange(t.Context(), key, 0, -1).Val())
+	}
+	expires, err := rdb.Do(t.Context(), "pexpiretime", key).Int64()
+	noError(t, err)
+	return state{value, expires}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isError(t testing.TB, err error, targets ...error) {
+	t.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			t.Fatalf("error %v, want %v", err, target)
+		}
+	}
+}
+
+func equal(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("%s: %#v, want %#v", what, got, want)
+	}
+}
+
+// isStale fails the test unless err is a StaleError with these figures.
+func isStale(t testing.TB, err error, token, seen int64) {
+	t.Helper()
+	var stale *guard.StaleError
+	if !errors.As(err, &stale) || !errors.Is(err, guard.ErrStale) {
+		t.Fatalf("error %v, want ErrStale", err)
+	}
+	equal(t, "figures", *stale, guard.StaleError{Resource: resource, Token: token, Seen: seen})
+}
+
+func set(t testing.TB, w redisguard.Writer, value any) {
+	t.Helper()
+	got, err := w.Do(t.Context(), "SET", key, value).Text()
+	noError(t, err)
+	equal(t, "reply", got, "OK")
+}
+
+func holds(t testing.TB, rdb redis.UniversalClient, key, want string) {
+	t.Helper()
+	got, err := rdb.Get(context.Background(), key).Result()
+	if err != nil && err != redis.Nil {
+		t.Fatal(err)
+	}
+	equal(t, key, got, want)
+}
+
+func contains(err error, text string) bool { return strings.Contains(err.Error(), text) }

@@ -1,0 +1,125 @@
+package redisguard_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// What only a real server shows: memory, replicas, rights.
+
+// P8: at maxmemory the marker is refused first, and nothing is left behind.
+func TestP8_OutOfMemory(t *testing.T) {
+	rdb := redistest.Real(t).Client()
+	ctx := t.Context()
+	g := newGuard(t, rdb)
+	set(t, g.Writer(resource, 3), "x")
+	noError(t, rdb.PExpire(ctx, marker, time.Hour).Err())
+	before := stateOf(t, rdb, marker)
+	noError(t, rdb.ConfigSet(ctx, "maxmemory", "1").Err())
+	for _, token := range []int64{3, 4} {
+		for name, w := range map[string]redisguard.Writer{"old": g.Writer(resource, token), "new": g.Writer("new", token), "once": g.Writer(resource, token).Once("id")} {
+			for _, cmd := range []*redis.Cmd{w.Do(ctx, "SET", key, "y"), w.Do(ctx, "DEL", key), w.Eval(ctx, "return redis.call('SET', KEYS[1], 'y')", []string{key})} {
+				if err := cmd.Err(); !redis.HasErrorPrefix(err, "OOM") || errors.Is(err, redisguard.ErrUnknown) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+	isStale(t, g.Writer(resource, 2).Do(ctx, "SET", key, "y").Err(), 2, 3) // can still be told
+	noError(t, rdb.ConfigSet(ctx, "maxmemory", "0").Err())
+	holds(t, rdb, key, "x")
+	equal(t, "marker", stateOf(t, rdb, marker), before)
+	equal(t, "keys", rdb.DBSize(ctx).Val(), int64(2))
+}
+
+// P8: a replica that is behind, and a master that was demoted, refuse with READONLY: they neither say that a token is
+// stale nor show data to one that is.
+func TestP8_Replicas(t *testing.T) {
+	first, second := redistest.Real(t), redistest.Real(t, "--repl-diskless-sync-delay", "0")
+	master := first.Client(func(o *redis.Options) { o.MaxRetries = -1 })
+	ctx := t.Context()
+	g := newGuard(t, master)
+	set(t, g.Writer(resource, 3), "x")
+	noError(t, g.Writer(resource, 3).Once("id").Do(ctx, "APPEND", key, "y").Err())
+	host, port, err := net.SplitHostPort(second.Addr())
+	noError(t, err)
+	noError(t, second.Client().Do(ctx, "set", marker, 5).Err()) // the new master has seen more
+	readonly := func(what string) {
+		t.Helper()
+		for _, token := range []int64{2, 3, 4} {
+			w := g.Writer(resource, token)
+			for _, cmd := range []*redis.Cmd{
+				w.Do(ctx, "SET", key, "z"), w.Do(ctx, "GET", key), w.Eval(ctx, "return redis.call('GET', KEYS[1])", []string{key}),
+				w.Once("id").Do(ctx, "APPEND", key, "y"), w.Once("other").Do(ctx, "GET", key),
+			} {
+				if err := cmd.Err(); !redis.HasErrorPrefix(err, "READONLY") || errors.Is(err, redisguard.ErrUnknown) || errors.Is(err, guard.ErrStale) {
+					t.Errorf("%s, token %d: %v says %v, %v", what, token, cmd.Args(), cmd.Val(), err)
+				}
+			}
+		}
+		if seen, err := g.Seen(ctx, resource); !redis.HasErrorPrefix(err, "READONLY") {
+			t.Errorf("%s: Seen says %d, %v", what, seen, err)
+		}
+	}
+	// Not synchronized yet, so that it has its own data: the link to its master is cut off by a wrong port.
+	noError(t, master.Do(ctx, "replicaof", host, 1).Err())
+	readonly("behind")
+	noError(t, master.Do(ctx, "replicaof", host, port).Err())
+	redistest.Eventually(t, 20*time.Second, func() bool { return master.Get(ctx, marker).Val() == "5" }, "the replica has its master's data")
+	readonly("synchronized")
+	noError(t, master.Do(ctx, "replicaof", "no", "one").Err())
+	isStale(t, g.Writer(resource, 4).Do(ctx, "SET", key, "z").Err(), 4, 5)
+	set(t, g.Writer(resource, 5), "z")
+}
+
+// The rights that the package's doc lists are enough, and without the right to the command itself nothing is left.
+func TestTheRightsOfTheDocAreEnough(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	noError(t, err)
+	list := regexp.MustCompile("The Redis user needs ([A-Z, ]+) and ([A-Z]+) on `(.*)`").FindStringSubmatch(string(doc))
+	if list == nil {
+		t.Fatal("no rights are listed in doc.go")
+	}
+	server := redistest.Real(t)
+	ctx := t.Context()
+	rights := []any{"acl", "setuser", "writer", "reset", "on", ">secret", "~" + list[3], "~" + key, "+ping", "+incr", "+hset"}
+	for _, command := range append(strings.Split(list[1], ", "), list[2]) {
+		rights = append(rights, "+"+strings.ToLower(strings.TrimSpace(command)))
+	}
+	rdb := server.Client()
+	noError(t, rdb.Do(ctx, rights...).Err())
+	g := newGuard(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "writer", "secret" }), redisguard.WithExpiry(time.Hour))
+	for i, op := range []string{"Do", "Eval", "Do", "Eval"} {
+		noError(t, operations[op](ctx, g.Writer(resource, 3).Once(fmt.Sprint(i/2, op))).Err())
+		noError(t, operations[op](ctx, g.Writer(resource, 3)).Err())
+	}
+	isStale(t, g.Writer(resource, 2).Do(ctx, "INCR", key).Err(), 2, 3)
+	seen, err := g.Seen(ctx, resource)
+	noError(t, err)
+	equal(t, "seen", seen, int64(3))
+	before := stateOf(t, rdb, marker)
+	for _, cmd := range []*redis.Cmd{
+		g.Writer(resource, 4).Do(ctx, "HSET", key, "f", 1), g.Writer(resource, 4).Do(ctx, "DECR", key), g.Writer(resource, 4).Do(ctx, "INCR", "foreign"),
+		g.Writer(resource, 4).Once("a").Eval(ctx, increment, []string{"foreign"}), g.Writer(resource, 4).Do(ctx, "HSET", "foreign", 1, 2),
+	} {
+		never(t, cmd.Err())
+		equal(t, "marker", stateOf(t, rdb, marker), before)
+	}
+	g = newGuard(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "writer", "secret" }))
+	noError(t, rdb.Do(ctx, "acl", "setuser", "writer", "resetkeys", "~"+marker, "~"+key).Err())
+	never(t, g.Writer(resource, 4).Once("b").Do(ctx, "INCR", key).Err()) // no right to remember the id
+	equal(t, "marker", stateOf(t, rdb, marker), before)
+	equal(t, "foreign keys", rdb.Exists(ctx, "foreign").Val(), int64(0))
+}

@@ -1,0 +1,140 @@
+package redisguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/guard"
+)
+
+// maxArgs bounds the arguments of a command in Do: Lua cannot pass on many more, and says so too late.
+const maxArgs = 7000
+
+// Writer writes to one resource under one token. It is a value that may be kept for as long as its token, copied, and
+// used by any number of goroutines.
+type Writer struct {
+	guard    *Guard
+	resource string
+	token    int64
+	once     bool
+	id       string
+}
+
+// Do runs one command, if no larger token was accepted for the resource, and remembers the token: w.Do(ctx, "SET", key,
+// value). The arguments and the Cmd are as those of rdb.Do; nil is redis.Nil.
+//
+// Errors: guard.ErrStale and guard.ErrToken, nothing was written; [ErrUnknown], it may have been; what Redis says of the
+// command (an error reply, found by errors.As as a redis.Error), the connection or the context, wrapped with the command
+// and the resource: nothing was written. Commands that Redis does not allow in scripts (SUBSCRIBE, MULTI, EVAL) are such
+// an error; for Lua there is Eval.
+func (w Writer) Do(ctx context.Context, args ...any) *redis.Cmd {
+	cmd := redis.NewCmd(ctx, args...)
+	reply, err := w.command(ctx, args)
+	return settle(cmd, reply, err)
+}
+
+// Eval runs a Lua script, if no larger token was accepted for the resource, and remembers the token. keys and args are
+// KEYS and ARGV of the script, as in rdb.Eval; it is sent by its digest where the server knows it. Let the text be a
+// constant, with what changes in args: Redis keeps each text. It may not begin with a #! line, and should not use
+// redis.setresp.
+//
+// The errors are those of Do. An error that the script raises or returns leaves the marker as it was; what the script
+// wrote before stays, as with rdb.Eval: let it check first and write then.
+func (w Writer) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	line := append(make([]any, 0, 3+len(keys)+len(args)), "eval", script, len(keys))
+	for _, k := range keys {
+		line = append(line, k)
+	}
+	cmd := redis.NewCmd(ctx, append(line, args...)...)
+	if strings.HasPrefix(script, "#!") {
+		return settle(cmd, nil, wrap("eval", w.resource, errors.New("a guarded script cannot have a #! line: leave it out")))
+	}
+	if err := w.check(ctx, "eval"); err != nil {
+		return settle(cmd, nil, err)
+	}
+	reply, err := w.run(ctx, "eval", newEval(script), keys, args)
+	return settle(cmd, reply, err)
+}
+
+// Once returns a Writer whose write is done at most once for this id, among all writers of the resource, whatever their
+// tokens: one Do or Eval each. The same call may then be repeated after [ErrUnknown], also by a later holder that takes
+// over the job. A repeat does nothing and returns the reply of the first time, even if its token is stale by now: do not
+// take that for a read. The id is remembered together with the write (see WithOnceMemory); a write that fails leaves it
+// free. Choose an id that says what is done: that of the message, the order, the job.
+func (w Writer) Once(id string) Writer {
+	w.once, w.id = true, id
+	return w
+}
+
+func settle(cmd *redis.Cmd, reply any, err error) *redis.Cmd {
+	cmd.SetVal(reply)
+	cmd.SetErr(err)
+	return cmd
+}
+
+func (w Writer) command(ctx context.Context, args []any) (any, error) {
+	if len(args) == 0 {
+		return nil, wrap("Do", w.resource, errors.New("name a command"))
+	}
+	op := text(args[0])
+	if err := w.check(ctx, op); err != nil {
+		return nil, err
+	}
+	if len(args) > maxArgs {
+		return nil, wrap(op, w.resource, fmt.Errorf("%d arguments are too many for one command in a script: use %d or less, or Eval", len(args), maxArgs))
+	}
+	if !w.guard.sharded {
+		return w.run(ctx, op, do, nil, args)
+	}
+	keys, err := w.guard.keysOf(ctx, args)
+	if err != nil {
+		return nil, wrap(op, w.resource, err)
+	}
+	return w.run(ctx, op, do, keys, args)
+}
+
+// check looks at what is known before anything is sent.
+func (w Writer) check(ctx context.Context, op string) error {
+	if err := guard.Check(w.resource, w.token); err != nil {
+		return err
+	}
+	if w.once && w.id == "" {
+		return wrap(op, w.resource, errors.New("name the operation: Once needs an id"))
+	}
+	if err := ctx.Err(); err != nil {
+		return wrap(op, w.resource, err) // go-redis might find out after it has begun
+	}
+	return nil
+}
+
+// run sends the script and reads its reply.
+func (w Writer) run(ctx context.Context, op string, sc script, keys []string, args []any) (any, error) {
+	if w.guard.sharded {
+		if err := checkSlot(w.resource, keys); err != nil {
+			return nil, wrap(op, w.resource, err)
+		}
+	}
+	all := append(make([]string, 0, 2+len(keys)), markerOf(w.resource))
+	head := append(make([]any, 0, 3+len(args)), w.token, int64(0), int64(0))
+	if w.guard.expiry != forever {
+		head[1] = w.guard.expiry.Milliseconds()
+	}
+	if w.once {
+		all = append(all, onceOf(w.resource, w.id))
+		head[2] = w.guard.memory.Milliseconds()
+	}
+	reply, err := w.guard.run(ctx, sc, append(all, keys...), append(head, args...))
+	if err == nil {
+		reply, err = w.parse(reply)
+	} else if unanswered(err) {
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	if err == nil || err == redis.Nil || errors.Is(err, guard.ErrStale) {
+		return reply, err
+	}
+	return nil, wrap(op, w.resource, err)
+}
