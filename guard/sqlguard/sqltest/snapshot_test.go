@@ -1,0 +1,100 @@
+package sqltest
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/fencelock/fencelock/guard"
+)
+
+// A transaction that has read before its check is judged by the newest token all the same, or ended by the database. What
+// it reads after an accepted check can be old: the one case that sqlguard's doc warns of.
+func TestReadBeforeTheCheck(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		open     func(t testing.TB) database
+		level    sql.IsolationLevel
+		conflict bool // the database ends it
+		old      bool // it is accepted by the marker, and goes on reading what was
+	}{
+		{"postgres", openPostgres, sql.LevelReadCommitted, false, false},
+		{"postgres", openPostgres, sql.LevelRepeatableRead, true, false},
+		{"postgres", openPostgres, sql.LevelSerializable, true, false},
+		{"mariadb", func(t testing.TB) database { return openMariaDB(t, "") }, sql.LevelReadCommitted, false, false},
+		{"mariadb", func(t testing.TB) database { return openMariaDB(t, "") }, sql.LevelRepeatableRead, false, true},
+		{"mariadb-snapshot", func(t testing.TB) database { return openMariaDB(t, "innodb_snapshot_isolation=ON") }, sql.LevelRepeatableRead, true, false},
+		{"sqlite-wal", func(t testing.TB) database { return openSQLite(t, "WAL") }, sql.LevelDefault, true, false},
+	} {
+		for _, w := range []way{byMarker, byColumn} {
+			for _, token := range []int64{5, 10} {
+				t.Run(fmt.Sprint(c.name, "/", c.level, "/", w.name, "/", token), func(t *testing.T) {
+					db := c.open(t)
+					a := newAccount(t, db)
+					noError(t, a.inTx(t.Context(), c.level, func(tx *sql.Tx) error { return w.write(t.Context(), a, tx, 1, 1) }))
+					tx := begin(t, db, c.level)
+					_, err := a.get(t.Context(), tx)
+					noError(t, err)
+					noError(t, a.inTx(t.Context(), c.level, func(tx *sql.Tx) error { return w.write(t.Context(), a, tx, 9, 9) }))
+
+					err = w.check(t.Context(), a, tx, token)
+					var stale *guard.StaleError
+					switch {
+					case c.conflict:
+						if !conflicted(err) {
+							t.Errorf("error %v, want that the database ends it", err)
+						}
+					case token < 9:
+						if !errors.As(err, &stale) || stale.Seen != 9 {
+							t.Errorf("error %v, want a refusal by 9", err)
+						}
+					default:
+						noError(t, err)
+						want := int64(9)
+						if c.old && w.name == byMarker.name {
+							want = 1
+						}
+						if v, err := a.get(t.Context(), tx); v != want || err != nil {
+							t.Errorf("read %d, %v, want %d", v, err, want)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// In SQLite, where nobody can be asked who waits: a check, accepted or refused, keeps others out until its transaction
+// ends.
+func TestSQLiteCheckIsAWrite(t *testing.T) {
+	for _, journal := range []string{"WAL", "DELETE"} {
+		for _, w := range []way{byMarker, byColumn} {
+			for _, token := range []int64{3, 5, 7} {
+				t.Run(fmt.Sprint(journal, "/", w.name, "/", token), func(t *testing.T) {
+					db := openSQLite(t, journal)
+					a := newAccount(t, db)
+					noError(t, a.inTx(t.Context(), sql.LevelDefault, func(tx *sql.Tx) error { return w.write(t.Context(), a, tx, 5, 1) }))
+					first, second := begin(t, db, sql.LevelDefault), begin(t, db, sql.LevelDefault)
+					if err := w.check(t.Context(), a, first, token); (err == nil) != (token >= 5) {
+						t.Fatal(err)
+					}
+					impatient, err := db.Conn(t.Context())
+					noError(t, err)
+					defer impatient.Close()
+					_, err = impatient.ExecContext(t.Context(), "PRAGMA busy_timeout = 0")
+					noError(t, err)
+					tx, err := impatient.BeginTx(t.Context(), nil)
+					noError(t, err)
+					if err := w.check(t.Context(), a, tx, 9); !conflicted(err) {
+						t.Errorf("error %v, want that the database is busy", err)
+					}
+					noError(t, tx.Rollback())
+					noError(t, first.Rollback())
+					noError(t, w.check(t.Context(), a, second, 9))
+					noError(t, second.Commit())
+				})
+			}
+		}
+	}
+}
