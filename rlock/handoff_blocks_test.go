@@ -235,39 +235,51 @@ func TestBlocksRepeatedAcquire(t *testing.T) {
 	}
 }
 
-// A block is used for 5 ms; then Redis is asked.
+// A block is used for 5 ms; then Redis must have been asked, also where it does not answer who asked ahead.
 func TestBlocksAgeSoon(t *testing.T) {
-	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
-		first := handTake(t, l, 1)
-		var reserved time.Time
-		spy.wrap(func(ops []string, next func() error) error {
-			if ops[0] == "transfer" || ops[0] == "acquire" {
-				reserved = time.Now()
-			}
-			return next()
+	for _, hangs := range []bool{false, true} {
+		t.Run(fmt.Sprint("reserve hangs ", hangs), func(t *testing.T) {
+			handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+				first := handTake(t, l, 1)
+				var asked time.Time
+				spy.wrap(func(ops []string, next func() error) error {
+					switch ops[0] {
+					case "reserve":
+						if hangs {
+							time.Sleep(50 * time.Millisecond)
+							return next()
+						}
+						fallthrough
+					case "transfer", "acquire":
+						asked = time.Now()
+					}
+					return next()
+				})
+				last := int64(1)
+				done := handLine(12, func(i int) {
+					held, token, err := l.LockAndGetToken(handCtx(t))
+					bhOK(t, err)
+					if age := time.Since(asked); age > 5*time.Millisecond {
+						t.Errorf("waiter %d got the lock %v after Redis was asked", i, age)
+					}
+					if token <= last {
+						t.Errorf("token %d after %d", token, last)
+					}
+					last = token
+					time.Sleep(2 * time.Millisecond)
+					bhOK(t, l.Unlock(held))
+				})
+				spy.reset()
+				bhOK(t, l.Unlock(first))
+				done()
+				if n := spy.count("transfer") + spy.count("acquire") + spy.count("reserve"); n < 4 || n > 12 {
+					t.Errorf("Redis was asked %d times for 12 holds of 2 ms: %v", n, spy)
+				}
+				handFree(t, m, 100*time.Millisecond, c)
+				time.Sleep(time.Second) // what hangs ends
+			})
 		})
-		last := int64(1)
-		done := handLine(12, func(i int) {
-			held, token, err := l.LockAndGetToken(handCtx(t))
-			bhOK(t, err)
-			if age := time.Since(reserved); age > 5*time.Millisecond {
-				t.Errorf("waiter %d got the lock %v after Redis was asked", i, age)
-			}
-			if token <= last {
-				t.Errorf("token %d after %d", token, last)
-			}
-			last = token
-			time.Sleep(2 * time.Millisecond)
-			bhOK(t, l.Unlock(held))
-		})
-		spy.reset()
-		bhOK(t, l.Unlock(first))
-		done()
-		if asked := spy.count("transfer") + spy.count("acquire"); asked < 4 || asked > 6 {
-			t.Errorf("Redis was asked %d times for 12 holds of 2 ms: %v", asked, spy)
-		}
-		handFree(t, m, 100*time.Millisecond, c)
-	})
+	}
 }
 
 // A waiter with another lease, or without the option, is not given a token of the block, nor those behind it.

@@ -36,8 +36,12 @@ func handStorm(t *testing.T, length time.Duration, rough bool) {
 	var in handInside
 	var workers sync.WaitGroup
 	var clients []*rlock.Client
+	patience := 5 * time.Second // where nothing is lost an answer may take its time
+	if rough {
+		patience = 200 * time.Millisecond
+	}
 	for i := range 3 {
-		rdb := redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond })
+		rdb := redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = patience })
 		c := faultClient(t, rdb, rlock.WithLease(lease), rlock.WithPollInterval(100*time.Millisecond), rlock.WithHandoffs(4*i))
 		clients = append(clients, c)
 		for j := range 8 {

@@ -67,10 +67,11 @@ func (q *queue) grant(h *hold) bool {
 	if b == nil || h.reentered() {
 		return false
 	}
-	if b.next > b.last {
-		b.goOn()
+	if b.next > b.last && b.ahead != nil {
+		b.ahead.within(b.bell, time.Now(), maxBlockAge, nil) // on its way, and sooner here than another command
 	}
-	if b.gone() || b.next > b.last || time.Since(b.sent.Time()) > maxBlockAge {
+	b.goOn()
+	if b.gone() || b.next > b.last || b.sent.Age() > maxBlockAge {
 		return false
 	}
 	q.mu.Lock()
@@ -79,8 +80,8 @@ func (q *queue) grant(h *hold) bool {
 	if a == nil || !a.blocks || a.lease != b.lease {
 		return false
 	}
-	left := int(b.last - b.next + 1)
-	if n := min(q.blocks-left, maxBlock); b.ahead == nil && n >= left && n > 0 && q.more() {
+	left := int(b.last - b.next) // when this one has its token
+	if n := min(q.blocks-1, maxBlock); b.ahead == nil && n > 0 && (left <= n/2 || b.sent.Age() > maxBlockAge/2) && q.more() {
 		b.tokens = n
 		b.ahead = q.client.newCall(scripts.Reserve(a.keys, b.trace.field, b.lease, b.tokens), nil, b.bell)
 		q.client.send(b.ahead)
@@ -96,13 +97,17 @@ func (b *block) gone() bool {
 	return k != nil && k.over.Load() && k.err == nil && !k.answer.Held
 }
 
-// goOn puts the tokens that were reserved meanwhile in the place of the ones that are used up.
+// goOn adds the tokens that were reserved meanwhile. Where somebody else has taken tokens in between, those from before
+// are skipped.
 func (b *block) goOn() {
 	k := b.ahead
 	if k == nil || !k.over.Load() || k.err != nil || !k.answer.Held {
 		return
 	}
-	b.sent, b.next, b.last, b.ahead = k.sent, k.answer.Token-int64(b.tokens)+1, k.answer.Token, nil
+	if first := k.answer.Token - int64(b.tokens) + 1; first != b.last+1 {
+		b.next = first
+	}
+	b.sent, b.last, b.ahead = k.sent, k.answer.Token, nil
 }
 
 // more counts one more command of the series, if there may be one. With q.mu held.

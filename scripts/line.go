@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxBatch bounds the ops in one flight: so many hold the server for 0.1 to 0.3 ms.
-	maxBatch = 64
+	// maxBatch bounds the ops in one flight: so many hold the server for 0.2 to 0.6 ms.
+	maxBatch = 128
 	// maxFlying bounds the flights of a line that are under way: while one is answered the next one fills, and the more
 	// there are, the less company each op has.
 	maxFlying = 2

@@ -62,7 +62,7 @@ func TestLine_NoMoreThanSixteenHang(t *testing.T) {
 			time.Sleep(stallAfter + time.Millisecond) // at most: it also has to see that the last one hangs
 			g.mustFly(t, 2)
 		}
-		late := sendAcquires(t, s, 100)
+		late := sendAcquires(t, s, 2*maxBatch-20)
 		time.Sleep(time.Hour)
 		g.mustFly(t)
 		if most := g.mostAtOnce(); most != maxStalled {

@@ -15,7 +15,7 @@ import (
 
 // The other tests go by the names of the bounds.
 func TestLine_TheBoundsAreThosePromised(t *testing.T) {
-	if maxBatch != 64 || maxFlying != 2 || maxStalled != 16 || stallAfter != 100*time.Millisecond {
+	if maxBatch != 128 || maxFlying != 2 || maxStalled != 16 || stallAfter != 100*time.Millisecond {
 		t.Errorf("%d ops in a batch, %d flights, %d of them stalled for %v", maxBatch, maxFlying, maxStalled, stallAfter)
 	}
 }

@@ -11,6 +11,9 @@ type Instant struct {
 // Now returns the present instant.
 func Now() Instant { return Instant{time.Now(), bootClock()} }
 
+// Age is how long ago the instant was.
+func (i Instant) Age() time.Duration { return time.Since(i.at) }
+
 // Time returns the instant as an ordinary time.
 func (i Instant) Time() time.Time { return i.at }
 

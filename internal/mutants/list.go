@@ -215,7 +215,7 @@ var mutants = []mutant{
 	},
 	{
 		"P9: a block is used for as long as it lasts",
-		"rlock/series.go", " || time.Since(b.sent.Time()) > maxBlockAge", "",
+		"rlock/series.go", " || b.sent.Age() > maxBlockAge {", " {",
 		"./rlock", "BlocksAgeSoon",
 	},
 	{
