@@ -149,7 +149,7 @@ func TestNestedInAnotherLock(t *testing.T) {
 	javaB.lock()
 	outer, _ := take(t, a, t.Context())
 	call := begin(func() (context.Context, error) { return b.Lock(outer) })
-	s.listened("redisson_lock__channel:{b}", 1)
+	s.asleep("redisson_lock__channel:{b}", 1)
 	javaA.is("tryLock", false, "wait", "0")
 	javaB.unlock()
 	inner := await(t, call, soon, "b, which Redisson has released")

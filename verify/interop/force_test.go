@@ -2,6 +2,7 @@ package interop
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -49,39 +50,43 @@ func TestWeForceRedissonsHoldOpen(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			c, client := s.client(), s.java()
-			ours, java, other := newLock(c, k, "l"), client.lock("a", k, "l"), client.lock("b", k, "l")
-			java.lock()
-			java.lock()
-			waits := other.startLock()
-			s.listened("redisson_lock__channel:{l}", 1)
-			call := begin(func() (context.Context, error) { return ours.Lock(t.Context()) })
-			s.listened("redisson_lock__channel:{l}", 2)
-			freed, err := ours.ForceUnlock(t.Context())
-			noError(t, err)
-			equal(t, "freed", freed, true)
-			select { // whichever side is first leaves it to the other one
-			case a := <-waits:
-				noError(t, a.err())
-				other.unlock()
-				got := await(t, call, soon, "our waiter")
-				noError(t, got.err)
-				noError(t, ours.Unlock(got.ctx))
-			case got := <-call:
-				noError(t, got.err)
-				noError(t, ours.Unlock(got.ctx))
-				client.must(waits)
-				other.unlock()
-			case <-time.After(soon):
-				t.Fatal("nobody gets the lock")
+			forcer := s.client()
+			for i := range 5 {
+				name := fmt.Sprint("l", i)
+				ours, java, other := newLock(c, k, name), client.lock("a", k, name), client.lock("b", k, name)
+				java.lock()
+				java.lock()
+				waits := other.startLock()
+				s.listened("redisson_lock__channel:{"+name+"}", 1)
+				call := begin(func() (context.Context, error) { return ours.Lock(t.Context()) })
+				s.asleep("redisson_lock__channel:{"+name+"}", 2)
+				freed, err := newLock(forcer, k, name).ForceUnlock(t.Context())
+				noError(t, err)
+				equal(t, "freed", freed, true)
+				select { // whichever side is first leaves it to the other one
+				case a := <-waits:
+					noError(t, a.err())
+					other.unlock()
+					got := await(t, call, soon, "our waiter")
+					noError(t, got.err)
+					noError(t, ours.Unlock(got.ctx))
+				case got := <-call:
+					noError(t, got.err)
+					noError(t, ours.Unlock(got.ctx))
+					noError(t, await(t, waits, soon, "Redisson's waiter").err())
+					other.unlock()
+				case <-time.After(soon):
+					t.Fatal("nobody gets the lock")
+				}
+				java.is("isHeldByCurrentThread", false)
+				if _, err := java.try("unlock"); err == nil || !strings.Contains(err.Error(), "IllegalMonitorStateException") {
+					t.Errorf("unlock of a hold that was forced open: %v", err)
+				}
+				freed, err = ours.ForceUnlock(t.Context())
+				noError(t, err)
+				equal(t, "freed again", freed, false)
+				free(t, ours)
 			}
-			java.is("isHeldByCurrentThread", false)
-			if _, err := java.try("unlock"); err == nil || !strings.Contains(err.Error(), "IllegalMonitorStateException") {
-				t.Errorf("unlock of a hold that was forced open: %v", err)
-			}
-			freed, err = ours.ForceUnlock(t.Context())
-			noError(t, err)
-			equal(t, "freed again", freed, false)
-			free(t, ours)
 		})
 	}
 }
@@ -90,12 +95,10 @@ func TestWeForceRedissonsHoldOpen(t *testing.T) {
 // round. The one who lost it hears of that.
 func TestALeaseRunsOut(t *testing.T) {
 	const lease = shortLease
-	t.Parallel()
-	s := newSite(t)
-	c, client := s.client(), s.java()
 	t.Run("ours", func(t *testing.T) {
 		t.Parallel()
-		ours, java := fenced.NewLock(c, "ours"), client.lock("a", fencedKind, "ours")
+		s := newSite(t)
+		ours, java := fenced.NewLock(s.client(), "l"), s.java().lock("a", fencedKind, "l")
 		began := time.Now()
 		held, token, err := ours.LockLeaseAndGetToken(t.Context(), lease)
 		noError(t, err)
@@ -109,7 +112,8 @@ func TestALeaseRunsOut(t *testing.T) {
 	})
 	t.Run("Redisson's", func(t *testing.T) {
 		t.Parallel()
-		ours, java := fenced.NewLock(c, "java"), client.lock("b", fencedKind, "java")
+		s := newSite(t)
+		ours, java := fenced.NewLock(s.client(), "l"), s.java().lock("a", fencedKind, "l")
 		began := time.Now()
 		java.do("lock", "lease", ms(lease))
 		held, err := ours.Lock(t.Context())
@@ -127,12 +131,11 @@ func TestALeaseRunsOut(t *testing.T) {
 // Each side's watchdog keeps the lock from the other side, and a client that is gone keeps it for its lease and no longer.
 func TestWatchdogsAndClientsThatAreGone(t *testing.T) {
 	const lease = shortLease
-	t.Parallel()
-	s := newSite(t)
 	t.Run("ours", func(t *testing.T) {
 		t.Parallel()
+		s := newSite(t)
 		c := s.client(rlock.WithLease(lease))
-		ours, java := rlock.NewLock(c, "ours"), s.java().lock("a", plainKind, "ours")
+		ours, java := rlock.NewLock(c, "l"), s.java().lock("a", plainKind, "l")
 		held, _ := take(t, ours, t.Context())
 		java.is("tryLock", false, "wait", ms(2*lease))
 		noError(t, ours.Check(held))
@@ -142,8 +145,9 @@ func TestWatchdogsAndClientsThatAreGone(t *testing.T) {
 	})
 	t.Run("Redisson's", func(t *testing.T) {
 		t.Parallel()
+		s := newSite(t)
 		client := s.java("watchdog", ms(lease))
-		ours, java := rlock.NewLock(s.client(), "java"), client.lock("a", plainKind, "java")
+		ours, java := rlock.NewLock(s.client(), "l"), client.lock("a", plainKind, "l")
 		java.lock()
 		_, err := ours.TryLock(t.Context(), 2*lease, 0)
 		isError(t, err, rlock.ErrNotAcquired)

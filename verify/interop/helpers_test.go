@@ -97,13 +97,45 @@ func newClient(t testing.TB, rdb redis.UniversalClient, opts ...rlock.Option) *r
 	return c
 }
 
-// listened waits until so many connections listen to the channel: each client with a waiter has one.
+// listened waits until so many connections listen to the channel: each client with a waiter has one. More may, for a hold
+// of ours that lasts for more than a second is listened for too; none is none.
 func (s *site) listened(channel string, n int64) {
 	s.t.Helper()
 	redistest.Eventually(s.t, patience, func() bool {
-		return s.rdb.PubSubNumSub(context.Background(), channel).Val()[channel] == n
+		return enough(s.rdb.PubSubNumSub(context.Background(), channel).Val()[channel], n)
 	}, "%d connections listen to %s", n, channel)
 }
+
+// asleep is listened, and waits until those who listen have looked at the lock once more, as both sides do when their
+// subscription is confirmed: until no script has been called for a while. Who is slower than that is not asleep, and finds
+// the lock free without a message, which makes a test weaker, not wrong.
+func (s *site) asleep(channel string, n int64) {
+	s.t.Helper()
+	s.listened(channel, n)
+	last, since := s.calls(), time.Now()
+	redistest.Eventually(s.t, patience, func() bool {
+		if calls := s.calls(); calls != last {
+			last, since = calls, time.Now()
+		}
+		return time.Since(since) > 20*time.Millisecond
+	}, "nobody asks")
+}
+
+// calls is how many calls of scripts the server has had.
+func (s *site) calls() int {
+	s.t.Helper()
+	info, err := s.rdb.InfoMap(context.Background(), "commandstats").Result()
+	noError(s.t, err)
+	n := 0
+	for _, command := range []string{"cmdstat_evalsha", "cmdstat_eval"} {
+		var calls int
+		_, _ = fmt.Sscanf(info["Commandstats"][command], "calls=%d", &calls)
+		n += calls
+	}
+	return n
+}
+
+func enough(listening, want int64) bool { return listening == want || want > 0 && listening > want }
 
 // locker is what rlock.Lock and fenced.Lock have in common.
 type locker interface {

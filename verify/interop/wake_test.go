@@ -26,14 +26,14 @@ func TestEachWakesTheOther(t *testing.T) {
 				ours, java := newLock(c, k, name), client.lock("a", k, name)
 				held, _ := take(t, ours, t.Context())
 				waits := java.startLock()
-				s.listened(channel, 1)
+				s.asleep(channel, 1)
 				began := time.Now()
 				noError(t, ours.Unlock(held))
 				wakesJava = append(wakesJava, client.must(waits).at.Sub(began))
 
 				s.listened(channel, 0)
 				call := begin(func() (context.Context, error) { return ours.Lock(t.Context()) })
-				s.listened(channel, 1)
+				s.asleep(channel, 1)
 				began = time.Now()
 				java.unlock()
 				got := await(t, call, soon, "our waiter")
@@ -98,7 +98,7 @@ func TestACrowdOnBothSides(t *testing.T) {
 					done <- err
 				}()
 			}
-			s.listened("redisson_lock__channel:{"+name+"}", 2)
+			s.asleep("redisson_lock__channel:{"+name+"}", 2)
 			release()
 			for range 2 * each {
 				noError(t, await(t, done, patience, "everybody's turn"))
