@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,42 +122,82 @@ func (m *Memory) users(resource string) int {
 
 // While a write runs nobody else is at its resource, and everybody at the others.
 func TestMemory_OneAtATime(t *testing.T) {
-	for name, second := range map[string]func(*Memory, func() error) error{
-		"Do":     func(m *Memory, write func() error) error { return m.Do("r", 8, write) },
-		"Check":  func(m *Memory, _ func() error) error { return m.Check("r", 8) },
-		"Forget": func(m *Memory, _ func() error) error { m.Forget("r"); return m.Check("r", 8) },
+	failed := errors.New("failed")
+	for name, c := range map[string]struct {
+		second func(*Memory, func() error) error
+		first  error // what the first write returns
+		seen   int64 // in the end
+	}{
+		"Do":                  {func(m *Memory, write func() error) error { return m.Do("r", 8, write) }, nil, 8},
+		"Do after a failure":  {func(m *Memory, write func() error) error { return m.Do("r", 8, write) }, failed, 8},
+		"older after failure": {func(m *Memory, write func() error) error { return m.Do("r", 6, write) }, failed, 6},
+		"Check":               {func(m *Memory, _ func() error) error { return m.Check("r", 8) }, nil, 8},
+		"Forget":              {func(m *Memory, _ func() error) error { m.Forget("r"); return nil }, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := NewMemory()
-			running, order, done := false, "", make(chan error, 1)
-			noError(t, m.Do("r", 7, func() error {
+			running, other, done := false, false, make(chan error, 1)
+			err := m.Do("r", 7, func() error {
 				running = true
 				go func() {
-					done <- second(m, func() error {
+					done <- c.second(m, func() error {
 						if running {
 							return errors.New("the first write is not over")
 						}
-						order += "second"
 						return nil
 					})
 				}()
 				redistest.Eventually(t, 5*time.Second, func() bool { return m.users("r") == 2 }, "the second one waits")
-				noError(t, m.Do("other", 1, func() error { order += "other "; return nil }))
+				noError(t, m.Do("other", 1, func() error { other = true; return nil }))
 				isSeen(t, m, "r", 0) // does not wait
 				if len(done) > 0 {
 					t.Errorf("the second one is through: %v", <-done)
 				}
 				running = false
-				return nil
-			}))
+				return c.first
+			})
+			if err != c.first || !other {
+				t.Errorf("the first one says %v, the other resource was written: %v", err, other)
+			}
 			noError(t, <-done)
-			isSeen(t, m, "r", 8)
-			isError(t, m.Check("r", 7), ErrStale)
-			if want := map[bool]string{true: "other second", false: "other "}[name == "Do"]; order != want {
-				t.Errorf("order: %q", order)
+			isSeen(t, m, "r", c.seen)
+		})
+	}
+}
+
+// Inv4: writers that all run at once are let in one by one, in the order of their tokens.
+func TestInv4_MemoryManyWriters(t *testing.T) {
+	m := NewMemory(WithForgetUnused(time.Hour))
+	var last atomic.Int64
+	var accepted, refused atomic.Int64
+	balance, tokens := 0, []int64(nil) // guarded by m
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 500 {
+				token := last.Add(1)
+				runtime.Gosched()
+				switch err := m.Do("r", token, func() error {
+					before := balance
+					runtime.Gosched()
+					balance, tokens = before+1, append(tokens, token)
+					return nil
+				}); {
+				case err == nil:
+					accepted.Add(1)
+				case errors.Is(err, ErrStale):
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
 			}
 		})
 	}
+	all.Wait()
+	if int64(balance) != accepted.Load() || accepted.Load()+refused.Load() != 4000 || refused.Load() == 0 || !slices.IsSorted(tokens) {
+		t.Errorf("%d accepted, %d refused, the balance is %d, in order: %v", accepted.Load(), refused.Load(), balance, slices.IsSorted(tokens))
+	}
+	isSeen(t, m, "r", tokens[len(tokens)-1])
 }
 
 // At the bound a new resource is refused: the marks that are there are worth more.
@@ -220,6 +262,13 @@ func TestMemory_ForgetUnused(t *testing.T) {
 			noError(t, m.Check(r, 1))
 		}
 		isError(t, m.Check("g", 1), ErrFull)
+		for range 2 {
+			time.Sleep(40 * time.Minute)
+			isError(t, m.Check("g", 1), ErrFull) // each was used within the hour
+			for _, r := range []string{"d", "e", "f"} {
+				noError(t, m.Check(r, 1))
+			}
+		}
 	})
 }
 

@@ -36,8 +36,8 @@
 //
 // # When Redis is away
 //
-// A write is sent once: go-redis, which repeats most commands silently after a broken connection, is told not to. Where
-// no reply came and the write may have been done, the error has [ErrUnknown] beside its cause. Repeat such a write only
+// A write is sent once: go-redis, which repeats most commands silently after a broken connection, is told not to, so that
+// a refused connection or a server that is loading is an error at once, for the caller to try again. Where no reply came and the write may have been done, the error has [ErrUnknown] beside its cause. Repeat such a write only
 // if doing it twice is the same as once (SET of a value), or through [Writer.Once]. Without ErrUnknown an error means
 // that nothing was done, but for what a script of yours wrote before it failed itself. A replica and a master that was
 // demoted refuse with READONLY, also what they would have to call stale.

@@ -77,15 +77,13 @@ local function guarded(write)
   end
   local expires = redis.call('PEXPIRETIME', marker)
 
-  -- The marker and the id come before the write: where memory or rights are missing, nothing was written.
+  -- The marker comes before the write: where memory or rights are missing, nothing was written. Memory is not asked for
+  -- again in a script that has written, and the rights to the keys of the guard were, so that the id cannot fail.
   local marked = put(marker, token, life)
   if failed(marked) then
     return marked
   end
-  local reply = id and put(id, '', memory)
-  if not failed(reply) then
-    reply = write()
-  end
+  local reply = write()
   if not failed(reply) then
     if id then
       put(id, encode(reply), memory)
@@ -98,9 +96,6 @@ local function guarded(write)
     redis.call('SET', marker, seen)
   else
     redis.call('SET', marker, seen, 'PXAT', expires)
-  end
-  if id then
-    redis.call('DEL', id)
   end
   return reply
 end

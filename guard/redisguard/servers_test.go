@@ -118,8 +118,12 @@ func TestTheRightsOfTheDocAreEnough(t *testing.T) {
 		equal(t, "marker", stateOf(t, rdb, marker), before)
 	}
 	g = newGuard(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "writer", "secret" }))
-	noError(t, rdb.Do(ctx, "acl", "setuser", "writer", "resetkeys", "~"+marker, "~"+key).Err())
-	never(t, g.Writer(resource, 4).Once("b").Do(ctx, "INCR", key).Err()) // no right to remember the id
-	equal(t, "marker", stateOf(t, rdb, marker), before)
+	for _, once := range []string{"~none", "%R~fencelock_once:*"} { // no right to look at ids, and none to keep them
+		noError(t, rdb.Do(ctx, "acl", "setuser", "writer", "resetkeys", once, "~"+marker, "~"+key).Err())
+		value := rdb.Get(ctx, key).Val()
+		never(t, g.Writer(resource, 4).Once("b").Do(ctx, "INCR", key).Err())
+		equal(t, "marker", stateOf(t, rdb, marker), before)
+		holds(t, rdb, key, value)
+	}
 	equal(t, "foreign keys", rdb.Exists(ctx, "foreign").Val(), int64(0))
 }

@@ -31,22 +31,19 @@ type store interface {
 // memory is such a store in the process. Without a guard it accepts everything.
 type memory struct {
 	guard  *guard.Memory
-	mu     sync.Mutex
+	mu     sync.Mutex // used without a guard
 	value  int
 	tokens []int64
 }
 
 func (s *memory) do(token int64, what func()) error {
-	locked := func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		what()
-		return nil
+	if s.guard != nil { // which lets in one at a time
+		return s.guard.Do(resource, token, func() error { what(); return nil })
 	}
-	if s.guard == nil {
-		return locked()
-	}
-	return s.guard.Do(resource, token, locked)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what()
+	return nil
 }
 
 func (s *memory) read(token int64) (value int, err error) {
@@ -146,12 +143,12 @@ func stores(t *testing.T) map[string]func(guarded bool) store {
 	}
 }
 
-// step is what a writer does next.
+// A writer takes a token, reads and writes, over and over.
 type writer struct {
 	token   int64 // 0: it has none
 	hasRead bool
 	value   int
-	left    int
+	left    int // writes to go
 }
 
 // schedule lets many writers read and write in an order that the seed decides. Each may pause between any two steps for
