@@ -90,6 +90,27 @@ func TestCreate(t *testing.T) {
 	isAsked(t, f, g.Schema()+" []", g.Schema()+" []", probe, g.Schema()+" []", probe)
 }
 
+// What a check sends, in each dialect.
+func TestCheckStatements(t *testing.T) {
+	const upsert = " ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE mark.token <= excluded.token [r 7]"
+	for _, c := range []struct {
+		dialect     sqlguard.Dialect
+		check, read string
+	}{
+		{sqlguard.PostgreSQL, `INSERT INTO "fencelock_guard" AS mark (resource, token) VALUES ($1, $2)` + upsert,
+			`SELECT token FROM "fencelock_guard" WHERE resource = $1 FOR UPDATE [r]`},
+		{sqlguard.MySQL, "INSERT INTO `fencelock_guard` (resource, token) VALUES (?, ?)" +
+			" ON DUPLICATE KEY UPDATE accepted = accepted + (token <= ?), token = GREATEST(token, ?) [r 7 7 7]",
+			"SELECT token FROM `fencelock_guard` WHERE resource = ? FOR UPDATE [r]"},
+		{sqlguard.SQLite, `INSERT INTO "fencelock_guard" AS mark (resource, token) VALUES (?, ?)` + upsert,
+			`SELECT token FROM "fencelock_guard" WHERE resource = ? [r]`},
+	} {
+		f := &fake{answers: []answer{{}, {rows: []int64{8}}}}
+		isStale(t, newGuard(t, c.dialect).Check(t.Context(), f.tx(t), "r", 7), guard.StaleError{Resource: "r", Token: 7, Seen: 8})
+		isAsked(t, f, "BEGIN Default", c.check, c.read)
+	}
+}
+
 // Bad arguments fail before the database is asked.
 func TestCheckArguments(t *testing.T) {
 	g := newGuard(t, sqlguard.SQLite)
