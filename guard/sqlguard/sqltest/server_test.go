@@ -42,7 +42,11 @@ func TestMain(m *testing.M) {
 // program finds a server's program: what the variable says, or the last of those that match.
 func program(variable, pkg string, patterns ...string) (string, error) {
 	if path := os.Getenv(variable); path != "" {
-		return exec.LookPath(path)
+		path, err := exec.LookPath(path)
+		if err != nil {
+			err = fmt.Errorf("%s is no program: %w", variable, err)
+		}
+		return path, err
 	}
 	for _, pattern := range patterns {
 		found, _ := filepath.Glob(pattern)
