@@ -43,6 +43,33 @@ func WithStableToken() Option { return func(o *options) { o.tokens.Stable = true
 // block are one. All locks of this name in the process should have the option; others end a block.
 func WithTokenBlocks() Option { return func(o *options) { o.tokens.Blocks = true } }
 
+// WithClockFloor makes tokens survive the loss of the counter: the next one is the larger of the last one + 1 and the
+// server's time in microseconds since 1970. Without it tokens begin again at 1 after FLUSHALL, after a failover to a
+// replica that had not yet heard of the counter, or when it was evicted, and every guard refuses them until they have
+// caught up.
+//
+// What it needs of the server's clock: while the counter is there, nothing: tokens grow whatever the clock does. When it was
+// lost, the clock must not be behind the one that the last tokens came from: keep servers and their replicas on NTP, and set no
+// clock back by hand in such a moment. Tokens are then numbers of 16 digits, which JSON and JavaScript still hold
+// exactly, and grow in leaps. An acquire costs three commands more inside its script.
+//
+// All locks of this name should have the option. One without it, and Redisson, takes the last token + 1, which is right
+// beside it, but begins at 1 if it is the first one after the loss.
+func WithClockFloor() Option { return func(o *options) { o.tokens.Floor = true } }
+
+// WithCounterExpiry lets the counter expire so long after its last token, so that a million locks with names of their own,
+// one for each order, do not stay in Redis for ever. It includes WithClockFloor: after the expiry only the clock makes
+// tokens grow. Choose a time that no server's clock will ever be set back by, such as 24 h; at least a second. Below
+// that the first call says so.
+func WithCounterExpiry(d time.Duration) Option {
+	return func(o *options) {
+		o.tokens.Floor, o.tokens.Expiry = true, d
+		if d <= 0 {
+			o.tokens.Expiry = 1 // too short: the first call says so
+		}
+	}
+}
+
 // NewLock returns the fenced lock of this name; see rlock.NewLock. It asks no one.
 func NewLock(client *rlock.Client, name string, opts ...Option) *Lock {
 	var o options

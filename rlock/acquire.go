@@ -19,10 +19,23 @@ type request struct {
 	fenced bool          // with a token
 	stable bool          // that stays the same through re-entries
 	blocks bool          // and may be one of a block
+	floor  bool          // and is at least the server's time,
+	expiry time.Duration // of a counter that may expire; 0: never
+}
+
+// counted is the op with the request's way of counting tokens.
+func (r request) counted(op scripts.Op) scripts.Op {
+	if r.floor {
+		return op.WithFloor(r.expiry)
+	}
+	return op
 }
 
 // onceMore is for how long a call that does not wait says again what a broken connection swallowed.
 const onceMore = time.Second
+
+// minExpiry is the shortest expiry of a counter.
+const minExpiry = time.Second
 
 // errOvertaken tells that a call may not re-enter after all: another one of its holder was first.
 var errOvertaken = errors.New("overtaken")
@@ -79,6 +92,9 @@ func (l *Lock) checkRequest(ctx context.Context, r request) error {
 		if err := checkLease(r.lease); err != nil {
 			return err
 		}
+	}
+	if r.expiry != 0 && r.expiry < minExpiry {
+		return fmt.Errorf("the counter's expiry %v is shorter than %v: take one that no clock will be set back by, such as 24 h", r.expiry, minExpiry)
 	}
 	if ctx.Err() != nil {
 		return contextError(ctx)
@@ -189,7 +205,7 @@ func (a *acquisition) attempt() (*level, time.Duration, error) {
 
 // ask sends one acquire.
 func (a *acquisition) ask() *call {
-	k := a.client.newCall(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens), a.trace, a.bell)
+	k := a.client.newCall(a.counted(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens)), a.trace, a.bell)
 	if a.trace.doubtful() {
 		a.client.sendAlone(context.Background(), k)
 	} else {
@@ -307,7 +323,7 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 	h.trace.longer(a.lease) // whether an answer comes or not
 	sent := watchdog.Now()  // of the first attempt: a repeat of one that was executed extends nothing
 	answer, _, err := a.client.do(bound, patience, max(a.client.unlockTimeout/3, time.Millisecond),
-		scripts.Level(a.keys, token, h.trace.field, a.lease, count, op))
+		a.counted(scripts.Level(a.keys, token, h.trace.field, a.lease, count, op)))
 	switch {
 	case err != nil:
 		h.correct()

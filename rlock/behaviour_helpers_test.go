@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -233,16 +234,30 @@ func (s *bhSpy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 var bhScripts = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for _, name := range []string{"acquire", "level", "unlock", "transfer", "reserve", "renew", "inspect"} {
-		text, err := os.ReadFile("../scripts/" + name + ".lua")
-		if err != nil {
-			panic(err)
-		}
-		sum := sha1.Sum(text)
+		text := bhText(name)
+		sum := sha1.Sum([]byte(text))
 		names[hex.EncodeToString(sum[:])] = name
-		names[string(text)] = name
+		names[text] = name
 	}
 	return names
 })
+
+// bhText is the text of a script as it is sent: those that take tokens have the functions for that before them.
+func bhText(name string) string {
+	var text string
+	if slices.Contains([]string{"acquire", "level", "transfer", "reserve"}, name) {
+		text = bhFile("token")
+	}
+	return text + bhFile(name)
+}
+
+func bhFile(name string) string {
+	text, err := os.ReadFile("../scripts/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
 
 // bhScript returns the name of the script that a command calls, or "".
 func bhScript(args []any) string {

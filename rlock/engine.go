@@ -21,7 +21,8 @@ type engine struct {
 }
 
 func (e engine) request(op string, wait, lease time.Duration) request {
-	return request{op: op, wait: wait, lease: lease, fenced: true, stable: e.tokens.Stable, blocks: e.tokens.Blocks}
+	t := e.tokens
+	return request{op: op, wait: wait, lease: lease, fenced: true, stable: t.Stable, blocks: t.Blocks, floor: t.Floor, expiry: t.Expiry}
 }
 
 func (e engine) Acquire(ctx context.Context, op string, wait, lease time.Duration) (context.Context, int64, error) {

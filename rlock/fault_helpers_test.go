@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -35,7 +34,7 @@ func faultAt(t *testing.T, addr string) *faultSite {
 	t.Helper()
 	s := &faultSite{t: t, addr: addr, proxy: redistest.NewProxy(t, addr), direct: redistest.Client(t, addr)}
 	for _, name := range []string{"acquire", "level", "unlock", "renew", "inspect"} {
-		if err := s.direct.ScriptLoad(t.Context(), faultText(t, name)).Err(); err != nil {
+		if err := s.direct.ScriptLoad(t.Context(), bhText(name)).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,19 +48,10 @@ func faultNew(t *testing.T) *faultSite {
 	return faultAt(t, redistest.Start(t))
 }
 
-func faultText(t *testing.T, script string) string {
-	t.Helper()
-	text, err := os.ReadFile("../scripts/" + script + ".lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // faultOf matches the calls of a script.
 func faultOf(t *testing.T, script string) func([]string) bool {
 	t.Helper()
-	sum := sha1.Sum([]byte(faultText(t, script)))
+	sum := sha1.Sum([]byte(bhText(script)))
 	return redistest.Script(hex.EncodeToString(sum[:]))
 }
 

@@ -20,7 +20,7 @@ func TestP6_AnswerAtItsDeadline(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m, direct := redistest.Pipe(t)
 			acquire := faultOf(t, "acquire")
-			if err := direct.ScriptLoad(t.Context(), faultText(t, "acquire")).Err(); err != nil {
+			if err := direct.ScriptLoad(t.Context(), bhText("acquire")).Err(); err != nil {
 				t.Fatal(err)
 			}
 			rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.ReadTimeout = time.Minute })

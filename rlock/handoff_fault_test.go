@@ -36,7 +36,7 @@ const (
 func handNew(t *testing.T, opts ...rlock.Option) *handSite {
 	t.Helper()
 	s := &handSite{faultSite: faultNew(t)}
-	bhOK(t, s.direct.ScriptLoad(t.Context(), faultText(t, "transfer")).Err())
+	bhOK(t, s.direct.ScriptLoad(t.Context(), bhText("transfer")).Err())
 	// Nothing but the bounds of the library ends a wait for Redis here.
 	rdb := redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 2 * time.Second })
 	s.c = faultClient(t, rdb, append([]rlock.Option{rlock.WithUnlockTimeout(handUnlock)}, opts...)...)

@@ -83,7 +83,7 @@ func (q *queue) grant(h *hold) bool {
 	left := int(b.last - b.next) // when this one has its token
 	if n := min(q.blocks-1, maxBlock); b.ahead == nil && n > 0 && (left <= n/2 || b.sent.Age() > maxBlockAge/2) && q.more() {
 		b.tokens = n
-		b.ahead = q.client.newCall(scripts.Reserve(a.keys, b.trace.field, b.lease, b.tokens), nil, b.bell)
+		b.ahead = q.client.newCall(a.counted(scripts.Reserve(a.keys, b.trace.field, b.lease, b.tokens)), nil, b.bell)
 		q.client.send(b.ahead)
 	}
 	a.granted = b
@@ -129,7 +129,8 @@ func (q *queue) offer(h *hold, b *bell) (*acquisition, *call) {
 		return nil, nil
 	}
 	q.reserve(a)
-	a.offered = q.client.newCall(scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.trace.field), a.trace, b)
+	pass := scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.trace.field)
+	a.offered = q.client.newCall(a.counted(pass), a.trace, b)
 	a.offered.heir = a.bell
 	q.promise(a)
 	q.client.send(a.offered)

@@ -5,10 +5,11 @@
 -- lease    milliseconds
 -- field    <uuid>:<number> of the hold, never used for another one
 -- tokens   how many to take; the hold's own is the first of them
+-- expiry   of the counter, see take; nil for tokens without a floor
 --
 -- returns 1, token   the hold has the lock; the last of its tokens, 0 without a counter
 --         0, pttl    another holder has it; pttl is -1 where its key never expires
-local function acquire(lock, counter, lease, field, tokens)
+local function acquire(lock, counter, lease, field, tokens, expiry)
   local token = 0
   local exists = redis.pcall('EXISTS', lock)
   if type(exists) == 'table' then
@@ -33,12 +34,10 @@ local function acquire(lock, counter, lease, field, tokens)
     -- A repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
     -- counter since, so its value is the last of this hold's tokens.
     if counter then
-      token = redis.pcall('GET', counter) or redis.pcall('INCRBY', counter, tokens)
-      if type(token) == 'table' then
-        return nil, token
-      end
-      if not tonumber(token) then
-        return nil, redis.error_reply('ERR value is not an integer or out of range')
+      local why
+      token, why = again(counter, tokens, expiry)
+      if not token then
+        return nil, why
       end
     end
     local left = redis.pcall('PTTL', lock)
@@ -52,12 +51,10 @@ local function acquire(lock, counter, lease, field, tokens)
     return 1, token
   end
   if counter then
-    token = redis.pcall('INCRBY', counter, tokens) -- first: where it is refused, nothing is left behind
-    if type(token) == 'table' then
-      return nil, token
-    end
-    if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
-      return nil, redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
+    local why
+    token, why = take(counter, tokens, expiry)
+    if not token then
+      return nil, why
     end
   end
   local counted = redis.pcall('HINCRBY', lock, field, '1')

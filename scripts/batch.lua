@@ -1,12 +1,13 @@
 -- batch does several operations, each as if it were alone: one that fails does not fail its neighbours.
 --
 -- KEYS  for each operation: the lock, and its counter if it has one
--- ARGV  for each operation: its name, with a + where it has a counter, and its arguments
+-- ARGV  for each operation: its name, with a + where it has a counter, and one more where that has a floor; its arguments
 --
 -- returns for each operation two elements of one list: what it returns, or -1 and the error
 local operations = {
   acquire = {acquire, 3}, level = {level, 4}, transfer = {transfer, 4}, unlock = {unlock, 3},
   ['reserve+'] = {reserve, 3, true}, ['acquire+'] = {acquire, 3, true}, ['level+'] = {level, 4, true}, ['transfer+'] = {transfer, 4, true},
+  ['reserve++'] = {reserve, 4, true}, ['acquire++'] = {acquire, 4, true}, ['level++'] = {level, 5, true}, ['transfer++'] = {transfer, 5, true},
 }
 local replies = {}
 local k, a, n = 1, 1, 1

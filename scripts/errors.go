@@ -68,7 +68,7 @@ func crossSlot(err error) bool { return err != nil && strings.Contains(err.Error
 // what a script may not do has other words.
 func forbidden(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOPERM") }
 
-const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET, HSET, HDEL, HKEYS, HINCRBY, GET, INCR, INCRBY, DEL, PTTL, PEXPIRE, PUBLISH on the lock's keys and channel"
+const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET, HSET, HDEL, HKEYS, HINCRBY, GET, SET, INCRBY, TIME, DEL, PTTL, PEXPIRE, PUBLISH on the lock's keys and channel"
 
 // hints say what to do about an error reply whose own words don't.
 var hints = []struct{ reply, hint string }{

@@ -7,10 +7,11 @@
 -- field    <uuid>:<number> of the hold
 -- count    the new hold count
 -- op       number of this change, growing within the hold
+-- expiry   of the counter, see take; nil for tokens without a floor
 --
 -- returns 1, token   done (token 0 without a counter)
 --         -2, 0      the hold is gone; the lock is never taken here
-local function level(lock, counter, lease, field, count, op)
+local function level(lock, counter, lease, field, count, op, expiry)
   local there = redis.pcall('HEXISTS', lock, field)
   if type(there) == 'table' then
     return nil, there
@@ -30,12 +31,10 @@ local function level(lock, counter, lease, field, count, op)
   end
   if tonumber(latest or 0) >= tonumber(op) then
     if counter then
-      token = redis.pcall('GET', counter) or redis.pcall('INCR', counter)
-      if type(token) == 'table' then
-        return nil, token
-      end
-      if not tonumber(token) then
-        return nil, redis.error_reply('ERR value is not an integer or out of range')
+      local why
+      token, why = again(counter, 1, expiry)
+      if not token then
+        return nil, why
       end
     end
     local written = redis.pcall('HDEL', lock, '#') -- of nothing, as above
@@ -45,12 +44,10 @@ local function level(lock, counter, lease, field, count, op)
     return 1, token
   end
   if counter then
-    token = redis.pcall('INCR', counter)
-    if type(token) == 'table' then
-      return nil, token
-    end
-    if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
-      return nil, redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
+    local why
+    token, why = take(counter, 1, expiry)
+    if not token then
+      return nil, why
     end
   end
   local written

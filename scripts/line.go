@@ -248,15 +248,14 @@ func (g group) line() []any {
 	keys, args := 0, 0
 	for _, op := range g {
 		keys += op.keyCount()
-		args += 1 + op.kind.args
+		args += 1 + op.argCount()
 	}
 	line := batch.line(keys, args)
 	for _, op := range g {
 		line = op.appendKeys(line)
 	}
 	for _, op := range g {
-		line = append(line, op.name())
-		line = append(line, op.args[:op.kind.args]...)
+		line = op.appendArgs(append(line, op.name()))
 	}
 	return line
 }

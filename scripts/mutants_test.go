@@ -21,26 +21,24 @@ type mutant struct {
 }
 
 const (
-	getOrTake = "redis.pcall('GET', counter) or redis.pcall('INCRBY', counter, tokens)"
-	getOrIncr = "redis.pcall('GET', counter) or redis.pcall('INCR', counter)"
+	repeated  = "again(counter, tokens, expiry)"
+	taken     = "take(counter, tokens, expiry)"
 	extended  = "math.max(left, lease)"
 	isRepeat  = "local extended = redis" // the first line that only a repeat comes to
 	isThere   = "if there == 0 then"
 	noReplica = "local written = redis.pcall('HDEL', lock, field)"
 	removes   = "redis.pcall('HDEL', lock, field, field .. '#')"
-	isNumber  = "if not tonumber(token) then"
-	taken     = "redis.pcall('INCRBY', counter, tokens) -- first"
-	notTaken  = "(tonumber(redis.call('GET', counter) or 0) or 0) --"
-	takenOnce = "redis.pcall('INCR', counter) --"
+	notTaken  = "(tonumber(redis.call('GET', counter) or 0) or 0)"
+	takenOnce = "take(counter, 1, expiry)"
 )
 
 var mutants = []mutant{
 	{"acquire counts a repeat", &acquireText, isRepeat, "redis.call('HINCRBY', lock, field, 1)\n    " + isRepeat, ""},
-	{"acquire gives a repeat a new token", &acquireText, getOrTake, "redis.pcall('INCRBY', counter, tokens)", ""},
-	{"acquire gives a repeat no token", &acquireText, getOrTake, "0", ""},
-	{"acquire does not replace a lost counter", &acquireText, " or redis.pcall('INCRBY', counter, tokens)", " or 0", ""},
-	{"acquire replaces a lost counter by one token", &acquireText, getOrTake, getOrIncr, ""},
-	{"acquire takes a counter for a number", &acquireText, isNumber, "if false then", "spoilt"},
+	{"acquire gives a repeat a new token", &acquireText, repeated, taken, ""},
+	{"acquire gives a repeat no token", &acquireText, repeated, "0", ""},
+	{"a lost counter is not replaced", &tokenText, "return take(counter, tokens, expiry)", "return 0", ""},
+	{"a lost counter is replaced by one token", &tokenText, "return take(counter, tokens, expiry)", "return take(counter, 1, expiry)", ""},
+	{"any text is taken for a number", &tokenText, "if not tonumber(token) then", "if false then", "spoilt"},
 	{"a repeat of acquire shortens the expiry", &acquireText, extended, "lease", "time that is left"},
 	{"a repeat of acquire extends nothing", &acquireText, extended, "redis.call('PTTL', lock)", ""},
 	{"acquire takes a held lock", &acquireText, "redis.pcall('EXISTS', lock)", "redis.pcall('HEXISTS', lock, field)", ""},
@@ -64,9 +62,8 @@ var mutants = []mutant{
 	{"level shortens the expiry", &levelText, extended, "lease", "time that is left"},
 	{"level extends nothing", &levelText, extended, "redis.call('PTTL', lock)", ""},
 	{"an inner unlock ends the lock", &levelText, "if tonumber(lease) > 0 then", "if true then redis.call('PEXPIRE', lock, lease)", ""},
-	{"level gives a repeat a new token", &levelText, getOrIncr, "redis.pcall('INCR', counter)", ""},
+	{"level gives a repeat a new token", &levelText, "again(counter, 1, expiry)", "take(counter, 1, expiry)", ""},
 	{"level says held for lost", &levelText, "-2, 0", "1, 0", "the reply"},
-	{"level takes a counter for a number", &levelText, isNumber, "if false then", "spoilt"},
 
 	{"unlock asks for no field", &unlockText, removes, "redis.pcall('DEL', lock)", ""},
 	{"unlock subtracts", &unlockText, removes, "redis.pcall('HEXISTS', lock, field) if removed == 1 then redis.call('HINCRBY', lock, field, -1) end", "the hash"},
@@ -84,15 +81,14 @@ var mutants = []mutant{
 		"redis.pcall('HINCRBY', lock, field, redis.call('HGET', lock, old))", "the hash"},
 	{"transfer takes no token", &transferText, taken, notTaken, ""},
 	{"transfer takes one token only", &transferText, taken, takenOnce, ""},
-	{"transfer gives a repeat a new token", &transferText, getOrTake, "redis.pcall('INCRBY', counter, tokens)", ""},
-	{"transfer gives a repeat no token", &transferText, getOrTake, "0", ""},
+	{"transfer gives a repeat a new token", &transferText, repeated, taken, ""},
+	{"transfer gives a repeat no token", &transferText, repeated, "0", ""},
 	{"transfer knows no repeat", &transferText, "if counts[1] then", "if false then", ""},
 	{"transfer sets no expiry", &transferText, "redis.pcall('PEXPIRE', lock, lease)", "1", "time that is left"},
 	{"transfer extends only", &transferText, "redis.pcall('PEXPIRE', lock, lease)", "redis.pcall('PEXPIRE', lock, math.max(redis.call('PTTL', lock), lease))", "time that is left"},
 	{"a repeat of transfer shortens the expiry", &transferText, extended, "lease", "time that is left"},
 	{"a repeat of transfer extends nothing", &transferText, extended, "redis.call('PTTL', lock)", "time that is left"},
 	{"transfer says held for gone", &transferText, "-2, 0", "1, 0", "the reply"},
-	{"transfer takes a counter for a number", &transferText, isNumber, "if false then", "spoilt"},
 
 	{"batch shifts the arguments", &batchText, "unpack(ARGV, a + 1,", "unpack(ARGV, a,", ""},
 	{"batch forgets the last argument", &batchText, "a + operation[2]))", "a + operation[2] - 1))", ""},
@@ -131,8 +127,9 @@ var comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 
 // compose makes all scripts of their texts again.
 func compose() {
-	acquire, level, unlock, transfer = newScript(acquireText), newScript(levelText), newScript(unlockText), newScript(transferText)
-	batch = newBatch(batchText, &acquire, &level, &unlock, &transfer, &reserve)
+	acquire, level, transfer = newScript(tokenText+acquireText), newScript(tokenText+levelText), newScript(tokenText+transferText)
+	unlock, reserve = newScript(unlockText), newScript(tokenText+reserveText)
+	batch = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText)
 	renew, inspect = newScript(renewText), newScript(inspectText)
 }
 
@@ -154,9 +151,9 @@ func (m mutant) swap(t *testing.T) {
 
 // What the mutants are put together like is what runs.
 func TestMutants_AreComposedAsTheScriptsAre(t *testing.T) {
-	before := []script{acquire, level, unlock, transfer, batch, renew, inspect}
+	before := []script{acquire, level, unlock, transfer, reserve, batch, renew, inspect}
 	compose()
-	if !slices.Equal(before, []script{acquire, level, unlock, transfer, batch, renew, inspect}) {
+	if !slices.Equal(before, []script{acquire, level, unlock, transfer, reserve, batch, renew, inspect}) {
 		t.Error("run.go composes the scripts in another way now: change compose")
 	}
 }

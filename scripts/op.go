@@ -10,6 +10,7 @@ type Op struct {
 	kind   *kind
 	keys   *Keys
 	fenced bool
+	floor  any // nil, or the expiry of a counter with a floor, in ms
 	args   [4]any
 	caller Caller
 	state  state // guarded by its line's mu
@@ -17,18 +18,19 @@ type Op struct {
 
 // kind is what the batch script knows of an operation.
 type kind struct {
-	name   string
-	fenced string // its name where it has a counter
-	args   int
-	script *script
+	name    string
+	fenced  string // its name where it has a counter
+	floored string // and where that has a floor
+	args    int    // without the floor's
+	script  *script
 }
 
 var (
-	acquires  = kind{"acquire", "acquire+", 3, &acquire}
-	levels    = kind{"level", "level+", 4, &level}
-	unlocks   = kind{"unlock", "", 3, &unlock}
-	transfers = kind{"transfer", "transfer+", 4, &transfer}
-	reserves  = kind{"", "reserve+", 3, &reserve}
+	acquires  = kind{"acquire", "acquire+", "acquire++", 3, &acquire}
+	levels    = kind{"level", "level+", "level++", 4, &level}
+	unlocks   = kind{"unlock", "", "", 3, &unlock}
+	transfers = kind{"transfer", "transfer+", "transfer++", 4, &transfer}
+	reserves  = kind{"", "reserve+", "reserve++", 3, &reserve}
 )
 
 // Answer is what an operation says.
@@ -71,6 +73,15 @@ func Reserve(keys *Keys, field string, lease time.Duration, tokens int) Op {
 	return Op{kind: &reserves, keys: keys, fenced: true, args: [4]any{lease.Milliseconds(), field, tokens}}
 }
 
+// WithFloor returns the op with tokens that are at least the server's time in microseconds, from a counter that expires
+// so long after it was used last, or never for 0. It changes nothing of an op without tokens.
+func (op Op) WithFloor(expiry time.Duration) Op {
+	if op.fenced {
+		op.floor = expiry.Milliseconds()
+	}
+	return op
+}
+
 // keyCount is how many keys the op names.
 func (op *Op) keyCount() int {
 	if op.fenced {
@@ -87,9 +98,28 @@ func (op *Op) appendKeys(line []any) []any {
 	return line
 }
 
+// argCount is how many arguments it has.
+func (op *Op) argCount() int {
+	if op.floor != nil {
+		return op.kind.args + 1
+	}
+	return op.kind.args
+}
+
+func (op *Op) appendArgs(line []any) []any {
+	line = append(line, op.args[:op.kind.args]...)
+	if op.floor != nil {
+		line = append(line, op.floor)
+	}
+	return line
+}
+
 // name is what the batch script calls the op.
 func (op *Op) name() string {
-	if op.fenced {
+	switch {
+	case op.floor != nil:
+		return op.kind.floored
+	case op.fenced:
 		return op.kind.fenced
 	}
 	return op.kind.name
@@ -97,8 +127,7 @@ func (op *Op) name() string {
 
 // alone is the command that does nothing but this op.
 func (op *Op) alone() []any {
-	line := op.kind.script.line(op.keyCount(), op.kind.args)
-	return append(op.appendKeys(line), op.args[:op.kind.args]...)
+	return op.appendArgs(op.appendKeys(op.kind.script.line(op.keyCount(), op.argCount())))
 }
 
 // Do sends the op alone, and blocks until go-redis has an answer or an error: the context ends neither a read nor a

@@ -5,10 +5,11 @@
 -- lease    milliseconds; a longer expiry is kept
 -- field    <uuid>:<number> of the hold
 -- tokens   how many to take
+-- expiry   of the counter, see take; nil for tokens without a floor
 --
 -- returns 1, token   the last of the tokens; a repeat takes others
 --         -2, 0      the hold is gone
-local function reserve(lock, counter, lease, field, tokens)
+local function reserve(lock, counter, lease, field, tokens, expiry)
   local there = redis.pcall('HEXISTS', lock, field)
   if type(there) == 'table' then
     return nil, there
@@ -20,12 +21,9 @@ local function reserve(lock, counter, lease, field, tokens)
     end
     return -2, 0
   end
-  local token = redis.pcall('INCRBY', counter, tokens)
-  if type(token) == 'table' then
-    return nil, token
-  end
-  if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
-    return nil, redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
+  local token, why = take(counter, tokens, expiry)
+  if not token then
+    return nil, why
   end
   local extended = redis.pcall('PEXPIRE', lock, lease, 'GT')
   if type(extended) == 'table' then

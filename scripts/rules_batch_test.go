@@ -160,7 +160,7 @@ func TestP14_AUserWithoutRights(t *testing.T) {
 			limited := New(as(t, server, "no-"+strings.ToLower(what), append([]any{"~*", "&*", "+@all"}, right...)...))
 			for _, company := range []bool{false, true} {
 				for name, may := range map[string]bool{
-					"acquire": what == "PUBLISH", "level": what != "PEXPIRE", "transfer": what == "PUBLISH", "unlock": true,
+					"acquire": what == "PUBLISH", "level": what == "PUBLISH", "transfer": what == "PUBLISH", "unlock": true,
 					"repeat of acquire": what != "PEXPIRE", "repeat of transfer": what != "PEXPIRE", "inner unlock": true,
 				} {
 					c, holder, stranger := newCaller(t, direct), newField(), newField()

@@ -18,16 +18,18 @@ func newScript(text string) script {
 	return script{text, hex.EncodeToString(sum[:])}
 }
 
-// newBatch is the script of several operations: the function of each, and what calls them.
-func newBatch(calls string, operations ...*script) script {
-	var text strings.Builder
+// newBatch is the script of several operations: what they have in common, the function of each, and what calls them.
+func newBatch(calls string, operations ...string) script {
+	text := tokenText
 	for _, op := range operations {
-		text.WriteString(op.text[:strings.LastIndex(op.text, "\nlocal verdict")+1])
+		text += op[:strings.LastIndex(op, "\nlocal verdict")+1]
 	}
-	return newScript(text.String() + calls)
+	return newScript(text + calls)
 }
 
 var (
+	//go:embed token.lua
+	tokenText string
 	//go:embed acquire.lua
 	acquireText string
 	//go:embed level.lua
@@ -45,12 +47,12 @@ var (
 	//go:embed inspect.lua
 	inspectText string
 
-	acquire  = newScript(acquireText)
-	level    = newScript(levelText)
+	acquire  = newScript(tokenText + acquireText)
+	level    = newScript(tokenText + levelText)
 	unlock   = newScript(unlockText)
-	transfer = newScript(transferText)
-	reserve  = newScript(reserveText)
-	batch    = newBatch(batchText, &acquire, &level, &unlock, &transfer, &reserve)
+	transfer = newScript(tokenText + transferText)
+	reserve  = newScript(tokenText + reserveText)
+	batch    = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText)
 	renew    = newScript(renewText)
 	inspect  = newScript(inspectText)
 )

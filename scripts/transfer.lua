@@ -6,10 +6,11 @@
 -- field    <uuid>:<number> of the new hold
 -- tokens   how many to take; the new hold's own is the first of them
 -- old      <uuid>:<number> of the hold that gives it up, whatever its count
+-- expiry   of the counter, see take; nil for tokens without a floor
 --
 -- returns 1, token   the new hold has the lock; the last of its tokens, 0 without a counter
 --         -2, 0      the old hold is gone; nothing was passed on
-local function transfer(lock, counter, lease, field, tokens, old)
+local function transfer(lock, counter, lease, field, tokens, old, expiry)
   local token = 0
   local counts = redis.pcall('HMGET', lock, field, old)
   if counts.err then
@@ -17,12 +18,10 @@ local function transfer(lock, counter, lease, field, tokens, old)
   end
   if counts[1] then -- a repeat, as in acquire
     if counter then
-      token = redis.pcall('GET', counter) or redis.pcall('INCRBY', counter, tokens)
-      if type(token) == 'table' then
-        return nil, token
-      end
-      if not tonumber(token) then
-        return nil, redis.error_reply('ERR value is not an integer or out of range')
+      local why
+      token, why = again(counter, tokens, expiry)
+      if not token then
+        return nil, why
       end
     end
     local left = redis.pcall('PTTL', lock)
@@ -43,12 +42,10 @@ local function transfer(lock, counter, lease, field, tokens, old)
     return -2, 0
   end
   if counter then
-    token = redis.pcall('INCRBY', counter, tokens) -- first: where it is refused, nothing has changed
-    if type(token) == 'table' then
-      return nil, token
-    end
-    if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
-      return nil, redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
+    local why
+    token, why = take(counter, tokens, expiry)
+    if not token then
+      return nil, why
     end
   end
   -- The new field before the old one goes: a hash that loses its last field loses its expiry too.

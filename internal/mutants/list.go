@@ -15,8 +15,23 @@ var mutants = []mutant{
 	},
 	{
 		"Inv2: the token is read, not taken",
-		"scripts/acquire.lua", "token = redis.pcall('INCRBY', counter, tokens) -- first", "token = tonumber(redis.call('GET', counter) or 0) + 1 -- first",
+		"scripts/acquire.lua", "token, why = take(counter, tokens, expiry)", "token = (tonumber(redis.call('GET', counter) or 0) or 0) + 1",
 		"./scripts", "Model|Sequence|P9_",
+	},
+	{
+		"Inv2: a floor forgets the counter",
+		"scripts/token.lua", "math.max(last, now[1] * 1000000 + now[2] - 1)", "now[1] * 1000000 + now[2] - 1",
+		"./fenced", "FloorClockSetBack",
+	},
+	{
+		"Inv2: a floor forgets the clock",
+		"scripts/token.lua", "math.max(last, now[1] * 1000000 + now[2] - 1)", "last",
+		"./fenced", "FloorSurvivesALoss",
+	},
+	{
+		"Inv2: a handoff takes a token without the floor",
+		"rlock/series.go", "q.client.newCall(a.counted(pass), a.trace, b)", "q.client.newCall(pass, a.trace, b)",
+		"./fenced", "FloorCounterLost",
 	},
 	{
 		"Inv3, P6: the deadline counts from the reply",

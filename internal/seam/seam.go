@@ -13,8 +13,10 @@ var New func(lock any, tokens Tokens) Lock
 
 // Tokens says how a lock gives its tokens.
 type Tokens struct {
-	Stable bool // a hold keeps its first
-	Blocks bool // several are reserved at once, for handoffs without a round trip
+	Stable bool          // a hold keeps its first
+	Blocks bool          // several are reserved at once, for handoffs without a round trip
+	Floor  bool          // they are at least the server's time in microseconds,
+	Expiry time.Duration // and their counter expires so long after the last one; 0: never
 }
 
 // Lock is the engine behind a fenced lock.

@@ -1,0 +1,59 @@
+-- take takes tokens from the fencing counter, and returns the last of them; nil and an error where it cannot.
+--
+-- counter  an integer: the last token that was taken
+-- tokens   how many
+-- expiry   nil: the tokens are the next ones. Otherwise they are at least the server's time in microseconds, and the
+--          counter expires so many milliseconds later, or never for 0
+local function take(counter, tokens, expiry)
+  local token
+  if not expiry then
+    token = redis.pcall('INCRBY', counter, tokens) -- before anything else is written: where it is refused, nothing has changed
+    if type(token) == 'table' then
+      return nil, token
+    end
+  else
+    local last = redis.pcall('GET', counter) or 0
+    if type(last) == 'table' then
+      return nil, last
+    end
+    last = tonumber(last)
+    if not last then
+      return nil, redis.error_reply('ERR value is not an integer or out of range')
+    end
+    local now = redis.call('TIME')
+    token = math.max(last, now[1] * 1000000 + now[2] - 1) + tokens
+  end
+  if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
+    return nil, redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
+  end
+  if expiry then
+    local text = string.format('%.0f', token)
+    local set
+    if tonumber(expiry) > 0 then
+      set = redis.pcall('SET', counter, text, 'PX', expiry)
+    else
+      set = redis.pcall('SET', counter, text)
+    end
+    if set.err then
+      return nil, set
+    end
+  end
+  return token
+end
+
+-- again returns the last token that was taken, for the repeat of an operation that took it: nobody else has taken one
+-- since. A counter that was lost meanwhile is taken from anew.
+local function again(counter, tokens, expiry)
+  local token = redis.pcall('GET', counter)
+  if not token then
+    return take(counter, tokens, expiry)
+  end
+  if type(token) == 'table' then
+    return nil, token
+  end
+  if not tonumber(token) then
+    return nil, redis.error_reply('ERR value is not an integer or out of range')
+  end
+  return token
+end
+
