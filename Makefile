@@ -1,9 +1,9 @@
 # make help says what there is.
 
-.PHONY: help test lint mutants fuzz bench
+.PHONY: help test databases interop lint mutants fuzz bench
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 test: ## everything: virtual time, miniredis, and a real server of this machine
 	@set -e; server=$$(.ci/redis-server); \
@@ -11,12 +11,21 @@ test: ## everything: virtual time, miniredis, and a real server of this machine
 	REDIS_SERVER= PATH="$$PATH:$$(dirname "$$server")" go test -race -shuffle=on -count=1 ./...; \
 	echo "== the same on $$("$$server" --version)"; \
 	REDIS_SERVER="$$server" go test -race -shuffle=on -count=1 ./...
+	@$(MAKE) --no-print-directory databases
+
+databases: ## the SQL guards on PostgreSQL, MariaDB and SQLite (a module of its own, for the drivers)
+	@echo "== guards on PostgreSQL, MariaDB and SQLite"
+	@databases=$$(.ci/databases) && cd guard/sqlguard/sqltest && env $$databases GOWORK=off go test -race -shuffle=on -count=1 ./...
+
+interop: ## Redisson on the other side of the lock (installs a JDK and Maven)
+	.ci/interop
 
 lint: ## gofmt, go vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	go vet ./...
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
-	cd bench && GOWORK=off go vet ./...
+	@set -e; for module in bench guard/sqlguard/sqltest verify/interop; do \
+		echo "go vet in $$module"; (cd $$module && GOWORK=off go vet ./...); done
 
 mutants: ## the tests against code that is broken on purpose, rule by rule
 	@server=$$(.ci/redis-server) && PATH="$$PATH:$$(dirname "$$server")" go run ./internal/mutants
