@@ -1,11 +1,12 @@
 // Lostupdate shows what the library is for. Three workers make deposits to one account; one of them is paused between
-// its read and its write, for longer than the lease of its lock. The same is done three times: without a lock, with a
-// plain expiring lock, and with a fenced lock whose token the account checks. The first two lose money.
+// its read and its write, for longer than the lease of its lock. The same is done four times: without a lock, with a
+// plain expiring lock, with a fenced lock, and with a fenced lock and an account whose guard checks the token. All but the
+// last one lose money.
 //
 //	go run ./examples/lostupdate                        on a Redis of its own, inside the program
 //	go run ./examples/lostupdate -addr localhost:6379   on yours
 //
-// The exit code is 1 if the fenced run is not exact, or if the other two do not lose what they must.
+// The exit code is 1 if the guarded run is not exact, or if the others do not lose what they must.
 package main
 
 import (
@@ -25,7 +26,7 @@ import (
 )
 
 const usage = `Lostupdate pauses a worker between its read and its write, and shows what becomes of the account: without a
-lock, with a plain expiring lock, and with a fenced lock. It takes about a second.
+lock, with a plain expiring lock, with a fenced lock, and with a fenced lock and a guard. It takes about a second.
 
   go run ./examples/lostupdate                        on a Redis of its own, inside the program
   go run ./examples/lostupdate -addr localhost:6379   on yours: under key names of its own, deleted at the end
@@ -40,9 +41,9 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], newAccount, os.Stdout, os.Stderr))
 }
 
-// run is main with its exit code. The account is an argument so that a test can show that one which does not check the
-// token is found out.
-func run(ctx context.Context, args []string, open func() *account, out, errs io.Writer) int {
+// run is main with its exit code. The account is an argument so that a test can show that one without its guard is found
+// out.
+func run(ctx context.Context, args []string, open func(guarded bool) *account, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("lostupdate", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what it would print is printed below, once, and where it belongs
 	addr := flags.String("addr", "", "`host:port` of a Redis server; without it, one inside the program")
@@ -73,8 +74,8 @@ func run(ctx context.Context, args []string, open func() *account, out, errs io.
 	return 0
 }
 
-// compare does the same work in three ways and shows what became of the money.
-func compare(ctx context.Context, rdb *redis.Client, open func() *account, out io.Writer) error {
+// compare does the same work in four ways and shows what became of the money.
+func compare(ctx context.Context, rdb *redis.Client, open func(guarded bool) *account, out io.Writer) error {
 	name := "fencelock-lostupdate:" + rand.Text()[:10] + ":account" // nobody else's
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
@@ -95,27 +96,28 @@ func compare(ctx context.Context, rdb *redis.Client, open func() *account, out i
 	for _, way := range []struct {
 		title string
 		teller
-		loses bool
+		guarded bool
 	}{
-		{"no lock", unlocked{}, true},
-		{"SET NX PX, compare-and-delete", plain{rdb, name + ":plain"}, true},
-		{"fenced lock, token checked", fenced, false},
+		{"no lock", unlocked{}, false},
+		{"SET NX PX, compare-and-delete", plain{rdb, name + ":plain"}, false},
+		{"fenced lock, no guard", fenced, false},
+		{"fenced lock, guard", fenced, true},
 	} {
-		account := open()
+		account := open(way.guarded)
 		if err := work(ctx, way.teller, account); err != nil {
 			return fmt.Errorf("%s: %w", way.title, err)
 		}
 		lost := expected - account.balance
 		fmt.Fprintf(out, "%-32s %9d %9d %9d\n", way.title, expected, account.balance, lost)
 		switch {
-		case way.loses && lost != overwritten:
+		case !way.guarded && lost != overwritten:
 			return fmt.Errorf("%s: %d is lost, not %d as this program is made to show", way.title, lost, overwritten)
-		case !way.loses && lost != 0:
+		case way.guarded && lost != 0:
 			return fmt.Errorf("%s: the balance is %d, not %d", way.title, account.balance, expected)
-		case !way.loses && account.refused == 0:
+		case way.guarded && account.refused == 0:
 			return fmt.Errorf("%s: no late write was refused: the pause did not outlast the lease", way.title)
 		}
-		if !way.loses {
+		if way.guarded {
 			fmt.Fprintf(out, "\nok: stale tokens refused: %d; the deposit was made again under a new one, and no money is lost\n", account.refused)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
-func TestFencedIsExact(t *testing.T) {
+func TestGuardedIsExact(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), nil, newAccount, &out, &errs); code != 0 {
 		t.Fatalf("exit code %d: %s\n%s", code, &errs, &out)
@@ -29,12 +29,21 @@ func TestOnAServerLeavesNothing(t *testing.T) {
 	}
 }
 
-// An account that does not look at the token must be found out: the lock alone is not enough.
+// An account without a guard must be found out: the lock alone is not enough.
 func TestLockAloneIsNotEnough(t *testing.T) {
-	unchecked := func() *account { return &account{accepts: func(_, _ int64) bool { return true }} }
+	unchecked := func(bool) *account { return newAccount(false) }
 	var out, errs bytes.Buffer
 	code := run(t.Context(), nil, unchecked, &out, &errs)
-	if code != 1 || !strings.Contains(errs.String(), "fenced lock, token checked: the balance is 40, not 120") {
+	if code != 1 || !strings.Contains(errs.String(), "fenced lock, guard: the balance is 40, not 120") {
+		t.Errorf("exit code %d: %s\n%s", code, &errs, &out)
+	}
+}
+
+// And where nobody is refused for being late, the program is not what it says.
+func TestEveryAccountGuarded(t *testing.T) {
+	guarded := func(bool) *account { return newAccount(true) }
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), nil, guarded, &out, &errs); code != 1 {
 		t.Errorf("exit code %d: %s\n%s", code, &errs, &out)
 	}
 }

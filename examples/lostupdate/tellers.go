@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -19,7 +20,7 @@ func (unlocked) deposit(_ context.Context, _ int, account *account, pause func()
 	return add(account, 0, pause)
 }
 
-// add is the deposit itself: a read, a pause, a write. With the token 0 each time, nothing is ever refused.
+// add is the deposit itself: a read, a pause, a write. Its account has no guard where there is no token.
 func add(account *account, token int64, pause func()) error {
 	balance, err := account.read(token)
 	if err != nil {
@@ -99,7 +100,7 @@ func (t *fencedTeller) deposit(ctx context.Context, worker int, account *account
 		switch {
 		case accepted && (err == nil || errors.Is(err, rlock.ErrLost)):
 			return nil
-		case errors.Is(err, errStale):
+		case errors.Is(err, guard.ErrStale):
 		default:
 			return err
 		}

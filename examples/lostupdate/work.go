@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/fencelock/fencelock/guard"
 )
 
 const (
@@ -66,45 +68,49 @@ func work(ctx context.Context, way teller, account *account) error {
 	return errors.Join(errs...)
 }
 
-// account stands for a row in a database.
+// account is the data of a service that keeps it in its memory; in a database it would be a row. Its guard, where it has
+// one, checks the token and reads or writes in one step.
 type account struct {
+	guard *guard.Memory // nil: every token is accepted
+
 	mu      sync.Mutex
 	balance int
-	token   int64 // the largest that was shown
 	refused int
-	accepts func(token, largest int64) bool
 }
 
-func newAccount() *account {
-	return &account{accepts: func(token, largest int64) bool { return token >= largest }}
+func newAccount(guarded bool) *account {
+	if !guarded {
+		return &account{}
+	}
+	return &account{guard: guard.NewMemory()}
 }
-
-// errStale is a token that the account refused.
-var errStale = errors.New("stale token")
 
 // read returns the balance. Reading shows the token, too: from then on an older one is refused, so that nobody can write
 // between this read and the write that follows it.
-func (a *account) read(token int64) (int, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.balance, a.check(token)
+func (a *account) read(token int64) (balance int, err error) {
+	err = a.do(token, func() { balance = a.balance })
+	return balance, err
 }
 
 func (a *account) write(token int64, balance int) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.check(token); err != nil {
-		return err
-	}
-	a.balance = balance
-	return nil
+	return a.do(token, func() { a.balance = balance })
 }
 
-func (a *account) check(token int64) error {
-	if !a.accepts(token, a.token) {
-		a.refused++
-		return fmt.Errorf("%w: %d was shown after %d", errStale, token, a.token)
+func (a *account) do(token int64, what func()) error {
+	step := func() error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		what()
+		return nil
 	}
-	a.token = token
-	return nil
+	if a.guard == nil {
+		return step()
+	}
+	err := a.guard.Do("account:42", token, step)
+	if errors.Is(err, guard.ErrStale) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.refused++
+	}
+	return err
 }
