@@ -1,0 +1,51 @@
+# Draws what a run of the model printed as a sequence diagram: a column for each holder, one for Redis. Variables: title.
+#   @H>. C     command C leaves for hold H        @H>R C   it arrives        @H< C V   it is answered with verdict V
+#   @H? C ..   no answer in time, or lost         @R ..    what Redis does   @H! ..    what happens to the holder
+#   @CN ..     what happens to client N           @X ..    what is violated
+#   @T ..      a tick
+# Needs n (holders) and holders (of one client), with -v.
+BEGIN {
+  split("acquire 1,acquire again 2,transfer to 4,re-enter 8,re-enter again 16,lower 32,lower again 64,release 128,release again 256,renew 512", list, ",")
+  for (i in list) { match(list[i], / [0-9]+$/); command[substr(list[i], RSTART + 1) + 0] = substr(list[i], 1, RSTART - 1) }
+  verdict[1] = "has it"; verdict[2] = "another hold has it"; verdict[3] = "no such hold"
+  wide = 30
+}
+function name(h) { return sprintf("%c%d", 65 + int((h % n) / holders), h % holders + 1) }
+function hold(h) { return name(h) "." int(h / n) + 1 }
+function cell(text) { return sprintf("%-" wide "s", text) }
+function line(who, text, redis,    i, out) {
+  for (i = 0; i < n; i++) if (used[i]) out = out cell(i == who ? text : "|")
+  sub(/ +$/, "", redis)
+  lines[++count] = out (redis == "" ? "|" : redis)
+}
+function flush() {
+  if (arrived != "") line(-1, "", arrived " : " did)
+  arrived = did = ""
+}
+{ sub(/^ */, "") }
+/^@/ { events[++m] = $0; if (match($0, /^@[0-9]+/)) used[substr($0, 2, RLENGTH - 1) % n] = 1 }
+END {
+  for (k = 1; k <= m; k++) {
+    e = substr(events[k], 2); rest = e; sub(/^[^ ]* ?/, "", rest); split(rest, arg, " ")
+    h = e + 0
+    if (e ~ /^[0-9]+<$/ || e ~ /^[0-9]+< /) { if (did == "") did = verdict[arg[2]]; continue }
+    if (e ~ /^R /) {
+      if (arg[1] == "expires") { flush(); line(-1, "", "the lease of " hold(arg[2]) " runs out") }
+      else did = (arg[1] == "releases" ? "releases " hold(arg[2]) : rest)
+      continue
+    }
+    flush()
+    if (e ~ /^[0-9]+>\./) line(h % n, command[arg[1]] " " hold(arg[2] == "" ? h : arg[2]) " -->", "")
+    else if (e ~ /^[0-9]+>R/) arrived = "--> " command[arg[1]] " " hold(h)
+    else if (e ~ /^[0-9]+\?/) line(h % n, (arg[2] == "" ? "no answer (late)" : "no answer (lost)") , "")
+    else if (e ~ /^[0-9]+!/) line(h % n, rest, "")
+    else if (e ~ /^T/) line(-1, "", "(" rest ")")
+    else if (e ~ /^C/) line(substr(e, 2) * holders, rest, "")
+    else if (e ~ /^X/) broken = rest
+  }
+  flush()
+  for (i = 0; i < n; i++) if (used[i]) head = head cell(name(i))
+  print head "Redis"
+  for (k = 1; k <= count; k++) print lines[k]
+  print "\n=> " broken
+}
