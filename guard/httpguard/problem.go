@@ -97,12 +97,8 @@ func ResponseError(resp *http.Response) error {
 	if err != nil || media != contentType || resp.Body == nil {
 		return nil
 	}
-	head, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
-	rest := io.Reader(resp.Body)
-	if err != nil {
-		rest = failed{err}
-	}
-	resp.Body = body{io.MultiReader(bytes.NewReader(head), rest), resp.Body}
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // an error comes again at the caller's own read
+	resp.Body = body{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
 	var p problem
 	if json.Unmarshal(head, &p) != nil {
 		return nil
@@ -123,8 +119,3 @@ type body struct {
 	io.Reader
 	io.Closer
 }
-
-// failed is the rest of a body whose connection broke.
-type failed struct{ err error }
-
-func (f failed) Read([]byte) (int, error) { return 0, f.err }
