@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A bug is a break of the library that this program has to find: in the scenario, and as a violation of the rule.
+type bug struct {
+	name, text string
+	scenario   string
+	rules      []string // any of them
+	edits      []edit
+}
+
+var bugs = []bug{
+	{"acquire-held", "an acquire takes a lock that is held", "calm", []string{ruleExclusive, ruleLock}, []edit{
+		{"scripts/acquire.lua", "local exists = redis.pcall('EXISTS', lock)", "local exists = redis.pcall('HEXISTS', lock, field)"}}},
+	{"token-read", "a token is read, not taken", "calm", []string{ruleTokens}, []edit{
+		{"scripts/token.lua", "token = redis.pcall('INCRBY', counter, tokens) --", "token = tonumber(redis.call('GET', counter) or 0) + 1 --"}}},
+	{"release-silent", "a release is told to nobody", "calm", []string{ruleWake}, []edit{
+		{"scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"}}},
+	{"channel-kept", "a channel is never given up", "calm", []string{ruleLeft}, []edit{
+		{"pubsub/link.go", "time.Since(ch.idle) >= linger", "time.Since(ch.idle) >= 1000*linger"}}},
+	{"deadline-reply", "a deadline counts from the reply", "replies", []string{ruleExclusive, ruleLock}, []edit{
+		{"rlock/acquire.go", "return a.hold(k.sent, token, b)", "return a.hold(watchdog.Now(), token, b)"}}},
+	{"repeat-counts", "a repeated acquire counts twice", "replies", []string{ruleCount}, []edit{
+		{"scripts/acquire.lua", "local extended = redis.", "redis.call('HINCRBY', lock, field, 1)\n    local extended = redis."}}},
+	{"number-again", "all holds of a client have one number", "replies", []string{ruleExclusive, ruleLock}, []edit{
+		{"rlock/client.go", "c.numbers.Add(1)", "c.numbers.Load()"}}},
+	{"unlock-any", "an unlock does not look whose lock it is", "replies", []string{ruleExclusive, ruleLock}, []edit{
+		{"scripts/unlock.lua", "redis.pcall('HDEL', lock, field, field .. '#')", "redis.pcall('DEL', lock)"}}},
+	{"clock-unseen", "a context is alive until the watchdog has run", "pause", []string{ruleExclusive, ruleLock}, []edit{
+		{"rlock/level.go", "if c.level.hold.passed() {", "if false {"}}},
+	{"guard-open", "the guard accepts older tokens", "pause", []string{ruleGuard, ruleRegister}, []edit{
+		{"guard/redisguard/guard.lua", "if seen and larger(seen, token) then", "if false then"}}},
+	{"wall-clock", "a lease is counted on the wall clock alone", "clocks", []string{ruleExclusive, ruleLock}, []edit{
+		{"watchdog/deadline.go", "now.at.Sub(start) >= d.mono || now.at.UnixNano() >= d.wall || d.boot != 0 && now.boot >= d.boot", "now.at.UnixNano() >= d.wall"},
+		{"watchdog/deadline.go", " || d.boot != 0 && bootClock() >= d.boot", ""}}},
+	{"no-floor", "tokens with a floor have none", "loss", []string{ruleTokens}, []edit{
+		{"scripts/token.lua", "math.max(last, now[1] * 1000000 + now[2] - 1) + tokens", "last + tokens"}}},
+	{"renew-any", "a renewal does not look whose lock it is", "deleted", []string{ruleForced}, []edit{
+		{"scripts/renew.lua", "local there = redis.pcall('HEXISTS', lock, field)", "local there = redis.pcall('EXISTS', lock)"}}},
+	{"renew-revives", "a renewal brings back what is gone", "deleted", []string{ruleForced, ruleLeft}, []edit{
+		{"scripts/renew.lua", "  if type(there) == 'table' then\n    return there.err\n  end\n",
+			"  if there == 0 then\n    redis.call('HSET', lock, field, 1)\n    redis.call('PEXPIRE', lock, lease)\n    return nil\n  end\n"}}},
+}
+
+// tries is how many rounds there are to find a bug, and brokenLoad and brokenCalm how long they are.
+const (
+	tries      = 4
+	brokenLoad = 4 * time.Second
+	brokenCalm = 2 * time.Second
+)
+
+// runBroken builds each bug and requires that it is found.
+func runBroken(ctx context.Context, set settings, progress io.Writer) error {
+	missed, n := 0, 0
+	for _, b := range bugs {
+		if !set.chosen(b.name) {
+			continue
+		}
+		n++
+		began := time.Now()
+		how, err := b.find(ctx, set)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		if how == "" {
+			missed++
+			how = "NOT FOUND"
+		}
+		fmt.Fprintf(progress, "%-15s %5.1f s  %-8s %s\n", b.name, time.Since(began).Seconds(), b.scenario, how)
+	}
+	switch {
+	case n == 0:
+		return fmt.Errorf("no bug is called %q; -list shows the names", set.only)
+	case missed > 0:
+		return fmt.Errorf("%d of %d bugs were not found: %w", missed, n, errViolated)
+	}
+	fmt.Fprintf(progress, "all %d bugs were found\n", n)
+	return nil
+}
+
+// find plays rounds with the bug until one shows it. It returns how, or nothing.
+func (b bug) find(ctx context.Context, set settings) (string, error) {
+	i := slices.IndexFunc(scenarios, func(sc scenario) bool { return sc.name == b.scenario })
+	if i < 0 {
+		return "", errors.New("its scenario is not there")
+	}
+	program, remove, err := build(ctx, scenarios[i].shifts(), b.edits)
+	if err != nil {
+		return "", err
+	}
+	defer remove()
+	for try := range tries {
+		seed := set.seed + uint64(try)
+		t, err := play(ctx, scenarios[i], seed, plan{program, brokenLoad, brokenCalm})
+		if err != nil {
+			return "", err
+		}
+		v := judge(t)
+		if slices.ContainsFunc(v.rules(), func(rule string) bool { return slices.Contains(b.rules, rule) }) {
+			return fmt.Sprintf("seed %d: %s", seed, strings.Join(v.rules(), "; ")), nil
+		}
+	}
+	return "", nil
+}

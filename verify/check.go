@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A violation is something that must not be.
+type violation struct {
+	Rule string `json:"rule"` // of the design's section 5
+	Lock string `json:"lock"`
+	Text string `json:"text"`
+}
+
+func (v violation) String() string { return fmt.Sprintf("%s: lock %q: %s", v.Rule, v.Lock, v.Text) }
+
+// The rules, by the design's numbers.
+const (
+	ruleExclusive = "invariant 1: one live context at a time"
+	ruleForced    = "invariant 1, P10: a hold whose key is gone ends within a lease"
+	ruleTokens    = "invariant 2: tokens grow in real time"
+	ruleGuard     = "invariant 4: no stale write is accepted"
+	ruleCount     = "invariant 5: a command counts once"
+	ruleBound     = "invariants 6, 7: a call ends with its wait"
+	ruleWake      = "invariant 8: a release wakes a waiter"
+	ruleLeft      = "invariant 9: nothing is left"
+	ruleLock      = "linearizable: the lock"
+	ruleRegister  = "linearizable: the guarded register"
+)
+
+// byLock returns the ops of each lock, in the order of their calls.
+func byLock(ops []op) map[string][]op {
+	locks := make(map[string][]op)
+	for _, o := range ops {
+		locks[o.Lock] = append(locks[o.Lock], o)
+	}
+	for _, of := range locks {
+		slices.SortStableFunc(of, func(a, b op) int { return cmp.Compare(a.Call, b.Call) })
+	}
+	return locks
+}
+
+// oneAlive requires that no two holds of a lock were alive at once for longer than allowed.
+func oneAlive(rule string, ops []op, allowed time.Duration) []violation {
+	var found []violation
+	var longest op // of those before, the one that was alive for the longest time
+	for _, o := range ops {
+		if o.Kind != alive {
+			continue
+		}
+		if overlap := min(longest.Return, o.Return) - o.Call; longest.ID != 0 && overlap >= int64(allowed) && o.Return >= o.Call {
+			found = append(found, violation{rule, o.Lock, fmt.Sprintf("alive at once for %v: %v and %v", time.Duration(overlap), longest, o)})
+		}
+		if o.Return > longest.Return {
+			longest = o
+		}
+	}
+	return found
+}
+
+// order requires that an op that was done after another one had returned has a larger token (strictly), or no smaller one.
+func order(rule string, ops []op, strictly bool, kinds ...string) []violation {
+	var all []op
+	for _, o := range ops {
+		if o.Outcome == done && slices.Contains(kinds, o.Kind) {
+			all = append(all, o)
+		}
+	}
+	returned := slices.Clone(all)
+	slices.SortFunc(returned, func(a, b op) int { return cmp.Compare(a.Return, b.Return) })
+	var found []violation
+	var largest op
+	for _, o := range all { // by their calls
+		for len(returned) > 0 && returned[0].Return < o.Call {
+			if returned[0].Token > largest.Token {
+				largest = returned[0]
+			}
+			returned = returned[1:]
+		}
+		if o.Token < largest.Token || strictly && o.Token == largest.Token {
+			found = append(found, violation{rule, o.Lock, fmt.Sprintf("%v after %v", o, largest)})
+		}
+	}
+	return found
+}
+
+// counted requires that Redis's count of a hold was the client's.
+func counted(ops []op) []violation {
+	var found []violation
+	for _, o := range ops {
+		if o.Kind == count && o.Outcome == done && o.Value != o.Want {
+			found = append(found, violation{ruleCount, o.Lock, fmt.Sprintf("Redis has count %d, and %d levels are open: %v", o.Value, o.Want, o)})
+		}
+	}
+	return found
+}
+
+// bounded requires that no call took longer than its wait and the grace. Processes that were stopped are given that time.
+func bounded(ops []op, stopped func(client int, from, to int64) time.Duration, grace time.Duration) []violation {
+	var found []violation
+	for _, o := range ops {
+		limit := grace
+		switch o.Kind {
+		case acquire:
+			limit += time.Duration(o.Value)
+		case unlock:
+			limit += unlockTimeout
+		default:
+			continue
+		}
+		if o.Outcome == open {
+			continue
+		}
+		if took := o.took() - stopped(o.Client, o.Call, o.Return); took > limit {
+			found = append(found, violation{ruleBound, o.Lock, fmt.Sprintf("it took %v, and should have %v at most: %v", took, limit, o)})
+		}
+	}
+	return found
+}
+
+// woken requires that, in the time between from and to, no lock is free for longer than the bound while somebody wants it.
+// It returns also how long it was free before one got it who had waited for it.
+func woken(ops []op, from, to int64, bound time.Duration) (found []violation, gaps []time.Duration) {
+	type span struct{ from, to int64 }
+	held := make(map[int64]span)
+	for _, o := range ops {
+		switch {
+		case o.Kind == acquire && o.Outcome == done:
+			held[o.ID] = span{o.Return, forever} // until it is known otherwise
+		case o.Kind == acquire && o.Outcome != refused && o.Outcome != failed:
+			held[o.ID] = span{o.Call, max(o.Return, o.Call) + int64(longestLease)}
+		}
+	}
+	for _, o := range ops {
+		h := held[o.Hold]
+		switch {
+		case o.Kind == alive && h.to == forever:
+			h.to = o.Return + o.Value
+		case o.Kind == unlock && o.Outcome == done:
+			h.to = o.Return
+		default:
+			continue
+		}
+		held[o.Hold] = h
+	}
+	spans := make([]span, 0, len(held))
+	for _, s := range held {
+		spans = append(spans, s)
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	free := from
+	look := func(until int64) {
+		gap := time.Duration(until - free)
+		waited, woken := time.Duration(0), false
+		for _, o := range ops {
+			if o.Kind == acquire && o.Value > 0 {
+				back := o.Return
+				if o.Outcome == open {
+					back = forever
+				}
+				woken = woken || o.Outcome == done && o.Call < free && back == until
+				waited += time.Duration(max(0, min(back, until)-max(o.Call, free)))
+			}
+		}
+		if woken && gap > 0 {
+			gaps = append(gaps, gap)
+		}
+		if gap > bound && waited > bound/2 {
+			found = append(found, violation{ruleWake, ops[0].Lock, fmt.Sprintf("free for %v, from %.3f ms on, and waited for", gap, float64(free)/1e6)})
+		}
+	}
+	for _, s := range spans {
+		if s.from > free && s.from <= to {
+			look(s.from)
+		}
+		free = max(free, s.to)
+	}
+	if free < to {
+		look(to)
+	}
+	return found, gaps
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// checkTime is what porcupine may take for one history. One that takes longer is reported as not checked.
+const checkTime = 20 * time.Second
+
+// grace is what is added to every bound in time, for a machine that is busy. A round adds how long it stood still itself.
+const grace = 3 * time.Second
+
+// slowWake is what half of the waiters are woken within where nothing is broken. It is a part of what a waiter without a
+// message would sleep.
+const slowWake = pollInterval / 2
+
+// A trial is a round with what there is to judge it by.
+type trial struct {
+	Scenario string        `json:"scenario"`
+	Seed     uint64        `json:"seed"`
+	Versions string        `json:"versions"`
+	Faults   []event       `json:"faults"`
+	Ops      []op          `json:"ops"`
+	Calm     int64         `json:"calm"` // from here on there are no more faults
+	End      int64         `json:"end"`  // of the load
+	Stall    time.Duration `json:"stall"`
+	Left     []string      `json:"left"` // what was left behind
+
+	promise promise
+}
+
+// An event is a fault, as it was.
+type event struct {
+	Name  string `json:"name"`
+	From  int64  `json:"from"`
+	To    int64  `json:"to"`
+	stops int    // the process that it stops, 1 for the first one; 0: none
+}
+
+// A verdict is what is wrong with a trial.
+type verdict struct {
+	Violations []violation `json:"violations"`
+	Unchecked  []string    `json:"unchecked"` // histories that porcupine had no time for
+	wakes      []time.Duration
+	pictures   map[string]picture
+}
+
+type picture struct {
+	model porcupine.Model
+	info  porcupine.LinearizationInfo
+}
+
+// judge checks a trial, rule by rule, and then against the models.
+func judge(t trial) verdict {
+	v := verdict{pictures: make(map[string]picture)}
+	add := func(found []violation) { v.Violations = append(v.Violations, found...) }
+	bound := longestLease + maxPoll + grace + t.Stall
+	for lock, ops := range byLock(t.Ops) {
+		if t.promise.exclusive {
+			add(oneAlive(ruleExclusive, ops, 0))
+		}
+		if t.promise.forced {
+			add(oneAlive(ruleForced, ops, longestLease+grace+t.Stall))
+		}
+		if t.promise.tokens {
+			add(order(ruleTokens, ops, true, acquire, reenter))
+		}
+		add(order(ruleGuard, ops, false, read, write))
+		if t.promise.exclusive {
+			add(counted(ops))
+		}
+		add(bounded(ops, t.stopped, 2*grace+t.Stall))
+		found, gaps := woken(ops, t.Calm, t.End, bound)
+		add(found)
+		v.wakes = append(v.wakes, gaps...)
+		switch {
+		case t.promise.exclusive:
+			v.porcupine(ruleLock, lock, lockModel, lockHistory(ops))
+		case t.promise.tokens:
+			v.porcupine(ruleTokens, lock, counterModel, counterHistory(ops))
+		}
+		v.porcupine(ruleRegister, lock, registerModel, registerHistory(ops))
+	}
+	if late := quantile(v.wakes, 0.5); t.promise.wakes && late > slowWake {
+		v.Violations = append(v.Violations, violation{Rule: ruleWake, Text: fmt.Sprintf("half of the waiters were woken after %v or more, with nothing broken", late)})
+	}
+	for _, left := range t.Left {
+		v.Violations = append(v.Violations, violation{Rule: ruleLeft, Text: left})
+	}
+	return v
+}
+
+// stopped is for how long of this time the client's process was stopped.
+func (t trial) stopped(client int, from, to int64) time.Duration {
+	var sum int64
+	for _, e := range t.Faults {
+		if e.stops == client/10+1 {
+			sum += max(0, min(to, e.To)-max(from, e.From))
+		}
+	}
+	return time.Duration(sum)
+}
+
+func (v *verdict) porcupine(rule, lock string, model porcupine.Model, history []porcupine.Operation) {
+	if len(history) == 0 {
+		return
+	}
+	result, info := porcupine.CheckOperationsVerbose(model, history, checkTime)
+	switch result {
+	case porcupine.Illegal:
+		v.Violations = append(v.Violations, violation{rule, lock, fmt.Sprintf("porcupine finds no order for %d operations", len(history))})
+		v.pictures[rule+" "+lock] = picture{model, info}
+	case porcupine.Unknown:
+		v.Unchecked = append(v.Unchecked, fmt.Sprintf("%s, lock %q, %d operations", rule, lock, len(history)))
+	}
+}
+
+// save writes history.json, verdict.json and porcupine's pictures to a directory of the trial's own below dir, and returns
+// its name.
+func (v verdict) save(dir string, t trial) (string, error) {
+	dir = filepath.Join(dir, fmt.Sprintf("%s-%d", t.Scenario, t.Seed))
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", err
+	}
+	for name, what := range map[string]any{"history.json": t, "verdict.json": v} {
+		raw, err := json.MarshalIndent(what, "", " ")
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), append(raw, '\n'), 0o666); err != nil {
+			return "", err
+		}
+	}
+	for name, p := range v.pictures {
+		name = strings.Map(func(r rune) rune {
+			if strings.ContainsRune(": ,/", r) {
+				return '-'
+			}
+			return r
+		}, name) + ".html"
+		if err := porcupine.VisualizePath(p.model, p.info, filepath.Join(dir, name)); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// rules are the names of what was violated, each once.
+func (v verdict) rules() []string {
+	var names []string
+	for _, one := range v.Violations {
+		if !slices.Contains(names, one.Rule) {
+			names = append(names, one.Rule)
+		}
+	}
+	return names
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const help = `verify runs clients of fencelock in many processes against real Redis servers, breaks things, and checks what they saw.
+
+  go run .                            all scenarios once, about three minutes
+  go run . -for 2h                    again and again, with other seeds
+  go run . -only freeze,pause         two scenarios; * stands for anything
+  go run . -only mixed -seed 17 -n 1  one round again, with the faults of this seed
+  go run . -broken                    with bugs on purpose, each of which must be found
+  go run . -list                      scenarios, faults and bugs
+
+The server is redis-server from the PATH, or what the environment variable REDIS_SERVER names. Progress goes to standard
+error, the table to standard output, and what a violation leaves into the directory of -out. A seed decides which faults
+come when and what each client wants; how that meets is decided by the machine, so that a round repeated is like the
+first, not the same. Exit code 1: a violation was found; 2: it could not be run.
+
+Flags:
+`
+
+type settings struct {
+	only, out    string
+	seed         uint64
+	n            int
+	time         time.Duration
+	load, calm   time.Duration
+	broken, list bool
+}
+
+var errViolated = errors.New("what was promised was not kept")
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == workerFlag {
+		if err := work(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err == nil || err == flag.ErrHelp {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "verify:", err)
+	stop()
+	if errors.Is(err, errViolated) {
+		os.Exit(1)
+	}
+	os.Exit(2)
+}
+
+func parse(args []string, progress io.Writer) (settings, error) {
+	var set settings
+	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	flags.Usage = func() { fmt.Fprint(progress, help); flags.PrintDefaults() }
+	flags.StringVar(&set.only, "only", "*", "scenarios (with -broken: bugs), separated by commas")
+	flags.Uint64Var(&set.seed, "seed", 1, "of the first round; each further one has the next")
+	flags.IntVar(&set.n, "n", 0, "number of rounds (default each scenario once)")
+	flags.DurationVar(&set.time, "for", 0, "begin no round after this time (default: see -n)")
+	flags.DurationVar(&set.load, "load", 6*time.Second, "length of the part of a round that has faults")
+	flags.DurationVar(&set.calm, "calm", 3*time.Second, "length of the part of a round that has none")
+	flags.StringVar(&set.out, "out", "failures", "directory for what violations leave")
+	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
+	flags.BoolVar(&set.list, "list", false, "print the names of scenarios, faults and bugs, and end")
+	if err := flags.Parse(args); err != nil {
+		return set, err
+	}
+	if flags.NArg() > 0 {
+		return set, fmt.Errorf("%q is not a flag; -h tells more", flags.Arg(0))
+	}
+	if set.load <= 0 || set.calm <= 0 || set.n < 0 || set.time < 0 {
+		return set, errors.New("-load and -calm must be positive, -n and -for not negative")
+	}
+	return set, nil
+}
+
+// chosen tells whether the pattern of -only names it.
+func (set settings) chosen(name string) bool {
+	return slices.ContainsFunc(strings.Split(set.only, ","), func(pattern string) bool {
+		ok, _ := path.Match(pattern, name)
+		return ok
+	})
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	set, err := parse(args, progress)
+	if err != nil {
+		return err
+	}
+	if set.list {
+		list(out)
+		return nil
+	}
+	if set.broken {
+		return runBroken(ctx, set, progress)
+	}
+	var all []scenario
+	for _, sc := range scenarios {
+		if set.chosen(sc.name) {
+			all = append(all, sc)
+		}
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("no scenario is called %q; -list shows the names", set.only)
+	}
+	program, remove, err := workerProgram(ctx, all, progress)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	table, err := rounds(ctx, all, set, plan{program, set.load, set.calm}, progress)
+	fmt.Fprint(out, table)
+	return err
+}
+
+// rounds plays all rounds and returns the table.
+func rounds(ctx context.Context, all []scenario, set settings, p plan, progress io.Writer) (string, error) {
+	sums := make(map[string]*sum)
+	began := time.Now()
+	n := set.n
+	if n == 0 && set.time == 0 {
+		n = len(all)
+	}
+	violated := 0
+	for i := 0; (n == 0 || i < n) && (set.time == 0 || time.Since(began) < set.time); i++ {
+		sc, seed := all[i%len(all)], set.seed+uint64(i)
+		from := time.Now()
+		t, err := play(ctx, sc, seed, p)
+		if err != nil {
+			if ctx.Err() != nil {
+				return tableOf(all, sums), errors.New("interrupted")
+			}
+			return tableOf(all, sums), err
+		}
+		v := judge(t)
+		one := summarize(t, v)
+		if sums[sc.name] == nil {
+			sums[sc.name] = new(sum)
+		}
+		sums[sc.name].add(one)
+		fmt.Fprintf(progress, "[%d, %v] %-10s seed %-4d %s  %.1f s: ", i+1, time.Since(began).Round(time.Second), sc.name, seed, one, time.Since(from).Seconds())
+		if len(v.Violations) == 0 {
+			fmt.Fprintln(progress, "ok")
+			continue
+		}
+		violated++
+		fmt.Fprintf(progress, "%d VIOLATIONS\n", len(v.Violations))
+		for _, one := range v.Violations[:min(len(v.Violations), 5)] {
+			fmt.Fprintln(progress, "   ", one)
+		}
+		dir, err := v.save(set.out, t)
+		if err != nil {
+			return tableOf(all, sums), err
+		}
+		fmt.Fprintln(progress, "    the history is in", dir)
+	}
+	if violated > 0 {
+		return tableOf(all, sums), fmt.Errorf("%w, in %d rounds", errViolated, violated)
+	}
+	return tableOf(all, sums), nil
+}
+
+func list(out io.Writer) {
+	fmt.Fprintln(out, "scenarios:")
+	for _, sc := range scenarios {
+		fmt.Fprintf(out, "  %-12s %s\n", sc.name, sc.text)
+		if sc.faults != "" {
+			fmt.Fprintf(out, "  %-12s   faults: %s\n", "", sc.faults)
+		}
+	}
+	fmt.Fprintln(out, "\nfaults:")
+	for _, f := range faults {
+		fmt.Fprintf(out, "  %-14s %s\n", f.name, f.text)
+	}
+	fmt.Fprintln(out, "\nbugs:")
+	for _, b := range bugs {
+		fmt.Fprintf(out, "  %-22s %s\n", b.name, b.text)
+	}
+}

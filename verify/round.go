@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// processes are the workers of a round, each with so many clients, that want these locks.
+const (
+	processes = 3
+	clients   = 4
+)
+
+var lockNames = []string{"a", "b"}
+
+// A plan is how long the parts of a round are, and what its workers run.
+type plan struct {
+	program string
+	load    time.Duration // with faults
+	calm    time.Duration // after them
+}
+
+// play plays one round. The error is of the machine, or of ctx; nothing is learned from such a round.
+func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err error) {
+	s := &stage{program: p.program, rng: rand.New(rand.NewPCG(seed, 0)), ops: make(map[int64]op)}
+	s.dir, err = os.MkdirTemp("", "fencelock-verify")
+	if err != nil {
+		return t, err
+	}
+	defer s.strike()
+	defer func() {
+		if r := recover(); r != nil {
+			said, is := r.(stageError)
+			if !is {
+				panic(r)
+			}
+			err = fmt.Errorf("%s, seed %d: %s", sc.name, seed, said)
+		}
+	}()
+	stall := stallMeter()
+	s.build(sc, seed)
+	t = trial{Scenario: sc.name, Seed: seed, promise: sc.promises, Versions: s.version()}
+	t.Faults = s.play(ctx, sc, p.load)
+	t.Calm = now()
+	sleep(ctx, p.calm)
+	t.End = now()
+	t.Left = s.close(stall)
+	t.Stall = stall()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.ops {
+		t.Ops = append(t.Ops, o)
+	}
+	slices.SortFunc(t.Ops, func(a, b op) int { return int(min(max(a.Call-b.Call, -1), 1)) })
+	return t, ctx.Err()
+}
+
+// build starts the servers and the workers.
+func (s *stage) build(sc scenario, seed uint64) {
+	s.store = redistest.Real(s)
+	s.locks = redistest.Real(s, sc.args...)
+	if sc.replica {
+		s.replica = redistest.Real(s)
+		host, port, _ := strings.Cut(s.locks.Addr(), ":")
+		rdb := s.direct(s.replica)
+		s.must(rdb.SlaveOf(context.Background(), host, port).Err())
+		redistest.Eventually(s, 20*time.Second, func() bool {
+			return strings.Contains(rdb.Info(context.Background(), "replication").Val(), "master_link_status:up")
+		}, "the replica follows")
+	}
+	o := orders{Seed: seed, Locks: lockNames, Clients: clients, Floor: sc.floor, Blocks: s.rng.IntN(3) == 0, Stable: s.rng.IntN(4) == 0}
+	o.Stays = max(sc.stays, 4)
+	if sc.single {
+		o.Clients = 1
+	}
+	for i := range processes {
+		o.Process = i
+		s.enter(o)
+	}
+}
+
+func (s *stage) version() string {
+	info := s.direct(s.locks).InfoMap(context.Background(), "server").Val()["Server"]
+	if v := info["valkey_version"]; v != "" {
+		return "Valkey " + v
+	}
+	return "Redis " + info["redis_version"]
+}
+
+// A pending fault is one that has to be mended.
+type pending struct {
+	event
+	fault
+	at   int64
+	mend func()
+}
+
+// play breaks things for so long, up to two at once, and mends them.
+func (s *stage) play(ctx context.Context, sc scenario, load time.Duration) (events []event) {
+	all := faultsCalled(sc.faults)
+	end := now() + int64(load)
+	var broken []pending
+	mend := func(p pending) {
+		if p.mend != nil {
+			p.mend()
+		}
+		p.To = now()
+		events = append(events, p.event)
+	}
+	next := now() + int64(300*time.Millisecond)
+	for now() < end && ctx.Err() == nil {
+		sleep(ctx, 5*time.Millisecond)
+		broken = slices.DeleteFunc(broken, func(p pending) bool {
+			if p.at > now() {
+				return false
+			}
+			mend(p)
+			return true
+		})
+		if len(all) == 0 || now() < next || len(broken) == 2 {
+			continue
+		}
+		f := all[s.rng.IntN(len(all))]
+		lasts := time.Duration(f.from+s.rng.IntN(f.to-f.from+1)) * time.Millisecond
+		next = now() + int64(50+s.rng.IntN(700))*int64(time.Millisecond)
+		if slices.ContainsFunc(broken, func(p pending) bool { return p.name == f.name || p.server && f.server }) {
+			continue
+		}
+		p := pending{fault: f, event: event{Name: f.name, From: now()}, at: now() + int64(lasts)}
+		p.mend, p.stops = f.begin(s)
+		broken = append(broken, p)
+	}
+	for _, p := range broken {
+		mend(p)
+	}
+	return events
+}
+
+// close ends the load, and tells what is left behind.
+func (s *stage) close(stall func() time.Duration) (left []string) {
+	workers := s.living()
+	for _, w := range workers {
+		w.tell("stop")
+	}
+	for _, w := range workers {
+		select {
+		case <-w.idle:
+		case <-w.gone:
+		case <-time.After(10*time.Second + grace + stall()):
+			w.signal(syscall.SIGQUIT) // it says where it stands
+			within(w.gone, grace)
+			left = append(left, fmt.Sprintf("process %d does not come to an end:\n%s", w.Process, w.said))
+		}
+	}
+	rdb := s.direct(s.locks)
+	ctx := context.Background()
+	var there []string
+	patience := now() + int64(3*longestLease+2*time.Second+grace+stall())
+	for there = onServer(ctx, rdb); len(there) > 0 && now() < patience; there = onServer(ctx, rdb) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	left = append(left, there...)
+	for _, w := range workers {
+		w.tell("close")
+	}
+	for _, w := range workers {
+		ended := within(w.gone, 4*grace+stall())
+		switch {
+		case ended && w.ended:
+			left = append(left, w.left...)
+		case ended:
+			left = append(left, fmt.Sprintf("process %d died:\n%s", w.Process, w.said))
+		default:
+			left = append(left, fmt.Sprintf("process %d does not close", w.Process))
+		}
+	}
+	return left
+}
+
+// onServer returns the locks, channels and scripts' keys that are there although nobody wants a lock.
+func onServer(ctx context.Context, rdb *redis.Client) (left []string) {
+	keys, err := rdb.Keys(ctx, "*").Result()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, key := range keys {
+		if !strings.HasPrefix(key, "redisson_lock_token:") {
+			left = append(left, "key "+key)
+		}
+	}
+	for _, channel := range rdb.PubSubChannels(ctx, "*").Val() {
+		left = append(left, "channel "+channel)
+	}
+	return left
+}
+
+// stallMeter measures for how long this process did not get to run: on a machine that is busy others did not either.
+func stallMeter() func() time.Duration {
+	var most atomic.Int64
+	stop := make(chan struct{})
+	go func() {
+		const tick = 5 * time.Millisecond
+		for last := now(); ; {
+			select {
+			case <-stop:
+				return
+			case <-time.After(tick):
+			}
+			at := now()
+			most.Store(max(most.Load(), at-last-int64(tick)))
+			last = at
+		}
+	}()
+	time.AfterFunc(time.Hour, func() { close(stop) })
+	return func() time.Duration { return time.Duration(most.Load()) }
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,50 @@
+package main
+
+// A promise is what is checked of a scenario.
+type promise struct {
+	exclusive bool // Redis keeps its data: invariant 1, as far as clients can
+	tokens    bool // they grow; without data, because of WithClockFloor
+	forced    bool // a hold whose key was deleted ends within a lease
+	wakes     bool // nothing is broken: most waiters are woken by a message
+}
+
+// A scenario is a kind of round.
+type scenario struct {
+	name     string
+	text     string
+	faults   string // some of them, by the seed, one after the other and at the same time
+	args     []string
+	floor    bool // locks have WithClockFloor
+	replica  bool
+	stays    int  // of 100 holds, how many stay for more than their lease, if it is not renewed
+	single   bool // one client in each process, so that every handoff takes a message
+	promises promise
+}
+
+var (
+	keeps  = promise{exclusive: true, tokens: true}
+	always = []string{"--appendonly", "yes", "--appendfsync", "always"}
+)
+
+// scenarios are those of a run, in the order of the rounds.
+var scenarios = []scenario{
+	{name: "calm", text: "no faults", single: true, promises: promise{exclusive: true, tokens: true, wakes: true}},
+	{name: "freeze", text: "the server stands still", faults: "freeze", promises: keeps},
+	{name: "pause", text: "client processes stand still", faults: "pause", stays: 10, promises: keeps},
+	{name: "replies", text: "replies are lost or late", faults: "lose-replies delay", stays: 25, promises: keeps},
+	{name: "links", text: "links are cut, connections closed, messages lost", faults: "cut kill-pubsub kill-normal lose-messages", promises: keeps},
+	{name: "restart", text: "the server is killed, and has everything in its AOF (always)", faults: "kill scripts", args: always, promises: keeps},
+	{name: "full", text: "no memory, no connections", faults: "memory connections", promises: keeps},
+	{name: "clients", text: "client processes are killed", faults: "kill-client pause", promises: keeps},
+	{name: "storage", text: "the storage's replies are lost, client processes stand still", faults: "store pause", promises: keeps},
+	{name: "clocks", text: "clients' clocks jump", faults: "clock delay", stays: 25, promises: keeps},
+	{name: "mixed", text: "everything that keeps Redis's data", promises: keeps, args: always,
+		faults: "freeze kill scripts kill-pubsub kill-normal pause kill-client cut delay lose-replies lose-messages store memory connections clock"},
+	{name: "everysec", text: "the server is killed, its AOF is written every second", faults: "kill freeze", floor: true,
+		args: []string{"--appendonly", "yes", "--appendfsync", "everysec"}, promises: promise{tokens: true}},
+	{name: "loss", text: "the server is killed, and has nothing left", faults: "kill flush pause", floor: true, promises: promise{tokens: true}},
+	{name: "failover", text: "a replica is promoted that lacks the last writes", faults: "promote pause lose-replies", floor: true, replica: true,
+		promises: promise{tokens: true}},
+	{name: "forgotten", text: "the server has nothing left, and tokens begin again: the guard alone protects", faults: "kill flush pause"},
+	{name: "deleted", text: "keys are deleted by hand", faults: "delete", stays: 25, promises: promise{tokens: true, forced: true}},
+}

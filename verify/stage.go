@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// A stage is what a round plays on: the servers, the links, the workers. Its methods panic with a stageError where the
+// machine does not do what it should; nothing is learned from such a round.
+type stage struct {
+	testing.TB // for redistest
+	dir        string
+	program    string // of the workers
+	cleanups   []func()
+	rng        *rand.Rand
+
+	locks   *redistest.Server // where the locks are
+	store   *redistest.Server // behind the guard
+	replica *redistest.Server // of locks; nil without a promotion
+	workers []*worker
+
+	mu  sync.Mutex
+	ops map[int64]op
+}
+
+type stageError string
+
+func (s *stage) Helper()                           {}
+func (s *stage) Cleanup(f func())                  { s.cleanups = append(s.cleanups, f) }
+func (s *stage) Failed() bool                      { return false }
+func (s *stage) Logf(string, ...any)               {}
+func (s *stage) Context() context.Context          { return context.Background() }
+func (s *stage) Fatalf(format string, args ...any) { panic(stageError(fmt.Sprintf(format, args...))) }
+
+func (s *stage) TempDir() string {
+	dir, err := os.MkdirTemp(s.dir, "server")
+	s.must(err)
+	return dir
+}
+
+func (s *stage) must(err error) {
+	if err != nil {
+		s.Fatalf("%v", err)
+	}
+}
+
+// strike takes the stage down.
+func (s *stage) strike() {
+	for _, f := range slices.Backward(s.cleanups) {
+		f()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// direct returns a client that is not behind a link.
+func (s *stage) direct(server *redistest.Server) *redis.Client {
+	return server.Client(func(o *redis.Options) { o.MaxRetries = 5 })
+}
+
+// A worker is a process with clients.
+type worker struct {
+	orders
+	link  *link // to the server of the locks
+	store *link // to that of the guard
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	idle  chan struct{} // closed when its load has ended
+	gone  chan struct{} // closed when nothing more comes of it
+	left  []string      // after gone
+	ended bool          // it said what it has left; after gone
+	said  *strings.Builder
+}
+
+// enter starts a worker.
+func (s *stage) enter(o orders) *worker {
+	w := &worker{orders: o, idle: make(chan struct{}), gone: make(chan struct{}), said: new(strings.Builder)}
+	var err error
+	w.link, err = newLink(s.locks.Addr())
+	s.must(err)
+	w.store, err = newLink(s.store.Addr())
+	s.must(err)
+	w.Addr, w.Store = w.link.addr(), w.store.addr()
+	w.cmd = exec.Command(s.program, workerFlag)
+	w.cmd.Stderr = w.said
+	w.stdin, err = w.cmd.StdinPipe()
+	s.must(err)
+	out, err := w.cmd.StdoutPipe()
+	s.must(err)
+	s.must(w.cmd.Start())
+	s.Cleanup(func() {
+		_ = w.cmd.Process.Kill()
+		<-w.gone
+		w.link.close()
+		w.store.close()
+	})
+	go s.listen(w, out)
+	first, err := json.Marshal(w.orders)
+	s.must(err)
+	w.tell(string(first))
+	s.workers = append(s.workers, w)
+	return w
+}
+
+// listen takes what a worker says.
+func (s *stage) listen(w *worker, out io.Reader) {
+	defer close(w.gone)
+	lines := json.NewDecoder(bufio.NewReaderSize(out, 1<<20))
+	for {
+		var r report
+		if lines.Decode(&r) != nil {
+			break
+		}
+		switch {
+		case r.Op != nil:
+			s.mu.Lock()
+			s.ops[r.Op.ID] = *r.Op
+			s.mu.Unlock()
+		case r.Idle:
+			close(w.idle)
+		default:
+			w.left, w.ended = r.Left, true
+		}
+	}
+	_ = w.cmd.Wait()
+}
+
+func (w *worker) tell(line string) { _, _ = fmt.Fprintln(w.stdin, line) }
+
+func (w *worker) signal(sig syscall.Signal) { _ = w.cmd.Process.Signal(sig) }
+
+// dead tells whether the process was killed.
+func (w *worker) dead() bool {
+	select {
+	case <-w.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// living are the workers that were not killed.
+func (s *stage) living() []*worker {
+	return slices.DeleteFunc(slices.Clone(s.workers), (*worker).dead)
+}
+
+// someone is a worker, by the seed.
+func (s *stage) someone() *worker {
+	living := s.living()
+	return living[s.rng.IntN(len(living))]
+}
+
+// within waits for a channel.
+func within(ch <-chan struct{}, d time.Duration) bool {
+	select {
+	case <-ch:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// workerFlag, as the only argument, makes this program a worker of another one of it.
+const workerFlag = "-worker"
+
+// What all clients are set to. The poll is short so that faults that need it show within a round.
+const (
+	clientLease   = time.Second
+	longestLease  = clientLease
+	pollInterval  = 200 * time.Millisecond
+	maxPoll       = 10 * pollInterval // see rlock.WithPollInterval
+	unlockTimeout = 2 * time.Second
+	answerTimeout = time.Second
+	maxHeap       = 64 << 20
+)
+
+// orders are the first line that a worker reads. Then come "shift N" (its clock shows so many nanoseconds more), "stop"
+// (end the load), and "close".
+type orders struct {
+	Process int      `json:"process"`
+	Seed    uint64   `json:"seed"`
+	Addr    string   `json:"addr"`  // of the locks' server
+	Store   string   `json:"store"` // of the server behind the guard
+	Locks   []string `json:"locks"`
+	Clients int      `json:"clients"`
+	Blocks  bool     `json:"blocks"`
+	Stable  bool     `json:"stable"`
+	Floor   bool     `json:"floor"`
+	Stays   int      `json:"stays"` // of 100 holds, how many stay for more than their lease
+}
+
+// A report is a line that a worker writes.
+type report struct {
+	Op   *op      `json:"op,omitempty"`
+	Idle bool     `json:"idle,omitempty"` // the load has ended
+	Left []string `json:"left,omitempty"` // what is left in the process
+}
+
+// work is a worker process.
+func work(in io.Reader, out io.Writer) error {
+	lines := bufio.NewScanner(in)
+	if !lines.Scan() {
+		return fmt.Errorf("no orders: %w", lines.Err())
+	}
+	var o orders
+	if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+		return err
+	}
+	put := json.NewEncoder(out)
+	rec := &recorder{process: o.Process, put: func(x op) {
+		if put.Encode(report{Op: &x}) != nil {
+			os.Exit(1) // nobody listens any more
+		}
+	}}
+	rdb, store := dial(o.Addr), dial(o.Store)
+	client, err := rlock.New(rdb, rlock.WithLease(clientLease), rlock.WithPollInterval(pollInterval), rlock.WithUnlockTimeout(unlockTimeout))
+	if err != nil {
+		return err
+	}
+	guard, err := redisguard.New(store)
+	if err != nil {
+		return err
+	}
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range o.Clients {
+		c := &caller{
+			number: o.Process*10 + i, rec: rec, orders: o, client: client, guard: guard, stop: stop,
+			rng: rand.New(rand.NewPCG(o.Seed, uint64(o.Process*10+i))),
+		}
+		all.Go(c.run)
+	}
+	for lines.Scan() {
+		switch word, n, _ := strings.Cut(lines.Text(), " "); word {
+		case "shift":
+			by, err := strconv.ParseInt(n, 10, 64)
+			if err != nil {
+				return err
+			}
+			shiftClock(time.Duration(by))
+		case "stop":
+			close(stop)
+			go func() {
+				all.Wait()
+				rec.mu.Lock()
+				defer rec.mu.Unlock()
+				_ = put.Encode(report{Idle: true})
+			}()
+		case "close":
+			all.Wait()
+			left := leave(client)
+			_, _ = rdb.Close(), store.Close()
+			return put.Encode(report{Left: left})
+		}
+	}
+	return nil // who started this is gone
+}
+
+func dial(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr, DialTimeout: answerTimeout, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout})
+}
+
+// leave closes the client and returns what it has left.
+func leave(client *rlock.Client) (left []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	if err := client.Shutdown(ctx); err != nil {
+		left = append(left, err.Error())
+	}
+	var stacks []string
+	for range 500 {
+		if stacks = libraryStacks(); len(stacks) == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, stack := range stacks {
+		left = append(left, "a goroutine of a closed client:\n"+stack)
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.HeapAlloc > maxHeap {
+		left = append(left, fmt.Sprintf("%d MiB of memory", m.HeapAlloc>>20))
+	}
+	return left
+}
+
+// libraryStacks returns the stacks of the goroutines that run code of the library.
+func libraryStacks() []string {
+	buf := make([]byte, 4<<20)
+	var found []string
+	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(stack, "\ngithub.com/fencelock/fencelock/") {
+			found = append(found, stack)
+		}
+	}
+	return found
+}
