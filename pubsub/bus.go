@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,8 +46,8 @@ type Bus struct {
 // A channel is what the subscriptions to one name share. Its fields are guarded by Bus.mu.
 type channel struct {
 	name string
-	subs map[*Subscription]struct{}
-	link *link // nil while its node is looked up
+	subs []*Subscription // few: one for each who wants it in this process
+	link *link           // nil while its node is looked up
 	idle time.Time
 	sent bool // the command to subscribe was written
 	live bool // and confirmed
@@ -77,12 +78,12 @@ func (b *Bus) Subscribe(name string, wake func(message bool)) *Subscription {
 	defer b.mu.Unlock()
 	ch := b.channels[name]
 	if ch == nil {
-		ch = &channel{name: name, subs: map[*Subscription]struct{}{}}
+		ch = &channel{name: name}
 		b.channels[name] = ch
 		b.place(ch)
 	}
 	s := &Subscription{b, ch, wake}
-	ch.subs[s] = struct{}{}
+	ch.subs = append(ch.subs, s)
 	if ch.live {
 		wake(false)
 	}
@@ -101,10 +102,11 @@ func (s *Subscription) Close() {
 	b := s.bus
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, open := s.ch.subs[s]; !open {
+	i := slices.Index(s.ch.subs, s)
+	if i < 0 {
 		return
 	}
-	delete(s.ch.subs, s)
+	s.ch.subs = slices.Delete(s.ch.subs, i, i+1)
 	if len(s.ch.subs) == 0 {
 		s.ch.idle = time.Now()
 	}

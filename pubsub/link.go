@@ -242,7 +242,7 @@ func (l *link) wake(name string, confirmed bool) {
 	if confirmed {
 		ch.live = true
 	}
-	for s := range ch.subs {
+	for _, s := range ch.subs {
 		s.wake(!confirmed)
 	}
 }
@@ -265,7 +265,7 @@ func (l *link) down() {
 	for _, ch := range l.channels {
 		if ch.live {
 			ch.live = false
-			for s := range ch.subs {
+			for _, s := range ch.subs {
 				s.wake(false)
 			}
 		}

@@ -114,7 +114,7 @@ type acquisition struct {
 
 	began  time.Time
 	queue  *queue
-	fresh  *hold  // what it is to become
+	fresh  *hold  // what it is to become; nil for one that has waited, until then
 	trace  *trace // of the attempts
 	tokens int    // that they ask for
 	bell   *bell  // rung when a call is over, something below or queue.look has changed, or it is time
@@ -155,6 +155,15 @@ func (a *acquisition) enter() (*level, error) {
 		return a.once(own)
 	}
 	return a.stand()
+}
+
+// lighten drops the hold of a call that is to wait: only its trace is needed until then, and waiters may be many.
+func (a *acquisition) lighten() {
+	if a.fresh == nil || a.trace != &a.fresh.own || a.trace.open() || a.trace.doubtful() {
+		return
+	}
+	a.trace = &trace{keys: a.keys, field: a.trace.field, lease: a.lease}
+	a.fresh = nil
 }
 
 // once is a call that does not wait.
@@ -256,6 +265,9 @@ func (a *acquisition) hold(sent watchdog.Instant, token int64, b *block) (*level
 		return nil, 0, ErrLost
 	}
 	h := a.fresh
+	if h == nil {
+		h = new(hold)
+	}
 	h.client, h.queue, h.trace = a.client, a.queue, a.trace
 	h.new, h.stable, h.token, h.block = a.who, a.stable, token, b
 	h.lease.Owner = h

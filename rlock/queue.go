@@ -86,6 +86,7 @@ func (q *queue) join(a *acquisition) (leads bool) {
 		a.leads, a.busy = true, true
 		return true
 	}
+	a.lighten()
 	a.prev, q.last.next = q.last, a
 	q.last = a
 	return false

@@ -65,7 +65,7 @@ var mutants = []mutant{
 	},
 	{
 		"Inv8, P10: a confirmation wakes nobody",
-		"pubsub/link.go", "	for s := range ch.subs {\n		s.wake(!confirmed)\n	}", "	for s := range ch.subs {\n		if !confirmed {\n			s.wake(true)\n		}\n	}",
+		"pubsub/link.go", "	for _, s := range ch.subs {\n		s.wake(!confirmed)\n	}", "	for _, s := range ch.subs {\n		if !confirmed {\n			s.wake(true)\n		}\n	}",
 		"./pubsub", "Wake|Broken|Resubscribe",
 	},
 	{
