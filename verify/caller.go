@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,6 +25,8 @@ type caller struct {
 	guard  *redisguard.Guard
 	rng    *rand.Rand
 	stop   chan struct{}
+
+	churned *atomic.Int64
 }
 
 // possession is what a caller knows of a hold of its own.
@@ -46,7 +50,11 @@ func (c *caller) run() {
 			return
 		default:
 		}
-		c.round()
+		if c.Churn {
+			c.churn()
+		} else {
+			c.round()
+		}
 	}
 }
 
@@ -62,6 +70,23 @@ func (c *caller) lock() *fenced.Lock {
 		opts = append(opts, fenced.WithClockFloor())
 	}
 	return fenced.NewLock(c.client, c.Locks[c.rng.IntN(len(c.Locks))], opts...)
+}
+
+// churn locks and unlocks, twice nested one time of four.
+func (c *caller) churn() {
+	l := fenced.NewLock(c.client, "churn:"+strconv.Itoa(c.rng.IntN(1000)), fenced.WithCounterExpiry(time.Hour))
+	held, err := l.Lock(context.Background())
+	if err != nil {
+		return
+	}
+	if c.rng.IntN(4) == 0 {
+		if inner, err := l.Lock(held); err == nil {
+			_ = l.Unlock(inner)
+			c.churned.Add(2)
+		}
+	}
+	_ = l.Unlock(held)
+	c.churned.Add(2)
 }
 
 // round is one try to take a lock, and what is done with it.
@@ -111,12 +136,20 @@ func (p *possession) look() bool {
 // use is what is done while the lock is held, and by some after it.
 func (p *possession) use() {
 	p.look()
+	if p.rng.IntN(3) == 0 {
+		p.levels(1)
+	}
 	if !p.increment() {
 		return
 	}
 	switch n := p.rng.IntN(100); {
-	case n < p.Stays: // stays until the context ends, if it does, and writes all the same
-		p.stay(p.lease * 5 / 4)
+	case n < p.Stays: // stays until the context ends, if it does, and writes all the same, some time later
+		d := p.lease * 5 / 4
+		if p.Long {
+			d = p.lease * 5
+		}
+		p.stay(d)
+		p.pause(100)
 		p.write()
 	case n < p.Stays+20:
 		p.nest()

@@ -69,7 +69,7 @@ var faults = []fault{
 		l.delay.Store(int64(time.Duration(20+s.rng.IntN(280)) * time.Millisecond))
 		return func() { l.delay.Store(0) }
 	})},
-	{"lose-replies", "commands of a client process arrive, their replies are lost", 100, 2000, false, plain(func(s *stage) func() {
+	{"lose-replies", "commands of a client process arrive, their replies are lost", 20, 1000, false, plain(func(s *stage) func() {
 		return loseReplies(s.someone().link)
 	})},
 	{"lose-messages", "what is published does not arrive at a client process", 500, 2500, false, plain(func(s *stage) func() {
@@ -177,7 +177,7 @@ func promote(s *stage) func() {
 		return nil // only once
 	}
 	rdb := s.direct(replica)
-	s.must(rdb.SlaveOf(context.Background(), "NO", "ONE").Err())
+	s.must(rdb.ReplicaOf(context.Background(), "NO", "ONE").Err())
 	return func() {
 		for _, w := range s.workers {
 			w.link.aim(replica.Addr())

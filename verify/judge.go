@@ -35,6 +35,7 @@ type trial struct {
 	Left     []string      `json:"left"` // what was left behind
 
 	promise promise
+	churned int64 // calls that nobody has written down
 }
 
 // An event is a fault, as it was.
@@ -68,7 +69,7 @@ func judge(t trial) verdict {
 			add(oneAlive(ruleExclusive, ops, 0))
 		}
 		if t.promise.forced {
-			add(oneAlive(ruleForced, ops, longestLease+grace+t.Stall))
+			add(oneAlive(ruleForced, ops, longestLease+time.Second+t.Stall))
 		}
 		if t.promise.tokens {
 			add(order(ruleTokens, ops, true, acquire, reenter))

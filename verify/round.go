@@ -51,11 +51,14 @@ func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err e
 	stall := stallMeter()
 	s.build(sc, seed)
 	t = trial{Scenario: sc.name, Seed: seed, promise: sc.promises, Versions: s.version()}
-	t.Faults = s.play(ctx, sc, p.load)
 	t.Calm = now()
+	t.Faults = s.play(ctx, sc, p.load)
+	if sc.faults != "" {
+		t.Calm = now()
+	}
 	sleep(ctx, p.calm)
 	t.End = now()
-	t.Left = s.close(stall)
+	t.Left, t.churned = s.close(stall)
 	t.Stall = stall()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,13 +77,13 @@ func (s *stage) build(sc scenario, seed uint64) {
 		s.replica = redistest.Real(s)
 		host, port, _ := strings.Cut(s.locks.Addr(), ":")
 		rdb := s.direct(s.replica)
-		s.must(rdb.SlaveOf(context.Background(), host, port).Err())
+		s.must(rdb.ReplicaOf(context.Background(), host, port).Err())
 		redistest.Eventually(s, 20*time.Second, func() bool {
 			return strings.Contains(rdb.Info(context.Background(), "replication").Val(), "master_link_status:up")
 		}, "the replica follows")
 	}
 	o := orders{Seed: seed, Locks: lockNames, Clients: clients, Floor: sc.floor, Blocks: s.rng.IntN(3) == 0, Stable: s.rng.IntN(4) == 0}
-	o.Stays = max(sc.stays, 4)
+	o.Stays, o.Long, o.Churn = max(sc.stays, 4), sc.long, sc.churn
 	if sc.single {
 		o.Clients = 1
 	}
@@ -147,8 +150,8 @@ func (s *stage) play(ctx context.Context, sc scenario, load time.Duration) (even
 	return events
 }
 
-// close ends the load, and tells what is left behind.
-func (s *stage) close(stall func() time.Duration) (left []string) {
+// close ends the load, and tells what is left behind, and how many calls nobody has written down.
+func (s *stage) close(stall func() time.Duration) (left []string, churned int64) {
 	workers := s.living()
 	for _, w := range workers {
 		w.tell("stop")
@@ -171,6 +174,7 @@ func (s *stage) close(stall func() time.Duration) (left []string) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	left = append(left, there...)
+	left = append(left, s.connections(rdb, len(workers))...)
 	for _, w := range workers {
 		w.tell("close")
 	}
@@ -178,14 +182,27 @@ func (s *stage) close(stall func() time.Duration) (left []string) {
 		ended := within(w.gone, 4*grace+stall())
 		switch {
 		case ended && w.ended:
-			left = append(left, w.left...)
+			left, churned = append(left, w.last.Left...), churned+w.last.Churned
 		case ended:
 			left = append(left, fmt.Sprintf("process %d died:\n%s", w.Process, w.said))
 		default:
 			left = append(left, fmt.Sprintf("process %d does not close", w.Process))
 		}
 	}
-	return left
+	return left, churned
+}
+
+// maxConnections is how many connections to the locks' server a process may have in the end: what travels together takes
+// two or three, the messages one; each caller that asked for a hold count at the same time as others, one more.
+const maxConnections = 4 + clients
+
+// connections tells of those that are too many.
+func (s *stage) connections(rdb *redis.Client, workers int) []string {
+	list := rdb.ClientList(context.Background()).Val()
+	if n := strings.Count(list, "\n"); n > maxConnections*workers {
+		return []string{fmt.Sprintf("%d connections of %d processes:\n%s", n, workers, list)}
+	}
+	return nil
 }
 
 // onServer returns the locks, channels and scripts' keys that are there although nobody wants a lock.

@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // A promise is what is checked of a scenario.
 type promise struct {
 	exclusive bool // Redis keeps its data: invariant 1, as far as clients can
@@ -17,6 +19,8 @@ type scenario struct {
 	floor    bool // locks have WithClockFloor
 	replica  bool
 	stays    int  // of 100 holds, how many stay for more than their lease, if it is not renewed
+	long     bool // and those that are renewed stay for many leases
+	churn    bool // nothing but locks and unlocks, of 1,000 locks, that nobody writes down: for what is left behind
 	single   bool // one client in each process, so that every handoff takes a message
 	promises promise
 }
@@ -46,5 +50,14 @@ var scenarios = []scenario{
 	{name: "failover", text: "a replica is promoted that lacks the last writes", faults: "promote pause lose-replies", floor: true, replica: true,
 		promises: promise{tokens: true}},
 	{name: "forgotten", text: "the server has nothing left, and tokens begin again: the guard alone protects", faults: "kill flush pause"},
-	{name: "deleted", text: "keys are deleted by hand", faults: "delete", stays: 25, promises: promise{tokens: true, forced: true}},
+	{name: "churn", text: "as many locks and unlocks as there can be", churn: true, promises: promise{exclusive: true}},
+	{name: "deleted", text: "keys are deleted by hand", faults: "delete", stays: 40, long: true, promises: promise{tokens: true, forced: true}},
+}
+
+func scenarioCalled(name string) (scenario, bool) {
+	i := slices.IndexFunc(scenarios, func(sc scenario) bool { return sc.name == name })
+	if i < 0 {
+		return scenario{}, false
+	}
+	return scenarios[i], true
 }

@@ -82,7 +82,7 @@ type worker struct {
 	stdin io.WriteCloser
 	idle  chan struct{} // closed when its load has ended
 	gone  chan struct{} // closed when nothing more comes of it
-	left  []string      // after gone
+	last  report        // after gone
 	ended bool          // it said what it has left; after gone
 	said  *strings.Builder
 }
@@ -134,7 +134,7 @@ func (s *stage) listen(w *worker, out io.Reader) {
 		case r.Idle:
 			close(w.idle)
 		default:
-			w.left, w.ended = r.Left, true
+			w.last, w.ended = r, true
 		}
 	}
 	_ = w.cmd.Wait()

@@ -15,7 +15,7 @@ type sum struct {
 }
 
 func summarize(t trial, v verdict) sum {
-	s := sum{rounds: 1, ops: len(t.Ops), faults: len(t.Faults), violations: len(v.Violations), unchecked: len(v.Unchecked), wakes: v.wakes, stall: t.Stall}
+	s := sum{rounds: 1, ops: len(t.Ops) + int(t.churned), faults: len(t.Faults), violations: len(v.Violations), unchecked: len(v.Unchecked), wakes: v.wakes, stall: t.Stall}
 	for _, o := range t.Ops {
 		switch {
 		case o.Kind == acquire && o.Outcome == done:

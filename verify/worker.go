@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -31,7 +32,7 @@ const (
 	maxPoll       = 10 * pollInterval // see rlock.WithPollInterval
 	unlockTimeout = 2 * time.Second
 	answerTimeout = time.Second
-	maxHeap       = 64 << 20
+	maxGrowth     = 16 << 20 // bytes that a process may have more in the end than before its clients began
 )
 
 // orders are the first line that a worker reads. Then come "shift N" (its clock shows so many nanoseconds more), "stop"
@@ -46,6 +47,8 @@ type orders struct {
 	Blocks  bool     `json:"blocks"`
 	Stable  bool     `json:"stable"`
 	Floor   bool     `json:"floor"`
+	Long    bool     `json:"long"`
+	Churn   bool     `json:"churn"`
 	Stays   int      `json:"stays"` // of 100 holds, how many stay for more than their lease
 }
 
@@ -54,6 +57,8 @@ type report struct {
 	Op   *op      `json:"op,omitempty"`
 	Idle bool     `json:"idle,omitempty"` // the load has ended
 	Left []string `json:"left,omitempty"` // what is left in the process
+
+	Churned int64 `json:"churned,omitempty"` // calls that were not written down
 }
 
 // work is a worker process.
@@ -81,11 +86,13 @@ func work(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	before := heap()
+	var churned atomic.Int64
 	stop := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range o.Clients {
 		c := &caller{
-			number: o.Process*10 + i, rec: rec, orders: o, client: client, guard: guard, stop: stop,
+			number: o.Process*10 + i, rec: rec, orders: o, client: client, guard: guard, stop: stop, churned: &churned,
 			rng: rand.New(rand.NewPCG(o.Seed, uint64(o.Process*10+i))),
 		}
 		all.Go(c.run)
@@ -109,8 +116,11 @@ func work(in io.Reader, out io.Writer) error {
 		case "close":
 			all.Wait()
 			left := leave(client)
+			if after := heap(); after > before+maxGrowth {
+				left = append(left, fmt.Sprintf("%d MiB of memory, and %d before", after>>20, before>>20))
+			}
 			_, _ = rdb.Close(), store.Close()
-			return put.Encode(report{Left: left})
+			return put.Encode(report{Left: left, Churned: churned.Load()})
 		}
 	}
 	return nil // who started this is gone
@@ -137,21 +147,26 @@ func leave(client *rlock.Client) (left []string) {
 	for _, stack := range stacks {
 		left = append(left, "a goroutine of a closed client:\n"+stack)
 	}
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	if m.HeapAlloc > maxHeap {
-		left = append(left, fmt.Sprintf("%d MiB of memory", m.HeapAlloc>>20))
-	}
 	return left
 }
+
+// heap is how much memory is in use.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // what finalizers and pools have kept
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+const library = "github.com/fencelock/fencelock/"
 
 // libraryStacks returns the stacks of the goroutines that run code of the library.
 func libraryStacks() []string {
 	buf := make([]byte, 4<<20)
 	var found []string
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		if strings.Contains(stack, "\ngithub.com/fencelock/fencelock/") {
+		if strings.Contains(stack, "\n"+library) && !strings.Contains(stack, "\n"+library+"verify.") {
 			found = append(found, stack)
 		}
 	}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The workers of a test are the test program.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == workerFlag {
+		if err := work(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// A short round on real servers has a history, faults, and no violation.
+func TestRound(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sc := range scenarios {
+		if sc.name != "pause" && sc.name != "restart" {
+			continue
+		}
+		played, err := play(t.Context(), sc, 1, plan{program, 2 * time.Second, time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := judge(played)
+		if len(v.Violations) > 0 {
+			t.Errorf("%s: %v", sc.name, v.Violations)
+		}
+		if s := summarize(played, v); s.holds < 10 || s.faults == 0 {
+			t.Errorf("%s: nothing much happened: %v", sc.name, s)
+		}
+	}
+}
+
+// The workers of a round that is given up are gone.
+func TestRoundThatIsGivenUp(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := play(t.Context(), scenario{name: "x", args: []string{"--no-such-option", "1"}}, 1, plan{program, time.Second, time.Second}); err == nil {
+		t.Error("a server that cannot start is no error")
+	}
+}
+
+// Every fault that a scenario names is there, and every scenario that a bug names.
+func TestNames(t *testing.T) {
+	for _, sc := range scenarios {
+		if got, want := len(faultsCalled(sc.faults)), len(strings.Fields(sc.faults)); got != want {
+			t.Errorf("%s: %d of its %d faults are there", sc.name, got, want)
+		}
+	}
+	for _, b := range bugs {
+		if _, ok := scenarioCalled(b.scenario); !ok {
+			t.Errorf("%s: there is no scenario %q", b.name, b.scenario)
+		}
+	}
+}
