@@ -95,7 +95,7 @@ func (b bug) find(ctx context.Context, set settings) (string, error) {
 	if !ok {
 		return "", errors.New("its scenario is not there")
 	}
-	program, remove, err := build(ctx, sc.shifts(), b.edits)
+	program, remove, err := build(ctx, sc.has("clock"), b.edits)
 	if err != nil {
 		return "", err
 	}

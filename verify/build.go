@@ -31,7 +31,7 @@ const shiftFile = "package time\n\nimport \"sync/atomic\"\n\nvar shift atomic.In
 
 // workerProgram returns the program that workers run: this one, or one whose clock can be set, if a scenario asks for it.
 func workerProgram(ctx context.Context, all []scenario, progress io.Writer) (program string, remove func(), err error) {
-	if canShift || !slices.ContainsFunc(all, scenario.shifts) {
+	if canShift || !slices.ContainsFunc(all, func(sc scenario) bool { return sc.has("clock") }) {
 		program, err = os.Executable()
 		return program, func() {}, err
 	}
@@ -39,7 +39,8 @@ func workerProgram(ctx context.Context, all []scenario, progress io.Writer) (pro
 	return build(ctx, true, nil)
 }
 
-func (sc scenario) shifts() bool { return slices.Contains(strings.Fields(sc.faults), "clock") }
+// has tells whether the fault is one of the scenario.
+func (sc scenario) has(fault string) bool { return slices.Contains(strings.Fields(sc.faults), fault) }
 
 // build builds this program with the edits, paths of which are those in the root module.
 func build(ctx context.Context, shift bool, edits []edit) (program string, remove func(), err error) {

@@ -89,6 +89,7 @@ var faults = []fault{
 		by := time.Duration(s.rng.IntN(6000)-3000) * time.Millisecond
 		s.someone().tell("shift " + strconv.FormatInt(int64(by), 10))
 	})},
+	{"server-clock", "the wall clock of the locks' server jumps, by up to 6 s, forward or back", 0, 0, true, once(jump)},
 	{"promote", "a replica is promoted after losing the last writes", 50, 500, true, plain(promote)},
 	{"flush", "FLUSHALL: everything in the locks' server is lost", 0, 0, true, once(func(s *stage) { s.command("FLUSHALL") })},
 	{"delete", "a lock's key is deleted by hand, which nobody is told of", 0, 0, true, once(func(s *stage) {

@@ -63,7 +63,7 @@ type picture struct {
 func judge(t trial) verdict {
 	v := verdict{pictures: make(map[string]picture)}
 	add := func(found []violation) { v.Violations = append(v.Violations, found...) }
-	bound := longestLease + maxPoll + grace + t.Stall
+	bound := maxPoll + 2*time.Second + t.Stall
 	for lock, ops := range byLock(t.Ops) {
 		if t.promise.exclusive {
 			add(oneAlive(ruleExclusive, ops, 0))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,7 +18,7 @@ import (
 
 const help = `verify runs clients of fencelock in many processes against real Redis servers, breaks things, and checks what they saw.
 
-  go run .                            all scenarios once, about three minutes
+  go run .                            all scenarios once, about four minutes
   go run . -for 2h                    again and again, with other seeds
   go run . -only freeze,pause         two scenarios; * stands for anything
   go run . -only mixed -seed 17 -n 1  one round again, with the faults of this seed
@@ -74,8 +75,8 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.Uint64Var(&set.seed, "seed", 1, "of the first round; each further one has the next")
 	flags.IntVar(&set.n, "n", 0, "number of rounds (default each scenario once)")
 	flags.DurationVar(&set.time, "for", 0, "begin no round after this time (default: see -n)")
-	flags.DurationVar(&set.load, "load", 6*time.Second, "length of the part of a round that has faults")
-	flags.DurationVar(&set.calm, "calm", 3*time.Second, "length of the part of a round that has none")
+	flags.DurationVar(&set.load, "load", 5*time.Second, "length of the part of a round that has faults")
+	flags.DurationVar(&set.calm, "calm", 5*time.Second, "length of the part of a round that has none")
 	flags.StringVar(&set.out, "out", "failures", "directory for what violations leave")
 	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
 	flags.BoolVar(&set.list, "list", false, "print the names of scenarios, faults and bugs, and end")
@@ -125,14 +126,16 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return err
 	}
 	defer remove()
-	table, err := rounds(ctx, all, set, plan{program, set.load, set.calm}, progress)
-	fmt.Fprint(out, table)
+	began := time.Now()
+	sums, versions, err := rounds(ctx, all, set, plan{program, set.load, set.calm}, progress)
+	fmt.Fprintf(out, "`go run . %s`: %v on %s, %s, %s/%s with %d CPUs, first seed %d\n\n%s", strings.Join(args, " "),
+		time.Since(began).Round(time.Second), versions, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), set.seed, tableOf(all, sums))
 	return err
 }
 
-// rounds plays all rounds and returns the table.
-func rounds(ctx context.Context, all []scenario, set settings, p plan, progress io.Writer) (string, error) {
-	sums := make(map[string]*sum)
+// rounds plays all rounds and returns what each scenario came to, and the server's version.
+func rounds(ctx context.Context, all []scenario, set settings, p plan, progress io.Writer) (sums map[string]*sum, versions string, err error) {
+	sums = make(map[string]*sum)
 	began := time.Now()
 	n := set.n
 	if n == 0 && set.time == 0 {
@@ -145,17 +148,18 @@ func rounds(ctx context.Context, all []scenario, set settings, p plan, progress 
 		t, err := play(ctx, sc, seed, p)
 		if err != nil {
 			if ctx.Err() != nil {
-				return tableOf(all, sums), errors.New("interrupted")
+				err = errors.New("interrupted")
 			}
-			return tableOf(all, sums), err
+			return sums, versions, err
 		}
+		versions = t.Versions
 		v := judge(t)
 		one := summarize(t, v)
 		if sums[sc.name] == nil {
 			sums[sc.name] = new(sum)
 		}
 		sums[sc.name].add(one)
-		fmt.Fprintf(progress, "[%d, %v] %-10s seed %-4d %s  %.1f s: ", i+1, time.Since(began).Round(time.Second), sc.name, seed, one, time.Since(from).Seconds())
+		fmt.Fprintf(progress, "[%d, %v] %-12s seed %-4d %s  %.1f s: ", i+1, time.Since(began).Round(time.Second), sc.name, seed, one, time.Since(from).Seconds())
 		if len(v.Violations) == 0 {
 			fmt.Fprintln(progress, "ok")
 			continue
@@ -163,18 +167,22 @@ func rounds(ctx context.Context, all []scenario, set settings, p plan, progress 
 		violated++
 		fmt.Fprintf(progress, "%d VIOLATIONS\n", len(v.Violations))
 		for _, one := range v.Violations[:min(len(v.Violations), 5)] {
-			fmt.Fprintln(progress, "   ", one)
+			text, _, more := strings.Cut(one.String(), "\n")
+			if more {
+				text += " ..."
+			}
+			fmt.Fprintln(progress, "   ", text)
 		}
 		dir, err := v.save(set.out, t)
 		if err != nil {
-			return tableOf(all, sums), err
+			return sums, versions, err
 		}
 		fmt.Fprintln(progress, "    the history is in", dir)
 	}
 	if violated > 0 {
-		return tableOf(all, sums), fmt.Errorf("%w, in %d rounds", errViolated, violated)
+		return sums, versions, fmt.Errorf("%w, in %d rounds", errViolated, violated)
 	}
-	return tableOf(all, sums), nil
+	return sums, versions, nil
 }
 
 func list(out io.Writer) {

@@ -48,7 +48,7 @@ func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err e
 			err = fmt.Errorf("%s, seed %d: %s", sc.name, seed, said)
 		}
 	}()
-	stall := stallMeter()
+	stall := s.stallMeter()
 	s.build(sc, seed)
 	t = trial{Scenario: sc.name, Seed: seed, promise: sc.promises, Versions: s.version()}
 	t.Calm = now()
@@ -72,7 +72,13 @@ func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err e
 // build starts the servers and the workers.
 func (s *stage) build(sc scenario, seed uint64) {
 	s.store = redistest.Real(s)
-	s.locks = redistest.Real(s, sc.args...)
+	start := func() { s.locks = redistest.Real(s, sc.args...) }
+	if sc.has("server-clock") {
+		s.clock = s.newServerClock()
+		s.clock.start(start)
+	} else {
+		start()
+	}
 	if sc.replica {
 		s.replica = redistest.Real(s)
 		host, port, _ := strings.Cut(s.locks.Addr(), ":")
@@ -192,9 +198,9 @@ func (s *stage) close(stall func() time.Duration) (left []string, churned int64)
 	return left, churned
 }
 
-// maxConnections is how many connections to the locks' server a process may have in the end: what travels together takes
-// two or three, the messages one; each caller that asked for a hold count at the same time as others, one more.
-const maxConnections = 4 + clients
+// maxConnections is how many connections to the locks' server a process may have in the end: those of its pool, which
+// keeps what was needed for a moment, and a few for messages.
+const maxConnections = poolSize + 4
 
 // connections tells of those that are too many.
 func (s *stage) connections(rdb *redis.Client, workers int) []string {
@@ -222,24 +228,20 @@ func onServer(ctx context.Context, rdb *redis.Client) (left []string) {
 	return left
 }
 
-// stallMeter measures for how long this process did not get to run: on a machine that is busy others did not either.
-func stallMeter() func() time.Duration {
+// stallMeter measures, until the stage is struck, for how long this process did not get to run: on a machine that is busy
+// others did not either.
+func (s *stage) stallMeter() func() time.Duration {
 	var most atomic.Int64
 	stop := make(chan struct{})
+	s.Cleanup(func() { close(stop) })
 	go func() {
 		const tick = 5 * time.Millisecond
-		for last := now(); ; {
-			select {
-			case <-stop:
-				return
-			case <-time.After(tick):
-			}
+		for last := now(); !within(stop, tick); {
 			at := now()
 			most.Store(max(most.Load(), at-last-int64(tick)))
 			last = at
 		}
 	}()
-	time.AfterFunc(time.Hour, func() { close(stop) })
 	return func() time.Duration { return time.Duration(most.Load()) }
 }
 

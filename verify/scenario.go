@@ -50,6 +50,7 @@ var scenarios = []scenario{
 	{name: "failover", text: "a replica is promoted that lacks the last writes", faults: "promote pause lose-replies", floor: true, replica: true,
 		promises: promise{tokens: true}},
 	{name: "forgotten", text: "the server has nothing left, and tokens begin again: the guard alone protects", faults: "kill flush pause"},
+	{name: "server-clock", text: "the server's clock jumps", faults: "server-clock pause", floor: true, promises: promise{tokens: true}},
 	{name: "churn", text: "as many locks and unlocks as there can be", churn: true, promises: promise{exclusive: true}},
 	{name: "deleted", text: "keys are deleted by hand", faults: "delete", stays: 40, long: true, promises: promise{tokens: true, forced: true}},
 }

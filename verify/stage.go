@@ -33,6 +33,7 @@ type stage struct {
 	locks   *redistest.Server // where the locks are
 	store   *redistest.Server // behind the guard
 	replica *redistest.Server // of locks; nil without a promotion
+	clock   *serverClock      // of locks; nil for the machine's
 	workers []*worker
 
 	mu  sync.Mutex

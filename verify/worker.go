@@ -32,6 +32,7 @@ const (
 	maxPoll       = 10 * pollInterval // see rlock.WithPollInterval
 	unlockTimeout = 2 * time.Second
 	answerTimeout = time.Second
+	poolSize      = 20
 	maxGrowth     = 16 << 20 // bytes that a process may have more in the end than before its clients began
 )
 
@@ -127,7 +128,7 @@ func work(in io.Reader, out io.Writer) error {
 }
 
 func dial(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr, DialTimeout: answerTimeout, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout})
+	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: poolSize, DialTimeout: answerTimeout, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout})
 }
 
 // leave closes the client and returns what it has left.
