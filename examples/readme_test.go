@@ -17,13 +17,15 @@ var (
 
 // The README's code is taken from Example functions, which are run.
 func TestREADMECodeIsRun(t *testing.T) {
-	files, err := filepath.Glob("../*/example_test.go")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no example_test.go found", err)
-	}
 	var examples strings.Builder
-	for _, f := range files {
-		examples.WriteString(unindented(read(t, f)))
+	for _, pattern := range []string{"../*/example_test.go", "../guard/*/example_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no file: %v", pattern, err)
+		}
+		for _, f := range files {
+			examples.WriteString(unindented(read(t, f)))
+		}
 	}
 	blocks := goBlock.FindAllStringSubmatch(read(t, "../README.md"), -1)
 	if len(blocks) == 0 {
