@@ -9,11 +9,11 @@ import (
 
 // A service that owns its data in one process checks the token that came with a request, and writes, in one step.
 func ExampleMemory() {
-	balances := map[string]int{"account:42": 100}
+	accounts := map[string]*struct{ balance int }{"account:42": {100}} // Do is alone with one account, not with the map
 	marks := guard.NewMemory() // one for the data
 	deposit := func(account string, token int64, amount int) error {
 		return marks.Do(account, token, func() error {
-			balances[account] += amount
+			accounts[account].balance += amount
 			return nil
 		})
 	}
@@ -21,7 +21,7 @@ func ExampleMemory() {
 	fmt.Println(deposit("account:42", 33, 10))
 	fmt.Println(deposit("account:42", 34, 10)) // the next holder
 	err := deposit("account:42", 33, 10)       // the first one again, after a pause
-	fmt.Println(errors.Is(err, guard.ErrStale), balances["account:42"])
+	fmt.Println(errors.Is(err, guard.ErrStale), accounts["account:42"].balance)
 	// Output:
 	// <nil>
 	// <nil>
