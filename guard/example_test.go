@@ -7,9 +7,10 @@ import (
 	"github.com/fencelock/fencelock/guard"
 )
 
-// A service that owns its data in one process checks the token that came with a request, and writes, in one step.
+// A service that owns its data in one process checks the token that came with a request, and writes, in one step. Do is
+// alone with its account; the map, which others read at the same time, does not change.
 func ExampleMemory() {
-	accounts := map[string]*struct{ balance int }{"account:42": {100}} // Do is alone with one account, not with the map
+	accounts := map[string]*struct{ balance int }{"account:42": {100}}
 	marks := guard.NewMemory() // one for the data
 	deposit := func(account string, token int64, amount int) error {
 		return marks.Do(account, token, func() error {
