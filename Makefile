@@ -8,7 +8,7 @@ help: ## this list
 test: ## everything: virtual time, miniredis, and a real server of this machine
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== on miniredis and in virtual time"; \
-	REDIS_SERVER= PATH="$$PATH:$$(dirname "$$server")" go test -race -shuffle=on -count=1 ./...; \
+	REDIS_SERVER= PATH="$$PATH:$$(dirname "$$server")" go test -race -shuffle=on -count=1 ./... ./examples/orders; \
 	echo "== the same on $$("$$server" --version)"; \
 	REDIS_SERVER="$$server" go test -race -shuffle=on -count=1 ./...
 	@$(MAKE) --no-print-directory databases
@@ -22,8 +22,8 @@ interop: ## Redisson on the other side of the lock (installs a JDK and Maven)
 
 lint: ## gofmt, go vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
-	go vet ./...
-	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	go vet ./... ./examples/orders
+	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/orders
 	@set -e; for module in bench guard/sqlguard/sqltest verify/interop; do \
 		echo "go vet in $$module"; (cd $$module && GOWORK=off go vet ./...); done
 
@@ -34,5 +34,6 @@ bench: ## side by side with other locks, about 25 minutes; writes docs/benchmark
 	@server=$$(.ci/redis-server) && cd bench && REDIS_SERVER="$$server" GOWORK=off go run ./held && REDIS_SERVER="$$server" GOWORK=off go run .
 
 fuzz: ## each fuzz target for ten seconds
-	@set -e; for target in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' scripts/*_test.go | cut -c6-); do \
-		go test -run '^$$' -fuzz "^$$target$$" -fuzztime 10s ./scripts; done
+	@set -e; for package in scripts guard/httpguard; do \
+		for target in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' $$package/*_test.go | cut -c6-); do \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime 10s ./$$package; done; done
