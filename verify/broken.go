@@ -35,6 +35,10 @@ var bugs = []bug{
 		{"rlock/client.go", "c.numbers.Add(1)", "c.numbers.Load()"}}},
 	{"unlock-any", "an unlock does not look whose lock it is", "replies", []string{ruleExclusive, ruleLock}, []edit{
 		{"scripts/unlock.lua", "redis.pcall('HDEL', lock, field, field .. '#')", "redis.pcall('DEL', lock)"}}},
+	{"ghost-kept", "what an acquire without an answer has taken is not released", "ghosts", []string{ruleWake, ruleLeft}, []edit{
+		{"rlock/acquire.go", "		a.client.behind.release(a.trace)\n", ""}}},
+	{"no-poll", "a waiter relies on messages", "silence", []string{ruleWake}, []edit{
+		{"rlock/options.go", "return func(o *options) { o.poll = d }", "return func(o *options) { o.poll = time.Hour }"}}},
 	{"clock-unseen", "a context is alive until the watchdog has run", "pause", []string{ruleExclusive, ruleLock}, []edit{
 		{"rlock/level.go", "if c.level.hold.passed() {", "if false {"}}},
 	{"guard-open", "the guard accepts older tokens", "pause", []string{ruleGuard, ruleRegister}, []edit{
@@ -54,7 +58,7 @@ var bugs = []bug{
 
 // tries is how many rounds there are to find a bug, and brokenLoad and brokenCalm how long they are.
 const (
-	tries      = 4
+	tries      = 8
 	brokenLoad = 4 * time.Second
 	brokenCalm = 2 * time.Second
 )
@@ -89,6 +93,14 @@ func runBroken(ctx context.Context, set settings, progress io.Writer) error {
 
 const notFound = "NOT FOUND"
 
+// calm is long enough to see that nobody wakes up, where that is the rule.
+func (b bug) calm() time.Duration {
+	if b.rules[0] == ruleWake {
+		return 6 * time.Second
+	}
+	return brokenCalm
+}
+
 // find plays rounds with the bug until one shows it. It returns how, or notFound.
 func (b bug) find(ctx context.Context, set settings) (string, error) {
 	sc, ok := scenarioCalled(b.scenario)
@@ -103,7 +115,7 @@ func (b bug) find(ctx context.Context, set settings) (string, error) {
 	var last sum
 	for try := range tries {
 		seed := set.seed + uint64(try)
-		t, err := play(ctx, sc, seed, plan{program, brokenLoad, brokenCalm})
+		t, err := play(ctx, sc, seed, plan{program, brokenLoad, b.calm()})
 		if err != nil {
 			return "", err
 		}

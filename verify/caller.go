@@ -92,8 +92,11 @@ func (c *caller) churn() {
 // round is one try to take a lock, and what is done with it.
 func (c *caller) round() {
 	wait := time.Duration(c.rng.IntN(10)) * 200 * time.Millisecond
+	if c.Wait > 0 {
+		wait = c.Wait
+	}
 	var lease time.Duration // the watchdog's
-	if c.rng.IntN(2) == 0 {
+	if c.Lease == 0 && c.rng.IntN(2) == 0 {
 		lease = time.Duration(200+c.rng.IntN(600)) * time.Millisecond
 	}
 	l := c.lock()
@@ -111,7 +114,7 @@ func (c *caller) round() {
 	o.Token = token
 	o = c.rec.end(o, done, nil)
 	if lease == 0 {
-		lease = clientLease
+		lease = max(c.Lease, clientLease)
 	}
 	p := &possession{caller: c, lock: l, held: held, id: o.ID, token: token, value: -1, from: o.Return, last: o.Return, lease: lease, clean: true}
 	p.use()
@@ -136,7 +139,7 @@ func (p *possession) look() bool {
 // use is what is done while the lock is held, and by some after it.
 func (p *possession) use() {
 	p.look()
-	if p.rng.IntN(3) == 0 {
+	if p.rng.IntN(2) == 0 {
 		p.levels(1)
 	}
 	if !p.increment() {
@@ -144,11 +147,11 @@ func (p *possession) use() {
 	}
 	switch n := p.rng.IntN(100); {
 	case n < p.Stays: // stays until the context ends, if it does, and writes all the same, some time later
-		d := p.lease * 5 / 4
+		d := min(p.lease, clientLease)
 		if p.Long {
-			d = p.lease * 5
+			d *= 4
 		}
-		p.stay(d)
+		p.stay(d + d/4)
 		p.pause(100)
 		p.write()
 	case n < p.Stays+20:

@@ -121,8 +121,8 @@ func bounded(ops []op, stopped func(client int, from, to int64) time.Duration, g
 }
 
 // woken requires that, in the time between from and to, no lock is free for longer than the bound while somebody wants it.
-// It returns also how long it was free before one got it who had waited for it.
-func woken(ops []op, from, to int64, bound time.Duration) (found []violation, gaps []time.Duration) {
+// What is owed, a hold whose acquire or unlock got no answer, is released so much later at most. It returns also how long it was free before one got it who had waited for it.
+func woken(ops []op, from, to int64, bound, owed time.Duration) (found []violation, gaps []time.Duration) {
 	type span struct{ from, to int64 }
 	held := make(map[int64]span)
 	for _, o := range ops {
@@ -130,7 +130,7 @@ func woken(ops []op, from, to int64, bound time.Duration) (found []violation, ga
 		case o.Kind == acquire && o.Outcome == done:
 			held[o.ID] = span{o.Return, forever} // until it is known otherwise
 		case o.Kind == acquire && o.Outcome != refused && o.Outcome != failed:
-			held[o.ID] = span{o.Call, max(o.Return, o.Call) + int64(longestLease)}
+			held[o.ID] = span{o.Call, max(o.Return, o.Call) + int64(owed)}
 		}
 	}
 	for _, o := range ops {
@@ -140,6 +140,8 @@ func woken(ops []op, from, to int64, bound time.Duration) (found []violation, ga
 			h.to = o.Return + o.Value
 		case o.Kind == unlock && o.Outcome == done:
 			h.to = o.Return
+		case o.Kind == unlock && o.Outcome == unknown:
+			h.to = min(h.to, o.Return+int64(owed))
 		default:
 			continue
 		}

@@ -59,6 +59,7 @@ func TestRules(t *testing.T) {
 		{"a call in time", []op{late(3000)}, nil},
 		{"a call that is late", []op{late(8000)}, []string{ruleBound}},
 		{"a waiter in a free lock", append(hold(1, 1, 1, 10, 50), waiter), []string{ruleWake}},
+		{"a waiter, and an unlock without an answer", append(hold(1, 1, 1, 10, 50)[:2], waiter, op{ID: 11, Client: 1, Kind: unlock, Lock: "a", Hold: 1, Call: ms(50), Return: ms(51), Outcome: unknown}), []string{ruleWake}},
 		{"a guard", []op{guarded(1, read, 1, 0, 10, 11, done), guarded(2, write, 1, 1, 12, 13, done), guarded(3, read, 2, 1, 14, 15, done), guarded(4, write, 1, 2, 16, 17, refused)}, nil},
 		{"a stale write", []op{guarded(1, write, 2, 1, 10, 11, done), guarded(2, write, 1, 2, 12, 13, done)}, []string{ruleGuard, ruleRegister}},
 		{"a lost update", []op{guarded(1, write, 1, 1, 10, 11, done), guarded(2, write, 2, 1, 12, 13, done)}, []string{ruleRegister}},

@@ -64,9 +64,9 @@ var faults = []fault{
 		l.cut(every)
 		return func() { l.refuses.Store(false) }
 	})},
-	{"delay", "replies to a client process take 20 to 300 ms longer", 500, 2500, false, plain(func(s *stage) func() {
+	{"delay", "replies to a client process take 50 to 300 ms longer", 500, 2500, false, plain(func(s *stage) func() {
 		l := s.someone().link
-		l.delay.Store(int64(time.Duration(20+s.rng.IntN(280)) * time.Millisecond))
+		l.delay.Store(int64(time.Duration(50+s.rng.IntN(250)) * time.Millisecond))
 		return func() { l.delay.Store(0) }
 	})},
 	{"lose-replies", "commands of a client process arrive, their replies are lost", 20, 1000, false, plain(func(s *stage) func() {
@@ -76,6 +76,10 @@ var faults = []fault{
 		l := s.someone().link
 		l.messages.Store(true)
 		return func() { l.messages.Store(false) }
+	})},
+	{"silence", "nothing that is published arrives anywhere", 500, 2500, false, plain(func(s *stage) func() {
+		s.silence(true)
+		return func() { s.silence(false) }
 	})},
 	{"store", "replies of the storage behind the guard are lost", 100, 1000, false, plain(func(s *stage) func() {
 		return loseReplies(s.someone().store)
@@ -125,6 +129,12 @@ func (s *stage) command(args ...any) {
 			s.Fatalf("%v: %v", args, err)
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (s *stage) silence(on bool) {
+	for _, w := range s.workers {
+		w.link.messages.Store(on)
 	}
 }
 

@@ -22,6 +22,10 @@ const grace = 3 * time.Second
 // message would sleep.
 const slowWake = pollInterval / 2
 
+// maxOwed is when what is owed has been released at the latest, however long the lease is, if Redis was away for less than
+// three seconds: see P3.
+const maxOwed = 3*time.Second + answerTimeout
+
 // A trial is a round with what there is to judge it by.
 type trial struct {
 	Scenario string        `json:"scenario"`
@@ -63,7 +67,10 @@ type picture struct {
 func judge(t trial) verdict {
 	v := verdict{pictures: make(map[string]picture)}
 	add := func(found []violation) { v.Violations = append(v.Violations, found...) }
-	bound := maxPoll + 2*time.Second + t.Stall
+	bound, owed := maxPoll+2*time.Second+t.Stall, longestLease
+	if t.promise.ghosts {
+		owed = maxOwed
+	}
 	for lock, ops := range byLock(t.Ops) {
 		if t.promise.exclusive {
 			add(oneAlive(ruleExclusive, ops, 0))
@@ -79,7 +86,7 @@ func judge(t trial) verdict {
 			add(counted(ops))
 		}
 		add(bounded(ops, t.stopped, 2*grace+t.Stall))
-		found, gaps := woken(ops, t.Calm, t.End, bound)
+		found, gaps := woken(ops, t.Calm, t.End, bound, owed)
 		add(found)
 		v.wakes = append(v.wakes, gaps...)
 		switch {

@@ -16,13 +16,13 @@ import (
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
-// processes are the workers of a round, each with so many clients, that want these locks.
+// processes are the workers of a round, each with so many clients, that want the first of these locks.
 const (
 	processes = 3
 	clients   = 4
 )
 
-var lockNames = []string{"a", "b"}
+var lockNames = []string{"a", "b", "c", "d", "e", "f"}
 
 // A plan is how long the parts of a round are, and what its workers run.
 type plan struct {
@@ -56,7 +56,7 @@ func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err e
 	if sc.faults != "" {
 		t.Calm = now()
 	}
-	sleep(ctx, p.calm)
+	sleep(ctx, max(p.calm, sc.calm))
 	t.End = now()
 	t.Left, t.churned = s.close(stall)
 	t.Stall = stall()
@@ -88,7 +88,8 @@ func (s *stage) build(sc scenario, seed uint64) {
 			return strings.Contains(rdb.Info(context.Background(), "replication").Val(), "master_link_status:up")
 		}, "the replica follows")
 	}
-	o := orders{Seed: seed, Locks: lockNames, Clients: clients, Floor: sc.floor, Blocks: s.rng.IntN(3) == 0, Stable: s.rng.IntN(4) == 0}
+	o := orders{Seed: seed, Locks: lockNames[:max(2, sc.locks)], Clients: clients, Floor: sc.floor, Blocks: s.rng.IntN(3) == 0, Stable: s.rng.IntN(4) == 0}
+	o.Lease, o.Wait = sc.lease, sc.wait
 	o.Stays, o.Long, o.Churn = max(sc.stays, 4), sc.long, sc.churn
 	if sc.single {
 		o.Clients = 1

@@ -39,18 +39,20 @@ const (
 // orders are the first line that a worker reads. Then come "shift N" (its clock shows so many nanoseconds more), "stop"
 // (end the load), and "close".
 type orders struct {
-	Process int      `json:"process"`
-	Seed    uint64   `json:"seed"`
-	Addr    string   `json:"addr"`  // of the locks' server
-	Store   string   `json:"store"` // of the server behind the guard
-	Locks   []string `json:"locks"`
-	Clients int      `json:"clients"`
-	Blocks  bool     `json:"blocks"`
-	Stable  bool     `json:"stable"`
-	Floor   bool     `json:"floor"`
-	Long    bool     `json:"long"`
-	Churn   bool     `json:"churn"`
-	Stays   int      `json:"stays"` // of 100 holds, how many stay for more than their lease
+	Process int           `json:"process"`
+	Seed    uint64        `json:"seed"`
+	Addr    string        `json:"addr"`  // of the locks' server
+	Store   string        `json:"store"` // of the server behind the guard
+	Locks   []string      `json:"locks"`
+	Clients int           `json:"clients"`
+	Blocks  bool          `json:"blocks"`
+	Stable  bool          `json:"stable"`
+	Floor   bool          `json:"floor"`
+	Lease   time.Duration `json:"lease"` // of all holds; 0: of some
+	Wait    time.Duration `json:"wait"`  // of all calls; 0: of less
+	Long    bool          `json:"long"`
+	Churn   bool          `json:"churn"`
+	Stays   int           `json:"stays"` // of 100 holds, how many stay for more than their lease
 }
 
 // A report is a line that a worker writes.
@@ -79,7 +81,11 @@ func work(in io.Reader, out io.Writer) error {
 		}
 	}}
 	rdb, store := dial(o.Addr), dial(o.Store)
-	client, err := rlock.New(rdb, rlock.WithLease(clientLease), rlock.WithPollInterval(pollInterval), rlock.WithUnlockTimeout(unlockTimeout))
+	lease := clientLease
+	if o.Lease > 0 {
+		lease = o.Lease
+	}
+	client, err := rlock.New(rdb, rlock.WithLease(lease), rlock.WithPollInterval(pollInterval), rlock.WithUnlockTimeout(unlockTimeout))
 	if err != nil {
 		return err
 	}
