@@ -18,7 +18,7 @@ import (
 
 const help = `verify runs clients of fencelock in many processes against real Redis servers, breaks things, and checks what they saw.
 
-  go run .                            all scenarios once, about four minutes
+  go run .                            all scenarios once, four to five minutes
   go run . -for 2h                    again and again, with other seeds
   go run . -only freeze,pause         two scenarios; * stands for anything
   go run . -only mixed -seed 17 -n 1  one round again, with the faults of this seed

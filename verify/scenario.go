@@ -42,7 +42,7 @@ var (
 var scenarios = []scenario{
 	{name: "calm", text: "no faults", single: true, promises: promise{exclusive: true, tokens: true, wakes: true}},
 	{name: "freeze", text: "the server stands still", faults: "freeze", promises: keeps},
-	{name: "pause", text: "client processes stand still", faults: "pause", stays: 10, promises: keeps},
+	{name: "pause", text: "client processes stand still", faults: "pause", stays: 25, locks: 6, promises: keeps},
 	{name: "replies", text: "replies are lost or late", faults: "lose-replies delay", stays: 15, locks: 6, promises: keeps},
 	{name: "ghosts", text: "replies are lost, and leases are long", faults: "lose-replies freeze cut", lease: time.Minute, wait: 400 * time.Millisecond, calm: 10 * time.Second,
 		promises: promise{exclusive: true, tokens: true, ghosts: true}},
