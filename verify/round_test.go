@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,17 @@ func TestNames(t *testing.T) {
 	for _, b := range bugs {
 		if _, ok := scenarioCalled(b.scenario); !ok {
 			t.Errorf("%s: there is no scenario %q", b.name, b.scenario)
+		}
+	}
+}
+
+// What bugs replace is in the library once.
+func TestBugsAreUpToDate(t *testing.T) {
+	for _, b := range bugs {
+		for _, e := range b.edits {
+			if _, err := e.apply(filepath.Join("..", e.file), nil); err != nil {
+				t.Errorf("%s: %v", b.name, err)
+			}
 		}
 	}
 }
