@@ -48,7 +48,7 @@ var bugs = []bug{
 		{"watchdog/deadline.go", " || d.boot != 0 && bootClock() >= d.boot", ""},
 		{"watchdog/run.go", "d.passed(instant) || l.round(w.countOf(d.mono)) <= now {", "d.passed(instant) {"}}},
 	{"no-floor", "tokens with a floor have none", "loss", []string{ruleTokens}, []edit{
-		{"scripts/token.lua", "math.max(last, now[1] * 1000000 + now[2] - 1) + tokens", "last + tokens"}}},
+		{"scripts/token.lua", "token = math.max(last, ", "token = math.max(last, 0 * "}}},
 	{"renew-any", "a renewal does not look whose lock it is", "deleted", []string{ruleForced}, []edit{
 		{"scripts/renew.lua", "local there = redis.pcall('HEXISTS', lock, field)", "local there = redis.pcall('EXISTS', lock)"}}},
 	{"renew-revives", "a renewal brings back what is gone", "deleted", []string{ruleForced, ruleLeft}, []edit{
