@@ -135,7 +135,7 @@ func (a *acquisition) run() (*level, error) {
 	a.bell = a.client.bell()
 	defer a.client.hang(a.bell)
 	lv, err := a.enter()
-	if err != nil && a.trace != nil && a.trace.open() {
+	if a.trace != nil && (err != nil || lv.hold.trace != a.trace) && a.trace.open() {
 		a.client.behind.release(a.trace)
 	}
 	return lv, err

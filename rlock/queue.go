@@ -165,7 +165,9 @@ func (q *queue) busy(a *acquisition) bool {
 func (q *queue) idle(a *acquisition) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a.busy = false
+	if a.busy = a.offered != nil || a.granted != nil; !a.busy {
+		a.lighten()
+	}
 	q.leader.Store(a.bell)
 	if q.look.Load() {
 		a.bell.ring()

@@ -20,6 +20,9 @@ const (
 	maxSeries = 20 * time.Millisecond
 	// maxBlock bounds the tokens that are reserved at once,
 	maxBlock = 256
+	// maxFloored the same for tokens with a floor: the script itself takes as many microseconds, so that they do not run
+	// ahead of the server's clock, which is what they begin from after a loss,
+	maxFloored = 8
 	// and maxBlockAge the time in which they are used: so long Redis is not asked whether the lock is still held.
 	maxBlockAge = 5 * time.Millisecond
 )
@@ -61,14 +64,15 @@ func (q *queue) promise(a *acquisition) {
 	a.bell.ring()
 }
 
-// grant passes the lock on without a command, with the next token of the hold's block, and tells whether it did.
-func (q *queue) grant(h *hold) bool {
+// grant passes the lock on without a command, with the next token of the hold's block, and tells whether it did. It waits
+// no longer than within for tokens that are on their way.
+func (q *queue) grant(h *hold, within time.Duration) bool {
 	b := h.block
 	if b == nil || h.reentered() {
 		return false
 	}
 	if b.next > b.last && b.ahead != nil {
-		b.ahead.within(b.bell, time.Now(), maxBlockAge, nil) // on its way, and sooner here than another command
+		b.ahead.within(b.bell, time.Now(), min(maxBlockAge, within), nil) // on its way, and sooner here than another command
 	}
 	b.goOn()
 	if b.gone() || b.next > b.last || b.sent.Age() > maxBlockAge {
@@ -81,7 +85,7 @@ func (q *queue) grant(h *hold) bool {
 		return false
 	}
 	left := int(b.last - b.next) // when this one has its token
-	if n := min(q.blocks-1, maxBlock); b.ahead == nil && n > 0 && (left <= n/2 || b.sent.Age() > maxBlockAge/2) && q.more() {
+	if n := min(q.blocks-1, a.maxTokens()); b.ahead == nil && n > 0 && (left <= n/2 || b.sent.Age() > maxBlockAge/2) && q.more() {
 		b.tokens = n
 		b.ahead = q.client.newCall(a.counted(scripts.Reserve(a.keys, b.trace.field, b.lease, b.tokens)), nil, b.bell)
 		q.client.send(b.ahead)
@@ -144,9 +148,17 @@ func (q *queue) reserve(a *acquisition) {
 		return
 	}
 	a.tokens = 1
-	if a.blocks {
-		a.tokens = min(max(q.blocks, 1), maxBlock)
+	if a.blocks && q.client.handoffs > 0 {
+		a.tokens = min(max(q.blocks, 1), a.maxTokens())
 	}
+}
+
+// maxTokens bounds the tokens that the call asks for at once.
+func (a *acquisition) maxTokens() int {
+	if a.floor {
+		return maxFloored
+	}
+	return maxBlock
 }
 
 // revoke takes an offer back that Redis does not answer: the call is to ask for itself.

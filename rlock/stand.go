@@ -161,7 +161,6 @@ func (s *stay) lead() error {
 
 // sleep waits to be told, or for the next look.
 func (s *stay) sleep(d time.Duration) {
-	s.lighten()
 	s.queue.standing.Store(false)
 	s.lookAfter(d)
 	s.queue.idle(s.acquisition)

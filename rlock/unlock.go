@@ -94,7 +94,7 @@ func (h *hold) release(lost bool) error {
 		return ErrLost
 	}
 	bound, began := max(min(h.client.unlockTimeout, h.remaining()), time.Millisecond), time.Now()
-	if h.queue.grant(h) {
+	if h.queue.grant(h, bound/3) {
 		return nil
 	}
 	passed, doubt := h.pass(bound / 3)

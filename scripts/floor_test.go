@@ -185,6 +185,9 @@ func TestFloor_ASpoiltCounterLeavesNothing(t *testing.T) {
 	for _, name := range []string{"acquire", "level", "transfer", "reserve"} {
 		for what, spoil := range map[string]func(key string){
 			"text":  func(key string) { rdb.Set(t.Context(), key, "x", 0) },
+			"nan":   func(key string) { rdb.Set(t.Context(), key, "nan", 0) },
+			"real":  func(key string) { rdb.Set(t.Context(), key, "1.5", 0) },
+			"hex":   func(key string) { rdb.Set(t.Context(), key, "0x10", 0) },
 			"type":  func(key string) { rdb.Del(t.Context(), key); rdb.RPush(t.Context(), key, "x") },
 			"limit": func(key string) { rdb.Set(t.Context(), key, int64(1)<<53-1, 0) },
 		} {
@@ -207,5 +210,37 @@ func TestFloor_ASpoiltCounterLeavesNothing(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// P14: an op with a floor of a user who may not ask for the time fails alone.
+func TestFloor_P14_WithoutTheRightToTheTime(t *testing.T) {
+	server := redistest.Real(t)
+	rdb := as(t, server, "no-time", "~*", "&*", "+@all", "-time")
+	s := New(rdb)
+	plain, held := newCaller(t, rdb), newCaller(t, rdb)
+	theirs := newField()
+	held.mustHold(theirs)
+	got := together(s, Acquire(plain.keys, true, newField(), lease, 1), Unlock(held.keys, theirs, false),
+		Acquire(newKeys(t), true, newField(), lease, 1).WithFloor(0))
+	if got[0].err != nil || !got[0].Held || got[1].err != nil || !got[1].Held {
+		t.Errorf("the neighbours hear %+v and %+v", got[0], got[1])
+	}
+	if got[2].err == nil || Unanswered(got[2].err) || !strings.Contains(got[2].err.Error(), "the Redis user needs") {
+		t.Errorf("it hears %+v", got[2])
+	}
+}
+
+// The counter of tokens that have run ahead of the clock lives on until that has caught up.
+func TestFloor_TheExpiryWaitsForTheClock(t *testing.T) {
+	rdb := redistest.New(t)
+	keys := newKeys(t)
+	ahead := serverTime(t, rdb) + time.Hour.Microseconds()
+	rdb.Set(t.Context(), keys.Token, ahead, 0)
+	if _, err := New(rdb).Do(t.Context(), Acquire(keys, true, newField(), lease, 1).WithFloor(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if ttl := rdb.PTTL(t.Context(), keys.Token).Val(); ttl < time.Hour || ttl > time.Hour+time.Minute {
+		t.Errorf("the counter is an hour ahead, and lives for %v", ttl)
 	}
 }

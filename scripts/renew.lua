@@ -10,7 +10,7 @@ local function renew(lock, lease, field)
   local there = redis.pcall('HEXISTS', lock, field)
   if there == 1 and lease ~= '0' then
     local extended = redis.pcall('PEXPIRE', lock, lease, 'GT') -- also refused by a replica, longer or not
-    if extended == 0 and redis.call('PTTL', lock) == -1 then   -- for GT, no expiry is the longest
+    if extended == 0 and redis.pcall('PTTL', lock) == -1 then  -- for GT, no expiry is the longest
       extended = redis.pcall('PEXPIRE', lock, lease)
     end
     return type(extended) == 'table' and extended.err or nil

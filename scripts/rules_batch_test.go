@@ -258,3 +258,23 @@ func TestP14_ABatchKeepsItsOrder(t *testing.T) {
 	}
 	c.hash(map[string]string{third: "1"})
 }
+
+// One lock whose expiry is longer than the lease, of a user who may not ask for it, does not fail its neighbours' renewals.
+func TestP14_RenewWithoutTheRightToPTTL(t *testing.T) {
+	server := redistest.Real(t)
+	rdb := as(t, server, "no-pttl", "~*", "&*", "+@all", "-pttl")
+	a, b := newCaller(t, rdb), newCaller(t, rdb)
+	long, short := newField(), newField()
+	a.acquire(long, time.Hour)
+	b.acquire(short, time.Second)
+	holds := []Renewal{{Keys: a.keys, Field: long, Lease: time.Second}, {Keys: b.keys, Field: short, Lease: time.Minute}}
+	a.Renew(t.Context(), holds)
+	if holds[0].Err != nil || holds[1].Err != nil {
+		t.Errorf("they hear %v and %v", holds[0].Err, holds[1].Err)
+	}
+	for i, least := range []time.Duration{50 * time.Minute, 50 * time.Second} {
+		if ttl := server.Client().PTTL(t.Context(), holds[i].Keys.Lock).Val(); ttl < least {
+			t.Errorf("the lock lives for %v, want %v and more", ttl, least)
+		}
+	}
+}

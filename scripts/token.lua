@@ -5,7 +5,7 @@
 -- expiry   nil: the tokens are the next ones. Otherwise they are at least the server's time in microseconds, and the
 --          counter expires so many milliseconds later, or never for 0
 local function take(counter, tokens, expiry)
-  local token
+  local token, now
   if not expiry then
     token = redis.pcall('INCRBY', counter, tokens) -- before anything else is written: where it is refused, nothing has changed
     if type(token) == 'table' then
@@ -16,12 +16,16 @@ local function take(counter, tokens, expiry)
     if type(last) == 'table' then
       return nil, last
     end
-    last = tonumber(last)
+    last = string.match(last, '^-?%d+$') and tonumber(last)
     if not last then
       return nil, redis.error_reply('ERR value is not an integer or out of range')
     end
-    local now = redis.call('TIME')
-    token = math.max(last, now[1] * 1000000 + now[2] - 1) + tokens
+    local time = redis.pcall('TIME')
+    if time.err then
+      return nil, time
+    end
+    now = time[1] * 1000000 + time[2]
+    token = math.max(last, now - 1) + tokens
   end
   if token >= 9007199254740992 then -- 2^53 + 1 reads as 2^53 too
     return nil, redis.error_reply('ERR fencing counter has reached 2^53, where Lua cannot count exactly')
@@ -30,7 +34,8 @@ local function take(counter, tokens, expiry)
     local text = string.format('%.0f', token)
     local set
     if tonumber(expiry) > 0 then
-      set = redis.pcall('SET', counter, text, 'PX', expiry)
+      local ahead = math.max(token - now, 0) / 1000 -- of the clock: until that has caught up, only the counter knows
+      set = redis.pcall('SET', counter, text, 'PX', string.format('%.0f', expiry + ahead))
     else
       set = redis.pcall('SET', counter, text)
     end

@@ -20,13 +20,38 @@ var mutants = []mutant{
 	},
 	{
 		"Inv2: a floor forgets the counter",
-		"scripts/token.lua", "math.max(last, now[1] * 1000000 + now[2] - 1)", "now[1] * 1000000 + now[2] - 1",
+		"scripts/token.lua", "math.max(last, now - 1)", "now - 1",
 		"./fenced", "FloorClockSetBack",
 	},
 	{
 		"Inv2: a floor forgets the clock",
-		"scripts/token.lua", "math.max(last, now[1] * 1000000 + now[2] - 1)", "last",
+		"scripts/token.lua", "math.max(last, now - 1)", "last",
 		"./fenced", "FloorSurvivesALoss",
+	},
+	{
+		"Inv2: tokens with a floor run ahead of the clock",
+		"rlock/series.go", "		return maxFloored\n", "		return maxBlock\n",
+		"./rlock", "Inv2_BlocksWithAFloorAreSmall",
+	},
+	{
+		"P3: a waiter that re-enters forgets its own attempt",
+		"rlock/acquire.go", "(err != nil || lv.hold.trace != a.trace)", "err != nil",
+		"./rlock", "P3_GhostOfAWaiterThatReenters",
+	},
+	{
+		"P15: token blocks although there are to be no handoffs",
+		"rlock/series.go", "if a.blocks && q.client.handoffs > 0 {", "if a.blocks {",
+		"./rlock", "BlocksWithoutHandoffs",
+	},
+	{
+		"P12: an Unlock waits for tokens beyond its bound",
+		"rlock/series.go", "min(maxBlockAge, within)", "maxBlockAge",
+		"./rlock", "P12_BlocksWait",
+	},
+	{
+		"P14: an op that may not ask for the time ends its batch",
+		"scripts/token.lua", "redis.pcall('TIME')", "redis.call('TIME')",
+		"./scripts", "Floor_P14",
 	},
 	{
 		"Inv2: a handoff takes a token without the floor",
@@ -250,7 +275,7 @@ var mutants = []mutant{
 	},
 	{
 		"P9: more tokens are reserved than there are waiters",
-		"rlock/series.go", "		a.tokens = min(max(q.blocks, 1), maxBlock)", "		a.tokens = maxBlock",
+		"rlock/series.go", "		a.tokens = min(max(q.blocks, 1), a.maxTokens())", "		a.tokens = maxBlock",
 		"./fenced", "BlocksUncontended",
 	},
 	{

@@ -1,0 +1,94 @@
+package rlock_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// With WithHandoffs(0) every release is told to all clients, with token blocks too.
+func TestBlocksWithoutHandoffs(t *testing.T) {
+	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+		const n = 20
+		first := handTake(t, l, 1)
+		done := handLine(n, func(i int) {
+			held, _, err := l.LockAndGetToken(handCtx(t))
+			bhOK(t, err)
+			bhOK(t, l.Unlock(held))
+		})
+		spy.reset()
+		bhOK(t, l.Unlock(first))
+		done()
+		synctest.Wait()
+		bhEqual(t, "releases of 21 holds", spy.count("unlock"), n+1)
+	}, rlock.WithHandoffs(0))
+}
+
+// P12: an Unlock that waits for tokens on their way takes no longer than its bound.
+func TestP12_BlocksWaitWithinTheBound(t *testing.T) {
+	const bound = 4 * time.Millisecond
+	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+		slow := 0
+		var mu sync.Mutex
+		spy.wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "reserve") {
+				mu.Lock()
+				slow++
+				mu.Unlock()
+				time.Sleep(8 * time.Millisecond) // nothing else is slow
+			}
+			return next()
+		})
+		first := handTake(t, l, 1)
+		done := handLine(4, func(i int) {
+			for range 3 {
+				held, err := l.Lock(handCtx(t))
+				bhOK(t, err)
+				began := time.Now()
+				_ = l.Unlock(held) // both flights may be busy with slow ones: it is sent again behind
+				if d := time.Since(began); d > bound {
+					t.Errorf("Unlock took %v, bound %v", d, bound)
+				}
+			}
+		})
+		bhOK(t, l.Unlock(first))
+		done()
+		bhAsleep(10 * time.Second)
+		if slow == 0 {
+			t.Error("nothing was slow")
+		}
+	}, rlock.WithUnlockTimeout(bound))
+}
+
+// Inv2: tokens with a floor are not taken faster than the clock goes: no command takes many.
+func TestInv2_BlocksWithAFloorAreSmall(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := bhClient(t, rdb)
+		spy := handSpyOn(rdb)
+		l := fenced.NewLock(c, "l", fenced.WithTokenBlocks(), fenced.WithClockFloor())
+		held, first, err := l.LockAndGetToken(t.Context())
+		bhOK(t, err)
+		last := first
+		done := handLine(60, func(i int) {
+			held, token, err := l.LockAndGetToken(handCtx(t))
+			bhOK(t, err)
+			last = max(last, token)
+			bhOK(t, l.Unlock(held))
+		})
+		spy.reset()
+		bhOK(t, l.Unlock(held))
+		done()
+		commands := spy.count("acquire") + spy.count("transfer") + spy.count("reserve")
+		if most := int64(8 * commands); last-first > most || commands < 60/8 {
+			t.Errorf("%d tokens by %d commands in no time", last-first, commands)
+		}
+	})
+}
