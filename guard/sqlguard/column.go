@@ -13,9 +13,11 @@ import (
 // Column checks tokens against a column of the caller's own table: each row has the largest token that it was written
 // with. It may be used by any number of goroutines.
 //
-// The column is of an integer type with 64 bits (BIGINT; INTEGER in SQLite), and best NOT NULL DEFAULT 0; NULL counts as
-// 0. All writers of the table must show a token, or they are not fenced. A row that is deleted takes its token with it,
+// The column is of an integer type with 64 bits (BIGINT; INTEGER in SQLite): where MySQL's mode is not strict, a smaller
+// one cuts tokens off, and stale ones are accepted. It is best NOT NULL DEFAULT 0; NULL counts as 0. All writers of the table must show a token, or they are not fenced. A row that is deleted takes its token with it,
 // and an older holder may insert it again: where that matters, mark the row as deleted, or use a Guard.
+//
+// The resource of a Column's errors is TABLE.KEY=VALUE, such as account.id=42, which httpguard.Error shows to the client.
 type Column struct {
 	dialect Dialect
 	what    string // the table and the key column, for people
@@ -103,7 +105,7 @@ func (c *Column) Update(ctx context.Context, tx *sql.Tx, key any, token int64, s
 // statement is the guarded update and its arguments.
 func (c *Column) statement(key any, token int64, set string, args []any) (string, []any) {
 	if set != "" {
-		set += ", "
+		set += "\n/**/, " // ends a comment that set ends in: it would take the fence with it
 	}
 	n := len(args)
 	query := fmt.Sprintf("%s%s%s = %s WHERE %s = %s AND COALESCE(%s, 0) <= %s", c.update, set,

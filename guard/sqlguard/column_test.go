@@ -18,11 +18,11 @@ func TestColumnStatement(t *testing.T) {
 	}{
 		{
 			sqlguard.PostgreSQL,
-			`UPDATE "bank"."account" SET balance = balance + $1, note = $2, "fence" = $3 WHERE "id" = $4 AND COALESCE("fence", 0) <= $5 [10 x 7 42 7]`,
+			`UPDATE "bank"."account" SET balance = balance + $1, note = $2` + "\n/**/, " + `"fence" = $3 WHERE "id" = $4 AND COALESCE("fence", 0) <= $5 [10 x 7 42 7]`,
 			`UPDATE "bank"."account" SET "fence" = $1 WHERE "id" = $2 AND COALESCE("fence", 0) <= $3 [7 42 7]`,
 		}, {
 			sqlguard.MySQL,
-			"UPDATE `bank`.`account` SET balance = balance + ?, note = ?, `fence` = ? WHERE `id` = ? AND COALESCE(`fence`, 0) <= ? [10 x 7 42 7]",
+			"UPDATE `bank`.`account` SET balance = balance + ?, note = ?\n/**/, `fence` = ? WHERE `id` = ? AND COALESCE(`fence`, 0) <= ? [10 x 7 42 7]",
 			"UPDATE `bank`.`account` SET `fence` = ? WHERE `id` = ? AND COALESCE(`fence`, 0) <= ? [7 42 7]",
 		},
 	} {

@@ -20,8 +20,12 @@ type Beginner interface {
 
 // Do begins a transaction, checks the token (see Check), runs fn and commits. It rolls back if the token is refused,
 // without running fn; if fn fails, and returns fn's error as it is; if fn panics, and goes on panicking; and if ctx is
-// over before the commit, which the context of a lock is when the lock was lost. fn reads and writes by tx, and does not
-// end it.
+// over before the commit, which the context of a lock is when the lock was lost.
+//
+// fn reads and writes by tx, does not end it, and returns the error of every statement: with some errors (a deadlock)
+// MySQL and SQLite have rolled back everything, the mark included, and what follows would be committed by itself. No
+// CREATE, ALTER or other DDL, LOCK TABLES, BEGIN or COMMIT as text in fn: MySQL commits at them, and what follows is not
+// covered.
 //
 // Errors: guard.ErrStale, guard.ErrToken, fn's, the context's, ErrUnknown, or the database's. With all but ErrUnknown
 // nothing was written.

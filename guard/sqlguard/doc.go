@@ -4,6 +4,8 @@
 // There are two ways. A [Guard] keeps the largest token of each resource in a marker table, for writes of any shape. A
 // [Column] keeps it in the row that is written, for writes of one row.
 //
+//	g, err := sqlguard.New(sqlguard.PostgreSQL) // one for the process
+//	err = g.Create(ctx, db)                     // the marker table, or Schema in a migration
 //	err = lock.TryDo(ctx, wait, 0, func(ctx context.Context, token int64) error {
 //		return g.Do(ctx, db, "account:42", token, func(tx *sql.Tx) error {
 //			... // reads and writes by tx
@@ -18,6 +20,10 @@
 // after the check, in the same transaction, or in an earlier one that showed the same token. Return the error of a
 // check, and roll back: a refusal does not stop the statements that follow it. Rolling back to a savepoint from before
 // the check takes the check back.
+//
+// Return the error of every other statement too, and roll back. With some (a deadlock) MySQL and SQLite have rolled back
+// everything, the mark included, and each statement that follows is committed by itself. DDL, LOCK TABLES and a COMMIT
+// as text end the transaction in MySQL, and with it what the check covers.
 //
 // What goes wrong when reads come first:
 //

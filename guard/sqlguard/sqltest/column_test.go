@@ -58,6 +58,35 @@ func TestColumnUpdateChangesNothing(t *testing.T) {
 	})
 }
 
+// What set ends with takes no part of the fence away: a stale write is refused, or is no SQL, and a fresh one that is
+// done leaves its token.
+func TestColumnSetWithAnEnd(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		a := newAccount(t, db)
+		write := func(token int64, set string) error {
+			return a.inTx(t.Context(), sql.LevelDefault, func(tx *sql.Tx) error { return a.column.Update(t.Context(), tx, 1, token, set) })
+		}
+		for i, set := range []string{"v = 5 -- why", "v = 5 --\n", "v = 5 /* why", "v = 5 # why", "v = 5;", "v = 5; --", "v = 5; /*", "fence = 1, v = 5", "v = 5,", " ", "v = 5 WHERE id = 1 --", "v = 5 WHERE id = 1 /*"} {
+			token := int64(10 * (i + 1))
+			noError(t, write(token, "v = 9"))
+			err := write(token-1, set)
+			var v, fence int64
+			noError(t, a.QueryRow("SELECT v, fence FROM account WHERE id = 1").Scan(&v, &fence))
+			if err == nil || v != 9 || fence != token {
+				t.Errorf("%q: a stale write says %v, and leaves %d and the token %d", set, err, v, fence)
+			}
+			if i == 0 {
+				isStale(t, err, guard.StaleError{Resource: "account.id=1", Token: token - 1, Seen: token})
+			}
+			err = write(token+1, set)
+			noError(t, a.QueryRow("SELECT v, fence FROM account WHERE id = 1").Scan(&v, &fence))
+			if err == nil && (v != 5 || fence != token+1) || err != nil && (v != 9 || fence != token) {
+				t.Errorf("%q: a fresh write says %v, and leaves %d and the token %d", set, err, v, fence)
+			}
+		}
+	})
+}
+
 // No row is another error than a stale token, and so are two rows.
 func TestColumnOtherRows(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
