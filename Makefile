@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test databases interop lint mutants fuzz bench
+.PHONY: help test databases interop model verify lint mutants fuzz bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -20,11 +20,17 @@ databases: ## the SQL guards on PostgreSQL, MariaDB and SQLite (a module of its 
 interop: ## Redisson on the other side of the lock (installs a JDK and Maven)
 	.ci/interop
 
+model: ## the Promela model of the protocol, and what Spin refutes (installs spin), about 2 minutes
+	.ci/model
+
+verify: ## clients in many processes, real servers, faults by seed, for half an hour; then bugs on purpose, each to be found
+	@server=$$(.ci/redis-server) && cd verify && export REDIS_SERVER="$$server" GOWORK=off && go run . -for 30m && go run . -broken
+
 lint: ## gofmt, go vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	go vet ./... ./examples/orders
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/orders
-	@set -e; for module in bench guard/sqlguard/sqltest verify/interop; do \
+	@set -e; for module in bench guard/sqlguard/sqltest verify verify/interop; do \
 		echo "go vet in $$module"; (cd $$module && GOWORK=off go vet ./...); done
 
 mutants: ## the tests against code that is broken on purpose, rule by rule
