@@ -27,8 +27,12 @@ func (e *StaleError) Error() string {
 // Unwrap makes errors.Is find [ErrStale].
 func (e *StaleError) Unwrap() error { return ErrStale }
 
-// Check returns an error with [ErrToken] if the token is 0 or less. The guards of the packages below call it before they ask their storage.
+// Check returns an error with [ErrToken] if the token is 0 or less, and another one if the resource has no name. All
+// guards call it before they ask their storage.
 func Check(resource string, token int64) error {
+	if resource == "" {
+		return errors.New("guard: no resource: name the resource that is written, by the name of its lock as a rule")
+	}
 	if token > 0 {
 		return nil
 	}

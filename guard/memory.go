@@ -83,7 +83,8 @@ func accept() error { return nil }
 // other resources are written at the same time. The token is remembered if write returns nil. If it returns an error,
 // which Do returns as it is, or panics, the mark is what it was. The other errors are [ErrStale], [ErrToken] and
 // [ErrFull]: write was not called. It must not use this Memory for the same resource, but for Seen: it would wait for
-// itself.
+// itself. Several resources, one Do inside another, are taken in one order everywhere: else two goroutines wait for each
+// other for ever.
 func (m *Memory) Do(resource string, token int64, write func() error) error {
 	if err := Check(resource, token); err != nil {
 		return err

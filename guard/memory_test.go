@@ -279,6 +279,11 @@ func TestMemory_BadArguments(t *testing.T) {
 		isError(t, m.Check("r", token), ErrToken)
 		isError(t, m.Do("r", token, never), ErrToken)
 	}
+	for _, err := range []error{Check("", 1), m.Check("", 1), m.Do("", 1, never)} {
+		if err == nil || !strings.Contains(err.Error(), "name the resource") || errors.Is(err, ErrToken) {
+			t.Errorf("no resource: %v", err)
+		}
+	}
 	if err := m.Do("r", 1, nil); err == nil || !strings.Contains(err.Error(), `"r"`) {
 		t.Errorf("no write: %v", err)
 	}

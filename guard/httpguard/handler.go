@@ -14,12 +14,14 @@ import (
 //
 //	mux.Handle("POST /accounts/{id}", httpguard.Handler(marks, resources, deposit))
 //
-// A refused request is answered as by Error, and next is not called: 409, 428 or 400, and 503 where the Memory is full.
-// The answer is 500 where resources returns none, because then nothing would be checked.
+// A refused request is answered as by Error, and next is not called: 409, 428 or 400, and 503 where the Memory is full, or
+// where the request's context is over when its turn comes, because the client has gone. The answer is 500 where resources
+// returns none, or one without a name, because then nothing would be checked.
 //
 // Once next was called, the tokens count, whatever it answers, and also if it panics (the panic goes on): what a failed
 // handler has written before it failed is not known here, and an older token must not get in behind it. That shuts out
-// nobody who still has the lock. A request that failed may be sent again under the same token.
+// nobody who still has the lock. A request that failed may be sent again under the same token. A next that ends its
+// goroutine (runtime.Goexit) counts as not called.
 //
 // next gets the server's own ResponseWriter, with Flush, Hijack and the rest. The resources are its own until it returns,
 // also while it waits for a slow body or streams an answer: bound that (http.Server.ReadTimeout and WriteTimeout), or let
@@ -35,9 +37,8 @@ func Handler(m *guard.Memory, resources func(r *http.Request) []string, next htt
 		names := slices.Clone(resources(r))
 		slices.Sort(names) // in one order everywhere: two requests must not wait for each other
 		names = slices.Compact(names)
-		if len(names) == 0 {
-			status := http.StatusInternalServerError
-			problem{Type: blank, Title: http.StatusText(status), Status: status, Detail: "The service names no resource for this request."}.write(w)
+		if len(names) == 0 || names[0] == "" {
+			plain(http.StatusInternalServerError, "The service names no resource for this request.").write(w)
 			return
 		}
 		tokens, err := Tokens(r)
@@ -48,9 +49,14 @@ func Handler(m *guard.Memory, resources func(r *http.Request) []string, next htt
 		}
 		if err == nil {
 			var panicked any
-			err = all(m, names, tokens, func() {
+			err = all(m, names, tokens, func() error {
+				if err := r.Context().Err(); err != nil {
+					plain(http.StatusServiceUnavailable, "The request was over before its turn came. Nothing was written.").write(w)
+					return err
+				}
 				defer func() { panicked = recover() }()
 				next.ServeHTTP(w, r)
+				return nil
 			})
 			if panicked != nil {
 				panic(panicked) // here, so that the Memory has not seen it
@@ -61,10 +67,9 @@ func Handler(m *guard.Memory, resources func(r *http.Request) []string, next htt
 }
 
 // all runs write as a write of all the names.
-func all(m *guard.Memory, names []string, tokens map[string]int64, write func()) error {
+func all(m *guard.Memory, names []string, tokens map[string]int64, write func() error) error {
 	if len(names) == 0 {
-		write()
-		return nil
+		return write()
 	}
 	return m.Do(names[0], tokens[names[0]], func() error { return all(m, names[1:], tokens, write) })
 }

@@ -2,6 +2,7 @@ package httpguard
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -63,7 +64,7 @@ func TestInv4_Handler(t *testing.T) {
 	}{
 		{428, "r=a", nil}, {428, "r=a", []string{field("b", 99)}}, {428, "r=b&r=a", []string{field("b", 99)}},
 		{400, "r=a", []string{"99"}}, {400, "r=a", []string{field("a", 99), field("a", 98)}},
-		{500, "", []string{field("a", 99)}},
+		{500, "", []string{field("a", 99)}}, {500, "r=", []string{field("", 99)}}, {500, "r=a&r=", []string{field("a", 99), field("", 99)}},
 	} {
 		resp := send(h, c.query, c.fields...)
 		equal(t, fmt.Sprint(c.query, c.fields), resp.StatusCode, c.status)
@@ -119,6 +120,43 @@ func TestInv4_AFailedHandlerCounts(t *testing.T) {
 			equal(t, "the same again", send(h, "r=a", field("a", 7)).StatusCode, 200) // and it is not locked
 		})
 	}
+}
+
+// A request whose client has gone while it waited for its turn is not run, and its token does not count.
+func TestHandler_TheClientHasGone(t *testing.T) {
+	marks := guard.NewMemory()
+	calls := 0
+	h := Handler(marks, byQuery, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))
+	r := httptest.NewRequest("POST", "/?r=a&r=b", nil)
+	r.Header[Header] = []string{field("a", 7), field("b", 7)}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(ctx))
+	equal(t, "status", w.Code, 503)
+	equal(t, "content type", w.Header().Get("Content-Type"), contentType)
+	equal(t, "calls", calls, 0)
+	equal(t, "a", marks.Seen("a"), int64(0))
+	equal(t, "b", marks.Seen("b"), int64(0))
+	h.ServeHTTP(w, r)
+	equal(t, "calls", calls, 1)
+	equal(t, "b", marks.Seen("b"), int64(7))
+
+	// Gone while another one is at the resource.
+	in, out, waiting := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = marks.Do("b", 7, func() error { close(in); <-out; return nil })
+	}()
+	<-in
+	ctx, cancel = context.WithCancel(t.Context())
+	go func() {
+		defer close(waiting)
+		h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+	}()
+	cancel()
+	close(out)
+	<-waiting
+	equal(t, "calls", calls, 1)
 }
 
 // Requests to one resource run one at a time.
@@ -251,7 +289,7 @@ func TestNamesOverTheNetwork(t *testing.T) {
 		heard <- fmt.Sprintf("%#v %v", tokens, err)
 	}))
 	defer server.Close()
-	for _, name := range []string{"", " ", "a\r\nX-Evil: 1", "\x00", `"\%,;`, "café", "\U0001F512", strings.Repeat("é", 10000)} {
+	for _, name := range []string{" ", "a\r\nX-Evil: 1", "\x00", `"\%,;`, "café", "\U0001F512", strings.Repeat("é", 10000)} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL, nil)
 		noError(t, err)
 		noError(t, SetToken(r, name, 33))

@@ -63,8 +63,7 @@ func Error(w http.ResponseWriter, err error) bool {
 	case errors.Is(err, ErrMalformed):
 		p.Type, p.Title, p.Status = MalformedToken, "Malformed fencing token", http.StatusBadRequest
 	case errors.Is(err, guard.ErrFull):
-		p.Type, p.Status = blank, http.StatusServiceUnavailable
-		p.Title, p.Detail = http.StatusText(p.Status), "There is no room for the token of one more resource."
+		p = plain(http.StatusServiceUnavailable, "There is no room for the token of one more resource.")
 	default:
 		return false
 	}
@@ -73,6 +72,11 @@ func Error(w http.ResponseWriter, err error) bool {
 	}
 	p.write(w)
 	return true
+}
+
+// plain is a problem that its status names.
+func plain(status int, detail string) problem {
+	return problem{Type: blank, Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
 func (p problem) write(w http.ResponseWriter) {
