@@ -18,7 +18,7 @@
 // does a script of yours; but what that wrote before it failed stays, as always in Redis.
 //
 // The marker outlives the lock: it must be there for as long as somebody may come with an old token, and the guard keeps
-// it for ever. WithExpiry bounds that. Delete the marker (DEL) only together with the resource, or when its tokens come
+// it for ever. WithExpiry bounds that. Delete the marker (DEL, not through a Writer) only together with the resource, or when its tokens come
 // from another source from now on. Where it gets lost otherwise (FLUSHALL, an eviction, a failover to a replica that had
 // not got it), the guard accepts what comes next, and begins anew there: let Redis run with maxmemory-policy noeviction.
 // At maxmemory the marker is what is refused first, and nothing is written.
@@ -29,10 +29,11 @@
 //
 // All keys of a write have to be in the marker's slot, which means that they have the resource's hash tag:
 // `balance:{account:42}` for the resource `account:42`, any key with `{user:7}` for the resource `account:{user:7}`. On a
-// redis.ClusterClient and a redis.Ring this is checked before anything is sent; the server is asked once which arguments
-// of the commands are keys. A script of your own names its keys. Resources such as `a}b` or `a{b` have no hash tag that
+// redis.ClusterClient this is checked before anything is sent; the server is asked once which arguments of the commands
+// are keys. A script of your own names its keys. Resources such as `a}b` or `a{b` have no hash tag that
 // other keys could have, and are refused there. On a single client of a cluster, or behind a proxy, nothing but what the
-// server itself refuses is checked.
+// server itself refuses is checked. A redis.Ring is refused: where a node is down it moves keys to another one, which has
+// not seen their tokens.
 //
 // # When Redis is away
 //
@@ -46,5 +47,5 @@
 // client's ReadTimeout bounds the rest, unless its ContextTimeoutEnabled is set.
 //
 // The Redis user needs EVALSHA, EVAL, GET, SET, GETEX, DEL and PEXPIRETIME on `fencelock_*`, and the right to its own
-// commands. Redis 7 or later.
+// commands. On a cluster it needs COMMAND too. Redis 7 or later.
 package redisguard

@@ -218,16 +218,17 @@ func TestNothingWasSent(t *testing.T) {
 func TestAStrangeReply(t *testing.T) {
 	for _, reply := range []any{"OK", int64(1), nil, []any{}, []any{int64(1)}, []any{int64(7), "x"}, []any{int64(0), "x"}, []any{int64(0), nil}, []any{"1", "x"}} {
 		rdb := redistest.New(t)
-		rdb.AddHook(strange{reply})
+		rdb.AddHook(strange{reply: reply})
 		err := newGuard(t, rdb).Writer(resource, 1).Do(t.Context(), "SET", key, 1).Err()
 		maybe(t, err)
 	}
 }
 
 // strange is a hook that answers scripts.
-type strange struct{ reply any }
-
-func (strange) DialHook(next redis.DialHook) redis.DialHook { return next }
+type strange struct {
+	noHook
+	reply any
+}
 
 func (s strange) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -237,8 +238,4 @@ func (s strange) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		cmd.(interface{ SetVal(any) }).SetVal(s.reply)
 		return nil
 	}
-}
-
-func (strange) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }

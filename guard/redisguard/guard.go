@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,8 +26,7 @@ type Guard struct {
 	expiry  time.Duration // or forever
 	memory  time.Duration
 
-	mu       sync.Mutex
-	commands map[string]*redis.CommandInfo // where the keys of each command are; nil until asked for
+	commands atomic.Pointer[map[string]*redis.CommandInfo] // where the keys of each command are; nil until asked for
 }
 
 // Option changes a default of New.
@@ -44,15 +43,18 @@ func WithExpiry(d time.Duration) Option { return func(g *Guard) { g.expiry = d }
 // and the reply, and about 100 bytes.
 func WithOnceMemory(d time.Duration) Option { return func(g *Guard) { g.memory = d } }
 
-// New returns a guard on rdb, which stays the caller's. It sends nothing. The error names an option that makes no sense.
+// New returns a guard on rdb, which stays the caller's. It sends nothing. The error names an option that makes no sense,
+// or says that rdb is a redis.Ring, which cannot be fenced.
 func New(rdb redis.UniversalClient, opts ...Option) (*Guard, error) {
 	if rdb == nil {
 		return nil, errors.New("redisguard: pass a Redis client to New")
 	}
 	g := &Guard{rdb: rdb, expiry: forever, memory: defaultMemory}
 	switch rdb.(type) {
-	case *redis.ClusterClient, *redis.Ring:
+	case *redis.ClusterClient:
 		g.sharded = true
+	case *redis.Ring:
+		return nil, errors.New("redisguard: New: a *redis.Ring moves keys when a node is down, to one that has not seen their tokens: use one server, Sentinel or a cluster")
 	}
 	for _, opt := range opts {
 		if opt != nil {

@@ -11,7 +11,7 @@
 -- returns {1, reply}   written
 --         {0, seen}    stale: nothing was written, seen is the larger token
 --         {2, known}   the operation with this id was done before, and this was its reply (see encode)
---         an error     nothing is left of it in marker and id
+--         an error     nothing is left of it in marker and id, but for what a write that changed the marker did to it
 local token, life, memory = ARGV[1], ARGV[2], ARGV[3]
 local marker, id = KEYS[1], memory ~= '0' and KEYS[2]
 local first = {keys = id and 2 or 1, args = 3}
@@ -84,9 +84,13 @@ local function guarded(write)
     return marked
   end
   local reply = write()
+  if redis.pcall('GET', marker) ~= token then -- and nothing may be put or deleted where another database may be
+    return redis.error_reply('ERR the write has changed ' .. marker .. ' or the database, and what it did stays')
+  end
   if not failed(reply) then
     if id then
-      put(id, encode(reply), memory)
+      local ok, text = pcall(encode, reply) -- Lua's stack ends before a reply in a circle does
+      put(id, ok and text or '', memory)
     end
     return {1, reply or false}
   end

@@ -105,3 +105,12 @@ func holds(t testing.TB, rdb redis.UniversalClient, key, want string) {
 }
 
 func contains(err error, text string) bool { return strings.Contains(err.Error(), text) }
+
+// noHook is the parts of a hook that do nothing.
+type noHook struct{}
+
+func (noHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (noHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}

@@ -22,7 +22,8 @@ func markerOf(resource string) string { return "fencelock_guard:" + tagged(resou
 
 // onceOf is where the reply to an operation is remembered. The length tells where the resource ends and the id begins.
 func onceOf(resource, id string) string {
-	return "fencelock_once:" + strconv.Itoa(len(resource)) + ":" + tagged(resource) + ":" + id
+	name := tagged(resource) // the same for the names of one marker
+	return "fencelock_once:" + strconv.Itoa(len(name)) + ":" + name + ":" + id
 }
 
 // hashTag is the part of a key that decides its slot (Redis Cluster specification, "Hash tags").
@@ -80,16 +81,15 @@ func (g *Guard) keysOf(ctx context.Context, command []any) ([]string, error) {
 }
 
 func (g *Guard) commandsOf(ctx context.Context) (map[string]*redis.CommandInfo, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.commands == nil {
-		commands, err := g.rdb.Command(ctx).Result()
-		if err != nil {
-			return nil, fmt.Errorf("asking for the keys of commands: %w", err)
-		}
-		g.commands = commands
+	if commands := g.commands.Load(); commands != nil {
+		return *commands, nil
 	}
-	return g.commands, nil
+	commands, err := g.rdb.Command(ctx).Result() // more than one may ask: nobody waits beyond a context of its own
+	if err != nil {
+		return nil, fmt.Errorf("asking for the keys of commands: %w", err)
+	}
+	g.commands.Store(&commands)
+	return commands, nil
 }
 
 // askKeys asks the server for the keys of this command.

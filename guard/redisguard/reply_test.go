@@ -118,10 +118,13 @@ func TestOnce(t *testing.T) {
 	expect(resource, 7, "d", 40)
 
 	// Names that look alike.
-	for i, pair := range [][2]string{{"x", "1:y"}, {"x:1", "y"}, {"x}:1", "y"}, {"x", "1}:y"}, {"{x}", "1:y"}, {"{x}:1", "y"}, {"", "a"}, {"2", "a"}} {
+	for i, pair := range [][2]string{{"x", "1:y"}, {"x:1", "y"}, {"x}:1", "y"}, {"x", "1}:y"}, {"{x}:1", "y"}, {"a:3", "b"}, {"a", "3:b"}, {"2", "a"}} {
 		expect(pair[0], 1, pair[1], int64(50+10*i))
 	}
-	equal(t, "life", rdb.PTTL(ctx, "fencelock_once:10:{account:42}:a").Val() > 59*time.Minute, true)
+	equal(t, "life", rdb.PTTL(ctx, "fencelock_once:12:{account:42}:a").Val() > 59*time.Minute, true)
+
+	// One resource by two names, with one marker, has one set of ids.
+	expect("{x}", 1, "1:y", 50)
 
 	// A write that failed leaves the id free, and what is forgotten is done again.
 	w := g.Writer(resource, 7).Once("e")
@@ -129,18 +132,18 @@ func TestOnce(t *testing.T) {
 		t.Fatal("no error")
 	}
 	expect(resource, 7, "e", 130)
-	noError(t, rdb.Del(ctx, "fencelock_once:10:{account:42}:e").Err())
+	noError(t, rdb.Del(ctx, "fencelock_once:12:{account:42}:e").Err())
 	expect(resource, 7, "e", 140)
 
 	// Somebody else's value is no reply, and not an operation that may be done.
 	for _, spoilt := range []string{"", "x", "i", "i1", "ix;", "s9;abc", "s-1;", "a2;i1;", "i1;i1;", "a99999999999;", ";", "z1;"} {
-		noError(t, rdb.Set(ctx, "fencelock_once:10:{account:42}:f", spoilt, 0).Err())
+		noError(t, rdb.Set(ctx, "fencelock_once:12:{account:42}:f", spoilt, 0).Err())
 		if got, err := deposit(resource, 7, "f"); err == nil || !contains(err, "was done before") {
 			t.Errorf("%q is read as %v, %v", spoilt, got, err)
 		}
 	}
-	noError(t, rdb.Del(ctx, "fencelock_once:10:{account:42}:f").Err())
-	noError(t, rdb.RPush(ctx, "fencelock_once:10:{account:42}:f", 1).Err())
+	noError(t, rdb.Del(ctx, "fencelock_once:12:{account:42}:f").Err())
+	noError(t, rdb.RPush(ctx, "fencelock_once:12:{account:42}:f", 1).Err())
 	if _, err := deposit(resource, 7, "f"); !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		t.Errorf("%v", err)
 	}

@@ -60,7 +60,7 @@ func TestMarker(t *testing.T) {
 	rdb, g := fresh(t)
 	for name, marker := range map[string]string{
 		"a": "fencelock_guard:{a}", "a b": "fencelock_guard:{a b}", "{a}b": "fencelock_guard:{a}b", "a{b}c": "fencelock_guard:a{b}c",
-		"a}b": "fencelock_guard:{a}b}", "a{b": "fencelock_guard:a{b", "": "fencelock_guard:{}", "\x00\xff": "fencelock_guard:{\x00\xff}",
+		"a}b": "fencelock_guard:{a}b}", "a{b": "fencelock_guard:a{b", "{}": "fencelock_guard:{}", "\x00\xff": "fencelock_guard:{\x00\xff}",
 	} {
 		noError(t, g.Writer(name, 7).Do(t.Context(), "PING").Err())
 		holds(t, rdb, marker, "7")
@@ -150,7 +150,7 @@ func TestAFailureLeavesTheMarker(t *testing.T) {
 					if after := stateOf(t, rdb, marker); after != before {
 						t.Fatalf("%s, %s: the marker was %+v, and is %+v", f.name, name, before, after)
 					}
-					if n := rdb.Exists(ctx, "fencelock_once:10:{account:42}:id").Val(); n != 0 {
+					if n := rdb.Exists(ctx, "fencelock_once:12:{account:42}:id").Val(); n != 0 {
 						t.Fatalf("%s, %s: the id is remembered", f.name, name)
 					}
 				}
@@ -209,7 +209,19 @@ func TestBadArguments(t *testing.T) {
 	if _, err := redisguard.New(nil); err == nil {
 		t.Error("no client is no error")
 	}
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": rdb.Options().Addr}})
+	t.Cleanup(func() { _ = ring.Close() })
+	if g, err := redisguard.New(ring); g != nil || err == nil || !contains(err, "Ring") {
+		t.Errorf("a Ring: %v", err)
+	}
 	g := newGuard(t, rdb, nil)
+	for _, w := range []redisguard.Writer{g.Writer("", 1), g.Writer("", 1).Once("id")} {
+		for _, err := range []error{w.Do(t.Context(), "GET", key).Err(), w.Eval(t.Context(), "return 1", nil).Err()} {
+			if err == nil || !contains(err, "name the resource") {
+				t.Errorf("no resource: %v", err)
+			}
+		}
+	}
 	for _, token := range []int64{0, -1, math.MinInt64} {
 		isError(t, g.Writer(resource, token).Do(t.Context(), "GET", key).Err(), guard.ErrToken)
 		isError(t, g.Writer(resource, token).Eval(t.Context(), "return 1", nil).Err(), guard.ErrToken)
@@ -221,6 +233,10 @@ func TestBadArguments(t *testing.T) {
 		"name a command": w.Do(t.Context()).Err(),
 		"too many":       w.Do(t.Context(), many...).Err(),
 		"needs an id":    w.Once("").Do(t.Context(), "GET", key).Err(),
+		"select of":      w.Do(t.Context(), "select", 1).Err(),
+		"SwapDB of":      w.Do(t.Context(), []byte("SwapDB"), 0, 1).Err(),
+		"FLUSHDB of":     w.Do(t.Context(), "FLUSHDB").Err(),
+		"flushall of":    w.Once("id").Do(t.Context(), "flushall", "async").Err(),
 		"#!":             w.Eval(t.Context(), "#!lua\nreturn 1", nil).Err(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), resource) || errors.Is(err, redisguard.ErrUnknown) {

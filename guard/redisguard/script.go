@@ -22,6 +22,9 @@ var (
 	do = newScript(guardText, doText)
 )
 
+// unknownScript begins the reply of a server that has not got a script. Its code alone could come from a script that ran.
+const unknownScript = "NOSCRIPT No matching script"
+
 // A script is a Lua text, in parts, and its digest, under which the server remembers it.
 type script struct {
 	parts []string
@@ -56,7 +59,7 @@ func (g *Guard) run(ctx context.Context, sc script, keys []string, args []any) (
 	}
 	line = append(line, args...)
 	reply, err := g.send(ctx, line)
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err != nil && redis.HasErrorPrefix(err, unknownScript) {
 		line[0], line[1] = "eval", strings.Join(sc.parts, "")
 		return g.send(ctx, line)
 	}

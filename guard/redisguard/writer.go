@@ -30,7 +30,9 @@ type Writer struct {
 // Errors: guard.ErrStale and guard.ErrToken, nothing was written; [ErrUnknown], it may have been; what Redis says of the
 // command (an error reply, found by errors.As as a redis.Error), the connection or the context, wrapped with the command
 // and the resource: nothing was written. Commands that Redis does not allow in scripts (SUBSCRIBE, MULTI, EVAL) are such
-// an error; for Lua there is Eval.
+// an error, and SELECT, SWAPDB, FLUSHDB and FLUSHALL; for Lua there is Eval. A command that blocks (BLPOP, XREAD BLOCK)
+// does not wait in a script: it answers as if its time were over. One that deletes or changes the marker is done, and is
+// an error.
 func (w Writer) Do(ctx context.Context, args ...any) *redis.Cmd {
 	cmd := redis.NewCmd(ctx, args...)
 	reply, err := w.command(ctx, args)
@@ -39,8 +41,11 @@ func (w Writer) Do(ctx context.Context, args ...any) *redis.Cmd {
 
 // Eval runs a Lua script, if no larger token was accepted for the resource, and remembers the token. keys and args are
 // KEYS and ARGV of the script, as in rdb.Eval; it is sent by its digest where the server knows it. Let the text be a
-// constant, with what changes in args: Redis keeps each text. It may not begin with a #! line, and should not use
-// redis.setresp.
+// constant, with what changes in args: Redis keeps each text. It may not begin with a #! line.
+//
+// The script must not use SELECT, SWAPDB, FLUSHDB or FLUSHALL, nor change the marker: that is an error after the script
+// has run, and what it did stays. It must not use redis.setresp, above all with Once, which does not keep the replies of
+// RESP3. SCRIPT KILL cannot end it, because the marker was written before it began: let it be short.
 //
 // The errors are those of Do. An error that the script raises or returns leaves the marker as it was; what the script
 // wrote before stays, as with rdb.Eval: let it check first and write then.
@@ -63,7 +68,7 @@ func (w Writer) Eval(ctx context.Context, script string, keys []string, args ...
 // Once returns a Writer whose write is done at most once for this id, among all writers of the resource, whatever their
 // tokens: one Do or Eval each. The same call may then be repeated after [ErrUnknown], also by a later holder that takes
 // over the job. A repeat does nothing and returns the reply of the first time, even if its token is stale by now: do not
-// take that for a read. The id is remembered together with the write (see WithOnceMemory); a write that fails leaves it
+// take that for a read. A repeat remembers no token: it is no write, and does not shut out an older holder. The id is remembered together with the write (see WithOnceMemory); a write that fails leaves it
 // free. Choose an id that says what is done: that of the message, the order, the job.
 func (w Writer) Once(id string) Writer {
 	w.once, w.id = true, id
@@ -84,6 +89,10 @@ func (w Writer) command(ctx context.Context, args []any) (any, error) {
 	if err := w.check(ctx, op); err != nil {
 		return nil, err
 	}
+	switch strings.ToLower(op) {
+	case "select", "swapdb", "flushdb", "flushall":
+		return nil, wrap(op, w.resource, errors.New("it would leave the marker in another database, or delete it: use the client itself"))
+	}
 	if len(args) > maxArgs {
 		return nil, wrap(op, w.resource, fmt.Errorf("%d arguments are too many for one command in a script: use %d or less, or Eval", len(args), maxArgs))
 	}
@@ -92,6 +101,9 @@ func (w Writer) command(ctx context.Context, args []any) (any, error) {
 	}
 	keys, err := w.guard.keysOf(ctx, args)
 	if err != nil {
+		return nil, wrap(op, w.resource, err)
+	}
+	if err := ctx.Err(); err != nil { // again: the server may have been asked
 		return nil, wrap(op, w.resource, err)
 	}
 	return w.run(ctx, op, do, keys, args)
