@@ -147,7 +147,11 @@ func TestAFailureLeavesTheMarker(t *testing.T) {
 						errors.Is(err, guard.ErrStale) || errors.Is(err, redisguard.ErrUnknown) || cmd.Val() != nil {
 						t.Fatalf("%s, %s: %v, %v", f.name, name, cmd.Val(), err)
 					}
-					if after := stateOf(t, rdb, marker); after != before {
+					after := stateOf(t, rdb, marker)
+					if !redistest.IsReal() && after.expires == before.expires-1 {
+						after.expires++ // miniredis keeps what is left of a life, and rounds it
+					}
+					if after != before {
 						t.Fatalf("%s, %s: the marker was %+v, and is %+v", f.name, name, before, after)
 					}
 					if n := rdb.Exists(ctx, "fencelock_once:12:{account:42}:id").Val(); n != 0 {
