@@ -16,7 +16,7 @@ local function take(counter, tokens, expiry)
     if type(last) == 'table' then
       return nil, last
     end
-    last = string.match(last, '^-?%d+$') and tonumber(last)
+    last = string.match(last, '^%-?%d+$') and tonumber(last)
     if not last then
       return nil, redis.error_reply('ERR value is not an integer or out of range')
     end
