@@ -16,10 +16,10 @@ local function take(counter, tokens, expiry)
     if type(last) == 'table' then
       return nil, last
     end
-    last = string.match(last, '^%-?%d+$') and tonumber(last)
-    if not last then
+    if not string.match(last, '^%-?%d+$') then
       return nil, redis.error_reply('ERR value is not an integer or out of range')
     end
+    last = tonumber(last)
     local time = redis.pcall('TIME')
     if time.err then
       return nil, time
