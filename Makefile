@@ -1,9 +1,9 @@
 # make help says what there is.
 
-.PHONY: help test databases interop model verify lint mutants fuzz bench
+.PHONY: help test databases interop model verify lint mutants fuzz bench bench-guards
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 test: ## everything: virtual time, miniredis, and a real server of this machine
 	@set -e; server=$$(.ci/redis-server); \
@@ -38,6 +38,10 @@ mutants: ## the tests against code that is broken on purpose, rule by rule
 
 bench: ## side by side with other locks, about 25 minutes; writes docs/benchmarks (its deps are a module of their own)
 	@server=$$(.ci/redis-server) && cd bench && REDIS_SERVER="$$server" GOWORK=off go run ./held && REDIS_SERVER="$$server" GOWORK=off go run .
+
+bench-guards: ## what a guarded write costs beside a plain one: memory, Redis, PostgreSQL, MariaDB, SQLite
+	@server=$$(.ci/redis-server) && REDIS_SERVER="$$server" go test -run '^$$' -bench . ./guard ./guard/redisguard
+	@databases=$$(.ci/databases) && cd guard/sqlguard/sqltest && env $$databases GOWORK=off go test -run '^$$' -bench .
 
 fuzz: ## each fuzz target for ten seconds
 	@set -e; for package in scripts guard/httpguard; do \
