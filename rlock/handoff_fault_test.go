@@ -319,7 +319,10 @@ func TestHandoffDuringShutdownToAWaiterThatGivesUp(t *testing.T) {
 			f := s.on("transfer", do.do)
 			unlocked, _ := s.pass(t, 1, handFired(f))
 			down := faultGo(func() error { return s.c.Shutdown(t.Context()) })
-			time.Sleep(20 * time.Millisecond)
+			redistest.Eventually(t, faultBound, func() bool {
+				_, err := rlock.NewLock(s.c, "a").TryLock(t.Context(), 0, 0) // it is held: nothing is taken
+				return errors.Is(err, rlock.ErrClosed)
+			}, "Shutdown has begun")
 			s.waiters[0].cancel()
 			got := bhWait(t, s.waiters[0].got, faultBound, "the waiter is back")
 			if got.err == nil {
