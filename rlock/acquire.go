@@ -396,6 +396,6 @@ func (h *hold) correct() {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), h.client.unlockTimeout)
 		defer cancel()
-		_, _ = h.client.scripts.Do(ctx, scripts.Level(h.trace.keys, false, h.trace.field, 0, count, op))
+		_, _ = h.client.store.Do(ctx, scripts.Level(h.trace.keys, false, h.trace.field, 0, count, op))
 	}()
 }

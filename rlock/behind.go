@@ -167,7 +167,7 @@ func (b *behind) send(t *trace, lease time.Duration, n int) {
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(b.ctx, max(lease/3, 100*time.Millisecond))
 	got, ok := await(ctx, func() error {
-		_, err := b.client.scripts.Do(ctx, scripts.Unlock(t.keys, t.field, b.client.bus.Sharded(ctx)))
+		_, err := b.client.store.Do(ctx, scripts.Unlock(t.keys, t.field, b.client.bus.Sharded(ctx)))
 		return err
 	})
 	cancel()

@@ -59,7 +59,7 @@ func (c *Client) send(k *call) {
 	if k.trace != nil {
 		k.trace.sent()
 	}
-	c.scripts.Send(&k.Op, k)
+	c.store.Send(&k.Op, k)
 }
 
 // sendAlone sends the call by itself. A repeat of one that got no answer goes so: if it is what keeps Redis from
@@ -71,7 +71,7 @@ func (c *Client) sendAlone(ctx context.Context, k *call) {
 	k.alone = true
 	go func() {
 		k.Sending(nil)
-		k.Answered(c.scripts.Do(ctx, k.Op))
+		k.Answered(c.store.Do(ctx, k.Op))
 	}()
 }
 
@@ -95,7 +95,7 @@ func (k *call) Answered(a scripts.Answer, err error) {
 
 // withdraw takes the call back if it has not left yet; it is over then.
 func (c *Client) withdraw(k *call) {
-	if k.alone || !c.scripts.Withdraw(&k.Op) {
+	if k.alone || !c.store.Withdraw(&k.Op) {
 		return
 	}
 	k.err = errNotSent
@@ -142,6 +142,6 @@ func (c *Client) do(ctx context.Context, bound, each time.Duration, op scripts.O
 	if !sleep(rest, firstBackoff) {
 		return answer, doubt, err
 	}
-	answer, again, err := insist(rest, each, func(ctx context.Context) (scripts.Answer, error) { return c.scripts.Do(ctx, op) })
+	answer, again, err := insist(rest, each, func(ctx context.Context) (scripts.Answer, error) { return c.store.Do(ctx, op) })
 	return answer, doubt || again, err
 }

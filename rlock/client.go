@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/seam"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
@@ -24,10 +25,9 @@ import (
 // or waits for what. Create one per process with New. It is safe for concurrent use.
 type Client struct {
 	options
-	rdb      redis.UniversalClient
 	cluster  bool
-	scripts  *scripts.Scripts
-	bus      *pubsub.Bus
+	store    seam.Store
+	bus      seam.Bus
 	dog      *watchdog.Watchdog
 	behind   *behind
 	id       string
@@ -76,6 +76,17 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 			return nil, errors.New("rlock: New: a cluster client that reads from replicas (ReadOnly, RouteByLatency, RouteRandomly) cannot ask who holds a lock: pass one without these options")
 		}
 	}
+	c, err := newClient(opts)
+	if err != nil {
+		return nil, err
+	}
+	_, c.cluster = rdb.(*redis.ClusterClient)
+	c.store, c.bus = scripts.New(rdb), bus{pubsub.New(rdb, c.sharding, c.log)}
+	return c, nil
+}
+
+// newClient is New without what the client works with.
+func newClient(opts []Option) (*Client, error) {
 	c := &Client{
 		options: options{
 			lease:         30 * time.Second,
@@ -85,8 +96,6 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 			handoffs:      16,
 			log:           slog.New(slog.DiscardHandler),
 		},
-		rdb:      rdb,
-		scripts:  scripts.New(rdb),
 		id:       uuid.NewString(),
 		born:     time.Now(),
 		draining: make(chan struct{}),
@@ -103,8 +112,6 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	c.lease = c.lease.Truncate(time.Millisecond) // as it is sent
-	_, c.cluster = rdb.(*redis.ClusterClient)
-	c.bus = pubsub.New(rdb, c.sharding, c.log)
 	c.dog = watchdog.New(c.renew)
 	c.behind = newBehind(c)
 	return c, nil
@@ -246,7 +253,7 @@ func (c *Client) renew(ctx context.Context, batch []watchdog.Renewal) []error {
 		renewals[i] = scripts.Renewal{Keys: h.trace.keys, Field: h.trace.field, Lease: r.Length}
 	}
 	sent, ok := await(ctx, func() []scripts.Renewal {
-		c.scripts.Renew(ctx, renewals)
+		c.store.Renew(ctx, renewals)
 		return renewals
 	})
 	if ok && !slices.ContainsFunc(sent, func(r scripts.Renewal) bool { return r.Err != nil }) {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fencelock/fencelock/pubsub"
+	"github.com/fencelock/fencelock/internal/seam"
 )
 
 // A queue is what a client knows of one lock: its own hold of it, if it has one, and its waiters, in order of arrival.
@@ -26,13 +26,13 @@ type queue struct {
 	standing atomic.Bool          // the leader stands back until then, or for a short time
 
 	mu          sync.Mutex
-	first, last *acquisition         // the waiters
-	blocks      int                  // of these, how many take tokens of a block
-	sub         *pubsub.Subscription // while somebody waits, or the hold is settled, or the queue lingers
-	hold        *hold                // this client's own, as far as it knows
-	settled     bool                 // the hold has lasted for a while: messages may be about it
-	asked       time.Time            // since when an attempt of the leader is under way; zero if none is
-	news        *news                // of Redis, for those who wait; nil before there are any
+	first, last *acquisition      // the waiters
+	blocks      int               // of these, how many take tokens of a block
+	sub         seam.Subscription // while somebody waits, or the hold is settled, or the queue lingers
+	hold        *hold             // this client's own, as far as it knows
+	settled     bool              // the hold has lasted for a while: messages may be about it
+	asked       time.Time         // since when an attempt of the leader is under way; zero if none is
+	news        *news             // of Redis, for those who wait; nil before there are any
 	series      series
 	turns       *turns // nil before the lock was released for others
 }

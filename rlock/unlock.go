@@ -148,7 +148,7 @@ func (h *hold) sendRelease(bound time.Duration) (answer scripts.Answer, doubt bo
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	return insist(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
-		return c.scripts.Do(ctx, scripts.Unlock(h.trace.keys, h.trace.field, c.bus.Sharded(ctx)))
+		return c.store.Do(ctx, scripts.Unlock(h.trace.keys, h.trace.field, c.bus.Sharded(ctx)))
 	})
 }
 
@@ -202,7 +202,7 @@ func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 	defer cancel()
 	// Only the hold that was seen: a repeat must not release the next one.
 	answer, doubt, err := insist(bound, l.client.patience/3, func(ctx context.Context) (scripts.Answer, error) {
-		return l.client.scripts.Do(ctx, scripts.Unlock(l.keys, state.Field, l.client.bus.Sharded(ctx)))
+		return l.client.store.Do(ctx, scripts.Unlock(l.keys, state.Field, l.client.bus.Sharded(ctx)))
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -229,7 +229,7 @@ func (l *Lock) inspect(ctx context.Context, field string) (scripts.State, error)
 	bound, cancel := context.WithTimeout(ctx, l.client.patience)
 	defer cancel()
 	state, _, err := insist(bound, l.client.patience/3, func(ctx context.Context) (scripts.State, error) {
-		return l.client.scripts.Inspect(ctx, l.keys, field)
+		return l.client.store.Inspect(ctx, l.keys, field)
 	})
 	if err != nil && ctx.Err() != nil {
 		err = contextError(ctx)
