@@ -71,7 +71,7 @@ func (q *queue) grant(h *hold, within time.Duration) bool {
 	if b == nil || h.reentered() {
 		return false
 	}
-	if b.next > b.last && b.ahead != nil {
+	if b.next > b.last && b.ahead != nil && q.wanted(b) {
 		b.ahead.within(b.bell, time.Now(), min(maxBlockAge, within), nil) // on its way, and sooner here than another command
 	}
 	b.goOn()
@@ -81,7 +81,7 @@ func (q *queue) grant(h *hold, within time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.heir()
-	if a == nil || !a.blocks || a.lease != b.lease {
+	if !a.wants(b) {
 		return false
 	}
 	left := int(b.last - b.next) // when this one has its token
@@ -94,6 +94,15 @@ func (q *queue) grant(h *hold, within time.Duration) bool {
 	q.promise(a)
 	return true
 }
+
+// wanted tells whether somebody is there to be granted a token of the block.
+func (q *queue) wanted(b *block) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.heir().wants(b)
+}
+
+func (a *acquisition) wants(b *block) bool { return a != nil && a.blocks && a.lease == b.lease }
 
 // gone tells whether Redis has said meanwhile that the hold is not there any more.
 func (b *block) gone() bool {

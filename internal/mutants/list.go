@@ -265,12 +265,12 @@ var mutants = []mutant{
 	},
 	{
 		"P9: a block serves waiters with another lease",
-		"rlock/series.go", " || a.lease != b.lease", "",
+		"rlock/series.go", " && a.lease == b.lease", "",
 		"./rlock", "BlocksEndAtAnotherKindOfWaiter",
 	},
 	{
 		"P9: a block serves waiters without the option",
-		"rlock/series.go", "a == nil || !a.blocks || a", "a == nil || a",
+		"rlock/series.go", "a != nil && a.blocks && a", "a != nil && a",
 		"./rlock", "BlocksEndAtAnotherKindOfWaiter",
 	},
 	{
