@@ -3,13 +3,9 @@ package rlock_test
 import (
 	"context"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/redistest"
@@ -19,69 +15,31 @@ import (
 
 // faultCluster is real servers with all slots between them.
 type faultCluster struct {
-	t     *testing.T
-	nodes []*redistest.Server
-	addrs []string
+	*redistest.Cluster
+	t *testing.T
 }
 
 func faultNewCluster(t *testing.T, nodes int) *faultCluster {
 	t.Helper()
 	t.Parallel()
-	c := &faultCluster{t: t}
-	var ports []string
-	for i := range nodes {
-		port, err := redistest.FreePort()
-		faultNo(t, err)
-		ports = append(ports, strconv.Itoa(port))
-		server := redistest.Real(t, "--cluster-enabled", "yes", "--cluster-port", ports[i], "--cluster-node-timeout", "2000",
-			"--cluster-require-full-coverage", "no")
-		c.nodes, c.addrs = append(c.nodes, server), append(c.addrs, server.Addr())
-		c.do(i, "cluster", "addslotsrange", 16384*i/nodes, 16384*(i+1)/nodes-1)
-		c.do(i, "cluster", "set-config-epoch", i+1)
-	}
-	for i := range nodes {
-		for j := range nodes {
-			if _, port, _ := net.SplitHostPort(c.addrs[j]); i != j {
-				c.do(i, "cluster", "meet", "127.0.0.1", port, ports[j])
-			}
-		}
-	}
-	for i := range nodes {
-		redistest.Eventually(t, faultBound, func() bool {
-			info := fmt.Sprint(c.do(i, "cluster", "info"))
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384")
-		}, "node %d knows of all slots", i)
-	}
-	return c
+	return &faultCluster{redistest.Clustered(t, nodes, 0, "--cluster-node-timeout", "2000"), t}
 }
 
 // do sends a command to a node.
 func (c *faultCluster) do(node int, args ...any) any {
 	c.t.Helper()
-	rdb := c.nodes[node].Client(func(o *redis.Options) { o.Protocol = 2 })
-	defer func() { _ = rdb.Close() }()
-	got, err := rdb.Do(context.Background(), args...).Result()
-	faultNo(c.t, err)
-	return got
+	return c.Nodes[node].Do(args...)
 }
 
 // node is the one that has the key's slot.
 func (c *faultCluster) node(key string) int {
 	c.t.Helper()
-	slot := int(c.do(0, "cluster", "keyslot", key).(int64))
-	for i := range c.nodes {
-		if slot < 16384*(i+1)/len(c.nodes) {
-			return i
-		}
-	}
-	panic("not reached")
+	return c.SlotOf(key) * len(c.Nodes) / redistest.Slots
 }
 
 func (c *faultCluster) client(opts ...rlock.Option) *rlock.Client {
 	c.t.Helper()
-	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.addrs})
-	c.t.Cleanup(func() { _ = rdb.Close() })
-	return faultClient(c.t, rdb, opts...)
+	return faultClient(c.t, c.Client(), opts...)
 }
 
 // waits requires that somebody waits for a message about the lock, in the way that sharded says.
@@ -92,7 +50,7 @@ func (c *faultCluster) waits(name string, sharded bool) {
 		if sharded {
 			return c.do(c.node(name), "pubsub", "shardnumsub", channel).([]any)[1].(int64) > 0
 		}
-		for i := range c.nodes {
+		for i := range c.Nodes {
 			if c.do(i, "pubsub", "numsub", channel).([]any)[1].(int64) > 0 {
 				return true
 			}
@@ -230,7 +188,7 @@ func TestInv12_ClusterNodeDown(t *testing.T) {
 		held[node], err = rlock.NewLock(cl, name).Lock(t.Context())
 		faultNo(t, err)
 	}
-	c.nodes[1].Kill()
+	c.Nodes[1].Kill()
 	began := time.Now()
 	_, err := rlock.NewLock(cl, "{"+names[1]+"}").TryLock(t.Context(), 0, 0)
 	faultTold(t, err)

@@ -5,6 +5,8 @@
 //     a real one when the environment variable REDIS_SERVER names a program.
 //   - [Real] gives a real server process that can be frozen, killed and
 //     restarted.
+//   - [Replicated], [Watched] and [Clustered] give several of them: a master
+//     with replicas, the same with three Sentinels, and a cluster.
 //   - [Pipe] gives a server without a network, for use in a testing/synctest
 //     bubble.
 //   - [NewProxy] gives a TCP proxy that can lose, delay, repeat or refuse

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -34,6 +36,13 @@ type Server struct {
 // killed when the test ends; the log of a failed test shows its output.
 func Real(t testing.TB, args ...string) *Server {
 	t.Helper()
+	return launch(t, func(s *Server) ([]string, error) { return s.plain(args...), nil })
+}
+
+// launch starts a process with arguments that may depend on its port, and waits
+// until it is up.
+func launch(t testing.TB, args func(s *Server) ([]string, error)) *Server {
+	t.Helper()
 	program := os.Getenv("REDIS_SERVER")
 	if program == "" {
 		program = "redis-server"
@@ -42,7 +51,7 @@ func Real(t testing.TB, args ...string) *Server {
 	if err != nil {
 		t.Fatalf("redistest: install redis-server (7 or later) on the PATH or set REDIS_SERVER to the path of one: %v", err)
 	}
-	s := &Server{t: t, program: program, args: args, dir: t.TempDir()}
+	s := &Server{t: t, program: program, dir: t.TempDir()}
 	t.Cleanup(func() {
 		p := s.proc.Load()
 		if p == nil {
@@ -57,6 +66,9 @@ func Real(t testing.TB, args ...string) *Server {
 		if s.port, err = FreePort(); err != nil {
 			break
 		}
+		if s.args, err = args(s); err != nil {
+			break
+		}
 		if err = s.start(); err == nil {
 			return s
 		}
@@ -66,7 +78,10 @@ func Real(t testing.TB, args ...string) *Server {
 }
 
 // Addr returns the server's address, "127.0.0.1:port".
-func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", s.Port()) }
+
+// Port returns the server's port.
+func (s *Server) Port() string { return strconv.Itoa(s.port) }
 
 // Pid returns the id of the server's present process.
 func (s *Server) Pid() int { return s.proc.Load().cmd.Process.Pid }
@@ -75,6 +90,40 @@ func (s *Server) Pid() int { return s.proc.Load().cmd.Process.Pid }
 // changed by opts. It is closed when the test ends.
 func (s *Server) Client(opts ...func(*redis.Options)) *redis.Client {
 	return Client(s.t, s.Addr(), opts...)
+}
+
+// Do sends a command, over a connection of its own, and returns the reply as in
+// RESP2.
+func (s *Server) Do(args ...any) any {
+	s.t.Helper()
+	got, err := s.ask(10*time.Second, args...)
+	if err != nil {
+		s.t.Fatalf("redistest: %v: %v", args, err)
+	}
+	return got
+}
+
+// ask is Do for a server that may not answer within this time.
+func (s *Server) ask(within time.Duration, args ...any) (any, error) {
+	rdb := redis.NewClient(&redis.Options{
+		Addr: s.Addr(), Protocol: 2, PoolSize: 1, MaxRetries: -1,
+		DialTimeout: within, ReadTimeout: within, DialerRetries: 1,
+	})
+	defer func() { _ = rdb.Close() }()
+	return rdb.Do(context.Background(), args...).Result()
+}
+
+// Info returns the value of a field of a section of INFO, "" where there is none
+// or the server does not answer.
+func (s *Server) Info(section, field string) string {
+	info, _ := s.ask(time.Second, "info", section)
+	text, _ := info.(string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name == field {
+			return value
+		}
+	}
+	return ""
 }
 
 // Freeze stops the process where it is; its connections stay open. It returns
@@ -120,14 +169,18 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
+// plain are the arguments that every server has, and those given.
+func (s *Server) plain(args ...string) []string {
+	return append([]string{
+		"--bind", "127.0.0.1", "--port", s.Port(), "--dir", s.dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no", "--enable-debug-command", "yes",
+	}, args...)
+}
+
 // start runs the program on the server's port and waits until it is up. On an
 // error nothing runs, and the error shows the program's output.
 func (s *Server) start() error {
-	args := append([]string{
-		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no", "--enable-debug-command", "yes",
-	}, s.args...)
-	p, err := startProcess(s.program, filepath.Join(s.dir, "output.log"), args)
+	p, err := startProcess(s.program, filepath.Join(s.dir, "output.log"), s.args)
 	if err != nil {
 		return err
 	}
