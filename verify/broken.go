@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -23,11 +24,11 @@ var bugs = []bug{
 		{"scripts/acquire.lua", "local exists = redis.pcall('EXISTS', lock)", "local exists = redis.pcall('HEXISTS', lock, field)"}}},
 	{"token-read", "a token is read, not taken", "calm", []string{ruleTokens}, []edit{
 		{"scripts/token.lua", "token = redis.pcall('INCRBY', counter, tokens) --", "token = tonumber(redis.call('GET', counter) or 0) + 1 --"}}},
-	{"release-silent", "a release is told to nobody", "calm", []string{ruleWake}, []edit{
+	{"release-silent", "a release is told to nobody", "wake", []string{ruleWake}, []edit{
 		{"scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"}}},
 	{"channel-kept", "a channel is never given up", "calm", []string{ruleLeft}, []edit{
 		{"pubsub/link.go", "time.Since(ch.idle) >= linger", "time.Since(ch.idle) >= 1000*linger"}}},
-	{"deadline-reply", "a deadline counts from the reply", "replies", []string{ruleExclusive, ruleLock}, []edit{
+	{"deadline-reply", "a deadline counts from the reply", "late", []string{ruleExclusive, ruleLock}, []edit{
 		{"rlock/acquire.go", "return a.hold(k.sent, token, b)", "return a.hold(watchdog.Now(), token, b)"}}},
 	{"repeat-counts", "a repeated acquire counts twice", "replies", []string{ruleCount}, []edit{
 		{"scripts/acquire.lua", "local extended = redis.", "redis.call('HINCRBY', lock, field, 1)\n    local extended = redis."}}},
@@ -56,50 +57,66 @@ var bugs = []bug{
 			"  if there == 0 then\n    redis.call('HSET', lock, field, 1)\n    redis.call('PEXPIRE', lock, lease)\n    return nil\n  end\n"}}},
 }
 
-// tries is how many rounds there are to find a bug, and brokenLoad and brokenCalm how long they are.
+// tries is how many rounds there are to find a bug, and brokenLoad and brokenCalm how long they are, where nothing is
+// found sooner.
 const (
 	tries      = 8
-	brokenLoad = 4 * time.Second
+	brokenLoad = 6 * time.Second
 	brokenCalm = 2 * time.Second
 )
 
 // runBroken builds each bug and requires that it is found.
 func runBroken(ctx context.Context, set settings, progress io.Writer) error {
-	missed, n := 0, 0
+	var chosen []bug
 	for _, b := range bugs {
-		if !set.chosen(b.name) {
-			continue
+		if set.chosen(b.name) {
+			chosen = append(chosen, b)
 		}
-		n++
-		began := time.Now()
-		how, err := b.find(ctx, set)
-		if err != nil {
-			return fmt.Errorf("%s: %w", b.name, err)
-		}
-		if strings.HasPrefix(how, notFound) {
-			missed++
-		}
-		fmt.Fprintf(progress, "%-15s %5.1f s  %-8s %s\n", b.name, time.Since(began).Seconds(), b.scenario, how)
 	}
-	switch {
-	case n == 0:
+	if len(chosen) == 0 {
 		return fmt.Errorf("no bug is called %q; -list shows the names", set.only)
-	case missed > 0:
-		return fmt.Errorf("%d of %d bugs were not found: %w", missed, n, errViolated)
 	}
-	fmt.Fprintf(progress, "all %d bugs were found\n", n)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		all    sync.WaitGroup
+		mu     sync.Mutex
+		missed int
+		room   = make(chan struct{}, set.jobs)
+	)
+	for _, b := range chosen {
+		all.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			if ctx.Err() != nil {
+				return
+			}
+			began := time.Now()
+			how, err := b.find(ctx, set)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				cancel(fmt.Errorf("%s: %w", b.name, err))
+				return
+			case strings.HasPrefix(how, notFound):
+				missed++
+			}
+			fmt.Fprintf(progress, "%-15s %5.1f s  %-8s %s\n", b.name, time.Since(began).Seconds(), b.scenario, how)
+		})
+	}
+	all.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case missed > 0:
+		return fmt.Errorf("%d of %d bugs were not found: %w", missed, len(chosen), errViolated)
+	}
+	fmt.Fprintf(progress, "all %d bugs were found\n", len(chosen))
 	return nil
 }
 
 const notFound = "NOT FOUND"
-
-// calm is long enough to see that nobody wakes up, where that is the rule.
-func (b bug) calm() time.Duration {
-	if b.rules[0] == ruleWake {
-		return 6 * time.Second
-	}
-	return brokenCalm
-}
 
 // find plays rounds with the bug until one shows it. It returns how, or notFound.
 func (b bug) find(ctx context.Context, set settings) (string, error) {
@@ -112,18 +129,33 @@ func (b bug) find(ctx context.Context, set settings) (string, error) {
 		return "", err
 	}
 	defer remove()
+	p := plan{program: program, load: brokenLoad, calm: brokenCalm, enough: func(t trial) bool { return b.shown(t.rules()) }}
+	switch b.rules[0] {
+	case ruleWake: // seen when nothing is broken any more
+		p.load, p.calm = 3*time.Second, 6*time.Second
+	case ruleLeft: // seen in the end
+		p.load, p.calm = time.Second, time.Second
+	}
 	var last sum
 	for try := range tries {
 		seed := set.seed + uint64(try)
-		t, err := play(ctx, sc, seed, plan{program, brokenLoad, b.calm()})
+		t, err := play(ctx, sc, seed, p)
 		if err != nil {
 			return "", err
 		}
-		v := judge(t)
-		last = summarize(t, v)
-		if slices.ContainsFunc(v.rules(), func(rule string) bool { return slices.Contains(b.rules, rule) }) {
-			return fmt.Sprintf("seed %d: %s", seed, strings.Join(v.rules(), "; ")), nil
+		v := t.rules()
+		if !b.shown(v) {
+			v = judge(t)
 		}
+		if b.shown(v) {
+			return fmt.Sprintf("seed %d: %s", seed, strings.Join(v.violated(), "; ")), nil
+		}
+		last = summarize(t, v)
 	}
 	return notFound + "; the last round: " + last.String(), nil
+}
+
+// shown tells whether the verdict is about what the bug breaks.
+func (b bug) shown(v verdict) bool {
+	return slices.ContainsFunc(v.violated(), func(rule string) bool { return slices.Contains(b.rules, rule) })
 }

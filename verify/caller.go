@@ -119,7 +119,19 @@ func (c *caller) round() {
 	p := &possession{caller: c, lock: l, held: held, id: o.ID, token: token, value: -1, from: o.Return, last: o.Return, lease: lease, clean: true}
 	p.use()
 	p.leave()
-	c.pause(2)
+	c.rest()
+}
+
+// rest is what a client does after a hold, until the load ends.
+func (c *caller) rest() {
+	if c.Rest == 0 {
+		c.pause(2)
+		return
+	}
+	select {
+	case <-time.After(c.Rest/2 + time.Duration(c.rng.Int64N(int64(c.Rest/2)))):
+	case <-c.stop:
+	}
 }
 
 // pause sleeps for less than so many milliseconds.
@@ -139,7 +151,7 @@ func (p *possession) look() bool {
 // use is what is done while the lock is held, and by some after it.
 func (p *possession) use() {
 	p.look()
-	if p.rng.IntN(2) == 0 {
+	if p.rng.IntN(4) > 0 {
 		p.levels(1)
 	}
 	if !p.increment() {
@@ -162,9 +174,10 @@ func (p *possession) use() {
 	}
 }
 
-// stay watches the context until it ends, or for so long.
+// stay watches the context until it ends, or for so long. It looks once more when the time is over: the process may have
+// been stopped meanwhile.
 func (p *possession) stay(d time.Duration) {
-	for end := now() + int64(d); now() < end && p.look(); {
+	for end := now() + int64(d); p.look() && now() < end; {
 		time.Sleep(200 * time.Microsecond)
 	}
 }

@@ -121,16 +121,21 @@ func bounded(ops []op, stopped func(client int, from, to int64) time.Duration, g
 }
 
 // woken requires that, in the time between from and to, no lock is free for longer than the bound while somebody wants it.
-// What is owed, a hold whose acquire or unlock got no answer, is released so much later at most. It returns also how long it was free before one got it who had waited for it.
+// What is owed, a hold whose acquire or unlock got no answer, is released so much later at most. It returns also for how
+// long it was free each time while somebody waited who had begun to before: whoever got it then, for one who comes by and
+// finds it free is not one who was woken.
 func woken(ops []op, from, to int64, bound, owed time.Duration) (found []violation, gaps []time.Duration) {
-	type span struct{ from, to int64 }
+	type span struct {
+		from, to int64
+		taken    bool // for certain
+	}
 	held := make(map[int64]span)
 	for _, o := range ops {
 		switch {
 		case o.Kind == acquire && o.Outcome == done:
-			held[o.ID] = span{o.Return, forever} // until it is known otherwise
+			held[o.ID] = span{o.Return, forever, true} // until it is known otherwise
 		case o.Kind == acquire && o.Outcome != refused && o.Outcome != failed:
-			held[o.ID] = span{o.Call, max(o.Return, o.Call) + int64(owed)}
+			held[o.ID] = span{o.Call, max(o.Return, o.Call) + int64(owed), false}
 		}
 	}
 	for _, o := range ops {
@@ -153,20 +158,20 @@ func woken(ops []op, from, to int64, bound, owed time.Duration) (found []violati
 	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	free := from
-	look := func(until int64) {
+	look := func(until int64, taken bool) {
 		gap := time.Duration(until - free)
-		waited, woken := time.Duration(0), false
+		waited, stood := time.Duration(0), false
 		for _, o := range ops {
 			if o.Kind == acquire && o.Value > 0 {
 				back := o.Return
 				if o.Outcome == open {
 					back = forever
 				}
-				woken = woken || o.Outcome == done && o.Call < free && back == until
+				stood = stood || o.Call < free && back >= until
 				waited += time.Duration(max(0, min(back, until)-max(o.Call, free)))
 			}
 		}
-		if woken && gap > 0 {
+		if stood && taken && gap > 0 {
 			gaps = append(gaps, gap)
 		}
 		if gap > bound && waited > bound/2 {
@@ -175,12 +180,12 @@ func woken(ops []op, from, to int64, bound, owed time.Duration) (found []violati
 	}
 	for _, s := range spans {
 		if s.from > free && s.from <= to {
-			look(s.from)
+			look(s.from, s.taken)
 		}
 		free = max(free, s.to)
 	}
 	if free < to {
-		look(to)
+		look(to, false)
 	}
 	return found, gaps
 }

@@ -38,7 +38,7 @@ var faults = []fault{
 	})},
 	{"kill", "the server is killed (SIGKILL) and started again", 20, 800, true, plain(func(s *stage) func() {
 		s.locks.Kill()
-		return s.locks.Restart
+		return func() { starting(s.locks.Restart) }
 	})},
 	{"scripts", "SCRIPT FLUSH", 0, 0, true, once(func(s *stage) { s.command("SCRIPT", "FLUSH") })},
 	{"kill-pubsub", "CLIENT KILL TYPE pubsub", 0, 0, true, once(func(s *stage) { s.command("CLIENT", "KILL", "TYPE", "pubsub") })},
@@ -69,7 +69,7 @@ var faults = []fault{
 		l.delay.Store(int64(time.Duration(50+s.rng.IntN(250)) * time.Millisecond))
 		return func() { l.delay.Store(0) }
 	})},
-	{"lose-replies", "commands of a client process arrive, their replies are lost", 20, 1000, false, plain(func(s *stage) func() {
+	{"lose-replies", "commands of a client process arrive, their replies are lost", 20, 600, false, plain(func(s *stage) func() {
 		return loseReplies(s.someone().link)
 	})},
 	{"lose-messages", "what is published does not arrive at a client process", 500, 2500, false, plain(func(s *stage) func() {

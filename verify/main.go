@@ -12,13 +12,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
 
 const help = `verify runs clients of fencelock in many processes against real Redis servers, breaks things, and checks what they saw.
 
-  go run .                            all scenarios once, four to five minutes
+  go run .                            all scenarios once, two to three minutes
   go run . -for 2h                    again and again, with other seeds
   go run . -only freeze,pause         two scenarios; * stands for anything
   go run . -only mixed -seed 17 -n 1  one round again, with the faults of this seed
@@ -36,7 +37,7 @@ Flags:
 type settings struct {
 	only, out    string
 	seed         uint64
-	n            int
+	n, jobs      int
 	time         time.Duration
 	load, calm   time.Duration
 	broken, list bool
@@ -77,6 +78,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.DurationVar(&set.time, "for", 0, "begin no round after this time (default: see -n)")
 	flags.DurationVar(&set.load, "load", 5*time.Second, "length of the part of a round that has faults")
 	flags.DurationVar(&set.calm, "calm", 5*time.Second, "length of the part of a round that has none")
+	flags.IntVar(&set.jobs, "jobs", 2, "number of rounds, or of bugs, at the same time")
 	flags.StringVar(&set.out, "out", "failures", "directory for what violations leave")
 	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
 	flags.BoolVar(&set.list, "list", false, "print the names of scenarios, faults and bugs, and end")
@@ -86,8 +88,8 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	if flags.NArg() > 0 {
 		return set, fmt.Errorf("%q is not a flag; -h tells more", flags.Arg(0))
 	}
-	if set.load <= 0 || set.calm <= 0 || set.n < 0 || set.time < 0 {
-		return set, errors.New("-load and -calm must be positive, -n and -for not negative")
+	if set.load <= 0 || set.calm <= 0 || set.n < 0 || set.time < 0 || set.jobs < 1 {
+		return set, errors.New("-load, -calm and -jobs must be positive, -n and -for not negative")
 	}
 	return set, nil
 }
@@ -127,7 +129,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	defer remove()
 	began := time.Now()
-	sums, versions, err := rounds(ctx, all, set, plan{program, set.load, set.calm}, progress)
+	sums, versions, err := rounds(ctx, all, set, plan{program: program, load: set.load, calm: set.calm}, progress)
 	fmt.Fprintf(out, "`go run . %s`: %v on %s, %s, %s/%s with %d CPUs, first seed %d\n\n%s", strings.Join(args, " "),
 		time.Since(began).Round(time.Second), versions, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), set.seed, tableOf(all, sums))
 	return err
@@ -141,48 +143,79 @@ func rounds(ctx context.Context, all []scenario, set settings, p plan, progress 
 	if n == 0 && set.time == 0 {
 		n = len(all)
 	}
-	violated := 0
-	for i := 0; (n == 0 || i < n) && (set.time == 0 || time.Since(began) < set.time); i++ {
-		sc, seed := all[i%len(all)], set.seed+uint64(i)
-		from := time.Now()
-		t, err := play(ctx, sc, seed, p)
-		if err != nil {
-			if ctx.Err() != nil {
-				err = errors.New("interrupted")
+	run, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var players sync.WaitGroup
+	var mu sync.Mutex
+	begun, ended, violated := 0, 0, 0
+	next := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		begun++
+		return begun - 1, run.Err() == nil && (n == 0 || begun <= n) && (set.time == 0 || time.Since(began) < set.time)
+	}
+	for range set.jobs {
+		players.Go(func() {
+			for i, more := next(); more; i, more = next() {
+				sc, seed := all[i%len(all)], set.seed+uint64(i)
+				from := time.Now()
+				t, failed := play(run, sc, seed, p)
+				var v verdict
+				if failed == nil {
+					v = judge(t)
+				}
+				mu.Lock()
+				if failed == nil {
+					ended++
+					one := summarize(t, v)
+					if sums[sc.name] == nil {
+						sums[sc.name] = new(sum)
+					}
+					sums[sc.name].add(one)
+					versions = t.Versions
+					fmt.Fprintf(progress, "[%d, %v] %-12s seed %-4d %s  %.1f s: ", ended, time.Since(began).Round(time.Second), sc.name, seed, one, time.Since(from).Seconds())
+					if len(v.Violations) > 0 {
+						violated++
+					}
+					failed = v.tell(progress, set.out, t)
+				}
+				if failed != nil && err == nil {
+					err = failed
+					cancel()
+				}
+				mu.Unlock()
 			}
-			return sums, versions, err
+		})
+	}
+	players.Wait()
+	switch {
+	case ctx.Err() != nil:
+		err = errors.New("interrupted")
+	case err == nil && violated > 0:
+		err = fmt.Errorf("%w, in %d rounds", errViolated, violated)
+	}
+	return sums, versions, err
+}
+
+// tell says what came of a trial, and saves what a violation leaves.
+func (v verdict) tell(progress io.Writer, out string, t trial) error {
+	if len(v.Violations) == 0 {
+		fmt.Fprintln(progress, "ok")
+		return nil
+	}
+	fmt.Fprintf(progress, "%d VIOLATIONS\n", len(v.Violations))
+	for _, one := range v.Violations[:min(len(v.Violations), 5)] {
+		text, _, more := strings.Cut(one.String(), "\n")
+		if more {
+			text += " ..."
 		}
-		versions = t.Versions
-		v := judge(t)
-		one := summarize(t, v)
-		if sums[sc.name] == nil {
-			sums[sc.name] = new(sum)
-		}
-		sums[sc.name].add(one)
-		fmt.Fprintf(progress, "[%d, %v] %-12s seed %-4d %s  %.1f s: ", i+1, time.Since(began).Round(time.Second), sc.name, seed, one, time.Since(from).Seconds())
-		if len(v.Violations) == 0 {
-			fmt.Fprintln(progress, "ok")
-			continue
-		}
-		violated++
-		fmt.Fprintf(progress, "%d VIOLATIONS\n", len(v.Violations))
-		for _, one := range v.Violations[:min(len(v.Violations), 5)] {
-			text, _, more := strings.Cut(one.String(), "\n")
-			if more {
-				text += " ..."
-			}
-			fmt.Fprintln(progress, "   ", text)
-		}
-		dir, err := v.save(set.out, t)
-		if err != nil {
-			return sums, versions, err
-		}
+		fmt.Fprintln(progress, "   ", text)
+	}
+	dir, err := v.save(out, t)
+	if err == nil {
 		fmt.Fprintln(progress, "    the history is in", dir)
 	}
-	if violated > 0 {
-		return sums, versions, fmt.Errorf("%w, in %d rounds", errViolated, violated)
-	}
-	return sums, versions, nil
+	return err
 }
 
 func list(out io.Writer) {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -29,6 +32,9 @@ type plan struct {
 	program string
 	load    time.Duration // with faults
 	calm    time.Duration // after them
+
+	// enough, if it is there, is asked a few times a second about what has been so far: true ends the round.
+	enough func(trial) bool
 }
 
 // play plays one round. The error is of the machine, or of ctx; nothing is learned from such a round.
@@ -50,37 +56,75 @@ func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err e
 	}()
 	stall := s.stallMeter()
 	s.build(sc, seed)
-	t = trial{Scenario: sc.name, Seed: seed, promise: sc.promises, Versions: s.version()}
-	t.Calm = now()
-	t.Faults = s.play(ctx, sc, p.load)
+	s.trial = trial{Scenario: sc.name, Seed: seed, promise: sc.promises, poll: cmp.Or(sc.poll, pollInterval), Versions: s.version(), Calm: now()}
 	if sc.faults != "" {
-		t.Calm = now()
+		s.trial.Calm = forever
 	}
-	sleep(ctx, max(p.calm, sc.calm))
-	t.End = now()
-	t.Left, t.churned = s.close(stall)
-	t.Stall = stall()
+	round, end := context.WithCancel(ctx)
+	defer end()
+	if p.enough != nil {
+		var watching sync.WaitGroup
+		defer watching.Wait()
+		defer end()
+		watching.Go(func() {
+			for ; round.Err() == nil; sleep(round, 250*time.Millisecond) {
+				if p.enough(s.soFar(stall)) {
+					end()
+				}
+			}
+		})
+	}
+	faults := s.play(round, sc, p.load)
+	s.note(func(t *trial) {
+		t.Faults = faults
+		if sc.faults != "" {
+			t.Calm = now()
+		}
+	})
+	sleep(round, max(p.calm, sc.calm))
+	if round.Err() == nil {
+		s.note(func(t *trial) { t.End = now() })
+		left, workers := s.settle(stall)
+		s.note(func(t *trial) { t.Left = left })
+		if p.enough == nil || !p.enough(s.soFar(stall)) {
+			more, churned := s.close(workers, stall)
+			s.note(func(t *trial) { t.Left, t.churned = append(t.Left, more...), churned })
+		}
+	}
+	return s.soFar(stall), ctx.Err()
+}
+
+func (s *stage) note(what func(*trial)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, o := range s.ops {
-		t.Ops = append(t.Ops, o)
+	what(&s.trial)
+}
+
+// soFar is the trial as it is known by now. What a process says takes a moment to get here.
+func (s *stage) soFar(stall func() time.Duration) trial {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.trial
+	t.Stall = stall()
+	if t.End == 0 {
+		t.End = now() - int64(500*time.Millisecond+t.Stall)
 	}
-	slices.SortFunc(t.Ops, func(a, b op) int { return int(min(max(a.Call-b.Call, -1), 1)) })
-	return t, ctx.Err()
+	t.Ops = slices.SortedFunc(maps.Values(s.ops), func(a, b op) int { return cmp.Compare(a.Call, b.Call) })
+	return t
 }
 
 // build starts the servers and the workers.
 func (s *stage) build(sc scenario, seed uint64) {
-	s.store = redistest.Real(s)
+	starting(func() { s.store = redistest.Real(s) })
 	start := func() { s.locks = redistest.Real(s, sc.args...) }
 	if sc.has("server-clock") {
 		s.clock = s.newServerClock()
 		s.clock.start(start)
 	} else {
-		start()
+		starting(start)
 	}
 	if sc.replica {
-		s.replica = redistest.Real(s)
+		starting(func() { s.replica = redistest.Real(s) })
 		host, port, _ := strings.Cut(s.locks.Addr(), ":")
 		rdb := s.direct(s.replica)
 		s.must(rdb.ReplicaOf(context.Background(), host, port).Err())
@@ -88,8 +132,8 @@ func (s *stage) build(sc scenario, seed uint64) {
 			return strings.Contains(rdb.Info(context.Background(), "replication").Val(), "master_link_status:up")
 		}, "the replica follows")
 	}
-	o := orders{Seed: seed, Locks: lockNames[:max(2, sc.locks)], Clients: clients, Floor: sc.floor, Blocks: s.rng.IntN(3) == 0, Stable: s.rng.IntN(4) == 0}
-	o.Lease, o.Wait = sc.lease, sc.wait
+	o := orders{Seed: seed, Locks: lockNames[:cmp.Or(sc.locks, 2)], Clients: max(clients, sc.locks), Floor: sc.floor, Blocks: s.rng.IntN(3) == 0, Stable: s.rng.IntN(4) == 0}
+	o.Lease, o.Wait, o.Poll, o.Rest = sc.lease, sc.wait, cmp.Or(sc.poll, pollInterval), sc.rest
 	o.Stays, o.Long, o.Churn = max(sc.stays, 4), sc.long, sc.churn
 	if sc.single {
 		o.Clients = 1
@@ -98,6 +142,8 @@ func (s *stage) build(sc scenario, seed uint64) {
 		o.Process = i
 		s.enter(o)
 	}
+	s.silence(sc.mute)
+	s.workers[0].link.delay.Store(int64(sc.late))
 }
 
 func (s *stage) version() string {
@@ -157,9 +203,9 @@ func (s *stage) play(ctx context.Context, sc scenario, load time.Duration) (even
 	return events
 }
 
-// close ends the load, and tells what is left behind, and how many calls nobody has written down.
-func (s *stage) close(stall func() time.Duration) (left []string, churned int64) {
-	workers := s.living()
+// settle ends the load, and tells what is left of it in Redis, and which processes have come to its end.
+func (s *stage) settle(stall func() time.Duration) (left []string, workers []*worker) {
+	workers = s.living()
 	for _, w := range workers {
 		w.tell("stop")
 	}
@@ -181,7 +227,11 @@ func (s *stage) close(stall func() time.Duration) (left []string, churned int64)
 		time.Sleep(20 * time.Millisecond)
 	}
 	left = append(left, there...)
-	left = append(left, s.connections(rdb, len(workers))...)
+	return append(left, s.connections(rdb, len(workers))...), workers
+}
+
+// close tells what is left in processes that are to come to their end, and how many calls nobody has written down.
+func (s *stage) close(workers []*worker, stall func() time.Duration) (left []string, churned int64) {
 	for _, w := range workers {
 		w.tell("close")
 	}

@@ -31,7 +31,7 @@ func TestRound(t *testing.T) {
 		if sc.name != "pause" && sc.name != "restart" {
 			continue
 		}
-		played, err := play(t.Context(), sc, 1, plan{program, 2 * time.Second, time.Second})
+		played, err := play(t.Context(), sc, 1, plan{program: program, load: 2 * time.Second, calm: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,13 +45,29 @@ func TestRound(t *testing.T) {
 	}
 }
 
+// A round ends when what was looked for is seen.
+func TestRoundThatHasShownEnough(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, _ := scenarioCalled("calm")
+	played, err := play(t.Context(), sc, 1, plan{program: program, load: time.Hour, calm: time.Hour, enough: func(t trial) bool { return len(t.Ops) > 100 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := judge(played); len(played.Ops) <= 100 || len(v.Violations) > 0 {
+		t.Errorf("after %d calls: %v", len(played.Ops), v.Violations)
+	}
+}
+
 // The workers of a round that is given up are gone.
 func TestRoundThatIsGivenUp(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := play(t.Context(), scenario{name: "x", args: []string{"--no-such-option", "1"}}, 1, plan{program, time.Second, time.Second}); err == nil {
+	if _, err := play(t.Context(), scenario{name: "x", args: []string{"--no-such-option", "1"}}, 1, plan{program: program, load: time.Second, calm: time.Second}); err == nil {
 		t.Error("a server that cannot start is no error")
 	}
 }

@@ -11,7 +11,7 @@ type promise struct {
 	tokens    bool // they grow; without data, because of WithClockFloor
 	forced    bool // a hold whose key was deleted ends within a lease
 	ghosts    bool // leases are so long that a lock that nobody knows of is seen, unless it is released
-	wakes     bool // nothing is broken: most waiters are woken by a message
+	wakes     bool // by a message: half of the waiters at least, soon
 }
 
 // A scenario is a kind of round.
@@ -26,6 +26,10 @@ type scenario struct {
 	lease    time.Duration // of all holds; 0: one second and less
 	wait     time.Duration // of all calls; 0: two seconds and less
 	calm     time.Duration // without faults, where it has to be longer
+	poll     time.Duration // of all clients; 0: pollInterval
+	rest     time.Duration // of all clients after a hold; 0: a moment
+	mute     bool          // no message arrives anywhere
+	late     time.Duration // by which replies to one process are late
 	stays    int           // of 100 holds, how many stay for more than their lease, if it is not renewed
 	long     bool          // and those that are renewed stay for many leases
 	churn    bool          // nothing but locks and unlocks, of 1,000 locks, that nobody writes down: for what is left behind
@@ -40,19 +44,23 @@ var (
 
 // scenarios are those of a run, in the order of the rounds.
 var scenarios = []scenario{
-	{name: "calm", text: "no faults", single: true, promises: promise{exclusive: true, tokens: true, wakes: true}},
+	{name: "calm", text: "no faults", single: true, promises: keeps},
+	{name: "wake", text: "no faults; leases, waits and polls are long: only a message can wake a waiter", single: true, locks: 1, lease: time.Minute, wait: time.Minute,
+		poll: 5 * time.Second, rest: 400 * time.Millisecond, promises: promise{exclusive: true, tokens: true, wakes: true}},
 	{name: "freeze", text: "the server stands still", faults: "freeze", promises: keeps},
-	{name: "pause", text: "client processes stand still", faults: "pause", stays: 25, locks: 6, promises: keeps},
-	{name: "replies", text: "replies are lost or late", faults: "lose-replies delay", stays: 15, locks: 6, promises: keeps},
+	{name: "pause", text: "client processes stand still", faults: "pause", stays: 40, locks: 6, promises: keeps},
+	{name: "replies", text: "replies are lost or late", faults: "lose-replies delay", stays: 30, locks: 6, promises: keeps},
+	{name: "late", text: "all replies to one process are late", late: 200 * time.Millisecond, stays: 40, locks: 6, promises: keeps},
 	{name: "ghosts", text: "replies are lost, and leases are long", faults: "lose-replies freeze cut", lease: time.Minute, wait: 400 * time.Millisecond, calm: 10 * time.Second,
 		promises: promise{exclusive: true, tokens: true, ghosts: true}},
-	{name: "silence", text: "messages are lost, and leases and waits are long", faults: "silence", lease: time.Minute, wait: time.Minute, promises: keeps},
+	{name: "silence", text: "all messages are lost, and leases and waits are long: only the poll can wake a waiter", mute: true, lease: time.Minute, wait: time.Minute,
+		poll: 50 * time.Millisecond, rest: 8 * time.Second, promises: keeps},
 	{name: "links", text: "links are cut, connections closed, messages lost", faults: "cut kill-pubsub kill-normal lose-messages", promises: keeps},
 	{name: "restart", text: "the server is killed, and has everything in its AOF (always)", faults: "kill scripts", args: always, promises: keeps},
 	{name: "full", text: "no memory, no connections", faults: "memory connections", promises: keeps},
 	{name: "clients", text: "client processes are killed", faults: "kill-client pause", promises: keeps},
 	{name: "storage", text: "the storage's replies are lost, client processes stand still", faults: "store pause", promises: keeps},
-	{name: "clocks", text: "clients' clocks jump", faults: "clock delay", stays: 25, locks: 4, promises: keeps},
+	{name: "clocks", text: "clients' clocks jump", faults: "clock clock delay", stays: 40, locks: 6, promises: keeps},
 	{name: "mixed", text: "everything that keeps Redis's data", promises: keeps, args: always,
 		faults: "freeze kill scripts kill-pubsub kill-normal pause kill-client cut delay lose-replies lose-messages store memory connections clock"},
 	{name: "everysec", text: "the server is killed, its AOF is written every second", faults: "kill freeze", floor: true,

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -28,8 +29,20 @@ func (s *stage) newServerClock() *serverClock {
 	return c
 }
 
+// environment is this process's, which those that it starts have too. Other rounds may be played at the same time.
+var environment sync.RWMutex
+
+// starting calls f, which starts servers.
+func starting(f func()) {
+	environment.RLock()
+	defer environment.RUnlock()
+	f()
+}
+
 // start calls f, whose child processes have the clock.
 func (c *serverClock) start(f func()) {
+	environment.Lock()
+	defer environment.Unlock()
 	for name, value := range map[string]string{"LD_PRELOAD": c.library, "FENCELOCK_CLOCK": c.file} {
 		before := os.Getenv(name)
 		_ = os.Setenv(name, value)

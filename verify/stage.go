@@ -36,8 +36,9 @@ type stage struct {
 	clock   *serverClock      // of locks; nil for the machine's
 	workers []*worker
 
-	mu  sync.Mutex
-	ops map[int64]op
+	mu    sync.Mutex
+	ops   map[int64]op
+	trial trial
 }
 
 type stageError string

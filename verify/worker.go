@@ -28,8 +28,8 @@ const workerFlag = "-worker"
 const (
 	clientLease   = time.Second
 	longestLease  = clientLease
-	pollInterval  = 200 * time.Millisecond
-	maxPoll       = 10 * pollInterval // see rlock.WithPollInterval
+	pollInterval  = 200 * time.Millisecond // where the scenario has none
+	maxPolls      = 10                     // that a waiter sleeps at most: see rlock.WithPollInterval
 	unlockTimeout = 2 * time.Second
 	answerTimeout = time.Second
 	poolSize      = 20
@@ -51,6 +51,8 @@ type orders struct {
 	Lease   time.Duration `json:"lease"` // of all holds; 0: of some
 	Wait    time.Duration `json:"wait"`  // of all calls; 0: of less
 	Long    bool          `json:"long"`
+	Poll    time.Duration `json:"poll"`
+	Rest    time.Duration `json:"rest"` // after a hold, half of it at least; 0: a moment
 	Churn   bool          `json:"churn"`
 	Stays   int           `json:"stays"` // of 100 holds, how many stay for more than their lease
 }
@@ -85,7 +87,7 @@ func work(in io.Reader, out io.Writer) error {
 	if o.Lease > 0 {
 		lease = o.Lease
 	}
-	client, err := rlock.New(rdb, rlock.WithLease(lease), rlock.WithPollInterval(pollInterval), rlock.WithUnlockTimeout(unlockTimeout))
+	client, err := rlock.New(rdb, rlock.WithLease(lease), rlock.WithPollInterval(o.Poll), rlock.WithUnlockTimeout(unlockTimeout))
 	if err != nil {
 		return err
 	}
