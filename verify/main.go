@@ -78,7 +78,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.DurationVar(&set.time, "for", 0, "begin no round after this time (default: see -n)")
 	flags.DurationVar(&set.load, "load", 5*time.Second, "length of the part of a round that has faults")
 	flags.DurationVar(&set.calm, "calm", 5*time.Second, "length of the part of a round that has none")
-	flags.IntVar(&set.jobs, "jobs", 2, "number of rounds, or of bugs, at the same time")
+	flags.IntVar(&set.jobs, "jobs", 3, "number of rounds, or of bugs, at the same time")
 	flags.StringVar(&set.out, "out", "failures", "directory for what violations leave")
 	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
 	flags.BoolVar(&set.list, "list", false, "print the names of scenarios, faults and bugs, and end")

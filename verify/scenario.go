@@ -49,7 +49,7 @@ var scenarios = []scenario{
 		poll: 5 * time.Second, rest: 400 * time.Millisecond, promises: promise{exclusive: true, tokens: true, wakes: true}},
 	{name: "freeze", text: "the server stands still", faults: "freeze", promises: keeps},
 	{name: "pause", text: "client processes stand still", faults: "pause", stays: 40, locks: 6, promises: keeps},
-	{name: "replies", text: "replies are lost or late", faults: "lose-replies delay", stays: 30, locks: 6, promises: keeps},
+	{name: "replies", text: "replies are lost or late", faults: "lose-replies lose-replies delay", stays: 30, locks: 6, promises: keeps},
 	{name: "late", text: "all replies to one process are late", late: 200 * time.Millisecond, stays: 40, locks: 6, promises: keeps},
 	{name: "ghosts", text: "replies are lost, and leases are long", faults: "lose-replies freeze cut", lease: time.Minute, wait: 400 * time.Millisecond, calm: 10 * time.Second,
 		promises: promise{exclusive: true, tokens: true, ghosts: true}},
