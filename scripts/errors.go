@@ -11,9 +11,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// A several is an error of several servers, which says itself what the two functions below tell of others.
+type several interface {
+	error
+	Unanswered() bool
+	Passing() bool
+}
+
 // Unanswered tells that after err nobody knows whether the command was, or will be, executed: no reply came, and it may
 // have been sent.
 func Unanswered(err error) bool {
+	var of several
+	if errors.As(err, &of) {
+		return of.Unanswered()
+	}
 	if err == nil || answered(err) {
 		return false
 	}
@@ -41,6 +52,10 @@ var passing = []string{
 // Passing tells that err goes away by itself in the ordinary life of a Redis installation: a restart, a failover, a
 // connection that broke. What stays wrong until somebody mends it (a password, a type, memory) is not.
 func Passing(err error) bool {
+	var of several
+	if errors.As(err, &of) {
+		return of.Passing()
+	}
 	var untrusted *tls.CertificateVerificationError
 	if err == nil || errors.Is(err, redis.ErrClosed) || errors.Is(err, context.Canceled) || errors.As(err, &untrusted) {
 		return false

@@ -193,7 +193,7 @@ func (s *Scripts) deliver(ops []*Op) {
 	groups := s.group(ops)
 	if len(groups) == 1 {
 		g := groups[0]
-		reply, err := s.send(ctx, &batch, g.line())
+		reply, err := s.send(ctx, g.script(), g.line())
 		if !s.refused(err) && !forbidden(err) {
 			g.answered(reply, err)
 			return
@@ -238,7 +238,7 @@ func (g group) script() *script {
 	if len(g) == 1 {
 		return g[0].kind.script
 	}
-	return &batch
+	return g[0].kind.batch
 }
 
 func (g group) line() []any {
@@ -250,7 +250,7 @@ func (g group) line() []any {
 		keys += op.keyCount()
 		args += 1 + op.argCount()
 	}
-	line := batch.line(keys, args)
+	line := g.script().line(keys, args)
 	for _, op := range g {
 		line = op.appendKeys(line)
 	}

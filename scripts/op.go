@@ -23,14 +23,15 @@ type kind struct {
 	floored string // and where that has a floor
 	args    int    // without the floor's
 	script  *script
+	batch   *script // that does it in company
 }
 
 var (
-	acquires  = kind{"acquire", "acquire+", "acquire++", 3, &acquire}
-	levels    = kind{"level", "level+", "level++", 4, &level}
-	unlocks   = kind{"unlock", "", "", 3, &unlock}
-	transfers = kind{"transfer", "transfer+", "transfer++", 4, &transfer}
-	reserves  = kind{"", "reserve+", "reserve++", 3, &reserve}
+	acquires  = kind{"acquire", "acquire+", "acquire++", 3, &acquire, &batch}
+	levels    = kind{"level", "level+", "level++", 4, &level, &batch}
+	unlocks   = kind{"unlock", "", "", 3, &unlock, &batch}
+	transfers = kind{"transfer", "transfer+", "transfer++", 4, &transfer, &batch}
+	reserves  = kind{"", "reserve+", "reserve++", 3, &reserve, &batch}
 )
 
 // Answer is what an operation says.
@@ -39,6 +40,8 @@ type Answer struct {
 	Token     int64         // the last token that was taken, 0 without a counter
 	TTL       time.Duration // where another holder has it: how long that lasts at most, or NoExpiry
 	Receivers int           // of an unlock: how many connections were told, as far as the server knows
+	Owed      bool          // of several servers: some may have it still, or take it late; the release is to be sent again
+	Report    *Report       // of a server of a quorum
 }
 
 // Acquire takes the lock for the hold of this field, or confirms that it has it. With fenced it takes so many tokens.

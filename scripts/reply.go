@@ -33,6 +33,9 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if why, failed := second.(string); failed && verdict == -1 {
 		return Answer{}, explain(op.keys, replyError(why))
 	}
+	if op.kind.batch == &ballots {
+		return op.parseReport(verdict, second)
+	}
 	value, err := integer(second)
 	if err != nil {
 		return Answer{}, err

@@ -22,10 +22,13 @@ func newScript(text string) script {
 func newBatch(calls string, operations ...string) script {
 	text := tokenText
 	for _, op := range operations {
-		text += op[:strings.LastIndex(op, "\nlocal verdict")+1]
+		text += function(op)
 	}
 	return newScript(text + calls)
 }
+
+// function is the part of an operation's text that is not its call.
+func function(op string) string { return op[:strings.LastIndex(op, "\nlocal verdict")+1] }
 
 var (
 	//go:embed token.lua
