@@ -92,6 +92,9 @@ func (l *Lock) checkRequest(ctx context.Context, r request) error {
 		if err := checkLease(r.lease); err != nil {
 			return err
 		}
+		if l.client.longest > 0 && r.lease > l.client.longest {
+			return fmt.Errorf("lease %v: use %v or less, the longest that the client was made for", r.lease, l.client.longest)
+		}
 	}
 	if r.expiry != 0 && r.expiry < minExpiry {
 		return fmt.Errorf("the counter's expiry %v is shorter than %v: take one that no clock will be set back by, such as 24 h", r.expiry, minExpiry)
@@ -117,6 +120,7 @@ type acquisition struct {
 	fresh  *hold  // what it is to become; nil for one that has waited, until then
 	trace  *trace // of the attempts
 	tokens int    // that they ask for
+	tries  int    // so many attempts, so far
 	bell   *bell  // rung when a call is over, something below or queue.look has changed, or it is time
 
 	// In line; guarded by queue.mu.
@@ -214,6 +218,7 @@ func (a *acquisition) attempt() (*level, time.Duration, error) {
 
 // ask sends one acquire.
 func (a *acquisition) ask() *call {
+	a.tries++
 	k := a.client.newCall(a.counted(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens)), a.trace, a.bell)
 	if a.trace.doubtful() {
 		a.client.sendAlone(context.Background(), k)
@@ -225,6 +230,18 @@ func (a *acquisition) ask() *call {
 
 // outcome is what became of a call that is over, or is not waited for any longer.
 func (a *acquisition) outcome(k *call) (*level, time.Duration, error) {
+	lv, ttl, err := a.verdict(k)
+	if lv == nil && a.client.apart && a.trace.doubtful() {
+		// Some servers may have taken what others refused. That is released, and the next attempt has another field: a
+		// late copy of the release must not meet it.
+		old := a.trace
+		a.fresh, a.trace = nil, &trace{keys: a.keys, field: a.client.field(), lease: a.lease}
+		a.client.behind.release(old)
+	}
+	return lv, ttl, err
+}
+
+func (a *acquisition) verdict(k *call) (*level, time.Duration, error) {
 	if !k.over.Load() {
 		a.client.withdraw(k)
 		switch {

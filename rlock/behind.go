@@ -60,10 +60,10 @@ func (t *trace) came(a scripts.Answer, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.flying--
-	if scripts.Unanswered(err) {
+	if !a.Owed && scripts.Unanswered(err) {
 		t.lateness().until = time.Now().Add(t.lease)
 	}
-	if err == nil && a.Held {
+	if err == nil && a.Held || a.Owed {
 		t.taken = true
 		if t.late != nil && !t.late.ends.IsZero() {
 			t.late.ends = time.Now().Add(t.lease)
@@ -135,7 +135,12 @@ func newBehind(c *Client) *behind {
 }
 
 // release takes over the hold's release.
-func (b *behind) release(t *trace) {
+func (b *behind) release(t *trace) { b.take(t, 0) }
+
+// rest takes over what is left of a release that was confirmed: by most of several servers.
+func (b *behind) rest(t *trace) { b.take(t, 1) }
+
+func (b *behind) take(t *trace, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ctx.Err() != nil {
@@ -143,7 +148,7 @@ func (b *behind) release(t *trace) {
 		return
 	}
 	if _, there := b.open[t]; !there {
-		b.next(t, t.over(), 0)
+		b.next(t, t.over(), n)
 	}
 }
 
@@ -166,13 +171,13 @@ func (b *behind) send(t *trace, lease time.Duration, n int) {
 	final := t.flying == 0
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(b.ctx, max(lease/3, 100*time.Millisecond))
-	got, ok := await(ctx, func() error {
-		_, err := b.client.store.Do(ctx, scripts.Unlock(t.keys, t.field, b.client.bus.Sharded(ctx)))
-		return err
+	done, ok := await(ctx, func() bool {
+		answer, err := b.client.store.Do(ctx, scripts.Unlock(t.keys, t.field, b.client.bus.Sharded(ctx)))
+		return err == nil && !answer.Owed
 	})
 	cancel()
 	<-b.room
-	if ok && got == nil && final {
+	if ok && done && final {
 		t.released()
 	}
 	b.mu.Lock()

@@ -26,6 +26,9 @@ import (
 type Client struct {
 	options
 	cluster  bool
+	apart    bool          // the store is several servers: one attempt may be taken by some of them
+	longest  time.Duration // of leases, where the store has a bound
+	tries    int           // of one call, where there is a bound
 	store    seam.Store
 	bus      seam.Bus
 	dog      *watchdog.Watchdog
@@ -83,6 +86,21 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	_, c.cluster = rdb.(*redis.ClusterClient)
 	c.store, c.bus = scripts.New(rdb), bus{pubsub.New(rdb, c.sharding, c.log)}
 	return c, nil
+}
+
+func init() {
+	seam.NewClient = func(opts any, parts func(seam.Settings) (seam.Parts, error)) (any, error) {
+		c, err := newClient(opts.([]Option))
+		if err != nil {
+			return nil, err
+		}
+		p, err := parts(seam.Settings{Lease: c.lease, UnlockTimeout: c.unlockTimeout, Log: c.log})
+		if err != nil {
+			return nil, err
+		}
+		c.store, c.bus, c.longest, c.tries, c.apart, c.handoffs = p.Store, p.Bus, p.Longest, p.Tries, true, 0
+		return c, nil
+	}
 }
 
 // newClient is New without what the client works with.

@@ -264,6 +264,9 @@ func (s *stay) over() (*level, error) {
 	case err == nil:
 		s.queue.answered()
 		s.backoff = firstBackoff
+		if s.client.tries > 0 && s.tries >= s.client.tries {
+			return nil, ErrNotAcquired
+		}
 		if s.queue.listen(s.keys.Channel()) && ttl != scripts.NoExpiry {
 			pause = min(pause<<min(s.quiet, 4), 10*pause)
 		}

@@ -85,7 +85,7 @@ func (h *hold) release(lost bool) error {
 		h.mu.Lock()
 		gone := h.gone
 		h.mu.Unlock()
-		if gone {
+		if gone && !h.client.apart {
 			h.trace.released()
 		}
 		if h.trace.open() {
@@ -132,7 +132,11 @@ func (h *hold) free(bound time.Duration, doubt bool) error {
 		c.behind.release(h.trace)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
 	}
-	h.unlocked()
+	if answer.Owed {
+		c.behind.rest(h.trace)
+	} else {
+		h.unlocked()
+	}
 	if !answer.Held && !doubt && !again {
 		return ErrLost
 	}
@@ -209,6 +213,9 @@ func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 			err = contextError(ctx)
 		}
 		return false, err
+	}
+	if answer.Owed {
+		l.client.behind.rest(&trace{keys: l.keys, field: state.Field, lease: max(state.TTL, l.client.lease), taken: true})
 	}
 	q := l.client.use(l.name)
 	defer q.done()
