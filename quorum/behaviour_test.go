@@ -1,0 +1,218 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// The lock's methods on one node and more, also with as many of them down as it bears.
+func TestLockOnSomeNodes(t *testing.T) {
+	for n := range 5 {
+		n++
+		for down := range (n-1)/2 + 1 {
+			t.Run(fmt.Sprintf("%d nodes, %d down", n, down), func(t *testing.T) {
+				virtual(t, n, func(t *testing.T, s *site) {
+					u := s.user()
+					for i := range down {
+						u.down(i)
+					}
+					methods(t, u.lock("a"))
+					asleep(time.Minute) // what is sent again in the background is over
+					equal(t, "nodes that have the lock", s.has("a"), 0)
+				})
+			})
+		}
+	}
+}
+
+func methods(t *testing.T, l *fenced.Lock) {
+	ctx := t.Context()
+	var last int64
+	next := func(token int64) {
+		t.Helper()
+		if token <= last {
+			t.Fatalf("token %d after %d", token, last)
+		}
+		last = token
+	}
+	held, token, err := l.LockAndGetToken(ctx)
+	ok(t, err)
+	next(token)
+	inner, token, err := l.TryLockAndGetToken(held, 0, 5*time.Second)
+	ok(t, err)
+	next(token)
+	count, err := l.HoldCount(inner)
+	ok(t, err)
+	equal(t, "hold count", count, 2)
+	_, err = l.TryLock(ctx, 0, 0)
+	is(t, err, rlock.ErrNotAcquired)
+	_, err = l.TryLock(ctx, 100*time.Millisecond, 0)
+	is(t, err, rlock.ErrNotAcquired)
+	ttl, err := l.RemainTTL(ctx)
+	ok(t, err)
+	if ttl < 29*time.Second || ttl > 30*time.Second+time.Millisecond {
+		t.Fatalf("TTL %v", ttl)
+	}
+	ok(t, l.Unlock(inner))
+	count, err = l.HoldCount(held)
+	ok(t, err)
+	equal(t, "hold count", count, 1)
+	asleep(2 * time.Minute) // the watchdog keeps it
+	ok(t, l.Check(held))
+	locked, err := l.IsLocked(ctx)
+	ok(t, err)
+	equal(t, "locked", locked, true)
+	mine, err := l.IsHeld(held)
+	ok(t, err)
+	equal(t, "held", mine, true)
+	current, err := l.Token(held)
+	ok(t, err)
+	equal(t, "token", current, last)
+	ok(t, l.Unlock(held))
+	is(t, l.Unlock(held), rlock.ErrNotHeld)
+	locked, err = l.IsLocked(ctx)
+	ok(t, err)
+	equal(t, "locked", locked, false)
+	ttl, err = l.RemainTTL(ctx)
+	ok(t, err)
+	equal(t, "TTL", ttl, -2)
+
+	held, token, err = l.LockLeaseAndGetToken(ctx, time.Second)
+	ok(t, err)
+	next(token)
+	asleep(1100 * time.Millisecond)
+	is(t, context.Cause(held), rlock.ErrLost)
+	is(t, l.Unlock(held), rlock.ErrLost)
+
+	ok(t, l.TryDo(ctx, time.Second, 0, func(ctx context.Context, token int64) error { next(token); return ctx.Err() }))
+	held, err = l.Lock(ctx)
+	ok(t, err)
+	freed, err := l.ForceUnlock(ctx)
+	ok(t, err)
+	equal(t, "freed", freed, true)
+	is(t, context.Cause(held), rlock.ErrLost)
+	is(t, l.Unlock(held), rlock.ErrLost)
+	freed, err = l.ForceUnlock(ctx)
+	ok(t, err)
+	equal(t, "freed", freed, false)
+	ok(t, l.Do(ctx, func(_ context.Context, token int64) error { next(token); return nil }))
+}
+
+// One more node down than that: an error in time that says which, and nothing is left.
+func TestInv12_NoMajority(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user(quorum.WithLockOptions(rlock.WithPatience(2 * time.Second)))
+		u.down(0, 2, 4)
+		l := u.lock("a")
+		began := time.Now()
+		_, err := l.Lock(t.Context())
+		is(t, err, quorum.ErrNoMajority)
+		var e *quorum.MajorityError
+		if !errors.As(err, &e) || e.Need != 3 || e.Nodes != 5 || len(e.Failed) != 3 {
+			t.Fatalf("%v: %+v", err, e)
+		}
+		if took := time.Since(began); took < 2*time.Second || took > 3*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		_, err = l.TryLock(t.Context(), 300*time.Millisecond, 0)
+		is(t, err, quorum.ErrNoMajority)
+		_, err = l.IsLocked(t.Context())
+		is(t, err, quorum.ErrNoMajority)
+		asleep(time.Minute)
+		equal(t, "nodes that have the lock", s.has("a"), 0)
+
+		waits := start(func() (context.Context, int64, error) { return l.LockAndGetToken(t.Context()) })
+		asleep(time.Second)
+		u.up()
+		got := <-waits
+		ok(t, got.err)
+		ok(t, l.Unlock(got.ctx))
+	})
+}
+
+// Six clients that want one lock all get it, in few attempts each.
+func TestContendersMakeProgress(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		const clients, rounds = 6, 30
+		var votes, inside, holds atomic.Int64
+		var last atomic.Int64
+		done := make(chan error, clients)
+		for range clients {
+			u := s.user()
+			u.on(func(_ int, op string, _ []any, next func() error) error {
+				if op == "vote" {
+					votes.Add(1)
+				}
+				time.Sleep(200 * time.Microsecond)
+				return next()
+			}, 0, 1, 2, 3, 4)
+			l := u.lock("a")
+			go func() {
+				for range rounds {
+					err := l.Do(t.Context(), func(ctx context.Context, token int64) error {
+						if inside.Add(1) != 1 {
+							return errors.New("Inv1: two at once")
+						}
+						if before := last.Swap(token); before >= token {
+							return fmt.Errorf("Inv2: token %d after %d", token, before)
+						}
+						time.Sleep(2 * time.Millisecond)
+						holds.Add(1)
+						inside.Add(-1)
+						return nil
+					})
+					if err != nil {
+						done <- err
+						return
+					}
+				}
+				done <- nil
+			}()
+		}
+		began := time.Now()
+		for range clients {
+			ok(t, <-done)
+		}
+		took, each := time.Since(began), float64(votes.Load())/5/float64(holds.Load())
+		t.Logf("%d holds in %v, %.1f attempts each", holds.Load(), took, each)
+		if each > 6 {
+			t.Errorf("%.1f attempts for each hold", each)
+		}
+		if took > 20*time.Second {
+			t.Errorf("%d holds took %v", holds.Load(), took)
+		}
+		asleep(time.Minute)
+		equal(t, "nodes that have the lock", s.has("a"), 0)
+	})
+}
+
+// A call with a count of tries gives up after them.
+func TestTries(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		held, err := s.user().lock("a").Lock(t.Context())
+		ok(t, err)
+		var votes atomic.Int64
+		u := s.user(quorum.WithTries(3))
+		u.on(func(_ int, op string, _ []any, next func() error) error {
+			if op == "vote" {
+				votes.Add(1)
+			}
+			return next()
+		}, 0)
+		l := u.lock("a")
+		_, err = l.TryLock(t.Context(), time.Hour, 0)
+		is(t, err, rlock.ErrNotAcquired)
+		ok(t, held.Err())
+		if n := votes.Load(); n < 3 || n > 4 { // the first may be said twice: the node does not know the script yet
+			t.Errorf("%d votes", n)
+		}
+	})
+}

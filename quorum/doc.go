@@ -1,0 +1,87 @@
+// Package quorum is the lock of package fenced on several Redis servers that know nothing of each other: whoever has a
+// majority of them has the lock, so that it outlasts the loss of a minority. The algorithm is Redlock, of the Redis
+// documentation ("Distributed Locks with Redis"), with what that leaves to the reader: the delayed restart, and fencing
+// tokens.
+//
+//	client, err := quorum.New([]redis.UniversalClient{a, b, c, d, e})
+//	lock := quorum.NewLock(client, "account:42")
+//	held, token, err := lock.TryLockAndGetToken(ctx, 3*time.Second, 0)
+//
+// What a holder is, how contexts end, what Unlock, Do and the errors say is in package rlock, which does it here too.
+//
+// # How the lock is taken
+//
+// All nodes are asked at once to take the lock for one field, a number that belongs to this attempt alone; each has a
+// time that is small against the lease (WithNodeTimeout), and nobody waits for the slowest. When a majority has said yes,
+// the attempt proposes a token to the nodes (see below), and when a majority has accepted that, the lock is held. The
+// hold's deadline counts from before the first command was sent; the nodes keep the lock for longer than the hold's
+// context lives, by a percent of the lease and 2 ms, for clocks that run at different speeds. An attempt that fails is released on
+// every node that may have taken it, again and again until it cannot matter (also on those that did not answer), and the
+// next one has another field, after a random time if several callers had each a part of the nodes (WithRetryDelay).
+//
+// Waiters sleep until any node tells of a release, the owner's lease is over, or the poll interval has passed; a release
+// wakes them within a few milliseconds of each other, at random, so that not all take a part each. Among clients there is
+// no order; within one it is that of arrival. Handoffs between the goroutines of a process are off: each hold is taken
+// from the nodes.
+//
+// A renewal counts when a majority has confirmed it. On a node that has lost the hold, or never had it, the renewal takes
+// the lock for it anew, if it is free there; but not where a majority has released it, so that a ForceUnlock stays one. IsLocked,
+// HoldCount and RemainTTL go by who has a majority; RemainTTL is the time until that is lost.
+//
+// # Why two holds do not overlap
+//
+// Assumptions: a node that runs keeps what it was told; it keeps a lease for as long as it says, by a clock that runs at
+// the holder's speed, give or take a percent; its clock is not set. The first one does not hold for a node that restarts: it may
+// come back empty, or with an old snapshot. Therefore a node does not count, neither for a vote nor for a renewal, a
+// re-entry or a token, before it has been up for longer than the longest lease (WithMaxLease) and a second more, for its
+// uptime is told in whole seconds. The uptime comes from the node itself, in the same atomic step as its answer; the
+// client's clock has no part in it. Such a node is told everything all the same.
+//
+// That is enough. Let A's hold rest on its latest confirmation, by a majority Q of nodes that counted, sent at time s with
+// the lease L: A trusts it until some time before s+L. Let B get a majority R of nodes that counted. Some node j is in
+// both. If B's vote came to j after A's confirmation, and j said yes, then A's field was gone from j: A or a ForceUnlock had
+// released it; or its lease was over there, after s+L; or j had restarted since, and as it counted, longer ago than any
+// lease, so that s+L was over. If it came before, then B's field was gone from j when A's came: B had given it up, and an attempt
+// that is given up never becomes a hold; or its lease was over there, and with it B's own trust, which counts from
+// before the vote; or j had restarted in between, and as it counted for A, longer ago than any lease. In no case do both
+// trust their holds at the same time. The same holds for A's field that j took anew in a renewal: it is a vote as any other.
+//
+// A node whose every command is on disk before it is answered (appendonly yes, appendfsync always) loses nothing by a
+// restart and counts at once. It must prove it: by that configuration, which the Redis user must be allowed to read (CONFIG
+// GET), and by a key (fencelock:quorum) that a run before has left there, and that an empty disk has not got. A disk that
+// was put back to an older state is beyond that: delete the key, or keep such a node away for the longest lease.
+//
+// A quorum that was started as a whole takes no lock until its nodes are old enough. The error says so: a
+// *MajorityError, ErrRestarted for each such node.
+//
+// # Tokens
+//
+// Redlock has none, and its author's answer to that (a random value, checked and set) orders nothing. Here each node has the
+// counter of the lock, the largest token that it has accepted. With its vote a node tells its counter; the attempt
+// proposes one more than the largest that a majority told of; a node accepts a proposal from the hold that has the lock
+// there, and only if it is larger than its counter, which then is that. A token counts when a majority accepted it.
+// Each attempt proposes a number to a node once, and an answer that does not come counts as a refusal; where nodes refuse
+// because they know a larger number, a larger one is proposed.
+//
+// Tokens of completed acquires are unique, and grow strictly: if Y's acquire began after X's was complete, Y's token is larger.
+// Any two majorities share a node, and as long as that has kept its data: had both the same number, that node would have
+// accepted it twice, but it accepts only what is larger than before. And if Y began after X was complete, then a
+// majority had accepted X's token; the majority that answered Y's vote shares a node with it, whose counter was
+// at least X's token by then; so Y proposes more. No clock is in this. A re-entry takes its token in the same way.
+//
+// A node that comes back empty counts after its delay, with a counter of 0. If so many have lost theirs that a majority
+// can be had without the ones that remember, tokens begin anew, and guards refuse them. With fenced.WithClockFloor a token is also at
+// least the largest time, in microseconds, that the nodes of its majority told: then they go on growing, if none of these
+// clocks is behind the one that the last token came from. What is in the way of that is a clock that is set back, or nodes whose
+// clocks differ by more than a hold and a restart last: a lease, to be safe. Use NTP.
+//
+// # What the critics say
+//
+// M. Kleppmann ("How to do distributed locking", 2016) showed that a holder that is paused after it has looked at its lock
+// can write when another has it, and that Redlock had no number by which storage could tell: the tokens above are that
+// number, and a guard that checks them (package guard) is what makes a write safe. He also showed that the lock itself
+// leans on clocks and pauses that are bounded. It does: exclusion stands on the assumptions above. S. Sanfilippo's answer ("Is
+// Redlock safe?", 2016) is that clocks need only run at about the same speed, and that a pause before the lock is held is seen,
+// because the deadline counts from before the first command. Both are right. Where a lock must hold
+// whatever clocks do, use a consensus system (etcd, ZooKeeper), and check tokens there too.
+package quorum

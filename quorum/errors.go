@@ -1,0 +1,132 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+var (
+	// ErrNoMajority: too few nodes answered and count, so that nobody can say who has the lock. What is returned is a
+	// *MajorityError, which says what each node said. From every method that asks the nodes.
+	ErrNoMajority = errors.New("no majority of the nodes")
+	// ErrRestarted: a node started less than the longest lease ago, and may have forgotten holds. From a node's error in
+	// a *MajorityError.
+	ErrRestarted = errors.New("the node has started a moment ago and may have forgotten holds")
+	// ErrSameServer: two of the nodes are one server, whose vote must not count twice. From every method that asks the nodes.
+	ErrSameServer = errors.New("two nodes are the same server: give each node an address of its own")
+)
+
+// errSilent is a node without an answer in time.
+var errSilent = errors.New("no answer in time")
+
+// errNoUptime is a node that cannot count.
+var errNoUptime = errors.New("the node does not tell since when it runs (INFO server), and cannot count: the Redis user needs INFO")
+
+// NodeError is what one node said, or why it does not count.
+type NodeError struct {
+	Node string // its address
+	Err  error
+}
+
+func (e *NodeError) Error() string { return e.Node + ": " + e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// MajorityError is ErrNoMajority with what the nodes said.
+type MajorityError struct {
+	Nodes, Need int           // how many there are, and a majority of them
+	Failed      []*NodeError  // the ones that did not count
+	Delay       time.Duration // how long after its start a node does not count
+}
+
+func (e *MajorityError) Error() string {
+	young := 0
+	why := make([]string, len(e.Failed))
+	for i, f := range e.Failed {
+		if errors.Is(f, ErrRestarted) {
+			young++
+		}
+		why[i] = f.Error()
+	}
+	text := fmt.Sprintf("no majority: %d of %d nodes answered and count, %d are needed", e.Nodes-len(e.Failed), e.Nodes, e.Need)
+	if young > 0 {
+		text += fmt.Sprintf("; %d of %d nodes started less than %v ago and may have forgotten holds", young, e.Nodes, e.Delay)
+	}
+	return text + ": " + strings.Join(why, "; ")
+}
+
+// Is makes it ErrNoMajority.
+func (e *MajorityError) Is(target error) bool { return target == ErrNoMajority }
+
+// Unwrap returns the nodes' errors.
+func (e *MajorityError) Unwrap() []error {
+	errs := make([]error, len(e.Failed))
+	for i, f := range e.Failed {
+		errs[i] = f
+	}
+	return errs
+}
+
+// Unanswered tells that some node may have done what it was asked to.
+func (e *MajorityError) Unanswered() bool { return true }
+
+// Passing tells whether it may go away by itself: so many nodes could still form a majority.
+func (e *MajorityError) Passing() bool {
+	good := e.Nodes
+	for _, f := range e.Failed {
+		if !passing(f.Err) {
+			good--
+		}
+	}
+	return good >= e.Need
+}
+
+func passing(err error) bool {
+	return errors.Is(err, errSilent) || errors.Is(err, ErrRestarted) || scripts.Passing(err) && !errors.Is(err, errNoUptime)
+}
+
+// sameServer is ErrSameServer with the two.
+func sameServer(a, b *node) error {
+	return &wrongNodes{fmt.Errorf("%w: %s and %s", ErrSameServer, a.name, b.name)}
+}
+
+// wrongNodes is an error that stays until somebody mends it.
+type wrongNodes struct{ error }
+
+func (e *wrongNodes) Unwrap() error    { return e.error }
+func (e *wrongNodes) Unanswered() bool { return true } // some may have done what they were asked to
+func (e *wrongNodes) Passing() bool    { return false }
+
+// missing returns the error of a round whose nodes do not make a majority.
+func (s *store) missing(r *round, counts func(*ask) bool) error {
+	e := &MajorityError{Nodes: len(s.nodes), Need: s.most, Delay: s.delay}
+	for i, a := range r.asks {
+		n := s.nodes[i]
+		var err error
+		switch {
+		case a == nil, a.state == pending:
+			continue
+		case a.state == answered && counts(a):
+			continue
+		case a.state == answered && (a.report.Run == "" || a.report.Uptime < 0):
+			err = errNoUptime
+		case a.state == answered && a.report.Uptime < s.delay:
+			err = fmt.Errorf("%w (up for %v)", ErrRestarted, a.report.Uptime)
+		case a.state == answered:
+			err = errors.New("it refused")
+		case a.state == failed:
+			err = a.err
+		default:
+			if err = n.lastTrouble(); err == nil {
+				err = a.err
+			}
+		}
+		e.Failed = append(e.Failed, &NodeError{n.name, err})
+	}
+	return e
+}

@@ -1,0 +1,181 @@
+package quorum
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+const (
+	// maxSilent is how many operations without an answer in time are left with a node before it is asked less often: what
+	// it does not answer has to be released again and again.
+	maxSilent = 4
+	// probeEvery is how often it is asked then.
+	probeEvery = 200 * time.Millisecond
+	// learnEvery bounds how often a node is asked what it keeps, where it does not say.
+	learnEvery = time.Second
+)
+
+// A node is one of the servers.
+type node struct {
+	index   int
+	name    string
+	rdb     redis.UniversalClient
+	scripts *scripts.Scripts
+	delay   time.Duration // so long after its start it counts again
+	log     *slog.Logger
+
+	mu       sync.Mutex
+	silent   int       // operations that were not answered in time, nor since
+	probed   time.Time // when one more was sent
+	trouble  error     // what it said last in place of an answer; nil since it has answered
+	run      string    // its run id, when it said it last
+	warned   string    // the run that the log was told of
+	lossless string    // the run that began with all that the one before had
+	learned  string    // the run, and whether it was young, that it was asked about
+	asked    time.Time // and when
+}
+
+// send sends the ask; false if it is not worth it: the node does not answer.
+func (n *node) send(a *ask) bool {
+	n.mu.Lock()
+	if n.silent >= maxSilent {
+		now := time.Now()
+		if now.Sub(n.probed) < probeEvery {
+			n.mu.Unlock()
+			return false
+		}
+		n.probed = now
+	}
+	n.mu.Unlock()
+	n.scripts.Send(&a.op, a)
+	return true
+}
+
+// missed notes that the answer to an operation did not come in time; late, that it came after all.
+func (n *node) missed() {
+	n.mu.Lock()
+	n.silent++
+	n.mu.Unlock()
+}
+
+func (n *node) late() {
+	n.mu.Lock()
+	n.silent--
+	n.mu.Unlock()
+}
+
+// said notes the outcome of an operation.
+func (n *node) said(r *scripts.Report, err error) {
+	if err != nil && !ails(err) {
+		return
+	}
+	n.mu.Lock()
+	before := n.trouble
+	n.trouble = err
+	if r != nil {
+		n.run = r.Run
+	}
+	n.mu.Unlock()
+	switch {
+	case err != nil && before == nil:
+		go n.log.Warn("quorum: a node fails", "node", n.name, "error", err)
+	case err == nil && before != nil:
+		go n.log.Info("quorum: a node answers again", "node", n.name)
+	}
+}
+
+// ails tells that an error is one of the node, and not of one operation on it.
+func ails(err error) bool {
+	return scripts.Passing(err) || redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") || scripts.Unanswered(err)
+}
+
+// lastTrouble is what the node said last, if that was an error.
+func (n *node) lastTrouble() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.trouble
+}
+
+func (n *node) lastRun() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.run
+}
+
+// counts tells whether the node's vote counts: it cannot have forgotten a hold that may be trusted still. It has been up
+// for longer than any lease, or it says that it lost nothing when it started.
+func (n *node) counts(r *scripts.Report) bool {
+	if r.Run == "" || r.Uptime < 0 {
+		return false
+	}
+	young := r.Uptime < n.delay
+	n.mu.Lock()
+	lossless := n.lossless == r.Run
+	what := r.Run
+	if young {
+		what += " young"
+	}
+	learn := n.learned != what && time.Since(n.asked) > learnEvery
+	if learn {
+		n.asked = time.Now()
+	}
+	warn := young && !lossless && n.warned != r.Run
+	if warn {
+		n.warned = r.Run
+	}
+	n.mu.Unlock()
+	if learn {
+		go n.learn(r.Run, young, what)
+	}
+	if warn {
+		go n.log.Warn("quorum: a node has started and may have forgotten holds, it does not count yet", "node", n.name, "up", r.Uptime, "counts after", n.delay)
+	}
+	return !young || lossless
+}
+
+// marker is the key by which a server proves that it kept its data through a restart: the id of the run that wrote it. It
+// is written only where every command is on disk before it is answered.
+const marker = "fencelock:quorum"
+
+// learn asks a node that runs long whether it keeps everything, and leaves the marker there; and one that has just
+// started, whether it finds the marker of a run before.
+func (n *node) learn(run string, young bool, what string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	pipe := n.rdb.Pipeline()
+	server, persistence := pipe.Info(ctx, "server"), pipe.Info(ctx, "persistence")
+	fsync, mark := pipe.ConfigGet(ctx, "appendfsync"), pipe.Get(ctx, marker)
+	_, _ = pipe.Exec(ctx) // each command has its own outcome
+	if !strings.Contains(server.Val(), "run_id:"+run) || mark.Err() != nil && mark.Err() != redis.Nil {
+		return // it is asked again
+	}
+	keeps := strings.Contains(persistence.Val(), "aof_enabled:1") && fsync.Val()["appendfsync"] == "always"
+	switch {
+	case young:
+		n.mu.Lock()
+		if keeps && mark.Val() != "" && mark.Val() != run {
+			n.lossless = run
+		}
+		n.learned = what
+		n.mu.Unlock()
+		return
+	case keeps && mark.Val() == "":
+		if n.rdb.SetNX(ctx, marker, run, 0).Err() != nil {
+			return
+		}
+	case !keeps && fsync.Err() == nil && mark.Val() != "":
+		if n.rdb.Del(ctx, marker).Err() != nil {
+			return
+		}
+	}
+	n.mu.Lock()
+	n.learned = what
+	n.mu.Unlock()
+}

@@ -1,0 +1,88 @@
+package quorum_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+func TestArguments(t *testing.T) {
+	one := redis.NewClient(&redis.Options{})
+	two := redis.NewClient(&redis.Options{})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{})
+	ring := redis.NewRing(&redis.RingOptions{})
+	failover := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m"})
+	defer func() {
+		for _, c := range []redis.UniversalClient{one, two, cluster, ring, failover} {
+			_ = c.Close()
+		}
+	}()
+	var typed *redis.Client
+	for _, c := range []struct {
+		say   string
+		nodes []redis.UniversalClient
+		opts  []quorum.Option
+	}{
+		{"no nodes", nil, nil},
+		{"node 1: the client is nil", []redis.UniversalClient{one, nil}, nil},
+		{"node 0: the client is nil", []redis.UniversalClient{typed}, nil},
+		{"is not one server", []redis.UniversalClient{cluster}, nil},
+		{"is not one server", []redis.UniversalClient{one, ring}, nil},
+		{"is not one server", []redis.UniversalClient{failover}, nil},
+		{"the same server", []redis.UniversalClient{one, two, one}, nil},
+		{"an option is nil", []redis.UniversalClient{one}, []quorum.Option{nil}},
+		{"WithMaxLease(1s)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithMaxLease(time.Second)}},
+		{"WithMaxLease(48h0m0s)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithMaxLease(48 * time.Hour)}},
+		{"WithNodeTimeout(0s)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithNodeTimeout(0)}},
+		{"WithNodeTimeout(10s)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithNodeTimeout(10 * time.Second)}},
+		{"WithRetryDelay(2ms, 1ms)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithRetryDelay(2*time.Millisecond, time.Millisecond)}},
+		{"WithTries(-1)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithTries(-1)}},
+		{"WithLease", []redis.UniversalClient{one}, []quorum.Option{quorum.WithLockOptions(rlock.WithLease(time.Millisecond))}},
+	} {
+		_, err := quorum.New(c.nodes, c.opts...)
+		if err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("got %v, want an error with %q", err, c.say)
+		}
+	}
+	if _, err := quorum.NewLock(nil, "a").TryLock(t.Context(), 0, 0); err == nil {
+		t.Error("a lock without a client works")
+	}
+}
+
+// Two nodes that are one server.
+func TestSameServer(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		s.minis[2] = s.minis[0]
+		l := s.user().lock("l")
+		held, err := l.Lock(t.Context())
+		if err == nil { // by the two that are not the same
+			ok(t, l.Unlock(held))
+			_, err = l.Lock(t.Context())
+		}
+		is(t, err, quorum.ErrSameServer)
+		_, err = l.IsLocked(t.Context())
+		is(t, err, quorum.ErrSameServer)
+		asleep(time.Minute)
+		equal(t, "nodes that have the lock", s.has("l"), 0)
+	})
+}
+
+// A server that does not tell since when it runs never counts.
+func TestNoUptime(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, s *site) {
+		m, rdb := redistest.Pipe(t)
+		ok(t, rdb.Ping(t.Context()).Err())
+		s.minis[0] = m
+		_, err := s.user().lock("l").Lock(t.Context())
+		is(t, err, quorum.ErrNoMajority)
+		if !strings.Contains(err.Error(), "INFO") {
+			t.Errorf("the error does not say what is wrong: %v", err)
+		}
+	})
+}

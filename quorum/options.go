@@ -1,0 +1,68 @@
+package quorum
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fencelock/fencelock/rlock"
+)
+
+type options struct {
+	lock    []rlock.Option
+	timeout time.Duration
+	retry   [2]time.Duration
+	tries   int
+	longest time.Duration
+}
+
+// Option changes a default of New.
+type Option func(*options)
+
+// WithLockOptions passes options of rlock.New on: WithLease, WithPollInterval, WithUnlockTimeout, WithPatience, WithLogger.
+// WithHandoffs and WithShardedPubSub have no effect here.
+func WithLockOptions(opts ...rlock.Option) Option {
+	return func(o *options) { o.lock = append(o.lock, opts...) }
+}
+
+// WithNodeTimeout sets how long one node is waited for, 50 ms by default, and an eighth of the lease where that is less. A
+// node that is down or hangs costs no more than this, and only where the others are no majority. Lengthen it where nodes
+// are far away: to some round trips, so that a first contact with its handshakes fits in.
+func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
+
+// WithRetryDelay sets the bounds of the random time after which a call tries again when several callers had each a part of
+// the nodes and none a majority: 5 to 50 ms by default. Waiters that hear of a release come within the lower bound of each
+// other, at random too. Lengthen both where nodes are far away: the lower one to some round trips.
+func WithRetryDelay(least, most time.Duration) Option {
+	return func(o *options) { o.retry = [2]time.Duration{least, most} }
+}
+
+// WithTries bounds how often one call asks for the lock, besides its wait: then the error is ErrNotAcquired. It is for
+// code that was written with a count of retries. By default only the wait counts, and the waiter sleeps until the lock may
+// be free, so that tries are few.
+func WithTries(n int) Option { return func(o *options) { o.tries = n } }
+
+// WithMaxLease sets the longest lease that a lock may be taken with, by default that of rlock.WithLease. A node that has
+// started less than this ago, and a second more for the granularity of its uptime, does not count: it may have forgotten a
+// hold that is trusted still. All clients of a quorum must have the same, and one that takes a longer lease breaks
+// exclusion when a node restarts. A longer lease is an error of its call.
+func WithMaxLease(d time.Duration) Option { return func(o *options) { o.longest = d } }
+
+// check completes the options with what the lock's options say.
+func (o *options) check(lease time.Duration) error {
+	if o.longest == 0 {
+		o.longest = lease
+	}
+	switch {
+	case o.longest < lease:
+		return fmt.Errorf("quorum: WithMaxLease(%v): the watchdog's lease is %v, use that or more", o.longest, lease)
+	case o.longest > 24*time.Hour:
+		return fmt.Errorf("quorum: WithMaxLease(%v): use a day or less, for so long a node that restarts does not count", o.longest)
+	case o.timeout < time.Millisecond || o.timeout > o.longest/4:
+		return fmt.Errorf("quorum: WithNodeTimeout(%v): use a millisecond or more, and a quarter of the longest lease (%v) or less", o.timeout, o.longest)
+	case o.retry[0] < 0 || o.retry[1] < o.retry[0] || o.retry[1] < time.Millisecond || o.retry[1] > time.Minute:
+		return fmt.Errorf("quorum: WithRetryDelay(%v, %v): use a lower bound of 0 or more, and an upper one that is not less, from a millisecond to a minute", o.retry[0], o.retry[1])
+	case o.tries < 0:
+		return fmt.Errorf("quorum: WithTries(%d): use 1 or more, or leave the option out", o.tries)
+	}
+	return nil
+}

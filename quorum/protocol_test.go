@@ -1,0 +1,352 @@
+package quorum_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// The hold's deadline counts from before the first phase, however long both take (P6), and leaves Redlock's drift: what is
+// left of the lease on the nodes is a percent and 2 ms.
+func TestP6_DeadlineCountsFromBeforeTheVotes(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		u := s.user(quorum.WithNodeTimeout(time.Second))
+		u.on(func(_ int, op string, _ []any, next func() error) error {
+			if op == "vote" || op == "raise" {
+				time.Sleep(400 * time.Millisecond)
+			}
+			return next()
+		}, 0, 1, 2)
+		const lease = 10 * time.Second
+		l := u.lock("l")
+		_ = l.Do(t.Context(), func(context.Context, int64) error { return nil }) // the nodes know the scripts
+		began := time.Now()
+		held, err := l.LockLease(t.Context(), lease)
+		ok(t, err)
+		if took := time.Since(began); took < 700*time.Millisecond {
+			t.Fatalf("the acquire took %v", took)
+		}
+		<-held.Done()
+		took := time.Since(began)
+		if want := lease - lease/100 - time.Millisecond; took > want || took < want-200*time.Millisecond {
+			t.Errorf("the hold was trusted for %v, want %v", took, want)
+		}
+		_ = l.Unlock(held)
+	})
+}
+
+// Redlock's drift: the nodes keep the lock for a percent of the lease and 2 ms longer than the hold is trusted, of which
+// the watchdog's margin is all but a millisecond.
+func TestP6_Drift(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		const lease = 10 * time.Second
+		l := s.user().lock("l")
+		held, err := l.LockLease(t.Context(), lease)
+		ok(t, err)
+		margin := watchdog.Now().Time().Add(lease).Sub(watchdog.DeadlineOf(watchdog.Now(), lease).Time())
+		if drift := s.minis[0].TTL("l") - lease + margin; drift != lease/100+2*time.Millisecond {
+			t.Errorf("the nodes keep the lock for %v longer than the hold is trusted", drift)
+		}
+		ok(t, l.Unlock(held))
+	})
+}
+
+// An attempt that took a part of the nodes is released, and the next one has another field, on every node (P1): a late
+// copy of the release meets nothing.
+func TestP1_EachAttemptHasItsOwnField(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		for i := range 3 { // held by somebody who has no majority, for a while
+			m := s.minis[i]
+			m.HSet("l", []string{"", "6b1f0d1e-0000-4000-8000-000000000001:1", "6b1f0d1e-0000-4000-8000-000000000002:1"}[max(i, 1)], "1")
+			m.SetTTL("l", 500*time.Millisecond)
+		}
+		u := s.user()
+		var mu sync.Mutex
+		var fields []string
+		var late []func() error
+		u.on(func(node int, op string, args []any, next func() error) error {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case op == "vote" && node == 3 && !slices.Contains(fields, fieldOf(args)):
+				fields = append(fields, fieldOf(args))
+			case op == "withdraw" && node == 3:
+				late = append(late, next)
+			}
+			return next()
+		}, 3)
+		l := u.lock("l")
+		held, token, err := l.LockAndGetToken(t.Context())
+		ok(t, err)
+		equal(t, "token", token, 1)
+		mu.Lock()
+		if n := len(fields); n < 3 || n > 100 { // in half a second, with 5 to 50 ms between them
+			t.Errorf("%d attempts, with the fields %v", n, fields)
+		}
+		copies := slices.Clone(late)
+		mu.Unlock()
+		for _, again := range copies {
+			_ = again()
+		}
+		asleep(time.Second)
+		equal(t, "the field on the node that was free", s.fields("l")[3], fields[len(fields)-1])
+		ok(t, held.Err())
+		ok(t, l.Unlock(held))
+	})
+}
+
+// A vote that got no answer on a node is released there until it cannot matter (P3): also one that arrives after all.
+func TestP3_LateVote(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		l := u.lock("l")
+		ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil })) // the nodes know the scripts
+		asleep(time.Second)
+		var late atomic.Pointer[func() error]
+		u.on(func(_ int, op string, _ []any, next func() error) error {
+			if op == "vote" && late.CompareAndSwap(nil, &next) {
+				time.Sleep(3 * time.Second)
+				return context.DeadlineExceeded // a read that gives up
+			}
+			return next()
+		}, 4)
+		held, err := l.Lock(t.Context())
+		ok(t, err)
+		ok(t, l.Unlock(held))
+		asleep(5 * time.Second)
+		ok(t, (*late.Load())()) // the frozen node goes on
+		equal(t, "nodes that have the lock", s.has("l"), 1)
+		asleep(25 * time.Second) // it does not run out before
+		equal(t, "nodes that have the lock", s.has("l"), 0)
+	})
+}
+
+// A retake that arrives after the Unlock leaves nothing behind either (Inv10).
+func TestInv10_LateRetake(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		l := u.lock("l")
+		held, err := l.Lock(t.Context())
+		ok(t, err)
+		s.restart(4)
+		release := make(chan struct{})
+		var held4 atomic.Int64
+		u.on(func(_ int, op string, _ []any, next func() error) error {
+			if op == "vote" {
+				held4.Add(1)
+				<-release
+			}
+			return next()
+		}, 4)
+		asleep(11 * time.Second)
+		equal(t, "retakes under way", held4.Load(), 1)
+		ok(t, l.Unlock(held))
+		close(release)
+		asleep(2 * time.Second)
+		equal(t, "nodes that have the lock", s.has("l"), 0)
+		asleep(time.Minute)
+		equal(t, "ballots", quorum.Ballots(u.Client), 0)
+	})
+}
+
+// A lock that was forced open stays open: no renewal brings it back, although two nodes never had it.
+func TestForceUnlockIsNotUndone(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		u.down(3, 4)
+		held, err := u.lock("l").Lock(t.Context())
+		ok(t, err)
+		u.up()
+		freed, err := s.user().lock("l").ForceUnlock(t.Context())
+		ok(t, err)
+		equal(t, "freed", freed, true)
+		asleep(11 * time.Second)
+		is(t, context.Cause(held), rlock.ErrLost)
+		asleep(time.Minute)
+		equal(t, "nodes that have the lock", s.has("l"), 0)
+	})
+}
+
+// A retake does not put the lock where somebody else's field is.
+func TestRetakeLeavesOthersAlone(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		u.down(4)
+		l := u.lock("l")
+		held, err := l.Lock(t.Context())
+		ok(t, err)
+		const other = "6b1f0d1e-0000-4000-8000-000000000001:1"
+		s.minis[4].HSet("l", other, "1")
+		s.minis[4].SetTTL("l", time.Hour)
+		u.up()
+		asleep(30 * time.Second)
+		ok(t, held.Err())
+		equal(t, "the other's field", s.fields("l")[4], other)
+		ok(t, l.Unlock(held))
+		asleep(time.Minute)
+		equal(t, "the other's field", s.fields("l")[4], other)
+	})
+}
+
+// A token is one that a majority accepted, and larger than all that any majority has accepted: a node that is ahead of the
+// others, because a proposal reached it alone, is outbid.
+func TestTokensOutbid(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		u := s.user()
+		l := u.lock("l")
+		ok(t, s.minis[2].Set("redisson_lock_token:{l}", "7"))
+		u.on(func(_ int, op string, _ []any, next func() error) error {
+			if op == "vote" {
+				time.Sleep(10 * time.Millisecond) // its vote is not waited for
+			}
+			return next()
+		}, 2)
+		held, first, err := l.LockAndGetToken(t.Context())
+		ok(t, err)
+		ok(t, l.Unlock(held))
+		u.up()
+		u.down(0)
+		held, second, err := l.LockAndGetToken(t.Context())
+		ok(t, err)
+		if first < 1 || second != 8 {
+			t.Errorf("tokens %d, %d", first, second)
+		}
+		ok(t, l.Unlock(held))
+		u.up()
+		s.minis[0].Del("redisson_lock_token:{l}")
+		u.down(1)
+		held, third, err := l.LockAndGetToken(t.Context())
+		ok(t, err)
+		if third <= second {
+			t.Errorf("token %d after %d", third, second)
+		}
+		ok(t, l.Unlock(held))
+	})
+}
+
+// A proposal that some node refuses is made again with a larger number.
+func TestProposalsAreRaised(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		u := s.user()
+		l := u.lock("l")
+		u.on(func(node int, op string, _ []any, next func() error) error {
+			if op == "raise" { // between the vote and the proposal
+				if n, _ := s.minis[node].Get("redisson_lock_token:{l}"); n == "" {
+					_ = s.minis[node].Set("redisson_lock_token:{l}", "41")
+				}
+			}
+			return next()
+		}, 0, 1)
+		held, token, err := l.LockAndGetToken(t.Context())
+		ok(t, err)
+		equal(t, "token", token, 42)
+		ok(t, l.Unlock(held))
+	})
+}
+
+// Waiters are woken by the message of any node, and not by what a failed attempt releases.
+func TestWaitersAreWoken(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		long := quorum.WithLockOptions(rlock.WithPollInterval(time.Minute))
+		l := s.user(long).lock("l")
+		held, err := l.Lock(t.Context())
+		ok(t, err)
+		var waits []<-chan result
+		var votes atomic.Int64
+		for i := range 3 {
+			w := s.user(long)
+			if i == 0 {
+				w.down(0, 1) // hears three nodes
+			}
+			w.on(func(_ int, op string, _ []any, next func() error) error {
+				if op == "vote" {
+					votes.Add(1)
+				}
+				return next()
+			}, 2)
+			other := w.lock("l")
+			waits = append(waits, start(func() (context.Context, int64, error) {
+				ctx, token, err := other.LockAndGetToken(t.Context())
+				if err == nil {
+					err = other.Unlock(ctx)
+				}
+				return ctx, token, err
+			}))
+		}
+		asleep(20 * time.Second)
+		if n := votes.Load(); n > 12 {
+			t.Errorf("waiters asked %d times", n)
+		}
+		began := time.Now()
+		ok(t, l.Unlock(held))
+		for _, w := range waits {
+			ok(t, (<-w).err)
+		}
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("three waiters took %v", took)
+		}
+	})
+}
+
+// A hold whose nodes do not answer any more ends in time, and Unlock says so.
+func TestInv3_HoldEndsWithItsMajority(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user(quorum.WithLockOptions(rlock.WithLease(3*time.Second), rlock.WithUnlockTimeout(time.Second)))
+		l := u.lock("l")
+		held, err := l.Lock(t.Context())
+		ok(t, err)
+		asleep(10 * time.Second)
+		ok(t, held.Err())
+		u.down(0, 1, 2)
+		began := time.Now()
+		<-held.Done()
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("the hold was trusted for %v", took)
+		}
+		is(t, l.Unlock(held), rlock.ErrLost)
+	})
+}
+
+// Close and Shutdown do what they do with one server; nothing is left.
+func TestCloseAndShutdown(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		l := u.lock("l")
+		held, err := l.Lock(t.Context())
+		ok(t, err)
+		go func() {
+			time.Sleep(time.Second)
+			if err := l.Unlock(held); err != nil {
+				t.Error(err)
+			}
+		}()
+		ok(t, u.Shutdown(t.Context()))
+		equal(t, "nodes that have the lock", s.has("l"), 0)
+		_, err = l.Lock(t.Context())
+		is(t, err, rlock.ErrClosed)
+
+		u = s.user()
+		l = u.lock("l")
+		held, err = l.Lock(t.Context())
+		ok(t, err)
+		ok(t, u.Close())
+		is(t, held.Err(), rlock.ErrClosed)
+		ok(t, l.Unlock(held))
+		asleep(time.Second)
+		equal(t, "nodes that have the lock", s.has("l"), 0)
+		for i, m := range s.minis {
+			for _, key := range m.Keys() {
+				if key != "redisson_lock_token:{l}" {
+					t.Errorf("node %d has the key %q", i, key)
+				}
+			}
+		}
+	})
+}

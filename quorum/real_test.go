@@ -1,0 +1,348 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// Two of five masters stop, and the lock goes on; with a third it says so within its bounds; when that is back, and old
+// enough, it goes on.
+func TestReal_MastersStop(t *testing.T) {
+	s := masters(t, 5)
+	u := s.user(lease(rlock.WithPatience(time.Second), rlock.WithUnlockTimeout(time.Second)), patient())
+	l := u.lock("a")
+	held, token, err := l.LockAndGetToken(t.Context())
+	ok(t, err)
+	s.servers[0].Kill()
+	s.servers[3].Kill()
+	time.Sleep(2 * realLease)
+	ok(t, l.Check(held)) // renewed by three
+	inner, next, err := l.LockAndGetToken(held)
+	ok(t, err)
+	if next <= token {
+		t.Errorf("Inv2: token %d after %d", next, token)
+	}
+	ok(t, l.Unlock(inner))
+	ok(t, l.Unlock(held))
+	ok(t, l.Do(t.Context(), func(ctx context.Context, token int64) error {
+		if token <= next {
+			t.Errorf("Inv2: token %d after %d", token, next)
+		}
+		return ctx.Err()
+	}))
+
+	held, err = l.Lock(t.Context())
+	ok(t, err)
+	s.servers[4].Kill()
+	began := time.Now()
+	select {
+	case <-held.Done():
+	case <-time.After(bound):
+		t.Fatal("the hold's context lives on without a majority")
+	}
+	soon(t, began, realLease, "the end of the hold's context")
+	is(t, context.Cause(held), rlock.ErrLost)
+	is(t, l.Unlock(held), rlock.ErrLost)
+
+	began = time.Now()
+	_, err = l.TryLock(t.Context(), 0, 0)
+	is(t, err, quorum.ErrNoMajority)
+	says(t, err, s.servers[0].Addr(), s.servers[3].Addr(), s.servers[4].Addr())
+	soon(t, began, 1500*time.Millisecond, "a call that does not wait")
+	began = time.Now()
+	_, err = l.Lock(t.Context())
+	is(t, err, quorum.ErrNoMajority)
+	soon(t, began, 2*time.Second, "a call with a patience of a second")
+
+	s.servers[4].Restart()
+	_, err = l.TryLock(t.Context(), 0, 0)
+	is(t, err, quorum.ErrNoMajority)
+	s.ripen(4)
+	held, err = l.TryLock(t.Context(), 5*time.Second, 0)
+	ok(t, err)
+	ok(t, l.Unlock(held))
+	s.servers[0].Restart()
+	s.servers[3].Restart()
+	s.free("a")
+}
+
+// A node that hangs costs no more than its timeout, and only the first calls.
+func TestReal_FrozenNode(t *testing.T) {
+	s := masters(t, 5)
+	u := s.user(lease())
+	l := u.lock("a")
+	held, err := l.Lock(t.Context())
+	ok(t, err)
+	s.servers[1].Freeze()
+	began := time.Now()
+	const pairs = 20
+	ok(t, l.Unlock(held))
+	for range pairs {
+		ok(t, l.TryDo(t.Context(), 5*time.Second, 0, func(ctx context.Context, _ int64) error { return ctx.Err() }))
+	}
+	soon(t, began, pairs*50*time.Millisecond, "locking twenty times beside a frozen node")
+
+	began = time.Now()
+	locked, err := l.IsLocked(t.Context())
+	ok(t, err)
+	equal(t, "locked", locked, false)
+	soon(t, began, 500*time.Millisecond, "a question beside a frozen node")
+	s.servers[1].Thaw()
+	s.free("a")
+	ok(t, u.Shutdown(t.Context()))
+	s.clean("a")
+}
+
+// Replies that are lost: of votes, of proposals, of releases, on two nodes at a time. Each acquire counts once, and
+// nothing is left.
+func TestReal_LostReplies(t *testing.T) {
+	s := masters(t, 5)
+	u := s.user(lease(), patient())
+	l := u.lock("a")
+	var last int64
+	for _, op := range []string{"", "vote", "raise", "withdraw", "recount", "extend"} {
+		for pair := range 5 {
+			var lostAny atomic.Bool
+			u.on(func(_ int, is string, _ []any, next func() error) error {
+				if op == "" || !strings.Contains(is, op) {
+					return next()
+				}
+				if err := next(); err != nil {
+					return err
+				}
+				lostAny.Store(true)
+				return io.EOF
+			}, pair, (pair+1)%5)
+			held, token, err := l.LockAndGetToken(t.Context())
+			ok(t, err)
+			inner, next, err := l.LockAndGetToken(held)
+			ok(t, err)
+			if token <= last || next <= token {
+				t.Fatalf("Inv2: tokens %d, %d, %d", last, token, next)
+			}
+			last = next
+			if op == "extend" {
+				redistest.Eventually(t, bound, lostAny.Load, "a renewal is lost")
+			}
+			count, err := l.HoldCount(inner)
+			ok(t, err)
+			equal(t, "hold count", count, 2)
+			ok(t, l.Unlock(inner))
+			ok(t, l.Unlock(held))
+			if op != "" && op != "withdraw" && !lostAny.Load() {
+				t.Errorf("no %s was lost", op)
+			}
+			u.up()
+		}
+	}
+	s.free("a")
+	ok(t, u.Shutdown(t.Context()))
+	s.clean("a")
+}
+
+// The counterexample of the delayed restart on real processes: see TestDelayedRestart.
+func TestReal_DelayedRestart(t *testing.T) {
+	t.Run("naive", func(t *testing.T) {
+		s := masters(t, 5)
+		a, b := counterexample(s)
+		quorum.Naive(b.Client)
+		l := b.lock("l")
+		for range 5 { // on a busy machine A's hold may be over before B has asked
+			held, err := a.lock("l").LockLease(t.Context(), realLease)
+			if err != nil {
+				s.ripen(2)
+				continue
+			}
+			s.servers[2].Restart()
+			got, err := l.TryLock(t.Context(), 0, 0)
+			ok(t, err)
+			both := held.Err() == nil && got.Err() == nil
+			_ = a.lock("l").Unlock(held)
+			ok(t, l.Unlock(got))
+			if both {
+				return
+			}
+			s.ripen(2)
+		}
+		t.Error("the counterexample shows nothing: there were never two holders")
+	})
+	t.Run("ours", func(t *testing.T) {
+		s := masters(t, 5)
+		a, b := counterexample(s)
+		held, err := a.lock("l").LockLease(t.Context(), realLease)
+		ok(t, err)
+		s.servers[2].Restart()
+		refused := 0
+		for l := b.lock("l"); ; refused++ {
+			got, err := l.Lock(t.Context())
+			if err == nil {
+				is(t, held.Err(), rlock.ErrLost)
+				ok(t, l.Unlock(got))
+				break
+			}
+			is(t, err, quorum.ErrRestarted)
+			says(t, err, "1 of 5 nodes started less than 3s ago and may have forgotten holds", s.servers[2].Addr())
+		}
+		if refused == 0 {
+			t.Error("B was never refused")
+		}
+	})
+}
+
+// counterexample is A, which can reach the first three of five nodes, and B, which can reach the last three.
+func counterexample(s *site) (a, b *user) {
+	a = s.user(lease(), patient())
+	a.down(3, 4)
+	b = s.user(lease(rlock.WithPatience(time.Second)), patient())
+	b.down(0, 1)
+	return a, b
+}
+
+// A node whose every command was on disk before it was answered counts at once when it is back; but not one that comes
+// back with an empty disk.
+func TestReal_NodesThatKeepEverything(t *testing.T) {
+	s := masters(t, 3, "--appendonly", "yes", "--appendfsync", "always")
+	u := s.user(lease(rlock.WithPatience(2*time.Second)), patient())
+	l := u.lock("a")
+	ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
+	for i := range 3 {
+		redistest.Eventually(t, bound, func() bool {
+			_ = l.Do(t.Context(), func(context.Context, int64) error { return nil })
+			return s.direct[i].Exists(context.Background(), "fencelock:quorum").Val() == 1
+		}, "node %d is marked as one that keeps everything", i)
+	}
+	held, err := l.LockLease(t.Context(), realLease)
+	ok(t, err)
+	s.servers[0].Restart()
+	s.servers[1].Kill()
+	other := s.user(lease(rlock.WithPatience(2*time.Second)), patient()).lock("a")
+	_, err = other.TryLock(t.Context(), 0, 0)
+	if held.Err() == nil {
+		is(t, err, rlock.ErrNotAcquired)
+	}
+	_ = l.Unlock(held)
+	quick := false
+	for range 5 { // on a busy machine it may be old before it has answered
+		s.servers[0].Restart()
+		held, err = other.TryLock(t.Context(), 5*time.Second, 0)
+		ok(t, err)
+		young := uptimeLine.FindStringSubmatch(s.direct[0].Info(t.Context(), "server").Val())
+		ok(t, other.Unlock(held))
+		if up, err := strconv.Atoi(young[1]); err == nil && time.Duration(up)*time.Second < realDelay {
+			quick = true
+			break
+		}
+	}
+	if !quick {
+		t.Error("a node that kept everything did not count before it was old")
+	}
+
+	ok(t, s.direct[0].FlushAll(context.Background()).Err()) // a new disk
+	s.servers[0].Restart()
+	_, err = other.TryLock(t.Context(), 0, 0)
+	is(t, err, quorum.ErrRestarted)
+	s.ripen(0)
+	held, err = other.TryLock(t.Context(), 5*time.Second, 0)
+	ok(t, err)
+	ok(t, other.Unlock(held))
+}
+
+// A password that is wrong on a minority is for the log; on a majority it is what the call returns, at once, with the
+// nodes' names and without the password.
+func TestReal_WrongPasswords(t *testing.T) {
+	s := masters(t, 3)
+	for i := range 3 {
+		ok(t, s.direct[i].ConfigSet(context.Background(), "requirepass", "secret").Err())
+	}
+	connect := func(wrong ...int) *quorum.Client {
+		var nodes []redis.UniversalClient
+		for i := range 3 {
+			nodes = append(nodes, redistest.Client(t, s.servers[i].Addr(), func(o *redis.Options) {
+				o.Password = "secret"
+				for _, w := range wrong {
+					if w == i {
+						o.Password = "hunter2"
+					}
+				}
+			}))
+		}
+		c, err := quorum.New(nodes, lease(), patient())
+		ok(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	ok(t, quorum.NewLock(connect(1), "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
+	began := time.Now()
+	_, err := quorum.NewLock(connect(1, 2), "a").Lock(t.Context())
+	is(t, err, quorum.ErrNoMajority)
+	says(t, err, s.servers[1].Addr(), s.servers[2].Addr(), "WRONGPASS")
+	if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("the error tells the password: %v", err)
+	}
+	soon(t, began, 3*time.Second, "a call that can only fail")
+}
+
+// A waiter is woken by what the nodes say, long before it would look by itself; also when two of them say nothing.
+func TestReal_WaitersAreWoken(t *testing.T) {
+	s := masters(t, 5)
+	l := s.user(lease(rlock.WithPollInterval(time.Minute)), patient()).lock("a")
+	held, err := l.Lock(t.Context())
+	ok(t, err)
+	w := s.user(lease(rlock.WithPollInterval(time.Minute)), patient())
+	w.down(0, 1)
+	other := w.lock("a")
+	got := start(func() (context.Context, int64, error) { return other.LockAndGetToken(t.Context()) })
+	for i := 2; i < 5; i++ {
+		redistest.Eventually(t, bound, func() bool {
+			return s.direct[i].PubSubNumSub(context.Background(), "redisson_lock__channel:{a}").Val()["redisson_lock__channel:{a}"] > 0
+		}, "the waiter listens on node %d", i)
+	}
+	time.Sleep(50 * time.Millisecond)
+	began := time.Now()
+	ok(t, l.Unlock(held))
+	select {
+	case r := <-got:
+		ok(t, r.err)
+		soon(t, began, 500*time.Millisecond, "waking a waiter")
+		ok(t, other.Unlock(r.ctx))
+	case <-time.After(bound):
+		t.Fatal("the waiter sleeps on")
+	}
+}
+
+// No call outlives its context, whatever the nodes do (Inv6).
+func TestReal_Inv6_ContextsEndCalls(t *testing.T) {
+	s := masters(t, 3)
+	l := s.user(lease(rlock.WithUnlockTimeout(500*time.Millisecond)), patient()).lock("a")
+	held, err := l.Lock(t.Context())
+	ok(t, err)
+	s.servers[0].Freeze()
+	s.servers[2].Freeze()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Lock: %v", err)
+	}
+	soon(t, began, 100*time.Millisecond, "Lock with a context that ends")
+	began = time.Now()
+	if err := l.Unlock(held); err == nil {
+		t.Error("Unlock says that it is done, by one node of three")
+	}
+	soon(t, began, time.Second, "Unlock without a majority")
+	s.servers[0].Thaw()
+	s.servers[2].Thaw()
+	s.free("a")
+}

@@ -1,0 +1,64 @@
+package quorum
+
+import "github.com/fencelock/fencelock/scripts"
+
+// release takes the field from the nodes that have it, or may have it.
+func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
+	b, own := s.find(o.Field)
+	if b == nil && own {
+		done(scripts.Answer{}, nil) // all have confirmed it
+		return
+	}
+	to, tell := s.nodes, true
+	var last map[*node]bool // whose answer is the last word
+	if b != nil {
+		if to, last, tell = b.closing(s.nodes); len(to) == 0 {
+			s.drop(o.Field, b)
+			done(scripts.Answer{}, nil)
+			return
+		}
+	}
+	r := &round{op: func() scripts.Op { return scripts.Withdraw(o.Keys, o.Field, tell) }}
+	r.heard = func(a *ask) {
+		if b != nil && a.state == answered && last[a.node] {
+			b.released(a.node)
+		}
+	}
+	r.judge = func(final bool) (bool, func()) {
+		removed, forgot, open, unknown, receivers := 0, 0, 0, 0, 0
+		for a := range r.all {
+			switch {
+			case a.state == pending && !final:
+				open++
+			case a.state != answered:
+				unknown++
+			case a.yes:
+				removed++
+				receivers = max(receivers, a.report.Receivers)
+			case b != nil && b.forgotten(a):
+				forgot++
+			}
+		}
+		if open > 0 && removed < s.most {
+			return false, nil
+		}
+		free := len(s.nodes) - open - unknown // have not got it for certain
+		if free < s.most {
+			err := s.missing(r, func(a *ask) bool { return a.state == answered })
+			return true, func() { done(scripts.Answer{}, err) }
+		}
+		// It was held to the end if no majority could be had by others: a node that forgot it has not counted since.
+		held := len(s.nodes)-removed-open-unknown-forgot < s.most
+		if b == nil {
+			held = removed > 0
+		}
+		return true, func() {
+			owed := open+unknown > 0
+			if b != nil {
+				owed = s.drop(o.Field, b)
+			}
+			done(scripts.Answer{Held: held, Receivers: receivers, Owed: owed}, nil)
+		}
+	}
+	r.start(s.nodes, to, s.within(0))
+}

@@ -1,0 +1,154 @@
+package quorum_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// The known counterexample: of five nodes A can reach three, and locks them; one of these restarts empty; B can reach that
+// one and the other two. B must not get a majority as long as A may trust its hold, and gets it afterwards. Where every
+// node counts, however young, both have the lock.
+func TestDelayedRestart(t *testing.T) {
+	for _, naive := range []bool{false, true} {
+		virtual(t, 5, func(t *testing.T, s *site) {
+			a := s.user()
+			a.down(3, 4)
+			began := time.Now()
+			held, err := a.lock("l").LockLease(t.Context(), 30*time.Second)
+			ok(t, err)
+			s.restart(2)
+			a.down(0, 1, 2, 3, 4)
+			b := s.user(quorum.WithLockOptions(rlock.WithPatience(2 * time.Second)))
+			if naive {
+				quorum.Naive(b.Client)
+			}
+			b.down(0, 1)
+			l := b.lock("l")
+			got, err := l.TryLock(t.Context(), 0, 0)
+			if naive {
+				ok(t, err)
+				ok(t, got.Err())
+				if held.Err() != nil {
+					t.Fatal("the counterexample shows nothing: A's hold is over")
+				}
+				return
+			}
+			is(t, err, quorum.ErrNoMajority)
+			is(t, err, quorum.ErrRestarted)
+			if !strings.Contains(err.Error(), "1 of 5 nodes started less than 31s ago and may have forgotten holds") {
+				t.Errorf("the error does not say why: %v", err)
+			}
+			for {
+				if got, err = l.Lock(t.Context()); err == nil {
+					break
+				}
+				is(t, err, quorum.ErrNoMajority)
+			}
+			is(t, held.Err(), rlock.ErrLost)
+			if took := time.Since(began); took < 30*time.Second || took > 33*time.Second {
+				t.Errorf("B got it after %v", took)
+			}
+			ok(t, l.Unlock(got))
+		})
+	}
+}
+
+// A node that restarts does not count for an extension either, and not for a re-entry: a hold that has only two others
+// ends in time, although all three have it again.
+func TestDelayedRestartForExtensions(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		u.down(3, 4)
+		began := time.Now()
+		l := u.lock("l")
+		held, err := l.Lock(t.Context())
+		ok(t, err)
+		s.restart(2)
+		asleep(12 * time.Second)
+		if s.fields("l")[2] == "" {
+			t.Error("a node that forgot the hold was not told of it again")
+		}
+		short, cancel := context.WithTimeout(held, 100*time.Millisecond)
+		defer cancel()
+		if _, err := l.Lock(short); err == nil {
+			t.Error("a re-entry was counted by a node that may have forgotten who had the lock")
+		}
+		<-held.Done()
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("the hold was trusted for %v", took)
+		}
+		is(t, context.Cause(held), rlock.ErrLost)
+		_ = l.Unlock(held)
+	})
+}
+
+// The same with the two others within reach: they take the hold anew, and it goes on. Once the node counts again, it
+// may fail that one of the first three.
+func TestRetakeKeepsAHold(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		u.down(3, 4)
+		l := u.lock("l")
+		held, err := l.Lock(t.Context())
+		ok(t, err)
+		u.up()
+		s.restart(2)
+		asleep(11 * time.Second)
+		equal(t, "nodes that have the lock", s.has("l"), 5)
+		asleep(40 * time.Second)
+		s.restart(0)
+		u.down(1)
+		asleep(5 * time.Minute)
+		ok(t, held.Err())
+		_, err = s.user().lock("l").TryLock(t.Context(), 0, 0)
+		is(t, err, rlock.ErrNotAcquired)
+		ok(t, l.Unlock(held))
+		u.up()
+		asleep(time.Minute)
+		equal(t, "nodes that have the lock", s.has("l"), 0)
+	})
+}
+
+// A lease longer than the longest is refused before a node is asked; so are other arguments that break the rule.
+func TestMaxLease(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		l := s.user(quorum.WithMaxLease(40 * time.Second)).lock("l")
+		held, err := l.LockLease(t.Context(), 40*time.Second)
+		ok(t, err)
+		ok(t, l.Unlock(held))
+		_, err = l.LockLease(t.Context(), 41*time.Second)
+		if err == nil || !strings.Contains(err.Error(), "use 40s or less") {
+			t.Errorf("a lease of 41 s: %v", err)
+		}
+	})
+}
+
+// Tokens after nodes have lost their counters: with the clock floor they grow all the same.
+func TestTokensAfterLoss(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		l := u.lock("l", fenced.WithClockFloor())
+		var last int64
+		for i := range 5 {
+			u.up()
+			u.down(i, (i+1)%5)
+			held, token, err := l.LockAndGetToken(t.Context())
+			ok(t, err)
+			if token <= last {
+				t.Fatalf("Inv2: token %d after %d", token, last)
+			}
+			last = token
+			ok(t, l.Unlock(held))
+			for node := range 5 {
+				s.restart(node)
+			}
+			asleep(40 * time.Second)
+		}
+	})
+}
