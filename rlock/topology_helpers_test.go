@@ -1,0 +1,152 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// The helpers of the tests on several servers; their names begin with top.
+
+// topBound is how long these tests wait for what must happen: a failover takes seconds, and what is in doubt after it is
+// looked after for a lease.
+const topBound = 45 * time.Second
+
+// topLock is a lock that one client holds and another waits for.
+type topLock struct {
+	*fenced.Lock
+	held  context.Context
+	token int64
+	other *fenced.Lock
+	next  <-chan handGot // the other client's turn
+}
+
+// topTake takes the locks for one client, and has another one wait for them. Their tokens have the clock for a floor: a
+// counter that loses its last values in a failover, as each can, gives them out again.
+func topTake(t *testing.T, one, two *rlock.Client, names ...string) []*topLock {
+	t.Helper()
+	locks := make([]*topLock, len(names))
+	for i, name := range names {
+		l := &topLock{Lock: topFenced(one, name), other: topFenced(two, name)}
+		var err error
+		l.held, l.token, err = l.LockAndGetToken(t.Context())
+		faultNo(t, err)
+		l.next = handGo(func() (context.Context, int64, error) { return l.other.LockAndGetToken(t.Context()) })
+		locks[i] = l
+	}
+	for _, l := range locks {
+		redistest.Eventually(t, faultBound, func() bool { _, idle := two.InLine(l.Name()); return idle }, "somebody waits for %q", l.Name())
+	}
+	return locks
+}
+
+// intact requires that the hold has come through it: its context is alive, Redis knows of it, it can be re-entered, and
+// nobody else has got in.
+func (l *topLock) intact(t *testing.T) {
+	t.Helper()
+	inner, token, err := l.LockAndGetToken(l.held)
+	if err != nil {
+		t.Fatalf("re-entry of %q: %v", l.Name(), err)
+	}
+	if token <= l.token {
+		t.Errorf("Inv2: %q: token %d after %d", l.Name(), token, l.token)
+	}
+	l.token = token
+	if held, err := l.IsHeld(inner); err != nil || !held {
+		t.Errorf("%q is held, says Redis: %v, %v", l.Name(), held, err)
+	}
+	faultNo(t, l.Unlock(inner))
+	faultNo(t, l.Check(l.held))
+	select {
+	case got := <-l.next:
+		t.Fatalf("Inv1: %q was taken while it was held: %v", l.Name(), got.err)
+	default:
+	}
+}
+
+// pass unlocks, and requires that the waiter gets the lock, with a larger token, and can unlock it.
+func (l *topLock) pass(t *testing.T) {
+	t.Helper()
+	if err := l.Unlock(l.held); err != nil {
+		t.Fatalf("unlock of %q: %v", l.Name(), err)
+	}
+	l.passed(t)
+}
+
+// passed is pass without the unlock.
+func (l *topLock) passed(t *testing.T) {
+	t.Helper()
+	got := topGet(t, l.next, "the waiter's turn at "+l.Name())
+	if got.err != nil {
+		t.Fatalf("the waiter for %q: %v", l.Name(), got.err)
+	}
+	if got.token <= l.token {
+		t.Errorf("Inv2: %q: token %d after %d", l.Name(), got.token, l.token)
+	}
+	if err := l.other.Unlock(got.ctx); err != nil {
+		t.Fatalf("the waiter's unlock of %q: %v", l.Name(), err)
+	}
+}
+
+func topFenced(c *rlock.Client, name string) *fenced.Lock {
+	return fenced.NewLock(c, name, fenced.WithClockFloor())
+}
+
+func topGet[T any](t *testing.T, ch <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(topBound):
+		t.Fatalf("not within %v: %s", topBound, what)
+		panic("not reached")
+	}
+}
+
+// topRenewed waits until the lease of every lock was renewed, as the server that has it now tells.
+func topRenewed(t *testing.T, locks []*topLock) {
+	t.Helper()
+	for _, l := range locks {
+		before := time.Duration(-1)
+		redistest.Eventually(t, topBound, func() bool {
+			ttl, err := l.RemainTTL(l.held)
+			if err != nil || ttl <= 0 {
+				return false
+			}
+			longer := before > 0 && ttl > before
+			before = ttl
+			return longer
+		}, "the lease of %q is renewed", l.Name())
+	}
+}
+
+// topClean requires that on these servers nothing is left in the end but counters, and nothing on the clients' books.
+func topClean(t *testing.T, clients []*rlock.Client, servers ...*redistest.Server) {
+	t.Helper()
+	var left string
+	redistest.Eventually(t, topBound, func() bool {
+		left = ""
+		for _, c := range clients {
+			left += c.Books()
+		}
+		for _, s := range servers {
+			for _, key := range s.Do("keys", "*").([]any) {
+				if !strings.HasPrefix(key.(string), "redisson_lock_token:") {
+					left += fmt.Sprintf(" %s at %s", key, s.Addr())
+				}
+			}
+		}
+		return left == ""
+	}, "nothing is left (Inv9), but: %v", topLate{&left})
+}
+
+// topLate is text that is looked at when it is printed.
+type topLate struct{ text *string }
+
+func (l topLate) String() string { return *l.text }

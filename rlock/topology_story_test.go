@@ -1,0 +1,163 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// topStory is one account and how its writers exclude each other.
+type topStory struct {
+	what    string
+	fence   bool // the account checks tokens
+	options []fenced.Option
+
+	key          string
+	first, other *fenced.Lock
+	held         context.Context // the first writer's
+	token        int64
+	read         int // what it has read
+}
+
+func (s *topStory) balance(t *testing.T, g *redisguard.Guard, store *redis.Client, token int64) (n int, err error) {
+	t.Helper()
+	if !s.fence {
+		n, err = store.Get(t.Context(), s.key).Int()
+	} else {
+		n, err = g.Writer(s.key, token).Do(t.Context(), "GET", s.key).Int()
+	}
+	if err == redis.Nil {
+		err = nil
+	}
+	return n, err
+}
+
+func (s *topStory) write(t *testing.T, g *redisguard.Guard, store *redis.Client, token int64, n int) error {
+	t.Helper()
+	if !s.fence {
+		return store.Set(t.Context(), s.key, n, 0).Err()
+	}
+	return g.Writer(s.key, token).Do(t.Context(), "SET", s.key, n).Err()
+}
+
+// The story this library is for, on real processes: the master dies before a replica has heard of the lock, the replica
+// is promoted, and two holders have it at once. No lock on Redis can prevent that: the loss is noticed with the next
+// renewal, a third of the lease later at most, and by a hold that is not renewed never. With a plain lock the second
+// writer's deposit is lost; with ours too, if the account checks no tokens; and even if it does, as the counter was lost
+// with the lock and gives both the same token. Where the clock is the tokens' floor, the account refuses the late write.
+func TestSentinelAsynchronousFailover(t *testing.T) {
+	t.Parallel()
+	s := redistest.Watched(t, 1)
+	store := redistest.Real(t).Client()
+	g, err := redisguard.New(store)
+	faultNo(t, err)
+	opts := []rlock.Option{rlock.WithLease(topLease), rlock.WithPatience(topBound)}
+	one, two := faultClient(t, s.Client(), opts...), faultClient(t, s.Client(), opts...)
+	stories := []*topStory{
+		{what: "no guard"},
+		{what: "guard", fence: true},
+		{what: "guard and floor", fence: true, options: []fenced.Option{fenced.WithClockFloor()}},
+	}
+	const long = 10 * time.Minute // a lease that is not renewed
+
+	old, replica := s.Nodes[0], s.Nodes[1]
+	replica.Detach()
+	plainOne, plainTwo := s.Client(), s.Client()
+	plain := func(c *redis.Client, owner string) bool {
+		ok, err := c.SetNX(t.Context(), "plain", owner, long).Result()
+		return err == nil && ok
+	}
+	if !plain(plainOne, "one") || plain(plainTwo, "two") {
+		t.Fatal("the plain lock does not exclude")
+	}
+	for i, st := range stories {
+		st.key = fmt.Sprint("balance:", i)
+		st.first, st.other = fenced.NewLock(one, st.key, st.options...), fenced.NewLock(two, st.key, st.options...)
+		st.held, st.token, err = st.first.LockLeaseAndGetToken(t.Context(), long)
+		faultNo(t, err)
+		st.read, err = st.balance(t, g, store, st.token)
+		faultNo(t, err)
+	}
+	gone, taken := rlock.NewLock(one, "gone"), rlock.NewLock(one, "taken") // these are renewed
+	goneCtx, err := gone.Lock(t.Context())
+	faultNo(t, err)
+	takenCtx, err := taken.Lock(t.Context())
+	faultNo(t, err)
+
+	old.Kill()
+	s.AwaitMaster(old)
+
+	redistest.Eventually(t, topBound, func() bool { return plain(plainTwo, "two") }, "the plain lock is free")
+	for _, st := range stories {
+		held, token, err := st.other.LockAndGetToken(t.Context())
+		faultNo(t, err)
+		if st.held.Err() != nil || held.Err() != nil {
+			t.Fatalf("%s: there are no two holders: %v, %v", st.what, st.held.Err(), held.Err())
+		}
+		n, err := st.balance(t, g, store, token)
+		faultNo(t, err)
+		faultNo(t, st.write(t, g, store, token, n+10))
+
+		late := st.write(t, g, store, st.token, st.read+5) // the first writer goes on
+		end, err := store.Get(t.Context(), st.key).Int()
+		faultNo(t, err)
+		switch floor := st.options != nil; {
+		case !floor && (late != nil || end != 5):
+			t.Errorf("%s: the late write was expected to go through, and the other deposit to be lost: %v, balance %d", st.what, late, end)
+		case !floor && token > st.token:
+			t.Errorf("%s: token %d after %d: the counter was not lost", st.what, token, st.token)
+		case floor && token <= st.token:
+			t.Errorf("Inv2: %s: token %d after %d", st.what, token, st.token)
+		case floor && end != 10:
+			t.Errorf("Inv4: %s: balance %d", st.what, end)
+		case floor:
+			faultIs(t, late, guard.ErrStale)
+		}
+		faultNo(t, st.other.Unlock(held))
+		faultIs(t, st.first.Unlock(st.held), rlock.ErrLost)
+	}
+
+	// What was refused is done again, from the read on and under a new token.
+	st := stories[len(stories)-1]
+	faultNo(t, st.first.Do(t.Context(), func(_ context.Context, token int64) error {
+		n, err := st.balance(t, g, store, token)
+		if err != nil {
+			return err
+		}
+		return st.write(t, g, store, token, n+5)
+	}))
+	if end := store.Get(t.Context(), st.key).Val(); end != "15" {
+		t.Errorf("the balance is %s after both deposits", end)
+	}
+
+	// The holds that are renewed: one lock is free at the new master, the other one somebody else's by now.
+	theirs, err := rlock.NewLock(two, "taken").Lock(t.Context())
+	faultNo(t, err)
+	for l, ctx := range map[*rlock.Lock]context.Context{gone: goneCtx, taken: takenCtx} {
+		topGet(t, ctx.Done(), "the loss is noticed")
+		cause := context.Cause(ctx)
+		faultIs(t, cause, rlock.ErrLost)
+		if !strings.Contains(cause.Error(), "its key is gone") { // and not: the lease ran out
+			t.Errorf("no renewal has found out: %v", cause)
+		}
+		faultIs(t, l.Check(ctx), rlock.ErrLost)
+		faultIs(t, l.Unlock(ctx), rlock.ErrLost)
+	}
+	faultNo(t, theirs.Err())
+	if held, err := rlock.NewLock(two, "taken").IsHeld(theirs); err != nil || !held {
+		t.Errorf("the other holder has the lock: %v, %v", held, err)
+	}
+	faultNo(t, rlock.NewLock(two, "taken").Unlock(theirs))
+	plainTwo.Del(t.Context(), "plain")
+	topClean(t, []*rlock.Client{one, two}, replica)
+}
