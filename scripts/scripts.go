@@ -110,6 +110,7 @@ func (s *Scripts) renewMany(ctx context.Context, holds []Renewal) {
 	_, _ = pipe.Exec(ctx) // each command has its own outcome
 	for part := range slices.Chunk(holds, maxScript) {
 		reply, err := sent[0].Result()
+		s.unanswered(err)
 		sent = sent[1:]
 		if unknown(err) || len(part) > 1 && s.refused(err) {
 			s.Renew(ctx, part)

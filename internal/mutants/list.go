@@ -59,6 +59,11 @@ var mutants = []mutant{
 		"./fenced", "FloorCounterLost",
 	},
 	{
+		"a cluster's client is left to find out by itself that a master is down",
+		"scripts/run.go", "		cluster.ReloadState(context.Background())\n", "		_ = cluster\n",
+		"./scripts", "Cluster_FindsTheNewMaster",
+	},
+	{
 		"Inv3, P6: the deadline counts from the reply",
 		"rlock/acquire.go", "return a.hold(k.sent, token, b)", "return a.hold(watchdog.Now(), token, b)",
 		"./rlock", "VirtualDeadlineCounts",

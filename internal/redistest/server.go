@@ -140,6 +140,16 @@ func (s *Server) Thaw() {
 	s.signal(syscall.SIGCONT)
 }
 
+// Running reports whether the process runs, frozen or not.
+func (s *Server) Running() bool {
+	select {
+	case <-s.proc.Load().exited:
+		return false
+	default:
+		return true
+	}
+}
+
 // Kill ends the process without giving it time for anything, and waits for its
 // end.
 func (s *Server) Kill() { s.proc.Load().kill() }

@@ -44,7 +44,11 @@ func TestRealKillAndRestart(t *testing.T) {
 	c := s.Client(once)
 	no(t, c.Set(ctx, "n", 1, 0).Err())
 	addr, pid := s.Addr(), s.Pid()
+	running := s.Running()
 	s.Kill()
+	if !running || s.Running() {
+		t.Errorf("it runs before Kill: %v, after: %v", running, s.Running())
+	}
 	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 		t.Errorf("the process is there after Kill: %v", err)
 	}
