@@ -1,0 +1,159 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/pubsub"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// topNames returns so many names of locks for each of the masters, in slots of their own.
+func topNames(t *testing.T, c *redistest.Cluster, each int, masters ...*redistest.Server) map[*redistest.Server][]string {
+	t.Helper()
+	names, found := map[*redistest.Server][]string{}, 0
+	for i := 0; found < each*len(masters); i++ {
+		name := fmt.Sprint("lock-", i)
+		if m := c.MasterOf(name); slices.Contains(masters, m) && len(names[m]) < each {
+			names[m] = append(names[m], name)
+			found++
+		}
+	}
+	return names
+}
+
+// topListened waits until somebody listens to the channels of these locks at the node, to sharded ones or not.
+func topListened(t *testing.T, c *redistest.Cluster, node *redistest.Server, sharded bool, locks []*topLock) {
+	t.Helper()
+	nodes, ask := c.Nodes, "numsub" // a subscription may be at any node
+	if sharded {
+		nodes, ask = []*redistest.Server{node}, "shardnumsub"
+	}
+	for _, l := range locks {
+		redistest.Eventually(t, topBound, func() bool {
+			n := int64(0)
+			for _, node := range nodes {
+				if node.Running() {
+					n += node.Do("pubsub", ask, "redisson_lock__channel:{"+l.Name()+"}").([]any)[1].(int64)
+				}
+			}
+			return n > 0
+		}, "somebody listens for %q", l.Name())
+	}
+}
+
+// Slots move to another node while their locks are held and waited for: no hold is lost, whatever part of its keys has
+// moved, re-entries and releases ride out what takes no answer for now, and waiters are told at the new node.
+func TestClusterResharding(t *testing.T) {
+	t.Parallel()
+	for how, sharding := range map[string]pubsub.Sharding{"sharded messages": pubsub.Auto, "messages to all": pubsub.Off} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.Clustered(t, 3, 0, "--cluster-node-timeout", "5000")
+			// The poll comes too late to be what wakes.
+			opts := []rlock.Option{rlock.WithLease(3 * time.Second), rlock.WithPatience(topBound), rlock.WithPollInterval(time.Minute),
+				rlock.WithShardedPubSub(sharding)}
+			one, two := faultClient(t, c.Client(), opts...), faultClient(t, c.Client(), opts...)
+			from, to := c.Nodes[0], c.Nodes[1]
+			names := topNames(t, c, 4, c.Nodes...)
+			moving := topTake(t, one, two, names[from]...)
+			staying := topTake(t, one, two, append(names[to], names[c.Nodes[2]]...)...)
+
+			var reentries, fresh []<-chan handGot
+			for _, l := range moving {
+				slot := c.SlotOf(l.Name())
+				c.BeginMove(slot, from, to)
+				l.intact(t) // all its keys are here
+				c.MoveKeys(slot, from, to, l.Name())
+				// The lock is there and its counter here: nobody can do what needs both. Nor can a lock be taken anew.
+				reentries = append(reentries, handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(l.held) }))
+				fresh = append(fresh, handGo(func() (context.Context, int64, error) {
+					return topFenced(one, "{"+l.Name()+"}new").LockAndGetToken(t.Context())
+				}))
+			}
+			topRenewed(t, moving)
+			for i, l := range moving {
+				select {
+				case got := <-reentries[i]:
+					t.Fatalf("a re-entry of %q without its counter: %v", l.Name(), got.err)
+				case got := <-fresh[i]:
+					t.Fatalf("a new lock in the slot of %q: %v", l.Name(), got.err)
+				default:
+				}
+				slot := c.SlotOf(l.Name())
+				c.MoveKeys(slot, from, to)
+				c.EndMove(slot, from, to)
+				got := topGet(t, reentries[i], "the re-entry of "+l.Name())
+				faultNo(t, got.err)
+				l.token = got.token
+				faultNo(t, l.Unlock(got.ctx))
+				got = topGet(t, fresh[i], "the new lock in the slot of "+l.Name())
+				faultNo(t, got.err)
+				faultNo(t, topFenced(one, "{"+l.Name()+"}new").Unlock(got.ctx))
+			}
+			topRenewed(t, slices.Concat(moving, staying))
+			topListened(t, c, to, sharding != pubsub.Off, moving)
+			for _, l := range slices.Concat(moving, staying) {
+				l.intact(t)
+				began := time.Now()
+				l.pass(t)
+				faultWithin(t, began, 2*time.Second, "the waiter's turn at "+l.Name())
+			}
+			topClean(t, []*rlock.Client{one, two}, c.Nodes...)
+		})
+	}
+}
+
+// A replica takes over from a master while that one's locks are held and waited for. What it has heard of goes on there;
+// a lock that it has not heard of is lost, which the next renewal finds out; those of the other masters notice nothing.
+func TestClusterFailover(t *testing.T) {
+	t.Parallel()
+	for how, sharding := range map[string]pubsub.Sharding{"command": pubsub.Auto, "kill": pubsub.Auto, "kill, messages to all": pubsub.Off} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.Clustered(t, 3, 1)
+			opts := []rlock.Option{rlock.WithLease(topLease), rlock.WithPatience(topBound), rlock.WithPollInterval(time.Minute),
+				rlock.WithShardedPubSub(sharding)}
+			one, two := faultClient(t, c.Client(), opts...), faultClient(t, c.Client(), opts...)
+			old := c.Nodes[0]
+			replica := c.ReplicaOf(old)
+			names := topNames(t, c, 4, c.Nodes[:3]...)
+			lost := rlock.NewLock(one, names[old][3])
+			locks := topTake(t, one, two, names[old][:3]...)
+			others := topTake(t, one, two, append(names[c.Nodes[1]], names[c.Nodes[2]]...)...)
+			(&redistest.Replication{Master: old, Replicas: []*redistest.Server{replica}}).Sync()
+
+			if how == "command" {
+				c.Failover(replica)
+			} else {
+				replica.Detach()
+				lostCtx, err := lost.Lock(t.Context())
+				faultNo(t, err)
+				old.Kill()
+				topGet(t, lostCtx.Done(), "the loss is noticed")
+				cause := context.Cause(lostCtx)
+				faultIs(t, cause, rlock.ErrLost)
+				if !strings.Contains(cause.Error(), "its key is gone") { // and not: the lease ran out
+					t.Errorf("no renewal has found out: %v", cause)
+				}
+				faultIs(t, lost.Unlock(lostCtx), rlock.ErrLost)
+			}
+			topRenewed(t, locks)
+			for _, l := range slices.Concat(locks, others) {
+				l.intact(t)
+			}
+			topListened(t, c, replica, sharding != pubsub.Off, locks)
+			for _, l := range slices.Concat(locks, others) {
+				began := time.Now()
+				l.pass(t)
+				faultWithin(t, began, 2*time.Second, "the waiter's turn at "+l.Name())
+			}
+			topClean(t, []*rlock.Client{one, two}, replica, c.Nodes[1], c.Nodes[2])
+		})
+	}
+}
