@@ -61,8 +61,8 @@ func TestClusterResharding(t *testing.T) {
 			one, two := faultClient(t, c.Client(), opts...), faultClient(t, c.Client(), opts...)
 			from, to := c.Nodes[0], c.Nodes[1]
 			names := topNames(t, c, 4, c.Nodes...)
-			moving := topTake(t, one, two, names[from]...)
-			staying := topTake(t, one, two, append(names[to], names[c.Nodes[2]]...)...)
+			moving := topTake(t, one, two, 0, names[from]...)
+			staying := topTake(t, one, two, 0, append(names[to], names[c.Nodes[2]]...)...)
 
 			var reentries, fresh []<-chan handGot
 			for _, l := range moving {
@@ -124,8 +124,8 @@ func TestClusterFailover(t *testing.T) {
 			replica := c.ReplicaOf(old)
 			names := topNames(t, c, 4, c.Nodes[:3]...)
 			lost := rlock.NewLock(one, names[old][3])
-			locks := topTake(t, one, two, names[old][:3]...)
-			others := topTake(t, one, two, append(names[c.Nodes[1]], names[c.Nodes[2]]...)...)
+			locks := topTake(t, one, two, 0, names[old][:3]...)
+			others := topTake(t, one, two, 0, append(names[c.Nodes[1]], names[c.Nodes[2]]...)...)
 			(&redistest.Replication{Master: old, Replicas: []*redistest.Server{replica}}).Sync()
 
 			if how == "command" {

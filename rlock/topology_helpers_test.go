@@ -29,13 +29,13 @@ type topLock struct {
 
 // topTake takes the locks for one client, and has another one wait for them. Their tokens have the clock for a floor: a
 // counter that loses its last values in a failover, as each can, gives them out again.
-func topTake(t *testing.T, one, two *rlock.Client, names ...string) []*topLock {
+func topTake(t *testing.T, one, two *rlock.Client, lease time.Duration, names ...string) []*topLock {
 	t.Helper()
 	locks := make([]*topLock, len(names))
 	for i, name := range names {
 		l := &topLock{Lock: topFenced(one, name), other: topFenced(two, name)}
 		var err error
-		l.held, l.token, err = l.LockAndGetToken(t.Context())
+		l.held, l.token, err = l.LockLeaseAndGetToken(t.Context(), lease)
 		faultNo(t, err)
 		l.next = handGo(func() (context.Context, int64, error) { return l.other.LockAndGetToken(t.Context()) })
 		locks[i] = l
