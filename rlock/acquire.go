@@ -95,6 +95,9 @@ func (l *Lock) checkRequest(ctx context.Context, r request) error {
 		if l.client.longest > 0 && r.lease > l.client.longest {
 			return fmt.Errorf("lease %v: use %v or less, the longest that the client was made for", r.lease, l.client.longest)
 		}
+		if err := l.client.checkConfirmed(r.lease); err != nil {
+			return err
+		}
 	}
 	if r.expiry != 0 && r.expiry < minExpiry {
 		return fmt.Errorf("the counter's expiry %v is shorter than %v: take one that no clock will be set back by, such as 24 h", r.expiry, minExpiry)
@@ -192,7 +195,7 @@ func (a *acquisition) once(own *hold) (*level, error) {
 			return nil, contextError(a.ctx)
 		case err == nil:
 			return nil, ErrNotAcquired
-		case !passing(err) || time.Since(a.began) > min(onceMore, a.client.patience):
+		case !passing(err) || errors.Is(err, ErrUnconfirmed) || time.Since(a.began) > min(onceMore, a.client.patience):
 			return nil, err
 		}
 		sleep(a.ctx, backoff)
@@ -351,7 +354,7 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 
 	h.trace.longer(a.lease) // whether an answer comes or not
 	sent := watchdog.Now()  // of the first attempt: a repeat of one that was executed extends nothing
-	answer, _, err := a.client.do(bound, patience, max(a.client.unlockTimeout/3, time.Millisecond),
+	answer, _, err := a.client.do(bound, patience, a.client.onReentry(),
 		a.counted(scripts.Level(a.keys, token, h.trace.field, a.lease, count, op)))
 	switch {
 	case err != nil:

@@ -63,7 +63,7 @@ func (t *trace) came(a scripts.Answer, err error) {
 	if !a.Owed && scripts.Unanswered(err) {
 		t.lateness().until = time.Now().Add(t.lease)
 	}
-	if err == nil && a.Held || a.Owed {
+	if a.Held || a.Owed { // also what is not confirmed
 		t.taken = true
 		if t.late != nil && !t.late.ends.IsZero() {
 			t.late.ends = time.Now().Add(t.lease)

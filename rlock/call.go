@@ -142,6 +142,9 @@ func (c *Client) do(ctx context.Context, bound, each time.Duration, op scripts.O
 	if !sleep(rest, firstBackoff) {
 		return answer, doubt, err
 	}
-	answer, again, err := insist(rest, each, func(ctx context.Context) (scripts.Answer, error) { return c.store.Do(ctx, op) })
-	return answer, doubt || again, err
+	answer, again, last := insist(rest, each, func(ctx context.Context) (scripts.Answer, error) { return c.store.Do(ctx, op) })
+	if last == context.DeadlineExceeded {
+		last = err // which Redis may have said
+	}
+	return answer, doubt || again, last
 }

@@ -84,7 +84,14 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	_, c.cluster = rdb.(*redis.ClusterClient)
-	c.store, c.bus = scripts.New(rdb), bus{pubsub.New(rdb, c.sharding, c.log)}
+	if err := c.checkReads(rdb); err != nil {
+		return nil, err
+	}
+	store := scripts.New(rdb)
+	if confirm := c.confirmation(); confirm != nil {
+		store.Confirm(*confirm)
+	}
+	c.store, c.bus = store, bus{pubsub.New(rdb, c.sharding, c.log)}
 	return c, nil
 }
 
@@ -93,6 +100,9 @@ func init() {
 		c, err := newClient(opts.([]Option))
 		if err != nil {
 			return nil, err
+		}
+		if c.confirmation() != nil {
+			return nil, errors.New("rlock: WithReplicas and WithFsync are for one Redis: leave them out where several have the lock")
 		}
 		p, err := parts(seam.Settings{Lease: c.lease, UnlockTimeout: c.unlockTimeout, Log: c.log})
 		if err != nil {

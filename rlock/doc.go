@@ -39,5 +39,6 @@
 // as far as their subscriptions work.
 //
 // Exclusion rests on Redis keeping its data and its clock not being stepped; a replica that is promoted may not know of
-// the lock. Tokens and guards are there for what a lock on Redis cannot promise.
+// the lock. WithReplicas and WithFsync have others confirm it first. Tokens and guards are there for what a lock on Redis
+// cannot promise.
 package rlock

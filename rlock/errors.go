@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // The errors that callers act on. Those that methods return are wrapped in an *Error: compare with errors.Is.
@@ -13,6 +15,9 @@ var (
 	ErrNotAcquired = errors.New("not acquired: held by someone else")
 	// ErrNotHeld: there is nothing to unlock or to check for this context. From Unlock, Check and Token.
 	ErrNotHeld = errors.New("not held")
+	// ErrUnconfirmed: the lock was taken, or extended, and fewer replicas or disks have confirmed that in time than
+	// WithReplicas or WithFsync asks for; what was taken is released. From acquiring calls, with what Redis said.
+	ErrUnconfirmed = scripts.ErrUnconfirmed
 	// ErrLost: the lease ran out, or the lock was forced open, before the holder unlocked it; somebody else may have it.
 	// The cause of the hold's context, and from every method that meets such a hold.
 	ErrLost = errors.New("lock lost")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/pubsub"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 const (
@@ -21,6 +22,8 @@ type options struct {
 	handoffs      int
 	sharding      pubsub.Sharding
 	log           *slog.Logger
+	replicas      *scripts.Confirmation // of WithReplicas, or nil
+	fsync         *scripts.Confirmation // of WithFsync, or nil
 }
 
 // Option changes a default of New.
@@ -79,7 +82,7 @@ func (o *options) check() error {
 	if o.log == nil {
 		return fmt.Errorf("rlock: WithLogger(nil): leave the option out to log nothing")
 	}
-	return nil
+	return o.checkConfirmation()
 }
 
 func checkLease(lease time.Duration) error {

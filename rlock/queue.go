@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -344,6 +345,9 @@ func (q *queue) verdict(began time.Time) error {
 	case q.hold != nil && !q.hold.lease.Passed():
 		return ErrNotAcquired // held by this very client
 	case n.trouble != nil && !n.failure.Before(began):
+		if errors.Is(n.trouble, ErrUnconfirmed) {
+			return n.trouble
+		}
 		return fmt.Errorf("no answer within the wait: %w", n.trouble)
 	// An attempt that has been under way for most of the wait is one that Redis does not answer.
 	case !q.asked.IsZero() && n.heard.Before(began) && time.Since(q.asked) > time.Since(began)/2:

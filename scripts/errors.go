@@ -25,7 +25,7 @@ func Unanswered(err error) bool {
 	if errors.As(err, &of) {
 		return of.Unanswered()
 	}
-	if err == nil || answered(err) {
+	if err == nil || answered(err) || errors.Is(err, ErrUnconfirmed) {
 		return false
 	}
 	var op *net.OpError
@@ -46,7 +46,7 @@ func answered(err error) bool {
 
 // passing are the error replies of a server that is on its way up, being replaced, or busy.
 var passing = []string{
-	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY ", "max number of clients reached",
+	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY ", "UNBLOCKED", "max number of clients reached",
 }
 
 // Passing tells that err goes away by itself in the ordinary life of a Redis installation: a restart, a failover, a
@@ -66,6 +66,12 @@ func Passing(err error) bool {
 	var said redis.Error
 	if !errors.As(err, &said) {
 		return false
+	}
+	if _, moved := redis.IsMovedError(err); moved {
+		return true
+	}
+	if _, ask := redis.IsAskError(err); ask {
+		return true
 	}
 	text := said.Error() // its own words: err's may hold names, and a lock may be called LOADING
 	for _, p := range passing {

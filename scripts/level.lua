@@ -38,6 +38,9 @@ local function level(lock, counter, lease, field, count, op, expiry)
       end
     end
     local written = redis.pcall('HDEL', lock, '#') -- of nothing, as above
+    if type(written) ~= 'table' and tonumber(lease) > 0 then
+      written = redis.pcall('HINCRBY', lock, field, '0') -- adds nothing, but replicas can confirm only what was written
+    end
     if type(written) == 'table' then
       return nil, written
     end

@@ -72,7 +72,15 @@ func newLines(s *Scripts) []*line {
 	return lines
 }
 
-func (s *Scripts) lineOf(op *Op) *line { return s.lines[int(op.keys.Slot)*len(s.lines)/slots] }
+// lineOf is the line that the op waits in. What is to be confirmed has lines of its own, so that nothing else waits for
+// replicas.
+func (s *Scripts) lineOf(op *Op) *line {
+	lines := s.lines
+	if s.confirm != nil && op.promises() {
+		lines = s.confirmed
+	}
+	return lines[int(op.keys.Slot)*len(lines)/slots]
+}
 
 // Send sends the op in company with others that are sent at the same time. It does not block.
 func (s *Scripts) Send(op *Op, caller Caller) {
@@ -185,6 +193,10 @@ func (l *line) guard() {
 // deliver sends the ops in one round trip, and tells each caller.
 func (s *Scripts) deliver(ops []*Op) {
 	ctx := context.Background()
+	if s.confirm != nil && slices.ContainsFunc(ops, (*Op).promises) {
+		s.deliverConfirmed(ctx, ops)
+		return
+	}
 	if len(ops) == 1 {
 		op := ops[0]
 		op.caller.Answered(s.Do(ctx, *op))

@@ -136,6 +136,9 @@ func (op *Op) alone() []any {
 // Do sends the op alone, and blocks until go-redis has an answer or an error: the context ends neither a read nor a
 // command that was sent.
 func (s *Scripts) Do(ctx context.Context, op Op) (Answer, error) {
+	if s.confirm != nil && op.promises() {
+		return s.doConfirmed(ctx, op)
+	}
 	reply, err := s.send(ctx, op.kind.script, op.alone())
 	return op.parse(reply, err)
 }

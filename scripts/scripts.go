@@ -27,6 +27,9 @@ type Scripts struct {
 	rdb    redis.UniversalClient
 	single atomic.Bool // a lock a command: something between us and Redis refuses several slots in one
 	lines  []*line
+
+	confirm   *Confirmation // nil: none is asked for
+	confirmed []*line       // of the ops that need one
 }
 
 // New returns the scripts on rdb. It sends nothing.
@@ -82,8 +85,8 @@ func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 		each.Wait()
 		return
 	}
-	if len(holds) > maxScript {
-		s.renewMany(ctx, holds)
+	if len(holds) > maxScript || s.confirm != nil {
+		s.renewMany(ctx, holds, false)
 		return
 	}
 	reply, err := s.send(ctx, &renew, renewLine(holds))
@@ -91,32 +94,53 @@ func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 		s.Renew(ctx, holds)
 		return
 	}
-	renewed(holds, reply, err)
+	renewed(holds, reply, err, nil)
 }
 
 // maxScript bounds the renewals in one script: a hundred hold the server for about as long as five single commands of it.
 const maxScript = 100
 
-// renewMany is Renew of more holds than one script may carry: their scripts travel together. What a server answers that
-// has not got the script, or that refuses several slots, is sent again by itself.
-func (s *Scripts) renewMany(ctx context.Context, holds []Renewal) {
-	pipe := s.rdb.Pipeline()
+// renewMany is Renew of more holds than one script may carry, or of such as have to be confirmed: their scripts travel
+// together. What a server answers that has not got the script, or that refuses several slots, is sent again by itself.
+func (s *Scripts) renewMany(ctx context.Context, holds []Renewal, whole bool) {
+	var on pipeliner = s.rdb
+	if s.confirm != nil {
+		var err error
+		if on, err = s.node(ctx, holds[0].Keys); err != nil {
+			s.astray(ctx, err)
+			renewed(holds, nil, err, nil)
+			return
+		}
+	}
+	pipe := on.Pipeline()
 	var sent []command
 	for part := range slices.Chunk(holds, maxScript) {
-		cmd := command{redis.NewCmd(ctx, renewLine(part)...)}
+		line := renewLine(part)
+		if whole {
+			line = renew.whole(line)
+		}
+		cmd := command{redis.NewCmd(ctx, line...)}
 		sent = append(sent, cmd)
 		_ = pipe.Process(ctx, cmd)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own outcome
+	var doubt error
+	if s.confirm != nil {
+		_, doubt = s.exec(ctx, pipe)
+	} else {
+		_, _ = pipe.Exec(ctx) // each command has its own outcome
+	}
 	for part := range slices.Chunk(holds, maxScript) {
 		reply, err := sent[0].Result()
 		s.unanswered(err)
 		sent = sent[1:]
-		if unknown(err) || len(part) > 1 && s.refused(err) {
+		switch {
+		case unknown(err) && !whole:
+			s.renewMany(ctx, part, true)
+		case len(part) > 1 && s.refused(err):
 			s.Renew(ctx, part)
-			continue
+		default:
+			renewed(part, reply, err, doubt)
 		}
-		renewed(part, reply, err)
 	}
 }
 
@@ -138,14 +162,18 @@ func renewLine(holds []Renewal) []any {
 	return line
 }
 
-// renewed sets the outcomes of the holds from what their script answered.
-func renewed(holds []Renewal, reply any, err error) {
+// renewed sets the outcomes of the holds from what their script answered. doubt is why their extension is not to count,
+// or nil.
+func renewed(holds []Renewal, reply any, err, doubt error) {
 	if err == nil {
 		err = parseRenewed(reply, holds)
 	}
-	if err != nil {
-		for i := range holds {
-			holds[i].Err = explain(holds[i].Keys, err)
+	for i := range holds {
+		switch hold := &holds[i]; {
+		case err != nil:
+			hold.Err = explain(hold.Keys, err)
+		case hold.Err == nil && hold.Lease > 0:
+			hold.Err = doubt
 		}
 	}
 }

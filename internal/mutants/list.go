@@ -39,6 +39,26 @@ var mutants = []mutant{
 		"./rlock", "P3_GhostOfAWaiterThatReenters",
 	},
 	{
+		"Inv3: a renewal counts that no replica has",
+		"scripts/scripts.go", "			hold.Err = doubt\n", "			_ = doubt\n",
+		"./rlock", "Confirm_Renewals",
+	},
+	{
+		"P3: what was not confirmed is not released",
+		"rlock/behind.go", "	if a.Held || a.Owed { // also what is not confirmed\n", "	if err == nil && a.Held || a.Owed {\n",
+		"./rlock", "Confirm_NoReplicas",
+	},
+	{
+		"Inv1: the confirmation is asked for on another connection than the acquire went over",
+		"scripts/confirm.go", "	_ = pipe.Process(ctx, ask)\n	_, failed = pipe.Exec(ctx)\n", "	_, failed = pipe.Exec(ctx)\n	_ = s.rdb.Process(ctx, ask)\n",
+		"./scripts", "Confirm_WhatNoReplicaHas",
+	},
+	{
+		"Inv6: a release waits with what is to be confirmed",
+		"scripts/line.go", "		lines = s.confirmed\n", "		_ = s.confirmed\n",
+		"./scripts", "Confirm_ReleasesDoNotWait",
+	},
+	{
 		"P15: token blocks although there are to be no handoffs",
 		"rlock/series.go", "if a.blocks && q.client.handoffs > 0 {", "if a.blocks {",
 		"./rlock", "BlocksWithoutHandoffs",

@@ -1,0 +1,402 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/seam"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+func TestConfirm_Arguments(t *testing.T) {
+	rdb := redistest.New(t)
+	for _, c := range []struct {
+		want string // "" for none
+		opts []rlock.Option
+	}{
+		{"", []rlock.Option{rlock.WithReplicas(1, time.Second)}},
+		{"", []rlock.Option{rlock.WithReplicas(100, time.Millisecond)}},
+		{"", []rlock.Option{rlock.WithFsync(1, 0, time.Second)}},
+		{"", []rlock.Option{rlock.WithFsync(0, 100, time.Second)}},
+		{"leave the option out", []rlock.Option{rlock.WithReplicas(0, time.Second)}},
+		{"1 to 100 replicas", []rlock.Option{rlock.WithReplicas(101, time.Second)}},
+		{"from a millisecond", []rlock.Option{rlock.WithReplicas(1, 0)}},
+		{"from a millisecond", []rlock.Option{rlock.WithReplicas(1, -time.Second)}},
+		{"a third of the lease, which is 30s", []rlock.Option{rlock.WithReplicas(1, 10*time.Second)}},
+		{"a third of the lease, which is 1.5s", []rlock.Option{rlock.WithFsync(1, 0, 500*time.Millisecond), rlock.WithLease(1500 * time.Millisecond)}},
+		{"0 or 1 for the server", []rlock.Option{rlock.WithFsync(2, 0, time.Second)}},
+		{"not 0 for both", []rlock.Option{rlock.WithFsync(0, 0, time.Second)}},
+		{"not 0 for both", []rlock.Option{rlock.WithFsync(1, -1, time.Second)}},
+		{"use one of them", []rlock.Option{rlock.WithFsync(1, 0, time.Second), rlock.WithReplicas(1, time.Second)}},
+		{"a longer ReadTimeout", []rlock.Option{rlock.WithReplicas(1, 5*time.Second)}},
+	} {
+		client, err := rlock.New(rdb, c.opts...)
+		switch {
+		case err == nil && c.want != "":
+			t.Errorf("no error, want %q", c.want)
+		case err != nil && (c.want == "" || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%v, want %q", err, c.want)
+		}
+		if client != nil {
+			_ = client.Close()
+		}
+	}
+	clusters := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{rdb.Options().Addr}, ReadTimeout: time.Second})
+	defer func() { _ = clusters.Close() }()
+	if _, err := rlock.New(clusters, rlock.WithReplicas(1, time.Second)); err == nil || !strings.Contains(err.Error(), "a longer ReadTimeout") {
+		t.Errorf("on a cluster: %v", err)
+	}
+	if _, err := seam.NewClient([]rlock.Option{rlock.WithFsync(1, 0, time.Second)}, nil); err == nil || !strings.Contains(err.Error(), "are for one Redis") {
+		t.Errorf("of several servers: %v", err)
+	}
+
+	l := rlock.NewLock(faultClient(t, rdb, rlock.WithReplicas(1, 100*time.Millisecond)), "a")
+	if _, err := l.LockLease(t.Context(), 100*time.Millisecond); err == nil || !strings.Contains(err.Error(), "use more than the 100ms") {
+		t.Errorf("a lease as long as the timeout: %v", err)
+	}
+}
+
+// An acquire that is not confirmed is an error, and released.
+func TestConfirm_NoReplicas(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.New(t)
+	client := faultClient(t, rdb, rlock.WithReplicas(1, 20*time.Millisecond), rlock.WithPatience(500*time.Millisecond))
+	l, plain := fenced.NewLock(client, "a"), fenced.NewLock(faultClient(t, rdb), "a")
+	_, token, err := l.TryLockAndGetToken(t.Context(), 0, 0)
+	faultIs(t, err, rlock.ErrUnconfirmed)
+	faultTold(t, err, "0 of 1 replicas", `"a"`)
+	if token != 0 {
+		t.Errorf("an error, and the token %d", token)
+	}
+	confirmFree(t, plain, 2)
+
+	began := time.Now()
+	_, err = l.Lock(t.Context())
+	faultIs(t, err, rlock.ErrUnconfirmed)
+	if took := time.Since(began); took < 500*time.Millisecond {
+		t.Errorf("it was not ridden out: %v", took)
+	}
+	confirmFree(t, plain, 4)
+	_, err = l.TryLock(t.Context(), 300*time.Millisecond, 0)
+	faultIs(t, err, rlock.ErrUnconfirmed)
+	confirmFree(t, plain, 6)
+
+	// What somebody else holds is told as ever.
+	held, err := plain.Lock(t.Context())
+	faultNo(t, err)
+	_, err = l.TryLock(t.Context(), 500*time.Millisecond, 0)
+	faultIs(t, err, rlock.ErrNotAcquired)
+	faultNo(t, plain.Unlock(held))
+}
+
+// confirmFree requires that the lock becomes free, and takes it once: with this token, or a later one, where a repeat that
+// came after the release has taken one more.
+func confirmFree(t *testing.T, l *fenced.Lock, want int64) {
+	t.Helper()
+	held, token, err := l.TryLockAndGetToken(t.Context(), 10*time.Second, 0)
+	faultNo(t, err)
+	if token < want {
+		t.Errorf("the token is %d, want %d or more", token, want)
+	}
+	faultNo(t, l.Unlock(held))
+}
+
+// confirmSite is a master with a replica, and its clients.
+type confirmSite struct {
+	*redistest.Replication
+	t      *testing.T
+	direct *redis.Client
+}
+
+func confirmNew(t *testing.T) *confirmSite {
+	t.Helper()
+	t.Parallel()
+	r := redistest.Replicated(t, 1)
+	return &confirmSite{r, t, r.Master.Client()}
+}
+
+func (s *confirmSite) lock(name string, opts ...rlock.Option) *fenced.Lock {
+	s.t.Helper()
+	return fenced.NewLock(faultClient(s.t, s.Master.Client(), opts...), name)
+}
+
+// field is the field of the hold that has the lock, "" if it is free.
+func (s *confirmSite) field(name string) string {
+	s.t.Helper()
+	fields, err := s.direct.HKeys(s.t.Context(), name).Result()
+	faultNo(s.t, err)
+	for _, f := range fields {
+		if !strings.HasSuffix(f, "#") {
+			return f
+		}
+	}
+	return ""
+}
+
+func (s *confirmSite) wantFree(name string) {
+	s.t.Helper()
+	redistest.Eventually(s.t, faultBound, func() bool { return s.field(name) == "" }, "%q is free", name)
+}
+
+func TestConfirm_ReplicaHasIt(t *testing.T) {
+	s := confirmNew(t)
+	l := s.lock("a", rlock.WithReplicas(1, 3*time.Second), rlock.WithHandoffs(4))
+	held, token, err := l.LockAndGetToken(t.Context())
+	faultNo(t, err)
+	replica := s.Replicas[0].Client()
+	if n := replica.HLen(t.Context(), "a").Val(); n != 1 {
+		t.Errorf("the replica has %d fields", n)
+	}
+	nested, again, err := l.LockAndGetToken(held)
+	faultNo(t, err)
+	if again != token+1 {
+		t.Errorf("tokens %d and %d", token, again)
+	}
+	faultNo(t, l.Unlock(nested))
+	faultNo(t, l.Unlock(held))
+
+	var all sync.WaitGroup // handoffs, blocks, and batches
+	sum := 0
+	for i := range 20 {
+		other := fenced.NewLock(faultClient(t, s.Master.Client(), rlock.WithReplicas(1, 3*time.Second)), fmt.Sprint("b", i%3))
+		for range 10 {
+			all.Go(func() {
+				if err := l.Do(t.Context(), func(context.Context, int64) error { sum++; return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+			all.Go(func() {
+				if err := other.Do(t.Context(), func(context.Context, int64) error { return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if sum != 200 {
+		t.Errorf("%d sections of 200", sum)
+	}
+	s.wantFree("a")
+
+	two := s.lock("a", rlock.WithReplicas(2, 50*time.Millisecond))
+	_, err = two.TryLock(t.Context(), 0, 0)
+	faultIs(t, err, rlock.ErrUnconfirmed)
+	faultTold(t, err, "1 of 2 replicas")
+	s.wantFree("a")
+}
+
+// A call that may wait keeps what it has taken until a replica has it.
+func TestConfirm_RidesOut(t *testing.T) {
+	s := confirmNew(t)
+	l := s.lock("a", rlock.WithReplicas(1, 100*time.Millisecond), rlock.WithPatience(faultBound))
+	s.Replicas[0].Freeze()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var held context.Context
+	var token int64
+	done := faultGo(func() (err error) { held, token, err = l.LockAndGetToken(ctx); return err })
+	redistest.Eventually(t, faultBound, func() bool { return s.field("a") != "" }, "it is taken")
+	field := s.field("a")
+	select {
+	case err := <-done:
+		t.Fatalf("it counts although no replica has it: %v", err)
+	case <-time.After(300 * time.Millisecond): // three timeouts
+	}
+	s.Replicas[0].Thaw()
+	faultNo(t, faultGet(t, done, "the lock is taken"))
+	if got := s.field("a"); got != field || token != 1 {
+		t.Errorf("field %q and then %q, token %d", field, got, token)
+	}
+	faultNo(t, l.Unlock(held))
+	s.wantFree("a")
+}
+
+// No call outlives its context because a replica does not answer (Inv6), and what it has taken is released.
+func TestConfirm_Inv6_ContextEnds(t *testing.T) {
+	s := confirmNew(t)
+	l := s.lock("a", rlock.WithReplicas(1, 4*time.Second))
+	faultNo(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
+	s.Replicas[0].Freeze()
+	for what, try := range map[string]func(context.Context) error{
+		"Lock":    func(ctx context.Context) error { _, err := l.Lock(ctx); return err },
+		"TryLock": func(ctx context.Context) error { _, err := l.TryLock(ctx, 0, 0); return err },
+	} {
+		began := time.Now()
+		err := try(faultTimeout(t, t.Context(), 100*time.Millisecond))
+		faultIs(t, err, context.DeadlineExceeded)
+		faultWithin(t, began, 100*time.Millisecond, what)
+		s.wantFree("a")
+		faultWithin(t, began, 2*time.Second, "the release after "+what)
+	}
+}
+
+// An extension that no replica has does not count: the hold ends at the deadline of the last one that counted, although the
+// lock is there for longer.
+func TestConfirm_Renewals(t *testing.T) {
+	s := confirmNew(t)
+	const lease = 1500 * time.Millisecond
+	log := &faultLog{}
+	l := s.lock("a", rlock.WithLease(lease), rlock.WithReplicas(1, 100*time.Millisecond), log.option())
+	held, err := l.Lock(t.Context())
+	faultNo(t, err)
+	select {
+	case <-held.Done():
+		t.Fatalf("a hold that is confirmed ended: %v", context.Cause(held))
+	case <-time.After(2 * lease):
+	}
+	frozen := time.Now()
+	s.Replicas[0].Freeze()
+	faultAwait(t, held.Done(), "the hold ends")
+	if took := time.Since(frozen); took > lease+100*time.Millisecond {
+		t.Errorf("it ended %v after the last renewal that can have counted, its lease is %v", took, lease)
+	}
+	faultIs(t, context.Cause(held), rlock.ErrLost)
+	if left := s.direct.PTTL(t.Context(), "a").Val(); left < lease/4 {
+		t.Errorf("its renewals were not executed (%v left): this test shows nothing", left)
+	}
+	if len(log.with("0 of 1 replicas")) == 0 {
+		t.Error("nothing was logged")
+	}
+	faultIs(t, l.Unlock(held), rlock.ErrLost)
+	s.wantFree("a")
+}
+
+// A lock that was passed on, and not confirmed, is the heir's as soon as it is; the Unlock that passed it on is done.
+func TestConfirm_Handoff(t *testing.T) {
+	s := confirmNew(t)
+	client := faultClient(t, s.Master.Client(), rlock.WithReplicas(1, 100*time.Millisecond), rlock.WithPatience(faultBound),
+		rlock.WithPollInterval(time.Hour))
+	l := rlock.NewLock(client, "a")
+	for range 20 { // until the heir does not ask for itself just then
+		held, err := l.Lock(t.Context())
+		faultNo(t, err)
+		first := s.field("a")
+		var heir context.Context
+		done := faultGo(func() (err error) { heir, err = l.Lock(t.Context()); return err })
+		redistest.Eventually(t, faultBound, func() bool {
+			_, idle := client.InLine("a")
+			return idle && s.direct.PubSubNumSub(t.Context(), "redisson_lock__channel:{a}").Val()["redisson_lock__channel:{a}"] > 0
+		}, "the heir waits")
+		s.Replicas[0].Freeze()
+		faultNo(t, l.Unlock(held))
+		second := s.field("a")
+		passed := second != "" && second != first
+		if passed {
+			select {
+			case err := <-done:
+				t.Fatalf("it counts although no replica has it: %v", err)
+			case <-time.After(300 * time.Millisecond):
+			}
+		}
+		s.Replicas[0].Thaw()
+		faultNo(t, faultGet(t, done, "the heir has it"))
+		if got := s.field("a"); passed && got != second {
+			t.Errorf("passed on to %q, held by %q", second, got)
+		}
+		faultNo(t, l.Unlock(heir))
+		s.wantFree("a")
+		if passed {
+			return
+		}
+	}
+	t.Fatal("the lock was never passed on")
+}
+
+// A re-entry that is not confirmed is an error, and its hold lives on as it was.
+func TestConfirm_Reentry(t *testing.T) {
+	s := confirmNew(t)
+	l := s.lock("a", rlock.WithReplicas(1, 50*time.Millisecond), rlock.WithPatience(500*time.Millisecond))
+	held, token, err := l.LockAndGetToken(t.Context())
+	faultNo(t, err)
+	s.Replicas[0].Freeze()
+	_, err = l.Lock(held)
+	faultIs(t, err, rlock.ErrUnconfirmed)
+	faultNo(t, held.Err())
+	if now, err := l.Token(held); err != nil || now != token {
+		t.Errorf("its token was %d and is %d, %v", token, now, err)
+	}
+	redistest.Eventually(t, faultBound, func() bool { return s.direct.HGet(t.Context(), "a", s.field("a")).Val() == "1" }, "the count is 1 again")
+	faultNo(t, l.Unlock(held))
+	s.wantFree("a")
+}
+
+// While a replica does not answer, many calls that travel together are told within their time, and unlocks are done.
+func TestConfirm_ManyCalls(t *testing.T) {
+	s := confirmNew(t)
+	const timeout = 500 * time.Millisecond
+	client := faultClient(t, s.Master.Client(), rlock.WithReplicas(1, timeout))
+	held := make([]context.Context, 50)
+	for i := range held {
+		var err error
+		held[i], err = rlock.NewLock(client, fmt.Sprint("held", i)).Lock(t.Context())
+		faultNo(t, err)
+	}
+	s.Replicas[0].Freeze()
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range held {
+		all.Go(func() {
+			l := rlock.NewLock(client, fmt.Sprint("free", i))
+			if _, err := l.TryLock(t.Context(), 0, 0); !errors.Is(err, rlock.ErrUnconfirmed) {
+				t.Errorf("TryLock: %v", err)
+			}
+		})
+		all.Go(func() {
+			if err := rlock.NewLock(client, fmt.Sprint("held", i)).Unlock(held[i]); err != nil {
+				t.Errorf("Unlock: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	faultWithin(t, began, 2*timeout, "fifty calls at once")
+	for i := range held {
+		s.wantFree(fmt.Sprint("held", i))
+		s.wantFree(fmt.Sprint("free", i))
+	}
+}
+
+// The disk: what the server or a replica has not got on it does not count.
+func TestConfirm_Fsync(t *testing.T) {
+	t.Parallel()
+	always := redistest.Replicated(t, 1, "--appendonly", "yes", "--appendfsync", "always")
+	never := redistest.Replicated(t, 1)
+	if err := never.Master.Client().Do(t.Context(), "waitaof", 0, 0, 1).Err(); err != nil { // Redis before 7.2
+		if !strings.Contains(err.Error(), "unknown command") {
+			t.Fatal(err)
+		}
+		for _, site := range []*redistest.Replication{always, never} {
+			_, err := rlock.NewLock(faultClient(t, site.Master.Client(), rlock.WithFsync(1, 0, time.Second)), "a").Lock(t.Context())
+			faultIs(t, err, rlock.ErrUnconfirmed)
+			faultTold(t, err, "Redis 7.2 or later")
+		}
+		return
+	}
+	for what, opt := range map[string]rlock.Option{
+		"server": rlock.WithFsync(1, 0, 3*time.Second), "replica": rlock.WithFsync(0, 1, 3*time.Second), "both": rlock.WithFsync(1, 1, 3*time.Second),
+	} {
+		l := rlock.NewLock(faultClient(t, always.Master.Client(), opt), what)
+		held, err := l.Lock(t.Context())
+		faultNo(t, err)
+		if log := redistest.Client(t, always.Replicas[0].Addr()).Exists(t.Context(), what).Val(); what != "server" && log != 1 {
+			t.Errorf("%s: the replica has no lock", what)
+		}
+		faultNo(t, l.Unlock(held))
+	}
+	l := rlock.NewLock(faultClient(t, never.Master.Client(), rlock.WithFsync(1, 0, time.Second)), "a")
+	_, err := l.Lock(t.Context())
+	faultIs(t, err, rlock.ErrUnconfirmed)
+	faultTold(t, err, "appendonly is disabled", "set appendonly yes")
+	l = rlock.NewLock(faultClient(t, never.Master.Client(), rlock.WithFsync(0, 1, 100*time.Millisecond)), "b")
+	_, err = l.TryLock(t.Context(), 0, 0)
+	faultIs(t, err, rlock.ErrUnconfirmed)
+	faultTold(t, err, "0 of 1 replicas")
+}

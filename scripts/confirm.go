@@ -1,0 +1,248 @@
+package scripts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A Confirmation is who else has to have a change before it counts: replicas in memory (WAIT), or the append-only files of
+// the server and of replicas on disk (WAITAOF).
+type Confirmation struct {
+	Fsync    bool
+	Local    int // with Fsync: 1 for the server's own file, 0 to do without it
+	Replicas int
+	Timeout  time.Duration // how long the server waits for them, in whole milliseconds
+}
+
+// ErrUnconfirmed tells that what was asked for has been done, and is not to count: too few have confirmed it in time.
+var ErrUnconfirmed = errors.New("not confirmed")
+
+// Confirm asks from now on for a confirmation of every op that takes a lock, or a token, or extends a lease. Where that is
+// not given its Answer is there, Held is true, and the error is ErrUnconfirmed. It is to be called before anything is sent.
+func (s *Scripts) Confirm(c Confirmation) {
+	s.confirm = &c
+	s.confirmed = newLines(s)
+}
+
+// promises tells whether somebody will rely on what the op has done: that needs a confirmation. A release does not. If it
+// is forgotten in a failover, the lock stays taken until the lease is over, which is late, and safe.
+func (op *Op) promises() bool {
+	return op.kind != &unlocks && (op.kind != &levels || op.fenced || op.args[0] != int64(0))
+}
+
+// A pipeliner is what a pipeline starts from, all of whose commands go over one connection.
+type pipeliner interface{ Pipeline() redis.Pipeliner }
+
+// node is the client of the one server that has the keys: its confirmation is that of what went over the same
+// connection. A cluster client would send it to any node.
+func (s *Scripts) node(ctx context.Context, keys *Keys) (pipeliner, error) {
+	if cluster, is := s.rdb.(*redis.ClusterClient); is {
+		return cluster.MasterForKey(ctx, keys.Lock)
+	}
+	return s.rdb, nil
+}
+
+// astray has a cluster client find out where the slots are, after an error of a node that it was asked for.
+func (s *Scripts) astray(ctx context.Context, err error) {
+	if cluster, is := s.rdb.(*redis.ClusterClient); is && Passing(err) {
+		cluster.ReloadState(ctx)
+	}
+}
+
+// deliverConfirmed is deliver of ops that are to be confirmed: once for all that go to the same server.
+func (s *Scripts) deliverConfirmed(ctx context.Context, ops []*Op) {
+	cluster, is := s.rdb.(*redis.ClusterClient)
+	if !is {
+		s.sendConfirmed(ctx, s.rdb, s.group(ops), false)
+		return
+	}
+	byNode := make(map[*redis.Client][]group)
+	for _, g := range s.group(ops) {
+		on, err := cluster.MasterForKey(ctx, g[0].keys.Lock)
+		if err != nil {
+			s.astray(ctx, err)
+			g.answered(nil, err)
+			continue
+		}
+		byNode[on] = append(byNode[on], g)
+	}
+	var all sync.WaitGroup
+	for on, groups := range byNode {
+		all.Go(func() { s.sendConfirmed(ctx, on, groups, false) })
+	}
+	all.Wait()
+}
+
+// sole is the caller of an op that is waited for.
+type sole struct {
+	answer Answer
+	err    error
+}
+
+func (*sole) Sending(Caller) {}
+
+func (o *sole) Answered(a Answer, err error) { o.answer, o.err = a, err }
+
+// doConfirmed is Do of an op that is to be confirmed.
+func (s *Scripts) doConfirmed(ctx context.Context, op Op) (Answer, error) {
+	var heard sole
+	op.caller = &heard
+	s.deliverConfirmed(ctx, []*Op{&op})
+	return heard.answer, heard.err
+}
+
+// sendConfirmed sends a command for each group, and behind them what asks for their confirmation.
+func (s *Scripts) sendConfirmed(ctx context.Context, on pipeliner, groups []group, whole bool) {
+	pipe := on.Pipeline()
+	cmds := make([]*prompt, len(groups))
+	for i, g := range groups {
+		line := g.line()
+		if whole {
+			line = g.script().whole(line)
+		}
+		cmds[i] = &prompt{command: command{redis.NewCmd(ctx, line...)}, group: g}
+		_ = pipe.Process(ctx, cmds[i])
+	}
+	failed, doubt := s.exec(ctx, pipe)
+	var again []group
+	for _, cmd := range cmds {
+		reply, err := cmd.Result()
+		if err == nil && !cmd.read {
+			if reply != nil {
+				cmd.look(reply)
+			} else {
+				err = failed // a hook of the user's that did not let it through
+			}
+		}
+		switch g := cmd.group; {
+		case cmd.read:
+			for _, p := range cmd.promises {
+				p.op.caller.Answered(p.answer, doubt)
+			}
+		case unknown(err) && !whole:
+			again = append(again, g)
+		case len(g) > 1 && (forbidden(err) || s.refused(err)):
+			again = append(again, apart(g)...)
+		default:
+			g.answered(nil, err)
+		}
+	}
+	if len(again) > 0 {
+		s.sendConfirmed(ctx, on, again, true)
+	}
+}
+
+// A prompt is the command of a group. As soon as go-redis has read the reply it sets the command's error, and goes on to wait
+// for the confirmation: the ops that need none, or have got nothing, are answered then.
+type prompt struct {
+	command
+	group    group
+	read     bool
+	promises []promise // that wait for the confirmation
+}
+
+type promise struct {
+	op     *Op
+	answer Answer
+}
+
+// SetErr implements redis.Cmder.
+func (p *prompt) SetErr(err error) {
+	p.command.SetErr(err)
+	if reply := p.Val(); err == nil && reply != nil && !p.read {
+		p.look(reply)
+	}
+}
+
+// look reads the reply.
+func (p *prompt) look(reply any) {
+	p.read = true
+	tell := func(op *Op, a Answer, err error) {
+		if err == nil && a.Held && op.promises() {
+			p.promises = append(p.promises, promise{op, a})
+		} else {
+			op.caller.Answered(a, err)
+		}
+	}
+	if len(p.group) > 1 {
+		parseBatch(p.group, reply, nil, tell)
+		return
+	}
+	op := p.group[0]
+	a, err := op.parse(reply, nil)
+	tell(op, a, err)
+}
+
+// exec executes the pipeline, and asks for the confirmation of all that is in it. failed is the first error, doubt why
+// nothing of it is to count.
+func (s *Scripts) exec(ctx context.Context, pipe redis.Pipeliner) (failed, doubt error) {
+	ask := s.confirm.command(ctx)
+	_ = pipe.Process(ctx, ask)
+	_, failed = pipe.Exec(ctx)
+	s.astray(ctx, failed)
+	reply, err := ask.Result()
+	if err == nil && reply == nil {
+		err = failed // a hook of the user's that did not let it through
+	}
+	return failed, s.confirm.verdict(reply, err)
+}
+
+// command is what asks for the confirmation of all that went before it on its connection.
+func (c *Confirmation) command(ctx context.Context) command {
+	ms := c.Timeout.Milliseconds()
+	if c.Fsync {
+		return command{redis.NewCmd(ctx, "waitaof", c.Local, c.Replicas, ms)}
+	}
+	return command{redis.NewCmd(ctx, "wait", c.Replicas, ms)}
+}
+
+// verdict is nil if the confirmation was given, and otherwise says what is missing.
+func (c *Confirmation) verdict(reply any, err error) error {
+	if err != nil {
+		return c.refused(err)
+	}
+	var local, replicas int64
+	if c.Fsync {
+		pair, ok := reply.([]any)
+		if !ok || len(pair) != 2 {
+			return fmt.Errorf("%w: %w", ErrUnconfirmed, unexpected(reply))
+		}
+		if local, err = integer(pair[0]); err == nil {
+			replicas, err = integer(pair[1])
+		}
+	} else {
+		replicas, err = integer(reply)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+	case local >= int64(c.Local) && replicas >= int64(c.Replicas):
+		return nil
+	case !c.Fsync:
+		return fmt.Errorf("%w: %d of %d replicas had it within %v", ErrUnconfirmed, replicas, c.Replicas, c.Timeout)
+	}
+	return fmt.Errorf("%w: %d of %d replicas, and %d of %d servers themselves, had it on disk within %v",
+		ErrUnconfirmed, replicas, c.Replicas, local, c.Local, c.Timeout)
+}
+
+// confirmHints say what to do about an error reply to a request for a confirmation.
+var confirmHints = []struct{ reply, hint string }{
+	{"unknown command", "WAIT needs Redis, WAITAOF Redis 7.2 or later, or Valkey; a proxy may have neither"},
+	{"appendonly is disabled", "set appendonly yes on the server, or do without its own disk"},
+	{"NOPERM", "the Redis user needs WAIT, or WAITAOF"},
+}
+
+func (c *Confirmation) refused(err error) error {
+	for _, h := range confirmHints {
+		if strings.Contains(err.Error(), h.reply) {
+			return fmt.Errorf("%w: %w (%s)", ErrUnconfirmed, err, h.hint)
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+}
