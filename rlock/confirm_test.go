@@ -86,14 +86,14 @@ func TestConfirm_NoReplicas(t *testing.T) {
 		t.Errorf("it was not ridden out: %v", took)
 	}
 	confirmFree(t, plain, 4)
-	_, err = l.TryLock(t.Context(), 300*time.Millisecond, 0)
+	_, err = l.TryLock(t.Context(), 2*time.Second, 0)
 	faultIs(t, err, rlock.ErrUnconfirmed)
 	confirmFree(t, plain, 6)
 
 	// What somebody else holds is told as ever.
 	held, err := plain.Lock(t.Context())
 	faultNo(t, err)
-	_, err = l.TryLock(t.Context(), 500*time.Millisecond, 0)
+	_, err = l.TryLock(t.Context(), 2*time.Second, 0)
 	faultIs(t, err, rlock.ErrNotAcquired)
 	faultNo(t, plain.Unlock(held))
 }
@@ -314,7 +314,7 @@ func TestConfirm_Handoff(t *testing.T) {
 // A re-entry that is not confirmed is an error, and its hold lives on as it was.
 func TestConfirm_Reentry(t *testing.T) {
 	s := confirmNew(t)
-	l := s.lock("a", rlock.WithReplicas(1, 50*time.Millisecond), rlock.WithPatience(500*time.Millisecond))
+	l := s.lock("a", rlock.WithReplicas(1, 50*time.Millisecond), rlock.WithPatience(3*time.Second))
 	held, token, err := l.LockAndGetToken(t.Context())
 	faultNo(t, err)
 	s.Replicas[0].Freeze()
