@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -203,14 +204,38 @@ func (s *Server) start() error {
 }
 
 // FreePort returns a port on loopback that is free now, and not one that the
-// system gives to outgoing connections: those take ports all the time.
+// system gives to outgoing connections: those take ports all the time. Other
+// test programs do not get it either before a server listens on it: this one
+// keeps the UDP port of the same number, until it has taken maxTaken others.
 func FreePort() (int, error) {
+	taken.Lock()
+	defer taken.Unlock()
 	var err error
 	for range 100 {
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(22000))); err == nil {
-			return l.Addr().(*net.TCPAddr).Port, l.Close()
+		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(22000))
+		var mark net.PacketConn
+		if mark, err = net.ListenPacket("udp", addr); err != nil {
+			continue
 		}
+		var l net.Listener
+		if l, err = net.Listen("tcp", addr); err != nil {
+			_ = mark.Close()
+			continue
+		}
+		if taken.marks = append(taken.marks, mark); len(taken.marks) > maxTaken {
+			_ = taken.marks[0].Close()
+			taken.marks = taken.marks[1:]
+		}
+		return l.Addr().(*net.TCPAddr).Port, l.Close()
 	}
 	return 0, err
+}
+
+// maxTaken is far more than there are servers that have a port and do not listen
+// yet, or are between two starts, and no burden on the files of a process.
+const maxTaken = 300
+
+var taken struct {
+	sync.Mutex
+	marks []net.PacketConn
 }

@@ -1,6 +1,8 @@
 package redistest_test
 
 import (
+	"net"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,4 +92,22 @@ func TestRealExpires(t *testing.T) {
 	c := redistest.Real(t).Client()
 	no(t, c.Set(ctx, "n", 1, 20*time.Millisecond).Err())
 	redistest.Eventually(t, bound, func() bool { return c.Exists(ctx, "n").Val() == 0 }, "the key expires")
+}
+
+// No other test program is given the port before a server listens on it.
+func TestFreePortIsKept(t *testing.T) {
+	port, err := redistest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	if mark, err := net.ListenPacket("udp", addr); err == nil {
+		_ = mark.Close()
+		t.Error("another program would be given it")
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
 }
