@@ -31,7 +31,7 @@ func once(do func(s *stage)) func(*stage) (func(), int) {
 	return func(s *stage) (func(), int) { do(s); return nil, 0 }
 }
 
-var faults = []fault{
+var faults = append([]fault{
 	{"freeze", "the server stands still (SIGSTOP), mostly for longer than a lease", 300, 2500, true, plain(func(s *stage) func() {
 		s.locks.Freeze()
 		return s.locks.Thaw
@@ -100,7 +100,7 @@ var faults = []fault{
 		locks := s.workers[0].Locks
 		s.command("DEL", locks[s.rng.IntN(len(locks))])
 	})},
-}
+}, topologyFaults...)
 
 func faultsCalled(names string) []fault {
 	var found []fault

@@ -74,7 +74,7 @@ func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err e
 			}
 		})
 	}
-	faults := s.play(round, sc, p.load)
+	faults := s.play(round, sc, max(p.load, sc.load))
 	s.note(func(t *trial) {
 		t.Faults = faults
 		if sc.faults != "" {
@@ -117,7 +117,9 @@ func (s *stage) soFar(stall func() time.Duration) trial {
 func (s *stage) build(sc scenario, seed uint64) {
 	starting(func() { s.store = redistest.Real(s) })
 	start := func() { s.locks = redistest.Real(s, sc.args...) }
-	if sc.has("server-clock") {
+	if sc.topology != "" {
+		s.spread(sc.topology)
+	} else if sc.has("server-clock") {
 		s.clock = s.newServerClock()
 		s.clock.start(start)
 	} else {
@@ -138,6 +140,7 @@ func (s *stage) build(sc scenario, seed uint64) {
 	if sc.single {
 		o.Clients = 1
 	}
+	s.addrs(&o)
 	for i := range processes {
 		o.Process = i
 		s.enter(o)
@@ -219,15 +222,19 @@ func (s *stage) settle(stall func() time.Duration) (left []string, workers []*wo
 			left = append(left, fmt.Sprintf("process %d does not come to an end:\n%s", w.Process, w.said))
 		}
 	}
-	rdb := s.direct(s.locks)
 	ctx := context.Background()
-	var there []string
+	masters := s.masters()
 	patience := now() + int64(3*longestLease+2*time.Second+grace+stall())
-	for there = onServer(ctx, rdb); len(there) > 0 && now() < patience; there = onServer(ctx, rdb) {
-		time.Sleep(20 * time.Millisecond)
+	for _, server := range masters {
+		rdb := s.direct(server)
+		var there []string
+		for there = onServer(ctx, rdb); len(there) > 0 && now() < patience; there = onServer(ctx, rdb) {
+			time.Sleep(20 * time.Millisecond)
+		}
+		left = append(left, there...)
+		left = append(left, s.connections(rdb, len(workers))...)
 	}
-	left = append(left, there...)
-	return append(left, s.connections(rdb, len(workers))...), workers
+	return left, workers
 }
 
 // close tells what is left in processes that are to come to their end, and how many calls nobody has written down.
@@ -273,7 +280,7 @@ func onServer(ctx context.Context, rdb *redis.Client) (left []string) {
 			left = append(left, "key "+key)
 		}
 	}
-	for _, channel := range rdb.PubSubChannels(ctx, "*").Val() {
+	for _, channel := range append(rdb.PubSubChannels(ctx, "redisson*").Val(), rdb.PubSubShardChannels(ctx, "*").Val()...) {
 		left = append(left, "channel "+channel)
 	}
 	return left

@@ -22,10 +22,12 @@ type scenario struct {
 	args     []string
 	floor    bool // locks have WithClockFloor
 	replica  bool
+	topology string        // of the locks' servers; "": one
 	locks    int           // 0: two
 	lease    time.Duration // of all holds; 0: one second and less
 	wait     time.Duration // of all calls; 0: two seconds and less
-	calm     time.Duration // without faults, where it has to be longer
+	load     time.Duration // with faults, where it has to be longer
+	calm     time.Duration // without, where it has to be longer
 	poll     time.Duration // of all clients; 0: pollInterval
 	rest     time.Duration // of all clients after a hold; 0: a moment
 	mute     bool          // no message arrives anywhere
@@ -68,6 +70,12 @@ var scenarios = []scenario{
 	{name: "loss", text: "the server is killed, and has nothing left", faults: "kill flush pause", floor: true, promises: promise{tokens: true}},
 	{name: "failover", text: "a replica is promoted that lacks the last writes", faults: "promote pause lose-replies", floor: true, replica: true,
 		promises: promise{tokens: true}},
+	{name: "sentinel", text: "Sentinels promote a replica: the master is killed, stands still, or they are told to", topology: sentinels, floor: true,
+		faults: "master-kill master-freeze sentinel-failover pause", load: 15 * time.Second, promises: promise{tokens: true}},
+	{name: "cluster", text: "the cluster's slots move, and replicas take over without loss", topology: cluster, locks: 6,
+		faults: "takeover reshard reshard reshard pause", load: 10 * time.Second, promises: keeps},
+	{name: "cluster-loss", text: "the cluster's masters are killed, slots move", topology: failing, floor: true, locks: 6,
+		faults: "node-kill node-kill takeover reshard", load: 15 * time.Second, promises: promise{tokens: true}},
 	{name: "forgotten", text: "the server has nothing left, and tokens begin again: the guard alone protects", faults: "kill flush pause"},
 	{name: "server-clock", text: "the server's clock jumps", faults: "server-clock pause", floor: true, promises: promise{tokens: true}},
 	{name: "churn", text: "as many locks and unlocks as there can be", churn: true, promises: promise{exclusive: true}},

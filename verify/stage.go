@@ -30,11 +30,14 @@ type stage struct {
 	cleanups   []func()
 	rng        *rand.Rand
 
-	locks   *redistest.Server // where the locks are
+	locks   *redistest.Server // where the locks are; with a topology of several servers, some or all of them
 	store   *redistest.Server // behind the guard
 	replica *redistest.Server // of locks; nil without a promotion
 	clock   *serverClock      // of locks; nil for the machine's
 	workers []*worker
+
+	watched   *redistest.Sentinels // nil without
+	clustered *redistest.Cluster   // nil without
 
 	mu    sync.Mutex
 	ops   map[int64]op

@@ -41,7 +41,7 @@ const (
 type orders struct {
 	Process int           `json:"process"`
 	Seed    uint64        `json:"seed"`
-	Addr    string        `json:"addr"`  // of the locks' server
+	Addr    string        `json:"addr"`  // of the locks' server, if there is but one
 	Store   string        `json:"store"` // of the server behind the guard
 	Locks   []string      `json:"locks"`
 	Clients int           `json:"clients"`
@@ -55,6 +55,9 @@ type orders struct {
 	Rest    time.Duration `json:"rest"` // after a hold, half of it at least; 0: a moment
 	Churn   bool          `json:"churn"`
 	Stays   int           `json:"stays"` // of 100 holds, how many stay for more than their lease
+
+	Sentinels []string `json:"sentinels,omitempty"` // that know where the locks are
+	Nodes     []string `json:"nodes,omitempty"`     // of a cluster that has them
 }
 
 // A report is a line that a worker writes.
@@ -82,7 +85,7 @@ func work(in io.Reader, out io.Writer) error {
 			os.Exit(1) // nobody listens any more
 		}
 	}}
-	rdb, store := dial(o.Addr), dial(o.Store)
+	rdb, store := o.dial(), dial(o.Store)
 	lease := clientLease
 	if o.Lease > 0 {
 		lease = o.Lease

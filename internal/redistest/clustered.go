@@ -147,6 +147,17 @@ func (c *Cluster) MasterOf(key string) *Server {
 	return owner
 }
 
+// Masters returns the nodes that have slots, as they say themselves.
+func (c *Cluster) Masters() []*Server {
+	var masters []*Server
+	for _, node := range c.Nodes {
+		if len(node.self().slots) > 0 {
+			masters = append(masters, node)
+		}
+	}
+	return masters
+}
+
 // ReplicaOf returns a replica of the master.
 func (c *Cluster) ReplicaOf(master *Server) *Server {
 	c.t.Helper()

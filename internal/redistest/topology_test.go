@@ -90,7 +90,7 @@ func TestClustered(t *testing.T) {
 	second := c.ReplicaOf(first)
 
 	c.Failover(second)
-	if c.MasterOf(key) != second || c.ReplicaOf(second) != first {
+	if c.MasterOf(key) != second || c.ReplicaOf(second) != first || !slices.Contains(c.Masters(), second) || len(c.Masters()) != 3 {
 		t.Fatal("the replica has not taken over")
 	}
 	takes(t, rdb, key)

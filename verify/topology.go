@@ -1,0 +1,148 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// The topologies that a scenario can have for its locks; else they are on one server.
+const (
+	sentinels = "sentinels" // a master, two replicas, three Sentinels
+	cluster   = "cluster"   // three masters, a replica each; nobody takes over by itself for a stall of the machine
+	failing   = "failing"   // the same, and a replica takes over from a master that is away for a second
+)
+
+// spread starts the servers of a topology.
+func (s *stage) spread(topology string) {
+	switch topology {
+	case sentinels:
+		starting(func() { s.watched = redistest.Watched(s, 2) })
+		s.locks = s.watched.Nodes[0]
+	case cluster:
+		starting(func() { s.clustered = redistest.Clustered(s, 3, 1, "--cluster-node-timeout", "30000") })
+		s.locks = s.clustered.Nodes[0]
+	case failing:
+		starting(func() { s.clustered = redistest.Clustered(s, 3, 1) })
+		s.locks = s.clustered.Nodes[0]
+	}
+}
+
+// masters are the servers that have locks now.
+func (s *stage) masters() []*redistest.Server {
+	switch {
+	case s.watched != nil:
+		s.watched.Settle()
+		s.locks = s.watched.Master()
+	case s.clustered != nil:
+		s.clustered.Settle()
+		return s.clustered.Masters()
+	}
+	return []*redistest.Server{s.locks}
+}
+
+// addrs tells a worker how to find the servers, where it is not by one link.
+func (s *stage) addrs(o *orders) {
+	switch {
+	case s.watched != nil:
+		for _, server := range s.watched.Sentinels {
+			o.Sentinels = append(o.Sentinels, server.Addr())
+		}
+	case s.clustered != nil:
+		o.Nodes = s.clustered.Addrs()
+	}
+}
+
+// dial connects a worker to the servers of the locks.
+func (o orders) dial() redis.UniversalClient {
+	switch {
+	case len(o.Sentinels) > 0:
+		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: redistest.MasterName, SentinelAddrs: o.Sentinels, PoolSize: poolSize,
+			DialTimeout: answerTimeout, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout})
+	case len(o.Nodes) > 0:
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: o.Nodes, PoolSize: poolSize,
+			DialTimeout: answerTimeout, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout})
+	}
+	return dial(o.Addr)
+}
+
+// topologyFaults are those of several servers. While one is mended the next one waits: each takes seconds.
+var topologyFaults = []fault{
+	{"master-kill", "the master is killed (SIGKILL), and its replicas may lack its last writes; when the Sentinels have promoted one it is started again", 0, 1000, true, plain(func(s *stage) func() {
+		old := s.watched.Master()
+		mend := s.detach(slices.DeleteFunc(slices.Clone(s.watched.Nodes), func(server *redistest.Server) bool { return server == old })...)
+		old.Kill()
+		return func() {
+			s.watched.AwaitMaster(old)
+			mend()
+			starting(old.Restart)
+			s.watched.Settle()
+		}
+	})},
+	{"master-freeze", "the master stands still (SIGSTOP), for less or more than it takes the Sentinels to promote a replica", 300, 4000, true, plain(func(s *stage) func() {
+		old := s.watched.Master()
+		old.Freeze()
+		return func() {
+			old.Thaw()
+			s.watched.Settle()
+		}
+	})},
+	{"sentinel-failover", "SENTINEL FAILOVER", 0, 0, true, once(func(s *stage) {
+		s.watched.Failover()
+		s.watched.Settle()
+	})},
+	{"node-kill", "a master of the cluster is killed (SIGKILL), and its replica may lack its last writes; when that has taken over it is started again", 0, 1000, true, plain(func(s *stage) func() {
+		old := s.lockedMaster()
+		replica := s.clustered.ReplicaOf(old)
+		mend := s.detach(replica)
+		old.Kill()
+		return func() {
+			s.clustered.AwaitMaster(replica)
+			mend()
+			starting(old.Restart)
+			s.clustered.Settle()
+		}
+	})},
+	{"takeover", "CLUSTER FAILOVER: a replica takes over from its master, without loss", 0, 0, true, once(func(s *stage) {
+		s.clustered.Failover(s.clustered.ReplicaOf(s.lockedMaster()))
+	})},
+	{"reshard", "the slot of a lock moves to another master, with some time between the steps", 0, 0, true, once(func(s *stage) {
+		name := s.workers[0].Locks[s.rng.IntN(len(s.workers[0].Locks))]
+		slot, from := s.clustered.SlotOf(name), s.clustered.MasterOf(name)
+		others := slices.DeleteFunc(s.clustered.Masters(), func(server *redistest.Server) bool { return server == from })
+		to := others[s.rng.IntN(len(others))]
+		s.clustered.BeginMove(slot, from, to)
+		time.Sleep(time.Duration(s.rng.IntN(300)) * time.Millisecond)
+		if s.rng.IntN(2) == 0 { // the lock without its counter
+			s.clustered.MoveKeys(slot, from, to, name)
+			time.Sleep(time.Duration(s.rng.IntN(300)) * time.Millisecond)
+		}
+		s.clustered.MoveKeys(slot, from, to)
+		s.clustered.EndMove(slot, from, to)
+	})},
+}
+
+// detach keeps the last writes from the replicas, or does nothing, by the seed. It returns what ends that.
+func (s *stage) detach(replicas ...*redistest.Server) (mend func()) {
+	if s.rng.IntN(3) == 0 {
+		return func() {}
+	}
+	for _, replica := range replicas {
+		replica.Detach()
+	}
+	time.Sleep(time.Duration(s.rng.IntN(200)) * time.Millisecond)
+	return func() {
+		for _, replica := range replicas {
+			replica.Attach()
+		}
+	}
+}
+
+// lockedMaster is the one that has a lock, by the seed.
+func (s *stage) lockedMaster() *redistest.Server {
+	locks := s.workers[0].Locks
+	return s.clustered.MasterOf(locks[s.rng.IntN(len(locks))])
+}
