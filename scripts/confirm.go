@@ -48,13 +48,6 @@ func (s *Scripts) node(ctx context.Context, keys *Keys) (pipeliner, error) {
 	return s.rdb, nil
 }
 
-// astray has a cluster client find out where the slots are, after an error of a node that it was asked for.
-func (s *Scripts) astray(ctx context.Context, err error) {
-	if cluster, is := s.rdb.(*redis.ClusterClient); is && Passing(err) {
-		cluster.ReloadState(ctx)
-	}
-}
-
 // deliverConfirmed is deliver of ops that are to be confirmed: once for all that go to the same server.
 func (s *Scripts) deliverConfirmed(ctx context.Context, ops []*Op) {
 	cluster, is := s.rdb.(*redis.ClusterClient)
@@ -66,7 +59,7 @@ func (s *Scripts) deliverConfirmed(ctx context.Context, ops []*Op) {
 	for _, g := range s.group(ops) {
 		on, err := cluster.MasterForKey(ctx, g[0].keys.Lock)
 		if err != nil {
-			s.astray(ctx, err)
+			s.astray(err)
 			g.answered(nil, err)
 			continue
 		}
@@ -185,7 +178,7 @@ func (s *Scripts) exec(ctx context.Context, pipe redis.Pipeliner) (failed, doubt
 	ask := s.confirm.command(ctx)
 	_ = pipe.Process(ctx, ask)
 	_, failed = pipe.Exec(ctx)
-	s.astray(ctx, failed)
+	s.astray(failed)
 	reply, err := ask.Result()
 	if err == nil && reply == nil {
 		err = failed // a hook of the user's that did not let it through

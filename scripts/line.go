@@ -299,7 +299,7 @@ func (s *Scripts) pipeline(ctx context.Context, groups []group, whole bool) {
 		if err == nil && reply == nil {
 			err = failed // a hook of the user's that did not let it through
 		}
-		s.unanswered(err)
+		s.astray(err)
 		if unknown(err) && !whole {
 			again = append(again, g)
 			continue

@@ -97,16 +97,17 @@ func (s *Scripts) send(ctx context.Context, sc *script, line []any) (any, error)
 func (s *Scripts) process(ctx context.Context, line []any) (any, error) {
 	cmd := command{redis.NewCmd(ctx, line...)}
 	if err := s.rdb.Process(ctx, cmd); err != nil {
-		s.unanswered(err)
+		s.astray(err)
 		return nil, err
 	}
 	return cmd.Result()
 }
 
-// unanswered makes a cluster client look at once who has the slots, if err is not what Redis said. A node that is down
-// tells nobody that another one has taken over, and by itself the client looks once a minute: longer than most leases.
-func (s *Scripts) unanswered(err error) {
-	if cluster, ok := s.rdb.(*redis.ClusterClient); ok && err != nil && !answered(err) {
+// astray makes a cluster client find out at once who has the slots, after an error that another node might not have
+// given. One that is down tells nobody that another one has taken over, and by itself the client looks once a minute:
+// longer than most leases.
+func (s *Scripts) astray(err error) {
+	if cluster, is := s.rdb.(*redis.ClusterClient); is && Passing(err) {
 		cluster.ReloadState(context.Background())
 	}
 }

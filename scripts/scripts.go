@@ -107,7 +107,7 @@ func (s *Scripts) renewMany(ctx context.Context, holds []Renewal, whole bool) {
 	if s.confirm != nil {
 		var err error
 		if on, err = s.node(ctx, holds[0].Keys); err != nil {
-			s.astray(ctx, err)
+			s.astray(err)
 			renewed(holds, nil, err, nil)
 			return
 		}
@@ -131,7 +131,7 @@ func (s *Scripts) renewMany(ctx context.Context, holds []Renewal, whole bool) {
 	}
 	for part := range slices.Chunk(holds, maxScript) {
 		reply, err := sent[0].Result()
-		s.unanswered(err)
+		s.astray(err)
 		sent = sent[1:]
 		switch {
 		case unknown(err) && !whole:
