@@ -29,7 +29,7 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 		}
 	}
 	r.judge = func(final bool) (bool, func()) {
-		held, there, gone, removed, open := 0, 0, 0, 0, 0
+		held, there, removed, open := 0, 0, 0, 0
 		var bare []*node // without it
 		for a := range r.all {
 			switch {
@@ -42,7 +42,6 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 					held++
 				}
 			default:
-				gone++
 				bare = append(bare, a.node)
 				if b.removed(a) {
 					removed++
@@ -58,7 +57,7 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 					s.retake(b, keys, field, lease, bare, nil)
 				}
 			}
-		case removed > len(s.nodes)-s.most, removed > 0 && gone >= s.most:
+		case s.freed(removed, len(bare)):
 			return true, func() { done(scripts.ErrGone) }
 		case open > 0:
 			return false, nil
@@ -76,6 +75,11 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 		return true, func() { done(err) }
 	}
 	r.start(s.nodes, s.nodes, s.within(lease))
+}
+
+// freed tells whether a hold has been forced open, going by how many nodes had it and have not, and how many have not in all.
+func (s *store) freed(removed, bare int) bool {
+	return removed > len(s.nodes)-s.most || removed > 0 && bare >= s.most
 }
 
 // retake takes the lock on nodes for a hold that has a part of the others. It is a vote as every other: what it takes is

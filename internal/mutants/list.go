@@ -427,7 +427,7 @@ var mutants = []mutant{
 	},
 	{
 		"Inv10: a renewal brings back a lock that was forced open",
-		"quorum/extend.go", "case removed > len(s.nodes)-s.most, removed > 0 && gone >= s.most:", "case false:",
+		"quorum/extend.go", "	return removed > len(s.nodes)-s.most || removed > 0 && bare >= s.most\n", "	return false\n",
 		"./quorum", "ForceUnlockIsNotUndone",
 	},
 	{
