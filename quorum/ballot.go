@@ -11,7 +11,7 @@ import (
 // is owed as long as there are any.
 type ballot struct {
 	mu     sync.Mutex
-	won    bool // it had the lock
+	won    bool // it had the lock, or may have looked so
 	closed bool // it is being released: no node is to take it any more
 	until  time.Time
 	marks  []mark // by node
@@ -111,7 +111,7 @@ func (b *ballot) win() {
 }
 
 // closing begins a release: it returns the nodes that it goes to, and whether their answer will be the last word. tell:
-// somebody may wait for the lock.
+// somebody may wait for the lock, because the hold had it, or looked so to others.
 func (b *ballot) closing(nodes []*node) (to []*node, final map[*node]bool, tell bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,6 +124,7 @@ func (b *ballot) closing(nodes []*node) (to []*node, final map[*node]bool, tell 
 			final[n] = m.flying == 0
 		}
 	}
+	b.won = b.won || len(to) > len(nodes)/2
 	return to, final, b.won
 }
 
