@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"runtime"
@@ -216,14 +215,6 @@ func (l *link) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		cmd.SetErr(err)
 		return err
 	}
-}
-
-// lost does what it is told, and breaks the connection before the reply comes.
-func lost(next func() error) error {
-	if err := next(); err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
-		return err
-	}
-	return io.EOF
 }
 
 var opNames = sync.OnceValue(func() map[string]string {

@@ -208,7 +208,7 @@ func TestNode_P8_Replica(t *testing.T) {
 	c.do(Vote(c.keys, field, lease))
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	rdb := replica.Client()
-	if err := rdb.SlaveOf(t.Context(), host, port).Err(); err != nil {
+	if err := rdb.Do(t.Context(), "REPLICAOF", host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
 	redistest.Eventually(t, 20*time.Second, func() bool { return rdb.Exists(t.Context(), c.keys.Lock).Val() == 1 }, "the replica has the lock")

@@ -34,7 +34,7 @@ local function report(lock, counter, first)
   if type(info) == 'table' then
     info = '' -- a server that does not tell since when it runs
   end
-  return {first, holder, last, time[1], time[2], string.match(info, 'run_id:(%w+)') or '',
+  return {first, holder, last, time[1], time[2], string.match(info, 'run_id:([^\r\n]+)') or '',
     string.match(info, 'uptime_in_seconds:(%d+)') or '-1'}
 end
 
