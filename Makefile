@@ -1,9 +1,9 @@
 # make help says what there is.
 
-.PHONY: help test databases interop model verify lint mutants fuzz bench bench-guards
+.PHONY: help test databases interop model verify lint mutants fuzz bench bench-guards bench-topologies
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 test: ## everything: virtual time, miniredis, and a real server of this machine
 	@set -e; server=$$(.ci/redis-server); \
@@ -42,6 +42,9 @@ bench: ## side by side with other locks, about 25 minutes; writes docs/benchmark
 bench-guards: ## what a guarded write costs beside a plain one: memory, Redis, PostgreSQL, MariaDB, SQLite
 	@server=$$(.ci/redis-server) && REDIS_SERVER="$$server" go test -run '^$$' -bench . ./guard ./guard/redisguard
 	@databases=$$(.ci/databases) && cd guard/sqlguard/sqltest && env $$databases GOWORK=off go test -run '^$$' -bench .
+
+bench-topologies: ## what an acquire and an unlock take on one server, with replicas, Sentinel, a cluster, a quorum
+	@server=$$(.ci/redis-server) && REDIS_SERVER="$$server" go test -run '^$$' -bench Topology -count 3 ./quorum
 
 fuzz: ## each fuzz target for ten seconds
 	@set -e; for package in scripts guard/httpguard; do \

@@ -1,0 +1,39 @@
+package rlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// What WithReplicas buys: a master that is killed right after an acquire loses no lock, for the acquire has returned only
+// when every replica had it. What it refuses: an acquire that no replica hears of, however healthy the master is.
+func TestSentinelFailoverKeepsWhatWasConfirmed(t *testing.T) {
+	t.Parallel()
+	s := redistest.Watched(t, 2)
+	opts := []rlock.Option{rlock.WithLease(topLease), rlock.WithPatience(topBound), rlock.WithReplicas(2, time.Second)}
+	one, two := faultClient(t, s.Client(), opts...), faultClient(t, s.Client(), opts...)
+	old := s.Master()
+	locks := topTake(t, one, two, 0, "a", "b", "c")
+	old.Kill()
+	s.AwaitMaster(old)
+	for _, l := range locks {
+		faultNo(t, l.Check(l.held))
+		if held, err := l.IsHeld(l.held); err != nil || !held {
+			t.Errorf("%q is held, says the new master: %v, %v", l.Name(), held, err)
+		}
+	}
+	_, err := topFenced(two, "d").TryLock(t.Context(), 0, 0)
+	faultIs(t, err, rlock.ErrUnconfirmed) // the new master has one replica
+
+	old.Restart() // and now two again
+	s.Settle()
+	topRenewed(t, locks)
+	for _, l := range locks {
+		l.intact(t)
+		l.pass(t)
+	}
+	topClean(t, []*rlock.Client{one, two}, s.Master())
+}
