@@ -23,7 +23,7 @@ func TestCluster_AttemptsToConnectAreSpacedOut(t *testing.T) {
 	b, _ := newBus(t, c.rdb, pubsub.On)
 	l := listen(b, "a")
 	l.eventually(t)
-	c.nodes[0].Kill()
+	c.Nodes[0].Kill()
 	redistest.Eventually(t, bound, func() bool { return !l.Live() }, "the loss is noticed")
 	time.Sleep(3 * time.Second) // for the spacing to grow
 	before := dials.Load()
@@ -37,12 +37,12 @@ func TestCluster_AttemptsToConnectAreSpacedOut(t *testing.T) {
 func TestCluster_PassingErrorOfTheProbeDecidesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
-	proxy := redistest.NewProxy(t, c.nodes[0].Addr())
+	proxy := redistest.NewProxy(t, c.Nodes[0].Addr())
 	_, port, _ := net.SplitHostPort(proxy.Addr())
 	if n, err := strconv.Atoi(port); err != nil || n == 0 {
 		t.Fatal(port)
 	}
-	c.do(0, "config", "set", "cluster-announce-port", port)
+	c.Nodes[0].Do("config", "set", "cluster-announce-port", port)
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{proxy.Addr()}, MaxRedirects: -1})
 	t.Cleanup(func() { _ = rdb.Close() })
 	f := proxy.On("the probe", redistest.Command("pubsub"), redistest.Refuse("ERR max number of clients reached"))

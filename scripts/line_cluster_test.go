@@ -1,15 +1,11 @@
 package scripts
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,85 +14,29 @@ import (
 
 // cluster is real servers with all slots between them.
 type cluster struct {
-	t     *testing.T
-	nodes []*redistest.Server
-	rdb   *redis.ClusterClient
+	*redistest.Cluster
+	t   *testing.T
+	rdb *redis.ClusterClient
 }
 
 func newCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
-	c := &cluster{t: t}
-	var addrs, buses []string
-	for i := range nodes {
-		free, err := redistest.FreePort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := strconv.Itoa(free)
-		server := redistest.Real(t, "--cluster-enabled", "yes", "--cluster-port", port, "--cluster-node-timeout", "2000",
-			"--cluster-require-full-coverage", "no")
-		c.nodes, addrs, buses = append(c.nodes, server), append(addrs, server.Addr()), append(buses, port)
-		c.do(i, "cluster", "addslotsrange", slots*i/nodes, slots*(i+1)/nodes-1)
-		c.do(i, "cluster", "set-config-epoch", i+1)
-	}
-	for i := range nodes {
-		for j := range nodes {
-			if _, port, _ := net.SplitHostPort(addrs[j]); i != j {
-				c.do(i, "cluster", "meet", "127.0.0.1", port, buses[j])
-			}
-		}
-	}
-	for i := range nodes {
-		redistest.Eventually(t, 20*time.Second, func() bool {
-			info := fmt.Sprint(c.do(i, "cluster", "info"))
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384")
-		}, "node %d knows of all slots", i)
-	}
-	c.rdb = redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
-	t.Cleanup(func() { _ = c.rdb.Close() })
-	return c
-}
-
-// do sends a command to a node.
-func (c *cluster) do(node int, args ...any) any {
-	c.t.Helper()
-	rdb := c.nodes[node].Client(func(o *redis.Options) { o.Protocol = 2 })
-	defer func() { _ = rdb.Close() }()
-	got, err := rdb.Do(context.Background(), args...).Result()
-	if err != nil {
-		c.t.Fatalf("%v: %v", args, err)
-	}
-	return got
+	c := redistest.Clustered(t, nodes, 0, "--cluster-node-timeout", "2000")
+	return &cluster{c, t, c.Client()}
 }
 
 // node is the one that had the slot at first.
-func (c *cluster) node(keys *Keys) int {
-	for i := range c.nodes {
-		if int(keys.Slot) < slots*(i+1)/len(c.nodes) {
-			return i
-		}
-	}
-	panic("not reached")
-}
+func (c *cluster) node(keys *Keys) int { return int(keys.Slot) * len(c.Nodes) / slots }
 
-// migrate begins to move a slot to the next node, and moves those of its keys that are given.
-func (c *cluster) migrate(keys *Keys, moved ...string) (finish func()) {
+// migrate begins to move a slot to the next node, and moves those of its keys that are given. more moves others, finish
+// ends it.
+func (c *cluster) migrate(keys *Keys, moved ...string) (more func(...string), finish func()) {
 	c.t.Helper()
-	from := c.node(keys)
-	to := (from + 1) % len(c.nodes)
-	c.do(to, "cluster", "setslot", keys.Slot, "importing", c.do(from, "cluster", "myid"))
-	c.do(from, "cluster", "setslot", keys.Slot, "migrating", c.do(to, "cluster", "myid"))
-	host, port, _ := net.SplitHostPort(c.nodes[to].Addr())
-	for _, key := range moved {
-		c.do(from, "migrate", host, port, key, 0, 5000)
-	}
-	return func() {
-		c.t.Helper()
-		id := c.do(to, "cluster", "myid")
-		for _, node := range []int{to, from} {
-			c.do(node, "cluster", "setslot", keys.Slot, "node", id)
-		}
-	}
+	slot, i := int(keys.Slot), c.node(keys)
+	from, to := c.Nodes[i], c.Nodes[(i+1)%len(c.Nodes)]
+	c.BeginMove(slot, from, to)
+	c.MoveKeys(slot, from, to, moved...)
+	return func(moved ...string) { c.MoveKeys(slot, from, to, moved...) }, func() { c.EndMove(slot, from, to) }
 }
 
 // spread are the keys of locks in many slots, on every node.
@@ -110,7 +50,7 @@ func (c *cluster) spread(n int) []*Keys {
 		nodes[c.node(k)], lines[s.lineOf(&Op{keys: k})] = true, true
 		all = append(all, k)
 	}
-	if len(nodes) != len(c.nodes) || len(lines) < 2 {
+	if len(nodes) != len(c.Nodes) || len(lines) < 2 {
 		c.t.Fatalf("the locks are on nodes %v, in %d lines", nodes, len(lines))
 	}
 	return all
@@ -177,8 +117,8 @@ func TestLineCluster_OpsInManySlots(t *testing.T) {
 	}
 
 	// No node knows a script.
-	for node := range c.nodes {
-		c.do(node, "script", "flush")
+	for _, node := range c.Nodes {
+		node.Do("script", "flush")
 	}
 	round(t, s, locks, 12)
 
@@ -216,7 +156,7 @@ func TestLineCluster_ASlotThatMoves(t *testing.T) {
 			t.Fatalf("%+v", o)
 		}
 	}
-	finish := c.migrate(locks[0], locks[0].Lock, locks[0].Token)
+	more, finish := c.migrate(locks[0], locks[0].Lock, locks[0].Token)
 	for name, op := range map[string]Op{"moved": hold(locks[0]), "not yet": hold(locks[1])} {
 		ops := []Op{hold(others[0]), op, hold(others[49])}
 		for i, o := range together(s, ops...) {
@@ -235,11 +175,8 @@ func TestLineCluster_ASlotThatMoves(t *testing.T) {
 		}
 		judge(t, o.err, false, true)
 	}
-	from := c.node(locks[0])
-	host, port, _ := net.SplitHostPort(c.nodes[(from+1)%3].Addr())
 	for _, k := range locks[1:] {
-		c.do(from, "migrate", host, port, k.Lock, 0, 5000)
-		c.do(from, "migrate", host, port, k.Token, 0, 5000)
+		more(k.Lock, k.Token)
 	}
 	finish()
 
@@ -250,7 +187,7 @@ func TestLineCluster_ASlotThatMoves(t *testing.T) {
 			t.Errorf("unlock of %s hears %+v", k.Lock, got)
 		}
 	}
-	finish = c.migrate(others[7], others[7].Lock, others[7].Token)
+	_, finish = c.migrate(others[7], others[7].Lock, others[7].Token)
 	finish()
 	round(t, s, all, 5)
 	var same []Op

@@ -203,14 +203,10 @@ func TestNode_WrongData(t *testing.T) {
 
 // A replica answers READONLY, whatever it is asked (P8).
 func TestNode_P8_Replica(t *testing.T) {
-	master, replica := redistest.Real(t), redistest.Real(t)
-	c, field := newCaller(t, master.Client()), newField()
+	r := redistest.Replicated(t, 1)
+	c, field := newCaller(t, r.Master.Client()), newField()
 	c.do(Vote(c.keys, field, lease))
-	host, port, _ := strings.Cut(master.Addr(), ":")
-	rdb := replica.Client()
-	if err := rdb.Do(t.Context(), "REPLICAOF", host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
+	rdb := r.Replicas[0].Client()
 	redistest.Eventually(t, 20*time.Second, func() bool { return rdb.Exists(t.Context(), c.keys.Lock).Val() == 1 }, "the replica has the lock")
 	there := New(rdb)
 	for i, op := range []Op{

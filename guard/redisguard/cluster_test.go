@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,30 +19,8 @@ import (
 // newCluster is two real servers with half of the slots each.
 func newCluster(t *testing.T) (*redis.ClusterClient, []*redis.Client) {
 	t.Helper()
-	var nodes []*redis.Client
-	var addrs, buses []string
-	for i := range 2 {
-		free, err := redistest.FreePort()
-		noError(t, err)
-		bus := strconv.Itoa(free)
-		server := redistest.Real(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000")
-		node := server.Client()
-		nodes, addrs, buses = append(nodes, node), append(addrs, server.Addr()), append(buses, bus)
-		noError(t, node.ClusterAddSlotsRange(t.Context(), 8192*i, 8192*i+8191).Err())
-		noError(t, node.Do(t.Context(), "cluster", "set-config-epoch", i+1).Err())
-	}
-	_, port, err := net.SplitHostPort(addrs[1])
-	noError(t, err)
-	noError(t, nodes[0].Do(t.Context(), "cluster", "meet", "127.0.0.1", port, buses[1]).Err())
-	for _, node := range nodes {
-		redistest.Eventually(t, 20*time.Second, func() bool {
-			info := node.ClusterInfo(t.Context()).Val()
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384")
-		}, "the cluster is up")
-	}
-	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
-	t.Cleanup(func() { _ = rdb.Close() })
-	return rdb, nodes
+	c := redistest.Clustered(t, 2, 0, "--cluster-node-timeout", "2000")
+	return c.Client(), []*redis.Client{c.Nodes[0].Client(), c.Nodes[1].Client()}
 }
 
 func TestP16_Cluster(t *testing.T) {

@@ -3,12 +3,8 @@ package interop
 import (
 	"context"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/redistest"
@@ -18,14 +14,9 @@ import (
 // node's slots, and tokens grow over both.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	nodes := newCluster(t, 3)
-	var addrs []string
-	for _, node := range nodes {
-		addrs = append(addrs, node.Addr())
-	}
-	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
-	t.Cleanup(func() { _ = rdb.Close() })
-	c := newClient(t, rdb)
+	cluster := redistest.Clustered(t, 3, 0, "--cluster-node-timeout", "15000")
+	nodes, addrs := cluster.Nodes, cluster.Addrs()
+	c := newClient(t, cluster.Client())
 	client := newJava(t, addrs[0], "cluster", "yes")
 	for i := range 12 {
 		name := fmt.Sprint("lock:", i)
@@ -58,34 +49,6 @@ func TestCluster(t *testing.T) {
 		java.is("forceUnlock", true)
 		await(t, got.ctx.Done(), soon, name+": the forced hold's context ends")
 	}
-}
-
-// newCluster is real servers with all slots between them.
-func newCluster(t *testing.T, n int) []*redistest.Server {
-	t.Helper()
-	var nodes []*redistest.Server
-	var buses []string
-	for i := range n {
-		port, err := redistest.FreePort()
-		noError(t, err)
-		buses = append(buses, strconv.Itoa(port))
-		nodes = append(nodes, redistest.Real(t, "--cluster-enabled", "yes", "--cluster-port", buses[i]))
-		noError(t, nodes[i].Client().ClusterAddSlotsRange(t.Context(), 16384*i/n, 16384*(i+1)/n-1).Err())
-		noError(t, nodes[i].Client().Do(t.Context(), "cluster", "set-config-epoch", i+1).Err())
-	}
-	for i := 1; i < n; i++ {
-		_, port, err := net.SplitHostPort(nodes[i].Addr())
-		noError(t, err)
-		noError(t, nodes[0].Client().Do(t.Context(), "cluster", "meet", "127.0.0.1", port, buses[i]).Err())
-	}
-	for i, node := range nodes {
-		rdb := node.Client()
-		redistest.Eventually(t, patience, func() bool {
-			info := rdb.ClusterInfo(t.Context()).Val()
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprint("cluster_known_nodes:", n))
-		}, "node %d knows of all", i)
-	}
-	return nodes
 }
 
 // listenedSharded waits until so many connections listen to the sharded channel.
