@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -41,13 +42,13 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Client, error) {
 			return nil, fmt.Errorf("quorum: New: node %d: %w", i, err)
 		}
 		for j := range i {
-			if nodes[j] == rdb {
+			if reflect.TypeOf(rdb).Comparable() && nodes[j] == rdb {
 				return nil, fmt.Errorf("quorum: New: nodes %d and %d: %w", j, i, ErrSameServer)
 			}
 		}
 		names[i] = name
 	}
-	o := options{timeout: 50 * time.Millisecond, retry: [2]time.Duration{5 * time.Millisecond, 50 * time.Millisecond}}
+	o := options{timeout: nodeTimeout, retry: [2]time.Duration{5 * time.Millisecond, 50 * time.Millisecond}}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("quorum: New: an option is nil: leave it out")

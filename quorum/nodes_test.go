@@ -86,3 +86,28 @@ func TestNoUptime(t *testing.T) {
 		}
 	})
 }
+
+// A lease that is short needs no other option: the nodes' time goes with it.
+func TestShortLeases(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		l := s.user(quorum.WithLockOptions(rlock.WithLease(40 * time.Millisecond))).lock("l")
+		held, err := l.Lock(t.Context())
+		ok(t, err)
+		asleep(time.Second)
+		ok(t, l.Check(held))
+		ok(t, l.Unlock(held))
+	})
+}
+
+// values is a client of the user's own that cannot be compared.
+type values struct {
+	redis.UniversalClient
+	_ []string
+}
+
+func TestNodesOfOwnTypes(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{})
+	defer func() { _ = rdb.Close() }()
+	_, err := quorum.New([]redis.UniversalClient{values{UniversalClient: rdb}, values{UniversalClient: rdb}})
+	ok(t, err)
+}

@@ -15,6 +15,9 @@ type options struct {
 	longest time.Duration
 }
 
+// nodeTimeout is what WithNodeTimeout changes, and bounded by the lease: see store.within.
+const nodeTimeout = 50 * time.Millisecond
+
 // Option changes a default of New.
 type Option func(*options)
 
@@ -51,6 +54,9 @@ func WithMaxLease(d time.Duration) Option { return func(o *options) { o.longest 
 func (o *options) check(lease time.Duration) error {
 	if o.longest == 0 {
 		o.longest = lease
+	}
+	if o.timeout == nodeTimeout {
+		o.timeout = min(o.timeout, o.longest/4)
 	}
 	switch {
 	case o.longest < lease:
