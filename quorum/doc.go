@@ -46,10 +46,13 @@
 // before the vote; or j had restarted in between, and as it counted for A, longer ago than any lease. In no case do both
 // trust their holds at the same time. The same holds for A's field that j took anew in a renewal: it is a vote as any other.
 //
-// A node whose every command is on disk before it is answered (appendonly yes, appendfsync always) loses nothing by a
-// restart and counts at once. It must prove it: by that configuration, which the Redis user must be allowed to read (CONFIG
-// GET), and by a key (fencelock:quorum) that a run before has left there, and that an empty disk has not got. A disk that
-// was put back to an older state is beyond that: delete the key, or keep such a node away for the longest lease.
+// A node whose every command is on disk before it is answered (appendonly yes, appendfsync always, no-appendfsync-on-rewrite
+// no) loses nothing by a restart and counts at once. It must prove it: by that configuration, which the Redis user must be
+// allowed to read (CONFIG GET), and by a key (fencelock:quorum) that a run before has left there, and that an empty disk has
+// not got. The key is written by this package, into the database that the node's client has selected; without the right to
+// it (GET, SET, DEL) the node counts after its delay. A disk that was put back to an older state is beyond that, and so is the
+// file that Redis finds again after it ran without it: delete the key before appendonly or appendfsync are changed, or keep
+// such a node away for the longest lease.
 //
 // A quorum that was started as a whole takes no lock until its nodes are old enough. The error says so: a
 // *MajorityError, ErrRestarted for each such node.

@@ -151,31 +151,22 @@ func (n *node) learn(run string, young bool, what string) {
 	defer cancel()
 	pipe := n.rdb.Pipeline()
 	server, persistence := pipe.Info(ctx, "server"), pipe.Info(ctx, "persistence")
-	fsync, mark := pipe.ConfigGet(ctx, "appendfsync"), pipe.Get(ctx, marker)
+	fsync, mark := pipe.ConfigGet(ctx, "*appendfsync*"), pipe.Get(ctx, marker)
 	_, _ = pipe.Exec(ctx) // each command has its own outcome
-	if !strings.Contains(server.Val(), "run_id:"+run) || mark.Err() != nil && mark.Err() != redis.Nil {
+	if !strings.Contains(server.Val(), "run_id:"+run) || scripts.Passing(mark.Err()) {
 		return // it is asked again
 	}
-	keeps := strings.Contains(persistence.Val(), "aof_enabled:1") && fsync.Val()["appendfsync"] == "always"
-	switch {
-	case young:
-		n.mu.Lock()
-		if keeps && mark.Val() != "" && mark.Val() != run {
-			n.lossless = run
-		}
-		n.learned = what
-		n.mu.Unlock()
-		return
-	case keeps && mark.Val() == "":
-		if n.rdb.SetNX(ctx, marker, run, 0).Err() != nil {
-			return
-		}
-	case !keeps && fsync.Err() == nil && mark.Val() != "":
-		if n.rdb.Del(ctx, marker).Err() != nil {
+	keeps := strings.Contains(persistence.Val(), "aof_enabled:1") && fsync.Val()["appendfsync"] == "always" &&
+		fsync.Val()["no-appendfsync-on-rewrite"] == "no"
+	if there := mark.Val() != ""; !young && fsync.Err() == nil && keeps != there {
+		if done, err := n.scripts.Mark(ctx, marker, run, keeps); !done && (err == nil || scripts.Passing(err)) {
 			return
 		}
 	}
 	n.mu.Lock()
+	if young && keeps && mark.Val() != "" && mark.Val() != run {
+		n.lossless = run
+	}
 	n.learned = what
 	n.mu.Unlock()
 }

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"context"
 	_ "embed"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ var (
 	lookText string
 	//go:embed ballots.lua
 	ballotsText string
+	//go:embed mark.lua
+	markText string
 
 	vote     = newScript(reportText + voteText)
 	extend   = newScript(reportText + extendText)
@@ -30,6 +33,7 @@ var (
 	raise    = newScript(reportText + raiseText)
 	withdraw = newScript(reportText + withdrawText)
 	look     = newScript(reportText + lookText)
+	mark     = newScript(markText)
 	ballots  = newScript(reportText + function(voteText) + function(extendText) + function(levelText) + function(recountText) +
 		function(raiseText) + function(withdrawText) + function(lookText) + ballotsText + batchText[strings.Index(batchText, "local replies"):])
 )
@@ -79,6 +83,13 @@ func Withdraw(keys *Keys, field string, tell bool) Op {
 // Look asks who has the lock, and for the count of the hold of this field.
 func Look(keys *Keys, field string) Op {
 	return Op{kind: &looks, keys: keys, fenced: true, args: [4]any{field}}
+}
+
+// Mark leaves the key in the server's run of this id, or takes it away where it is not to stay. done is false where the
+// server is in another run.
+func (s *Scripts) Mark(ctx context.Context, key, run string, stay bool) (done bool, err error) {
+	reply, err := s.run(ctx, &mark, []string{key}, run, stay)
+	return err == nil && reply == int64(1), err
 }
 
 // A Report is what a server of a quorum says with its answer.

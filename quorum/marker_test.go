@@ -1,0 +1,114 @@
+package quorum_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+const marker = "fencelock:quorum"
+
+// before is a hook that runs something before each command with a name among these.
+type before struct {
+	names []string
+	do    func(cmd redis.Cmder)
+}
+
+func (b *before) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b *before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		b.see(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (b *before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			b.see(cmd)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (b *before) see(cmd redis.Cmder) {
+	for _, arg := range cmd.Args() {
+		for _, name := range b.names {
+			if text, isText := arg.(string); isText && strings.EqualFold(text, name) {
+				b.do(cmd)
+				return
+			}
+		}
+	}
+}
+
+// A client that is about to mark a node does not mark the run that follows: one that came back with nothing would count.
+func TestReal_MarkerOfARunThatIsOver(t *testing.T) {
+	s := masters(t, 1, "--appendonly", "yes", "--appendfsync", "always")
+	var restarts, writes atomic.Int64
+	rdb := redistest.Client(t, s.servers[0].Addr())
+	rdb.AddHook(&before{[]string{marker}, func(cmd redis.Cmder) {
+		if cmd.Name() != "get" && writes.Add(1) == 1 {
+			_ = s.direct[0].FlushAll(context.Background()) // a new disk
+			s.servers[0].Restart()
+			restarts.Add(1)
+		}
+	}})
+	c, err := quorum.New([]redis.UniversalClient{rdb}, lease(rlock.WithPatience(2*time.Second)), patient())
+	ok(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	l := quorum.NewLock(c, "a")
+	redistest.Eventually(t, bound, func() bool {
+		if held, err := l.TryLock(t.Context(), 0, 0); err == nil {
+			_ = l.Unlock(held)
+		}
+		return restarts.Load() == 1
+	}, "the node is to be marked, and restarts")
+	if s.direct[0].Exists(t.Context(), marker).Val() == 1 {
+		t.Errorf("an empty node says that it kept everything: %q", s.direct[0].Get(t.Context(), marker).Val())
+	}
+}
+
+// A server that does not fsync while it rewrites its file does not keep everything.
+func TestReal_NoFsyncOnRewrite(t *testing.T) {
+	s := masters(t, 1, "--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "yes")
+	var asked atomic.Int64
+	rdb := redistest.Client(t, s.servers[0].Addr())
+	rdb.AddHook(&before{[]string{"config"}, func(redis.Cmder) { asked.Add(1) }})
+	c, err := quorum.New([]redis.UniversalClient{rdb}, lease(), patient())
+	ok(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	ok(t, quorum.NewLock(c, "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
+	redistest.Eventually(t, bound, func() bool { return asked.Load() > 0 }, "the node is asked")
+	time.Sleep(200 * time.Millisecond)
+	if s.direct[0].Exists(t.Context(), marker).Val() == 1 {
+		t.Error("the node is marked as one that keeps everything")
+	}
+}
+
+// A user without rights on the marker, or to CONFIG, is asked once, not for ever: each refusal is an entry in the server's
+// log.
+func TestReal_MarkerRefused(t *testing.T) {
+	s := masters(t, 1)
+	ok(t, s.direct[0].Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~a", "~*{a}*", "&*", "+@all", "-config").Err())
+	var asked atomic.Int64
+	rdb := redistest.Client(t, s.servers[0].Addr(), func(o *redis.Options) { o.Username, o.Password = "app", "pw" })
+	rdb.AddHook(&before{[]string{marker}, func(redis.Cmder) { asked.Add(1) }})
+	c, err := quorum.New([]redis.UniversalClient{rdb}, lease(), patient())
+	ok(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	l := quorum.NewLock(c, "a")
+	for began := time.Now(); time.Since(began) < 3*time.Second; time.Sleep(100 * time.Millisecond) {
+		ok(t, l.TryDo(t.Context(), 5*time.Second, 0, func(context.Context, int64) error { return nil }))
+	}
+	equal(t, "how often the marker was asked for", asked.Load(), 1)
+}
