@@ -195,6 +195,7 @@ func (e *election) tally(p *round, token int64, final bool) (bool, func()) {
 	case gone >= e.enough:
 		return true, e.lost
 	}
-	err := s.missing(p, func(a *ask) bool { return a.yes && counts(a) })
-	return true, func() { e.done(scripts.Answer{}, err) }
+	good := func(a *ask) bool { return a.yes && counts(a) }
+	err := s.missing(p, good)
+	return true, func() { e.done(scripts.Answer{}, s.before(err, &e.votes, p, good)) }
 }

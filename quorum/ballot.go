@@ -11,10 +11,10 @@ import (
 // is owed as long as there are any.
 type ballot struct {
 	mu     sync.Mutex
-	won    bool // it had the lock, or may have looked so
-	closed bool // it is being released: no node is to take it any more
-	until  time.Time
-	marks  []mark // by node
+	won    bool      // it had the lock, or may have looked so
+	closed bool      // it is being released: no node is to take it any more
+	until  time.Time // by then what a node has is over by itself
+	marks  []mark    // by node
 }
 
 // A mark is what is known of one node.
@@ -25,7 +25,9 @@ type mark struct {
 	run    string    // the node's run when it last said that it has it
 }
 
-func (m *mark) owes(now time.Time) bool { return m.flying > 0 || m.has || now.Before(m.doubt) }
+func (m *mark) owes(now, until time.Time) bool {
+	return m.flying > 0 || m.has && now.Before(until) || now.Before(m.doubt)
+}
 
 // voting notes that these nodes are about to be asked for their votes; none where the ballot is closed.
 func (b *ballot) voting(nodes []*node, lease time.Duration) bool {
@@ -34,9 +36,7 @@ func (b *ballot) voting(nodes []*node, lease time.Duration) bool {
 	if b.closed {
 		return false
 	}
-	if until := time.Now().Add(lease); until.After(b.until) {
-		b.until = until
-	}
+	b.lasts(lease)
 	for _, n := range nodes {
 		b.marks[n.index].flying++
 	}
@@ -52,6 +52,7 @@ func (b *ballot) voted(a *ask, lease time.Duration) {
 	switch {
 	case a.state == answered && a.yes:
 		m.has, m.run = true, a.report.Run
+		b.lasts(lease)
 	case a.state == failed && scripts.Unanswered(a.err):
 		m.doubt = time.Now().Add(lease)
 	}
@@ -66,6 +67,11 @@ func (b *ballot) extended(a *ask, lease time.Duration) {
 	}
 	m := &b.marks[a.node.index]
 	m.has, m.run = true, a.report.Run
+	b.lasts(lease)
+}
+
+// lasts notes that a node may have the field for so long. With b.mu held.
+func (b *ballot) lasts(lease time.Duration) {
 	if until := time.Now().Add(lease); until.After(b.until) {
 		b.until = until
 	}
@@ -96,7 +102,7 @@ func (b *ballot) owed() bool {
 func (b *ballot) owes() bool {
 	now := time.Now()
 	for i := range b.marks {
-		if b.marks[i].owes(now) {
+		if b.marks[i].owes(now, b.until) {
 			return true
 		}
 	}
@@ -119,7 +125,7 @@ func (b *ballot) closing(nodes []*node) (to []*node, final map[*node]bool, tell 
 	now := time.Now()
 	final = make(map[*node]bool)
 	for _, n := range nodes {
-		if m := &b.marks[n.index]; m.owes(now) {
+		if m := &b.marks[n.index]; m.owes(now, b.until) {
 			to = append(to, n)
 			final[n] = m.flying == 0
 		}

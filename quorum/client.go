@@ -76,7 +76,7 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Client, error) {
 			b.buses = append(b.buses, pubsub.New(rdb, pubsub.Off, set.Log))
 		}
 		c.store = s
-		return seam.Parts{Store: s, Bus: b, Longest: o.longest, Tries: o.tries}, nil
+		return seam.Parts{Store: s, Bus: b, Longest: o.longest, Tries: o.tries, Owes: s.owes}, nil
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,17 +103,30 @@ func (e *wrongNodes) Unwrap() error    { return e.error }
 func (e *wrongNodes) Unanswered() bool { return true } // some may have done what they were asked to
 func (e *wrongNodes) Passing() bool    { return false }
 
+// before adds to the error of a round the nodes that it did not ask, because the round before had missed them already.
+func (s *store) before(e *MajorityError, first, next *round, counts func(*ask) bool) error {
+	first.mu.Lock()
+	defer first.mu.Unlock()
+	rest := &round{asks: slices.Clone(first.asks)}
+	for i, a := range next.asks {
+		if a != nil {
+			rest.asks[i] = nil
+		}
+	}
+	e.Failed = append(e.Failed, s.missing(rest, counts).Failed...)
+	return e
+}
+
 // missing returns the error of a round whose nodes do not make a majority.
-func (s *store) missing(r *round, counts func(*ask) bool) error {
+func (s *store) missing(r *round, counts func(*ask) bool) *MajorityError {
 	e := &MajorityError{Nodes: len(s.nodes), Need: s.most, Delay: s.delay}
-	for i, a := range r.asks {
-		n := s.nodes[i]
+	for _, a := range r.asks {
+		if a == nil || a.state == pending || a.state == answered && counts(a) {
+			continue
+		}
+		n := a.node
 		var err error
 		switch {
-		case a == nil, a.state == pending:
-			continue
-		case a.state == answered && counts(a):
-			continue
 		case a.state == answered && (a.report.Run == "" || a.report.Uptime < 0):
 			err = errNoUptime
 		case a.state == answered && a.report.Uptime < s.delay:

@@ -25,7 +25,7 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 		case a.yes:
 			b.extended(a, lease)
 		case extended && lease > 0:
-			go s.retake(b, keys, field, lease, []*node{a.node}, nil)
+			go s.retake(b, keys, field, lease, []*node{a.node}, nil, nil)
 		}
 	}
 	r.judge = func(final bool) (bool, func()) {
@@ -54,7 +54,7 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 			return true, func() {
 				done(nil)
 				if lease > 0 && len(bare) > 0 {
-					s.retake(b, keys, field, lease, bare, nil)
+					s.retake(b, keys, field, lease, bare, nil, nil)
 				}
 			}
 		case s.freed(removed, len(bare)):
@@ -63,7 +63,7 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 			return false, nil
 		case lease > 0 && removed == 0 && len(bare) > 0: // also where they are too few, or do not count: they will
 			return true, func() {
-				s.retake(b, keys, field, lease, bare, func(more int, err error) {
+				s.retake(b, keys, field, lease, bare, r, func(more int, err error) {
 					if held+more >= s.most {
 						err = nil
 					}
@@ -83,8 +83,8 @@ func (s *store) freed(removed, bare int) bool {
 }
 
 // retake takes the lock on nodes for a hold that has a part of the others. It is a vote as every other: what it takes is
-// released with the hold. done, unless nil, is told how many that count said yes.
-func (s *store) retake(b *ballot, keys *scripts.Keys, field string, lease time.Duration, nodes []*node, done func(more int, err error)) {
+// released with the hold. done, unless nil, is told how many that count said yes; first is the round that found them.
+func (s *store) retake(b *ballot, keys *scripts.Keys, field string, lease time.Duration, nodes []*node, first *round, done func(more int, err error)) {
 	r := &round{op: func() scripts.Op { return scripts.Vote(keys, field, lease) }}
 	r.heard = func(a *ask) { b.voted(a, lease) }
 	r.judge = func(final bool) (bool, func()) {
@@ -103,8 +103,9 @@ func (s *store) retake(b *ballot, keys *scripts.Keys, field string, lease time.D
 		if done == nil {
 			return true, nil
 		}
-		err := s.missing(r, func(a *ask) bool { return a.yes && counts(a) })
-		return true, func() { done(more, err) }
+		good := func(a *ask) bool { return a.yes && counts(a) }
+		err := s.missing(r, good)
+		return true, func() { done(more, s.before(err, first, r, good)) }
 	}
 	if !b.voting(nodes, lease) {
 		if done != nil {

@@ -53,7 +53,7 @@ func (s *store) recount(o scripts.Order, retake bool, done func(scripts.Answer, 
 			return true, func() { done(scripts.Answer{Held: true}, nil) } // those that have it know
 		case o.Lease > 0 && removed == 0 && len(bare) > 0 && retake:
 			return true, func() {
-				s.retake(b, o.Keys, o.Field, lease, bare, func(more int, err error) {
+				s.retake(b, o.Keys, o.Field, lease, bare, &e.votes, func(more int, err error) {
 					if yes+more < s.most {
 						done(scripts.Answer{}, err)
 						return

@@ -25,7 +25,7 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 		}
 	}
 	r.judge = func(final bool) (bool, func()) {
-		removed, forgot, open, unknown, receivers := 0, 0, 0, 0, 0
+		removed, forgot, freed, open, unknown, receivers := 0, 0, 0, 0, 0, 0
 		for a := range r.all {
 			switch {
 			case a.state == pending && !final:
@@ -37,6 +37,8 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 				receivers = max(receivers, a.report.Receivers)
 			case b != nil && b.forgotten(a):
 				forgot++
+			case b != nil && b.removed(a):
+				freed++
 			}
 		}
 		if open > 0 && removed < s.most {
@@ -45,10 +47,15 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 		free := len(s.nodes) - open - unknown // have not got it for certain
 		if free < s.most {
 			err := s.missing(r, func(a *ask) bool { return a.state == answered })
-			return true, func() { done(scripts.Answer{}, err) }
+			return true, func() { done(scripts.Answer{Owed: b == nil || b.owed()}, err) }
 		}
-		// It was held to the end if no majority could be had by others: a node that forgot it has not counted since.
-		held := len(s.nodes)-removed-open-unknown-forgot < s.most
+		// It was held to the end if no majority could be had by others: a node that forgot it has not counted since. Where
+		// somebody has freed it on a node, those that do not tell may have been freed too.
+		others := len(s.nodes) - removed - open - unknown - forgot
+		if freed > 0 {
+			others += open + unknown
+		}
+		held := others < s.most
 		if b == nil {
 			held = removed > 0
 		}

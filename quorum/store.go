@@ -145,6 +145,12 @@ func (s *store) drop(field string, b *ballot) (owed bool) {
 	return false
 }
 
+// owes implements seam.Parts.
+func (s *store) owes(field string) bool {
+	b, own := s.find(field)
+	return b != nil && b.owed() || b == nil && !own
+}
+
 // pause is a random time after which contenders that had each a part of the nodes try again.
 func (s *store) pause() time.Duration { return between(s.retry[0], s.retry[1]) }
 

@@ -171,13 +171,14 @@ func (b *behind) send(t *trace, lease time.Duration, n int) {
 	final := t.flying == 0
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(b.ctx, max(lease/3, 100*time.Millisecond))
-	done, ok := await(ctx, func() bool {
+	got, ok := await(ctx, func() outcome[scripts.Answer] {
 		answer, err := b.client.store.Do(ctx, scripts.Unlock(t.keys, t.field, b.client.bus.Sharded(ctx)))
-		return err == nil && !answer.Owed
+		return outcome[scripts.Answer]{answer, err}
 	})
 	cancel()
 	<-b.room
-	if ok && done && final {
+	owed := got.value.Owed // a server may hang for longer than a lease
+	if ok && got.err == nil && !owed && final {
 		t.released()
 	}
 	b.mu.Lock()
@@ -185,7 +186,7 @@ func (b *behind) send(t *trace, lease time.Duration, n int) {
 	if b.ctx.Err() != nil {
 		return
 	}
-	if !t.open() {
+	if !t.open() && !owed {
 		delete(b.open, t)
 		return
 	}
@@ -207,12 +208,15 @@ func (b *behind) owes() bool {
 		t.mu.Lock()
 		owed := t.taken || t.flying > 0
 		t.mu.Unlock()
-		if owed {
+		if owed && !b.confirmed(t) {
 			return true
 		}
 	}
 	return false
 }
+
+// confirmed tells that all of several servers have said by now that they have not got the hold.
+func (b *behind) confirmed(t *trace) bool { return b.client.owes != nil && !b.client.owes(t.field) }
 
 // close drops what is left, and says so.
 func (b *behind) close() {
@@ -221,6 +225,9 @@ func (b *behind) close() {
 	defer b.mu.Unlock()
 	for t, timer := range b.open {
 		timer.Stop()
+		if b.confirmed(t) {
+			continue
+		}
 		b.client.log.Warn("rlock: closed before a release was confirmed; the lock is free at the end of its lease", "lock", t.keys.Lock)
 	}
 	clear(b.open)

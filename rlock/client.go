@@ -26,9 +26,10 @@ import (
 type Client struct {
 	options
 	cluster  bool
-	apart    bool          // the store is several servers: one attempt may be taken by some of them
-	longest  time.Duration // of leases, where the store has a bound
-	tries    int           // of one call, where there is a bound
+	apart    bool                    // the store is several servers: one attempt may be taken by some of them
+	longest  time.Duration           // of leases, where the store has a bound
+	tries    int                     // of one call, where there is a bound
+	owes     func(field string) bool // tells whether a store of several servers owes something of a field; nil for one
 	store    seam.Store
 	bus      seam.Bus
 	dog      *watchdog.Watchdog
@@ -108,7 +109,7 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		c.store, c.bus, c.longest, c.tries, c.apart, c.handoffs = p.Store, p.Bus, p.Longest, p.Tries, true, 0
+		c.store, c.bus, c.longest, c.tries, c.owes, c.apart, c.handoffs = p.Store, p.Bus, p.Longest, p.Tries, p.Owes, true, 0
 		return c, nil
 	}
 }

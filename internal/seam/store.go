@@ -23,8 +23,9 @@ type Settings struct {
 type Parts struct {
 	Store   Store
 	Bus     Bus
-	Longest time.Duration // of leases
-	Tries   int           // of one call, 0: as many as its wait allows
+	Longest time.Duration           // of leases
+	Tries   int                     // of one call, 0: as many as its wait allows
+	Owes    func(field string) bool // tells whether some server may still have this field, or get it late
 }
 
 // Store is where the locks are: *scripts.Scripts, whose methods say what these do. A store of several servers says with
