@@ -22,7 +22,7 @@ var (
 )
 
 // errSilent is a node without an answer in time.
-var errSilent = errors.New("no answer in time")
+var errSilent = errors.New("no answer in time (see WithNodeTimeout)")
 
 // errNoUptime is a node that cannot count.
 var errNoUptime = errors.New("the node does not tell since when it runs (INFO server), and cannot count: the Redis user needs INFO")

@@ -435,4 +435,24 @@ var mutants = []mutant{
 		"quorum/extend.go", "		case lease > 0 && removed == 0 && len(bare) > 0:", "		case false:",
 		"./quorum", "RetakeKeepsAHold",
 	},
+	{
+		"P10: nobody is told of an attempt that looked like a hold",
+		"quorum/ballot.go", "b.won || len(to) > len(nodes)/2", "b.won",
+		"./quorum", "P10_AttemptThatLooked",
+	},
+	{
+		"P3: a vote that comes after its lease is not released",
+		"rlock/behind.go", "!t.open() && !owed", "!t.open()",
+		"./quorum", "P3_VoteLater",
+	},
+	{
+		"P12: an Unlock beside nodes that are silent trusts them",
+		"quorum/release.go", "		if freed > 0 {\n", "		if false {\n",
+		"./quorum", "P12_UnlockOfAForced",
+	},
+	{
+		"Redlock: a node is marked in a run that nobody asked",
+		"scripts/mark.lua", "~= ARGV[1] then", "== nil then",
+		"./quorum", "Real_MarkerOfARun",
+	},
 }
