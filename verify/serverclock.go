@@ -41,7 +41,9 @@ func starting(f func()) {
 
 // start calls f, whose child processes have the clock.
 func (c *serverClock) start(f func()) {
-	environment.Lock()
+	for !environment.TryLock() { // Lock would keep others' servers from starting until those that start now are up
+		time.Sleep(10 * time.Millisecond)
+	}
 	defer environment.Unlock()
 	for name, value := range map[string]string{"LD_PRELOAD": c.library, "FENCELOCK_CLOCK": c.file} {
 		before := os.Getenv(name)
