@@ -35,7 +35,7 @@ func topListened(t *testing.T, c *redistest.Cluster, node *redistest.Server, sha
 		nodes, ask = []*redistest.Server{node}, "shardnumsub"
 	}
 	for _, l := range locks {
-		redistest.Eventually(t, topBound, func() bool {
+		redistest.Settles(t, topBound, func() bool {
 			n := int64(0)
 			for _, node := range nodes {
 				if node.Running() {

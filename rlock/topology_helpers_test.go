@@ -114,7 +114,7 @@ func topRenewed(t *testing.T, locks []*topLock) {
 	t.Helper()
 	for _, l := range locks {
 		before := time.Duration(-1)
-		redistest.Eventually(t, topBound, func() bool {
+		redistest.Settles(t, topBound, func() bool {
 			ttl, err := l.RemainTTL(l.held)
 			if err != nil || ttl <= 0 {
 				return false
@@ -130,7 +130,7 @@ func topRenewed(t *testing.T, locks []*topLock) {
 func topClean(t *testing.T, clients []*rlock.Client, servers ...*redistest.Server) {
 	t.Helper()
 	var left string
-	redistest.Eventually(t, topBound, func() bool {
+	redistest.Settles(t, topBound, func() bool {
 		left = ""
 		for _, c := range clients {
 			left += c.Books()

@@ -97,7 +97,7 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 	old.Kill()
 	s.AwaitMaster(old)
 
-	redistest.Eventually(t, topBound, func() bool { return plain(plainTwo, "two") }, "the plain lock is free")
+	redistest.Settles(t, topBound, func() bool { return plain(plainTwo, "two") }, "the plain lock is free")
 	for _, st := range stories {
 		held, token, err := st.other.LockAndGetToken(t.Context())
 		faultNo(t, err)

@@ -20,6 +20,18 @@ func TestEventually(t *testing.T) {
 	}
 }
 
+func TestSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // for its clock
+		n := 0
+		errs := new(double).run(t, func(t testing.TB) {
+			redistest.Settles(t, time.Second, func() bool { n++; return n == 99 }, "it is %d", 7)
+		})
+		if n < 25 || n > 40 || len(errs) != 1 || !strings.HasSuffix(errs[0], ": it is 7") {
+			t.Errorf("asked %d times, got %q", n, errs)
+		}
+	})
+}
+
 // remain stands for a goroutine that the project left behind.
 func remain(end <-chan struct{}) { <-end }
 

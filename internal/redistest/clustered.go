@@ -61,7 +61,7 @@ func Clustered(t testing.TB, masters, replicas int, args ...string) *Cluster {
 func (c *Cluster) eventually(what string, cond func(node *Server) bool) {
 	c.t.Helper()
 	for _, node := range c.Nodes {
-		Eventually(c.t, settled, func() bool { return cond(node) }, "the node at %s: %s", node.Addr(), what)
+		Settles(c.t, settled, func() bool { return cond(node) }, "the node at %s: %s", node.Addr(), what)
 	}
 }
 
@@ -133,7 +133,7 @@ func (c *Cluster) MasterOf(key string) *Server {
 	c.t.Helper()
 	slot := c.SlotOf(key)
 	var owner *Server
-	Eventually(c.t, settled, func() bool {
+	Settles(c.t, settled, func() bool {
 		highest := -1
 		for _, node := range c.Nodes {
 			if self := node.self(); self.epoch > highest && slices.ContainsFunc(self.slots, func(r [2]int) bool {
@@ -182,7 +182,7 @@ func (c *Cluster) Failover(replica *Server) {
 // AwaitMaster waits until the node is a master with slots.
 func (c *Cluster) AwaitMaster(node *Server) {
 	c.t.Helper()
-	Eventually(c.t, settled, func() bool { return len(node.self().slots) > 0 }, "the node at %s is a master", node.Addr())
+	Settles(c.t, settled, func() bool { return len(node.self().slots) > 0 }, "the node at %s is a master", node.Addr())
 }
 
 // Move moves a slot with its keys to another master and waits until all nodes

@@ -11,7 +11,7 @@
 //     bubble.
 //   - [NewProxy] gives a TCP proxy that can lose, delay, repeat or refuse
 //     single commands and replies.
-//   - [Eventually] and [CheckGoroutines] are checks with a bound in time.
+//   - [Eventually], [Settles] and [CheckGoroutines] are checks with a bound in time.
 //
 // Everything is closed by the Cleanup of the test that asked for it. The
 // package needs a Unix system.

@@ -16,6 +16,19 @@ func Eventually(t testing.TB, within time.Duration, cond func() bool, format str
 	}
 }
 
+// Settles is [Eventually] for what takes seconds and is much work to ask for: it
+// calls cond 30 times a second.
+func Settles(t testing.TB, within time.Duration, cond func() bool, format string, args ...any) {
+	t.Helper()
+	Eventually(t, within, func() bool {
+		if cond() {
+			return true
+		}
+		time.Sleep(30 * time.Millisecond)
+		return false
+	}, format, args...)
+}
+
 // poll calls cond every millisecond until it reports true or the time is over,
 // and at least once after the time is over.
 func poll(within time.Duration, cond func() bool) bool {

@@ -38,7 +38,7 @@ func (r *Replication) Sync() {
 	r.Master.t.Helper()
 	written := r.Master.offset("master_repl_offset")
 	for _, replica := range r.Replicas {
-		Eventually(r.Master.t, settled, func() bool {
+		Settles(r.Master.t, settled, func() bool {
 			return replica.Info("replication", "master_port") == r.Master.Port() &&
 				replica.Info("replication", "master_link_status") == "up" &&
 				replica.offset("slave_repl_offset") >= written && r.Master.serves(replica)
@@ -74,7 +74,7 @@ func (s *Server) Detach() {
 	s.t.Helper()
 	s.Do("config", "set", "masteruser", "nobody", "masterauth", "none") // its next connections are refused
 	s.Do("client", "kill", "type", "master")
-	Eventually(s.t, settled, func() bool { return s.Info("replication", "master_link_status") == "down" },
+	Settles(s.t, settled, func() bool { return s.Info("replication", "master_link_status") == "down" },
 		"the replica at %s has lost its master", s.Addr())
 }
 

@@ -117,7 +117,7 @@ func (s *Sentinels) Master() *Server {
 func (s *Sentinels) AwaitMaster(not *Server) *Server {
 	s.t.Helper()
 	var master *Server
-	Eventually(s.t, settled, func() bool {
+	Settles(s.t, settled, func() bool {
 		master = s.Master()
 		return master != nil && master != not && master.Info("replication", "role") == "master"
 	}, "the Sentinels have another master than %s", not.Addr())
@@ -131,7 +131,7 @@ func (s *Sentinels) Failover() *Server {
 	s.Settle()
 	old := s.Master()
 	var err error
-	Eventually(s.t, settled, func() bool {
+	Settles(s.t, settled, func() bool {
 		_, err = s.Sentinels[0].ask(time.Second, "sentinel", "failover", MasterName)
 		return err == nil
 	}, "the failover begins")
@@ -143,7 +143,7 @@ func (s *Sentinels) Failover() *Server {
 func (s *Sentinels) Settle() {
 	s.t.Helper()
 	var said string
-	Eventually(s.t, settled, func() bool {
+	Settles(s.t, settled, func() bool {
 		said = s.unsettled()
 		return said == ""
 	}, "%s", late{&said})
