@@ -21,11 +21,14 @@ type several interface {
 // Unanswered tells that after err nobody knows whether the command was, or will be, executed: no reply came, and it may
 // have been sent.
 func Unanswered(err error) bool {
+	if err == nil {
+		return false
+	}
 	var of several
 	if errors.As(err, &of) {
 		return of.Unanswered()
 	}
-	if err == nil || answered(err) || errors.Is(err, ErrUnconfirmed) {
+	if answered(err) || errors.Is(err, ErrUnconfirmed) {
 		return false
 	}
 	var op *net.OpError
