@@ -60,6 +60,9 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 		}
 		return true, func() {
 			answer.Owed = s.drop(o.Field, b)
+			if m, few := err.(*MajorityError); few {
+				m.nothing = !answer.Owed
+			}
 			done(answer, err)
 		}
 	}

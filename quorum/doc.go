@@ -21,7 +21,8 @@
 //
 // Waiters sleep until any node tells of a release, the owner's lease is over, or the poll interval has passed; a release
 // wakes them within a few milliseconds of each other, at random, so that not all take a part each. Among clients there is
-// no order; within one it is that of arrival. Handoffs between the goroutines of a process are off: each hold is taken
+// no order; within one it is that of arrival. A call that does not wait asks once: where several do so at the same moment,
+// it may be that none gets the lock. Handoffs between the goroutines of a process are off: each hold is taken
 // from the nodes.
 //
 // A renewal counts when a majority has confirmed it. On a node that has lost the hold, or never had it, the renewal takes

@@ -43,6 +43,8 @@ type MajorityError struct {
 	Nodes, Need int           // how many there are, and a majority of them
 	Failed      []*NodeError  // the ones that did not count
 	Delay       time.Duration // how long after its start a node does not count
+
+	nothing bool // no node can have done what it was asked to
 }
 
 func (e *MajorityError) Error() string {
@@ -73,8 +75,8 @@ func (e *MajorityError) Unwrap() []error {
 	return errs
 }
 
-// Unanswered tells that some node may have done what it was asked to.
-func (e *MajorityError) Unanswered() bool { return true }
+// Unanswered tells whether some node may have done what it was asked to.
+func (e *MajorityError) Unanswered() bool { return !e.nothing }
 
 // Passing tells whether it may go away by itself: so many nodes could still form a majority.
 func (e *MajorityError) Passing() bool {

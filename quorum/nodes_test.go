@@ -1,7 +1,11 @@
 package quorum_test
 
 import (
+	"context"
+	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,4 +112,83 @@ func TestNodesOfOwnTypes(t *testing.T) {
 	defer func() { _ = rdb.Close() }()
 	_, err := quorum.New([]redis.UniversalClient{values{UniversalClient: rdb}, values{UniversalClient: rdb}})
 	ok(t, err)
+}
+
+// Nodes that are down when the client is made are told of once each, and once more when they are back.
+func TestNodesDownAreLogged(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		var lines logLines
+		u := s.user(quorum.WithLockOptions(rlock.WithLogger(slog.New(&lines))))
+		u.down(1, 3)
+		l := u.lock("l")
+		for range 10 {
+			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
+			asleep(time.Second)
+		}
+		equal(t, "lines about nodes that fail", lines.count("a node fails"), 2)
+		u.up()
+		for range 3 {
+			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
+			asleep(time.Second)
+		}
+		equal(t, "lines about nodes that are back", lines.count("a node answers again"), 2)
+		s.restart(0)
+		for range 3 {
+			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
+			asleep(time.Second)
+		}
+		equal(t, "lines about nodes that do not count", lines.count("does not count yet"), 1)
+		equal(t, "lines", lines.count(""), 5)
+	})
+}
+
+// An attempt that all nodes refused has left nothing, and nothing is sent after it.
+func TestNothingIsSentAfterARefusal(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		u := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
+		var withdraws atomic.Int64
+		u.down(0, 1)
+		u.on(func(_ int, op string, _ []any, next func() error) error {
+			switch op {
+			case "vote":
+				return errRefused
+			case "withdraw":
+				withdraws.Add(1)
+			}
+			return next()
+		}, 2)
+		_, err := u.lock("l").Lock(t.Context())
+		is(t, err, quorum.ErrNoMajority)
+		asleep(time.Minute)
+		equal(t, "releases", withdraws.Load(), 0)
+		equal(t, "ballots", quorum.Ballots(u.Client), 0)
+	})
+}
+
+// logLines is a log that is kept.
+type logLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logLines) Enabled(context.Context, slog.Level) bool { return true }
+func (l *logLines) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *logLines) WithGroup(string) slog.Handler            { return l }
+func (l *logLines) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, r.Message)
+	return nil
+}
+
+func (l *logLines) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.lines {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
 }

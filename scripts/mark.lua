@@ -6,7 +6,7 @@
 -- ARGV[2]  1: leave the key, if it is not there; 0: take it away
 --
 -- returns 1 done, 0 this is another run
-if string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') ~= ARGV[1] then
+if string.match(redis.call('INFO', 'server'), 'run_id:([^\r\n]+)') ~= ARGV[1] then
   return 0
 end
 if ARGV[2] == '1' then
