@@ -141,7 +141,7 @@ func TestInv12_NoMajority(t *testing.T) {
 // Six clients that want one lock all get it, in few attempts each.
 func TestContendersMakeProgress(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		const clients, rounds = 6, 30
+		const clients, rounds = 6, 15
 		var votes, inside, holds atomic.Int64
 		var last atomic.Int64
 		done := make(chan error, clients)
