@@ -147,7 +147,7 @@ func TestP10_ClusterReconnectsSlotBySlot(t *testing.T) {
 // Renewals go by slot, and to the node that has it.
 func TestP14_ClusterRenewsEverySlot(t *testing.T) {
 	c := faultNewCluster(t, 3)
-	const lease = 1200 * time.Millisecond
+	const lease = 3 * time.Second
 	var log faultLog
 	cl := c.client(rlock.WithLease(lease), log.option())
 	held := map[string]context.Context{}

@@ -3,7 +3,10 @@ package rlock_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,10 +54,11 @@ func (s *topStory) write(t *testing.T, g *redisguard.Guard, store *redis.Client,
 }
 
 // The story this library is for, on real processes: the master dies before a replica has heard of the lock, the replica
-// is promoted, and two holders have it at once. No lock on Redis can prevent that: the loss is noticed with the next
-// renewal, a third of the lease later at most, and by a hold that is not renewed never. With a plain lock the second
-// writer's deposit is lost; with ours too, if the account checks no tokens; and even if it does, as the counter was lost
-// with the lock and gives both the same token. Where the clock is the tokens' floor, the account refuses the late write.
+// is promoted, and two holders have it at once. No lock on Redis can prevent that. A holder notices when it next hears of
+// the new master: with a renewal, a third of the lease later at most; one that does not reach it, at the end of its lease.
+// With a plain lock the second writer's deposit is lost; with ours too, if the account checks no tokens; and even if it
+// does, as the counter was lost with the lock and gives both the same token. Where the clock is the tokens' floor, the
+// account refuses the late write.
 func TestSentinelAsynchronousFailover(t *testing.T) {
 	t.Parallel()
 	s := redistest.Watched(t, 1)
@@ -63,12 +67,21 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 	faultNo(t, err)
 	opts := []rlock.Option{rlock.WithLease(topLease), rlock.WithPatience(topBound)}
 	one, two := faultClient(t, s.Client(), opts...), faultClient(t, s.Client(), opts...)
+	var parted atomic.Bool
+	away := faultClient(t, s.Client(func(o *redis.FailoverOptions) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if parted.Load() {
+				return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.EHOSTUNREACH}
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	}), opts...)
 	stories := []*topStory{
 		{what: "no guard"},
 		{what: "guard", fence: true},
 		{what: "guard and floor", fence: true, options: []fenced.Option{fenced.WithClockFloor()}},
 	}
-	const long = 10 * time.Minute // a lease that is not renewed
+	const long = 10 * time.Minute
 
 	old, replica := s.Nodes[0], s.Nodes[1]
 	replica.Detach()
@@ -82,7 +95,7 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 	}
 	for i, st := range stories {
 		st.key = fmt.Sprint("balance:", i)
-		st.first, st.other = fenced.NewLock(one, st.key, st.options...), fenced.NewLock(two, st.key, st.options...)
+		st.first, st.other = fenced.NewLock(away, st.key, st.options...), fenced.NewLock(two, st.key, st.options...)
 		st.held, st.token, err = st.first.LockLeaseAndGetToken(t.Context(), long)
 		faultNo(t, err)
 		st.read, err = st.balance(t, g, store, st.token)
@@ -94,6 +107,7 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 	takenCtx, err := taken.Lock(t.Context())
 	faultNo(t, err)
 
+	parted.Store(true) // the first writers hear of nothing any more
 	old.Kill()
 	s.AwaitMaster(old)
 
@@ -124,6 +138,9 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 			faultIs(t, late, guard.ErrStale)
 		}
 		faultNo(t, st.other.Unlock(held))
+	}
+	parted.Store(false)
+	for _, st := range stories {
 		faultIs(t, st.first.Unlock(st.held), rlock.ErrLost)
 	}
 
@@ -159,5 +176,5 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 	}
 	faultNo(t, rlock.NewLock(two, "taken").Unlock(theirs))
 	plainTwo.Del(t.Context(), "plain")
-	topClean(t, []*rlock.Client{one, two}, replica)
+	topClean(t, []*rlock.Client{one, two, away}, replica)
 }
