@@ -93,7 +93,7 @@ func (l *Lock) checkRequest(ctx context.Context, r request) error {
 			return err
 		}
 		if l.client.longest > 0 && r.lease > l.client.longest {
-			return fmt.Errorf("lease %v: use %v or less, the longest that the client was made for", r.lease, l.client.longest)
+			return fmt.Errorf("lease %v: use %v or less, the longest that the client was made for (WithMaxLease)", r.lease, l.client.longest)
 		}
 		if err := l.client.checkConfirmed(r.lease); err != nil {
 			return err

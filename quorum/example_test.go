@@ -1,0 +1,93 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// exampleNodes starts five Redis servers inside the process, which say that they have been up for an hour.
+func exampleNodes() (nodes []redis.UniversalClient, servers []*miniredis.Miniredis) {
+	for i := range 5 {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true) // leases run out by the clock
+		if err := m.Start(); err != nil {
+			panic(err)
+		}
+		redistest.TellUptime(m, fmt.Sprint("run", i), time.Now().Add(-time.Hour))
+		servers = append(servers, m)
+		nodes = append(nodes, redis.NewClient(&redis.Options{Addr: m.Addr()}))
+	}
+	return nodes, servers
+}
+
+func ExampleNew() {
+	nodes, servers := exampleNodes()
+	for i := range nodes {
+		defer servers[i].Close()
+		defer nodes[i].Close()
+	}
+	ctx := context.Background()
+
+	client, err := quorum.New(nodes) // []redis.UniversalClient, one for each server
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	lock := quorum.NewLock(client, "account:42") // a *fenced.Lock: all that is said above holds
+	err = lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
+		fmt.Println("token", token)
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+
+	servers[3].Close()
+	servers[4].Close()
+	err = lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
+		fmt.Println("two servers are down, token", token)
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+
+	// Output:
+	// token 1
+	// two servers are down, token 2
+}
+
+// With a majority down there is no lock, and the error says which servers are missing.
+func ExampleMajorityError() {
+	nodes, servers := exampleNodes()
+	for i := range nodes {
+		defer servers[i].Close()
+		defer nodes[i].Close()
+	}
+	for _, s := range servers[2:] {
+		s.Close()
+	}
+	client, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithPatience(100*time.Millisecond)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	_, err = quorum.NewLock(client, "account:42").Lock(context.Background())
+	var missing *quorum.MajorityError
+	if errors.As(err, &missing) {
+		fmt.Println(len(missing.Failed), "of", missing.Nodes, "servers are missing,", missing.Need, "are needed")
+	}
+	// Output: 3 of 5 servers are missing, 3 are needed
+}
