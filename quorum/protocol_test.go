@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fencelock/fencelock/quorum"
@@ -50,6 +51,7 @@ func TestP6_Drift(t *testing.T) {
 		l := s.user().lock("l")
 		held, err := l.LockLease(t.Context(), lease)
 		ok(t, err)
+		synctest.Wait() // until the last node has answered too
 		margin := watchdog.Now().Time().Add(lease).Sub(watchdog.DeadlineOf(watchdog.Now(), lease).Time())
 		if drift := s.minis[0].TTL("l") - lease + margin; drift != lease/100+2*time.Millisecond {
 			t.Errorf("the nodes keep the lock for %v longer than the hold is trusted", drift)
@@ -330,6 +332,7 @@ func TestCloseAndShutdown(t *testing.T) {
 			}
 		}()
 		ok(t, u.Shutdown(t.Context()))
+		synctest.Wait() // a majority has confirmed it; the release is on its way to the others
 		equal(t, "nodes that have the lock", s.has("l"), 0)
 		_, err = l.Lock(t.Context())
 		is(t, err, rlock.ErrClosed)
