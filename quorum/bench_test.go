@@ -38,7 +38,7 @@ func BenchmarkTopology(b *testing.B) {
 		{"server/aof=always/WithFsync=1,0", func(b *testing.B) *fenced.Lock {
 			s := redistest.Real(b, always...)
 			if s.Info("server", "redis_version") < "7.2" {
-				b.Skip("this Redis has no WAITAOF: it needs 7.2 or later")
+				b.Fatal("this Redis has no WAITAOF: set REDIS_SERVER to one of 7.2 or later, or to Valkey")
 			}
 			return alone(rlock.WithFsync(1, 0, time.Second))(b, s.Client())
 		}},

@@ -1,8 +1,10 @@
 package main
 
+import "slices"
+
 // The breaks, by the invariant (Inv, DESIGN's section 5) or the protocol rule (P) that each violates. The scripts have
 // more of their own, which TestMutants in package scripts runs against the model.
-var mutants = []mutant{
+var mutants = slices.Concat(ofQuorum, []mutant{
 	{
 		"Inv1: a re-entry looks whether it is admitted before it waits for its turn only",
 		"rlock/acquire.go", "	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {\n		h.mu.Unlock()\n		return nil, errOvertaken\n	}\n", "	_ = nearest\n",
@@ -348,111 +350,4 @@ var mutants = []mutant{
 		"rlock/turns.go", " || q.turns.others > 0 && q.hold != nil", "",
 		"./rlock", "TurnsAreFair|TurnsOfListeners",
 	},
-	{
-		"Redlock: half of the nodes are a majority",
-		"quorum/client.go", "most := len(nodes)/2 + 1", "most := max(len(nodes)/2, 1)",
-		"./quorum", "Inv12_NoMajority",
-	},
-	{
-		"Redlock: a node that has just restarted counts",
-		"quorum/node.go", "return !young || lossless", "return true",
-		"./quorum", "TestDelayedRestart",
-	},
-	{
-		"Redlock: a node is as old as its uptime says, to the second",
-		"quorum/client.go", ".Truncate(time.Second) + time.Second", ".Truncate(time.Second)",
-		"./quorum", "TestDelayedRestart$",
-	},
-	{
-		"Redlock: the nodes keep a hold for a percent and 1 ms longer than it is trusted",
-		"quorum/store.go", "const keep = time.Millisecond", "const keep = time.Duration(0)",
-		"./quorum", "P6_Drift",
-	},
-	{
-		"Redlock: two names of one server have two votes",
-		"quorum/store.go", "			return sameServer(n, a.node)\n", "			return nil\n",
-		"./quorum", "SameServer",
-	},
-	{
-		"Redlock: failed attempts follow each other without a pause",
-		"quorum/store.go", "{ return between(s.retry[0], s.retry[1]) }", "{ return 0 }",
-		"./quorum", "P1_EachAttempt|WaitersAreWoken|Contenders",
-	},
-	{
-		"Redlock: an attempt says who has the lock before enough have told",
-		"quorum/acquire.go", " || open > 0 && owner == nil", "",
-		"./quorum", "WaitersAreWoken",
-	},
-	{
-		"Inv2: a node accepts a token that is not larger than its counter",
-		"scripts/raise.lua", "if tonumber(said[3]) >= tonumber(token) then", "if false then",
-		"./quorum", "ProposalsAreRaised",
-	},
-	{
-		"Inv2: tokens of a quorum forget the clock",
-		"quorum/acquire.go", "	if e.order.Floor {\n", "	if false {\n",
-		"./quorum", "TokensAfterLoss",
-	},
-	{
-		"Inv2: a token that no majority accepted counts",
-		"quorum/acquire.go", "	case accepted >= s.most:\n", "	case accepted >= 1:\n",
-		"./quorum", "TokensOutbid|ProposalsAreRaised",
-	},
-	{
-		"P6: the deadline of a quorum's hold counts from its last answer",
-		"quorum/store.go", "	caller.Sending(nil)\n	s.do(order, caller.Answered)\n",
-		"	s.do(order, func(a scripts.Answer, err error) { caller.Sending(nil); caller.Answered(a, err) })\n",
-		"./quorum", "P6_Deadline",
-	},
-	{
-		"P1: each attempt at a quorum has the same field",
-		"rlock/acquire.go", "lv == nil && a.client.apart && a.trace.doubtful()", "false",
-		"./quorum", "P1_EachAttempt",
-	},
-	{
-		"P3: a node's vote without an answer is forgotten",
-		"quorum/ballot.go", "		m.doubt = time.Now().Add(lease)\n", "",
-		"./quorum", "P3_LateVote",
-	},
-	{
-		"P3: a release that a majority confirmed is done",
-		"rlock/unlock.go", "	if answer.Owed {\n		c.behind.rest(h.trace)\n", "	if false {\n",
-		"./quorum", "P3_LateVote|Inv10_LateRetake",
-	},
-	{
-		"Inv10: a renewal takes the lock on a node, and nobody knows",
-		"quorum/extend.go", "	r.heard = func(a *ask) { b.voted(a, lease) }\n",
-		"	b.mu.Lock()\n	for _, n := range nodes {\n		b.marks[n.index].flying--\n	}\n	b.mu.Unlock()\n",
-		"./quorum", "Inv10_LateRetake",
-	},
-	{
-		"Inv10: a renewal brings back a lock that was forced open",
-		"quorum/extend.go", "	return removed > len(s.nodes)-s.most || removed > 0 && bare >= s.most\n", "	return false\n",
-		"./quorum", "ForceUnlockIsNotUndone",
-	},
-	{
-		"Redlock: a node that lost a hold is not told of it again",
-		"quorum/extend.go", "		case lease > 0 && removed == 0 && len(bare) > 0:", "		case false:",
-		"./quorum", "RetakeKeepsAHold",
-	},
-	{
-		"P10: nobody is told of an attempt that looked like a hold",
-		"quorum/ballot.go", "b.won || len(to) > len(nodes)/2", "b.won",
-		"./quorum", "P10_AttemptThatLooked",
-	},
-	{
-		"P3: a vote that comes after its lease is not released",
-		"rlock/behind.go", "!t.open() && !owed", "!t.open()",
-		"./quorum", "P3_VoteLater",
-	},
-	{
-		"P12: an Unlock beside nodes that are silent trusts them",
-		"quorum/release.go", "		if freed > 0 {\n", "		if false {\n",
-		"./quorum", "P12_UnlockOfAForced",
-	},
-	{
-		"Redlock: a node is marked in a run that nobody asked",
-		"scripts/mark.lua", "~= ARGV[1] then", "== nil then",
-		"./quorum", "Real_MarkerOfARun",
-	},
-}
+})
