@@ -13,3 +13,11 @@ func Ballots(c *Client) int {
 	defer c.store.mu.Unlock()
 	return len(c.store.ballots)
 }
+
+// Learned tells whether a node that is old enough has told what it keeps, and was marked if that is everything.
+func (c *Client) Learned(node int) bool {
+	n := c.store.nodes[node]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.learned != "" && n.learned == n.run
+}
