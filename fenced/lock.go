@@ -32,9 +32,12 @@ func WithStableToken() Option { return func(o *options) { o.tokens.Stable = true
 
 // WithTokenBlocks is for a lock that many goroutines of one process want for very short sections. An acquire reserves a
 // token for each goroutine that waits behind it, and the lock passes from one to the next without waiting for Redis, for
-// at most 5 ms; meanwhile Redis is asked for the next tokens, and whether the lock is still there. After a bounded number
-// of rounds other clients get their turn (see rlock.WithHandoffs). Every hold has a token of its own, and they grow as ever; those that a goroutine that gave up
-// leaves unused are skipped. An acquire that nobody waits behind takes one token, as without the option.
+// at most 5 ms; meanwhile Redis is asked for the next tokens, four for each goroutine that waits, as most come back before
+// more could be there, and whether the lock is still there. After a bounded number of rounds other clients get their turn
+// (see rlock.WithHandoffs). Every hold has a token of its own, and they grow as ever. What is left over when nobody waits
+// any more is given back with the release, so that there are as many tokens as holds; only those of a goroutine that
+// gave up, or of an answer that came too late, are skipped. An acquire that nobody waits behind takes one token, as
+// without the option.
 //
 // What is checked less often: within these 5 ms a hold begins without Redis having been asked whether the lock is still
 // there. A lock that was forced open or deleted meanwhile can be held for as long by goroutines that do not know it, and

@@ -63,7 +63,11 @@ func (l *Lock) tryAcquire(ctx context.Context, r request) (context.Context, *lev
 	if isClosed(l.client.draining) && (isClosed(l.client.closed) || !who.holdsAny(l.client)) {
 		return nil, nil, ErrClosed
 	}
-	a := &acquisition{Lock: l, request: r, ctx: ctx, who: who, bound: ctx, kept: r.lease == 0, began: time.Now()}
+	a, _ := l.client.acquisitions.Get().(*acquisition)
+	if a == nil {
+		a = new(acquisition)
+	}
+	a.Lock, a.request, a.ctx, a.who, a.bound, a.kept, a.began = l, r, ctx, who, ctx, r.lease == 0, time.Now()
 	if a.kept {
 		a.lease = l.client.lease
 	}
@@ -75,6 +79,8 @@ func (l *Lock) tryAcquire(ctx context.Context, r request) (context.Context, *lev
 	}
 	a.end = a.bound.Done()
 	lv, err := a.run()
+	*a = acquisition{}
+	l.client.acquisitions.Put(a)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,7 +144,11 @@ type acquisition struct {
 // run takes the lock, or re-enters it.
 func (a *acquisition) run() (*level, error) {
 	a.queue = a.client.use(a.name)
-	defer a.queue.done()
+	defer func() {
+		if a.fresh == nil || a.fresh.queue == nil {
+			a.queue.done()
+		} // otherwise the hold goes on using it
+	}()
 	a.bell = a.client.bell()
 	defer a.client.hang(a.bell)
 	lv, err := a.enter()
@@ -189,7 +199,6 @@ func (a *acquisition) once(own *hold) (*level, error) {
 		lv, _, err := a.attempt()
 		switch {
 		case lv != nil:
-			a.queue.begin(a.began)
 			return lv, nil
 		case a.ctx.Err() != nil:
 			return nil, contextError(a.ctx)
@@ -205,9 +214,8 @@ func (a *acquisition) once(own *hold) (*level, error) {
 // attempt asks Redis once. It returns the level if that took the lock, or how long another holder's lease lasts.
 func (a *acquisition) attempt() (*level, time.Duration, error) {
 	k := a.ask()
-	began := time.Now()
-	a.bell.ringAfter(a.lease)
-	for !k.over.Load() && time.Since(began) < a.lease {
+	for due := time.Now().Add(a.lease); !k.over.Load() && time.Now().Before(due); {
+		a.bell.ringAt(due)
 		select {
 		case <-a.bell.rung:
 			continue
@@ -269,12 +277,12 @@ func (a *acquisition) verdict(k *call) (*level, time.Duration, error) {
 		token -= int64(a.tokens) - 1
 		b = &block{trace: a.trace, sent: k.sent, lease: a.lease, next: token + 1, last: k.answer.Token, bell: &bell{rung: make(chan struct{}, 1)}}
 	}
-	return a.hold(k.sent, token, b)
+	return a.hold(k.sent, token, b, k.heir == nil)
 }
 
 // hold is what a call becomes that has got the lock: by a command that was sent at this time, with this token, and with
-// a block if it is to be passed on with the others of it.
-func (a *acquisition) hold(sent watchdog.Instant, token int64, b *block) (*level, time.Duration, error) {
+// a block if it is to be passed on with the others of it. begins: from others, so that a series begins.
+func (a *acquisition) hold(sent watchdog.Instant, token int64, b *block, begins bool) (*level, time.Duration, error) {
 	if a.ctx.Err() != nil {
 		return nil, 0, a.ctx.Err()
 	}
@@ -284,11 +292,11 @@ func (a *acquisition) hold(sent watchdog.Instant, token int64, b *block) (*level
 		own.lose("the lock was free although it was held", true)
 		return nil, 0, ErrLost
 	}
-	h := a.fresh
-	if h == nil {
-		h = new(hold)
+	if a.fresh == nil {
+		a.fresh = new(hold)
 	}
-	h.client, h.queue, h.trace = a.client, a.queue, a.trace
+	h := a.fresh
+	h.client, h.trace = a.client, a.trace
 	h.new, h.stable, h.token, h.block = a.who, a.stable, token, b
 	h.lease.Owner = h
 	lv := &h.first
@@ -299,9 +307,8 @@ func (a *acquisition) hold(sent watchdog.Instant, token int64, b *block) (*level
 		lv.end(&ended{lock: a.name, err: ErrClosed})
 		return nil, 0, ErrClosed
 	}
-	a.queue.answered()
-	a.queue.again()
-	a.queue.took(h)
+	h.queue = a.queue
+	a.queue.took(h, sent, begins)
 	a.who.add(h)
 	a.client.dog.Add(&h.lease, sent, a.lease)
 	return lv, 0, nil
@@ -354,7 +361,7 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 
 	h.trace.longer(a.lease) // whether an answer comes or not
 	sent := watchdog.Now()  // of the first attempt: a repeat of one that was executed extends nothing
-	answer, _, err := a.client.do(bound, patience, a.client.onReentry(),
+	answer, _, err := a.client.do(bound, sent.Time(), patience, a.client.onReentry(),
 		a.counted(scripts.Level(a.keys, token, h.trace.field, a.lease, count, op)))
 	switch {
 	case err != nil:

@@ -75,6 +75,10 @@ func (t *trace) came(a scripts.Answer, err error) {
 func (t *trace) open() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.openLocked()
+}
+
+func (t *trace) openLocked() bool {
 	if t.late == nil {
 		return t.taken || t.flying > 0
 	}
@@ -89,11 +93,12 @@ func (t *trace) longer(lease time.Duration) {
 	t.lease = max(t.lease, lease)
 }
 
-// released notes that a release was confirmed.
-func (t *trace) released() {
+// released notes that a release was confirmed, and tells whether another is to be sent.
+func (t *trace) released() (open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken = false
+	return t.openLocked()
 }
 
 // over notes that nothing extends the hold any more, and returns its lease.

@@ -1,13 +1,24 @@
 package rlock
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // A bell wakes one goroutine that waits for several things: whoever changes one of them rings, and the goroutine looks
 // which of them it was. It may be rung for nothing, by somebody who still meant the one that had it before.
 type bell struct {
 	rung  chan struct{}
-	alarm *time.Timer // rings it too
+	alarm *time.Timer  // rings it too
+	at    atomic.Int64 // when, in nanoseconds since epoch; 0 where it is not set
+	late  bool         // it is set for a time that is too far away to be left so
 }
+
+// epoch is what the times of alarms are counted from.
+var epoch = time.Now()
+
+// maxAlarm bounds the time for which the alarm of a bell stays set that nobody waits for.
+const maxAlarm = time.Minute
 
 // bell returns one that is silent, to be given back by hang.
 func (c *Client) bell() *bell {
@@ -19,7 +30,15 @@ func (c *Client) bell() *bell {
 }
 
 func (c *Client) hang(b *bell) {
-	b.silence()
+	if b.late {
+		b.alarm.Stop()
+		b.at.Store(0)
+		b.late = false
+	}
+	select {
+	case <-b.rung:
+	default:
+	}
 	c.bells.Put(b)
 }
 
@@ -30,23 +49,27 @@ func (b *bell) ring() {
 	}
 }
 
-// ringAfter rings it once after d, in place of what was set before.
-func (b *bell) ringAfter(d time.Duration) {
-	if b.alarm == nil {
-		b.alarm = time.AfterFunc(d, b.ring)
+// ringAt rings it once at this time, or earlier: an alarm that is set is left alone if it comes before. So whoever was
+// woken too early asks again; nearly nobody is, as most are woken by somebody else long before, and to set and to stop a
+// timer each time costs more than that.
+func (b *bell) ringAt(t time.Time) {
+	at := int64(t.Sub(epoch))
+	if set := b.at.Load(); set != 0 && set <= at {
 		return
 	}
-	b.alarm.Reset(d)
+	b.at.Store(at)
+	d := time.Until(t)
+	b.late = d > maxAlarm
+	if b.alarm == nil {
+		b.alarm = time.AfterFunc(d, b.alarmed)
+	} else {
+		b.alarm.Reset(d)
+	}
 }
 
-func (b *bell) silence() {
-	if b.alarm != nil {
-		b.alarm.Stop()
-	}
-	select {
-	case <-b.rung:
-	default:
-	}
+func (b *bell) alarmed() {
+	b.at.Store(0) // first: who is woken may set it again
+	b.ring()
 }
 
 // wait waits for the bell; false when end was closed first.

@@ -107,8 +107,8 @@ func (c *Client) withdraw(k *call) {
 
 // within waits for its bell until the call is over; false when it is not so soon after began, or before end is closed.
 func (k *call) within(b *bell, began time.Time, d time.Duration, end <-chan struct{}) bool {
-	b.ringAfter(d)
 	for !k.over.Load() {
+		b.ringAt(began.Add(d))
 		if !b.wait(end) || !k.over.Load() && time.Since(began) >= d {
 			return k.over.Load()
 		}
@@ -117,9 +117,8 @@ func (k *call) within(b *bell, began time.Time, d time.Duration, end <-chan stru
 }
 
 // do sends an op that may be repeated: once in company, and where that brings no answer as insist does. It takes no
-// longer than bound, and ends with ctx.
-func (c *Client) do(ctx context.Context, bound, each time.Duration, op scripts.Op) (answer scripts.Answer, doubt bool, err error) {
-	began := time.Now()
+// longer than bound from when it began, and ends with ctx.
+func (c *Client) do(ctx context.Context, began time.Time, bound, each time.Duration, op scripts.Op) (answer scripts.Answer, doubt bool, err error) {
 	b := c.bell()
 	defer c.hang(b)
 	k := c.newCall(op, nil, b)

@@ -40,15 +40,17 @@ type Client struct {
 	followed atomic.Int64 // holds for which the client is subscribed
 
 	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
-	bells sync.Pool // of *bell that nobody waits for
-	calls sync.Pool // of *call that are over
+	bells        sync.Pool // of *bell that nobody waits for
+	calls        sync.Pool // of *call that are over
+	acquisitions sync.Pool // of *acquisition that are over
 
 	draining chan struct{} // closed when Shutdown or Close has begun
 	closed   chan struct{} // closed when Close has
 
 	mu     sync.Mutex
 	queues map[string]*queue
-	first  *hold // with an open level, and the others behind it
+	spare  []*queue // that nobody but their users knew
+	first  *hold    // with an open level, and the others behind it
 	held   int
 	idle   chan struct{} // closed when nothing is held and nobody waits, for Shutdown
 }
@@ -251,7 +253,7 @@ func (c *Client) enter(h *hold) bool {
 	return true
 }
 
-// exit forgets a hold with no open level.
+// exit forgets a hold with no open level, and its use of its queue.
 func (c *Client) exit(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,6 +267,7 @@ func (c *Client) exit(h *hold) {
 	}
 	h.prev, h.next = nil, nil
 	c.held--
+	c.unuse(h.queue)
 }
 
 // rest lets Shutdown go on when nothing is held, and nobody waits. With c.mu held.

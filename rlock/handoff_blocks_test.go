@@ -71,6 +71,37 @@ func TestBlocksAreUsedInOrder(t *testing.T) {
 	})
 }
 
+// Inv2: tokens are reserved for goroutines that come back, and those that are left over when they do not are given back:
+// in the end as many tokens were taken as there were holds.
+func TestBlocksGiveBackWhatIsLeft(t *testing.T) {
+	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+		const n, rounds = 10, 5
+		var most atomic.Int64
+		first := handTake(t, l, 1)
+		done := handLine(n, func(int) {
+			for range rounds {
+				held, token, err := l.LockAndGetToken(handCtx(t))
+				bhOK(t, err)
+				if counter, err := strconv.ParseInt(mustGet(m, handCounter), 10, 64); err == nil {
+					most.Store(max(most.Load(), counter-token))
+				}
+				time.Sleep(100 * time.Microsecond)
+				if err := l.Unlock(held); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		bhOK(t, l.Unlock(first))
+		done()
+		synctest.Wait()
+		bhEqual(t, "the counter", mustGet(m, handCounter), fmt.Sprint(1+n*rounds))
+		if most.Load() <= n {
+			t.Errorf("no more than %d tokens were ahead at any time: none was reserved for those who come back", most.Load())
+		}
+		handFree(t, m, 100*time.Millisecond, c)
+	})
+}
+
 func mustGet(m *miniredis.Miniredis, key string) string {
 	v, _ := m.Get(key)
 	return v

@@ -155,7 +155,6 @@ func (h *hold) leave() {
 	}
 	h.queue.left(h)
 	h.client.exit(h)
-	h.queue.done()
 }
 
 // reentered tells whether the hold count was ever more than 1.
@@ -191,10 +190,10 @@ func (h *hold) state() error {
 	return nil
 }
 
-// lost tells whether the hold ended with ErrLost. It is for where Redis is asked next, which knows, so that one clock is
-// enough.
-func (h *hold) lost() bool {
-	if h.remaining() <= 0 {
+// lost tells whether the hold has ended with ErrLost by now. It is for where Redis is asked next, which knows, so that one
+// clock is enough.
+func (h *hold) lost(now time.Time) bool {
+	if h.remaining(now) <= 0 {
 		h.passed()
 	}
 	h.mu.Lock()
@@ -264,5 +263,5 @@ func (h *hold) currentToken() (int64, bool) {
 	return h.token, len(h.levels) > 0
 }
 
-// remaining is how long the lease can still be trusted.
-func (h *hold) remaining() time.Duration { return time.Until(h.lease.Deadline().Time()) }
+// remaining is for how long after now the lease can be trusted.
+func (h *hold) remaining(now time.Time) time.Duration { return h.lease.Deadline().Time().Sub(now) }

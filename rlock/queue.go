@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/seam"
+	"github.com/fencelock/fencelock/watchdog"
 )
 
 // A queue is what a client knows of one lock: its own hold of it, if it has one, and its waiters, in order of arrival.
@@ -31,6 +32,7 @@ type queue struct {
 	blocks      int               // of these, how many take tokens of a block
 	sub         seam.Subscription // while somebody waits, or the hold is settled, or the queue lingers
 	hold        *hold             // this client's own, as far as it knows
+	wired       bool              // there was ever a subscription
 	settled     bool              // the hold has lasted for a while: messages may be about it
 	asked       time.Time         // since when an attempt of the leader is under way; zero if none is
 	news        *news             // of Redis, for those who wait; nil before there are any
@@ -52,7 +54,12 @@ func (c *Client) use(name string) *queue {
 	defer c.mu.Unlock()
 	q := c.queues[name]
 	if q == nil {
-		q = &queue{client: c, name: name}
+		if n := len(c.spare); n > 0 {
+			q, c.spare = c.spare[n-1], c.spare[:n-1]
+		} else {
+			q = &queue{client: c}
+		}
+		q.name = name
 		c.queues[name] = q
 	}
 	q.uses++
@@ -69,14 +76,39 @@ func (q *queue) again() {
 func (q *queue) done() {
 	q.client.mu.Lock()
 	defer q.client.mu.Unlock()
+	q.client.unuse(q)
+}
+
+// unuse is done with c.mu held.
+func (c *Client) unuse(q *queue) {
 	if q.uses--; q.uses == 0 {
-		delete(q.client.queues, q.name)
-		q.client.rest()
+		delete(c.queues, q.name)
+		if len(c.spare) < maxSpare && q.clear() {
+			c.spare = append(c.spare, q)
+		}
+		c.rest()
 	}
 }
 
-// join puts a call at the end of the line, and tells whether it is the first. It is busy then.
-func (q *queue) join(a *acquisition) (leads bool) {
+// maxSpare bounds the queues that are kept to be used again.
+const maxSpare = 256
+
+// clear makes an unused queue as if it were new; false where a message or a timer may still be about the lock that it was
+// for.
+func (q *queue) clear() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.wired || q.turns != nil {
+		return false
+	}
+	q.look.Store(false)
+	q.news, q.series = nil, series{}
+	return true
+}
+
+// join puts a call at the end of the line, and tells whether it is the first. It is busy then, and asks Redis at once if
+// the client knows nothing of the lock.
+func (q *queue) join(a *acquisition) (leads, asks bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if a.blocks {
@@ -84,13 +116,17 @@ func (q *queue) join(a *acquisition) (leads bool) {
 	}
 	if q.first == nil {
 		q.first, q.last = a, a
-		a.leads, a.busy = true, true
-		return true
+		a.leads = true
+		if asks = q.hold == nil && q.news == nil && q.turns == nil; asks {
+			q.asks(a)
+		}
+		a.busy = true
+		return true, asks
 	}
 	a.lighten()
 	a.prev, q.last.next = q.last, a
 	q.last = a
-	return false
+	return false, false
 }
 
 // leave takes a call out of the line; the next one leads if it did, and looks for itself: this one may have been told
@@ -143,6 +179,13 @@ func (q *queue) nudge() {
 	}
 }
 
+// awaited tells whether somebody waits here.
+func (q *queue) awaited() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.first != nil
+}
+
 // busy notes that the call asks Redis; false if it has been promised the lock instead.
 func (q *queue) busy(a *acquisition) bool {
 	q.mu.Lock()
@@ -150,6 +193,12 @@ func (q *queue) busy(a *acquisition) bool {
 	if a.offered != nil || a.granted != nil {
 		return false
 	}
+	q.asks(a)
+	return true
+}
+
+// asks is busy of a call that has been promised nothing. With q.mu held.
+func (q *queue) asks(a *acquisition) {
 	a.busy = true
 	q.look.Store(false)
 	if at := a.began; q.asked.IsZero() {
@@ -159,7 +208,6 @@ func (q *queue) busy(a *acquisition) bool {
 		q.asked = at
 	}
 	q.reserve(a)
-	return true
 }
 
 // idle notes that the call, a leader, waits to be told, or offered the lock.
@@ -225,6 +273,7 @@ func (q *queue) listen(channel string) (live bool) {
 // subscribe makes sure of the subscription. With q.mu held.
 func (q *queue) subscribe(channel string) {
 	if q.sub == nil {
+		q.wired = true
 		q.sub = q.client.bus.Subscribe(channel, q.heard)
 	}
 }
@@ -266,12 +315,18 @@ func (q *queue) held() *hold {
 	return q.hold
 }
 
-// took registers the client's hold. If there was one, it has been lost.
-func (q *queue) took(h *hold) {
+// took registers the client's hold, which it has by a command that was sent at this time; begins: from others. If there
+// was one, it has been lost.
+func (q *queue) took(h *hold, sent watchdog.Instant, begins bool) {
 	q.mu.Lock()
+	q.heardOf()
 	old := q.hold
 	q.unfollow()
 	q.hold = h
+	if begins {
+		q.free()
+		q.series = series{began: sent.Time()}
+	}
 	q.mu.Unlock()
 	if old != nil {
 		old.lose("another holder has the lock", false)
@@ -298,6 +353,11 @@ func (q *queue) left(h *hold) {
 func (q *queue) answered() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.heardOf()
+}
+
+// heardOf is answered with q.mu held.
+func (q *queue) heardOf() {
 	q.asked = time.Time{}
 	if q.first != q.last || q.news != nil { // somebody waits
 		q.tidings().trouble = nil

@@ -20,6 +20,9 @@ const (
 	maxSeries = 20 * time.Millisecond
 	// maxBlock bounds the tokens that are reserved at once,
 	maxBlock = 256
+	// ahead is for how many turns of each waiter tokens are reserved: most come back before the next tokens could. Those that
+	// are not used after all are given back,
+	ahead = 4
 	// maxFloored the same for tokens with a floor: the script itself takes as many microseconds, so that they do not run
 	// ahead of the server's clock, which is what they begin from after a loss,
 	maxFloored = 8
@@ -39,13 +42,6 @@ type block struct {
 	ahead  *call // reserves the tokens that come after these
 	bell   *bell // of who waits for that: the holder that has used them up
 	tokens int   // so many
-}
-
-// begin notes that the client has taken the lock from others, at this time.
-func (q *queue) begin(at time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.series = series{began: at}
 }
 
 // heir returns the call that the lock is to pass to when a hold ends: the leader, if it is there to be promised
@@ -85,14 +81,27 @@ func (q *queue) grant(h *hold, within time.Duration) bool {
 		return false
 	}
 	left := int(b.last - b.next) // when this one has its token
-	if n := min(q.blocks-1, a.maxTokens()); b.ahead == nil && n > 0 && (left <= n/2 || b.sent.Age() > maxBlockAge/2) && q.more() {
-		b.tokens = n
+	most := min(ahead*(q.blocks-1), a.maxTokens())
+	low := left <= most/2
+	if b.ahead == nil && most > 0 && (low || b.sent.Age() > maxBlockAge/2) && q.more() {
+		b.tokens = most
+		if !low {
+			b.tokens = max(most-left, 1) // it is to tell whether the hold is still there
+		}
 		b.ahead = q.client.newCall(a.counted(scripts.Reserve(a.keys, b.trace.field, b.lease, b.tokens)), nil, b.bell)
 		q.client.send(b.ahead)
 	}
 	a.granted = b
 	q.promise(a)
 	return true
+}
+
+// unused is how many tokens of the block nobody has had, where Redis may be told so.
+func (b *block) unused() int64 {
+	if b == nil || b.ahead != nil {
+		return 0
+	}
+	return b.last - b.next + 1
 }
 
 // wanted tells whether somebody is there to be granted a token of the block.
@@ -134,12 +143,12 @@ func (q *queue) more() bool {
 
 // offer passes the lock on by a command, which rings the bell when it is over, and returns that; nil if others are to have
 // it, or nobody waits here.
-func (q *queue) offer(h *hold, b *bell) (*acquisition, *call) {
+func (q *queue) offer(h *hold, b *bell) *call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.heir()
 	if a == nil || !q.more() {
-		return nil, nil
+		return nil
 	}
 	q.reserve(a)
 	pass := scripts.Transfer(a.keys, a.fenced, a.trace.field, a.lease, a.tokens, h.trace.field)
@@ -147,7 +156,7 @@ func (q *queue) offer(h *hold, b *bell) (*acquisition, *call) {
 	a.offered.heir = a.bell
 	q.promise(a)
 	q.client.send(a.offered)
-	return a, a.offered
+	return a.offered
 }
 
 // reserve decides how many tokens the call asks for: no more than there are waiters to use them. What a command without
@@ -171,10 +180,10 @@ func (a *acquisition) maxTokens() int {
 }
 
 // revoke takes an offer back that Redis does not answer: the call is to ask for itself.
-func (q *queue) revoke(a *acquisition, k *call) {
+func (q *queue) revoke(k *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if a.offered == k {
+	if a := q.first; a != nil && a.offered == k { // an heir that has left took it along
 		a.revoked = true
 		a.bell.ring()
 	}

@@ -15,6 +15,7 @@ type stay struct {
 	leading bool
 	spared  bool          // the client is shutting down, and this call may go on
 	try     bool          // ask Redis next
+	asks    bool          // the queue knows already
 	quiet   int           // looks in a row that nothing but the time asked for
 	backoff time.Duration // after the next error
 	cut     bool          // it stands back for less long than it is others' turn
@@ -23,7 +24,8 @@ type stay struct {
 // stand waits in line, and as the first in it tries.
 func (a *acquisition) stand() (*level, error) {
 	s := stay{acquisition: a, backoff: firstBackoff}
-	first := a.queue.join(a)
+	first, asks := a.queue.join(a)
+	s.asks = asks
 	lv, err := s.wait(first)
 	if s.call != nil && !s.offer {
 		s.client.withdraw(s.call)
@@ -84,9 +86,13 @@ func (s *stay) goesOn() bool {
 
 // sleeps waits until there may be something to see; false when the wait is over.
 func (s *stay) sleeps(changed <-chan struct{}) bool {
-	switch {
-	case s.call != nil && s.call.over.Load():
+	if s.call != nil && s.call.over.Load() {
 		return true
+	}
+	if !s.due.IsZero() {
+		s.bell.ringAt(s.due)
+	}
+	switch {
 	case changed == nil:
 		return s.bell.wait(s.end)
 	}
@@ -138,7 +144,6 @@ func (s *stay) look(own *hold) (*level, error) {
 // lookAfter makes it look after d, whatever happens.
 func (s *stay) lookAfter(d time.Duration) {
 	s.due = time.Now().Add(d)
-	s.bell.ringAfter(d)
 }
 
 func (s *stay) isDue() bool { return !s.due.IsZero() && !time.Now().Before(s.due) }
@@ -146,6 +151,10 @@ func (s *stay) isDue() bool { return !s.due.IsZero() && !time.Now().Before(s.due
 // lead is what a call does that has become the first in line.
 func (s *stay) lead() error {
 	s.leading = true
+	if s.asks {
+		s.try = true
+		return nil
+	}
 	if err := s.queue.exhausted(s.began, s.client.patience); err != nil {
 		return err
 	}
@@ -194,7 +203,8 @@ func (s *stay) send() {
 	}
 	s.try = false
 	s.queue.standing.Store(false)
-	if s.queue.busy(s.acquisition) {
+	if s.asks || s.queue.busy(s.acquisition) {
+		s.asks = false
 		s.call = s.ask()
 		s.lookAfter(s.lease) // after it no answer is of use
 	}
@@ -237,7 +247,7 @@ func (s *stay) accept(b *block) (*level, error) {
 		s.client.behind.release(s.trace) // an attempt of its own, from before, has got no answer
 	}
 	s.trace = b.trace
-	lv, _, err := s.hold(b.sent, token, b)
+	lv, _, err := s.hold(b.sent, token, b, false)
 	return lv, err
 }
 
@@ -252,10 +262,6 @@ func (s *stay) over() (*level, error) {
 	pause := s.client.poll
 	switch {
 	case lv != nil:
-		if !offer {
-			s.queue.free()
-			s.queue.begin(k.sent.Time())
-		}
 		return lv, nil
 	case s.bound.Err() != nil:
 		return nil, s.gaveUp()

@@ -27,8 +27,8 @@ const (
 )
 
 // released notes that this client let others have the lock: so many were told of it, after this many messages had been
-// heard, by a command that took so long.
-func (q *queue) released(told int, before int64, took time.Duration) {
+// heard, by a command that was begun at this time.
+func (q *queue) released(told int, before int64, began time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if told > 0 && q.sub != nil && q.sub.Live() {
@@ -49,7 +49,7 @@ func (q *queue) released(told int, before int64, took time.Duration) {
 	if told != t.others || now.Sub(t.counted) > absentFor {
 		t.others, t.absent, t.counted = told, 0, now
 	}
-	t.step, t.until = max(2*took, minStep), now.Add(maxBack)
+	t.step, t.until = max(2*now.Sub(began), minStep), now.Add(maxBack)
 	q.due.Store(before + int64(min(t.others-t.absent, maxTurns)))
 	if !t.lingering {
 		t.lingering = true
@@ -110,9 +110,8 @@ func (q *queue) stoodBack() time.Duration {
 }
 
 // free notes that the client has found the lock free before it was its turn: as many as were to come did not want it.
+// With q.mu held.
 func (q *queue) free() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.turns == nil {
 		return
 	}

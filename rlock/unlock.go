@@ -15,14 +15,14 @@ func (l *Lock) unlock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h := lv.hold
-	lost := h.lost()
+	h, now := lv.hold, time.Now()
+	lost := h.lost(now)
 	last, err := h.close(lv)
 	switch {
 	case err != nil:
 		return err
 	case last:
-		return h.release(lost)
+		return h.release(lost, now)
 	case lost:
 		return ErrLost
 	}
@@ -65,8 +65,8 @@ func (h *hold) close(lv *level) (last bool, err error) {
 	return true, nil
 }
 
-// release gives up a hold whose last level was closed.
-func (h *hold) release(lost bool) error {
+// release gives up a hold whose last level was closed, at this time.
+func (h *hold) release(lost bool, now time.Time) error {
 	defer func() {
 		h.leave()
 		h.mu.Lock()
@@ -93,23 +93,27 @@ func (h *hold) release(lost bool) error {
 		}
 		return ErrLost
 	}
-	bound, began := max(min(h.client.unlockTimeout, h.remaining()), time.Millisecond), time.Now()
+	bound := max(min(h.client.unlockTimeout, h.remaining(now)), time.Millisecond)
 	if h.queue.grant(h, bound/3) {
 		return nil
+	}
+	if !h.queue.awaited() {
+		return h.free(now, bound, false)
 	}
 	passed, doubt := h.pass(bound / 3)
 	if passed {
 		h.unlocked()
 		return nil
 	}
-	return h.free(bound-time.Since(began), doubt)
+	used := time.Since(now)
+	return h.free(now.Add(used), bound-used, doubt)
 }
 
 // pass gives the lock to the next one in line. doubt: perhaps it did.
 func (h *hold) pass(within time.Duration) (passed, doubt bool) {
 	b, began := h.client.bell(), time.Now()
 	defer h.client.hang(b)
-	a, k := h.queue.offer(h, b)
+	k := h.queue.offer(h, b)
 	if k == nil {
 		return false, false
 	}
@@ -117,17 +121,17 @@ func (h *hold) pass(within time.Duration) (passed, doubt bool) {
 		h.client.withdraw(k)
 	}
 	if !k.over.Load() {
-		h.queue.revoke(a, k)
+		h.queue.revoke(k)
 		return false, true
 	}
 	return k.answer.Held, k.err != nil && k.err != errNotSent && scripts.Unanswered(k.err)
 }
 
-// free releases the lock for anyone.
-func (h *hold) free(bound time.Duration, doubt bool) error {
+// free releases the lock for anyone, from this time on.
+func (h *hold) free(began time.Time, bound time.Duration, doubt bool) error {
 	c := h.client
-	before, began := h.queue.messages.Load(), time.Now()
-	answer, again, err := h.sendRelease(bound)
+	before := h.queue.messages.Load()
+	answer, again, err := h.sendRelease(began, bound)
 	if err != nil {
 		c.behind.release(h.trace)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
@@ -140,14 +144,18 @@ func (h *hold) free(bound time.Duration, doubt bool) error {
 	if !answer.Held && !doubt && !again {
 		return ErrLost
 	}
-	h.queue.released(answer.Receivers, before, time.Since(began))
+	h.queue.released(answer.Receivers, before, began)
 	return nil
 }
 
-func (h *hold) sendRelease(bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
+func (h *hold) sendRelease(began time.Time, bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
 	c := h.client
 	if sharded, known := c.bus.Known(); known {
-		return c.do(context.Background(), bound, bound/3, scripts.Unlock(h.trace.keys, h.trace.field, sharded))
+		op := scripts.Unlock(h.trace.keys, h.trace.field, sharded)
+		if n := h.block.unused(); n > 0 {
+			op = op.Return(h.block.last, n)
+		}
+		return c.do(context.Background(), began, bound, bound/3, op)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -158,8 +166,7 @@ func (h *hold) sendRelease(bound time.Duration) (answer scripts.Answer, doubt bo
 
 // unlocked notes that Redis has confirmed the end of the hold.
 func (h *hold) unlocked() {
-	h.trace.released()
-	if h.trace.open() {
+	if h.trace.released() {
 		h.client.behind.release(h.trace)
 	}
 }
@@ -167,7 +174,7 @@ func (h *hold) unlocked() {
 // lower tells Redis the hold count after an inner Unlock.
 func (h *hold) lower(ctx context.Context) error {
 	c := h.client
-	bound := max(min(c.unlockTimeout, h.remaining()), time.Millisecond)
+	bound := max(min(c.unlockTimeout, h.remaining(time.Now())), time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
 	turn := h.inTurn()
@@ -185,7 +192,7 @@ func (h *hold) lower(ctx context.Context) error {
 	if count == 0 {
 		return nil // the outer level was unlocked meanwhile, and all is released
 	}
-	answer, _, err := c.do(ctx, bound, bound/3, scripts.Level(h.trace.keys, false, h.trace.field, 0, count, op))
+	answer, _, err := c.do(ctx, time.Now(), bound, bound/3, scripts.Level(h.trace.keys, false, h.trace.field, 0, count, op))
 	if err != nil {
 		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
 	}

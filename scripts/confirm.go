@@ -33,7 +33,7 @@ func (s *Scripts) Confirm(c Confirmation) {
 // promises tells whether somebody will rely on what the op has done: that needs a confirmation. A release does not. If it
 // is forgotten in a failover, the lock stays taken until the lease is over, which is late, and safe.
 func (op *Op) promises() bool {
-	return op.kind != &unlocks && (op.kind != &levels || op.fenced || op.args[0] != int64(0))
+	return !op.releases() && (op.kind != &levels || op.fenced || op.args[0] != int64(0))
 }
 
 // A pipeliner is what a pipeline starts from, all of whose commands go over one connection.

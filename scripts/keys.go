@@ -3,6 +3,7 @@ package scripts
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 )
 
 // Keys are the names that belong to one lock.
@@ -10,10 +11,23 @@ type Keys struct {
 	Lock  string // the hash; the lock's own name
 	Token string // the fencing counter
 	Slot  uint16 // the lock's hash slot in a cluster
+
+	channel atomic.Pointer[any] // Channel, as an argument of a command; nil until it is asked for
 }
 
 // Channel is where a release is told.
-func (k *Keys) Channel() string { return prefixed("redisson_lock__channel", k.Lock) }
+func (k *Keys) Channel() string { return k.told().(string) }
+
+// told is Channel as an argument of a command.
+func (k *Keys) told() any {
+	c := k.channel.Load()
+	if c == nil {
+		c = new(any)
+		*c = prefixed("redisson_lock__channel", k.Lock)
+		k.channel.Store(c)
+	}
+	return *c
+}
 
 // KeysOf returns the keys of the lock with this name, in Redisson's form: prefix + ":{" + name + "}", and without added
 // braces for a name that has an opening brace of its own.

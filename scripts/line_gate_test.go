@@ -105,7 +105,7 @@ func namesOf(cmd redis.Cmder) []string {
 	}
 	for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers} {
 		if args[1] == kind.script.sha || args[1] == kind.script.text {
-			return []string{kind.name}
+			return []string{kind.name.(string)}
 		}
 	}
 	if args[1] != batch.sha && args[1] != batch.text {
@@ -115,7 +115,7 @@ func namesOf(cmd redis.Cmder) []string {
 	for i := 3 + args[2].(int); i < len(args); {
 		for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers} {
 			if args[i] == kind.name || args[i] == kind.fenced {
-				names = append(names, kind.name)
+				names = append(names, kind.name.(string))
 				i += 1 + kind.args
 				break
 			}

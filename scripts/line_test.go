@@ -31,7 +31,7 @@ func TestLine_AnOpWithoutCompanyGoesAloneAndAtOnce(t *testing.T) {
 			Unlock(keys, second, false),
 		} {
 			mustHear(t, send(s, op))
-			if got := g.seen(); len(got) != 1 || !slices.Equal(got[0], []string{op.kind.name}) {
+			if got := g.seen(); len(got) != 1 || !slices.Equal(got[0], []string{op.kind.name.(string)}) {
 				t.Errorf("op %d went as %v", i, got)
 			}
 		}

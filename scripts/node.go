@@ -52,23 +52,23 @@ var (
 
 // Vote takes the lock on this server for the hold of this field, or confirms that it has it here.
 func Vote(keys *Keys, field string, lease time.Duration) Op {
-	return Op{kind: &votes, keys: keys, fenced: true, args: [4]any{lease.Milliseconds(), field}}
+	return Op{kind: &votes, keys: keys, fenced: true, args: [5]any{lease.Milliseconds(), field}}
 }
 
 // Extend extends the lease of the hold of this field, where it is there, or only asks with lease 0.
 func Extend(keys *Keys, field string, lease time.Duration) Op {
-	return Op{kind: &extends, keys: keys, fenced: true, args: [4]any{lease.Milliseconds(), field}}
+	return Op{kind: &extends, keys: keys, fenced: true, args: [5]any{lease.Milliseconds(), field}}
 }
 
 // Recount is Level, which takes no token.
 func Recount(keys *Keys, field string, lease time.Duration, count int, op int64) Op {
-	return Op{kind: &recounts, keys: keys, fenced: true, args: [4]any{lease.Milliseconds(), field, count, op}}
+	return Op{kind: &recounts, keys: keys, fenced: true, args: [5]any{lease.Milliseconds(), field, count, op}}
 }
 
 // Raise proposes a token for the hold of this field: Held is true if it was accepted. The counter expires so long after
 // it was used last, or never for 0.
 func Raise(keys *Keys, field string, token int64, expiry time.Duration) Op {
-	return Op{kind: &raises, keys: keys, fenced: true, args: [4]any{field, token, expiry.Milliseconds()}}
+	return Op{kind: &raises, keys: keys, fenced: true, args: [5]any{field, token, expiry.Milliseconds()}}
 }
 
 // Withdraw is Unlock, which tells the waiters only with tell.
@@ -77,12 +77,12 @@ func Withdraw(keys *Keys, field string, tell bool) Op {
 	if tell {
 		publish = "PUBLISH"
 	}
-	return Op{kind: &withdraws, keys: keys, args: [4]any{field, keys.Channel(), publish}}
+	return Op{kind: &withdraws, keys: keys, args: [5]any{field, keys.told(), publish}}
 }
 
 // Look asks who has the lock, and for the count of the hold of this field.
 func Look(keys *Keys, field string) Op {
-	return Op{kind: &looks, keys: keys, fenced: true, args: [4]any{field}}
+	return Op{kind: &looks, keys: keys, fenced: true, args: [5]any{field}}
 }
 
 // Mark leaves the key in the server's run of this id, or takes it away where it is not to stay. done is false where the

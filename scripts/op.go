@@ -11,17 +11,17 @@ type Op struct {
 	keys   *Keys
 	fenced bool
 	floor  any // nil, or the expiry of a counter with a floor, in ms
-	args   [4]any
+	args   [5]any
 	caller Caller
 	state  state // guarded by its line's mu
 }
 
 // kind is what the batch script knows of an operation.
 type kind struct {
-	name    string
-	fenced  string // its name where it has a counter
-	floored string // and where that has a floor
-	args    int    // without the floor's
+	name    any
+	fenced  any // its name where it has a counter
+	floored any // and where that has a floor
+	args    int // without the floor's
 	script  *script
 	batch   *script // that does it in company
 }
@@ -30,6 +30,7 @@ var (
 	acquires  = kind{"acquire", "acquire+", "acquire++", 3, &acquire, &batch}
 	levels    = kind{"level", "level+", "level++", 4, &level, &batch}
 	unlocks   = kind{"unlock", "", "", 3, &unlock, &batch}
+	returns   = kind{"", "unlock+", "", 5, &unlock, &batch}
 	transfers = kind{"transfer", "transfer+", "transfer++", 4, &transfer, &batch}
 	reserves  = kind{"", "reserve+", "reserve++", 3, &reserve, &batch}
 )
@@ -46,34 +47,48 @@ type Answer struct {
 
 // Acquire takes the lock for the hold of this field, or confirms that it has it. With fenced it takes so many tokens.
 func Acquire(keys *Keys, fenced bool, field string, lease time.Duration, tokens int) Op {
-	return Op{kind: &acquires, keys: keys, fenced: fenced, args: [4]any{lease.Milliseconds(), field, tokens}}
+	return Op{kind: &acquires, keys: keys, fenced: fenced, args: [5]any{lease.Milliseconds(), field, tokens}}
 }
 
 // Level sets the count of a hold, as its change number op. A re-entry names its lease, and asks for a token with
 // fenced; an inner unlock has lease 0. Held is false where the hold is gone.
 func Level(keys *Keys, fenced bool, field string, lease time.Duration, count int, op int64) Op {
-	return Op{kind: &levels, keys: keys, fenced: fenced, args: [4]any{lease.Milliseconds(), field, count, op}}
+	return Op{kind: &levels, keys: keys, fenced: fenced, args: [5]any{lease.Milliseconds(), field, count, op}}
 }
 
 // Unlock releases the hold of this field and tells the waiters, by a sharded message if sharded.
 func Unlock(keys *Keys, field string, sharded bool) Op {
-	publish := "PUBLISH"
+	return Op{kind: &unlocks, keys: keys, args: [5]any{field, keys.told(), publish(sharded)}}
+}
+
+// Return returns the op, an Unlock, with so many tokens that were reserved for the hold, and that nobody has had: the last
+// of all that were, and those before it. They are taken again by others, if last is what the counter says.
+func (op Op) Return(last, tokens int64) Op {
+	op.kind, op.fenced, op.args[3], op.args[4] = &returns, true, last, tokens
+	return op
+}
+
+// releases tells whether the op is an Unlock.
+func (op *Op) releases() bool { return op.kind.script == &unlock }
+
+// publish is the command that tells the waiters.
+func publish(sharded bool) any {
 	if sharded {
-		publish = "SPUBLISH"
+		return "SPUBLISH"
 	}
-	return Op{kind: &unlocks, keys: keys, args: [4]any{field, keys.Channel(), publish}}
+	return "PUBLISH"
 }
 
 // Transfer passes the lock on from the hold of the field old to the one of this field, which gets so many tokens with
 // fenced. Held is false where the old hold is gone.
 func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
-	return Op{kind: &transfers, keys: keys, fenced: fenced, args: [4]any{lease.Milliseconds(), field, tokens, old}}
+	return Op{kind: &transfers, keys: keys, fenced: fenced, args: [5]any{lease.Milliseconds(), field, tokens, old}}
 }
 
 // Reserve takes so many tokens more for the hold of this field, and extends its lease. Held is false where the hold is
 // gone. A repeat takes other tokens.
 func Reserve(keys *Keys, field string, lease time.Duration, tokens int) Op {
-	return Op{kind: &reserves, keys: keys, fenced: true, args: [4]any{lease.Milliseconds(), field, tokens}}
+	return Op{kind: &reserves, keys: keys, fenced: true, args: [5]any{lease.Milliseconds(), field, tokens}}
 }
 
 // WithFloor returns the op with tokens that are at least the server's time in microseconds, from a counter that expires
@@ -118,7 +133,7 @@ func (op *Op) appendArgs(line []any) []any {
 }
 
 // name is what the batch script calls the op.
-func (op *Op) name() string {
+func (op *Op) name() any {
 	switch {
 	case op.floor != nil:
 		return op.kind.floored

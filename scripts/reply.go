@@ -41,11 +41,11 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 		return Answer{}, err
 	}
 	switch {
-	case op.kind == &unlocks && verdict == 1:
+	case op.releases() && verdict == 1:
 		return Answer{Held: true, Receivers: int(value)}, nil
-	case op.kind == &unlocks && verdict == 0:
+	case op.releases() && verdict == 0:
 		return Answer{}, nil
-	case op.kind == &unlocks:
+	case op.releases():
 	case verdict == 1:
 		return Answer{Held: true, Token: value}, nil
 	case verdict == 0:

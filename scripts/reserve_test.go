@@ -62,3 +62,51 @@ func TestP14_ReserveInABatch(t *testing.T) {
 		t.Errorf("the batch says %+v", got)
 	}
 }
+
+// Inv2, P9: a release gives back tokens that nobody has had, once, and only where nobody has taken others since.
+func TestP9_UnlockGivesTokensBack(t *testing.T) {
+	rdb := redistest.New(t)
+	for name, do := range map[string]func(*Scripts, Op) (Answer, error){
+		"alone": func(s *Scripts, op Op) (Answer, error) { return s.Do(t.Context(), op) },
+		"in a batch": func(s *Scripts, op Op) (Answer, error) {
+			got := together(s, op, Unlock(newKeys(t), newField(), false))
+			return got[0].Answer, got[0].err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := caller{t, New(rdb), newKeys(t), true}
+			take := func() (field string, first, last int64) {
+				t.Helper()
+				field = newField()
+				first = c.acquire(field, time.Minute).Token
+				a, err := c.Do(t.Context(), Reserve(c.keys, field, time.Minute, 5))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return field, first, a.Token
+			}
+			release := func(field string, last, unused, counter int64, held bool) {
+				t.Helper()
+				a, err := do(c.Scripts, Unlock(c.keys, field, false).Return(last, unused))
+				if err != nil || a.Held != held {
+					t.Errorf("the release says %+v, %v", a, err)
+				}
+				if got, err := rdb.Get(t.Context(), c.keys.Token).Int64(); got != counter || err != nil {
+					t.Errorf("the counter is %d, %v, want %d", got, err, counter)
+				}
+			}
+			field, first, last := take()
+			if first != 1 || last != 6 {
+				t.Fatalf("tokens %d to %d", first, last)
+			}
+			release(field, last, 3, 3, true)
+			release(field, last, 3, 3, false) // a copy
+			next, _, last := take()           // 4 to 9
+			release(field, 6, 3, last, false) // a late one
+			if err := rdb.Incr(t.Context(), c.keys.Token).Err(); err != nil {
+				t.Fatal(err)
+			}
+			release(next, last, 5, last+1, true) // somebody took one
+		})
+	}
+}

@@ -110,8 +110,12 @@ type Watchdog struct {
 	running bool
 	closed  bool
 	skew    skew // when last looked
-	ctx     context.Context
-	cancel  context.CancelFunc
+
+	latest     *Deadline // that was made, for a command sent then
+	latestSent Instant
+
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 // New returns a watchdog that renews by this function. It starts no goroutine before the first Add.
@@ -123,10 +127,9 @@ func New(renew Renew) *Watchdog {
 
 // Add takes a lease that was confirmed by a command sent at sent.
 func (w *Watchdog) Add(l *Lease, sent Instant, length time.Duration) {
-	d := DeadlineOf(sent, length)
-	l.deadline.Store(&d)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	l.deadline.Store(w.deadlineOf(sent, length))
 	if w.closed {
 		return
 	}
@@ -139,6 +142,15 @@ func (w *Watchdog) Add(l *Lease, sent Instant, length time.Duration) {
 		w.skew = w.skewNow()
 		go w.run()
 	}
+}
+
+// deadlineOf is DeadlineOf that the leases share which one command has confirmed.
+func (w *Watchdog) deadlineOf(sent Instant, length time.Duration) *Deadline {
+	if w.latest == nil || w.latestSent != sent || w.latest.length != length {
+		d := DeadlineOf(sent, length)
+		w.latest, w.latestSent = &d, sent
+	}
+	return w.latest
 }
 
 // Extend takes a later confirmation of the lease, by a command sent at sent that asked for length. It never brings the

@@ -21,6 +21,26 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 		"./scripts", "Model|Sequence|P9_",
 	},
 	{
+		"Inv2: a release gives tokens back although others were taken since",
+		"scripts/unlock.lua", "redis.pcall('GET', counter) == last", "true",
+		"./scripts", "P9_UnlockGives",
+	},
+	{
+		"Inv2: tokens that somebody has are given back",
+		"rlock/series.go", "	return b.last - b.next + 1\n", "	return b.last - b.next + 2\n",
+		"./rlock", "TestBlocks",
+	},
+	{
+		"Inv7, P12: an alarm that comes too late is left as it is",
+		"rlock/bell.go", "set != 0 && set <= at {", "set != 0 {",
+		"./rlock", "Inv7_|Inv8_|P12_|Inv6_",
+	},
+	{
+		"Inv8: nobody sets the alarm again after it rang too early",
+		"rlock/stand.go", "	if !s.due.IsZero() {\n		s.bell.ringAt(s.due)\n	}\n", "	if !s.due.IsZero() && s.bell.at.Load() == 0 && s.bell.alarm == nil {\n		s.bell.ringAt(s.due)\n	}\n",
+		"./rlock", "Inv8_|Virtual|P10_|Handoff",
+	},
+	{
 		"Inv2: a floor forgets the counter",
 		"scripts/token.lua", "math.max(last, now - 1)", "now - 1",
 		"./fenced", "FloorClockSetBack",
@@ -87,7 +107,7 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 	},
 	{
 		"Inv3, P6: the deadline counts from the reply",
-		"rlock/acquire.go", "return a.hold(k.sent, token, b)", "return a.hold(watchdog.Now(), token, b)",
+		"rlock/acquire.go", "return a.hold(k.sent, token, b, k.heir == nil)", "return a.hold(watchdog.Now(), token, b, k.heir == nil)",
 		"./rlock", "VirtualDeadlineCounts",
 	},
 	{
@@ -102,12 +122,12 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 	},
 	{
 		"Inv7: Unlock needs a context that lives",
-		"rlock/unlock.go", "	lost := h.lost()\n", "	if ctx.Err() != nil {\n		return ctx.Err()\n	}\n	lost := h.lost()\n",
+		"rlock/unlock.go", "	lost := h.lost(now)\n", "	if ctx.Err() != nil {\n		return ctx.Err()\n	}\n	lost := h.lost(now)\n",
 		"./rlock", "UserCancels|DoContextEnds|Inv7_",
 	},
 	{
 		"Inv7, P12: Unlock may take any time",
-		"rlock/unlock.go", "bound, began := max(min(h.client.unlockTimeout, h.remaining()), time.Millisecond), time.Now()", "bound, began := 20*time.Second, time.Now()",
+		"rlock/unlock.go", "	bound := max(min(h.client.unlockTimeout, h.remaining(now)), time.Millisecond)\n	if", "	bound := 20*time.Second\n	if",
 		"./rlock", "Inv7_",
 	},
 	{
@@ -132,7 +152,7 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 	},
 	{
 		"Inv9: the client's books keep the lock",
-		"rlock/hold.go", "	h.queue.done()\n", "",
+		"rlock/client.go", "	c.unuse(h.queue)\n", "",
 		"./rlock", "Inv9_",
 	},
 	{
