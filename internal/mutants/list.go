@@ -247,12 +247,12 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 	},
 	{
 		"P15: a transfer that takes too long is taken for one that was not executed",
-		"rlock/unlock.go", "		h.queue.revoke(a, k)\n		return false, true", "		h.queue.revoke(a, k)\n		return false, false",
+		"rlock/unlock.go", "		h.queue.revoke(k)\n		return false, true", "		h.queue.revoke(k)\n		return false, false",
 		"./rlock", "HandoffFault",
 	},
 	{
 		"P15, Inv8: the waiter is not told that Redis does not answer its transfer",
-		"rlock/unlock.go", "		h.queue.revoke(a, k)\n", "		_ = a\n",
+		"rlock/unlock.go", "		h.queue.revoke(k)\n", "",
 		"./rlock", "HandoffFault",
 	},
 	{
