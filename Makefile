@@ -8,8 +8,8 @@ help: ## this list
 test: ## everything: virtual time, miniredis, and a real server of this machine
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== on miniredis and in virtual time"; \
-	REDIS_SERVER= PATH="$$PATH:$$(dirname "$$server")" go test -race -shuffle=on -count=1 ./... ./examples/orders; \
-	echo "== the same on $$("$$server" --version)"; \
+	REDIS_SERVER= go test -short -race -shuffle=on -count=1 ./... ./examples/orders; \
+	echo "== the same, and what needs servers of its own, on $$("$$server" --version)"; \
 	REDIS_SERVER="$$server" go test -race -shuffle=on -count=1 ./...
 	@$(MAKE) --no-print-directory databases
 

@@ -55,6 +55,16 @@ func stateOf(t testing.TB, rdb redis.UniversalClient, key string) state {
 	return state{value, expires}
 }
 
+// stateAfter is stateOf, for a comparison with what it was before: miniredis keeps what is left of a life, and rounds it.
+func stateAfter(t testing.TB, rdb redis.UniversalClient, key string, before state) state {
+	t.Helper()
+	after := stateOf(t, rdb, key)
+	if off := after.expires - before.expires; !redistest.IsReal() && -2 <= off && off <= 2 {
+		after.expires = before.expires
+	}
+	return after
+}
+
 func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

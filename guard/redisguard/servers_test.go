@@ -40,7 +40,7 @@ func TestP8_OutOfMemory(t *testing.T) {
 	isStale(t, g.Writer(resource, 2).Do(ctx, "SET", key, "y").Err(), 2, 3) // can still be told
 	noError(t, rdb.ConfigSet(ctx, "maxmemory", "0").Err())
 	holds(t, rdb, key, "x")
-	equal(t, "marker", stateOf(t, rdb, marker), before)
+	equal(t, "marker", stateAfter(t, rdb, marker, before), before)
 	equal(t, "keys", rdb.DBSize(ctx).Val(), int64(2))
 }
 
@@ -115,14 +115,14 @@ func TestTheRightsOfTheDocAreEnough(t *testing.T) {
 		g.Writer(resource, 4).Once("a").Eval(ctx, increment, []string{"foreign"}), g.Writer(resource, 4).Do(ctx, "HSET", "foreign", 1, 2),
 	} {
 		never(t, cmd.Err())
-		equal(t, "marker", stateOf(t, rdb, marker), before)
+		equal(t, "marker", stateAfter(t, rdb, marker, before), before)
 	}
 	g = newGuard(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "writer", "secret" }))
 	for _, once := range []string{"~none", "%R~fencelock_once:*"} { // no right to look at ids, and none to keep them
 		noError(t, rdb.Do(ctx, "acl", "setuser", "writer", "resetkeys", once, "~"+marker, "~"+key).Err())
 		value := rdb.Get(ctx, key).Val()
 		never(t, g.Writer(resource, 4).Once("b").Do(ctx, "INCR", key).Err())
-		equal(t, "marker", stateOf(t, rdb, marker), before)
+		equal(t, "marker", stateAfter(t, rdb, marker, before), before)
 		holds(t, rdb, key, value)
 	}
 	equal(t, "foreign keys", rdb.Exists(ctx, "foreign").Val(), int64(0))

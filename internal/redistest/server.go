@@ -34,7 +34,8 @@ type Server struct {
 // Real starts a server process of the test's own, with args after the arguments
 // of this package, and waits until it is up. The program is what the
 // environment variable REDIS_SERVER names, else redis-server. The process is
-// killed when the test ends; the log of a failed test shows its output.
+// killed when the test ends; the log of a failed test shows its output. With
+// -short the test is skipped: make test runs those in its second pass.
 func Real(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return launch(t, func(s *Server) ([]string, error) { return s.plain(args...), nil })
@@ -44,6 +45,9 @@ func Real(t testing.TB, args ...string) *Server {
 // until it is up.
 func launch(t testing.TB, args func(s *Server) ([]string, error)) *Server {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a server process of its own is for a run without -short")
+	}
 	program := os.Getenv("REDIS_SERVER")
 	if program == "" {
 		program = "redis-server"

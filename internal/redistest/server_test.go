@@ -65,6 +65,9 @@ func TestRealKillAndRestart(t *testing.T) {
 }
 
 func TestRealEndsAFrozenServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a server")
+	}
 	pid := 0
 	t.Run("frozen", func(t *testing.T) {
 		s := redistest.Real(t)
