@@ -24,6 +24,9 @@ const (
 	// clusterLines is how many lines a cluster's slots are divided among. Nodes have whole ranges of slots, so that a
 	// node that hangs keeps the lines of the others' slots going.
 	clusterLines = 16
+	// stackRoom is what a command needs of a flight's stack. Less grows it in the depth of a call, more only costs memory
+	// while flights are under way.
+	stackRoom = 6 << 10
 )
 
 // Caller is who an op is sent for. It is called from the line's goroutines, and must not block.
@@ -115,6 +118,7 @@ func (s *Scripts) Withdraw(op *Op) bool {
 
 // fly serves the line until nothing waits in it.
 func (l *line) fly() {
+	roomy()
 	ops := make([]*Op, 0, 4)
 	for {
 		if l.company.Load() {
@@ -136,6 +140,15 @@ func (l *line) fly() {
 			l.mu.Unlock()
 		}
 	}
+}
+
+// roomy gives its goroutine a stack on which go-redis has room: here nothing is on it yet that would have to be moved,
+// which otherwise costs more than the whole command does.
+//
+//go:noinline
+func roomy() byte {
+	var room [stackRoom]byte
+	return room[runtime.NumCPU()%stackRoom]
 }
 
 // board takes the next ops from the line. None: this flight's goroutine is not needed any more.

@@ -6,9 +6,11 @@ func (w *Watchdog) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var due []*Lease
-	for {
+	for first := true; ; first = false {
+		slept := false // a goroutine that ended whenever it saw no lease would be started for each of those that come and go
 		select {
 		case <-timer.C:
+			slept = !first
 		case <-w.wake:
 		}
 		w.mu.Lock()
@@ -18,7 +20,7 @@ func (w *Watchdog) run() {
 			due = w.afterJump(due)
 		}
 		lost, settled := w.tick(due, now)
-		if w.count == 0 {
+		if w.count == 0 && (slept || w.closed) {
 			w.end()
 			w.mu.Unlock()
 			tell(lost, ErrExpired)
@@ -27,6 +29,7 @@ func (w *Watchdog) run() {
 		w.queueSlow()
 		w.launch()
 		sleep := w.sleep(now)
+		w.wakes = now + sleep.Milliseconds()
 		w.mu.Unlock()
 		tell(lost, ErrExpired)
 		for _, l := range settled {
@@ -54,7 +57,7 @@ func (w *Watchdog) sleep(now int64) time.Duration {
 
 // end is the end of the goroutine: there is no lease.
 func (w *Watchdog) end() {
-	w.running = false
+	w.running, w.wakes = false, 0
 	w.leases, w.pile = calendar{}, pile{}
 	for _, in := range w.lines { // what waits there was removed
 		for !in.idle() {

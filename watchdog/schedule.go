@@ -100,10 +100,9 @@ func (w *Watchdog) full(l *Lease, length time.Duration) int {
 }
 
 func (w *Watchdog) put(l *Lease, due int64) {
-	first, any := w.leases.first()
 	w.leases.add(l, due)
 	l.early = false
-	if !any || l.bucket.at < first {
+	if l.bucket.at < w.wakes {
 		w.nudge()
 	}
 }

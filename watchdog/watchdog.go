@@ -108,6 +108,7 @@ type Watchdog struct {
 	pile    pile
 	aside   aside
 	running bool
+	wakes   int64 // when the goroutine looks next: for most leases, which are removed before, it need not be woken
 	closed  bool
 	skew    skew // when last looked
 
