@@ -141,7 +141,8 @@ func (c *Client) do(ctx context.Context, began time.Time, bound, each time.Durat
 	if !sleep(rest, firstBackoff) {
 		return answer, doubt, err
 	}
-	answer, again, last := insist(rest, each, func(ctx context.Context) (scripts.Answer, error) { return c.store.Do(ctx, op) })
+	repeat := op // here, so that an op that is answered is not on the heap
+	answer, again, last := insist(rest, each, func(ctx context.Context) (scripts.Answer, error) { return c.store.Do(ctx, repeat) })
 	if last == context.DeadlineExceeded {
 		last = err // which Redis may have said
 	}
