@@ -17,7 +17,7 @@ import (
 
 func virtual(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
 		m, rdb := redistest.Pipe(t)
 		test(t, m, rdb)
 	})

@@ -83,7 +83,7 @@ type site struct {
 
 func virtual(t *testing.T, n int, test func(t *testing.T, s *site)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
 		s := &site{t: t, nodes: n}
 		s.connect = func(i int) *redis.Client { return redistest.PipeClient(t, s.minis[i]) }
 		for i := range n {

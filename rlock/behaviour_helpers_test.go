@@ -270,7 +270,7 @@ func bhScript(args []any) string {
 // bhVirtual runs a test in virtual time on a miniredis.
 func bhVirtual(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
 		m, rdb := redistest.Pipe(t)
 		test(t, m, rdb)
 	})

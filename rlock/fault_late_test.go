@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,7 +16,7 @@ import (
 func TestP6_AnswerAtItsDeadline(t *testing.T) {
 	const lease = time.Second
 	for range 40 {
-		synctest.Test(t, func(t *testing.T) {
+		redistest.Virtual(t, func(t *testing.T) {
 			m, direct := redistest.Pipe(t)
 			acquire := faultOf(t, "acquire")
 			if err := direct.ScriptLoad(t.Context(), bhText("acquire")).Err(); err != nil {

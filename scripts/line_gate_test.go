@@ -229,7 +229,7 @@ func mustHear(t *testing.T, all ...*passenger) {
 
 // inVirtualTime runs a test with a line on a gate, in a bubble.
 func inVirtualTime(t *testing.T, run func(t *testing.T, s *Scripts, g *gate)) {
-	synctest.Test(t, func(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
 		_, rdb := redistest.Pipe(t)
 		g := newGate(t, rdb)
 		run(t, New(rdb), g)
