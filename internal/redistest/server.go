@@ -45,7 +45,7 @@ func Real(t testing.TB, args ...string) *Server {
 // until it is up.
 func launch(t testing.TB, args func(s *Server) ([]string, error)) *Server {
 	t.Helper()
-	if testing.Short() {
+	if testing.Testing() && testing.Short() { // verify is no test
 		t.Skip("a server process of its own is for a run without -short")
 	}
 	program := os.Getenv("REDIS_SERVER")
