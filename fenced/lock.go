@@ -35,8 +35,8 @@ func WithStableToken() Option { return func(o *options) { o.tokens.Stable = true
 // at most 5 ms; meanwhile Redis is asked for the next tokens, four for each goroutine that waits, as most come back before
 // more could be there, and whether the lock is still there. After a bounded number of rounds other clients get their turn
 // (see rlock.WithHandoffs). Every hold has a token of its own, and they grow as ever. What is left over when nobody waits
-// any more is given back with the release, so that there are as many tokens as holds; only those of a goroutine that
-// gave up, or of an answer that came too late, are skipped. An acquire that nobody waits behind takes one token, as
+// any more is given back with the release; skipped are those that are left when a goroutine gave up, when a section took
+// longer than those 5 ms while others waited, or when an answer came too late. An acquire that nobody waits behind takes one token, as
 // without the option.
 //
 // What is checked less often: within these 5 ms a hold begins without Redis having been asked whether the lock is still

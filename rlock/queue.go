@@ -94,11 +94,11 @@ func (c *Client) unuse(q *queue) {
 const maxSpare = 256
 
 // clear makes an unused queue as if it were new; false where a message or a timer may still be about the lock that it was
-// for.
+// for, or the call whose hold was lost at once is still in line.
 func (q *queue) clear() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.wired || q.turns != nil {
+	if q.wired || q.turns != nil || q.first != nil {
 		return false
 	}
 	q.look.Store(false)

@@ -77,7 +77,7 @@ func (q *queue) grant(h *hold, within time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.heir()
-	if !a.wants(b) {
+	if !a.wants(b) || q.hold != h { // somebody else has taken the lock since
 		return false
 	}
 	left := int(b.last - b.next) // when this one has its token
@@ -147,7 +147,7 @@ func (q *queue) offer(h *hold, b *bell) *call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.heir()
-	if a == nil || !q.more() {
+	if a == nil || q.hold != h || !q.more() {
 		return nil
 	}
 	q.reserve(a)

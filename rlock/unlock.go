@@ -77,6 +77,7 @@ func (h *hold) release(lost bool, now time.Time) error {
 	h.mu.Lock()
 	who := h.owner()
 	h.new = nil
+	lost = lost || h.end != nil && h.end.err == ErrLost // since it was looked at; without a level it cannot be any more
 	h.mu.Unlock()
 	if who != nil {
 		who.remove(h)
@@ -97,7 +98,7 @@ func (h *hold) release(lost bool, now time.Time) error {
 	if h.queue.grant(h, bound/3) {
 		return nil
 	}
-	if !h.queue.awaited() {
+	if h.block == nil && !h.queue.awaited() { // a block may have been waited for
 		return h.free(now, bound, false)
 	}
 	passed, doubt := h.pass(bound / 3)

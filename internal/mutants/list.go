@@ -41,6 +41,11 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 		"./rlock", "Inv8_|Virtual|P10_|Handoff",
 	},
 	{
+		"Inv8: a queue with a call in line is another lock's",
+		"rlock/queue.go", " || q.first != nil {\n		return false", " {\n		return false",
+		"./rlock", "LostBeforeItLeft",
+	},
+	{
 		"Inv2: a floor forgets the counter",
 		"scripts/token.lua", "math.max(last, now - 1)", "now - 1",
 		"./fenced", "FloorClockSetBack",
