@@ -328,7 +328,7 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 	{
 		"P9: more tokens are reserved than there are waiters",
 		"rlock/series.go", "		a.tokens = min(max(q.blocks, 1), a.maxTokens())", "		a.tokens = maxBlock",
-		"./fenced", "BlocksUncontended",
+		"./rlock", "BlocksAreUsedInOrder",
 	},
 	{
 		"P9: the first token of a block is its last",
