@@ -16,6 +16,7 @@ type request struct {
 	op     string
 	wait   time.Duration // seam.Forever: as long as the context
 	lease  time.Duration // 0: the watchdog's
+	kept   bool          // by the watchdog; tryAcquire says so
 	fenced bool          // with a token
 	stable bool          // that stays the same through re-entries
 	blocks bool          // and may be one of a block
@@ -67,8 +68,8 @@ func (l *Lock) tryAcquire(ctx context.Context, r request) (context.Context, *lev
 	if a == nil {
 		a = new(acquisition)
 	}
-	a.Lock, a.request, a.ctx, a.who, a.bound, a.kept, a.began = l, r, ctx, who, ctx, r.lease == 0, time.Now()
-	if a.kept {
+	a.Lock, a.request, a.ctx, a.who, a.bound, a.began = l, r, ctx, who, ctx, time.Now()
+	if a.kept = r.lease == 0; a.kept {
 		a.lease = l.client.lease
 	}
 	a.lease = a.lease.Truncate(time.Millisecond)
@@ -122,7 +123,6 @@ type acquisition struct {
 	bound context.Context // the caller's, and the end of the wait
 	end   <-chan struct{} // bound's
 	who   *holder
-	kept  bool
 
 	began  time.Time
 	queue  *queue
@@ -164,6 +164,9 @@ func (a *acquisition) enter() (*level, error) {
 		if lv, err := a.reenter(own); err != errOvertaken {
 			return lv, err
 		}
+	}
+	if r := a.queue.returns(a); r.hold != nil {
+		return a.retake(r)
 	}
 	a.fresh = new(hold)
 	a.trace = &a.fresh.own
@@ -277,12 +280,12 @@ func (a *acquisition) verdict(k *call) (*level, time.Duration, error) {
 		token -= int64(a.tokens) - 1
 		b = &block{trace: a.trace, sent: k.sent, lease: a.lease, next: token + 1, last: k.answer.Token, bell: &bell{rung: make(chan struct{}, 1)}}
 	}
-	return a.hold(k.sent, token, b, k.heir == nil)
+	return a.hold(k.sent, a.lease, token, b, k.heir == nil)
 }
 
-// hold is what a call becomes that has got the lock: by a command that was sent at this time, with this token, and with
-// a block if it is to be passed on with the others of it. begins: from others, so that a series begins.
-func (a *acquisition) hold(sent watchdog.Instant, token int64, b *block, begins bool) (*level, time.Duration, error) {
+// hold is what a call becomes that has got the lock: by a command that was sent at this time, for this long, with this
+// token, and with a block if it is to be passed on with the others of it. begins: from others, so that a series begins.
+func (a *acquisition) hold(sent watchdog.Instant, lease time.Duration, token int64, b *block, begins bool) (*level, time.Duration, error) {
 	if a.ctx.Err() != nil {
 		return nil, 0, a.ctx.Err()
 	}
@@ -310,7 +313,7 @@ func (a *acquisition) hold(sent watchdog.Instant, token int64, b *block, begins 
 	h.queue = a.queue
 	a.queue.took(h, sent, begins)
 	a.who.add(h)
-	a.client.dog.Add(&h.lease, sent, a.lease)
+	a.client.dog.Add(&h.lease, sent, lease)
 	return lv, 0, nil
 }
 

@@ -26,6 +26,7 @@ import (
 type Client struct {
 	options
 	cluster  bool
+	retains  bool                    // locks for callers that come back
 	apart    bool                    // the store is several servers: one attempt may be taken by some of them
 	longest  time.Duration           // of leases, where the store has a bound
 	tries    int                     // of one call, where there is a bound
@@ -93,6 +94,8 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	store := scripts.New(rdb)
 	if confirm := c.confirmation(); confirm != nil {
 		store.Confirm(*confirm)
+	} else {
+		c.retains = !c.cluster
 	}
 	c.store, c.bus = store, bus{pubsub.New(rdb, c.sharding, c.log)}
 	return c, nil
@@ -164,7 +167,7 @@ func (c *Client) Close() error {
 		open = append(open, h)
 	}
 	c.mu.Unlock()
-	c.ring()
+	c.forget(c.ring())
 	for _, h := range open {
 		h.finish(ErrClosed, "")
 	}
@@ -213,14 +216,15 @@ func (c *Client) drain() {
 	}
 }
 
-// ring makes all who wait for a lock look whether they still may.
-func (c *Client) ring() {
+// ring makes all who wait for a lock look whether they still may, and returns their queues.
+func (c *Client) ring() []*queue {
 	c.mu.Lock()
 	queues := slices.Collect(maps.Values(c.queues))
 	c.mu.Unlock()
 	for _, q := range queues {
 		q.ring()
 	}
+	return queues
 }
 
 func isClosed(ch <-chan struct{}) bool {

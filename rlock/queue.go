@@ -342,6 +342,9 @@ func (q *queue) left(h *hold) {
 		q.hold = nil
 		q.unfollow()
 		q.quiet()
+		if q.turns != nil {
+			q.turns.back.ended = time.Now()
+		}
 	}
 	q.mu.Unlock()
 	if there {

@@ -191,16 +191,21 @@ func (q *queue) revoke(k *call) {
 
 // A promise is what a call in line has been given, as it sees it at one moment.
 type promise struct {
-	leads   bool
-	offered *call
-	revoked bool
-	granted *block
+	leads    bool
+	offered  *call
+	revoked  bool
+	granted  *block
+	retained retained
 }
 
 func (q *queue) promiseTo(a *acquisition) promise {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return promise{a.leads, a.offered, a.revoked, a.granted}
+	p := promise{leads: a.leads, offered: a.offered, revoked: a.revoked, granted: a.granted}
+	if a.leads && !a.busy {
+		p.retained = q.retaken(a)
+	}
+	return p
 }
 
 // kept is the end of a promise, whatever became of it.

@@ -214,6 +214,8 @@ func (s *stay) send() {
 func (s *stay) told() (*level, error) {
 	p := s.queue.promiseTo(s.acquisition)
 	switch {
+	case p.retained.hold != nil:
+		return s.retake(p.retained)
 	case p.granted != nil:
 		lv, err := s.accept(p.granted)
 		s.queue.kept(s.acquisition)
@@ -247,7 +249,7 @@ func (s *stay) accept(b *block) (*level, error) {
 		s.client.behind.release(s.trace) // an attempt of its own, from before, has got no answer
 	}
 	s.trace = b.trace
-	lv, _, err := s.hold(b.sent, token, b, false)
+	lv, _, err := s.hold(b.sent, s.lease, token, b, false)
 	return lv, err
 }
 

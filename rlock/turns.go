@@ -17,6 +17,7 @@ type turns struct {
 	step      time.Duration // how long a turn may take to begin
 	lingering bool          // the queue is kept although nobody uses it: messages are counted
 	until     time.Time     // and so long
+	back      retainer
 }
 
 const (
@@ -49,6 +50,7 @@ func (q *queue) released(told int, before int64, began time.Time) {
 	if told != t.others || now.Sub(t.counted) > absentFor {
 		t.others, t.absent, t.counted = told, 0, now
 	}
+	t.back.trip = (3*t.back.trip + now.Sub(began)) / 4
 	t.step, t.until = max(2*now.Sub(began), minStep), now.Add(maxBack)
 	q.due.Store(before + int64(min(t.others-t.absent, maxTurns)))
 	if !t.lingering {
@@ -61,7 +63,7 @@ func (q *queue) released(told int, before int64, began time.Time) {
 // counting tells whether messages are counted although nobody waits: the lock was released for others a moment ago, or
 // will be. With q.mu held.
 func (q *queue) counting() bool {
-	return q.turns != nil && (q.turns.lingering || q.turns.others > 0 && q.hold != nil)
+	return q.turns != nil && (q.turns.lingering || q.turns.others > 0 && (q.hold != nil || q.turns.back.next.hold != nil))
 }
 
 // linger ends what released began.

@@ -99,7 +99,16 @@ func (h *hold) release(lost bool, now time.Time) error {
 		return nil
 	}
 	if h.block == nil && !h.queue.awaited() { // a block may have been waited for
-		return h.free(now, bound, false)
+		next, r := h.queue.successor(h)
+		if next == nil {
+			return h.free(now, bound, false)
+		}
+		done, doubt := h.retain(next, r, bound/3)
+		if done {
+			return nil
+		}
+		used := time.Since(now)
+		return h.free(now.Add(used), bound-used, doubt)
 	}
 	passed, doubt := h.pass(bound / 3)
 	if passed {
@@ -230,6 +239,7 @@ func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 	if h := q.held(); h != nil && h.trace.field == state.Field {
 		h.lose("forced open", true)
 	}
+	q.forget(state.Field)
 	return answer.Held || doubt, nil
 }
 

@@ -6,6 +6,7 @@
 -- returns for each operation two elements of one list: what it returns, or -1 and the error
 local operations = {
   acquire = {acquire, 3}, level = {level, 4}, transfer = {transfer, 4}, unlock = {unlock, 3}, ['unlock+'] = {unlock, 5, true},
+  retain = {retain, 5}, ['retain+'] = {retain, 5, true}, ['retain++'] = {retain, 6, true},
   ['reserve+'] = {reserve, 3, true}, ['acquire+'] = {acquire, 3, true}, ['level+'] = {level, 4, true}, ['transfer+'] = {transfer, 4, true},
   ['reserve++'] = {reserve, 4, true}, ['acquire++'] = {acquire, 4, true}, ['level++'] = {level, 5, true}, ['transfer++'] = {transfer, 5, true},
 }

@@ -129,7 +129,7 @@ var comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 func compose() {
 	acquire, level, transfer = newScript(tokenText+acquireText), newScript(tokenText+levelText), newScript(tokenText+transferText)
 	unlock, reserve = newScript(unlockText), newScript(tokenText+reserveText)
-	batch = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText)
+	batch = newBatch(batchText, acquireText, levelText, unlockText, transferText, retainText, reserveText)
 	renew, inspect = newScript(renewText), newScript(inspectText)
 }
 

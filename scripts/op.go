@@ -32,6 +32,7 @@ var (
 	unlocks   = kind{"unlock", "", "", 3, &unlock, &batch}
 	returns   = kind{"", "unlock+", "", 5, &unlock, &batch}
 	transfers = kind{"transfer", "transfer+", "transfer++", 4, &transfer, &batch}
+	retains   = kind{"retain", "retain+", "retain++", 5, &retain, &batch}
 	reserves  = kind{"", "reserve+", "reserve++", 3, &reserve, &batch}
 )
 
@@ -39,6 +40,7 @@ var (
 type Answer struct {
 	Held      bool          // the hold has the lock; of an unlock: it had it, and it is released
 	Token     int64         // the last token that was taken, 0 without a counter
+	Released  bool          // of a retain: nobody else listens, so the lock is free
 	TTL       time.Duration // where another holder has it: how long that lasts at most, or NoExpiry
 	Receivers int           // of an unlock: how many connections were told, as far as the server knows
 	Owed      bool          // of several servers: some may have it still, or take it late; the release is to be sent again
@@ -83,6 +85,12 @@ func publish(sharded bool) any {
 // fenced. Held is false where the old hold is gone.
 func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
 	return Op{kind: &transfers, keys: keys, fenced: fenced, args: [5]any{lease.Milliseconds(), field, tokens, old}}
+}
+
+// Retain is Transfer to a hold that nobody has yet, where others listen for the lock's release than the so many that are
+// known. Where nobody does it is Unlock: Held is false then and Released is true. Both are false where the old hold is gone.
+func Retain(keys *Keys, fenced bool, field string, lease time.Duration, old string, known int) Op {
+	return Op{kind: &retains, keys: keys, fenced: fenced, args: [5]any{lease.Milliseconds(), field, old, keys.told(), known}}
 }
 
 // Reserve takes so many tokens more for the hold of this field, and extends its lease. Held is false where the hold is

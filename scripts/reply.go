@@ -46,6 +46,8 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	case op.releases() && verdict == 0:
 		return Answer{}, nil
 	case op.releases():
+	case verdict == 2 && op.kind == &retains:
+		return Answer{Released: true, Receivers: int(value)}, nil
 	case verdict == 1:
 		return Answer{Held: true, Token: value}, nil
 	case verdict == 0:

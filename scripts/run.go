@@ -41,6 +41,8 @@ var (
 	unlockText string
 	//go:embed transfer.lua
 	transferText string
+	//go:embed retain.lua
+	retainText string
 	//go:embed reserve.lua
 	reserveText string
 	//go:embed batch.lua
@@ -54,8 +56,9 @@ var (
 	level    = newScript(tokenText + levelText)
 	unlock   = newScript(unlockText)
 	transfer = newScript(tokenText + transferText)
+	retain   = newScript(tokenText + function(transferText) + function(unlockText) + retainText)
 	reserve  = newScript(tokenText + reserveText)
-	batch    = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText)
+	batch    = newBatch(batchText, acquireText, levelText, unlockText, transferText, retainText, reserveText)
 	renew    = newScript(renewText)
 	inspect  = newScript(inspectText)
 )

@@ -1,0 +1,256 @@
+package rlock
+
+import (
+	"sync"
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// A client whose callers come back for a lock as soon as they have unlocked it retains the lock for the next of them
+// while others wait: Unlock passes it to a hold that nobody has yet, in one round trip, and the Lock that follows finds
+// it here. Lock managers of cluster file systems do so too, for what they call a minimum hold time. It is a handoff of
+// the series like any other, bounded by count and time, only that the next call is not there yet.
+//
+// The server does it only where others listen for the release; so nobody can tell it from a lock that one of those who
+// wait has got. It is for sections so short that the way to another client would take as long; a prediction that was
+// wrong costs the others retainFor.
+
+const (
+	// retainFor is how long the lock is retained for a call that does not come.
+	retainFor = time.Millisecond
+	// eager is how many calls in a row came back as soon as that before the lock is retained for another one,
+	eager = 3
+	// and inVain how many more after one that did not.
+	inVain = 16
+	// minRetained is the shortest lease of which retainFor may be lost.
+	minRetained = 100 * retainFor
+)
+
+// A retainer is what a queue knows of calls that come back.
+type retainer struct {
+	ended time.Time     // when the lock was last unlocked here
+	soon  int           // so many calls in a row came soon after that; negative after one that did not come
+	trip  time.Duration // how long a release takes
+	last  request       // the latest call: the next one is expected to be like it
+	next  retained
+	guard *time.Timer // sees to it that next is not retained for long; nil while it is not set
+}
+
+// A retained lock is one that this client has, and no holder.
+type retained struct {
+	hold    *hold // the next one; nil if nothing is retained
+	sent    watchdog.Instant
+	since   time.Time
+	heard   int64 // messages, until then
+	request request
+}
+
+// successor returns the hold for which the lock is to be retained when h ends, and the call that it is for; nil if it is to
+// be released.
+func (q *queue) successor(h *hold) (*hold, request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c, t := q.client, q.turns
+	if t == nil || t.others == 0 || q.first != nil || q.hold != h || !c.retains || isClosed(c.draining) {
+		return nil, request{}
+	}
+	r := &t.back
+	if r.soon < eager || h.lease.Deadline().Age() > 5*r.trip/2 || q.series.handoffs >= c.handoffs/2 {
+		return nil, request{}
+	}
+	lease := r.last.lease
+	if r.last.kept {
+		lease = min(lease, max(c.unlockTimeout, minRetained)) // the watchdog makes more of it
+	} else if lease < minRetained || lease > c.lease {
+		return nil, request{}
+	}
+	if !q.more() {
+		return nil, request{}
+	}
+	next := &hold{client: c, queue: q}
+	next.trace = &next.own
+	next.own.keys, next.own.field, next.own.lease = h.trace.keys, c.field(), lease
+	return next, r.last
+}
+
+// retain passes the lock on to next, or releases it where nobody else listens. doubt: perhaps it did one of them.
+func (h *hold) retain(next *hold, r request, within time.Duration) (done, doubt bool) {
+	c, q, began := h.client, h.queue, time.Now()
+	b := c.bell()
+	defer c.hang(b)
+	known, before := q.listeners()
+	k := c.newCall(r.counted(scripts.Retain(next.own.keys, r.fenced, next.own.field, next.own.lease, h.trace.field, known)), next.trace, b)
+	c.send(k)
+	if !k.within(b, began, within, nil) {
+		c.withdraw(k)
+	}
+	if !k.over.Load() {
+		c.behind.release(next.trace)
+		return false, true
+	}
+	answer, err := k.answer, k.err
+	sent := k.sent
+	c.reuse(k)
+	switch {
+	case answer.Held:
+		h.unlocked()
+		q.retain(h, retained{hold: next, sent: sent, request: r}, answer.Token, began)
+		return true, false
+	case answer.Released:
+		h.unlocked()
+		q.released(answer.Receivers, before, began)
+		return true, false
+	}
+	if next.own.open() {
+		c.behind.release(next.trace)
+	}
+	return false, err != nil && err != errNotSent && scripts.Unanswered(err)
+}
+
+// listeners is how many of those who hear of a release are this client, and how many messages it has heard.
+func (q *queue) listeners() (known int, heard int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.sub != nil && q.sub.Live() {
+		known = 1
+	}
+	return known, q.messages.Load()
+}
+
+// retain keeps what came after h, with this token, where the next call finds it.
+func (q *queue) retain(h *hold, r retained, token int64, began time.Time) {
+	r.hold.token = token
+	if token != 0 {
+		r.hold.block = &block{next: token, last: token} // so that it is given back if nobody comes
+	}
+	q.mu.Lock()
+	now := time.Now()
+	if q.hold == h {
+		q.hold = nil
+		q.unfollow()
+	}
+	t := &q.turns.back
+	t.ended, t.trip = now, (3*t.trip+now.Sub(began))/4
+	r.since, r.heard = now, q.messages.Load()
+	closed := isClosed(q.client.closed)
+	if !closed {
+		t.next = r
+		if t.guard == nil {
+			q.again()
+			t.guard = time.AfterFunc(retainFor, q.guard)
+		}
+	}
+	waits := q.first != nil
+	q.mu.Unlock()
+	if closed {
+		r.hold.giveUp()
+	} else if waits {
+		q.nudge()
+	}
+}
+
+// guard gives up what nobody has come for. It is set once for many locks that were retained one after the other.
+func (q *queue) guard() {
+	q.mu.Lock()
+	t := &q.turns.back
+	r := t.next
+	if left := retainFor - time.Since(r.since); r.hold != nil && left > 0 {
+		t.guard.Reset(left)
+		q.mu.Unlock()
+		return
+	}
+	t.guard = nil
+	if t.next = (retained{}); r.hold != nil {
+		t.soon = -inVain
+	}
+	q.mu.Unlock()
+	if r.hold != nil {
+		r.hold.giveUp()
+	}
+	q.done()
+}
+
+// giveUp releases a hold that nobody got.
+func (h *hold) giveUp() {
+	_ = h.free(time.Now(), h.client.unlockTimeout, false) // what is not confirmed is released behind
+}
+
+// returns notes that a call begins, and gives it what was retained for it.
+func (q *queue) returns(a *acquisition) retained {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.turns == nil {
+		return retained{}
+	}
+	if t := &q.turns.back; q.first == nil && q.hold == nil {
+		t.last = a.request
+		if a.began.Sub(t.ended) < retainFor {
+			t.soon = min(t.soon+1, eager)
+		} else {
+			t.soon = min(t.soon, 0)
+		}
+	}
+	return q.retaken(a)
+}
+
+// retaken is what was retained, if it suits the call, and there is no sign that it is gone. With q.mu held.
+func (q *queue) retaken(a *acquisition) (r retained) {
+	if q.turns == nil || q.turns.back.next.hold == nil {
+		return r
+	}
+	next := &q.turns.back.next
+	if !next.request.like(a.request) || next.heard != q.messages.Load() || time.Since(next.since) > 2*retainFor ||
+		watchdog.DeadlineOf(next.sent, next.hold.own.lease/3).Passed() {
+		return r
+	}
+	r, *next = *next, retained{}
+	return r
+}
+
+// like tells whether a hold for the one would do for the other.
+func (r request) like(other request) bool {
+	return r.fenced == other.fenced && r.floor == other.floor && r.expiry == other.expiry && r.kept == other.kept && r.lease == other.lease
+}
+
+// forget gives up what was retained in this field: it was forced open. An empty one stands for any.
+func (q *queue) forget(field string) {
+	q.mu.Lock()
+	var r retained
+	if q.turns != nil {
+		if t := &q.turns.back; t.next.hold != nil && (field == "" || field == t.next.hold.own.field) {
+			r, t.next = t.next, retained{}
+		}
+	}
+	q.mu.Unlock()
+	if r.hold != nil {
+		r.hold.giveUp()
+	}
+}
+
+// forget gives up all that is retained.
+func (c *Client) forget(queues []*queue) {
+	var all sync.WaitGroup
+	for _, q := range queues {
+		all.Go(func() { q.forget("") })
+	}
+	all.Wait()
+}
+
+// retake makes a hold of the caller's own of what was retained.
+func (a *acquisition) retake(r retained) (*level, error) {
+	if a.trace != nil && a.trace.open() {
+		a.client.behind.release(a.trace) // an attempt of its own, from before, has got no answer
+	}
+	h := r.hold
+	lease := h.own.lease
+	h.own.longer(a.lease)
+	h.queue = nil // unless it becomes one of the client's
+	a.fresh, a.trace = h, h.trace
+	lv, _, err := a.hold(r.sent, lease, h.token, nil, false)
+	if lv == nil && a.bound.Err() != nil {
+		err = a.gaveUp()
+	}
+	return lv, err
+}
