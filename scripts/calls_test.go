@@ -57,6 +57,11 @@ func (q *sequence) call(o op) (r reply, left time.Duration, err error) {
 		return r, 0, q.s.rdb.PExpire(ctx, q.keys.Lock, aged).Err()
 	case "persist":
 		return r, 0, q.s.rdb.Persist(ctx, q.keys.Lock).Err()
+	case "listen", "turn away":
+		if q.other == nil {
+			q.other = newListener(q.s.rdb, q.keys)
+		}
+		return r, 0, q.other.listen(ctx, o.kind == "listen")
 	case "drop counter":
 		return r, 0, q.s.rdb.Del(ctx, q.keys.Token).Err()
 	}

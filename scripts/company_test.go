@@ -40,6 +40,9 @@ func (q *sequence) settle() error {
 
 // leave removes every key: miniredis goes through all of them at each command.
 func (q *sequence) leave() {
+	if q.other != nil {
+		_ = q.other.Close()
+	}
 	keys := []string{q.keys.Lock, q.keys.Token}
 	for _, n := range q.company {
 		keys = append(keys, n.keys.Lock, n.keys.Token)
@@ -61,6 +64,9 @@ func (n *neighbour) op(q *sequence) op {
 		}
 	case k < 8:
 		o.kind, o.old = "transfer", field()
+		if q.rng.IntN(2) == 0 {
+			o.kind, o.tokens, o.known = "retain", 1, others+q.rng.IntN(2)
+		}
 	default:
 		o.kind = "unlock"
 	}

@@ -49,7 +49,7 @@ func TestConfirm_WhatNoReplicaHas(t *testing.T) {
 	site := redistest.Replicated(t, 1)
 	for _, confirmed := range []bool{true, false} {
 		c := confirming(t, site.Master, Confirmation{Replicas: 1, Timeout: 3 * time.Second})
-		field, next := newField(), newField()
+		field, next, last := newField(), newField(), newField()
 		do := func(op Op) func(*Scripts) (Answer, error) {
 			return func(s *Scripts) (Answer, error) { return s.Do(t.Context(), op) }
 		}
@@ -75,6 +75,8 @@ func TestConfirm_WhatNoReplicaHas(t *testing.T) {
 			{"reserve", do(Reserve(c.keys, field, lease, 3))},
 			{"transfer", do(Transfer(c.keys, true, next, lease, 1, field))},
 			{"transfer again", do(Transfer(c.keys, true, next, lease, 1, field))},
+			{"retain", do(Retain(c.keys, true, last, lease, next, others))},
+			{"retain again", do(Retain(c.keys, true, last, lease, next, others))},
 		}
 		clients := make([]*Scripts, len(ops))
 		for i := range ops {
@@ -98,11 +100,11 @@ func TestConfirm_WhatNoReplicaHas(t *testing.T) {
 				t.Errorf("%s: %v", o.what, err)
 			}
 		}
-		c.hash(map[string]string{next: "1"})
+		c.hash(map[string]string{last: "1"})
 
 		// What nobody relies on is not waited for.
-		c.level(next, 0, 1, 5)
-		if !c.unlock(next) {
+		c.level(last, 0, 1, 5)
+		if !c.unlock(last) {
 			t.Error("nothing to unlock")
 		}
 	}

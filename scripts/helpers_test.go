@@ -106,6 +106,14 @@ func (c caller) transfer(old, field string, lease time.Duration) Answer {
 	return c.do(Transfer(c.keys, c.fenced, field, lease, 1, old))
 }
 
+// others is what a retain knows of listeners if it is to find more than that, even nobody.
+const others = -1
+
+func (c caller) retain(old, field string, known int) Answer {
+	c.Helper()
+	return c.do(Retain(c.keys, c.fenced, field, lease, old, known))
+}
+
 func (c caller) unlock(field string) bool {
 	c.Helper()
 	return c.do(Unlock(c.keys, field, false)).Held

@@ -22,12 +22,13 @@ const slack = 100 * time.Millisecond
 
 // op is one command as a client composes it. A copy is the same op sent again.
 type op struct {
-	kind    string // acquire, level, unlock, transfer, renew, inspect; and what others do: see model.apply
+	kind    string // acquire, level, unlock, transfer, retain, renew, inspect; and what others do: see model.apply
 	field   string
 	fenced  bool
 	lease   time.Duration
 	tokens  int    // of acquire and transfer
-	old     string // of transfer
+	old     string // of transfer and retain
+	known   int    // of retain
 	count   int
 	change  int64
 	targets []target // of renew
@@ -44,6 +45,8 @@ func (o op) String() string {
 		return fmt.Sprintf("acquire %s lease=%v fenced=%v tokens=%d", short(o.field), o.lease, o.fenced, o.tokens)
 	case "transfer":
 		return fmt.Sprintf("transfer %s to %s lease=%v fenced=%v tokens=%d", short(o.old), short(o.field), o.lease, o.fenced, o.tokens)
+	case "retain":
+		return fmt.Sprintf("retain %s for %s known=%d lease=%v fenced=%v", short(o.old), short(o.field), o.known, o.lease, o.fenced)
 	case "level":
 		return fmt.Sprintf("level %s count=%d change=%d lease=%v fenced=%v", short(o.field), o.count, o.change, o.lease, o.fenced)
 	case "renew":
@@ -67,6 +70,8 @@ func (o op) op(keys *Keys) (Op, bool) {
 		return Unlock(keys, o.field, false), true
 	case "transfer":
 		return Transfer(keys, o.fenced, o.field, o.lease, o.tokens, o.old), true
+	case "retain":
+		return Retain(keys, o.fenced, o.field, o.lease, o.old, o.known), true
 	}
 	return Op{}, false
 }
@@ -80,9 +85,9 @@ func (o op) reply(said outcome) (r reply, left time.Duration, err error) {
 		}
 	}
 	if o.kind == "unlock" {
-		return reply{released: said.Held}, 0, said.err
+		return reply{released: said.Held, told: said.Receivers}, 0, said.err
 	}
-	return reply{held: said.Held, token: said.Token, ttl: o.kind == "acquire" && !said.Held}, said.TTL, said.err
+	return reply{held: said.Held, token: said.Token, released: said.Released, told: said.Receivers, ttl: o.kind == "acquire" && !said.Held}, said.TTL, said.err
 }
 
 // short is the number of a hold.
@@ -98,6 +103,7 @@ type reply struct {
 	held     bool
 	token    int64
 	released bool
+	told     int
 	locked   bool
 	count    int
 	holder   string
@@ -122,6 +128,7 @@ type model struct {
 	expires span
 	counted bool // the counter is there
 	counter int64
+	others  int // who listen for its release
 
 	wrong  bool // the lock's key is of another type: nothing works
 	spoilt bool // the counter is no number: no tokens
@@ -141,10 +148,17 @@ func (m *model) apply(o op, at span) reply {
 		if m.field != o.field {
 			return reply{}
 		}
-		m.free()
-		return reply{released: true}
+		return m.release()
 	case "transfer":
 		return m.transfer(o, at)
+	case "retain":
+		switch {
+		case m.others > o.known || m.field == o.field:
+			return m.transfer(o, at)
+		case m.field != o.old:
+			return reply{}
+		}
+		return m.release()
 	case "renew":
 		var r reply
 		for _, x := range o.targets {
@@ -172,6 +186,10 @@ func (m *model) apply(o op, at span) reply {
 		}
 	case "persist":
 		m.forever = m.field != ""
+	case "listen":
+		m.others = 1
+	case "turn away":
+		m.others = 0
 	case "drop counter":
 		m.counted, m.counter = false, 0
 	case "redisson lock": // a Java process on the same lock, which adds and counts levels with tokens
@@ -220,6 +238,11 @@ func (m *model) transfer(o op, at span) reply {
 		return m.repeat(o, at)
 	}
 	return m.enter(o, at)
+}
+
+func (m *model) release() reply {
+	m.free()
+	return reply{released: true, told: m.others}
 }
 
 // enter makes o's the hold that has the lock.

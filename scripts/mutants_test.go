@@ -90,6 +90,21 @@ var mutants = []mutant{
 	{"a repeat of transfer extends nothing", &transferText, extended, "redis.call('PTTL', lock)", "time that is left"},
 	{"transfer says held for gone", &transferText, "-2, 0", "1, 0", "the reply"},
 
+	{"retain counts its client among the others", &retainText, "listening[2] <= ", "listening[2] < ", "the reply"},
+	{"retain does not ask who listens", &retainText, "(listening.err or listening[2] <= tonumber(known))", "false", "the reply"},
+	{"retain takes everybody for its client", &retainText, "(listening.err or listening[2] <= tonumber(known))", "true", "the reply"},
+	{"retain knows no repeat", &retainText, " and redis.pcall('HEXISTS', lock, field) == 0", "", "the reply"},
+	{"retain releases whoever is there", &retainText, "unlock(lock, nil, old, channel, 'PUBLISH')", "redis.call('DEL', lock), redis.call('PUBLISH', channel, '0')", ""},
+	{"retain releases without telling", &retainText, "unlock(lock, nil, old, channel, 'PUBLISH')", "redis.call('HDEL', lock, old, old .. '#'), 0", "the reply"},
+	{"retain tells on another channel", &retainText, "old, channel, 'PUBLISH'", "old, lock, 'PUBLISH'", "the reply"},
+	{"retain says retained for released", &retainText, "released and 2", "released and 1", "the reply"},
+	{"retain says released for gone", &retainText, "-2, 0", "2, 0", "the reply"},
+	{"retain tells nobody how many heard", &retainText, "2, told", "2, 0", "the reply"},
+	{"retain takes no token", &retainText, "transfer(lock, counter,", "transfer(lock, nil,", "the reply"},
+	{"retain takes two tokens", &retainText, "field, 1, old", "field, 2, old", "the reply"},
+	{"retain takes a free lock", &retainText, "return transfer(lock, counter, lease, field, 1, old, expiry)",
+		"redis.call('HSETNX', lock, old, 1) return transfer(lock, counter, lease, field, 1, old, expiry)", ""},
+
 	{"batch shifts the arguments", &batchText, "unpack(ARGV, a + 1,", "unpack(ARGV, a,", ""},
 	{"batch forgets the last argument", &batchText, "a + operation[2]))", "a + operation[2] - 1))", ""},
 	{"batch goes on one argument too far", &batchText, "a = a + 1 + operation[2]", "a = a + 1 + 4", ""},
@@ -109,6 +124,7 @@ var mutants = []mutant{
 		"for i = 1, n, 2 do replies[i], replies[i + 1] = verdict, value end", ""},
 	{"batch takes level for acquire", &batchText, "level = {level, 4},", "level = {function(l, c, lease, f) return acquire(l, c, lease, f, 1) end, 4},", ""},
 	{"batch takes transfer for acquire", &batchText, "transfer = {transfer, 4},", "transfer = {acquire, 4},", ""},
+	{"batch takes retain for transfer", &batchText, "retain = {retain, 5},", "retain = {function(l, c, lease, f, old) return transfer(l, c, lease, f, 1, old) end, 5},", "the reply"},
 
 	{"renew asks for no field", &renewText, "redis.pcall('HEXISTS', lock, field)", "redis.call('EXISTS', lock)", ""},
 	{"renew brings a lock back", &renewText, "redis.pcall('HDEL', lock, there == 1 and '#' or field)", "redis.pcall('HSETNX', lock, field, 1) redis.pcall('PEXPIRE', lock, lease)", ""},
@@ -129,6 +145,7 @@ var comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 func compose() {
 	acquire, level, transfer = newScript(tokenText+acquireText), newScript(tokenText+levelText), newScript(tokenText+transferText)
 	unlock, reserve = newScript(unlockText), newScript(tokenText+reserveText)
+	retain = newScript(tokenText + function(transferText) + function(unlockText) + retainText)
 	batch = newBatch(batchText, acquireText, levelText, unlockText, transferText, retainText, reserveText)
 	renew, inspect = newScript(renewText), newScript(inspectText)
 }
@@ -151,9 +168,9 @@ func (m mutant) swap(t *testing.T) {
 
 // What the mutants are put together like is what runs.
 func TestMutants_AreComposedAsTheScriptsAre(t *testing.T) {
-	before := []script{acquire, level, unlock, transfer, reserve, batch, renew, inspect}
+	before := []script{acquire, level, unlock, transfer, retain, reserve, batch, renew, inspect}
 	compose()
-	if !slices.Equal(before, []script{acquire, level, unlock, transfer, reserve, batch, renew, inspect}) {
+	if !slices.Equal(before, []script{acquire, level, unlock, transfer, retain, reserve, batch, renew, inspect}) {
 		t.Error("run.go composes the scripts in another way now: change compose")
 	}
 }
@@ -205,6 +222,8 @@ func TestMutants_TheInvariantsStandWithoutTheModel(t *testing.T) {
 		"transfer takes a free lock":            "invariant 5: a copy changed the hash",
 		"transfer takes no token":               "invariant 2",
 		"transfer gives a repeat a new token":   "invariant 5: a copy moved the counter",
+		"retain releases whoever is there":      "invariant 5: a copy changed the hash",
+		"retain takes a free lock":              "invariant",
 	}
 	for _, m := range mutants {
 		reason, is := reasons[m.name]

@@ -197,10 +197,10 @@ func FuzzParseBatch(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reply := (&fuzzed{data}).value(0)
-		for n := range 4 {
+		for n := range 5 {
 			var ops []*Op
 			for i := range n {
-				ops = append(ops, aParser([]*kind{&acquires, &unlocks, &levels}[i]))
+				ops = append(ops, aParser([]*kind{&acquires, &unlocks, &levels, &retains}[i]))
 			}
 			list, ok := reply.([]any)
 			i := 0
@@ -296,6 +296,11 @@ func TestReply_EveryAnswerRoundTrips(t *testing.T) {
 	}
 	if a, err := aParser(&unlocks).parse([]any{int64(1), int64(3)}, nil); err != nil || a != (Answer{Held: true, Receivers: 3}) {
 		t.Errorf("a release that told three is read as %+v, %v", a, err)
+	}
+	for reply, want := range map[[2]int64]Answer{{1, 7}: {Held: true, Token: 7}, {2, 3}: {Released: true, Receivers: 3}, {-2, 0}: {}} {
+		if a, err := aParser(&retains).parse([]any{reply[0], reply[1]}, nil); err != nil || a != want {
+			t.Errorf("of a retain, %v is read as %+v, %v", reply, a, err)
+		}
 	}
 	if a, err := parse([]any{int64(-1), "WRONGTYPE no"}); a != (Answer{}) || !redis.HasErrorPrefix(err, "WRONGTYPE") || Unanswered(err) {
 		t.Errorf("an error in a reply is read as %+v, %v", a, err)

@@ -70,6 +70,11 @@ func TestRun_AScriptFlushIsRiddenOut(t *testing.T) {
 		if a := flushed().transfer(old, field, lease); a.Token != token+2 {
 			t.Errorf("transfer says %+v", a)
 		}
+		old = field
+		field = newField()
+		if a := flushed().retain(old, field, others); a.Token != token+3 {
+			t.Errorf("retain says %+v", a)
+		}
 		if !flushed().unlock(field) {
 			t.Error("unlock says that the hold was not there")
 		}
@@ -254,12 +259,15 @@ func TestCluster_EveryCallWorks(t *testing.T) {
 				if s := c.inspect(field); s.Count != 2 {
 					t.Errorf("%s: inspect says %+v", lock, s)
 				}
-				next := newField()
+				next, last := newField(), newField()
 				if a := c.transfer(field, next, lease); a != (Answer{Held: true, Token: 3}) {
 					t.Errorf("%s: transfer says %+v", lock, a)
 				}
+				if a := c.retain(next, last, others); a != (Answer{Held: true, Token: 4}) {
+					t.Errorf("%s: retain says %+v", lock, a)
+				}
 				for i, sharded := range []bool{true, false} {
-					if a, err := c.Do(t.Context(), Unlock(c.keys, next, sharded)); a.Held != (i == 0) || err != nil {
+					if a, err := c.Do(t.Context(), Unlock(c.keys, last, sharded)); a.Held != (i == 0) || err != nil {
 						t.Errorf("%s: unlock says %+v, %v", lock, a, err)
 					}
 				}

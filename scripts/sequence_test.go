@@ -41,10 +41,11 @@ type sequence struct {
 	java    []string // fields of Redisson's, which never sends a copy here
 	sent    []op     // everything composed so far, whether it has arrived or not
 	company []*neighbour
+	other   *listener // nil until somebody has listened
 
 	arrived   map[string]bool  // by op.String()
 	entered   map[string]bool  // fields that have had the lock
-	ghosts    map[string]bool  // fields that a copy of acquire or transfer has brought back, or brought late
+	ghosts    map[string]bool  // fields that a copy of acquire, transfer or retain has brought back, or brought late
 	token     int64            // the newest token
 	levels    map[string]int64 // by field: the newest change that has been counted
 	lastState snapshot
@@ -90,16 +91,16 @@ func (q *sequence) step() error {
 		return q.stepAcquire()
 	case n < 34:
 		return q.stepLevel()
-	case n < 42:
+	case n < 46:
 		return q.stepTransfer()
-	case n < 48:
+	case n < 52:
 		h := q.pick()
 		if h == nil {
 			return nil
 		}
 		h.held = false
 		return q.send("", op{kind: "unlock", field: h.field})
-	case n < 56:
+	case n < 59:
 		o := op{kind: "renew"}
 		for range 1 + q.rng.IntN(3) {
 			if h := q.pick(); h != nil {
@@ -107,7 +108,7 @@ func (q *sequence) step() error {
 			}
 		}
 		return q.send("", o)
-	case n < 60:
+	case n < 62:
 		o := op{kind: "inspect"}
 		if h := q.pick(); h != nil {
 			o.field = h.field
@@ -175,7 +176,7 @@ func (q *sequence) newHold() *hold {
 	return h
 }
 
-// stepTransfer passes a lock on to a new hold, which may fall back to an acquire afterwards: see stepAcquire.
+// stepTransfer passes a lock on to a new hold, or retains it, which may fall back to an acquire afterwards: see stepAcquire.
 func (q *sequence) stepTransfer() error {
 	old := q.pick()
 	if old == nil || !old.held || old.open != nil {
@@ -185,6 +186,12 @@ func (q *sequence) stepTransfer() error {
 	o := h.acquire
 	o.kind, o.old, o.lease = "transfer", old.field, q.lease()
 	old.held = false
+	if q.rng.IntN(2) == 0 {
+		o.kind, o.tokens, o.known = "retain", 1, q.rng.IntN(2)
+		if err := q.stepListener(); err != nil {
+			return err
+		}
+	}
 	if q.rng.IntN(5) == 0 {
 		q.delay(o)
 		return nil
@@ -194,6 +201,17 @@ func (q *sequence) stepTransfer() error {
 		h.held, h.count = true, 1
 	}
 	return err
+}
+
+// stepListener makes somebody listen for the release, or not.
+func (q *sequence) stepListener() error {
+	switch others := q.rng.IntN(2); {
+	case others > q.m.others:
+		return q.run("", op{kind: "listen"})
+	case others < q.m.others:
+		return q.run("", op{kind: "turn away"})
+	}
+	return nil
 }
 
 func (q *sequence) sendAcquire(h *hold) error {
@@ -282,7 +300,8 @@ func (q *sequence) run(note string, o op) error {
 func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 	_, was := before.hash[o.field]
 	_, is := after.hash[o.field]
-	takes := o.kind == "acquire" || o.kind == "transfer"
+	passes := o.kind == "transfer" || o.kind == "retain"
+	takes := o.kind == "acquire" || passes
 	entered := takes && !was && is || o.kind == "redisson lock" && is && got.held ||
 		o.kind == "level" && was && q.levels[o.field] < o.change
 	if entered && got.token != 0 {
@@ -315,10 +334,11 @@ func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 	case !late || same:
 	case o.kind == "acquire" && len(before.hash) == 0 && maps.Equal(after.hash, map[string]string{o.field: "1"}):
 		ghost = true // nobody can tell it from the first; its unlock, sent again, removes it (P3)
-	case o.kind == "transfer" && q.ghosts[o.old] && before.hash[o.old] != "" && maps.Equal(after.hash, map[string]string{o.field: "1"}):
+	case passes && q.ghosts[o.old] && before.hash[o.old] != "" && maps.Equal(after.hash, map[string]string{o.field: "1"}):
 		ghost = true // of a ghost
 	case o.kind == "level" && ghost && was && q.levels[o.field] < o.change:
 	case o.kind == "unlock" && ghost && was && len(after.hash) == 0:
+	case o.kind == "retain" && q.ghosts[o.old] && before.hash[o.old] != "" && len(after.hash) == 0:
 	default:
 		return fmt.Errorf("invariant 5: a copy changed the hash from %v to %v", before.hash, after.hash)
 	}
