@@ -88,7 +88,8 @@ func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, tokens
 }
 
 // Retain is Transfer to a hold that nobody has yet, where others listen for the lock's release than the so many that are
-// known. Where nobody does it is Unlock: Held is false then and Released is true. Both are false where the old hold is gone.
+// known. Where nobody does, or the server does not say who, it is Unlock: Held is false then and Released is true. Both are
+// false where the old hold is gone.
 func Retain(keys *Keys, fenced bool, field string, lease time.Duration, old string, known int) Op {
 	return Op{kind: &retains, keys: keys, fenced: fenced, args: [5]any{lease.Milliseconds(), field, old, keys.told(), known}}
 }

@@ -3,6 +3,7 @@ package scripts
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -244,4 +245,25 @@ func TestP8_WithoutTheRightToAskWhoListensRetainReleases(t *testing.T) {
 			c.hash(map[string]string{})
 		})
 	}
+}
+
+// A user who may not release is told so, and nothing has changed.
+func TestP14_ARetainThatMayNotRelease(t *testing.T) {
+	server := redistest.Real(t)
+	limited := New(as(t, server, "no-hdel", "~*", "&*", "+@all", "-hdel"))
+	c, field := newCaller(t, server.Client()), newField()
+	c.mustHold(field)
+	op := Retain(c.keys, true, newField(), lease, field, 0)
+	_, alone := limited.Do(t.Context(), op)
+	said := together(limited, op, Acquire(newKeys(t), true, newField(), lease, 1))
+	for _, err := range []error{alone, said[0].err} {
+		judge(t, err, false, false)
+		if words(err) == "" || !strings.Contains(err.Error(), "the Redis user needs") {
+			t.Errorf("it hears %v", err)
+		}
+	}
+	if said[1].err != nil || !said[1].Held {
+		t.Errorf("its neighbour hears %+v", said[1])
+	}
+	c.hash(map[string]string{field: "1"})
 }

@@ -101,6 +101,16 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 		"./scripts", "Floor_P14",
 	},
 	{
+		"P8: retain fails where it may not ask who listens",
+		"scripts/retain.lua", "redis.pcall('PUBSUB'", "redis.call('PUBSUB'",
+		"./scripts", "P8_WithoutTheRight",
+	},
+	{
+		"P2: a copy of retain releases what the first one passed on, or says so",
+		"scripts/retain.lua", " and redis.pcall('HEXISTS', lock, field) == 0", "",
+		"./scripts", "P2_ACopyOfRetain",
+	},
+	{
 		"Inv2: a handoff takes a token without the floor",
 		"rlock/series.go", "q.client.newCall(a.counted(pass), a.trace, b)", "q.client.newCall(pass, a.trace, b)",
 		"./fenced", "FloorCounterLost",
