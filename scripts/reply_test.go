@@ -66,6 +66,7 @@ var replySeeds = [][]byte{
 	{9, 2, 0, 1, 0, 7},                  // {1, 7}
 	{9, 2, 0, 0, 0, 255},                // {0, -1}
 	{9, 2, 0, 254, 0, 0},                // {-2, 0}
+	{9, 2, 0, 2, 0, 3},                  // {2, 3}
 	{9, 2, 0, 1, 4, 7},                  // {1, '7'}
 	{9, 2, 0, 255, 0, 255},              // Redisson's {-1, -1}
 	{9, 4, 0, 1, 0, 1, 0, 9, 3, 1, 'x'}, // {1, 1, 9, 'x'}
@@ -186,6 +187,29 @@ func FuzzParseReleased(f *testing.F) {
 		case !ok, a != (Answer{Held: number(pair[0]) == 1, Receivers: a.Receivers}), number(pair[0]) != 0 && number(pair[0]) != 1,
 			a.Held && int64(a.Receivers) != number(pair[1]), !a.Held && a.Receivers != 0:
 			t.Errorf("%v is read as %+v", reply, a)
+		}
+	})
+}
+
+// What does not say that a retain released reads as an acquire does.
+func FuzzParseRetained(f *testing.F) {
+	for _, s := range replySeeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		reply := (&fuzzed{data}).value(0)
+		a, err := aParser(&retains).parse(reply, nil)
+		if pair, ok := reply.([]any); ok && len(pair) == 2 && number(pair[0]) == 2 {
+			want := Answer{Released: true, Receivers: int(number(pair[1]))}
+			_, strange := integer(pair[1])
+			if strange != nil {
+				want = Answer{}
+			}
+			if a != want || fmt.Sprint(err) != fmt.Sprint(strange) {
+				t.Errorf("%v is read as %+v, %v", reply, a, err)
+			}
+		} else if like, said := aParser(&acquires).parse(reply, nil); a != like || fmt.Sprint(err) != fmt.Sprint(said) {
+			t.Errorf("%v is read as %+v, %v; of an acquire, as %+v, %v", reply, a, err, like, said)
 		}
 	})
 }
