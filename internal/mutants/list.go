@@ -122,7 +122,7 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 	},
 	{
 		"Inv3, P6: the deadline counts from the reply",
-		"rlock/acquire.go", "return a.hold(k.sent, token, b, k.heir == nil)", "return a.hold(watchdog.Now(), token, b, k.heir == nil)",
+		"rlock/acquire.go", "return a.hold(k.sent, a.lease, token, b, k.heir == nil)", "return a.hold(watchdog.Now(), a.lease, token, b, k.heir == nil)",
 		"./rlock", "VirtualDeadlineCounts",
 	},
 	{
@@ -367,7 +367,7 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 	},
 	{
 		"Inv3: the lease of a granted hold counts from the grant",
-		"rlock/acquire.go", "	a.client.dog.Add(&h.lease, sent, a.lease)", "	a.client.dog.Add(&h.lease, watchdog.Now(), a.lease)",
+		"rlock/acquire.go", "	a.client.dog.Add(&h.lease, sent, lease)", "	a.client.dog.Add(&h.lease, watchdog.Now(), lease)",
 		"./rlock", "BlocksDeadline",
 	},
 	{
@@ -382,7 +382,7 @@ var mutants = slices.Concat(ofQuorum, []mutant{
 	},
 	{
 		"P15: a holder does not hear others' turns",
-		"rlock/turns.go", " || q.turns.others > 0 && q.hold != nil", "",
+		"rlock/turns.go", " || q.turns.others > 0 && (q.hold != nil || q.turns.back.next.hold != nil)", "",
 		"./rlock", "TurnsAreFair|TurnsOfListeners",
 	},
 })
