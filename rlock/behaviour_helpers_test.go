@@ -233,7 +233,7 @@ func (s *bhSpy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 var bhScripts = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
-	for _, name := range []string{"acquire", "level", "unlock", "transfer", "reserve", "renew", "inspect"} {
+	for _, name := range []string{"acquire", "level", "unlock", "transfer", "retain", "reserve", "renew", "inspect"} {
 		text := bhText(name)
 		sum := sha1.Sum([]byte(text))
 		names[hex.EncodeToString(sum[:])] = name
@@ -242,11 +242,17 @@ var bhScripts = sync.OnceValue(func() map[string]string {
 	return names
 })
 
-// bhText is the text of a script as it is sent: those that take tokens have the functions for that before them.
+// bhText is the text of a script as it is sent: with the functions of others that it calls before it.
 func bhText(name string) string {
 	var text string
-	if slices.Contains([]string{"acquire", "level", "transfer", "reserve"}, name) {
+	if slices.Contains([]string{"acquire", "level", "transfer", "retain", "reserve"}, name) {
 		text = bhFile("token")
+	}
+	if name == "retain" {
+		for _, other := range []string{"transfer", "unlock"} {
+			body := bhFile(other)
+			text += body[:strings.LastIndex(body, "\nlocal verdict")+1]
+		}
 	}
 	return text + bhFile(name)
 }

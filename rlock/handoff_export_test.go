@@ -29,3 +29,15 @@ func (c *Client) Books() string {
 	}
 	return fmt.Sprintf("%d queues, %d holds, %d releases", len(c.queues), c.held, len(c.behind.open))
 }
+
+// Oversleep keeps what guards the lock that the client has retained from running, until it wakes up.
+func (c *Client) Oversleep(name string) (wakeUp func()) {
+	c.mu.Lock()
+	q := c.queues[name]
+	c.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	guard := q.turns.back.guard
+	guard.Stop()
+	return func() { guard.Reset(0) }
+}

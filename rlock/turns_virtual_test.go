@@ -25,6 +25,7 @@ type turnsCrowd struct {
 	m       *miniredis.Miniredis
 	in      handInside
 	links   []*handLink
+	spies   []*handSpy
 	clients []*rlock.Client
 	counts  []*atomic.Int64 // of holds
 	all     sync.WaitGroup
@@ -43,8 +44,10 @@ func turnsNew(t *testing.T, m *miniredis.Miniredis) *turnsCrowd {
 // client adds a client with so many goroutines whose sections take so long.
 func (s *turnsCrowd) client(t *testing.T, goroutines int, section time.Duration, opts ...rlock.Option) {
 	link := &handLink{way: turnsWay}
-	c := bhClient(t, link.redis(t, s.m), opts...)
+	rdb := link.redis(t, s.m)
+	c := bhClient(t, rdb, opts...)
 	s.clients, s.links, s.counts = append(s.clients, c), append(s.links, link), append(s.counts, new(atomic.Int64))
+	s.spies = append(s.spies, handSpyOn(rdb))
 	l, count := rlock.NewLock(c, "l"), s.counts[len(s.counts)-1]
 	for range goroutines {
 		s.all.Go(func() {

@@ -1,0 +1,517 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// retainSite is the lock "l" of a client whose only caller comes back at once, behind a link, while somebody else listens.
+type retainSite struct {
+	m        *miniredis.Miniredis
+	direct   *redis.Client // not behind the link
+	link     *handLink
+	spy      *handSpy // on the link
+	c        *rlock.Client
+	l        *fenced.Lock
+	acquire  func(context.Context) (context.Context, int64, error) // LockAndGetToken
+	listener *redis.PubSub
+	token    int64 // of the latest hold
+}
+
+func retainNew(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, opts ...rlock.Option) *retainSite {
+	t.Helper()
+	s := &retainSite{m: m, direct: rdb, link: &handLink{way: turnsWay}}
+	own := s.link.redis(t, m)
+	s.spy = handSpyOn(own)
+	s.c = bhClient(t, own, opts...)
+	s.l = fenced.NewLock(s.c, "l")
+	s.acquire = s.l.LockAndGetToken
+	bhOK(t, rdb.ScriptLoad(t.Context(), bhText("retain")).Err())
+	s.listener = rdb.Subscribe(t.Context(), bhChannel)
+	t.Cleanup(func() { _ = s.listener.Close() })
+	_, err := s.listener.Receive(t.Context())
+	bhOK(t, err)
+	s.unlock(t, <-s.call(t))
+	s.wait(t)
+	return s
+}
+
+// wait makes the client wait for the lock, and so listen: it goes on with that while it comes back and others listen too.
+func (s *retainSite) wait(t testing.TB) {
+	bhJavaHolds(t, s.direct, 30*time.Second)
+	call := s.call(t)
+	bhAsleep(5 * time.Millisecond)
+	s.m.Del("l")
+	s.direct.Publish(t.Context(), bhChannel, "0")
+	s.unlock(t, <-call)
+}
+
+func (s *retainSite) call(t testing.TB) <-chan handGot {
+	return handGo(func() (context.Context, int64, error) { return s.acquire(handCtx(t)) })
+}
+
+func (s *retainSite) unlock(t testing.TB, got handGot) {
+	t.Helper()
+	bhOK(t, got.err)
+	s.token = max(s.token, got.token)
+	bhOK(t, s.l.Unlock(got.ctx))
+}
+
+// other is the lock of another client, which is not behind the link.
+func (s *retainSite) other(t testing.TB) *fenced.Lock {
+	return fenced.NewLock(bhClient(t, redistest.PipeClient(t, s.m)), "l")
+}
+
+// until takes and releases the lock until it is so, and tells how often that was and how long the last Unlock took.
+func (s *retainSite) until(t testing.TB, so func() bool) (n int, unlock time.Duration) {
+	t.Helper()
+	for n = 1; n <= 60; n++ {
+		held, token, err := s.acquire(handCtx(t))
+		began := time.Now()
+		s.unlock(t, handGot{held, token, err, began})
+		if so() {
+			return n, time.Since(began)
+		}
+	}
+	t.Fatal("the client retains nothing")
+	panic("not reached")
+}
+
+// retain takes and releases the lock until it is retained, which it is from now on, and returns how often that was.
+func (s *retainSite) retain(t testing.TB) int {
+	t.Helper()
+	before := s.spy.count("retain")
+	n, _ := s.until(t, func() bool { return s.spy.count("retain") > before })
+	if len(s.fields()) != 1 {
+		t.Fatalf("it is not retained: %v", s.fields())
+	}
+	s.spy.reset()
+	return n
+}
+
+func (s *retainSite) fields() []string {
+	fields, _ := s.m.HKeys("l")
+	return fields
+}
+
+// free requires that nothing is left of the client but its listener's subscription (Inv9).
+func (s *retainSite) free(t testing.TB, within time.Duration) {
+	t.Helper()
+	handFree(t, s.m, within, s.c)
+	time.Sleep(5 * time.Second) // the bus keeps a channel for a while
+	bhEqual(t, "subscriptions", s.m.PubSubNumSub(bhChannel)[bhChannel], 1)
+	handFree(t, s.m, 0, s.c)
+}
+
+// Each of two clients with one caller gets its holds by one command each; both have as many; and a series is bounded by
+// half of WithHandoffs, and by 20 ms.
+func TestRetainTakesOneCommandAHold(t *testing.T) {
+	for _, test := range []struct {
+		handoffs, most int // most: retained in a row
+		commands       float64
+	}{{0, 0, 3}, {1, 0, 3}, {2, 1, 2}, {5, 2, 1.7}, {16, 8, 1.3}, {1000, 0, 1.2}} {
+		t.Run(fmt.Sprint(test.handoffs), func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+				s := turnsNew(t, m)
+				var most [2]int
+				for i := range 2 {
+					s.client(t, 1, 0, rlock.WithHandoffs(test.handoffs))
+					var began time.Time
+					var row int
+					s.spies[i].wrap(func(ops []string, next func() error) error {
+						switch {
+						case slices.Contains(ops, "acquire"):
+							began, row = time.Now(), 0
+						case slices.Contains(ops, "retain"):
+							if row++; time.Since(began) > 20*time.Millisecond {
+								t.Errorf("retained %v after the series began", time.Since(began))
+							}
+							most[i] = max(most[i], row)
+						}
+						return next()
+					})
+				}
+				bhOK(t, redistest.PipeClient(t, m).ScriptLoad(t.Context(), bhText("retain")).Err()) // sent twice otherwise
+				time.Sleep(100 * time.Millisecond)
+				sent := func() int { return s.spies[0].sent() + s.spies[1].sent() }
+				before := sent()
+				shares := s.shares(time.Second)
+				commands := float64(sent()-before) / float64(shares[0]+shares[1])
+				t.Logf("%.2f commands a hold, %d retained in a row", commands, most)
+				turnsFair(t, shares, 0.9)
+				if commands > test.commands {
+					t.Errorf("%.2f commands a hold", commands)
+				}
+				if test.handoffs < 1000 && most != [2]int{test.most, test.most} {
+					t.Errorf("retained in a row: %v, want %d", most, test.most)
+				}
+				if test.handoffs == 1000 && min(most[0], most[1]) < 16 {
+					t.Errorf("retained in a row: %v", most)
+				}
+				s.end(t)
+			})
+		})
+	}
+}
+
+// Inv8, Inv9: where nobody comes for it the lock is free after 1 ms, another client gets it and the token too, and it is not
+// retained again before the calls have come back many times.
+func TestRetainForNobody(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		other := s.other(t)
+		s.retain(t)
+		began, mine := time.Now(), s.fields()[0]
+		call := handGo(func() (context.Context, int64, error) { return other.LockAndGetToken(handCtx(t)) })
+		time.Sleep(time.Millisecond)
+		bhEqual(t, "who has it", fmt.Sprint(s.fields()), fmt.Sprint([]string{mine}))
+		got := <-call
+		bhOK(t, got.err)
+		if late := got.at.Sub(began); late > time.Millisecond+2*turnsWay {
+			t.Errorf("the other client got it after %v", late)
+		}
+		bhEqual(t, "token", got.token, s.token+1)
+		bhEqual(t, "the counter", mustGet(m, handCounter), fmt.Sprint(got.token))
+		bhOK(t, other.Unlock(got.ctx))
+		bhEqual(t, "calls until it is retained again", s.retain(t), 1+16+3) // one comes back late
+		s.free(t, 30*time.Millisecond)
+		bhEqual(t, "the counter", mustGet(m, handCounter), fmt.Sprint(s.token))
+	})
+}
+
+// Where nobody else listens any more Unlock releases the lock, by the same command: another client's try succeeds at once.
+func TestRetainWhereNobodyListens(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		other := s.other(t)
+		s.retain(t)
+		got := <-s.call(t)
+		bhOK(t, s.listener.Close())
+		synctest.Wait()
+		s.spy.reset()
+		s.unlock(t, got)
+		bhEqual(t, "commands", s.spy.String(), "retain")
+		bhEqual(t, "left in Redis", len(s.fields()), 0)
+		held, err := other.TryLock(t.Context(), 0, 0)
+		bhOK(t, err)
+		bhOK(t, other.Unlock(held))
+		handFree(t, m, 30*time.Millisecond, s.c)
+	})
+}
+
+// P12: what was forced open while it was retained is not taken: by another client, and by this one, whose messages are lost.
+func TestRetainForcedOpen(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		t.Run(fmt.Sprint("by itself ", own), func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				s := retainNew(t, m, rdb)
+				other := s.other(t)
+				s.link.way = turnsWay / 4 // the time of two more commands
+				s.retain(t)
+				began, forcing := time.Now(), other
+				if own {
+					s.link.drop.Store(true)
+					forcing = s.l
+				}
+				forced, err := forcing.ForceUnlock(t.Context())
+				bhOK(t, err)
+				bhEqual(t, "forced", forced, true)
+				held, token, err := other.TryLockAndGetToken(t.Context(), 0, 0)
+				bhOK(t, err)
+				time.Sleep(turnsWay / 2) // the message
+				_, err = s.l.TryLock(t.Context(), 0, 0)
+				bhIs(t, err, rlock.ErrNotAcquired)
+				if time.Since(began) >= time.Millisecond {
+					t.Fatal("it would have been given up by now")
+				}
+				bhAsleep(10 * time.Millisecond) // what was retained is given up, and so is not its token
+				bhOK(t, other.Check(held))
+				bhEqual(t, "token", token, s.token+2)
+				bhEqual(t, "the counter", mustGet(m, handCounter), fmt.Sprint(token))
+				bhOK(t, other.Unlock(held))
+				s.free(t, 30*time.Millisecond)
+			})
+		})
+	}
+}
+
+// A key that is deleted is a hold that is lost: who took what was retained learns it from the next command.
+func TestRetainDeleted(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		s.retain(t)
+		m.Del("l")
+		got := <-s.call(t)
+		bhOK(t, got.err)
+		bhEqual(t, "commands", s.spy.String(), "")
+		bhIs(t, s.l.Unlock(got.ctx), rlock.ErrLost)
+		s.retain(t)
+		m.Del("l")
+		got = <-s.call(t)
+		bhOK(t, got.err)
+		<-got.ctx.Done()
+		bhIs(t, got.ctx.Err(), rlock.ErrLost)
+		bhIs(t, s.l.Unlock(got.ctx), rlock.ErrLost)
+		s.free(t, 30*time.Millisecond)
+	})
+}
+
+// P3: Close gives up what is retained, Shutdown waits until it is, and an Unlock that retains it for a client that is closed
+// meanwhile releases it.
+func TestRetainAndClose(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, s *retainSite){
+		"Close":    func(t *testing.T, s *retainSite) { bhOK(t, s.c.Close()) },
+		"Shutdown": func(t *testing.T, s *retainSite) { bhOK(t, s.c.Shutdown(t.Context())) },
+		"Unlock after Close": func(t *testing.T, s *retainSite) {
+			got := <-s.call(t)
+			var once sync.Once
+			s.spy.wrap(func(ops []string, next func() error) error {
+				err := next()
+				if ops[0] == "retain" {
+					once.Do(func() { bhOK(t, s.c.Close()) })
+				}
+				return err
+			})
+			s.unlock(t, got)
+			bhEqual(t, "commands", s.spy.String(), "retain unlock")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				s := retainNew(t, m, rdb)
+				s.retain(t)
+				end(t, s)
+				bhEqual(t, "left in Redis", len(s.fields()), 0)
+				handFree(t, m, 30*time.Millisecond, s.c)
+			})
+		})
+	}
+}
+
+// A call that wants something else waits until what was retained is given up.
+func TestRetainForAnotherCall(t *testing.T) {
+	for name, call := range map[string]func(s *retainSite) (context.Context, error){
+		"unfenced": func(s *retainSite) (context.Context, error) {
+			return rlock.NewLock(s.c, "l").Lock(context.Background())
+		},
+		"explicit lease": func(s *retainSite) (context.Context, error) { return s.l.LockLease(context.Background(), time.Minute) },
+		"the watchdog's by name": func(s *retainSite) (context.Context, error) {
+			return s.l.LockLease(context.Background(), 30*time.Second)
+		},
+		"a floor": func(s *retainSite) (context.Context, error) {
+			return fenced.NewLock(s.c, "l", fenced.WithClockFloor()).Lock(context.Background())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				s := retainNew(t, m, rdb)
+				s.retain(t)
+				began := time.Now()
+				got := <-bhGo(func() (context.Context, error) { return call(s) })
+				bhOK(t, got.err)
+				if took := got.at.Sub(began); took < time.Millisecond || took > free20 {
+					t.Errorf("it got the lock after %v", took)
+				}
+				if s.spy.count("acquire") == 0 {
+					t.Errorf("it did not ask: %v", s.spy)
+				}
+				bhOK(t, s.l.Unlock(got.ctx))
+				s.free(t, 30*time.Millisecond)
+			})
+		})
+	}
+}
+
+// An explicit lease is retained for one of the same length, which is what remains in Redis but for a moment; one longer
+// than the client's own is not retained, nor one of which that moment would be a part.
+func TestRetainExplicitLease(t *testing.T) {
+	for lease, want := range map[time.Duration]bool{2 * time.Second: true, 10 * time.Second: true, 11 * time.Second: false, 99 * time.Millisecond: false} {
+		t.Run(lease.String(), func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				s := retainNew(t, m, rdb, rlock.WithLease(10*time.Second))
+				s.acquire = func(ctx context.Context) (context.Context, int64, error) { return s.l.LockLeaseAndGetToken(ctx, lease) }
+				if !want {
+					n, _ := s.until(t, func() bool { return s.token > 30 })
+					bhEqual(t, "retained", s.spy.count("retain"), 0)
+					t.Logf("%d holds", n)
+					return
+				}
+				s.retain(t)
+				time.Sleep(900 * time.Microsecond)
+				got := <-s.call(t)
+				bhOK(t, got.err)
+				bhEqual(t, "commands", s.spy.String(), "")
+				if ttl := m.TTL("l"); ttl > lease || ttl < lease-time.Millisecond-2*turnsWay {
+					t.Errorf("of a lease of %v there is %v", lease, ttl)
+				}
+				time.Sleep(lease - lease/10)
+				bhOK(t, s.l.Check(got.ctx))
+				time.Sleep(lease/10 - time.Millisecond - turnsWay)
+				bhIs(t, s.l.Check(got.ctx), rlock.ErrLost)
+				bhIs(t, s.l.Unlock(got.ctx), rlock.ErrLost)
+			})
+		})
+	}
+}
+
+// What was retained with a short lease, so that it does not matter for long if the client is gone, is renewed to the full one
+// for who takes it.
+func TestRetainIsRenewed(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		s.retain(t)
+		got := <-s.call(t)
+		bhOK(t, got.err)
+		if ttl := m.TTL("l"); ttl > 5*time.Second {
+			t.Errorf("the lease is %v", ttl)
+		}
+		time.Sleep(5 * time.Second)
+		bhOK(t, s.l.Check(got.ctx))
+		if ttl := m.TTL("l"); ttl < 20*time.Second {
+			t.Errorf("after 5 s the lease is %v", ttl)
+		}
+		time.Sleep(time.Minute)
+		bhOK(t, s.l.Check(got.ctx))
+		s.unlock(t, got)
+		s.free(t, 30*time.Millisecond)
+	})
+}
+
+// P5: a process that was stopped while it retained the lock asks Redis before it takes it.
+func TestRetainOverslept(t *testing.T) {
+	for slept, want := range map[time.Duration]string{1900 * time.Microsecond: "", 2100 * time.Microsecond: "acquire"} {
+		t.Run(slept.String(), func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				s := retainNew(t, m, rdb)
+				s.retain(t)
+				wakeUp := s.c.Oversleep("l")
+				time.Sleep(slept)
+				held, err := s.l.TryLock(t.Context(), 0, 0)
+				bhEqual(t, "commands", s.spy.String(), want)
+				wakeUp()
+				if want == "" {
+					bhOK(t, err)
+					bhOK(t, s.l.Unlock(held))
+				} else {
+					bhIs(t, err, rlock.ErrNotAcquired)
+				}
+				s.free(t, 30*time.Millisecond)
+			})
+		})
+	}
+}
+
+// endsLater is a context that ends when it is asked for the second time.
+type endsLater struct {
+	context.Context
+	end   context.CancelFunc
+	asked int
+}
+
+func (c *endsLater) Err() error {
+	if c.asked++; c.asked == 2 {
+		c.end()
+	}
+	return c.Context.Err()
+}
+
+// P3: a call whose context ends as it takes what was retained leaves nothing.
+func TestRetainForACallThatEnds(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		other := s.other(t)
+		s.retain(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := s.l.Lock(&endsLater{ctx, cancel, 0})
+		bhIs(t, err, context.Canceled)
+		time.Sleep(turnsWay)
+		synctest.Wait()
+		held, token, err := other.TryLockAndGetToken(t.Context(), 0, 0)
+		bhOK(t, err)
+		if token <= s.token {
+			t.Errorf("Inv2: token %d after %d", token, s.token)
+		}
+		bhAsleep(10 * time.Second) // the release is repeated, and does not mean this hold
+		bhOK(t, other.Check(held))
+		bhOK(t, other.Unlock(held))
+		s.free(t, time.Minute)
+	})
+}
+
+// A call that comes while the lock is about to be retained gets it, without a command of its own.
+func TestRetainForACallThatComesMeanwhile(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		s.retain(t)
+		var call <-chan handGot
+		s.spy.wrap(func(ops []string, next func() error) error {
+			if ops[0] == "retain" && call == nil {
+				call = s.call(t)
+				synctest.Wait()
+			}
+			return next()
+		})
+		s.until(t, func() bool { return call != nil })
+		before := s.spy.String()
+		got := <-call
+		bhOK(t, got.err)
+		bhEqual(t, "token", got.token, s.token+1)
+		bhEqual(t, "commands", s.spy.String(), before)
+		s.unlock(t, got)
+		s.free(t, 30*time.Millisecond)
+	})
+}
+
+// Inv1, Inv2: among clients whose callers come back, or do not, there is one holder at a time, and tokens grow.
+func TestRetainTokensGrow(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+		var in handInside
+		var all sync.WaitGroup
+		var spies []*handSpy
+		var clients []*rlock.Client
+		for i := range 3 {
+			rdb := (&handLink{way: turnsWay}).redis(t, m)
+			spies, clients = append(spies, handSpyOn(rdb)), append(clients, bhClient(t, rdb))
+			l := fenced.NewLock(clients[i], "l")
+			all.Go(func() {
+				for n := range 400 {
+					held, token, err := l.LockAndGetToken(handCtx(t))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					leave := in.enter(t, held, token)
+					leave()
+					if err := l.Unlock(held); err != nil {
+						t.Error(err)
+					}
+					if n%(30+i) == 0 {
+						time.Sleep(3 * time.Millisecond) // nobody comes for what is retained
+					}
+				}
+			})
+		}
+		all.Wait()
+		retained := 0
+		for _, spy := range spies {
+			retained += spy.count("retain")
+		}
+		t.Logf("%d of %d holds retained, the last token is %d", retained, len(in.tokens), in.most)
+		if retained < 300 {
+			t.Errorf("only %d of 1200 holds were retained", retained)
+		}
+		handFree(t, m, 50*time.Millisecond, clients...)
+	})
+}
