@@ -57,6 +57,9 @@ func (q *queue) successor(h *hold) (*hold, request) {
 		return nil, request{}
 	}
 	r := &t.back
+	if q.sub == nil || !q.sub.Live() { // it would not hear that what it retained is forced open
+		return nil, request{}
+	}
 	if r.soon < eager || h.lease.Deadline().Age() > 5*r.trip/2 || q.series.handoffs >= c.handoffs/2 {
 		return nil, request{}
 	}

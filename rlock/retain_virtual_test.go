@@ -211,6 +211,27 @@ func TestRetainWhereNobodyListens(t *testing.T) {
 	})
 }
 
+// A client that would not hear that the lock is forced open does not retain it; nor one that takes what remains of its own
+// subscription for somebody else.
+func TestRetainByAClientThatDoesNotListen(t *testing.T) {
+	for _, waited := range []bool{false, true} {
+		t.Run(fmt.Sprint("any more ", waited), func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				s := retainNew(t, m, rdb)
+				s.free(t, 30*time.Millisecond)
+				if waited {
+					bhOK(t, s.listener.Close())
+					s.wait(t)
+					bhEqual(t, "subscriptions", m.PubSubNumSub(bhChannel)[bhChannel], 1)
+				}
+				s.token = 0
+				s.until(t, func() bool { return s.token > 50 })
+				bhEqual(t, "retained", s.spy.count("retain"), 0)
+			})
+		})
+	}
+}
+
 // P12: what was forced open while it was retained is not taken: by another client, and by this one, whose messages are lost.
 func TestRetainForcedOpen(t *testing.T) {
 	for _, own := range []bool{false, true} {
