@@ -117,13 +117,12 @@ func (s *handSpy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") { // it is sent again as a whole, and does not count
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if n := len(s.ops) - len(ops); n >= 0 && s.commands > 0 {
-				for _, op := range ops {
-					i := slices.Index(s.ops, op)
+			for _, op := range ops {
+				if i := slices.Index(s.ops, op); i >= 0 { // it may have been forgotten meanwhile
 					s.ops = slices.Delete(s.ops, i, i+1)
 				}
-				s.commands--
 			}
+			s.commands = max(s.commands-1, 0)
 		}
 		return err
 	}

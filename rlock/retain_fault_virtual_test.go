@@ -1,0 +1,115 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// P3, P12, Inv1, Inv2, Inv8: whatever becomes of a retain, Unlock is back within its bound and says that the lock is
+// released, another client that waits gets it within that and a moment more, and nothing is left.
+func TestRetainFault(t *testing.T) {
+	const bound = 300 * time.Millisecond // of Unlock; a third of it is given to the retain
+	broken := &net.OpError{Op: "read", Err: io.EOF}
+	for _, test := range []struct {
+		name   string
+		unlock time.Duration // at most
+		fault  func(s *retainSite, next func() error) error
+	}{
+		{"executed, the connection broken", 10 * time.Millisecond, func(s *retainSite, next func() error) error {
+			return errors.Join(next(), broken)
+		}},
+		{"not executed, the connection broken", 10 * time.Millisecond, func(*retainSite, func() error) error { return broken }},
+		{"all connections broken", 50 * time.Millisecond, func(s *retainSite, next func() error) error {
+			s.link.cut(false)
+			return next()
+		}},
+		{"executed, answered late", bound, func(s *retainSite, next func() error) error {
+			defer time.Sleep(400 * time.Millisecond)
+			return next()
+		}},
+		{"executed late", bound, func(s *retainSite, next func() error) error {
+			time.Sleep(400 * time.Millisecond)
+			return next()
+		}},
+		{"answered never", bound, func(s *retainSite, next func() error) error {
+			_ = next()
+			time.Sleep(3 * time.Second)
+			return broken
+		}},
+		{"refused: OOM", 10 * time.Millisecond, func(*retainSite, func() error) error {
+			return bhReply("OOM command not allowed when used memory > 'maxmemory'.")
+		}},
+		{"refused: READONLY", 10 * time.Millisecond, func(*retainSite, func() error) error {
+			return bhReply("READONLY You can't write against a read only replica.")
+		}},
+		{"refused: LOADING", 10 * time.Millisecond, func(*retainSite, func() error) error {
+			return bhReply("LOADING Redis is loading the dataset in memory")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				s := retainNew(t, m, rdb, rlock.WithUnlockTimeout(bound), rlock.WithLease(2*time.Second))
+				other := s.other(t)
+				s.retain(t)
+				var met atomic.Bool
+				var in handInside
+				var gotAt time.Time
+				var theirs <-chan handGot
+				s.spy.wrap(func(ops []string, next func() error) error {
+					if ops[0] != "retain" || met.Swap(true) {
+						return next()
+					}
+					theirs = handGo(func() (context.Context, int64, error) {
+						held, token, err := other.LockAndGetToken(handCtx(t))
+						if err == nil {
+							gotAt = time.Now()
+							leave := in.enter(t, held, token)
+							time.Sleep(time.Second) // what is late comes
+							leave()
+							err = other.Unlock(held)
+						}
+						return held, token, err
+					})
+					synctest.Wait()
+					return test.fault(s, next)
+				})
+				_, took := s.until(t, met.Load)
+				if took > test.unlock {
+					t.Errorf("Unlock took %v", took)
+				}
+				began := time.Now()
+				mine := <-s.call(t) // it may be first: both only know that the lock is free
+				bhOK(t, mine.err)
+				leave := in.enter(t, mine.ctx, mine.token)
+				time.Sleep(time.Millisecond)
+				leave()
+				s.unlock(t, mine)
+				got := <-theirs
+				bhOK(t, got.err)
+				if late := gotAt.Sub(began); late > free20 {
+					t.Errorf("Inv8: the other client got the lock %v after Unlock", late)
+				}
+				mine = <-s.call(t)
+				bhOK(t, mine.err)
+				leave = in.enter(t, mine.ctx, mine.token)
+				bhAsleep(10 * time.Second)
+				bhOK(t, s.l.Check(mine.ctx))
+				bhEqual(t, "fields", len(s.fields()), 1)
+				leave()
+				s.unlock(t, mine)
+				s.free(t, 2*time.Second)
+			})
+		})
+	}
+}
