@@ -95,7 +95,9 @@ func (h *hold) retain(next *hold, r request, within time.Duration) (done, doubt 
 	}
 	answer, err := k.answer, k.err
 	sent := k.sent
-	c.reuse(k)
+	if err != errNotSent { // the line has it still
+		c.reuse(k)
+	}
 	switch {
 	case answer.Held:
 		h.unlocked()
