@@ -168,11 +168,12 @@ func (c *Client) Close() error {
 		open = append(open, h)
 	}
 	c.mu.Unlock()
-	c.forget(c.ring())
+	queues := c.ring()
 	for _, h := range open {
 		h.finish(ErrClosed, "")
 	}
 	c.dog.Close()
+	c.forget(queues)
 	c.bus.Close()
 	c.behind.close()
 	return nil

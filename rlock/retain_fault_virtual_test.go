@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -112,4 +113,30 @@ func TestRetainFault(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Close ends the contexts of held locks at once, also where Redis does not answer to the release of what was retained.
+func TestRetainCloseWhileRedisHangs(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		held, err := rlock.NewLock(s.c, "other").Lock(t.Context())
+		bhOK(t, err)
+		s.retain(t)
+		s.spy.wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "unlock") {
+				time.Sleep(3 * time.Second)
+			}
+			return next()
+		})
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			_ = s.c.Close()
+		}()
+		synctest.Wait()
+		bhIs(t, held.Err(), rlock.ErrClosed)
+		<-closed
+		bhAsleep(10 * time.Second)
+		bhEqual(t, "left in Redis", len(s.fields()), 0)
+	})
 }
