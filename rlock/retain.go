@@ -174,6 +174,9 @@ func (q *queue) guard() {
 	if r.hold != nil {
 		r.hold.giveUp()
 	}
+	q.mu.Lock()
+	q.quiet() // the lock may be gone, so that nothing was released
+	q.mu.Unlock()
 	q.done()
 }
 

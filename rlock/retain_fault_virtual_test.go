@@ -140,3 +140,35 @@ func TestRetainCloseWhileRedisHangs(t *testing.T) {
 		bhEqual(t, "left in Redis", len(s.fields()), 0)
 	})
 }
+
+// Inv9: the subscription of a client that has retained the lock ends also where the lock was gone when it gave it up: by
+// itself, or as it was forced open.
+func TestRetainLeavesNoSubscription(t *testing.T) {
+	for name, happen := range map[string]func(s *retainSite){
+		"released": func(*retainSite) {},
+		"deleted":  func(s *retainSite) { s.m.Del("l") },
+		"forced":   func(s *retainSite) { _, _ = s.l.ForceUnlock(context.Background()) },
+		"cancelled": func(s *retainSite) {
+			ctx, cancel := context.WithCancel(context.Background())
+			_, _ = s.l.Lock(&endsLater{ctx, cancel, 0})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				s := retainNew(t, m, rdb)
+				s.link.way = turnsWay / 4
+				s.until(t, func() bool { return s.spy.count("retain") == 2 })
+				s.until(t, func() bool { return len(s.fields()) == 0 })
+				bhJavaHolds(t, rdb, 30*time.Second) // for longer than the client listens for after a release
+				call := s.call(t)
+				bhAsleep(50 * time.Millisecond)
+				m.Del("l")
+				rdb.Publish(t.Context(), bhChannel, "0")
+				s.unlock(t, <-call)
+				bhEqual(t, "retained", len(s.fields()), 1)
+				happen(s)
+				s.free(t, time.Minute)
+			})
+		})
+	}
+}
