@@ -222,26 +222,29 @@ func (r request) like(other request) bool {
 	return r.fenced == other.fenced && r.floor == other.floor && r.expiry == other.expiry && r.kept == other.kept && r.lease == other.lease
 }
 
-// forget gives up what was retained in this field: it was forced open. An empty one stands for any.
-func (q *queue) forget(field string) {
+// forget takes out what was retained in this field, and returns it, or nil. An empty one stands for any.
+func (q *queue) forget(field string) *hold {
 	q.mu.Lock()
-	var r retained
-	if q.turns != nil {
-		if t := &q.turns.back; t.next.hold != nil && (field == "" || field == t.next.hold.own.field) {
-			r, t.next = t.next, retained{}
-		}
+	defer q.mu.Unlock()
+	if q.turns == nil {
+		return nil
 	}
-	q.mu.Unlock()
-	if r.hold != nil {
-		r.hold.giveUp()
+	next := &q.turns.back.next
+	h := next.hold
+	if h == nil || field != "" && field != h.own.field {
+		return nil
 	}
+	*next = retained{}
+	return h
 }
 
 // forget gives up all that is retained.
 func (c *Client) forget(queues []*queue) {
 	var all sync.WaitGroup
 	for _, q := range queues {
-		all.Go(func() { q.forget("") })
+		if h := q.forget(""); h != nil {
+			all.Go(h.giveUp)
+		}
 	}
 	all.Wait()
 }

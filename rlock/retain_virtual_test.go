@@ -249,6 +249,9 @@ func TestRetainForcedOpen(t *testing.T) {
 				forced, err := forcing.ForceUnlock(t.Context())
 				bhOK(t, err)
 				bhEqual(t, "forced", forced, true)
+				if own {
+					bhEqual(t, "commands", s.spy.String(), "inspect unlock")
+				}
 				held, token, err := other.TryLockAndGetToken(t.Context(), 0, 0)
 				bhOK(t, err)
 				time.Sleep(turnsWay / 2) // the message

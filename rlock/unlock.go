@@ -239,7 +239,7 @@ func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 	if h := q.held(); h != nil && h.trace.field == state.Field {
 		h.lose("forced open", true)
 	}
-	q.forget(state.Field)
+	q.forget(state.Field) // there is nothing to give up any more
 	return answer.Held || doubt, nil
 }
 
