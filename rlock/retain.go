@@ -101,7 +101,9 @@ func (h *hold) retain(next *hold, r request, within time.Duration) (done, doubt 
 	switch {
 	case answer.Held:
 		h.unlocked()
-		q.retain(h, retained{hold: next, sent: sent, request: r}, answer.Token, began)
+		if !q.retain(h, retained{hold: next, sent: sent, request: r}, answer.Token, began) {
+			next.giveUp(2 * within) // the rest of the Unlock's time
+		}
 		return true, false
 	case answer.Released:
 		h.unlocked()
@@ -124,8 +126,8 @@ func (q *queue) listeners() (known int, heard int64) {
 	return known, q.messages.Load()
 }
 
-// retain keeps what came after h, with this token, where the next call finds it.
-func (q *queue) retain(h *hold, r retained, token int64, began time.Time) {
+// retain keeps what came after h, with this token, where the next call finds it; false where none may come any more.
+func (q *queue) retain(h *hold, r retained, token int64, began time.Time) bool {
 	r.hold.token = token
 	if token != 0 {
 		r.hold.block = &block{next: token, last: token} // so that it is given back if nobody comes
@@ -139,8 +141,8 @@ func (q *queue) retain(h *hold, r retained, token int64, began time.Time) {
 	t := &q.turns.back
 	t.ended, t.trip = now, (3*t.trip+now.Sub(began))/4
 	r.since, r.heard = now, q.messages.Load()
-	closed := isClosed(q.client.closed)
-	if !closed {
+	goesOn := !isClosed(q.client.closed)
+	if goesOn {
 		t.next = r
 		if t.guard == nil {
 			q.again()
@@ -149,11 +151,10 @@ func (q *queue) retain(h *hold, r retained, token int64, began time.Time) {
 	}
 	waits := q.first != nil
 	q.mu.Unlock()
-	if closed {
-		r.hold.giveUp()
-	} else if waits {
+	if goesOn && waits {
 		q.nudge()
 	}
+	return goesOn
 }
 
 // guard gives up what nobody has come for. It is set once for many locks that were retained one after the other.
@@ -172,7 +173,7 @@ func (q *queue) guard() {
 	}
 	q.mu.Unlock()
 	if r.hold != nil {
-		r.hold.giveUp()
+		r.hold.giveUp(q.client.unlockTimeout)
 	}
 	q.mu.Lock()
 	q.quiet() // the lock may be gone, so that nothing was released
@@ -181,8 +182,8 @@ func (q *queue) guard() {
 }
 
 // giveUp releases a hold that nobody got.
-func (h *hold) giveUp() {
-	_ = h.free(time.Now(), h.client.unlockTimeout, false) // what is not confirmed is released behind
+func (h *hold) giveUp(within time.Duration) {
+	_ = h.free(time.Now(), within, false) // what is not confirmed is released behind
 }
 
 // returns notes that a call begins, and gives it what was retained for it.
@@ -243,7 +244,7 @@ func (c *Client) forget(queues []*queue) {
 	var all sync.WaitGroup
 	for _, q := range queues {
 		if h := q.forget(""); h != nil {
-			all.Go(h.giveUp)
+			all.Go(func() { h.giveUp(c.unlockTimeout) })
 		}
 	}
 	all.Wait()
