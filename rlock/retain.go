@@ -43,7 +43,7 @@ type retained struct {
 	hold    *hold // the next one; nil if nothing is retained
 	sent    watchdog.Instant
 	since   time.Time
-	heard   int64 // messages, until then
+	heard   int64 // messages, until the lock was passed to it
 	request request
 }
 
@@ -101,7 +101,7 @@ func (h *hold) retain(next *hold, r request, within time.Duration) (done, doubt 
 	switch {
 	case answer.Held:
 		h.unlocked()
-		if !q.retain(h, retained{hold: next, sent: sent, request: r}, answer.Token, began) {
+		if !q.retain(h, retained{hold: next, sent: sent, request: r, heard: before}, answer.Token, began) {
 			next.giveUp(2 * within) // the rest of the Unlock's time
 		}
 		return true, false
@@ -140,7 +140,7 @@ func (q *queue) retain(h *hold, r retained, token int64, began time.Time) bool {
 	}
 	t := &q.turns.back
 	t.ended, t.trip = now, (3*t.trip+now.Sub(began))/4
-	r.since, r.heard = now, q.messages.Load()
+	r.since = now
 	goesOn := !isClosed(q.client.closed)
 	if goesOn {
 		t.next = r

@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -269,6 +270,34 @@ func TestRetainForcedOpen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is forced open before the client has heard that it retained it is not taken either.
+func TestRetainForcedOpenAtOnce(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		other := s.other(t)
+		s.retain(t)
+		got := <-s.call(t)
+		var theirs context.Context
+		s.spy.wrap(func(ops []string, next func() error) error {
+			err := next()
+			if ops[0] == "retain" {
+				_, forcing := other.ForceUnlock(t.Context())
+				var locking error
+				theirs, locking = other.TryLock(t.Context(), 0, 0)
+				time.Sleep(2 * turnsWay) // the message
+				return errors.Join(err, forcing, locking)
+			}
+			return err
+		})
+		s.unlock(t, got)
+		_, err := s.l.TryLock(t.Context(), 0, 0)
+		bhIs(t, err, rlock.ErrNotAcquired)
+		bhOK(t, other.Check(theirs))
+		bhOK(t, other.Unlock(theirs))
+		s.free(t, 30*time.Millisecond)
+	})
 }
 
 // A key that is deleted is a hold that is lost: who took what was retained learns it from the next command.
