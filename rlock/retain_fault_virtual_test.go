@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -110,6 +111,58 @@ func TestRetainFault(t *testing.T) {
 				leave()
 				s.unlock(t, mine)
 				s.free(t, 2*time.Second)
+			})
+		})
+	}
+}
+
+// P3: Close gives up what is retained, Shutdown waits until it is, and an Unlock that retains it for a client that is closed
+// meanwhile releases it.
+func TestRetainAndClose(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, s *retainSite){
+		"Close":    func(t *testing.T, s *retainSite) { bhOK(t, s.c.Close()) },
+		"Shutdown": func(t *testing.T, s *retainSite) { bhOK(t, s.c.Shutdown(t.Context())) },
+		"Unlock after Close, and Redis hangs": func(t *testing.T, s *retainSite) {
+			got := <-s.call(t)
+			s.spy.wrap(func(ops []string, next func() error) error {
+				if ops[0] != "retain" {
+					time.Sleep(10 * time.Second)
+					return next()
+				}
+				defer func() {
+					bhOK(t, s.c.Close())
+					time.Sleep(1600 * time.Millisecond)
+				}()
+				return next()
+			})
+			began := time.Now()
+			s.unlock(t, got)
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("P12: Unlock took %v", took)
+			}
+			bhAsleep(10 * time.Second)
+		},
+		"Unlock after Close": func(t *testing.T, s *retainSite) {
+			got := <-s.call(t)
+			var once sync.Once
+			s.spy.wrap(func(ops []string, next func() error) error {
+				err := next()
+				if ops[0] == "retain" {
+					once.Do(func() { bhOK(t, s.c.Close()) })
+				}
+				return err
+			})
+			s.unlock(t, got)
+			bhEqual(t, "commands", s.spy.String(), "retain unlock")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				s := retainNew(t, m, rdb)
+				s.retain(t)
+				end(t, s)
+				bhEqual(t, "left in Redis", len(s.fields()), 0)
+				handFree(t, m, 30*time.Millisecond, s.c)
 			})
 		})
 	}

@@ -18,104 +18,6 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// retainSite is the lock "l" of a client whose only caller comes back at once, behind a link, while somebody else listens.
-type retainSite struct {
-	m        *miniredis.Miniredis
-	direct   *redis.Client // not behind the link
-	link     *handLink
-	spy      *handSpy // on the link
-	c        *rlock.Client
-	l        *fenced.Lock
-	acquire  func(context.Context) (context.Context, int64, error) // LockAndGetToken
-	listener *redis.PubSub
-	token    int64 // of the latest hold
-}
-
-func retainNew(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, opts ...rlock.Option) *retainSite {
-	t.Helper()
-	s := &retainSite{m: m, direct: rdb, link: &handLink{way: turnsWay}}
-	own := s.link.redis(t, m)
-	s.spy = handSpyOn(own)
-	s.c = bhClient(t, own, opts...)
-	s.l = fenced.NewLock(s.c, "l")
-	s.acquire = s.l.LockAndGetToken
-	bhOK(t, rdb.ScriptLoad(t.Context(), bhText("retain")).Err())
-	s.listener = rdb.Subscribe(t.Context(), bhChannel)
-	t.Cleanup(func() { _ = s.listener.Close() })
-	_, err := s.listener.Receive(t.Context())
-	bhOK(t, err)
-	s.unlock(t, <-s.call(t))
-	s.wait(t)
-	return s
-}
-
-// wait makes the client wait for the lock, and so listen: it goes on with that while it comes back and others listen too.
-func (s *retainSite) wait(t testing.TB) {
-	bhJavaHolds(t, s.direct, 30*time.Second)
-	call := s.call(t)
-	bhAsleep(5 * time.Millisecond)
-	s.m.Del("l")
-	s.direct.Publish(t.Context(), bhChannel, "0")
-	s.unlock(t, <-call)
-}
-
-func (s *retainSite) call(t testing.TB) <-chan handGot {
-	return handGo(func() (context.Context, int64, error) { return s.acquire(handCtx(t)) })
-}
-
-func (s *retainSite) unlock(t testing.TB, got handGot) {
-	t.Helper()
-	bhOK(t, got.err)
-	s.token = max(s.token, got.token)
-	bhOK(t, s.l.Unlock(got.ctx))
-}
-
-// other is the lock of another client, which is not behind the link.
-func (s *retainSite) other(t testing.TB) *fenced.Lock {
-	return fenced.NewLock(bhClient(t, redistest.PipeClient(t, s.m)), "l")
-}
-
-// until takes and releases the lock until it is so, and tells how often that was and how long the last Unlock took.
-func (s *retainSite) until(t testing.TB, so func() bool) (n int, unlock time.Duration) {
-	t.Helper()
-	for n = 1; n <= 60; n++ {
-		held, token, err := s.acquire(handCtx(t))
-		began := time.Now()
-		s.unlock(t, handGot{held, token, err, began})
-		if so() {
-			return n, time.Since(began)
-		}
-	}
-	t.Fatal("the client retains nothing")
-	panic("not reached")
-}
-
-// retain takes and releases the lock until it is retained, which it is from now on, and returns how often that was.
-func (s *retainSite) retain(t testing.TB) int {
-	t.Helper()
-	before := s.spy.count("retain")
-	n, _ := s.until(t, func() bool { return s.spy.count("retain") > before })
-	if len(s.fields()) != 1 {
-		t.Fatalf("it is not retained: %v", s.fields())
-	}
-	s.spy.reset()
-	return n
-}
-
-func (s *retainSite) fields() []string {
-	fields, _ := s.m.HKeys("l")
-	return fields
-}
-
-// free requires that nothing is left of the client but its listener's subscription (Inv9).
-func (s *retainSite) free(t testing.TB, within time.Duration) {
-	t.Helper()
-	handFree(t, s.m, within, s.c)
-	time.Sleep(5 * time.Second) // the bus keeps a channel for a while
-	bhEqual(t, "subscriptions", s.m.PubSubNumSub(bhChannel)[bhChannel], 1)
-	handFree(t, s.m, 0, s.c)
-}
-
 // Each of two clients with one caller gets its holds by one command each; both have as many; and a series is bounded by
 // half of WithHandoffs, and by 20 ms.
 func TestRetainTakesOneCommandAHold(t *testing.T) {
@@ -321,58 +223,6 @@ func TestRetainDeleted(t *testing.T) {
 	})
 }
 
-// P3: Close gives up what is retained, Shutdown waits until it is, and an Unlock that retains it for a client that is closed
-// meanwhile releases it.
-func TestRetainAndClose(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, s *retainSite){
-		"Close":    func(t *testing.T, s *retainSite) { bhOK(t, s.c.Close()) },
-		"Shutdown": func(t *testing.T, s *retainSite) { bhOK(t, s.c.Shutdown(t.Context())) },
-		"Unlock after Close, and Redis hangs": func(t *testing.T, s *retainSite) {
-			got := <-s.call(t)
-			s.spy.wrap(func(ops []string, next func() error) error {
-				if ops[0] != "retain" {
-					time.Sleep(10 * time.Second)
-					return next()
-				}
-				defer func() {
-					bhOK(t, s.c.Close())
-					time.Sleep(1600 * time.Millisecond)
-				}()
-				return next()
-			})
-			began := time.Now()
-			s.unlock(t, got)
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("P12: Unlock took %v", took)
-			}
-			bhAsleep(10 * time.Second)
-		},
-		"Unlock after Close": func(t *testing.T, s *retainSite) {
-			got := <-s.call(t)
-			var once sync.Once
-			s.spy.wrap(func(ops []string, next func() error) error {
-				err := next()
-				if ops[0] == "retain" {
-					once.Do(func() { bhOK(t, s.c.Close()) })
-				}
-				return err
-			})
-			s.unlock(t, got)
-			bhEqual(t, "commands", s.spy.String(), "retain unlock")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				s := retainNew(t, m, rdb)
-				s.retain(t)
-				end(t, s)
-				bhEqual(t, "left in Redis", len(s.fields()), 0)
-				handFree(t, m, 30*time.Millisecond, s.c)
-			})
-		})
-	}
-}
-
 // A call that wants something else waits until what was retained is given up.
 func TestRetainForAnotherCall(t *testing.T) {
 	for name, call := range map[string]func(s *retainSite) (context.Context, error){
@@ -484,20 +334,6 @@ func TestRetainOverslept(t *testing.T) {
 			})
 		})
 	}
-}
-
-// endsLater is a context that ends when it is asked for the second time.
-type endsLater struct {
-	context.Context
-	end   context.CancelFunc
-	asked int
-}
-
-func (c *endsLater) Err() error {
-	if c.asked++; c.asked == 2 {
-		c.end()
-	}
-	return c.Context.Err()
 }
 
 // P3: a call whose context ends as it takes what was retained leaves nothing.
