@@ -122,6 +122,10 @@ func TestRetainAndClose(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, s *retainSite){
 		"Close":    func(t *testing.T, s *retainSite) { bhOK(t, s.c.Close()) },
 		"Shutdown": func(t *testing.T, s *retainSite) { bhOK(t, s.c.Shutdown(t.Context())) },
+		"Shutdown, late": func(t *testing.T, s *retainSite) {
+			s.retainLate(t)
+			bhOK(t, s.c.Shutdown(t.Context()))
+		},
 		"Unlock after Close, and Redis hangs": func(t *testing.T, s *retainSite) {
 			got := <-s.call(t)
 			s.spy.wrap(func(ops []string, next func() error) error {
@@ -210,15 +214,7 @@ func TestRetainLeavesNoSubscription(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				s := retainNew(t, m, rdb)
 				s.link.way = turnsWay / 4
-				s.until(t, func() bool { return s.spy.count("retain") == 2 })
-				s.until(t, func() bool { return len(s.fields()) == 0 })
-				bhJavaHolds(t, rdb, 30*time.Second) // for longer than the client listens for after a release
-				call := s.call(t)
-				bhAsleep(50 * time.Millisecond)
-				m.Del("l")
-				rdb.Publish(t.Context(), bhChannel, "0")
-				s.unlock(t, <-call)
-				bhEqual(t, "retained", len(s.fields()), 1)
+				s.retainLate(t)
 				happen(s)
 				s.free(t, time.Minute)
 			})

@@ -40,15 +40,15 @@ func retainNew(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, opts ...
 	_, err := s.listener.Receive(t.Context())
 	bhOK(t, err)
 	s.unlock(t, <-s.call(t))
-	s.wait(t)
+	s.wait(t, 5*time.Millisecond)
 	return s
 }
 
-// wait makes the client wait for the lock, and so listen: it goes on with that while it comes back and others listen too.
-func (s *retainSite) wait(t testing.TB) {
+// wait makes the client wait for the lock for so long, and so listen: it goes on with that while it comes back and others listen too.
+func (s *retainSite) wait(t testing.TB, d time.Duration) {
 	bhJavaHolds(t, s.direct, 30*time.Second)
 	call := s.call(t)
-	bhAsleep(5 * time.Millisecond)
+	bhAsleep(d)
 	s.m.Del("l")
 	s.direct.Publish(t.Context(), bhChannel, "0")
 	s.unlock(t, <-call)
@@ -95,6 +95,15 @@ func (s *retainSite) retain(t testing.TB) int {
 	}
 	s.spy.reset()
 	return n
+}
+
+// retainLate does the same when the client's last release was so long ago that nothing else keeps its queue.
+func (s *retainSite) retainLate(t testing.TB) {
+	t.Helper()
+	s.until(t, func() bool { return s.spy.count("retain") == 2 })
+	s.until(t, func() bool { return len(s.fields()) == 0 })
+	s.wait(t, 50*time.Millisecond)
+	bhEqual(t, "retained", len(s.fields()), 1)
 }
 
 func (s *retainSite) fields() []string {

@@ -124,7 +124,7 @@ func TestRetainByAClientThatDoesNotListen(t *testing.T) {
 				s.free(t, 30*time.Millisecond)
 				if waited {
 					bhOK(t, s.listener.Close())
-					s.wait(t)
+					s.wait(t, 5*time.Millisecond)
 					bhEqual(t, "subscriptions", m.PubSubNumSub(bhChannel)[bhChannel], 1)
 				}
 				s.token = 0
@@ -231,15 +231,21 @@ func TestRetainForAnotherCall(t *testing.T) {
 		},
 		"explicit lease": func(s *retainSite) (context.Context, error) { return s.l.LockLease(context.Background(), time.Minute) },
 		"the watchdog's by name": func(s *retainSite) (context.Context, error) {
-			return s.l.LockLease(context.Background(), 30*time.Second)
+			return s.l.LockLease(context.Background(), 2*time.Minute)
 		},
+		"another lease": func(s *retainSite) (context.Context, error) { return s.l.LockLease(context.Background(), time.Minute) },
 		"a floor": func(s *retainSite) (context.Context, error) {
 			return fenced.NewLock(s.c, "l", fenced.WithClockFloor()).Lock(context.Background())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				s := retainNew(t, m, rdb)
+				s := retainNew(t, m, rdb, rlock.WithLease(2*time.Minute))
+				if name == "another lease" {
+					s.acquire = func(ctx context.Context) (context.Context, int64, error) {
+						return s.l.LockLeaseAndGetToken(ctx, 2*time.Minute)
+					}
+				}
 				s.retain(t)
 				began := time.Now()
 				got := <-bhGo(func() (context.Context, error) { return call(s) })
@@ -260,7 +266,7 @@ func TestRetainForAnotherCall(t *testing.T) {
 // An explicit lease is retained for one of the same length, which is what remains in Redis but for a moment; one longer
 // than the client's own is not retained, nor one of which that moment would be a part.
 func TestRetainExplicitLease(t *testing.T) {
-	for lease, want := range map[time.Duration]bool{2 * time.Second: true, 10 * time.Second: true, 11 * time.Second: false, 99 * time.Millisecond: false} {
+	for lease, want := range map[time.Duration]bool{100 * time.Millisecond: true, 10 * time.Second: true, 11 * time.Second: false, 99 * time.Millisecond: false} {
 		t.Run(lease.String(), func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				s := retainNew(t, m, rdb, rlock.WithLease(10*time.Second))
@@ -272,6 +278,7 @@ func TestRetainExplicitLease(t *testing.T) {
 					return
 				}
 				s.retain(t)
+				retained := time.Now()
 				time.Sleep(900 * time.Microsecond)
 				got := <-s.call(t)
 				bhOK(t, got.err)
@@ -279,9 +286,11 @@ func TestRetainExplicitLease(t *testing.T) {
 				if ttl := m.TTL("l"); ttl > lease || ttl < lease-time.Millisecond-2*turnsWay {
 					t.Errorf("of a lease of %v there is %v", lease, ttl)
 				}
-				time.Sleep(lease - lease/10)
+				// It counts from when the retain was sent.
+				trusted := retained.Add(lease - lease/100 - time.Millisecond - 2*turnsWay)
+				time.Sleep(time.Until(trusted) - lease/20)
 				bhOK(t, s.l.Check(got.ctx))
-				time.Sleep(lease/10 - time.Millisecond - turnsWay)
+				time.Sleep(lease / 20)
 				bhIs(t, s.l.Check(got.ctx), rlock.ErrLost)
 				bhIs(t, s.l.Unlock(got.ctx), rlock.ErrLost)
 			})
