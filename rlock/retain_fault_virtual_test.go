@@ -172,6 +172,34 @@ func TestRetainAndClose(t *testing.T) {
 	}
 }
 
+// Inv1, Inv3: who took what was retained, and whose renewals fail, has lost it before another client gets it.
+func TestRetainIsNotRenewed(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		other := s.other(t)
+		s.retain(t)
+		s.spy.wrap(func(ops []string, next func() error) error {
+			if ops[0] == "renew" {
+				return &net.OpError{Op: "write", Err: io.EOF}
+			}
+			return next()
+		})
+		got := <-s.call(t)
+		bhOK(t, got.err)
+		began := time.Now()
+		held, err := other.Lock(handCtx(t))
+		bhOK(t, err)
+		bhIs(t, got.ctx.Err(), rlock.ErrLost)
+		if took := time.Since(began); took < 4*time.Second || took > 6*time.Second {
+			t.Errorf("the other client got it after %v", took)
+		}
+		bhIs(t, s.l.Unlock(got.ctx), rlock.ErrLost)
+		bhOK(t, other.Check(held))
+		bhOK(t, other.Unlock(held))
+		s.free(t, time.Minute)
+	})
+}
+
 // Close ends the contexts of held locks at once, also where Redis does not answer to the release of what was retained.
 func TestRetainCloseWhileRedisHangs(t *testing.T) {
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
