@@ -241,7 +241,6 @@ func TestRetainLeavesNoSubscription(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				s := retainNew(t, m, rdb)
-				s.link.way = turnsWay / 4
 				s.retainLate(t)
 				happen(s)
 				s.free(t, time.Minute)

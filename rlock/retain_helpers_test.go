@@ -26,9 +26,11 @@ type retainSite struct {
 	token    int64 // of the latest hold
 }
 
+const retainWay = 50 * time.Microsecond // half a round trip: several fit into the time for which the lock is retained
+
 func retainNew(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, opts ...rlock.Option) *retainSite {
 	t.Helper()
-	s := &retainSite{m: m, direct: rdb, link: &handLink{way: turnsWay}}
+	s := &retainSite{m: m, direct: rdb, link: &handLink{way: retainWay}}
 	own := s.link.redis(t, m)
 	s.spy = handSpyOn(own)
 	s.c = bhClient(t, own, opts...)
