@@ -174,11 +174,16 @@ func (q *queue) guard() {
 	q.mu.Unlock()
 	if r.hold != nil {
 		r.hold.giveUp(q.client.unlockTimeout)
+		q.unheard()
 	}
-	q.mu.Lock()
-	q.quiet() // the lock may be gone, so that nothing was released
-	q.mu.Unlock()
 	q.done()
+}
+
+// unheard ends the subscription where what was retained is gone and nothing was released, so that nobody else looks.
+func (q *queue) unheard() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.quiet()
 }
 
 // giveUp releases a hold that nobody got.
@@ -236,6 +241,7 @@ func (q *queue) forget(field string) *hold {
 		return nil
 	}
 	*next = retained{}
+	q.quiet()
 	return h
 }
 
@@ -261,6 +267,9 @@ func (a *acquisition) retake(r retained) (*level, error) {
 	h.queue = nil // unless it becomes one of the client's
 	a.fresh, a.trace = h, h.trace
 	lv, _, err := a.hold(r.sent, lease, h.token, nil, false)
+	if lv == nil {
+		a.queue.unheard()
+	}
 	if lv == nil && a.bound.Err() != nil {
 		err = a.gaveUp()
 	}

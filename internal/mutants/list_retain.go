@@ -9,7 +9,7 @@ var ofRetain = []mutant{
 	},
 	{
 		"Inv8: what is retained for nobody stays so",
-		"rlock/retain.go", "		r.hold.giveUp(q.client.unlockTimeout)\n	}\n	q.mu.Lock()", "	}\n	q.mu.Lock()",
+		"rlock/retain.go", "		r.hold.giveUp(q.client.unlockTimeout)\n", "",
 		"./rlock", "RetainForNobody",
 	},
 	{
@@ -59,7 +59,7 @@ var ofRetain = []mutant{
 	},
 	{
 		"Inv9: a subscription outlives what was retained",
-		"rlock/retain.go", "	q.quiet() // the lock", "	// the lock",
+		"rlock/retain.go", "		q.unheard()\n	}\n	q.done()", "	}\n	q.done()",
 		"./rlock", "RetainLeavesNoSubscription",
 	},
 }
