@@ -18,7 +18,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// Each of two clients with one caller gets its holds by one command each; both have as many; and a series is bounded by
+// Each of two clients with one caller gets its holds by one command each; both have as many, as long as count bounds them; a series is bounded by
 // half of WithHandoffs, and by 20 ms.
 func TestRetainTakesOneCommandAHold(t *testing.T) {
 	for _, test := range []struct {
@@ -52,7 +52,9 @@ func TestRetainTakesOneCommandAHold(t *testing.T) {
 				before := sent()
 				shares := s.shares(500 * time.Millisecond)
 				commands := float64(sent()-before) / float64(shares[0]+shares[1])
-				turnsFair(t, shares, 0.75) // of the longest series there are 12 in that time
+				if test.handoffs < 1000 { // series that only time ends are as long as others stand back, and may follow each other
+					turnsFair(t, shares, 0.9)
+				}
 				s.end(t)
 				t.Logf("%.2f commands a hold, %d retained in a row", commands, most)
 				if commands > test.commands {
