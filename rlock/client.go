@@ -168,12 +168,12 @@ func (c *Client) Close() error {
 		open = append(open, h)
 	}
 	c.mu.Unlock()
-	queues := c.ring()
+	c.ring()
 	for _, h := range open {
 		h.finish(ErrClosed, "")
 	}
 	c.dog.Close()
-	c.forget(queues)
+	c.forget()
 	c.bus.Close()
 	c.behind.close()
 	return nil
@@ -218,15 +218,14 @@ func (c *Client) drain() {
 	}
 }
 
-// ring makes all who wait for a lock look whether they still may, and returns their queues.
-func (c *Client) ring() []*queue {
+// ring makes all who wait for a lock look whether they still may.
+func (c *Client) ring() {
 	c.mu.Lock()
 	queues := slices.Collect(maps.Values(c.queues))
 	c.mu.Unlock()
 	for _, q := range queues {
 		q.ring()
 	}
-	return queues
 }
 
 func isClosed(ch <-chan struct{}) bool {

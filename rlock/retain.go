@@ -1,6 +1,8 @@
 package rlock
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -246,12 +248,24 @@ func (q *queue) forget(field string) *hold {
 }
 
 // forget gives up all that is retained.
-func (c *Client) forget(queues []*queue) {
+func (c *Client) forget() {
+	c.mu.Lock()
+	queues := slices.Collect(maps.Values(c.queues))
+	for _, q := range queues {
+		q.uses++ // until what it had is released
+	}
+	c.mu.Unlock()
 	var all sync.WaitGroup
 	for _, q := range queues {
-		if h := q.forget(""); h != nil {
-			all.Go(func() { h.giveUp(c.unlockTimeout) })
+		h := q.forget("")
+		if h == nil {
+			q.done()
+			continue
 		}
+		all.Go(func() {
+			h.giveUp(c.unlockTimeout)
+			q.done()
+		})
 	}
 	all.Wait()
 }

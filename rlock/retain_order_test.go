@@ -1,0 +1,39 @@
+package rlock_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// P12: the queue of what Close gives up is kept until that is released: its last user may not go while another takes its
+// mutex and then the client's.
+func TestRetainCloseKeepsTheQueue(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		s.link.way = turnsWay / 4
+		s.until(t, func() bool { return s.spy.count("retain") == 2 })
+		s.until(t, func() bool { return len(s.fields()) == 0 })
+		bhJavaHolds(t, rdb, 30*time.Second) // for longer than the client counts messages after a release
+		call := s.call(t)
+		bhAsleep(50 * time.Millisecond)
+		m.Del("l")
+		rdb.Publish(t.Context(), bhChannel, "0")
+		s.unlock(t, <-call)
+		bhEqual(t, "retained", len(s.fields()), 1)
+		var books string
+		s.spy.wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "unlock") {
+				time.Sleep(50 * time.Millisecond) // the guard has run
+				books = s.c.Books()
+			}
+			return next()
+		})
+		bhOK(t, s.c.Close())
+		bhEqual(t, "books before the release", books, "1 queues, 0 holds, 0 releases")
+		s.free(t, 30*time.Millisecond)
+	})
+}
