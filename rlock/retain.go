@@ -211,9 +211,10 @@ func (q *queue) returns(a *acquisition) retained {
 	return q.retaken(a)
 }
 
-// retaken is what was retained, if it suits the call, and there is no sign that it is gone. With q.mu held.
+// retaken is what was retained, if it suits the call, and there is no sign that it is gone, such as another hold of the
+// client's. With q.mu held.
 func (q *queue) retaken(a *acquisition) (r retained) {
-	if q.turns == nil || q.turns.back.next.hold == nil {
+	if q.turns == nil || q.turns.back.next.hold == nil || q.hold != nil {
 		return r
 	}
 	next := &q.turns.back.next

@@ -7,6 +7,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/rlock"
 )
 
 // P12: the queue of what Close gives up is kept until that is released: its last user may not go while another takes its
@@ -34,6 +36,23 @@ func TestRetainCloseKeepsTheQueue(t *testing.T) {
 		})
 		bhOK(t, s.c.Close())
 		bhEqual(t, "books before the release", books, "1 queues, 0 holds, 0 releases")
+		s.free(t, 30*time.Millisecond)
+	})
+}
+
+// Inv1: what is retained is not given to a call while another one of the client has the lock.
+func TestRetainGoneAndTaken(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		s.link.way = 0
+		s.until(t, func() bool { return s.spy.count("retain") > 0 && len(s.fields()) == 1 })
+		m.Del("l")
+		first, err := s.l.TryLock(t.Context(), 0, time.Second) // which it does not suit
+		bhOK(t, err)
+		_, err = s.l.TryLock(t.Context(), 0, 0)
+		bhIs(t, err, rlock.ErrNotAcquired)
+		bhOK(t, s.l.Check(first))
+		bhOK(t, s.l.Unlock(first))
 		s.free(t, 30*time.Millisecond)
 	})
 }
