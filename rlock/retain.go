@@ -193,14 +193,14 @@ func (h *hold) giveUp(within time.Duration) {
 	_ = h.free(time.Now(), within, false) // what is not confirmed is released behind
 }
 
-// returns notes that a call begins, and gives it what was retained for it.
+// returns notes that a call begins, and gives it what was retained for it. Where others are in line they are first.
 func (q *queue) returns(a *acquisition) retained {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.turns == nil {
+	if q.turns == nil || q.first != nil {
 		return retained{}
 	}
-	if t := &q.turns.back; q.first == nil && q.hold == nil {
+	if t := &q.turns.back; q.hold == nil {
 		t.last = a.request
 		if a.began.Sub(t.ended) < retainFor {
 			t.soon = min(t.soon+1, eager)

@@ -56,3 +56,21 @@ func TestRetainGoneAndTaken(t *testing.T) {
 		s.free(t, 30*time.Millisecond)
 	})
 }
+
+// A waiter that wants something else than was retained is not overtaken by a call that comes later and wants that.
+func TestRetainIsForTheLineFirst(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		s.link.way = 0
+		s.until(t, func() bool { return s.spy.count("retain") > 0 && len(s.fields()) == 1 })
+		var order []string
+		handLine(2, func(i int) {
+			held, err := s.l.LockLease(t.Context(), []time.Duration{time.Second, 0}[i])
+			bhOK(t, err)
+			order = append(order, []string{"first", "second"}[i])
+			bhOK(t, s.l.Unlock(held))
+		})()
+		bhEqual(t, "who had the lock before the other", order[0], "first")
+		s.free(t, 30*time.Millisecond)
+	})
+}
