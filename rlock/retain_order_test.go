@@ -16,7 +16,6 @@ import (
 func TestRetainCloseKeepsTheQueue(t *testing.T) {
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		s := retainNew(t, m, rdb)
-		s.link.way = turnsWay / 4
 		s.until(t, func() bool { return s.spy.count("retain") == 2 })
 		s.until(t, func() bool { return len(s.fields()) == 0 })
 		bhJavaHolds(t, rdb, 30*time.Second) // for longer than the client counts messages after a release
@@ -44,7 +43,6 @@ func TestRetainCloseKeepsTheQueue(t *testing.T) {
 func TestRetainGoneAndTaken(t *testing.T) {
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		s := retainNew(t, m, rdb)
-		s.link.way = 0
 		s.until(t, func() bool { return s.spy.count("retain") > 0 && len(s.fields()) == 1 })
 		m.Del("l")
 		first, err := s.l.TryLock(t.Context(), 0, time.Second) // which it does not suit
@@ -61,7 +59,6 @@ func TestRetainGoneAndTaken(t *testing.T) {
 func TestRetainIsForTheLineFirst(t *testing.T) {
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		s := retainNew(t, m, rdb)
-		s.link.way = 0
 		s.until(t, func() bool { return s.spy.count("retain") > 0 && len(s.fields()) == 1 })
 		var order []string
 		handLine(2, func(i int) {
