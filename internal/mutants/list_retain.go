@@ -34,7 +34,7 @@ var ofRetain = []mutant{
 	},
 	{
 		"P12: Close leaves what is retained",
-		"rlock/client.go", "	c.forget(queues)\n", "	_ = queues\n",
+		"rlock/client.go", "	c.forget()\n", "",
 		"./rlock", "RetainAndClose/Close",
 	},
 	{
@@ -61,5 +61,20 @@ var ofRetain = []mutant{
 		"Inv9: a subscription outlives what was retained",
 		"rlock/retain.go", "		q.unheard()\n	}\n	q.done()", "	}\n	q.done()",
 		"./rlock", "RetainLeavesNoSubscription",
+	},
+	{
+		"P12: Close lets the queue go of what it gives up",
+		"rlock/retain.go", "			h.giveUp(c.unlockTimeout)\n			q.done()\n", "			q.done()\n			h.giveUp(c.unlockTimeout)\n",
+		"./rlock", "RetainCloseKeepsTheQueue",
+	},
+	{
+		"Inv1: what is retained does for a call although the client has another hold",
+		"rlock/retain.go", " || q.hold != nil {\n		return r", " {\n		return r",
+		"./rlock", "RetainGoneAndTaken",
+	},
+	{
+		"what is retained goes to who comes before it goes to the line",
+		"rlock/retain.go", "	if q.turns == nil || q.first != nil {", "	if q.turns == nil {",
+		"./rlock", "RetainIsForTheLineFirst",
 	},
 }
