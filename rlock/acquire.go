@@ -165,8 +165,10 @@ func (a *acquisition) enter() (*level, error) {
 			return lv, err
 		}
 	}
-	if r := a.queue.returns(a); r.hold != nil {
+	if r, other := a.queue.returns(a); r.hold != nil {
 		return a.retake(r)
+	} else if other != nil {
+		a.giveUp(other)
 	}
 	a.fresh = new(hold)
 	a.trace = &a.fresh.own

@@ -26,8 +26,10 @@ const (
 	eager = 3
 	// and inVain how many more after one that did not.
 	inVain = 16
-	// minRetained is the shortest lease of which retainFor may be lost.
+	// minRetained is the shortest lease of which retainFor may be lost,
 	minRetained = 100 * retainFor
+	// and maxRetained the longest of a hold that nobody has: the watchdog renews it for whoever takes it.
+	maxRetained = 5 * time.Second
 )
 
 // A retainer is what a queue knows of calls that come back.
@@ -37,6 +39,7 @@ type retainer struct {
 	trip  time.Duration // how long a release takes
 	last  request       // the latest call: the next one is expected to be like it
 	next  retained
+	ends  int         // holds that nobody came for and that are not released yet: their end is others' turn first
 	guard *time.Timer // sees to it that next is not retained for long; nil while it is not set
 }
 
@@ -62,12 +65,12 @@ func (q *queue) successor(h *hold) (*hold, request) {
 	if q.sub == nil || !q.sub.Live() { // it would not hear that what it retained is forced open
 		return nil, request{}
 	}
-	if r.soon < eager || h.lease.Deadline().Age() > 5*r.trip/2 || q.series.handoffs >= c.handoffs/2 {
+	if r.soon < eager || 4*h.lease.Deadline().Age() > 9*r.trip || q.series.handoffs >= c.handoffs/2 {
 		return nil, request{}
 	}
 	lease := r.last.lease
 	if r.last.kept {
-		lease = min(lease, max(c.unlockTimeout, minRetained)) // the watchdog makes more of it
+		lease = min(lease, maxRetained)
 	} else if lease < minRetained || lease > c.lease {
 		return nil, request{}
 	}
@@ -144,7 +147,9 @@ func (q *queue) retain(h *hold, r retained, token int64, began time.Time) bool {
 	t.ended, t.trip = now, (3*t.trip+now.Sub(began))/4
 	r.since = now
 	goesOn := !isClosed(q.client.closed)
-	if goesOn {
+	if !goesOn {
+		t.ends++
+	} else {
 		t.next = r
 		if t.guard == nil {
 			q.again()
@@ -163,42 +168,64 @@ func (q *queue) retain(h *hold, r retained, token int64, began time.Time) bool {
 func (q *queue) guard() {
 	q.mu.Lock()
 	t := &q.turns.back
-	r := t.next
-	if left := retainFor - time.Since(r.since); r.hold != nil && left > 0 {
+	if left := retainFor - time.Since(t.next.since); t.next.hold != nil && left > 0 {
 		t.guard.Reset(left)
 		q.mu.Unlock()
 		return
 	}
 	t.guard = nil
-	if t.next = (retained{}); r.hold != nil {
-		t.soon = -inVain
-	}
+	h := q.forget("")
 	q.mu.Unlock()
-	if r.hold != nil {
-		r.hold.giveUp(q.client.unlockTimeout)
-		q.unheard()
+	if h != nil {
+		h.giveUp(q.client.unlockTimeout)
 	}
 	q.done()
 }
 
-// unheard ends the subscription where what was retained is gone and nothing was released, so that nobody else looks.
-func (q *queue) unheard() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.quiet()
+// forget takes out what was retained in this field, and returns it, or nil. An empty one stands for any. With q.mu held.
+func (q *queue) forget(field string) *hold {
+	if q.turns == nil {
+		return nil
+	}
+	t := &q.turns.back
+	h := t.next.hold
+	if h == nil || field != "" && field != h.own.field {
+		return nil
+	}
+	t.next, t.soon = retained{}, -inVain
+	t.ends++
+	return h
 }
 
-// giveUp releases a hold that nobody got.
+// giveUp releases a hold that was forgotten.
 func (h *hold) giveUp(within time.Duration) {
 	_ = h.free(time.Now(), within, false) // what is not confirmed is released behind
+	h.queue.forgot()
 }
 
-// returns notes that a call begins, and gives it what was retained for it. Where others are in line they are first.
-func (q *queue) returns(a *acquisition) retained {
+// forgot is the end of what was forgotten.
+func (q *queue) forgot() {
+	q.mu.Lock()
+	q.turns.back.ends--
+	q.quiet()
+	q.mu.Unlock()
+	q.nudge()
+}
+
+// ours tells whether the lock is this client's, as far as it knows.
+func (q *queue) ours() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.hold != nil || q.turns != nil && q.turns.back.ends > 0
+}
+
+// returns notes that a call begins, and gives it what was retained, if it suits; a call that does not wait is to give up
+// what does not. Where others are in line they are first.
+func (q *queue) returns(a *acquisition) (r retained, other *hold) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.turns == nil || q.first != nil {
-		return retained{}
+		return r, nil
 	}
 	if t := &q.turns.back; q.hold == nil {
 		t.last = a.request
@@ -208,7 +235,10 @@ func (q *queue) returns(a *acquisition) retained {
 			t.soon = min(t.soon, 0)
 		}
 	}
-	return q.retaken(a)
+	if r = q.retaken(a); r.hold == nil && a.wait == 0 { // others wait until it is given up
+		other = q.forget("")
+	}
+	return r, other
 }
 
 // retaken is what was retained, if it suits the call, and there is no sign that it is gone, such as another hold of the
@@ -231,23 +261,6 @@ func (r request) like(other request) bool {
 	return r.fenced == other.fenced && r.floor == other.floor && r.expiry == other.expiry && r.kept == other.kept && r.lease == other.lease
 }
 
-// forget takes out what was retained in this field, and returns it, or nil. An empty one stands for any.
-func (q *queue) forget(field string) *hold {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.turns == nil {
-		return nil
-	}
-	next := &q.turns.back.next
-	h := next.hold
-	if h == nil || field != "" && field != h.own.field {
-		return nil
-	}
-	*next = retained{}
-	q.quiet()
-	return h
-}
-
 // forget gives up all that is retained.
 func (c *Client) forget() {
 	c.mu.Lock()
@@ -258,7 +271,9 @@ func (c *Client) forget() {
 	c.mu.Unlock()
 	var all sync.WaitGroup
 	for _, q := range queues {
+		q.mu.Lock()
 		h := q.forget("")
+		q.mu.Unlock()
 		if h == nil {
 			q.done()
 			continue
@@ -269,6 +284,19 @@ func (c *Client) forget() {
 		})
 	}
 	all.Wait()
+}
+
+// giveUp gives up what was retained for a call of another kind, so that this one does not find the lock taken by nobody.
+func (a *acquisition) giveUp(other *hold) {
+	done := make(chan struct{})
+	go func() {
+		other.giveUp(a.client.unlockTimeout)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-a.end:
+	}
 }
 
 // retake makes a hold of the caller's own of what was retained.
@@ -283,10 +311,12 @@ func (a *acquisition) retake(r retained) (*level, error) {
 	a.fresh, a.trace = h, h.trace
 	lv, _, err := a.hold(r.sent, lease, h.token, nil, false)
 	if lv == nil {
-		a.queue.unheard()
-	}
-	if lv == nil && a.bound.Err() != nil {
-		err = a.gaveUp()
+		a.queue.mu.Lock()
+		a.queue.quiet()
+		a.queue.mu.Unlock()
+		if a.bound.Err() != nil {
+			err = a.gaveUp()
+		}
 	}
 	return lv, err
 }

@@ -1,6 +1,9 @@
 package rlock_test
 
 import (
+	"context"
+	"io"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -45,7 +48,7 @@ func TestRetainGoneAndTaken(t *testing.T) {
 		s := retainNew(t, m, rdb)
 		s.until(t, func() bool { return s.spy.count("retain") > 0 && len(s.fields()) == 1 })
 		m.Del("l")
-		first, err := s.l.TryLock(t.Context(), 0, time.Second) // which it does not suit
+		first, err := s.l.TryLock(t.Context(), time.Minute, time.Second) // which it does not suit
 		bhOK(t, err)
 		_, err = s.l.TryLock(t.Context(), 0, 0)
 		bhIs(t, err, rlock.ErrNotAcquired)
@@ -68,6 +71,32 @@ func TestRetainIsForTheLineFirst(t *testing.T) {
 			bhOK(t, s.l.Unlock(held))
 		})()
 		bhEqual(t, "who had the lock before the other", order[0], "first")
+		s.free(t, 30*time.Millisecond)
+	})
+}
+
+// A call that does not wait finds the lock free although it was retained for another kind of call.
+func TestRetainForATryOfAnotherKind(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		s := retainNew(t, m, rdb)
+		s.retain(t)
+		held, err := s.l.TryLock(t.Context(), 0, time.Minute)
+		bhOK(t, err)
+		bhEqual(t, "commands", s.spy.String(), "unlock acquire")
+		bhOK(t, s.l.Unlock(held))
+		s.retain(t)
+		s.spy.wrap(func([]string, func() error) error {
+			time.Sleep(time.Second)
+			return &net.OpError{Op: "read", Err: io.EOF}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err = s.l.TryLock(ctx, 0, time.Minute)
+		bhIs(t, err, context.DeadlineExceeded)
+		bhEqual(t, "it took", time.Since(began), 100*time.Millisecond) // Inv6
+		s.spy.wrap(nil)
+		bhAsleep(10 * time.Second) // the release is sent again
 		s.free(t, 30*time.Millisecond)
 	})
 }

@@ -159,7 +159,7 @@ func (s *stay) lead() error {
 		return err
 	}
 	// The one before may have just taken the lock: then its end, or a message, is soon enough.
-	if s.queue.held() != nil {
+	if s.queue.ours() {
 		s.queue.listen(s.keys.Channel())
 		s.sleep(s.client.poll)
 		return nil
@@ -234,7 +234,7 @@ func (s *stay) told() (*level, error) {
 	case s.call != nil: // its answer comes first
 	case !s.leading && p.leads:
 		return nil, s.lead()
-	case s.leading && s.queue.look.Swap(false) && s.queue.held() == nil:
+	case s.leading && s.queue.look.Swap(false) && !s.queue.ours():
 		s.quiet = 0
 		s.takeTurn(false)
 	}

@@ -239,7 +239,12 @@ func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 	if h := q.held(); h != nil && h.trace.field == state.Field {
 		h.lose("forced open", true)
 	}
-	q.forget(state.Field) // there is nothing to give up any more
+	q.mu.Lock()
+	retained := q.forget(state.Field)
+	q.mu.Unlock()
+	if retained != nil {
+		q.forgot() // there is nothing to release any more
+	}
 	return answer.Held || doubt, nil
 }
 

@@ -9,7 +9,7 @@ var ofRetain = []mutant{
 	},
 	{
 		"Inv8: what is retained for nobody stays so",
-		"rlock/retain.go", "		r.hold.giveUp(q.client.unlockTimeout)\n", "",
+		"rlock/retain.go", "	if h != nil {\n		h.giveUp(q.client.unlockTimeout)\n	}\n	q.done()", "	_ = h\n	q.done()",
 		"./rlock", "RetainForNobody",
 	},
 	{
@@ -59,7 +59,7 @@ var ofRetain = []mutant{
 	},
 	{
 		"Inv9: a subscription outlives what was retained",
-		"rlock/retain.go", "		q.unheard()\n	}\n	q.done()", "	}\n	q.done()",
+		"rlock/retain.go", "	q.turns.back.ends--\n	q.quiet()\n", "	q.turns.back.ends--\n",
 		"./rlock", "RetainLeavesNoSubscription",
 	},
 	{
@@ -76,5 +76,10 @@ var ofRetain = []mutant{
 		"what is retained goes to who comes before it goes to the line",
 		"rlock/retain.go", "	if q.turns == nil || q.first != nil {", "	if q.turns == nil {",
 		"./rlock", "RetainIsForTheLineFirst",
+	},
+	{
+		"what was retained for another kind of call is taken for another holder's",
+		"rlock/retain.go", "r.hold == nil && a.wait == 0 {", "r.hold == nil && false {",
+		"./rlock", "RetainForATryOfAnotherKind",
 	},
 }
