@@ -175,6 +175,9 @@ func (q *queue) guard() {
 	}
 	t.guard = nil
 	h := q.forget("")
+	if h != nil && q.first == nil {
+		t.soon = -inVain
+	}
 	q.mu.Unlock()
 	if h != nil {
 		h.giveUp(q.client.unlockTimeout)
@@ -192,7 +195,7 @@ func (q *queue) forget(field string) *hold {
 	if h == nil || field != "" && field != h.own.field {
 		return nil
 	}
-	t.next, t.soon = retained{}, -inVain
+	t.next = retained{}
 	t.ends++
 	return h
 }

@@ -133,7 +133,7 @@ func TestTurnsAreFair(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 				window := max(time.Duration(test.goroutines)*300*time.Millisecond, 160*test.section)
 				shares := s.shares(window)
-				turnsFair(t, shares, 0.9)
+				turnsFair(t, shares, 0.8) // of some forty turns one may be missed
 				// A hold takes its section and two round trips, of the acquire and of the release; hardly more.
 				holds := shares[0] + shares[1] + shares[2] + shares[3]
 				if time.Duration(holds)*(test.section+4*turnsWay) < window*7/10 {
