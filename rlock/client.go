@@ -153,8 +153,8 @@ func newClient(opts []Option) (*Client, error) {
 
 // Close ends the client's work at once: calls that wait return ErrClosed, as new ones do; the contexts of held locks end
 // with ErrClosed, and their leases are no longer renewed. Unlock still releases. What is retained for calls to come (see
-// WithHandoffs) is released before Close returns, for which it waits as long as an Unlock would. To let the work in hand finish first,
-// call Shutdown. Close may be called more than once; rdb stays open.
+// WithHandoffs) is released before Close returns, for which it waits as long as an Unlock would. To let the work in hand
+// finish first, call Shutdown. Close may be called more than once; rdb stays open.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.drain()

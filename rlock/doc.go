@@ -34,10 +34,11 @@
 //
 // Commands of calls that are made at the same time travel together. The waiters of one lock in one client stand in line;
 // the first one asks Redis, and when a hold of this client ends the lock passes to it in one round trip, a bounded number
-// of times (WithHandoffs). Where nobody waits here but others do, and the goroutines of this client come back for the lock as
-// soon as they have unlocked it, it is retained for the next of them, for a millisecond and half as many times. Then it is
-// released for everybody, and clients take it in turn: who has released it leaves it to as many others as listened. So the order of waiters is that of arrival within a client, and round robin between clients
-// as far as their subscriptions work.
+// of times (WithHandoffs). Where nobody waits here but others do, and the goroutines of this client come back for the
+// lock as soon as they have unlocked it, it is retained for the next of them, for a millisecond and half as many times.
+// Then it is released for everybody, and clients take it in turn: who has released it leaves it to as many others as
+// listened. So the order of waiters is that of arrival within a client, and round robin between clients as far as their
+// subscriptions work.
 //
 // Exclusion rests on Redis keeping its data and its clock not being stepped; a replica that is promoted may not know of
 // the lock. WithReplicas and WithFsync have others confirm it first. Tokens and guards are there for what a lock on Redis

@@ -58,7 +58,8 @@ func WithPatience(d time.Duration) Option { return func(o *options) { o.patience
 // sections are shorter than a round trip, other clients listen, and calls of this client have come back within a
 // millisecond again and again. One that then does not come costs the others a millisecond. A process that ends in it
 // without [Client.Close] keeps them waiting like one that ends with a lock held, for 5 s at most, or for the lease if the
-// calls name one. A hold that came so has no more than these 5 s either until its first renewal. WithHandoffs(1) does without, and so does a Redis user without the right to PUBSUB.
+// calls name one. A hold that came so has no more than these 5 s either until its first renewal. WithHandoffs(1) does
+// without, and so does a Redis user without the right to PUBSUB.
 func WithHandoffs(n int) Option { return func(o *options) { o.handoffs = n } }
 
 // WithShardedPubSub says whether the channels are sharded (SPUBLISH, SSUBSCRIBE) in a cluster. The default, pubsub.Auto,

@@ -65,7 +65,8 @@ func (q *queue) successor(h *hold) (*hold, request) {
 	if q.sub == nil || !q.sub.Live() { // it would not hear that what it retained is forced open
 		return nil, request{}
 	}
-	if r.soon < eager || 4*h.lease.Deadline().Age() > 9*r.trip || q.series.handoffs >= c.handoffs/2 {
+	// The hold's command took one trip; what is left is the section.
+	if long := h.lease.Deadline().Age() > r.trip*9/4; long || r.soon < eager || q.series.handoffs >= c.handoffs/2 {
 		return nil, request{}
 	}
 	lease := r.last.lease
@@ -118,6 +119,9 @@ func (h *hold) retain(next *hold, r request, within time.Duration) (done, doubt 
 	if next.own.open() {
 		c.behind.release(next.trace)
 	}
+	q.mu.Lock()
+	q.turns.back.soon = -inVain // Redis may refuse it again
+	q.mu.Unlock()
 	return false, err != nil && err != errNotSent && scripts.Unanswered(err)
 }
 
@@ -291,9 +295,9 @@ func (c *Client) forget() {
 
 // giveUp gives up what was retained for a call of another kind, so that this one does not find the lock taken by nobody.
 func (a *acquisition) giveUp(other *hold) {
-	done := make(chan struct{})
-	go func() {
-		other.giveUp(a.client.unlockTimeout)
+	done, within := make(chan struct{}), a.client.unlockTimeout
+	go func() { // without a, which is used again
+		other.giveUp(within)
 		close(done)
 	}()
 	select {
