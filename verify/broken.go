@@ -29,7 +29,7 @@ var bugs = []bug{
 	{"channel-kept", "a channel is never given up", "calm", []string{ruleLeft}, []edit{
 		{"pubsub/link.go", "time.Since(ch.idle) >= linger", "time.Since(ch.idle) >= 1000*linger"}}},
 	{"deadline-reply", "a deadline counts from the reply", "late", []string{ruleExclusive, ruleLock}, []edit{
-		{"rlock/acquire.go", "return a.hold(k.sent, token, b, k.heir == nil)", "return a.hold(watchdog.Now(), token, b, k.heir == nil)"}}},
+		{"rlock/acquire.go", "return a.hold(k.sent, a.lease, token, b, k.heir == nil)", "return a.hold(watchdog.Now(), a.lease, token, b, k.heir == nil)"}}},
 	{"repeat-counts", "a repeated acquire counts twice", "replies", []string{ruleCount}, []edit{
 		{"scripts/acquire.lua", "local extended = redis.", "redis.call('HINCRBY', lock, field, 1)\n    local extended = redis."}}},
 	{"number-again", "all holds of a client have one number", "replies", []string{ruleExclusive, ruleLock}, []edit{
