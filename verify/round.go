@@ -51,7 +51,7 @@ func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err e
 			if !is {
 				panic(r)
 			}
-			err = fmt.Errorf("%s, seed %d: %s", sc.name, seed, said)
+			err = fmt.Errorf("%s, seed %d: %w", sc.name, seed, said)
 		}
 	}()
 	stall := s.stallMeter()

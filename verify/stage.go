@@ -46,6 +46,8 @@ type stage struct {
 
 type stageError string
 
+func (e stageError) Error() string { return string(e) }
+
 func (s *stage) Helper()                           {}
 func (s *stage) Cleanup(f func())                  { s.cleanups = append(s.cleanups, f) }
 func (s *stage) Failed() bool                      { return false }
