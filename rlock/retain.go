@@ -119,10 +119,13 @@ func (h *hold) retain(next *hold, r request, within time.Duration) (done, doubt 
 	if next.own.open() {
 		c.behind.release(next.trace)
 	}
+	if err == errNotSent {
+		return false, false
+	}
 	q.mu.Lock()
 	q.turns.back.soon = -inVain // Redis may refuse it again
 	q.mu.Unlock()
-	return false, err != nil && err != errNotSent && scripts.Unanswered(err)
+	return false, err != nil && scripts.Unanswered(err)
 }
 
 // listeners is how many of those who hear of a release are this client, and how many messages it has heard.
