@@ -98,21 +98,15 @@ func (h *hold) release(lost bool, now time.Time) error {
 	if h.queue.grant(h, bound/3) {
 		return nil
 	}
-	if h.block == nil && !h.queue.awaited() { // a block may have been waited for
-		next, r := h.queue.successor(h)
-		if next == nil {
-			return h.free(now, bound, false)
-		}
-		done, doubt := h.retain(next, r, bound/3)
-		if done {
-			return nil
-		}
-		used := time.Since(now)
-		return h.free(now.Add(used), bound-used, doubt)
+	var passed, doubt bool
+	if h.block != nil || h.queue.awaited() { // a block may have been waited for
+		passed, doubt = h.pass(bound / 3)
+	} else if next, r := h.queue.successor(h); next != nil {
+		passed, doubt = h.retain(next, r, bound/3)
+	} else {
+		return h.free(now, bound, false)
 	}
-	passed, doubt := h.pass(bound / 3)
 	if passed {
-		h.unlocked()
 		return nil
 	}
 	used := time.Since(now)
@@ -134,7 +128,11 @@ func (h *hold) pass(within time.Duration) (passed, doubt bool) {
 		h.queue.revoke(k)
 		return false, true
 	}
-	return k.answer.Held, k.err != nil && k.err != errNotSent && scripts.Unanswered(k.err)
+	if k.answer.Held {
+		h.unlocked()
+		return true, false
+	}
+	return false, k.err != nil && k.err != errNotSent && scripts.Unanswered(k.err)
 }
 
 // free releases the lock for anyone, from this time on.

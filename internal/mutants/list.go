@@ -257,7 +257,7 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 	},
 	{
 		"P15: a transfer without an answer is taken for one that was not executed",
-		"rlock/unlock.go", "	return k.answer.Held, k.err != nil && k.err != errNotSent && scripts.Unanswered(k.err)", "	return k.answer.Held, false",
+		"rlock/unlock.go", "	return false, k.err != nil && k.err != errNotSent && scripts.Unanswered(k.err)", "	return false, false",
 		"./rlock", "HandoffFault",
 	},
 	{

@@ -4,6 +4,7 @@
 //	go run ./internal/mutants              all of them
 //	go run ./internal/mutants -only P1     those whose name matches
 //	go run ./internal/mutants -list        what there is
+//	go run ./internal/mutants -times 10    ten times each: a test that notices only now and then shows
 //
 // The working tree is not touched: the broken file reaches the compiler through go test's -overlay.
 package main
@@ -36,6 +37,7 @@ func main() {
 	only := flag.String("only", "", "run the mutants whose `name` matches this regular expression")
 	list := flag.Bool("list", false, "list the mutants and do nothing")
 	jobs := flag.Int("jobs", 3, "how many run at once: tests wait most of the time, the compiler does not")
+	times := flag.Int("times", 1, "how often the tests run against each break: they must notice it each time")
 	flag.Parse()
 	match, err := regexp.Compile(*only)
 	if err != nil {
@@ -54,14 +56,15 @@ func main() {
 		}
 		return
 	}
-	if survivors := runAll(chosen, *jobs); survivors > 0 {
-		fmt.Printf("%d of %d breaks were NOT noticed\n", survivors, len(chosen))
+	if survivors := runAll(chosen, *jobs, *times); len(survivors) > 0 {
+		fmt.Printf("%d of %d breaks were NOT noticed:\n%s\n", len(survivors), len(chosen), strings.Join(survivors, "\n"))
 		os.Exit(1)
 	}
 	fmt.Printf("all %d breaks were noticed\n", len(chosen))
 }
 
-func runAll(chosen []mutant, jobs int) (survivors int) {
+// runAll returns, a line each, the mutants that were not noticed each time.
+func runAll(chosen []mutant, jobs, times int) (survivors []string) {
 	var (
 		mu   sync.Mutex
 		wg   sync.WaitGroup
@@ -73,14 +76,14 @@ func runAll(chosen []mutant, jobs int) (survivors int) {
 			room <- struct{}{}
 			defer func() { <-room }()
 			began := time.Now()
-			err := m.try()
+			err := m.try(times)
 			mu.Lock()
 			defer mu.Unlock()
 			done++
 			verdict := "noticed"
 			if err != nil {
-				survivors++
 				verdict = "NOT NOTICED: " + err.Error()
+				survivors = append(survivors, m.name+": "+verdict)
 			}
 			fmt.Printf("[%2d/%d] %5.1fs  %s: %s\n", done, len(chosen), time.Since(began).Seconds(), m.name, verdict)
 		})
@@ -89,8 +92,8 @@ func runAll(chosen []mutant, jobs int) (survivors int) {
 	return survivors
 }
 
-// try returns nil if the tests notice the break.
-func (m mutant) try() error {
+// try returns nil if the tests notice the break each time.
+func (m mutant) try(times int) error {
 	whole, err := os.ReadFile(m.file)
 	if err != nil {
 		return err
@@ -120,17 +123,27 @@ func (m mutant) try() error {
 		return err
 	}
 	// Most of the time goes into compiling: without inlining, and without vet, it takes half of it.
-	out, err := exec.Command("go", "test", "-count=1", "-timeout=60s", "-failfast", "-vet=off", "-gcflags=-l", "-overlay="+list, "-run="+m.run, m.pkg).CombinedOutput()
-	var exit *exec.ExitError
-	switch text := string(out); {
-	case err == nil && strings.Contains(text, "no tests to run"):
-		return fmt.Errorf("no test matches %s", m.run)
-	case err == nil:
-		return errors.New("all tests passed")
-	case !errors.As(err, &exit):
-		return err
-	case strings.Contains(text, "[build failed]"), strings.Contains(text, "[setup failed]"):
-		return fmt.Errorf("it does not compile:\n%s", text)
+	tests := filepath.Join(dir, "tests")
+	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-l", "-overlay="+list, "-o="+tests, m.pkg).CombinedOutput(); err != nil {
+		return fmt.Errorf("it does not compile: %w\n%s", err, out)
+	}
+	passed := 0
+	for range times {
+		run := exec.Command(tests, "-test.timeout=60s", "-test.failfast", "-test.run="+m.run)
+		run.Dir = m.pkg
+		out, err := run.CombinedOutput()
+		var exit *exec.ExitError
+		switch {
+		case err == nil && strings.Contains(string(out), "no tests to run"):
+			return fmt.Errorf("no test matches %s", m.run)
+		case err == nil:
+			passed++
+		case !errors.As(err, &exit):
+			return err
+		}
+	}
+	if passed > 0 {
+		return fmt.Errorf("all tests passed, %d times of %d", passed, times)
 	}
 	return nil
 }
