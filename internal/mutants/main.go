@@ -124,7 +124,7 @@ func (m mutant) try(times int) error {
 	}
 	// Most of the time goes into compiling: without inlining, and without vet, it takes half of it.
 	tests := filepath.Join(dir, "tests")
-	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-l", "-overlay="+list, "-o="+tests, m.pkg).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-l", "-ldflags=-s -w", "-overlay="+list, "-o="+tests, m.pkg).CombinedOutput(); err != nil {
 		return fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}
 	passed := 0
