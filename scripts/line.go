@@ -17,6 +17,10 @@ const (
 	// maxFlying bounds the flights of a line that are under way: while one is answered the next one fills, and the more
 	// there are, the less company each op has.
 	maxFlying = 2
+	// crowd is how many ops have company enough to leave before one of those flights is back, and maxCrowded how many
+	// flights there may be more for them: with so many callers the server would wait for the next command otherwise.
+	crowd      = 32
+	maxCrowded = 2
 	// stallAfter is when flights that are not answered no longer keep others on the ground.
 	stallAfter = 100 * time.Millisecond
 	// maxStalled bounds those others, and with them the connections that a server that hangs can take.
@@ -48,7 +52,7 @@ const (
 
 // A line is the ops that wait for a flight: a round trip that they share. Nothing waits for company: an op that finds
 // less than maxFlying flights under way leaves at once, alone if nobody else has come; what comes meanwhile goes
-// together with the next one.
+// together with the next one, or when it is a crowd.
 type line struct {
 	scripts *Scripts
 
@@ -92,7 +96,7 @@ func (s *Scripts) Send(op *Op, caller Caller) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, op)
-	if l.flying < l.most {
+	if l.flying < l.room() {
 		l.flying++
 		go l.fly()
 	} else if !l.guarded {
@@ -151,12 +155,20 @@ func roomy() byte {
 	return room[runtime.NumCPU()%stackRoom]
 }
 
+// room is how many flights there may be now. With l.mu held.
+func (l *line) room() int {
+	if l.most == maxFlying && len(l.waiting)-l.gone >= crowd {
+		return maxFlying + maxCrowded
+	}
+	return l.most
+}
+
 // board takes the next ops from the line. None: this flight's goroutine is not needed any more.
 func (l *line) board(ops []*Op) []*Op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	taken := 0
-	if l.flying <= l.most {
+	if l.flying <= l.room() {
 		for taken < len(l.waiting) && len(ops) < maxBatch {
 			if op := l.waiting[taken]; op.state == waiting {
 				op.state = sent
@@ -195,8 +207,8 @@ func (l *line) guard() {
 			return
 		}
 		if l.flights == before && l.most < maxStalled {
-			l.most++
 			l.flying++
+			l.most = max(l.most+1, l.flying)
 			go l.fly()
 		}
 		l.guard()

@@ -245,6 +245,17 @@ func (g *gate) mustFly(t *testing.T, want ...int) {
 	}
 }
 
+// fillAll holds up the flights that a line has for a crowd too.
+func fillAll(t *testing.T, s *Scripts, g *gate) []*passenger {
+	t.Helper()
+	all := fill(t, s, g)
+	for range maxCrowded {
+		all = append(all, sendAcquires(t, s, crowd)...)
+		g.mustFly(t, crowd)
+	}
+	return all
+}
+
 // fill holds up the two flights that a line has.
 func fill(t *testing.T, s *Scripts, g *gate) []*passenger {
 	t.Helper()

@@ -94,7 +94,7 @@ func TestLine_UnderLoadTheBoundGoesBack(t *testing.T) {
 			g.mustFly(t, 1)
 		}
 		all = append(all, sendAcquires(t, s, 10*maxBatch)...)
-		for range maxStalled - maxFlying {
+		for range maxStalled - maxFlying - 1 { // the last one more is for the crowd
 			g.release <- struct{}{}
 			g.mustFly(t)
 		}
@@ -102,7 +102,7 @@ func TestLine_UnderLoadTheBoundGoesBack(t *testing.T) {
 			g.release <- struct{}{}
 			g.mustFly(t, maxBatch)
 		}
-		g.open(maxFlying)
+		g.open(maxFlying + 1)
 		mustHear(t, all...)
 		mustBeTwo(t, s, g)
 	})
@@ -111,14 +111,14 @@ func TestLine_UnderLoadTheBoundGoesBack(t *testing.T) {
 // Two that come back late are still two.
 func TestLine_TheBoundGoesNoLower(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
-		all := fill(t, s, g)
+		all := fillAll(t, s, g)
 		time.Sleep(10 * stallAfter)
 		all = append(all, sendAcquires(t, s, 4*maxBatch)...)
 		for range 4 {
 			g.release <- struct{}{}
 			g.mustFly(t, maxBatch)
 		}
-		g.open(maxFlying)
+		g.open(maxFlying + maxCrowded)
 		mustHear(t, all...)
 	})
 }

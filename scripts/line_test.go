@@ -42,23 +42,61 @@ func TestLine_AnOpWithoutCompanyGoesAloneAndAtOnce(t *testing.T) {
 	})
 }
 
+// Where many wait the server is not to wait for the first flights to be back.
+func TestLine_ACrowdDoesNotWait(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		all := append(fill(t, s, g), sendAcquires(t, s, crowd-1)...)
+		g.mustFly(t)
+		for range maxCrowded {
+			all = append(all, sendAcquires(t, s, 1)...)
+			g.mustFly(t, crowd)
+			all = append(all, sendAcquires(t, s, crowd-1)...)
+			g.mustFly(t)
+		}
+		all = append(all, sendAcquires(t, s, 1)...)
+		g.mustFly(t)
+		g.open(maxFlying + maxCrowded)
+		mustHear(t, all...)
+		if most := g.mostAtOnce(); most != maxFlying+maxCrowded {
+			t.Errorf("%d flights were under way at once", most)
+		}
+		synctest.Wait()
+		g.seen()
+		mustBeTwo(t, s, g)
+	})
+}
+
+// What comes while all of a crowd's flights hang leaves as soon as it would with two.
+func TestLine_ACrowdThatHangs(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+		all := append(fillAll(t, s, g), sendAcquires(t, s, 2)...)
+		time.Sleep(stallAfter - time.Millisecond)
+		g.mustFly(t)
+		time.Sleep(stallAfter + time.Millisecond)
+		g.mustFly(t, 2)
+		g.open(maxFlying + maxCrowded + 1)
+		mustHear(t, all...)
+		mustBeTwo(t, s, g)
+	})
+}
+
 func TestLine_WhatComesMeanwhileGoesTogether(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
-		first := fill(t, s, g)
+		first := fillAll(t, s, g)
 		rest := sendAcquires(t, s, 3*maxBatch+8)
 		g.mustFly(t)
-		for _, want := range []int{maxBatch, maxBatch, maxBatch, 8} {
+		for _, want := range [][]int{{maxBatch}, {maxBatch}, {maxBatch}, {}, {}, {8}} { // eight are no crowd
 			g.release <- struct{}{}
-			g.mustFly(t, want)
+			g.mustFly(t, want...)
 		}
-		g.open(2)
+		g.open(maxFlying)
 		mustHear(t, append(first, rest...)...)
 		for i, x := range rest { // those of a flight are told of its first
 			if leader := i - i%maxBatch; (x.with == nil) != (i == leader) || x.with != nil && x.with != Caller(rest[leader]) {
 				t.Errorf("op %d is told of another company", i)
 			}
 		}
-		if most := g.mostAtOnce(); most != maxFlying {
+		if most := g.mostAtOnce(); most != maxFlying+maxCrowded {
 			t.Errorf("%d flights were under way at once", most)
 		}
 		for _, l := range s.lines {
@@ -176,8 +214,10 @@ func TestLine_WithdrawBeforeAndAfter(t *testing.T) {
 func TestLine_AllWithdrawn(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		flying := fill(t, s, g)
-		for _, x := range sendAcquires(t, s, 200) {
-			if !s.Withdraw(&x.op) {
+		for range 200 {
+			x := sendAcquires(t, s, 1)
+			g.mustFly(t) // those that were withdrawn are no crowd
+			if !s.Withdraw(&x[0].op) {
 				t.Error("an op that waits is not given back")
 			}
 		}
