@@ -66,9 +66,7 @@ func TestReal_MarkerOfARunThatIsOver(t *testing.T) {
 		if cmd.Name() != "get" && writes.Add(1) == 1 {
 			_ = s.direct[0].FlushAll(context.Background()) // a new disk
 			s.servers[0].Restart()
-			for s.direct[0].Ping(context.Background()).Err() != nil { // it loads its file
-				time.Sleep(time.Millisecond)
-			}
+			redistest.Eventually(t, bound, func() bool { return s.direct[0].Ping(context.Background()).Err() == nil }, "it has loaded its file")
 		}
 	}, func(cmd redis.Cmder, err error) {
 		if cmd.Name() != "get" && !redis.HasErrorPrefix(err, "NOSCRIPT") {
