@@ -166,7 +166,7 @@ func TestRetainAndClose(t *testing.T) {
 				s.retain(t)
 				end(t, s)
 				bhEqual(t, "left in Redis", len(s.fields()), 0)
-				handFree(t, m, 30*time.Millisecond, s.c)
+				handFree(t, m, retainOver, s.c)
 			})
 		})
 	}

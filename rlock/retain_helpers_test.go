@@ -26,6 +26,8 @@ type retainSite struct {
 	token    int64 // of the latest hold
 }
 
+const retainOver = 40 * time.Millisecond // after its last release a client has stopped to count others' turns
+
 const retainWay = 50 * time.Microsecond // half a round trip: several fit into the time for which the lock is retained
 
 func retainNew(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, opts ...rlock.Option) *retainSite {

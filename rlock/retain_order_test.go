@@ -38,7 +38,7 @@ func TestRetainCloseKeepsTheQueue(t *testing.T) {
 		})
 		bhOK(t, s.c.Close())
 		bhEqual(t, "books before the release", books, "1 queues, 0 holds, 0 releases")
-		s.free(t, 30*time.Millisecond)
+		s.free(t, retainOver)
 	})
 }
 
@@ -54,7 +54,7 @@ func TestRetainGoneAndTaken(t *testing.T) {
 		bhIs(t, err, rlock.ErrNotAcquired)
 		bhOK(t, s.l.Check(first))
 		bhOK(t, s.l.Unlock(first))
-		s.free(t, 30*time.Millisecond)
+		s.free(t, retainOver)
 	})
 }
 
@@ -71,7 +71,7 @@ func TestRetainIsForTheLineFirst(t *testing.T) {
 			bhOK(t, s.l.Unlock(held))
 		})()
 		bhEqual(t, "who had the lock before the other", order[0], "first")
-		s.free(t, 30*time.Millisecond)
+		s.free(t, retainOver)
 	})
 }
 
@@ -97,6 +97,6 @@ func TestRetainForATryOfAnotherKind(t *testing.T) {
 		bhEqual(t, "it took", time.Since(began), 100*time.Millisecond) // Inv6
 		s.spy.wrap(nil)
 		bhAsleep(10 * time.Second) // the release is sent again
-		s.free(t, 30*time.Millisecond)
+		s.free(t, retainOver)
 	})
 }

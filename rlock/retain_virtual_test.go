@@ -91,7 +91,7 @@ func TestRetainForNobody(t *testing.T) {
 		bhEqual(t, "the counter", mustGet(m, handCounter), fmt.Sprint(got.token))
 		bhOK(t, other.Unlock(got.ctx))
 		bhEqual(t, "calls until it is retained again", s.retain(t), 1+16+3) // one comes back late
-		s.free(t, 30*time.Millisecond)
+		s.free(t, retainOver)
 		bhEqual(t, "the counter", mustGet(m, handCounter), fmt.Sprint(s.token))
 	})
 }
@@ -112,7 +112,7 @@ func TestRetainWhereNobodyListens(t *testing.T) {
 		held, err := other.TryLock(t.Context(), 0, 0)
 		bhOK(t, err)
 		bhOK(t, other.Unlock(held))
-		handFree(t, m, 30*time.Millisecond, s.c)
+		handFree(t, m, retainOver, s.c)
 	})
 }
 
@@ -123,7 +123,7 @@ func TestRetainByAClientThatDoesNotListen(t *testing.T) {
 		t.Run(fmt.Sprint("any more ", waited), func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				s := retainNew(t, m, rdb)
-				s.free(t, 30*time.Millisecond)
+				s.free(t, retainOver)
 				if waited {
 					bhOK(t, s.listener.Close())
 					s.wait(t, 5*time.Millisecond)
@@ -169,7 +169,7 @@ func TestRetainForcedOpen(t *testing.T) {
 				bhEqual(t, "token", token, s.token+2)
 				bhEqual(t, "the counter", mustGet(m, handCounter), fmt.Sprint(token))
 				bhOK(t, other.Unlock(held))
-				s.free(t, 30*time.Millisecond)
+				s.free(t, retainOver)
 			})
 		})
 	}
@@ -199,7 +199,7 @@ func TestRetainForcedOpenAtOnce(t *testing.T) {
 		bhIs(t, err, rlock.ErrNotAcquired)
 		bhOK(t, other.Check(theirs))
 		bhOK(t, other.Unlock(theirs))
-		s.free(t, 30*time.Millisecond)
+		s.free(t, retainOver)
 	})
 }
 
@@ -220,7 +220,7 @@ func TestRetainDeleted(t *testing.T) {
 		<-got.ctx.Done()
 		bhIs(t, got.ctx.Err(), rlock.ErrLost)
 		bhIs(t, s.l.Unlock(got.ctx), rlock.ErrLost)
-		s.free(t, 30*time.Millisecond)
+		s.free(t, retainOver)
 	})
 }
 
@@ -258,7 +258,7 @@ func TestRetainForAnotherCall(t *testing.T) {
 					t.Errorf("it did not ask: %v", s.spy)
 				}
 				bhOK(t, s.l.Unlock(got.ctx))
-				s.free(t, 30*time.Millisecond)
+				s.free(t, retainOver)
 			})
 		})
 	}
@@ -318,7 +318,7 @@ func TestRetainIsRenewed(t *testing.T) {
 		time.Sleep(time.Minute)
 		bhOK(t, s.l.Check(got.ctx))
 		s.unlock(t, got)
-		s.free(t, 30*time.Millisecond)
+		s.free(t, retainOver)
 	})
 }
 
@@ -336,7 +336,7 @@ func TestRetainOverslept(t *testing.T) {
 				wakeUp()
 				bhOK(t, err)
 				bhOK(t, s.l.Unlock(held))
-				s.free(t, 30*time.Millisecond)
+				s.free(t, retainOver)
 			})
 		})
 	}
@@ -385,7 +385,7 @@ func TestRetainForACallThatComesMeanwhile(t *testing.T) {
 		bhEqual(t, "token", got.token, s.token+1)
 		bhEqual(t, "commands", s.spy.String(), before)
 		s.unlock(t, got)
-		s.free(t, 30*time.Millisecond)
+		s.free(t, retainOver)
 	})
 }
 

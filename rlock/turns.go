@@ -9,12 +9,14 @@ import "time"
 // try and all but one in vain.
 //
 // A listener need not want the lock. Therefore nobody stands back for longer than a step for each turn that is still to
-// come, from the last release on; and who then finds the lock free does not count on so many, for a while.
+// come, from the last release on; and who then finds the lock free does not count on so many, for a while. A step is a bit
+// more than this client's own series took, since others' take about as long: a try before one ends is in vain, and wakes
+// everybody in it.
 type turns struct {
 	others    int           // that listened at this client's last release
 	absent    int           // of these, the ones that did not use their turns
 	counted   time.Time     // since when they are counted
-	step      time.Duration // how long a turn may take to begin
+	step      time.Duration // how long a turn is waited for
 	lingering bool          // the queue is kept although nobody uses it: messages are counted
 	until     time.Time     // and so long
 	back      retainer
@@ -22,7 +24,7 @@ type turns struct {
 
 const (
 	minStep   = 5 * time.Millisecond  // a JVM needs about one to wake up and ask
-	maxBack   = 20 * time.Millisecond // of standing back
+	maxBack   = 30 * time.Millisecond // of standing back; a series takes maxSeries, and what its last section does
 	absentFor = time.Second           // and then they are expected again
 	maxTurns  = 8                     // of others that are waited for: most listeners of a crowd only listen
 )
@@ -51,7 +53,8 @@ func (q *queue) released(told int, before int64, began time.Time) {
 		t.others, t.absent, t.counted = told, 0, now
 	}
 	t.back.trip = (3*t.back.trip + now.Sub(began)) / 4
-	t.step, t.until = max(2*now.Sub(began), minStep), now.Add(maxBack)
+	series := min(began.Sub(q.series.began)*5/4, maxBack)
+	t.step, t.until = max(2*now.Sub(began), series, minStep), now.Add(maxBack)
 	q.due.Store(before + int64(min(t.others-t.absent, maxTurns)))
 	if !t.lingering {
 		t.lingering = true

@@ -145,6 +145,36 @@ func TestTurnsAreFair(t *testing.T) {
 	}
 }
 
+// P15: a client that stands back does not try while another one's series still lasts: each of its tries is for a lock
+// that was released for it.
+func TestTurnsLastAsLongAsSeries(t *testing.T) {
+	for _, section := range []time.Duration{0, time.Millisecond, 4 * time.Millisecond} {
+		t.Run(section.String(), func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+				s := turnsNew(t, m)
+				for range 4 {
+					s.client(t, 6, section)
+				}
+				time.Sleep(300 * time.Millisecond)
+				for _, spy := range s.spies {
+					spy.reset()
+				}
+				shares := s.shares(3 * time.Second)
+				turnsFair(t, shares, 0.8)
+				tries, series := 0, 0
+				for _, spy := range s.spies {
+					tries, series = tries+spy.count("acquire"), series+spy.count("unlock")
+				}
+				t.Logf("%d tries for %d series", tries, series)
+				if series == 0 || tries > series*11/10+4 {
+					t.Errorf("%d tries for %d series", tries, series)
+				}
+				s.end(t)
+			})
+		})
+	}
+}
+
 // Redisson's own scripts.
 func turnsNaive(t testing.TB, name string) *redis.Script {
 	t.Helper()

@@ -291,6 +291,11 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 		"./rlock", "TurnsAreFair/1_0s",
 	},
 	{
+		"P15: a turn is expected to be short",
+		"rlock/turns.go", "	series := min(began.Sub(q.series.began)*5/4, maxBack)", "	series := minStep",
+		"./rlock", "TurnsLastAsLongAsSeries",
+	},
+	{
 		"P15: nobody leaves a turn to others",
 		"rlock/turns.go", "	return min(time.Duration(q.missing())*q.turns.step, maxBack)\n}", "	return 0\n}",
 		"./rlock", "TurnsAreFair/1_0s|TurnsAreFair/1_1ms|TurnsOfARedissonClient/(0s|500|1ms)",
@@ -378,7 +383,7 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 	{
 		"P15: standing back does not begin anew",
 		"rlock/stand.go", "more > 0 && !s.cut", "false",
-		"./rlock", "TurnsOfARedissonClient/2ms",
+		"./rlock", "TurnsLastAsLongAsSeries",
 	},
 	{
 		"P15: a holder does not hear others' turns",
