@@ -86,6 +86,36 @@ func order(rule string, ops []op, strictly bool, kinds ...string) []violation {
 	return found
 }
 
+// shared returns the tokens under which two holds used what is behind the guard at the same time.
+func shared(ops []op) map[int64]bool {
+	tokens := make(map[int64]bool)
+	type use struct{ token, hold, from, to int64 }
+	var uses []use
+	for _, o := range ops {
+		if o.Kind != read && o.Kind != write || o.Outcome == refused || o.Outcome == failed {
+			continue
+		}
+		to := o.Return
+		if o.Outcome != done {
+			to = forever
+		}
+		i := slices.IndexFunc(uses, func(u use) bool { return u.token == o.Token && u.hold == o.Hold })
+		if i < 0 {
+			uses = append(uses, use{o.Token, o.Hold, o.Call, to})
+			continue
+		}
+		uses[i].to = max(uses[i].to, to)
+	}
+	for i, u := range uses {
+		for _, other := range uses[:i] {
+			if u.token == other.token && u.from < other.to && other.from < u.to {
+				tokens[u.token] = true
+			}
+		}
+	}
+	return tokens
+}
+
 // counted requires that Redis's count of a hold was the client's.
 func counted(ops []op) []violation {
 	var found []violation

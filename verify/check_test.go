@@ -79,6 +79,38 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// Where tokens begin again, two holds may have the same one at the same time. A guard cannot tell their writes apart, and
+// one of them may be lost; all else is to be right, and that too where one came after the other, or tokens were to grow.
+func TestTokensThatBeginAgain(t *testing.T) {
+	by := func(hold int64, o op) op {
+		o.Hold = hold
+		return o
+	}
+	lost := []op{by(1, guarded(1, read, 14, 0, 10, 11, done)), by(2, guarded(2, read, 14, 0, 12, 13, done)),
+		by(1, guarded(3, write, 14, 1, 14, 15, done)), by(2, guarded(4, write, 14, 1, 16, 17, done))}
+	after := []op{by(1, guarded(1, read, 14, 0, 10, 11, done)), by(1, guarded(2, write, 14, 1, 12, 13, done)),
+		by(2, guarded(3, read, 14, 0, 14, 15, done)), by(2, guarded(4, write, 14, 1, 16, 17, done))}
+	for _, c := range []struct {
+		name    string
+		promise promise
+		ops     []op
+		want    []string
+	}{
+		{"at the same time", promise{}, lost, nil},
+		{"and another update is lost", promise{}, join(lost, []op{by(3, guarded(5, write, 15, 1, 18, 19, done))}), []string{ruleRegister}},
+		{"and a read is of no time", promise{}, join(lost, []op{by(2, guarded(5, read, 14, 0, 18, 19, done))}), []string{ruleRegister}},
+		{"one after the other", promise{}, after, []string{ruleRegister}},
+		{"where tokens grow", promise{tokens: true}, lost, []string{ruleRegister}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := judge(trial{Ops: c.ops, promise: c.promise, Calm: ms(60), End: ms(20_000)})
+			if got := v.violated(); !slices.Equal(got, c.want) || len(v.Unchecked) > 0 {
+				t.Errorf("violated: %q, want %q: %v", got, c.want, v.Violations)
+			}
+		})
+	}
+}
+
 // A process that stood still is given that time, and no other one is.
 func TestStoppedProcessesHaveTime(t *testing.T) {
 	o := op{ID: 1, Client: 11, Kind: unlock, Lock: "a", Call: ms(0), Return: ms(10_000), Outcome: unknown}

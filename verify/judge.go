@@ -77,10 +77,17 @@ func judge(t trial) verdict {
 		case t.promise.tokens:
 			v.porcupine(ruleTokens, lock, counterModel, counterHistory(ops))
 		}
-		v.porcupine(ruleRegister, lock, registerModel, registerHistory(ops))
+		var twice map[int64]bool
+		if t.again() {
+			twice = shared(ops)
+		}
+		v.porcupine(ruleRegister, lock, registerModel(twice), registerHistory(ops))
 	}
 	return v
 }
+
+// again tells whether tokens may begin again in this trial, and so come to the one of a hold that has not heard of its loss.
+func (t trial) again() bool { return !t.promise.exclusive && !t.promise.tokens }
 
 // rules checks a trial rule by rule, which takes no time. What is a violation so far stays one, whatever comes.
 func (t trial) rules() verdict {

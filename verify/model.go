@@ -43,29 +43,34 @@ var counterModel = porcupine.Model{
 }
 
 // registerModel is a number behind a guard. Each write is one more than what its holder has read under the same token, so
-// that a legal history has lost no update. A write without an outcome takes effect whenever it is its time, or not.
-var registerModel = porcupine.Model{
-	Init: func() any { return registerState{} },
-	Step: func(state, input, _ any) (bool, any) {
-		s, o := state.(registerState), input.(op)
-		switch {
-		case o.Outcome == refused:
-			return o.Token < s.token, s
-		case o.Kind == read && o.Outcome == done:
-			return o.Token >= s.token && o.Value == s.value, registerState{o.Token, s.value}
-		case o.Outcome == done:
-			return o.Token >= s.token && o.Value == s.value+1, registerState{o.Token, o.Value}
-		case o.Token < s.token: // of those without an outcome
-			return true, s
-		case o.Kind == read:
-			return true, registerState{o.Token, s.value}
-		case o.Value == s.value+1:
-			return true, registerState{o.Token, o.Value}
-		}
+// that a legal history has lost no update; but for those of twice, which two holds had at the same time: a guard cannot tell
+// their writes apart. A write without an outcome takes effect whenever it is its time, or not.
+func registerModel(twice map[int64]bool) porcupine.Model {
+	return porcupine.Model{
+		Init:              func() any { return registerState{} },
+		Step:              func(state, input, _ any) (bool, any) { return registerStep(state.(registerState), input.(op), twice) },
+		DescribeOperation: describe,
+		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+	}
+}
+
+func registerStep(s registerState, o op, twice map[int64]bool) (bool, any) {
+	follows := o.Value == s.value+1 || twice[o.Token]
+	switch {
+	case o.Outcome == refused:
+		return o.Token < s.token, s
+	case o.Kind == read && o.Outcome == done:
+		return o.Token >= s.token && o.Value == s.value, registerState{o.Token, s.value}
+	case o.Outcome == done:
+		return o.Token >= s.token && follows, registerState{o.Token, o.Value}
+	case o.Token < s.token: // of those without an outcome
 		return true, s
-	},
-	DescribeOperation: describe,
-	DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+	case o.Kind == read:
+		return true, registerState{o.Token, s.value}
+	case follows:
+		return true, registerState{o.Token, o.Value}
+	}
+	return true, s
 }
 
 type registerState struct{ token, value int64 }
