@@ -236,7 +236,7 @@ func TestTokensOutbid(t *testing.T) {
 	})
 }
 
-// A proposal that some node refuses is made again with a larger number.
+// A proposal that a majority refuses is made again with a larger number, though another node has accepted it before.
 func TestProposalsAreRaised(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		u := s.user()
@@ -246,6 +246,7 @@ func TestProposalsAreRaised(t *testing.T) {
 				if n, _ := s.minis[node].Get("redisson_lock_token:{l}"); n == "" {
 					_ = s.minis[node].Set("redisson_lock_token:{l}", "41")
 				}
+				time.Sleep(10 * time.Millisecond) // node 2 answers first
 			}
 			return next()
 		}, 0, 1)
