@@ -6,6 +6,9 @@
 //	go run ./internal/mutants -list        what there is
 //	go run ./internal/mutants -times 10    ten times each: a test that notices only now and then shows
 //
+// A break counts as noticed by the first of three runs that fails, and the number of the run is printed where it was not
+// the first; with -times each run must notice it.
+//
 // The working tree is not touched: the broken file reaches the compiler through go test's -overlay.
 package main
 
@@ -37,7 +40,7 @@ func main() {
 	only := flag.String("only", "", "run the mutants whose `name` matches this regular expression")
 	list := flag.Bool("list", false, "list the mutants and do nothing")
 	jobs := flag.Int("jobs", 3, "how many run at once: tests wait most of the time, the compiler does not")
-	times := flag.Int("times", 1, "how often the tests run against each break: they must notice it each time")
+	times := flag.Int("times", 0, "how often the tests run against each break, which they must notice each time; 0: until they notice it, three times at most")
 	flag.Parse()
 	match, err := regexp.Compile(*only)
 	if err != nil {
@@ -76,12 +79,15 @@ func runAll(chosen []mutant, jobs, times int) (survivors []string) {
 			room <- struct{}{}
 			defer func() { <-room }()
 			began := time.Now()
-			err := m.try(times)
+			passed, err := m.try(times)
 			mu.Lock()
 			defer mu.Unlock()
 			done++
 			verdict := "noticed"
-			if err != nil {
+			switch {
+			case err == nil && passed > 0:
+				verdict = fmt.Sprintf("noticed, but only by run %d", passed+1)
+			case err != nil:
 				verdict = "NOT NOTICED: " + err.Error()
 				survivors = append(survivors, m.name+": "+verdict)
 			}
@@ -92,58 +98,67 @@ func runAll(chosen []mutant, jobs, times int) (survivors []string) {
 	return survivors
 }
 
-// try returns nil if the tests notice the break each time.
-func (m mutant) try(times int) error {
+// patience is how many runs may pass before a break counts as not noticed: some tests need a schedule that most runs have,
+// but not all.
+const patience = 3
+
+// try returns nil if the tests notice the break, each of so many times or, for 0, soon; and how many runs passed.
+func (m mutant) try(times int) (passed int, err error) {
 	whole, err := os.ReadFile(m.file)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if n := bytes.Count(whole, []byte(m.old)); n != 1 {
-		return fmt.Errorf("%q occurs %d times in %s: bring the mutant up to date", m.old, n, m.file)
+		return 0, fmt.Errorf("%q occurs %d times in %s: bring the mutant up to date", m.old, n, m.file)
 	}
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer os.RemoveAll(dir)
 	broken := filepath.Join(dir, filepath.Base(m.file))
 	if err := os.WriteFile(broken, bytes.Replace(whole, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
-		return err
+		return 0, err
 	}
 	path, err := filepath.Abs(m.file)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: broken}})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	list := filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
-		return err
+		return 0, err
 	}
 	// Most of the time goes into compiling: without inlining, and without vet, it takes half of it.
 	tests := filepath.Join(dir, "tests")
 	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-l", "-ldflags=-s -w", "-overlay="+list, "-o="+tests, m.pkg).CombinedOutput(); err != nil {
-		return fmt.Errorf("it does not compile: %w\n%s", err, out)
+		return 0, fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}
-	passed := 0
-	for range times {
+	most := times
+	if times == 0 {
+		most = patience
+	}
+	for range most {
 		run := exec.Command(tests, "-test.timeout=60s", "-test.failfast", "-test.run="+m.run)
 		run.Dir = m.pkg
 		out, err := run.CombinedOutput()
 		var exit *exec.ExitError
 		switch {
 		case err == nil && strings.Contains(string(out), "no tests to run"):
-			return fmt.Errorf("no test matches %s", m.run)
+			return passed, fmt.Errorf("no test matches %s", m.run)
 		case err == nil:
 			passed++
 		case !errors.As(err, &exit):
-			return err
+			return passed, err
+		case times == 0:
+			return passed, nil
 		}
 	}
 	if passed > 0 {
-		return fmt.Errorf("all tests passed, %d times of %d", passed, times)
+		return passed, fmt.Errorf("all tests passed, %d times of %d", passed, most)
 	}
-	return nil
+	return 0, nil
 }
