@@ -18,6 +18,7 @@ const (
 	ours     = "fencelock"
 	blocks   = "fencelock-blocks"
 	tuned    = "rueidislock-tuned"
+	bound    = "sync.Mutex" // no contender, but what a lock would be that costs nothing: where sections take all the time
 )
 
 // A contender is one way of locking.
@@ -61,10 +62,16 @@ const (
 	emptyOne = "one/g=4/empty,one/g=64/empty,one/g=512/empty"
 )
 
-// contenders are in the order of the report.
+// contenders are in the order of the report, and of the rounds: what is compared is measured soon after each other, because
+// the machine is not the same all the time.
 var contenders = []contender{
 	{name: ours, note: "fenced.Lock, default options", dial: dialFenced},
+	{name: baseline, note: "rueidislock as it comes, but KeyMajority 1, as one server needs", dial: dialRueidislock},
+	{name: blocks, note: "fenced.Lock with WithTokenBlocks: handoffs within a client without a round trip",
+		can: sharedKeys, usual: "one,processes", dial: dialFencedBlocks},
 	{name: "fencelock-unfenced", note: "rlock.Lock, default options", usual: plainOwn + "," + emptyOne, dial: dialUnfenced},
+	{name: tuned, note: "rueidislock with NoLoopTracking, MaxFlushDelay 20 us and TryNextAfter 1 s",
+		usual: "own," + emptyOne + ",hot", dial: dialRueidislockTuned},
 	{name: "scripts-pool", note: "fencelock's scripts alone, over go-redis's pool: no watchdog, no waiting, no contexts",
 		can: ownKeys, dial: dialScriptsPool},
 	{name: "scripts-autopipeline", note: "the same over go-redis's AutoPipeline, default options",
@@ -75,12 +82,11 @@ var contenders = []contender{
 		usual: plainOwn + "," + emptyOne + ",one/g=64,hot,processes,slow", dial: dialRedislock},
 	{name: "redsync", note: "go-redsync/redsync on one server, default options; begins again after its 32 tries",
 		usual: plainOwn + "," + emptyOne + ",hot", dial: dialRedsync},
-	{name: baseline, note: "rueidislock as it comes, but KeyMajority 1, as one server needs", dial: dialRueidislock},
-	{name: tuned, note: "the same with NoLoopTracking, MaxFlushDelay 20 us and TryNextAfter 1 s",
-		usual: "own," + emptyOne + ",hot", dial: dialRueidislockTuned},
 	{name: "redisson", note: "Redisson's RFencedLock on the JVM, default options; a platform thread for each goroutine, all clients in one JVM",
 		can: oneProcess, usual: plainOwn + "," + emptyOne + ",one/g=64,slow",
 		prepare: redisson.prepare, run: redisson.run, finish: redisson.stop},
+	{name: bound, note: "a mutex of the process, without Redis: what is left when a lock costs nothing",
+		can: oneProcess, usual: "one/g=64/1ms,one/g=512/1ms", dial: dialMutex},
 }
 
 // takesPart tells whether there are rounds of it in the mode; asked: -only names contenders.

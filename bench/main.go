@@ -104,8 +104,8 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.Usage = func() { fmt.Fprintf(progress, help, heldFile, heldFile); flags.PrintDefaults() }
 	flags.StringVar(&set.only, "only", "", "contenders, whole names or parts of them, separated by commas (default all)")
 	flags.StringVar(&set.modes, "modes", "", "modes, in the same way (default all)")
-	flags.IntVar(&set.repeats, "repeats", 5, "rounds of each contender in each mode")
-	flags.Float64Var(&set.seconds, "seconds", 1.5, "length of the window that a round measures")
+	flags.IntVar(&set.repeats, "repeats", 7, "rounds of each contender in each mode")
+	flags.Float64Var(&set.seconds, "seconds", 1, "length of the window that a round measures")
 	flags.Float64Var(&set.grace, "grace", 6, "seconds after the end of the load after which a waiter hangs")
 	flags.StringVar(&set.out, "out", "../docs/benchmarks", "directory to write to")
 	flags.BoolVar(&set.quick, "quick", false, fmt.Sprintf("the same as -modes %s -seconds %v", quickModes, quickSeconds))

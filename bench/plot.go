@@ -31,9 +31,9 @@ func p99(s summary) (float64, bool)  { return s.WaitP99.Median / 1e3, s.WaitP99.
 
 // colours are the contenders', in their order; told apart without red and green.
 var colours = []color.RGBA{
-	{0, 90, 160, 255}, {110, 170, 220, 255}, {120, 120, 120, 255}, {185, 185, 185, 255},
-	{70, 70, 70, 255}, {240, 200, 60, 255}, {150, 110, 50, 255}, {220, 95, 20, 255}, {245, 165, 110, 255},
-	{150, 70, 150, 255}, {20, 150, 170, 255},
+	{0, 90, 160, 255}, {220, 95, 20, 255}, {110, 170, 220, 255}, {120, 120, 120, 255}, {245, 165, 110, 255},
+	{185, 185, 185, 255}, {70, 70, 70, 255}, {20, 150, 170, 255}, {240, 200, 60, 255}, {150, 110, 50, 255}, {150, 70, 150, 255},
+	{0, 0, 0, 255},
 }
 
 // drawAll draws the charts that there are values for, and returns the files' names.
