@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,7 +18,7 @@ const (
 	maxFlying = 2
 	// crowd is how many ops have company enough to leave before one of those flights is back, and maxCrowded how many
 	// flights there may be more for them: with so many callers the server would wait for the next command otherwise.
-	crowd      = 32
+	crowd      = 8
 	maxCrowded = 2
 	// stallAfter is when flights that are not answered no longer keep others on the ground.
 	stallAfter = 100 * time.Millisecond
@@ -63,8 +62,7 @@ type line struct {
 	most    int    // maxFlying, and one more for each flight that stalled
 	flights uint64 // that have left
 	guarded bool   // somebody will look whether the flights have stalled
-
-	company atomic.Bool // the last flight had more than one op
+	company bool   // the last flight had more than one op
 }
 
 func newLines(s *Scripts) []*line {
@@ -125,8 +123,8 @@ func (l *line) fly() {
 	roomy()
 	ops := make([]*Op, 0, 4)
 	for {
-		if l.company.Load() {
-			runtime.Gosched() // whoever the last flight has woken may have the next op already
+		if l.awaits() {
+			runtime.Gosched()
 		}
 		if ops = l.board(ops[:0]); len(ops) == 0 {
 			return
@@ -155,9 +153,20 @@ func roomy() byte {
 	return room[runtime.NumCPU()%stackRoom]
 }
 
+// awaits tells whether those that the last flight has woken come first: where it had company they may have the next ops
+// already. A crowd that waits leaves before them, so that the server does not wait for the next command.
+func (l *line) awaits() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.company && !l.crowded()
+}
+
+// crowded tells whether a crowd waits. With l.mu held.
+func (l *line) crowded() bool { return len(l.waiting)-l.gone >= crowd }
+
 // room is how many flights there may be now. With l.mu held.
 func (l *line) room() int {
-	if l.most == maxFlying && len(l.waiting)-l.gone >= crowd {
+	if l.most == maxFlying && l.crowded() {
 		return maxFlying + maxCrowded
 	}
 	return l.most
@@ -190,7 +199,7 @@ func (l *line) board(ops []*Op) []*Op {
 		l.most = max(maxFlying, min(l.most, l.flying+1)) // raised for ops that were withdrawn since
 	} else {
 		l.flights++
-		l.company.Store(len(ops) > 1)
+		l.company = len(ops) > 1
 	}
 	return ops
 }

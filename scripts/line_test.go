@@ -3,6 +3,7 @@ package scripts
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -66,6 +67,49 @@ func TestLine_ACrowdDoesNotWait(t *testing.T) {
 	})
 }
 
+// Who the last flight has woken may come along with the next one, unless a crowd waits for it.
+func TestLine_WhoComesBackComesAlong(t *testing.T) {
+	comesBack(t, crowd-1, func(t *testing.T, s *Scripts, g *gate) *passenger {
+		all := append(fill(t, s, g), sendAcquires(t, s, 2)...)
+		g.release <- struct{}{}
+		g.mustFly(t, 2)
+		return all[1]
+	})
+}
+
+func TestLine_ACrowdDoesNotWaitForWhoComesBack(t *testing.T) {
+	comesBack(t, crowd, func(t *testing.T, s *Scripts, g *gate) *passenger { return fillAll(t, s, g)[0] })
+}
+
+// comesBack has so many ops wait while flights are held up, lets the longest go, in which one is alone, and has that one's
+// caller send one more. The next flight is to have as many ops as a crowd. Other goroutines may be chosen by the
+// scheduler, though rarely: once in three times is enough.
+func comesBack(t *testing.T, waiting int, hold func(*testing.T, *Scripts, *gate) *passenger) {
+	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // who is woken runs when the flight lets it
+	var seen [][]int
+	for range 3 {
+		inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
+			x := hold(t, s, g)
+			next := Acquire(newKeys(t), true, newField(), lease, 1)
+			go func() {
+				<-x.heard
+				send(s, next)
+			}()
+			sendAcquires(t, s, waiting)
+			synctest.Wait()
+			g.release <- struct{}{}
+			synctest.Wait()
+			seen = append(seen, g.sizes())
+			g.open(maxFlying - 1)
+		})
+		if slices.Equal(seen[len(seen)-1], []int{crowd}) {
+			return
+		}
+	}
+	t.Errorf("the flights had %v ops, want %d once", seen, crowd)
+}
+
 // What comes while all of a crowd's flights hang leaves as soon as it would with two.
 func TestLine_ACrowdThatHangs(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
@@ -83,9 +127,9 @@ func TestLine_ACrowdThatHangs(t *testing.T) {
 func TestLine_WhatComesMeanwhileGoesTogether(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		first := fillAll(t, s, g)
-		rest := sendAcquires(t, s, 3*maxBatch+8)
+		rest := sendAcquires(t, s, 3*maxBatch+crowd-1) // at last no crowd
 		g.mustFly(t)
-		for _, want := range [][]int{{maxBatch}, {maxBatch}, {maxBatch}, {}, {}, {8}} { // eight are no crowd
+		for _, want := range [][]int{{maxBatch}, {maxBatch}, {maxBatch}, {}, {}, {crowd - 1}} {
 			g.release <- struct{}{}
 			g.mustFly(t, want...)
 		}

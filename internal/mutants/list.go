@@ -86,6 +86,16 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 		"./scripts", "Confirm_ReleasesDoNotWait",
 	},
 	{
+		"a crowd waits for the flights before it",
+		"scripts/line.go", "		return maxFlying + maxCrowded\n", "		return maxFlying\n",
+		"./scripts", "ACrowdDoesNotWait$",
+	},
+	{
+		"a crowd waits for those that the last flight has woken",
+		"scripts/line.go", "return l.company && !l.crowded()", "return l.company",
+		"./scripts", "ACrowdDoesNotWaitForWhoComesBack",
+	},
+	{
 		"P15: token blocks although there are to be no handoffs",
 		"rlock/series.go", "if a.blocks && q.client.handoffs > 0 {", "if a.blocks {",
 		"./rlock", "BlocksWithoutHandoffs",
