@@ -37,12 +37,15 @@ func newPlan(set settings) (plan, error) {
 }
 
 // rounds returns the rounds in their order: all modes, one after the other, repeat by repeat; in a mode all contenders,
-// beginning with another one each time.
+// beginning with another one each time, and every other time in reverse, so that none always comes after the same one.
 func (p plan) rounds() []round {
 	var all []round
 	for repeat := range p.repeats {
 		for number, m := range p.modes {
 			part := p.takePart(m)
+			if repeat%2 == 1 {
+				slices.Reverse(part)
+			}
 			for i := range part {
 				c := part[(i+repeat+number)%len(part)]
 				all = append(all, round{id: len(all), contender: c, mode: m, repeat: repeat + 1, timing: p.timing})
