@@ -14,7 +14,7 @@ import (
 
 const help = `bench measures fencelock beside other locks for Go, on a Redis server of its own.
 
-  go run . -quick                                   a first look, about two minutes
+  go run . -quick                                   a first look, about three minutes
   go run .                                          everything; it says first how long that takes
   go run . -only fencelock,rueidislock -modes own   two contenders, the modes with own keys
   go run . -only redsync                            one contender, all modes, also those it is usually not in

@@ -37,7 +37,7 @@ func newPlan(set settings) (plan, error) {
 }
 
 // rounds returns the rounds in their order: all modes, one after the other, repeat by repeat; in a mode all contenders,
-// beginning with another one each time, and every other time in reverse, so that none always comes after the same one.
+// every other time in reverse, so that none always comes after the same one, and beginning with another one in between.
 func (p plan) rounds() []round {
 	var all []round
 	for repeat := range p.repeats {
@@ -47,7 +47,7 @@ func (p plan) rounds() []round {
 				slices.Reverse(part)
 			}
 			for i := range part {
-				c := part[(i+repeat+number)%len(part)]
+				c := part[(i+repeat/2+number)%len(part)]
 				all = append(all, round{id: len(all), contender: c, mode: m, repeat: repeat + 1, timing: p.timing})
 			}
 		}

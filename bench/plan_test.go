@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -18,6 +19,36 @@ func TestAFullRunTakesTwentyMinutes(t *testing.T) {
 	rounds := p.rounds()
 	if took := p.estimate(len(rounds)); took > 20*time.Minute || p.repeats < 5 {
 		t.Errorf("%d rounds in %d repeats take about %v", len(rounds), p.repeats, took)
+	}
+}
+
+// No contender always begins, or always follows the same one.
+func TestTheOrderChanges(t *testing.T) {
+	for n := 2; n <= 5; n++ {
+		p := plan{modes: modes()[:1], repeats: 2 * n}
+		for i := range n {
+			p.contenders = append(p.contenders, contender{name: fmt.Sprint(i)})
+		}
+		begins, after := map[string]bool{}, map[string]map[string]bool{}
+		rounds := p.rounds()
+		for i, r := range rounds {
+			if i%n == 0 {
+				begins[r.contender.name] = true
+				continue
+			}
+			if after[r.contender.name] == nil {
+				after[r.contender.name] = map[string]bool{}
+			}
+			after[r.contender.name][rounds[i-1].contender.name] = true
+		}
+		if len(begins) != n {
+			t.Errorf("of %d contenders %d begin", n, len(begins))
+		}
+		for name, before := range after {
+			if len(before) < min(2, n-1) {
+				t.Errorf("of %d contenders %s always comes after the same one", n, name)
+			}
+		}
 	}
 }
 

@@ -55,8 +55,7 @@ func TestEveryContenderInEveryFamily(t *testing.T) {
 				if res.Pairs == 0 || res.PairsPerSec <= 0 || res.WaitMax < res.WaitP99 || res.WaitP99 < res.WaitP50 || res.WaitP50 <= 0 {
 					t.Errorf("%d pairs, %v/s, waits %v, %v, %v", res.Pairs, res.PairsPerSec, res.WaitP50, res.WaitP99, res.WaitMax)
 				}
-				asks := c.name != bound
-				if (res.Commands >= 1) != asks || (res.Connections >= 1) != asks || res.ClientCPU <= 0 || res.Allocs <= 0 {
+				if asks := c.name != bound; asks && (res.Commands < 1 || res.Connections < 1) || res.ClientCPU <= 0 || res.Allocs <= 0 {
 					t.Errorf("commands %v, connections %d, client CPU %v, allocs %v", res.Commands, res.Connections, res.ClientCPU, res.Allocs)
 				}
 				if res.Overlaps > 0 || res.OutOfOrder > 0 || res.Errors > 0 {

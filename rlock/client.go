@@ -62,9 +62,9 @@ var errNilClient = errors.New("rlock: New: rdb is nil: pass a *redis.Client or a
 // nothing. rdb stays the caller's: close it after this client.
 //
 // Commands go through rdb, so that its hooks, credentials and limits hold for them. Those of many callers travel together,
-// without the callers' contexts, on two or three connections of its pool, or five where many call at once; while Redis
-// hangs on more, up to what the pool may have. A pool that is kept busy by blocking commands (BLPOP, XREAD BLOCK) delays
-// locks and renewals: give those a client of their own.
+// without the callers' contexts, on two or three connections of its pool, or five where ten or more call at once; in a
+// cluster so many for each of 16 parts of the slots, and while Redis hangs on more, up to what the pool may have. A pool
+// that is kept busy by blocking commands (BLPOP, XREAD BLOCK) delays locks and renewals: give those a client of their own.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	switch r := rdb.(type) {
 	case nil:

@@ -26,7 +26,7 @@ type retainSite struct {
 	token    int64 // of the latest hold
 }
 
-const retainOver = 40 * time.Millisecond // after its last release a client has stopped to count others' turns
+const retainOver = 40 * time.Millisecond // after its last release a client no longer counts others' turns
 
 const retainWay = 50 * time.Microsecond // half a round trip: several fit into the time for which the lock is retained
 

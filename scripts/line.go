@@ -215,7 +215,7 @@ func (l *line) guard() {
 		if len(l.waiting) == 0 {
 			return
 		}
-		if l.flights == before && l.most < maxStalled {
+		if l.flights == before && max(l.most, l.flying) < maxStalled {
 			l.flying++
 			l.most = max(l.most+1, l.flying)
 			go l.fly()

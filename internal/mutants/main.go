@@ -42,6 +42,10 @@ func main() {
 	jobs := flag.Int("jobs", 3, "how many run at once: tests wait most of the time, the compiler does not")
 	times := flag.Int("times", 0, "how often the tests run against each break, which they must notice each time; 0: until they notice it, three times at most")
 	flag.Parse()
+	if *times < 0 {
+		fmt.Fprintf(os.Stderr, "mutants: -times %d: use 0 or more\n", *times)
+		os.Exit(2)
+	}
 	match, err := regexp.Compile(*only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants: -only:", err)
