@@ -127,7 +127,7 @@ func newClient(opts []Option) (*Client, error) {
 			poll:          time.Second,
 			unlockTimeout: 5 * time.Second,
 			patience:      10 * time.Second,
-			handoffs:      16,
+			handoffs:      32,
 			log:           slog.New(slog.DiscardHandler),
 		},
 		id:       uuid.NewString(),
