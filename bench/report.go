@@ -107,12 +107,12 @@ from then on: where a full turn of all waiters takes longer than the window, wai
 (redislock, redsync) goes again and again to whoever just unlocked it, while the others sleep: its rate on one key is to
 be read beside least/most and p99. A waiter hangs that has not come back seconds after all load ended.
 
-The server has a session of its own, as a service has: Linux schedules sessions as groups (sched_autogroup), and in the
-session of its clients a server waits for them where another one would not. With several processes, tokens and overlaps
-are checked in a page of memory that all of them share, as within one process otherwise: that costs a few nanoseconds and
-no command. The slow link is a proxy in this program, whose CPU counts as the client's; it delays what clients send, and
-keeps its order. Redisson's holds are checked in the same way, in Java. Its client CPU is the whole JVM's and its bytes
-are what the JVM's threads allocated; the JVM is warmed up before the first round and stays for all.
+On Linux the server has a session of its own, as a service has: where sessions are scheduled as groups (sched_autogroup)
+it would otherwise share its clients' part of the CPUs. With several processes, tokens and overlaps are checked in a page
+of memory that all of them share, as within one process otherwise: that costs a few nanoseconds and no command. The slow
+link is a proxy in this program, whose CPU counts as the client's; it delays what clients send, and keeps its order.
+Redisson's holds are checked in the same way, in Java. Its client CPU is the whole JVM's and its bytes are what the JVM's
+threads allocated; the JVM is warmed up before the first round and stays for all.
 
 `
 
