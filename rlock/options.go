@@ -52,8 +52,8 @@ func WithPatience(d time.Duration) Option { return func(o *options) { o.patience
 
 // WithHandoffs sets how many times in a row a lock may pass from one goroutine to the next in this client before others
 // get their turn, 32 by default; a series also ends after 20 ms. Such a handoff takes one round trip, where the way to
-// another client takes three. Twice as many in a row give a few percent more of them, and make the slowest waits longer;
-// half as many the other way round. With 0 every release is told to all clients, and each lets the others go first.
+// another client takes two and a message. The longer the series, the higher the rate of short sections, by a few percent,
+// and the longer the slowest waits. With 0 every release is told to all clients, and each lets the others go first.
 //
 // Half as many times in a row an Unlock may retain the lock for this client although none of its goroutines waits: where
 // sections are shorter than a round trip, other clients listen, and calls of this client have come back within a

@@ -21,16 +21,21 @@ import (
 // Each of two clients with one caller gets its holds by one command each; both have as many, as long as count bounds them; a series is bounded by
 // half of WithHandoffs, and by 20 ms.
 func TestRetainTakesOneCommandAHold(t *testing.T) {
+	const byDefault = 32
 	for _, test := range []struct {
 		handoffs, most int // most: retained in a row
 		commands       float64
-	}{{0, 0, 2.1}, {1, 0, 2.1}, {2, 1, 1.6}, {5, 2, 1.4}, {16, 8, 1.2}, {1000, 0, 1.1}} {
+	}{{0, 0, 2.1}, {1, 0, 2.1}, {2, 1, 1.6}, {5, 2, 1.4}, {16, 8, 1.2}, {byDefault, 16, 1.15}, {1000, 0, 1.1}} {
 		t.Run(fmt.Sprint(test.handoffs), func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
 				s := turnsNew(t, m)
 				var most [2]int
 				for i := range 2 {
-					s.client(t, 1, 0, rlock.WithHandoffs(test.handoffs))
+					var opts []rlock.Option
+					if test.handoffs != byDefault {
+						opts = append(opts, rlock.WithHandoffs(test.handoffs))
+					}
+					s.client(t, 1, 0, opts...)
 					var began time.Time
 					var row int
 					s.spies[i].wrap(func(ops []string, next func() error) error {
