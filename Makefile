@@ -8,14 +8,14 @@ help: ## this list
 test: ## everything: virtual time, miniredis, and a real server of this machine
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== on miniredis and in virtual time"; \
-	REDIS_SERVER= go test -short -race -shuffle=on -count=1 ./... ./examples/orders; \
+	REDIS_SERVER= go test -short -race -shuffle=on -count=1 -timeout 30m ./... ./examples/orders; \
 	echo "== the same, and what needs servers of its own, on $$("$$server" --version)"; \
-	REDIS_SERVER="$$server" go test -race -shuffle=on -count=1 ./...
+	REDIS_SERVER="$$server" go test -race -shuffle=on -count=1 -timeout 30m ./...
 	@$(MAKE) --no-print-directory databases
 
 databases: ## the SQL guards on PostgreSQL, MariaDB and SQLite (a module of its own, for the drivers)
 	@echo "== guards on PostgreSQL, MariaDB and SQLite"
-	@databases=$$(.ci/databases) && cd guard/sqlguard/sqltest && env $$databases GOWORK=off go test -race -shuffle=on -count=1 ./...
+	@databases=$$(.ci/databases) && cd guard/sqlguard/sqltest && env $$databases GOWORK=off go test -race -shuffle=on -count=1 -timeout 30m ./...
 
 interop: ## Redisson on the other side of the lock (installs a JDK and Maven)
 	.ci/interop

@@ -31,22 +31,32 @@ func Clustered(t testing.TB, masters, replicas int, args ...string) *Cluster {
 	c := &Cluster{t: t}
 	for range masters * (1 + replicas) {
 		node := launch(t, func(s *Server) ([]string, error) {
-			bus, err := FreePort()
-			return s.plain(append(replicating([]string{
-				"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "1000",
+			settings := replicating([]string{
+				"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
 				"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
 				"--cluster-allow-replica-migration", "no",
-			}), args...)...), err
+			})
+			var err error
+			if s.old() {
+				s.bus = s.port + 10000 // nothing else is possible; where it is taken the server does not start, and gets another
+			} else if s.bus, err = FreePort(); err == nil {
+				settings = append(settings, "--cluster-port", strconv.Itoa(s.bus))
+			}
+			return s.plain(append(settings, args...)...), err
 		})
 		c.Nodes, c.ids = append(c.Nodes, node), append(c.ids, fmt.Sprint(node.Do("cluster", "myid")))
 	}
 	for i, node := range c.Nodes {
 		if i < masters {
-			node.Do("cluster", "addslotsrange", Slots*i/masters, Slots*(i+1)/masters-1)
+			slots := []any{"cluster", "addslots"}
+			for slot := Slots * i / masters; slot < Slots*(i+1)/masters; slot++ {
+				slots = append(slots, slot)
+			}
+			node.Do(slots...)
 		}
 		node.Do("cluster", "set-config-epoch", i+1)
 		for _, other := range c.Nodes[:i] {
-			node.Do("cluster", "meet", "127.0.0.1", other.Port(), other.Do("config", "get", "cluster-port").([]any)[1])
+			node.Do("cluster", "meet", "127.0.0.1", other.Port(), other.bus)
 		}
 	}
 	c.eventually("all nodes have met", func(node *Server) bool { return len(node.view()) == len(c.Nodes) })
@@ -98,6 +108,13 @@ func (c *Cluster) Client(opts ...func(*redis.ClusterOptions)) *redis.ClusterClie
 	rdb := redis.NewClusterClient(o)
 	c.t.Cleanup(func() { _ = rdb.Close() }) // the test may have closed it already
 	return rdb
+}
+
+// Sharded reports whether the servers know sharded channels, as Redis 6 does
+// not.
+func (c *Cluster) Sharded() bool {
+	c.t.Helper()
+	return !c.Nodes[0].old()
 }
 
 // Addrs returns the addresses of all nodes.

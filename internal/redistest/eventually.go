@@ -7,8 +7,8 @@ import (
 )
 
 // Eventually calls cond every millisecond until it reports true. If it does not
-// within the given time, the test ends with the message. Call it from the
-// test's own goroutine.
+// within the given time, or what [Bound] makes of that, the test ends with the
+// message. Call it from the test's own goroutine.
 func Eventually(t testing.TB, within time.Duration, cond func() bool, format string, args ...any) {
 	t.Helper()
 	if !poll(within, cond) {
@@ -29,12 +29,38 @@ func Settles(t testing.TB, within time.Duration, cond func() bool, format string
 	}, format, args...)
 }
 
+// Await returns what comes over the channel. If nothing does within the given
+// time, or what [Bound] makes of that, the test ends with the message. Call it
+// from the test's own goroutine.
+func Await[T any](t testing.TB, within time.Duration, ch <-chan T, format string, args ...any) T {
+	t.Helper()
+	began := time.Now()
+	for {
+		left := time.Until(began.Add(Bound(began, within)))
+		select {
+		case v := <-ch:
+			return v
+		case <-time.After(left):
+		}
+		if left <= 0 {
+			break
+		}
+	}
+	select {
+	case v := <-ch:
+		return v
+	default:
+	}
+	t.Fatalf("not within %v: %s", within, fmt.Sprintf(format, args...))
+	panic("not reached")
+}
+
 // poll calls cond every millisecond until it reports true or the time is over,
 // and at least once after the time is over.
 func poll(within time.Duration, cond func() bool) bool {
-	deadline := time.Now().Add(within)
+	began := time.Now()
 	for {
-		last := !time.Now().Before(deadline)
+		last := time.Since(began) >= Bound(began, within)
 		if cond() {
 			return true
 		}

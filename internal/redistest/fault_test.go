@@ -50,7 +50,10 @@ func TestSwallowReplyInAPipeline(t *testing.T) {
 			t.Errorf("command %d: %d", i, n)
 		}
 	}
-	redistest.Eventually(t, bound, func() bool { return direct.Get(ctx, "n").Val() == "4" }, "all commands run")
+	// The fourth command may have passed the proxy when the third one's reply came and ended the connection, or not.
+	if n := direct.Get(ctx, "n").Val(); n != "3" && n != "4" {
+		t.Errorf("%s commands ran", n)
+	}
 }
 
 func TestSwallowReplySilently(t *testing.T) {

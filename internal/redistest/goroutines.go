@@ -12,14 +12,14 @@ const module = "github.com/fencelock/fencelock"
 
 // CheckGoroutines requires that no goroutine of this project remains when the
 // test is over. Goroutines of tests and of this package do not count; the
-// others have 5 seconds to end. Cleanups run last first, so call it before
+// others have 20 seconds to end, or what [Bound] makes of that. Cleanups run last first, so call it before
 // anything that closes in a Cleanup. It sees the whole process: do not use it
 // in a test that runs in parallel with others.
 func CheckGoroutines(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
 		var left []string
-		if !poll(5*time.Second, func() bool {
+		if !poll(20*time.Second, func() bool {
 			left = leftGoroutines()
 			return len(left) == 0
 		}) {

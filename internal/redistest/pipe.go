@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"sync"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
@@ -17,16 +18,26 @@ import (
 func Pipe(t testing.TB) (*miniredis.Miniredis, *redis.Client) {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	t.Cleanup(m.Close)
+	d := &pipeDialer{}
+	pipeDialers.Store(m, d)
+	t.Cleanup(func() {
+		d.end()
+		m.Close()
+		pipeDialers.Delete(m)
+	})
 	return m, PipeClient(t, m)
 }
 
 // PipeClient returns one more client of a miniredis made by [Pipe], in the same
 // bubble. It is closed when the test ends.
 func PipeClient(t testing.TB, m *miniredis.Miniredis, opts ...func(*redis.Options)) *redis.Client {
+	d, ok := pipeDialers.Load(m)
+	if !ok {
+		t.Fatal("redistest: the miniredis is not one of Pipe, or its test is over")
+	}
 	return client(t, &redis.Options{
 		Addr:   "pipe",
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return dialPipe(m) },
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return d.(*pipeDialer).dial(m) },
 		// Nothing on a connection but the commands of the test.
 		Protocol:                 2,
 		DisableIdentity:          true,
@@ -38,6 +49,34 @@ func PipeClient(t testing.TB, m *miniredis.Miniredis, opts ...func(*redis.Option
 		PipelinePoolSize: -1,
 		ConnMaxIdleTime:  -1,
 	}, opts)
+}
+
+// pipeDialers has the pipeDialer of each miniredis of [Pipe] whose test runs.
+var pipeDialers sync.Map
+
+// pipeDialer opens the connections to one miniredis, until the test ends.
+// go-redis dials in goroutines that closing a client does not wait for, and
+// miniredis allows no Dial beside its Close, and starts anew with one after it.
+type pipeDialer struct {
+	mu   sync.Mutex // held while dialing
+	over bool
+}
+
+// dial connects to m, or fails once the test is over.
+func (d *pipeDialer) dial(m *miniredis.Miniredis) (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over {
+		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: net.ErrClosed}
+	}
+	return dialPipe(m)
+}
+
+// end waits until nobody is dialing. Who dials later gets net.ErrClosed.
+func (d *pipeDialer) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
 }
 
 // dialPipe connects to m. A net.Pipe holds no data, so that m would stand still

@@ -1,6 +1,10 @@
 package redistest_test
 
 import (
+	"context"
+	"errors"
+	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,4 +99,41 @@ func TestPipeTimesOut(t *testing.T) {
 			t.Errorf("waited %v", d)
 		}
 	})
+}
+
+// Links dial until the very end, and after it: go-redis waits for none of them
+// when it closes. Nobody dials beside the end of the server (the race detector
+// sees it), nor wakes it up again.
+func TestPipeEndsWhileLinksDial(t *testing.T) {
+	var dial func(context.Context, string, string) (net.Conn, error)
+	var dialing sync.WaitGroup
+	errs := new(double).run(t, func(t testing.TB) {
+		m, _ := redistest.Pipe(t)
+		redistest.PipeClient(t, m, func(o *redis.Options) { dial = o.Dialer })
+		begun := make(chan struct{}, 8)
+		for range cap(begun) {
+			dialing.Go(func() {
+				for n := 0; n < 10_000; n++ {
+					c, err := dial(ctx, "", "")
+					if n == 0 {
+						begun <- struct{}{}
+					}
+					if err != nil {
+						return
+					}
+					_ = c.Close()
+				}
+			})
+		}
+		for range cap(begun) {
+			<-begun
+		}
+	})
+	dialing.Wait()
+	if len(errs) != 0 {
+		t.Errorf("got %q", errs)
+	}
+	if _, err := dial(ctx, "", ""); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after the test a dial ends with %v", err)
+	}
 }

@@ -63,7 +63,7 @@ func (p *process) kill() {
 // awaitUp waits until the process answers at addr.
 func (p *process) awaitUp(addr string) error {
 	var err error
-	poll(10*time.Second, func() bool {
+	poll(time.Minute, func() bool {
 		select {
 		case <-p.exited:
 			err = fmt.Errorf("%v", p.cmd.ProcessState)
@@ -79,12 +79,12 @@ func (p *process) awaitUp(addr string) error {
 // ping asks the server at addr whether it is up, and is this process and not
 // some other server that has got the same port.
 func (p *process) ping(addr string) error {
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := conn.Write([]byte("PING\r\nINFO server\r\n")); err != nil {
 		return err
 	}

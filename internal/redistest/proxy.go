@@ -155,7 +155,7 @@ func (p *Proxy) remove(l *link) {
 
 // dial opens a connection to the server.
 func (p *Proxy) dial() (net.Conn, error) {
-	d := net.Dialer{Timeout: 5 * time.Second}
+	d := net.Dialer{Timeout: time.Minute}
 	return d.DialContext(p.ctx, "tcp", p.target)
 }
 
@@ -196,7 +196,7 @@ func (p *Proxy) take(args []string, subscribes bool) *Fault {
 }
 
 // check fails the test for each fault that did not fire. A fault that has its
-// command is given a second more for the server's answer.
+// command is given ten seconds more for the server's answer.
 func (p *Proxy) check() {
 	p.mu.Lock()
 	faults := p.faults
@@ -211,7 +211,7 @@ func (p *Proxy) check() {
 		}
 		select {
 		case <-f.fired:
-		case <-time.After(time.Second):
+		case <-time.After(10 * time.Second):
 			p.t.Errorf("redistest: fault %d, %q, did not fire: the server has not answered its command", i+1, f.name)
 		}
 	}

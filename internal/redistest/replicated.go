@@ -19,7 +19,7 @@ func Replicated(t testing.TB, n int, args ...string) *Replication {
 	t.Helper()
 	r := &Replication{Master: Real(t, replicating(args)...)}
 	for range n {
-		r.Replicas = append(r.Replicas, Real(t, replicating(args, "--replicaof", "127.0.0.1 "+r.Master.Port())...))
+		r.Replicas = append(r.Replicas, Real(t, replicating(args, "--replicaof", "127.0.0.1", r.Master.Port())...))
 	}
 	r.Sync()
 	return r
@@ -72,7 +72,8 @@ func (s *Server) serves(replica *Server) bool {
 // is written after Detach has returned, keeps what it has, and can be promoted.
 func (s *Server) Detach() {
 	s.t.Helper()
-	s.Do("config", "set", "masteruser", "nobody", "masterauth", "none") // its next connections are refused
+	s.Do("config", "set", "masteruser", "nobody") // its next connections are refused
+	s.Do("config", "set", "masterauth", "none")
 	s.Do("client", "kill", "type", "master")
 	Settles(s.t, settled, func() bool { return s.Info("replication", "master_link_status") == "down" },
 		"the replica at %s has lost its master", s.Addr())
@@ -82,8 +83,9 @@ func (s *Server) Detach() {
 // two: see [Replication.Sync].
 func (s *Server) Attach() {
 	s.t.Helper()
-	s.Do("config", "set", "masteruser", "", "masterauth", "")
+	s.Do("config", "set", "masterauth", "")
+	s.Do("config", "set", "masteruser", "")
 }
 
 // settled is how long a topology is waited for.
-const settled = 30 * time.Second
+const settled = 2 * time.Minute

@@ -58,9 +58,16 @@ func (s *Server) sentinel(master string) ([]string, error) {
 // it asks it only once a second.
 func (s *Sentinels) hurry(i int) {
 	s.t.Helper()
+	if s.Sentinels[i].old() { // and takes its time
+		return
+	}
 	s.Sentinels[i].Do("sentinel", "debug", "ping-period", 200, "info-period", 300, "publish-period", 700,
 		"ask-period", 200, "tilt-trigger", 10000, "tilt-period", 1000)
 }
+
+// Slow reports whether the Sentinels take some ten seconds for what others do in
+// one or two: those of Redis 6 cannot be hurried.
+func (s *Sentinels) Slow() bool { return s.Sentinels[0].old() }
 
 // RestartSentinel restarts a Sentinel with what it knew (see [Server.Restart]).
 func (s *Sentinels) RestartSentinel(i int) {
@@ -72,6 +79,20 @@ func (s *Sentinels) RestartSentinel(i int) {
 // Client returns a client that asks the Sentinels where the master is. It is
 // closed when the test ends.
 func (s *Sentinels) Client(opts ...func(*redis.FailoverOptions)) *redis.Client {
+	c := redis.NewFailoverClient(s.options(opts))
+	s.t.Cleanup(func() { _ = c.Close() }) // the test may have closed it already
+	return c
+}
+
+// ClusterClient is Client with the interface of a cluster client: all slots are
+// the master's.
+func (s *Sentinels) ClusterClient(opts ...func(*redis.FailoverOptions)) *redis.ClusterClient {
+	c := redis.NewFailoverClusterClient(s.options(opts))
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (s *Sentinels) options(opts []func(*redis.FailoverOptions)) *redis.FailoverOptions {
 	o := &redis.FailoverOptions{MasterName: MasterName}
 	for _, sentinel := range s.Sentinels {
 		o.SentinelAddrs = append(o.SentinelAddrs, sentinel.Addr())
@@ -79,9 +100,7 @@ func (s *Sentinels) Client(opts ...func(*redis.FailoverOptions)) *redis.Client {
 	for _, opt := range opts {
 		opt(o)
 	}
-	c := redis.NewFailoverClient(o)
-	s.t.Cleanup(func() { _ = c.Close() }) // the test may have closed it already
-	return c
+	return o
 }
 
 // Master returns the node that the Sentinels call the master, nil while those

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -28,6 +29,7 @@ type Server struct {
 	args    []string
 	dir     string
 	port    int
+	bus     int // of a cluster's node
 	proc    atomic.Pointer[process]
 }
 
@@ -54,7 +56,7 @@ func launch(t testing.TB, args func(s *Server) ([]string, error)) *Server {
 	}
 	program, err := exec.LookPath(program)
 	if err != nil {
-		t.Fatalf("redistest: install redis-server (7 or later) on the PATH or set REDIS_SERVER to the path of one: %v", err)
+		t.Fatalf("redistest: install redis-server (6.2 or later) on the PATH or set REDIS_SERVER to the path of one: %v", err)
 	}
 	s := &Server{t: t, program: program, dir: t.TempDir()}
 	t.Cleanup(func() {
@@ -67,7 +69,7 @@ func launch(t testing.TB, args func(s *Server) ([]string, error)) *Server {
 			t.Logf("output of the server at %s:\n%s", s.Addr(), p.output())
 		}
 	})
-	for range 3 { // another program can take a free port first
+	for range 10 { // another program can take a free port first
 		if s.port, err = FreePort(); err != nil {
 			break
 		}
@@ -83,7 +85,7 @@ func launch(t testing.TB, args func(s *Server) ([]string, error)) *Server {
 }
 
 // Addr returns the server's address, "127.0.0.1:port".
-func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", s.Port()) }
+func (s *Server) Addr() string { return loopback(s.port) }
 
 // Port returns the server's port.
 func (s *Server) Port() string { return strconv.Itoa(s.port) }
@@ -101,7 +103,7 @@ func (s *Server) Client(opts ...func(*redis.Options)) *redis.Client {
 // RESP2.
 func (s *Server) Do(args ...any) any {
 	s.t.Helper()
-	got, err := s.ask(10*time.Second, args...)
+	got, err := s.ask(time.Minute, args...)
 	if err != nil {
 		s.t.Fatalf("redistest: %v: %v", args, err)
 	}
@@ -136,7 +138,7 @@ func (s *Server) Info(section, field string) string {
 func (s *Server) Freeze() {
 	s.t.Helper()
 	s.signal(syscall.SIGSTOP)
-	Eventually(s.t, 5*time.Second, s.proc.Load().stopped, "process %d stops", s.Pid())
+	Eventually(s.t, time.Minute, s.proc.Load().stopped, "process %d stops", s.Pid())
 }
 
 // Thaw lets the process run again after [Server.Freeze].
@@ -166,7 +168,7 @@ func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
 	var err error
-	up := poll(5*time.Second, func() bool { // another program can have the port for a moment
+	up := poll(time.Minute, func() bool { // another program can have the port for a moment
 		err = s.start()
 		return err == nil
 	})
@@ -186,11 +188,28 @@ func (s *Server) signal(sig syscall.Signal) {
 
 // plain are the arguments that every server has, and those given.
 func (s *Server) plain(args ...string) []string {
-	return append([]string{
+	plain := []string{
 		"--bind", "127.0.0.1", "--port", s.Port(), "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no", "--enable-debug-command", "yes",
-	}, args...)
+		"--save", "", "--appendonly", "no", "--daemonize", "no",
+	}
+	if !s.old() { // before, the command was there for everybody
+		plain = append(plain, "--enable-debug-command", "yes")
+	}
+	return append(plain, args...)
 }
+
+// old reports whether the program is Redis 6, which does not start with settings
+// that Redis 7 brought.
+func (s *Server) old() bool {
+	said, _ := versions.LoadOrStore(s.program, sync.OnceValue(func() string {
+		version, _ := exec.Command(s.program, "--version").Output()
+		return string(version)
+	}))
+	return strings.Contains(said.(func() string)(), " v=6.")
+}
+
+// versions has what each program says of itself.
+var versions sync.Map
 
 // start runs the program on the server's port and waits until it is up. On an
 // error nothing runs, and the error shows the program's output.
@@ -207,33 +226,58 @@ func (s *Server) start() error {
 	return nil
 }
 
-// FreePort returns a port on loopback that is free now, and not one that the
-// system gives to outgoing connections: those take ports all the time. Other
-// test programs do not get it either before a server listens on it: this one
-// keeps the UDP port of the same number, until it has taken maxTaken others.
+// FreePort returns a port on loopback that is free now, and so is the port
+// [BusOffset] above it. The system gives neither to outgoing connections: those
+// take ports all the time. Other test programs do not get it either before a
+// server listens on it: this one keeps the UDP port of the same number, until it
+// has taken maxTaken others.
 func FreePort() (int, error) {
 	taken.Lock()
 	defer taken.Unlock()
 	var err error
 	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(22000))
+		port := 10000 + rand.IntN(BusOffset) // with its bus below 30000: systems begin at 32768 or above
 		var mark net.PacketConn
-		if mark, err = net.ListenPacket("udp", addr); err != nil {
-			continue
-		}
-		var l net.Listener
-		if l, err = net.Listen("tcp", addr); err != nil {
-			_ = mark.Close()
+		if mark, err = take(port); err != nil {
 			continue
 		}
 		if taken.marks = append(taken.marks, mark); len(taken.marks) > maxTaken {
 			_ = taken.marks[0].Close()
 			taken.marks = taken.marks[1:]
 		}
-		return l.Addr().(*net.TCPAddr).Port, l.Close()
+		return port, nil
 	}
 	return 0, err
 }
+
+// BusOffset is how far above its port a node of a cluster has its second one, for
+// the other nodes, unless it is told another (which Redis 7 can be).
+const BusOffset = 10000
+
+// take returns the mark of a port that is free, and its bus too.
+func take(port int) (net.PacketConn, error) {
+	mark, err := net.ListenPacket("udp", loopback(port))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(vacant(port), vacant(port+BusOffset)); err != nil {
+		_ = mark.Close()
+		return nil, err
+	}
+	return mark, nil
+}
+
+// vacant returns an error if the port is in use.
+func vacant(port int) error {
+	l, err := net.Listen("tcp", loopback(port))
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// loopback is the address of a port.
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 // maxTaken is far more than there are servers that have a port and do not listen
 // yet, or are between two starts, and no burden on the files of a process.

@@ -1,6 +1,7 @@
 package redistest_test
 
 import (
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -113,4 +114,33 @@ func TestFreePortIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close()
+}
+
+// A node of a cluster listens on a second port too. The system must not give that
+// one to a connection, and a port whose second one is in use is no free one.
+func TestFreePortHasRoomForTheBus(t *testing.T) {
+	for range 30 {
+		port, err := redistest.FreePort()
+		no(t, err)
+		if bus := port + redistest.BusOffset; bus >= 32768 { // where Linux begins
+			t.Fatalf("the bus of port %d is %d", port, bus)
+		}
+	}
+	redistest.Eventually(t, bound, func() bool { // another program can take one of them between the steps
+		port := 10000 + rand.IntN(redistest.BusOffset)
+		bus, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port+redistest.BusOffset)))
+		if err != nil {
+			return false
+		}
+		if mark, err := redistest.Take(port); err == nil {
+			_ = mark.Close()
+			t.Fatal("a port is free whose bus is in use")
+		}
+		_ = bus.Close()
+		mark, err := redistest.Take(port)
+		if err != nil {
+			return false
+		}
+		return mark.Close() == nil
+	}, "a port is free that was not while its bus was in use")
 }

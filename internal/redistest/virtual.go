@@ -3,15 +3,25 @@ package redistest
 import (
 	"testing"
 	"testing/synctest"
+
+	"github.com/fencelock/fencelock/internal/virtualtime"
 )
 
-// Virtual is synctest.Test for tests with [Pipe]. Where REDIS_SERVER is set the
-// test is skipped: no server can make it differ, and make test runs it in its
-// first pass.
+// Virtual is [Bubble] for tests with [Pipe]. Where REDIS_SERVER is set the test
+// is skipped: no server can make it differ, and make test runs it in its first
+// pass.
 func Virtual(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	if IsReal() {
 		t.Skip("in virtual time, on miniredis: for a run without REDIS_SERVER")
 	}
+	Bubble(t, test)
+}
+
+// Bubble is synctest.Test, in which no lease ends by a clock that synctest does
+// not know, however slow the machine is.
+func Bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	defer virtualtime.Enter()()
 	synctest.Test(t, test)
 }

@@ -1,0 +1,21 @@
+package redistest
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Lacks ends a test that needs what the server has not got, for this reason. It
+// skips the test on Redis 6; on any other server the test fails, for there the
+// reason hides a fault.
+func Lacks(t testing.TB, format string, args ...any) {
+	t.Helper()
+	version, _ := exec.Command(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"), "--version").Output()
+	if !strings.Contains(string(version), " v=6.") {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf("DID NOT RUN on Redis 6: "+format, args...)
+}
