@@ -16,14 +16,17 @@ local function acquire(lock, counter, lease, field, tokens, expiry)
     return nil, exists
   end
   if exists == 1 then
-    local there = redis.pcall('HEXISTS', lock, field)
-    if type(there) == 'table' then
+    local there = redis.pcall('HMGET', lock, field, 'mode')
+    if there.err then
       return nil, there
     end
-    if there == 0 then
+    if not there[1] then
       local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "held"
       if type(written) == 'table' then
         return nil, written
+      end
+      if there[2] then
+        return nil, notALock('mode') -- its end would not be told on this lock's channel
       end
       local left = redis.pcall('PTTL', lock)
       if type(left) == 'table' then

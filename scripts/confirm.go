@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,7 +26,7 @@ var ErrUnconfirmed = errors.New("not confirmed")
 // not given its Answer is there, Held is true, and the error is ErrUnconfirmed. It is to be called before anything is sent.
 func (s *Scripts) Confirm(c Confirmation) {
 	s.confirm = &c
-	s.confirmed = newLines(s)
+	s.confirmed = newLines(s, flightBound(s.rdb)+c.Timeout)
 }
 
 // promises tells whether somebody will rely on what the op has done: that needs a confirmation. A release does not. If it
@@ -39,37 +38,50 @@ func (op *Op) promises() bool {
 // A pipeliner is what a pipeline starts from, all of whose commands go over one connection.
 type pipeliner interface{ Pipeline() redis.Pipeliner }
 
-// node is the client of the one server that has the keys: its confirmation is that of what went over the same
+// A route is how commands go to the one server that has their keys: its confirmation is that of what went over the same
 // connection. A cluster client would send it to any node.
-func (s *Scripts) node(ctx context.Context, keys *Keys) (pipeliner, error) {
-	if cluster, is := s.rdb.(*redis.ClusterClient); is {
-		return cluster.MasterForKey(ctx, keys.Lock)
+type route struct {
+	on     pipeliner
+	text   bool // with the text of their scripts
+	asking bool // on is to get their slot, and has their keys already
+}
+
+// line is the command as it is to be added to the pipe next.
+func (to route) line(ctx context.Context, pipe redis.Pipeliner, sc *script, line []any) []any {
+	if to.asking {
+		_ = pipe.Process(ctx, command{redis.NewCmd(ctx, "asking")})
 	}
-	return s.rdb, nil
+	if to.text {
+		return sc.whole(line)
+	}
+	return line
+}
+
+// asked tells that the node of a route has not got a command's keys any more, and which one has: their slot is on its way.
+// Where a cluster client finds the node it follows by itself.
+func (s *Scripts) asked(to route, err error) (addr string, ask bool) {
+	if s.cluster == nil || s.confirm == nil || to.asking {
+		return "", false
+	}
+	return redis.IsAskError(err)
+}
+
+// follow has send go to the node at this address. The cluster client may not know it yet, and does not give it away.
+func (s *Scripts) follow(from route, addr string, send func(route)) {
+	o := *from.on.(*redis.Client).Options()
+	o.Addr, o.MinIdleConns = addr, 0
+	node := s.cluster.Options().NewClient(&o)
+	defer func() { _ = node.Close() }()
+	send(route{on: node, asking: true})
 }
 
 // deliverConfirmed is deliver of ops that are to be confirmed: once for all that go to the same server.
 func (s *Scripts) deliverConfirmed(ctx context.Context, ops []*Op) {
-	cluster, is := s.rdb.(*redis.ClusterClient)
-	if !is {
-		s.sendConfirmed(ctx, s.rdb, s.group(ops), false)
+	if s.cluster == nil {
+		s.sendConfirmed(ctx, route{on: s.rdb}, s.group(ops))
 		return
 	}
-	byNode := make(map[*redis.Client][]group)
-	for _, g := range s.group(ops) {
-		on, err := cluster.MasterForKey(ctx, g[0].keys.Lock)
-		if err != nil {
-			s.astray(err)
-			g.answered(nil, err)
-			continue
-		}
-		byNode[on] = append(byNode[on], g)
-	}
-	var all sync.WaitGroup
-	for on, groups := range byNode {
-		all.Go(func() { s.sendConfirmed(ctx, on, groups, false) })
-	}
-	all.Wait()
+	s.byNode(ctx, s.group(ops), func(on *redis.Client, groups []group) { s.sendConfirmed(ctx, route{on: on}, groups) })
 }
 
 // sole is the caller of an op that is waited for.
@@ -85,27 +97,26 @@ func (o *sole) Answered(a Answer, err error) { o.answer, o.err = a, err }
 // doConfirmed is Do of an op that is to be confirmed.
 func (s *Scripts) doConfirmed(ctx context.Context, op Op) (Answer, error) {
 	var heard sole
-	op.caller = &heard
+	op.caller, op.state = &heard, sent
 	s.deliverConfirmed(ctx, []*Op{&op})
 	return heard.answer, heard.err
 }
 
 // sendConfirmed sends a command for each group, and behind them what asks for their confirmation.
-func (s *Scripts) sendConfirmed(ctx context.Context, on pipeliner, groups []group, whole bool) {
-	pipe := on.Pipeline()
+func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
+	pipe := to.on.Pipeline()
 	cmds := make([]*prompt, len(groups))
 	for i, g := range groups {
-		line := g.line()
-		if whole {
-			line = g.script().whole(line)
-		}
+		line := to.line(ctx, pipe, g.script(), g.line())
 		cmds[i] = &prompt{command: command{redis.NewCmd(ctx, line...)}, group: g}
 		_ = pipe.Process(ctx, cmds[i])
 	}
 	failed, doubt := s.exec(ctx, pipe)
-	var again []group
+	var again, split []group
+	moved := make(map[string][]group)
 	for _, cmd := range cmds {
 		reply, err := cmd.Result()
+		err = s.astray(err)
 		if err == nil && !cmd.read {
 			if reply != nil {
 				cmd.look(reply)
@@ -113,21 +124,30 @@ func (s *Scripts) sendConfirmed(ctx context.Context, on pipeliner, groups []grou
 				err = failed // a hook of the user's that did not let it through
 			}
 		}
+		addr, ask := s.asked(to, err)
 		switch g := cmd.group; {
 		case cmd.read:
 			for _, p := range cmd.promises {
-				p.op.caller.Answered(p.answer, doubt)
+				p.op.tell(p.answer, doubt)
 			}
-		case unknown(err) && !whole:
+		case unknown(err) && !to.text:
 			again = append(again, g)
-		case len(g) > 1 && (forbidden(err) || s.refused(err)):
-			again = append(again, apart(g)...)
+		case len(g) > 1 && (s.refused(err) || ask): // Redis 6 says ASK where some keys are still here
+			split = append(split, apart(g)...)
+		case ask:
+			moved[addr] = append(moved[addr], g)
 		default:
 			g.answered(nil, err)
 		}
 	}
 	if len(again) > 0 {
-		s.sendConfirmed(ctx, on, again, true)
+		s.sendConfirmed(ctx, route{on: to.on, asking: to.asking, text: true}, again)
+	}
+	if len(split) > 0 {
+		s.sendConfirmed(ctx, route{on: to.on}, split)
+	}
+	for addr, groups := range moved {
+		s.follow(to, addr, func(to route) { s.sendConfirmed(ctx, to, groups) })
 	}
 }
 
@@ -160,7 +180,7 @@ func (p *prompt) look(reply any) {
 		if err == nil && a.Held && op.promises() {
 			p.promises = append(p.promises, promise{op, a})
 		} else {
-			op.caller.Answered(a, err)
+			op.tell(a, err)
 		}
 	}
 	if len(p.group) > 1 {
@@ -178,7 +198,7 @@ func (s *Scripts) exec(ctx context.Context, pipe redis.Pipeliner) (failed, doubt
 	ask := s.confirm.command(ctx)
 	_ = pipe.Process(ctx, ask)
 	_, failed = pipe.Exec(ctx)
-	s.astray(failed)
+	failed = s.astray(failed)
 	reply, err := ask.Result()
 	if err == nil && reply == nil {
 		err = failed // a hook of the user's that did not let it through
@@ -226,7 +246,7 @@ func (c *Confirmation) verdict(reply any, err error) error {
 
 // confirmHints say what to do about an error reply to a request for a confirmation.
 var confirmHints = []struct{ reply, hint string }{
-	{"unknown command", "WAIT needs Redis, WAITAOF Redis 7.2 or later, or Valkey; a proxy may have neither"},
+	{"unknown command", "WAIT needs Redis, WAITAOF Redis 7.2 or later, or Valkey; a proxy may have neither: leave WithFsync out, or use another server"},
 	{"appendonly is disabled", "set appendonly yes on the server, or do without its own disk"},
 	{"NOPERM", "the Redis user needs WAIT, or WAITAOF"},
 }

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -182,7 +183,7 @@ func TestConfirm_WhoHasNothingDoesNotWait(t *testing.T) {
 	got, none := newEar(), newEar()
 	ops := []Op{Acquire(c.keys, true, newField(), lease, 1), Acquire(busy.keys, true, newField(), lease, 1)}
 	ops[0].caller, ops[1].caller = got, none
-	go c.deliver([]*Op{&ops[0], &ops[1]})
+	go c.deliver(context.Background(), []*Op{&ops[0], &ops[1]})
 	if a := <-none.heard; a.err != nil || a.Held || a.TTL <= 0 {
 		t.Errorf("%+v", a)
 	}

@@ -22,4 +22,10 @@
 // never used again, counts are set and carry a change number, renewals and releases ask for the field first. The
 // scripts are not repeated by go-redis behind the caller's back: whoever calls them counts the lease from when the
 // attempt that was answered was sent.
+//
+// # Servers
+//
+// Redis 6.2 or later, or Valkey: the scripts use no command, and no option of one, that came later (PEXPIRE GT, PEXPIRETIME).
+// Redis 6.2 puts the place in the script before the code of an error ("@user_script: 12: -READONLY ..."): codes are looked
+// for anywhere in its text.
 package scripts

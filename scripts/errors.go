@@ -18,6 +18,17 @@ type several interface {
 	Passing() bool
 }
 
+// oneNode is what a node of a cluster says to a client that talks to no other: that does not go away.
+type oneNode struct{ error }
+
+func (e *oneNode) Error() string {
+	return e.error.Error() + " (the server is one node of a cluster: use redis.NewClusterClient)"
+}
+
+func (e *oneNode) Unwrap() error  { return e.error }
+func (*oneNode) Unanswered() bool { return false }
+func (*oneNode) Passing() bool    { return false }
+
 // Unanswered tells that after err nobody knows whether the command was, or will be, executed: no reply came, and it may
 // have been sent.
 func Unanswered(err error) bool {
@@ -38,6 +49,15 @@ func Unanswered(err error) bool {
 		return false // there was no connection to send it on
 	}
 	return true
+}
+
+// Refused tells that err says that the command was not executed, and may be wrong: a hook of the user's can return an
+// error reply, or redis.ErrClosed, after the command has run. A server that asks for a password has run none, and takes no
+// command as long as those of many ops together.
+func Refused(err error) bool {
+	var of several
+	return err != nil && !errors.As(err, &of) && (answered(err) || errors.Is(err, redis.ErrClosed)) &&
+		!redis.HasErrorPrefix(err, "NOAUTH") && !redis.HasErrorPrefix(err, "WRONGPASS")
 }
 
 // answered tells that err is what Redis said: an error reply, which the scripts make sure left nothing behind, or a

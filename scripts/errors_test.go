@@ -229,7 +229,7 @@ func TestErrors_NoPassword(t *testing.T) {
 }
 
 func TestErrors_ABusyServer(t *testing.T) {
-	server := redistest.Real(t, "--busy-reply-threshold", "1")
+	server := redistest.Real(t, "--lua-time-limit", "1")
 	c := newCaller(t, server.Client(once))
 	busy := server.Client(func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = -1, -1 })
 	done := make(chan error, 1)
@@ -244,11 +244,11 @@ func TestErrors_ABusyServer(t *testing.T) {
 }
 
 func TestErrors_LOADING(t *testing.T) {
-	server := redistest.Real(t, "--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024")
+	server := redistest.Real(t, "--key-load-delay", "100000", "--rdbcompression", "no")
 	rdb := server.Client()
 	pipe := rdb.Pipeline()
-	for i := range 2000 { // 20 ms each: loading outlasts the test, which kills the server
-		pipe.Set(t.Context(), fmt.Sprint("filler-", i), strings.Repeat("x", 1024), 0)
+	for i := range 300 { // 0.1 s each: loading outlasts the test, which kills the server
+		pipe.Set(t.Context(), fmt.Sprint("filler-", i), strings.Repeat("x", 128<<10), 0) // it answers once for 2 MiB
 	}
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)

@@ -192,9 +192,9 @@ func together(s *Scripts, ops ...Op) []outcome {
 	all, ears := make([]*Op, len(ops)), make([]*ear, len(ops))
 	for i := range ops {
 		all[i], ears[i] = &ops[i], newEar()
-		ops[i].caller = ears[i]
+		ops[i].caller, ops[i].state = ears[i], sent
 	}
-	s.deliver(all)
+	s.deliver(context.Background(), all)
 	heard := make([]outcome, len(ops))
 	for i, e := range ears {
 		heard[i] = <-e.heard

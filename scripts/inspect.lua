@@ -5,14 +5,14 @@
 -- ARGV[1]  field  <uuid>:<number> of the hold that is asked about; may be empty
 --
 -- returns {exists, count, pttl, holder}: 1 or 0; the asked hold's count, 0 where it is not there; the key's expiry
--- in milliseconds (-1 never, -2 no key); the field of the hold that has the lock, '' for none
+-- in milliseconds (-1 never, -2 no key); the field of the hold that has the lock, '' for none; an error where the hash
+-- has a field that is of no hold
 redis.call('HDEL', KEYS[1], '#')
-local holder = ''
-for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if string.sub(field, -1) ~= '#' then
-    holder = field
-    break
-  end
+local holder, other = holding(KEYS[1])
+if not holder then
+  return other
+elseif other then
+  return notALock(other)
 end
 return {
   redis.call('EXISTS', KEYS[1]),

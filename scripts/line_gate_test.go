@@ -222,7 +222,7 @@ func mustHear(t *testing.T, all ...*passenger) {
 	t.Helper()
 	for i, x := range all {
 		if got := <-x.heard; got.err != nil || !got.Held {
-			t.Fatalf("op %d, %s, hears %+v", i, x.op.kind.name, got)
+			t.Fatalf("op %d, %s, hears %+v, %v", i, x.op.kind.name, got.Answer, got.err)
 		}
 	}
 }

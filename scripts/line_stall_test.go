@@ -35,8 +35,8 @@ func mustBeTwo(t *testing.T, s *Scripts, g *gate) {
 	t.Helper()
 	synctest.Wait()
 	g.seen()
-	if l := s.lines[0]; l.most != maxFlying || l.flying != 0 || len(l.waiting) != 0 {
-		t.Fatalf("the line may have %d flights, has %d, and %d ops wait", l.most, l.flying, len(l.waiting))
+	if l := s.lines.first; l.most != maxFlying || len(l.flying) != 0 || len(l.waiting) != 0 {
+		t.Fatalf("the line may have %d flights, has %d, and %d ops wait", l.most, len(l.flying), len(l.waiting))
 	}
 	g.mostAtOnce()
 	flying := fill(t, s, g)
@@ -63,7 +63,7 @@ func TestLine_NoMoreThanSixteenHang(t *testing.T) {
 			g.mustFly(t, 2)
 		}
 		late := sendAcquires(t, s, 2*maxBatch-20)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Second)
 		g.mustFly(t)
 		if most := g.mostAtOnce(); most != maxStalled {
 			t.Errorf("%d flights were under way at once", most)
@@ -73,7 +73,7 @@ func TestLine_NoMoreThanSixteenHang(t *testing.T) {
 		g.release <- struct{}{}
 		time.Sleep(2 * stallAfter)
 		g.mustFly(t, maxBatch)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Second)
 		g.mustFly(t)
 		if most := g.mostAtOnce(); most != maxStalled {
 			t.Errorf("%d flights were under way at once", most)

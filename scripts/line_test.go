@@ -16,8 +16,8 @@ import (
 
 // The other tests go by the names of the bounds.
 func TestLine_TheBoundsAreThosePromised(t *testing.T) {
-	if maxBatch != 128 || maxFlying != 2 || maxStalled != 16 || stallAfter != 100*time.Millisecond || crowd != 8 || maxCrowded != 2 {
-		t.Errorf("%d ops in a batch, %d flights, %d of them stalled for %v; %d more for %d ops", maxBatch, maxFlying, maxStalled, stallAfter, maxCrowded, crowd)
+	if maxBatch != 128 || maxFlying != 2 || maxStalled != 16 || stallAfter != 100*time.Millisecond || crowd != 8 || maxCrowded != 2 || abandonAfter != 5*time.Second {
+		t.Errorf("%d ops in a batch, %d flights, %d of them stalled for %v; %d more for %d ops; given up after %v", maxBatch, maxFlying, maxStalled, stallAfter, maxCrowded, crowd, abandonAfter)
 	}
 }
 
@@ -143,10 +143,8 @@ func TestLine_WhatComesMeanwhileGoesTogether(t *testing.T) {
 		if most := g.mostAtOnce(); most != maxFlying+maxCrowded {
 			t.Errorf("%d flights were under way at once", most)
 		}
-		for _, l := range s.lines {
-			if synctest.Wait(); l.flying != 0 || len(l.waiting) != 0 {
-				t.Errorf("at the end %d flights are under way, and %d ops wait", l.flying, len(l.waiting))
-			}
+		if synctest.Wait(); len(s.lines.first.flying) != 0 || len(s.lines.first.waiting) != 0 {
+			t.Errorf("at the end %d flights are under way, and %d ops wait", len(s.lines.first.flying), len(s.lines.first.waiting))
 		}
 	})
 }

@@ -6,7 +6,8 @@
 -- field    <uuid>:<number> of the hold that is asked about; may be empty
 --
 -- returns 1, report   with the key's expiry in milliseconds as the report's first element, and two elements more: the
---                     asked hold's count, and the number of its latest change, 0 where there is none
+--                     asked hold's count, and the number of its latest change, 0 where there is none; an error where
+--                     the hash has a field that is of no hold
 local function look(lock, counter, field)
   local written = redis.pcall('HDEL', lock, '#')
   if type(written) == 'table' then
@@ -15,6 +16,10 @@ local function look(lock, counter, field)
   local left = redis.pcall('PTTL', lock)
   if type(left) == 'table' then
     return nil, left
+  end
+  local holder, other = holding(lock)
+  if not holder or other then
+    return nil, holder and notALock(other) or other
   end
   local said, why = report(lock, counter, left)
   if not said then

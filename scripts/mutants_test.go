@@ -128,12 +128,12 @@ var mutants = []mutant{
 
 	{"renew asks for no field", &renewText, "redis.pcall('HEXISTS', lock, field)", "redis.call('EXISTS', lock)", ""},
 	{"renew brings a lock back", &renewText, "redis.pcall('HDEL', lock, there == 1 and '#' or field)", "redis.pcall('HSETNX', lock, field, 1) redis.pcall('PEXPIRE', lock, lease)", ""},
-	{"renew shortens the expiry", &renewText, "lease, 'GT')", "lease)", "time that is left"},
-	{"renew extends nothing", &renewText, "redis.pcall('PEXPIRE', lock, lease, 'GT')", "redis.call('EXISTS', lock)", ""},
+	{"renew shortens the expiry", &renewText, "math.max(left, lease)", "lease", "time that is left"},
+	{"renew extends nothing", &renewText, "redis.pcall('PEXPIRE', lock, math.max(left, lease))", "redis.call('EXISTS', lock)", ""},
 	{"renew takes the first lease for all", &renewText, "ARGV[2 * i - 1]", "ARGV[1]", "time that is left"},
 	{"renew names the wrong lock", &renewText, "{i, why}", "{#failed + 1, why}", "the reply"},
 
-	{"inspect takes the change number for a hold", &inspectText, "string.sub(field, -1) ~= '#'", "string.sub(field, -1) == '#'", "the reply"},
+	{"inspect takes the change number for a hold", &holderText, "'^[^:]+:%-?%d+$'", "'^[^:]+:%-?%d+#$'", ""},
 	{"inspect counts whoever is there", &inspectText, "redis.call('HGET', KEYS[1], ARGV[1]) or 0", "redis.call('HGET', KEYS[1], holder) or 0", "the reply"},
 	{"inspect tells seconds", &inspectText, "'PTTL'", "'TTL'", "in the reply"},
 	{"inspect removes what it looks at", &inspectText, "redis.call('HDEL', KEYS[1], '#')", "redis.call('HDEL', KEYS[1], ARGV[1])", ""},
@@ -143,11 +143,11 @@ var comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 
 // compose makes all scripts of their texts again.
 func compose() {
-	acquire, level, transfer = newScript(tokenText+acquireText), newScript(tokenText+levelText), newScript(tokenText+transferText)
+	acquire, level, transfer = newScript(tokenText+holderText+acquireText), newScript(tokenText+levelText), newScript(tokenText+transferText)
 	unlock, reserve = newScript(unlockText), newScript(tokenText+reserveText)
 	retain = newScript(tokenText + function(transferText) + function(unlockText) + retainText)
 	batch = newBatch(batchText, acquireText, levelText, unlockText, transferText, retainText, reserveText)
-	renew, inspect = newScript(renewText), newScript(inspectText)
+	renew, inspect = newScript(renewText), newScript(holderText+inspectText)
 }
 
 // swap puts the mutant in the place of its text until the test ends. No test that runs a script may be parallel to it.

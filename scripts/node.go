@@ -27,14 +27,14 @@ var (
 	//go:embed mark.lua
 	markText string
 
-	vote     = newScript(reportText + voteText)
-	extend   = newScript(reportText + extendText)
-	recount  = newScript(function(levelText) + reportText + recountText)
-	raise    = newScript(reportText + raiseText)
-	withdraw = newScript(reportText + withdrawText)
-	look     = newScript(reportText + lookText)
+	vote     = newScript(holderText + reportText + voteText)
+	extend   = newScript(holderText + reportText + extendText)
+	recount  = newScript(function(levelText) + holderText + reportText + recountText)
+	raise    = newScript(holderText + reportText + raiseText)
+	withdraw = newScript(holderText + reportText + withdrawText)
+	look     = newScript(holderText + reportText + lookText)
 	mark     = newScript(markText)
-	ballots  = newScript(reportText + function(voteText) + function(extendText) + function(levelText) + function(recountText) +
+	ballots  = newScript(holderText + reportText + function(voteText) + function(extendText) + function(levelText) + function(recountText) +
 		function(raiseText) + function(withdrawText) + function(lookText) + ballotsText + batchText[strings.Index(batchText, "local replies"):])
 )
 
@@ -43,7 +43,7 @@ var (
 	extends   = kind{"", "extend+", "", 2, &extend, &ballots}
 	recounts  = kind{"", "recount+", "", 4, &recount, &ballots}
 	raises    = kind{"", "raise+", "", 3, &raise, &ballots}
-	withdraws = kind{"withdraw", "", "", 3, &withdraw, &ballots}
+	withdraws = kind{"withdraw", "", "", 4, &withdraw, &ballots}
 	looks     = kind{"", "look+", "", 1, &look, &ballots}
 )
 
@@ -71,13 +71,17 @@ func Raise(keys *Keys, field string, token int64, expiry time.Duration) Op {
 	return Op{kind: &raises, keys: keys, fenced: true, args: [5]any{field, token, expiry.Milliseconds()}}
 }
 
-// Withdraw is Unlock, which tells the waiters only with tell.
-func Withdraw(keys *Keys, field string, tell bool) Op {
+// Groups is how many groups the waiters for a lock of a quorum listen in, each on a channel of its own.
+const Groups = 8
+
+// Withdraw is Unlock, which tells the waiters only with tell: this group of them, or the next one that somebody is in; all
+// of them with group -1.
+func Withdraw(keys *Keys, field string, tell bool, group int) Op {
 	publish := ""
 	if tell {
 		publish = "PUBLISH"
 	}
-	return Op{kind: &withdraws, keys: keys, args: [5]any{field, keys.told(), publish}}
+	return Op{kind: &withdraws, keys: keys, args: [5]any{field, keys.told(), publish, group}}
 }
 
 // Look asks who has the lock, and for the count of the hold of this field.
@@ -98,10 +102,10 @@ type Report struct {
 	TTL       time.Duration // of vote, extend and look: the key's expiry, or NoExpiry, NoKey
 	Counter   int64
 	Time      int64         // the server's, in microseconds since 1970
-	Run       string        // the run id, "" where it does not tell
-	Uptime    time.Duration // cut to seconds; negative where it does not tell
+	Run       string        // the run id, "" where it does not tell that or its uptime
+	Uptime    time.Duration // by its wall clock, cut to seconds
 	Gone      bool          // the hold is not there
-	Receivers int           // of withdraw: how many connections were told
+	Receivers int           // of withdraw: how many connections were told, -1 where the server refused to tell anybody
 	Count     int           // of look: the asked hold's count,
 	Change    int64         // and the number of its latest change
 }

@@ -40,7 +40,7 @@ func nodeWays(t *testing.T, test func(t *testing.T, rdb *redis.Client, c caller,
 		other, field := newKeys(t), newField()
 		test(t, rdb, c, func(op Op) Answer {
 			t.Helper()
-			got := together(c.Scripts, Vote(other, field, lease), op, Look(other, field), Withdraw(newKeys(t), newField(), true))
+			got := together(c.Scripts, Vote(other, field, lease), op, Look(other, field), Withdraw(newKeys(t), newField(), true, -1))
 			for _, o := range got {
 				if o.err != nil {
 					t.Fatal(o.err)
@@ -113,14 +113,14 @@ func TestNode_OneHold(t *testing.T) {
 			t.Errorf("another's extension: %+v %+v", a, a.Report)
 		}
 
-		if a := do(Withdraw(c.keys, other, true)); a.Held || a.Report.Holder != mine {
+		if a := do(Withdraw(c.keys, other, true, -1)); a.Held || a.Report.Holder != mine {
 			t.Errorf("another's release: %+v %+v", a, a.Report)
 		}
-		if a := do(Withdraw(c.keys, mine, true)); !a.Held || a.Report.Holder != "" {
+		if a := do(Withdraw(c.keys, mine, true, -1)); !a.Held || a.Report.Holder != "" {
 			t.Errorf("the release: %+v %+v", a, a.Report)
 		}
 		c.hash(nil)
-		if a := do(Withdraw(c.keys, mine, true)); a.Held {
+		if a := do(Withdraw(c.keys, mine, true, -1)); a.Held {
 			t.Errorf("a repeat of the release: %+v", a)
 		}
 		if a := do(Vote(c.keys, other, lease)); !a.Held || a.Report.Counter != 1<<52 {
@@ -144,7 +144,7 @@ func TestNode_Messages(t *testing.T) {
 			if tell {
 				want = 1
 			}
-			if a := do(Withdraw(c.keys, field, tell)); !a.Held || a.Report.Receivers != want {
+			if a := do(Withdraw(c.keys, field, tell, -1)); !a.Held || a.Report.Receivers != want {
 				t.Errorf("told %v: %d", tell, a.Report.Receivers)
 			}
 		}
@@ -212,7 +212,7 @@ func TestNode_P8_Replica(t *testing.T) {
 	for i, op := range []Op{
 		Vote(c.keys, field, lease), Vote(c.keys, newField(), lease), Extend(c.keys, field, lease), Extend(c.keys, newField(), 0),
 		Recount(c.keys, field, lease, 2, 1), Recount(c.keys, newField(), 0, 2, 1), Raise(c.keys, field, 5, 0), Raise(c.keys, newField(), 5, 0),
-		Withdraw(c.keys, field, true), Withdraw(c.keys, newField(), true), Look(c.keys, field),
+		Withdraw(c.keys, field, true, -1), Withdraw(c.keys, newField(), true, -1), Look(c.keys, field),
 	} {
 		_, err := there.Do(t.Context(), op)
 		if err == nil || !strings.Contains(err.Error(), "READONLY") || !Passing(err) || Unanswered(err) {

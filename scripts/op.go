@@ -13,7 +13,8 @@ type Op struct {
 	floor  any // nil, or the expiry of a counter with a floor, in ms
 	args   [5]any
 	caller Caller
-	state  state // guarded by its line's mu
+	line   *line // that Send gave it to
+	state  state // guarded by its line's mu; of a flight's copy: changed atomically
 }
 
 // kind is what the batch script knows of an operation.
@@ -43,6 +44,8 @@ type Answer struct {
 	Released  bool          // of a retain: nobody else listens, so the lock is free
 	TTL       time.Duration // where another holder has it: how long that lasts at most, or NoExpiry
 	Receivers int           // of an unlock: how many connections were told, as far as the server knows
+	Untold    bool          // of an unlock: the server refused to tell anybody
+	Why       error         // where no other holder is the reason that it was not taken
 	Owed      bool          // of several servers: some may have it still, or take it late; the release is to be sent again
 	Report    *Report       // of a server of a quorum
 }
@@ -163,6 +166,10 @@ func (s *Scripts) Do(ctx context.Context, op Op) (Answer, error) {
 	if s.confirm != nil && op.promises() {
 		return s.doConfirmed(ctx, op)
 	}
+	return s.do(ctx, &op)
+}
+
+func (s *Scripts) do(ctx context.Context, op *Op) (Answer, error) {
 	reply, err := s.send(ctx, op.kind.script, op.alone())
 	return op.parse(reply, err)
 }

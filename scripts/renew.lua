@@ -9,14 +9,12 @@
 local function renew(lock, lease, field)
   local there = redis.pcall('HEXISTS', lock, field)
   if there == 1 and lease ~= '0' then
-    local extended = redis.pcall('PEXPIRE', lock, lease, 'GT') -- also refused by a replica, longer or not
-    if extended == 0 then
-      if redis.pcall('PTTL', lock) == -1 then -- for GT, no expiry is the longest
-        extended = redis.pcall('PEXPIRE', lock, lease)
-      else
-        extended = redis.pcall('HINCRBY', lock, field, '0') -- adds nothing, but replicas can confirm only what was written
-      end
+    local left = redis.pcall('PTTL', lock)
+    if type(left) == 'table' then
+      return left.err
     end
+    -- a write also where nothing is to be extended: a replica answers READONLY, and replicas can confirm only what was written
+    local extended = redis.pcall('PEXPIRE', lock, math.max(left, lease))
     return type(extended) == 'table' and extended.err or nil
   end
   if type(there) == 'table' then

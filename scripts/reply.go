@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -42,12 +43,12 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	}
 	switch {
 	case op.releases() && verdict == 1:
-		return Answer{Held: true, Receivers: int(value)}, nil
+		return Answer{Held: true, Receivers: max(int(value), 0), Untold: value < 0}, nil
 	case op.releases() && verdict == 0:
 		return Answer{}, nil
 	case op.releases():
 	case verdict == 2 && op.kind == &retains:
-		return Answer{Released: true, Receivers: int(value)}, nil
+		return Answer{Released: true, Receivers: max(int(value), 0), Untold: value < 0}, nil
 	case verdict == 1:
 		return Answer{Held: true, Token: value}, nil
 	case verdict == 0:
@@ -111,6 +112,8 @@ func parseRenewed(reply any, holds []Renewal) error {
 		hold := &holds[i-1]
 		if why == "" {
 			hold.Err = ErrGone
+		} else if strings.Contains(why, "WRONGTYPE") { // something else has taken the key
+			hold.Err = fmt.Errorf("%w: %w", ErrGone, explain(hold.Keys, replyError(why)))
 		} else {
 			hold.Err = explain(hold.Keys, replyError(why))
 		}

@@ -5,19 +5,12 @@
 -- first    what the operation has to say besides
 --
 -- returns {first, holder, counter, seconds, microseconds, run, uptime}: the field of the hold that has the lock now, ''
---         for none; the counter, '0' where it is not there; the server's time; its run id, '' where it does not tell; for
---         how many seconds it has been up, -1 where it does not tell
+--         for none; the counter, '0' where it is not there; the server's time; its run id, and for how many seconds it has
+--         been up by its clock, which is negative where that was set back; '' and '0' where it does not tell
 local function report(lock, counter, first)
-  local fields = redis.pcall('HKEYS', lock)
-  if fields.err then
-    return nil, fields
-  end
-  local holder = ''
-  for _, field in ipairs(fields) do
-    if string.sub(field, -1) ~= '#' then
-      holder = field
-      break
-    end
+  local holder, why = holding(lock)
+  if not holder then
+    return nil, why
   end
   local last = counter and redis.pcall('GET', counter) or '0'
   if type(last) == 'table' then
@@ -34,7 +27,7 @@ local function report(lock, counter, first)
   if type(info) == 'table' then
     info = '' -- a server that does not tell since when it runs
   end
-  return {first, holder, last, time[1], time[2], string.match(info, 'run_id:([^\r\n]+)') or '',
-    string.match(info, 'uptime_in_seconds:(%d+)') or '-1'}
+  local run, uptime = string.match(info, 'run_id:([^\r\n]+)'), string.match(info, 'uptime_in_seconds:(%-?%d+)')
+  return {first, holder, last, time[1], time[2], uptime and run or '', uptime or '0'}
 end
 

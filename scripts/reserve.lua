@@ -25,7 +25,11 @@ local function reserve(lock, counter, lease, field, tokens, expiry)
   if not token then
     return nil, why
   end
-  local extended = redis.pcall('PEXPIRE', lock, lease, 'GT')
+  local left = redis.pcall('PTTL', lock)
+  if type(left) == 'table' then
+    return nil, left
+  end
+  local extended = redis.pcall('PEXPIRE', lock, math.max(left, lease))
   if type(extended) == 'table' then
     return nil, extended
   end

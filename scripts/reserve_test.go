@@ -31,6 +31,12 @@ func TestP9_ReserveTakesTokensOfItsOwn(t *testing.T) {
 	if s := mustTake(t, rdb, c.keys); s.hash[field] != "1" || len(s.hash) != 1 || s.pttl < 50_000 {
 		t.Errorf("the lock is %v: the count stays, the lease is extended", s)
 	}
+	if _, err := c.Do(t.Context(), Reserve(c.keys, field, time.Second, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if s := mustTake(t, rdb, c.keys); s.pttl < 50_000 {
+		t.Errorf("a shorter lease made the expiry %d ms", s.pttl)
+	}
 	c.unlock(field)
 	before := mustTake(t, rdb, c.keys)
 	if a := do(field, 3); a.Held {

@@ -11,7 +11,7 @@
 -- expiry   of the counter, see take; nil for tokens without a floor
 --
 -- returns 1, token       the new hold has the lock; its token, 0 without a counter
---         2, receivers   released; how many connections were told, as far as this server knows
+--         2, receivers   released; how many connections were told, -1 as in unlock
 --         -2, 0          the old hold is gone; nothing was passed on
 local function retain(lock, counter, lease, field, old, channel, known, expiry)
   local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)

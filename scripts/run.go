@@ -20,7 +20,7 @@ func newScript(text string) script {
 
 // newBatch is the script of several operations: what they have in common, the function of each, and what calls them.
 func newBatch(calls string, operations ...string) script {
-	text := tokenText
+	text := tokenText + holderText
 	for _, op := range operations {
 		text += function(op)
 	}
@@ -33,6 +33,8 @@ func function(op string) string { return op[:strings.LastIndex(op, "\nlocal verd
 var (
 	//go:embed token.lua
 	tokenText string
+	//go:embed holder.lua
+	holderText string
 	//go:embed acquire.lua
 	acquireText string
 	//go:embed level.lua
@@ -52,7 +54,7 @@ var (
 	//go:embed inspect.lua
 	inspectText string
 
-	acquire  = newScript(tokenText + acquireText)
+	acquire  = newScript(tokenText + holderText + acquireText)
 	level    = newScript(tokenText + levelText)
 	unlock   = newScript(unlockText)
 	transfer = newScript(tokenText + transferText)
@@ -60,7 +62,7 @@ var (
 	reserve  = newScript(tokenText + reserveText)
 	batch    = newBatch(batchText, acquireText, levelText, unlockText, transferText, retainText, reserveText)
 	renew    = newScript(renewText)
-	inspect  = newScript(inspectText)
+	inspect  = newScript(holderText + inspectText)
 )
 
 // command is a command that go-redis sends once. A plain one is repeated silently after a broken connection, and then
@@ -100,17 +102,25 @@ func (s *Scripts) send(ctx context.Context, sc *script, line []any) (any, error)
 func (s *Scripts) process(ctx context.Context, line []any) (any, error) {
 	cmd := command{redis.NewCmd(ctx, line...)}
 	if err := s.rdb.Process(ctx, cmd); err != nil {
-		s.astray(err)
-		return nil, err
+		return nil, s.astray(err)
 	}
 	return cmd.Result()
 }
 
 // astray makes a cluster client find out at once who has the slots, after an error that another node might not have
 // given. One that is down tells nobody that another one has taken over, and by itself the client looks once a minute:
-// longer than most leases.
-func (s *Scripts) astray(err error) {
-	if cluster, is := s.rdb.(*redis.ClusterClient); is && Passing(err) {
-		cluster.ReloadState(context.Background())
+// longer than most leases. It returns the error, which of one server's client may be that the server is none.
+func (s *Scripts) astray(err error) error {
+	switch rdb := s.rdb.(type) {
+	case *redis.ClusterClient:
+		if Passing(err) {
+			rdb.ReloadState(context.Background())
+		}
+	case *redis.Client:
+		_, moved := redis.IsMovedError(err)
+		if _, ask := redis.IsAskError(err); moved || ask {
+			return &oneNode{err}
+		}
 	}
+	return err
 }

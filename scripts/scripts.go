@@ -16,26 +16,26 @@ const NoExpiry = time.Duration(-1)
 // NoKey is the TTL of a key that is not there.
 const NoKey = time.Duration(-2)
 
-// maxSingle bounds the renewals under way where each lock needs a command of its own: a hundred of them then take ten
-// round trips.
-const maxSingle = 10
-
 // Scripts calls the scripts on one Redis client. What it sends is not repeated. Its methods, but Send, send one command
 // each (renewals of up to a hundred locks as well), and block until go-redis has an answer or an error: the context ends neither a
 // read nor a command that was sent. Errors are go-redis's own, some with a sentence added on what to do.
 type Scripts struct {
-	rdb    redis.UniversalClient
-	single atomic.Bool // a lock a command: something between us and Redis refuses several slots in one
-	lines  []*line
+	rdb     redis.UniversalClient
+	cluster *redis.ClusterClient // rdb, if it is one
+	known   atomic.Bool          // the cluster client knows its nodes
+	single  atomic.Bool          // a lock a command: something between us and Redis refuses several slots in one
+	lines   *lines
+	flights sync.Pool // of *flight that are over
 
 	confirm   *Confirmation // nil: none is asked for
-	confirmed []*line       // of the ops that need one
+	confirmed *lines        // of the ops that need one
 }
 
 // New returns the scripts on rdb. It sends nothing.
 func New(rdb redis.UniversalClient) *Scripts {
 	s := &Scripts{rdb: rdb}
-	s.lines = newLines(s)
+	s.cluster, _ = rdb.(*redis.ClusterClient)
+	s.lines = newLines(s, flightBound(rdb))
 	return s
 }
 
@@ -65,33 +65,20 @@ type Renewal struct {
 }
 
 // Renew extends the leases of the holds and sets each one's Err. All locks are in one slot where rdb is a cluster
-// client. Where a proxy refuses several slots in one command, it goes on lock by lock, and remembers that.
+// client. Where a command for several of them is refused as a whole, it goes on lock by lock, in one round trip. It
+// remembers that a proxy refuses several slots in one command.
 func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
-	if s.single.Load() && len(holds) > 1 {
-		var each sync.WaitGroup
-		room := make(chan struct{}, maxSingle)
-		for i := range holds {
-			select {
-			case room <- struct{}{}:
-			case <-ctx.Done():
-				holds[i].Err = ctx.Err()
-				continue
-			}
-			each.Go(func() {
-				s.Renew(ctx, holds[i:i+1])
-				<-room
-			})
-		}
-		each.Wait()
-		return
+	size := maxScript
+	if s.single.Load() {
+		size = 1
 	}
-	if len(holds) > maxScript || s.confirm != nil {
-		s.renewMany(ctx, holds, false)
+	if len(holds) > size || len(holds) > 0 && s.confirm != nil {
+		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, size)))
 		return
 	}
 	reply, err := s.send(ctx, &renew, renewLine(holds))
 	if len(holds) > 1 && s.refused(err) {
-		s.Renew(ctx, holds)
+		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, 1)))
 		return
 	}
 	renewed(holds, reply, err, nil)
@@ -100,28 +87,31 @@ func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 // maxScript bounds the renewals in one script: a hundred hold the server for about as long as five single commands of it.
 const maxScript = 100
 
-// renewMany is Renew of more holds than one script may carry, or of such as have to be confirmed: their scripts travel
-// together. What a server answers that has not got the script, or that refuses several slots, is sent again by itself.
-func (s *Scripts) renewMany(ctx context.Context, holds []Renewal, whole bool) {
-	var on pipeliner = s.rdb
-	if s.confirm != nil {
-		var err error
-		if on, err = s.node(ctx, holds[0].Keys); err != nil {
-			s.astray(err)
-			renewed(holds, nil, err, nil)
+// renewMany renews the holds of each part by a script. The scripts travel together, and are confirmed together.
+func (s *Scripts) renewMany(ctx context.Context, parts [][]Renewal) {
+	to := route{on: s.rdb}
+	if s.cluster != nil && s.confirm != nil {
+		on, err := s.cluster.MasterForKey(ctx, parts[0][0].Keys.Lock)
+		if err != nil {
+			err = s.astray(err)
+			for _, part := range parts {
+				renewed(part, nil, err, nil)
+			}
 			return
 		}
+		to.on = on
 	}
-	pipe := on.Pipeline()
-	var sent []command
-	for part := range slices.Chunk(holds, maxScript) {
-		line := renewLine(part)
-		if whole {
-			line = renew.whole(line)
-		}
-		cmd := command{redis.NewCmd(ctx, line...)}
-		sent = append(sent, cmd)
-		_ = pipe.Process(ctx, cmd)
+	s.renewBy(ctx, to, parts)
+}
+
+// renewBy is renewMany by this route. What is answered by a server that has not got the script, that refuses one for
+// several holds, or that has not got the keys any more, is sent again.
+func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
+	pipe := to.on.Pipeline()
+	cmds := make([]command, len(parts))
+	for i, part := range parts {
+		cmds[i] = command{redis.NewCmd(ctx, to.line(ctx, pipe, &renew, renewLine(part))...)}
+		_ = pipe.Process(ctx, cmds[i])
 	}
 	var doubt error
 	if s.confirm != nil {
@@ -129,18 +119,31 @@ func (s *Scripts) renewMany(ctx context.Context, holds []Renewal, whole bool) {
 	} else {
 		_, _ = pipe.Exec(ctx) // each command has its own outcome
 	}
-	for part := range slices.Chunk(holds, maxScript) {
-		reply, err := sent[0].Result()
-		s.astray(err)
-		sent = sent[1:]
+	var again, split [][]Renewal
+	moved := make(map[string][][]Renewal)
+	for i, part := range parts {
+		reply, err := cmds[i].Result()
+		err = s.astray(err)
+		addr, ask := s.asked(to, err)
 		switch {
-		case unknown(err) && !whole:
-			s.renewMany(ctx, part, true)
-		case len(part) > 1 && s.refused(err):
-			s.Renew(ctx, part)
+		case unknown(err) && !to.text:
+			again = append(again, part)
+		case len(part) > 1 && (s.refused(err) || ask): // Redis 6 says ASK where some keys are still here
+			split = slices.AppendSeq(split, slices.Chunk(part, 1))
+		case ask:
+			moved[addr] = append(moved[addr], part)
 		default:
 			renewed(part, reply, err, doubt)
 		}
+	}
+	if len(again) > 0 {
+		s.renewBy(ctx, route{on: to.on, asking: to.asking, text: true}, again)
+	}
+	if len(split) > 0 {
+		s.renewBy(ctx, route{on: to.on}, split)
+	}
+	for addr, parts := range moved {
+		s.follow(to, addr, func(to route) { s.renewBy(ctx, to, parts) })
 	}
 }
 

@@ -9,7 +9,7 @@
 -- last     what the counter says if nobody has taken a token since
 -- unused   so many tokens nobody has had
 --
--- returns 1, receivers   released; how many connections were told, as far as this server knows
+-- returns 1, receivers   released; how many connections were told, as far as this server knows; -1 where it refused to
 --         0, 0           the hold is not there
 local function unlock(lock, counter, field, channel, publish, last, unused)
   -- The key goes with its last field. Where the hold is not there this writes nothing, but a replica answers READONLY
@@ -26,7 +26,7 @@ local function unlock(lock, counter, field, channel, publish, last, unused)
   end
   local told = redis.pcall(publish, channel, '0')
   if type(told) == 'table' then
-    told = 0 -- a user without rights on the channel has still released the lock
+    told = -1 -- a user without rights on the channel has still released the lock
   end
   return 1, told
 end

@@ -27,6 +27,9 @@ local function vote(lock, counter, lease, field)
     if type(written) == 'table' then
       return nil, written
     end
+    if redis.pcall('HEXISTS', lock, 'mode') == 1 then
+      return nil, notALock('mode')
+    end
     local said, why = report(lock, counter, left)
     return said and 0, said or why
   end

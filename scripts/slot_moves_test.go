@@ -1,0 +1,152 @@
+package scripts
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// confirmedOrNot are the ways in which a change may travel in a cluster. The confirmation is one that no replica is
+// needed for.
+func confirmedOrNot(t *testing.T, rdb *redis.ClusterClient, run func(t *testing.T, s *Scripts)) {
+	for what, confirm := range map[string]bool{"plain": false, "confirmed": true} {
+		t.Run(what, func(t *testing.T) {
+			s := New(rdb)
+			if confirm {
+				s.Confirm(Confirmation{Timeout: time.Second})
+			}
+			run(t, s)
+		})
+	}
+}
+
+// P14: a slot is on its way to another node, and so are some of its locks: a script for those and the others is refused
+// (TRYAGAIN), and each is renewed where it is. One that is gone is gone.
+func TestP14_ASlotThatMovesEndsNoHold(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	for _, n := range []int{2, maxScript + 3} {
+		t.Run(fmt.Sprint(n, " holds"), func(t *testing.T) {
+			tag := newKeys(t).Lock
+			holds := make([]Renewal, n)
+			for i := range holds {
+				holds[i] = Renewal{Keys: KeysOf(fmt.Sprintf("{%s}-%d", tag, i)), Field: newField(), Lease: time.Hour}
+				if a, err := New(c.rdb).Do(t.Context(), Acquire(holds[i].Keys, false, holds[i].Field, lease, 1)); err != nil || !a.Held {
+					t.Fatalf("%+v, %v", a, err)
+				}
+			}
+			c.migrate(holds[0].Keys, holds[0].Keys.Lock, holds[n-1].Keys.Lock)
+			long := time.Hour
+			confirmedOrNot(t, c.rdb, func(t *testing.T, s *Scripts) {
+				for range 2 { // the node that gets the slot knows the script the second time
+					long += time.Hour
+					for i := range holds {
+						holds[i].Lease = long
+					}
+					s.Renew(t.Context(), holds)
+					for i, h := range holds {
+						if h.Err != nil {
+							t.Errorf("hold %d of %d: renew says %v", i, n, h.Err)
+						} else if left := c.rdb.PTTL(t.Context(), h.Keys.Lock).Val(); left < long-time.Minute {
+							t.Errorf("hold %d of %d lasts for %v", i, n, left)
+						}
+					}
+				}
+				gone := []Renewal{holds[0], {Keys: holds[0].Keys, Field: newField(), Lease: lease}, holds[1]}
+				s.Renew(t.Context(), gone)
+				if gone[0].Err != nil || !errors.Is(gone[1].Err, ErrGone) || gone[2].Err != nil {
+					t.Errorf("of three holds, of which one is gone, renew says %v, %v, %v", gone[0].Err, gone[1].Err, gone[2].Err)
+				}
+				if s.single.Load() {
+					t.Error("what passes is remembered")
+				}
+			})
+		})
+	}
+}
+
+// P14: of acquires that are sent together in a slot that moves each gets what it would get alone. Where all are of keys
+// that are nowhere yet, the old node sends them to the new one, and that refuses them together (TRYAGAIN).
+func TestP14_ASlotThatMovesFailsNoBatch(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	tag := newKeys(t).Lock
+	of := func(n int) *Keys { return KeysOf(fmt.Sprintf("{%s}-%d", tag, n)) }
+	held := newField()
+	for i := range 2 {
+		if a, err := New(c.rdb).Do(t.Context(), Acquire(of(i), false, held, lease, 1)); err != nil || !a.Held {
+			t.Fatalf("%+v, %v", a, err)
+		}
+	}
+	c.migrate(of(0), of(0).Lock)
+	next := 2
+	confirmedOrNot(t, c.rdb, func(t *testing.T, s *Scripts) {
+		for what, held := range map[string][]Op{
+			"new ones":    nil,
+			"moved":       {Acquire(of(0), false, held, lease, 1)},
+			"not yet":     {Acquire(of(1), false, held, lease, 1)},
+			"one of each": {Acquire(of(0), false, held, lease, 1), Acquire(of(1), false, held, lease, 1)},
+		} {
+			ops := held
+			for len(ops) < 32 {
+				ops = append(ops, Acquire(of(next), false, newField(), lease, 1))
+				next++
+			}
+			for _, far := range []Op{{}, Acquire(newKeys(t), true, newField(), lease, 1)} { // one slot, or more
+				ops := ops
+				if far.kind != nil {
+					ops = append(ops[:31:31], far)
+				}
+				for i, o := range together(s, ops...) {
+					if o.err != nil || !o.Held {
+						t.Errorf("%s: op %d hears %+v", what, i, o)
+					}
+				}
+			}
+			if a, err := s.Do(t.Context(), ops[0]); err != nil || !a.Held {
+				t.Errorf("%s: one alone: %+v, %v", what, a, err)
+			}
+		}
+	})
+}
+
+// P14: the right to one lock's key was taken away: the others are renewed.
+func TestP14_AForbiddenKeyEndsNoOtherHold(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	admin := server.Client()
+	for _, n := range []int{3, maxScript + 3} {
+		for _, confirm := range []bool{false, true} {
+			holds := held(t, admin, n)
+			prefix := fmt.Sprintf("allowed-%d-%v", n, confirm)
+			for i := range holds {
+				if i == 1 {
+					continue
+				}
+				name := fmt.Sprint(prefix, i)
+				if err := admin.Rename(t.Context(), holds[i].Keys.Lock, name).Err(); err != nil {
+					t.Fatal(err)
+				}
+				holds[i].Keys = KeysOf(name)
+			}
+			as(t, server, prefix, "~"+prefix+"*", "+@all")
+			s := New(server.Client(func(o *redis.Options) { o.Username, o.Password = prefix, "secret" }))
+			if confirm {
+				s.Confirm(Confirmation{Timeout: time.Second})
+			}
+			for range 2 {
+				s.Renew(t.Context(), holds)
+				judge(t, holds[1].Err, false, false)
+				mustBeRenewed(t, admin, append(holds[:1:1], holds[2:]...))
+			}
+			if s.single.Load() {
+				t.Error("a right that is missing is remembered")
+			}
+		}
+	}
+}
