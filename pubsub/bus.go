@@ -19,12 +19,13 @@ const (
 	lastRetry    = 1000 * time.Millisecond
 )
 
-// Sharding says whether a cluster's channels are sharded (SSUBSCRIBE). It matters for cluster clients only.
+// Sharding says whether a cluster's channels are sharded (SSUBSCRIBE). Outside a cluster channels never are, also with a
+// cluster client such as redis.NewFailoverClusterClient returns.
 type Sharding int
 
 const (
-	Auto Sharding = iota // where the server knows sharded channels, as Redisson does
-	On
+	Auto Sharding = iota // where the servers are a cluster that knows sharded channels, as Redisson does
+	On                   // where they are a cluster, or do not say what they are
 	Off
 )
 
@@ -35,6 +36,8 @@ type Bus struct {
 	log      *slog.Logger
 	ctx      context.Context
 	shutdown context.CancelFunc
+
+	wanted Sharding
 
 	mu       sync.Mutex
 	sharding Sharding // Auto until the server was asked
@@ -62,10 +65,13 @@ type Subscription struct {
 
 // New returns a bus on rdb. It connects with the first subscription.
 func New(rdb redis.UniversalClient, sharding Sharding, log *slog.Logger) *Bus {
-	b := &Bus{rdb: rdb, log: log, sharding: sharding, channels: map[string]*channel{}, links: map[string]*link{}}
+	b := &Bus{rdb: rdb, log: log, wanted: sharding, sharding: sharding, channels: map[string]*channel{}, links: map[string]*link{}}
 	b.cluster, _ = rdb.(*redis.ClusterClient)
-	if b.cluster == nil {
+	switch {
+	case b.cluster == nil:
 		b.sharding = Off
+	case sharding == On && b.guessed():
+		b.sharding = Auto
 	}
 	b.ctx, b.shutdown = context.WithCancel(context.Background())
 	return b
@@ -117,8 +123,8 @@ func (b *Bus) Close() {
 	b.shutdown()
 }
 
-// Sharded tells whether messages are to be published to sharded channels. In a cluster it asks the server once, the way
-// Redisson does; while no answer came it says no.
+// Sharded tells whether messages are to be published to sharded channels. With a cluster client it asks the server once:
+// whether it is one of a cluster, and whether it knows them, the way Redisson does. While no answer came it says no.
 func (b *Bus) Sharded(ctx context.Context) bool {
 	b.mu.Lock()
 	known := b.sharding
@@ -139,23 +145,76 @@ func (b *Bus) Known() (sharded, known bool) {
 func (b *Bus) probe(ctx context.Context) Sharding {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	err := b.cluster.PubSubShardNumSub(ctx, "fencelock").Err()
-	var answer Sharding
-	switch {
-	case err == nil:
-		answer = On
-	case isReply(err) && strings.Contains(strings.ToLower(err.Error()), "unknown"):
-		answer = Off
-	case isReply(err) && strings.HasPrefix(err.Error(), "NOPERM"):
-		b.complain("the Redis user may not ask whether there are sharded channels: they are not used", err)
-		answer = Off
-	default:
+	answer := On
+	if b.guessed() {
+		answer = b.clustered(ctx)
+	}
+	if answer == On && b.wanted == Auto {
+		answer = b.knows(ctx)
+	}
+	if answer == Auto {
 		return Auto
 	}
 	b.mu.Lock()
 	b.sharding = answer
 	b.mu.Unlock()
 	return answer
+}
+
+// guessed tells that a cluster client has not learned from its servers that they are a cluster: somebody else says which
+// of them has the slots, as the Sentinels do for redis.NewFailoverClusterClient.
+func (b *Bus) guessed() bool { return b.cluster.Options().ClusterSlots != nil }
+
+// clustered asks whether the servers are a cluster: On or Off, or Auto where no answer came.
+func (b *Bus) clustered(ctx context.Context) Sharding {
+	node, err := b.cluster.MasterForKey(ctx, "fencelock")
+	if err != nil {
+		return Auto
+	}
+	info, err := node.Info(ctx, "cluster").Result()
+	switch {
+	case strings.Contains(info, "cluster_enabled:1"):
+		return On
+	case strings.Contains(info, "cluster_enabled:0"):
+		return Off
+	case err != nil && !isReply(err) || passing(err):
+		return Auto
+	}
+	// The user may not ask so, or a proxy has answered.
+	info, err = node.ClusterInfo(ctx).Result()
+	switch {
+	case strings.Contains(info, "cluster_state:"):
+		return On
+	case err != nil && !isReply(err) || passing(err):
+		return Auto
+	case err != nil && !strings.HasPrefix(err.Error(), "NOPERM"):
+		return Off // "cluster support disabled", or no such command
+	}
+	if b.wanted == On {
+		return On
+	}
+	b.complain("the Redis user may not ask whether the servers are a cluster (INFO, CLUSTER INFO): sharded channels are not used unless they are on", err)
+	return Off
+}
+
+// passing tells that a server will soon say something else.
+func passing(err error) bool {
+	return err != nil && (strings.HasPrefix(err.Error(), "LOADING") || strings.HasPrefix(err.Error(), "MASTERDOWN") || strings.HasPrefix(err.Error(), "BUSY"))
+}
+
+// knows asks whether a cluster has sharded channels: On or Off, or Auto where no answer came.
+func (b *Bus) knows(ctx context.Context) Sharding {
+	err := b.cluster.PubSubShardNumSub(ctx, "fencelock").Err()
+	switch {
+	case err == nil:
+		return On
+	case isReply(err) && strings.Contains(strings.ToLower(err.Error()), "unknown"):
+		return Off
+	case isReply(err) && strings.HasPrefix(err.Error(), "NOPERM"):
+		b.complain("the Redis user may not ask whether there are sharded channels: they are not used", err)
+		return Off
+	}
+	return Auto
 }
 
 // place gives the channel to a link. With b.mu held.

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	var stacks string
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		buf := make([]byte, 1<<20)
 		stacks = string(buf[:runtime.Stack(buf, true)])
 		if !strings.Contains(stacks, "fencelock/pubsub.(") {

@@ -12,7 +12,7 @@ import (
 // no sign that the slot has left, and no reason to give up a connection that others use.
 func TestCluster_AnswerToAnUnsubscribeIsNoMovedSlot(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 1)
+	c := needSharded(t, newCluster(t, 1))
 	b, _ := newBus(t, c.rdb, pubsub.On)
 	keep := listen(b, "keep")
 	keep.eventually(t)

@@ -4,7 +4,6 @@ package seam
 
 import (
 	"context"
-	"math"
 	"time"
 )
 
@@ -21,16 +20,21 @@ type Tokens struct {
 
 // Lock is the engine behind a fenced lock.
 type Lock interface {
-	// Acquire takes the lock. op is the name of the caller's method, for errors.
-	Acquire(ctx context.Context, op string, wait, lease time.Duration) (context.Context, int64, error)
+	// Acquire takes the lock.
+	Acquire(ctx context.Context, c Call) (context.Context, int64, error)
 	// Run runs fn while it holds the lock.
-	Run(ctx context.Context, op string, wait, lease time.Duration, fn func(context.Context, int64) error) error
+	Run(ctx context.Context, c Call, fn func(context.Context, int64) error) error
 	// Token returns the current token of the hold that ctx belongs to.
 	Token(ctx context.Context) (int64, error)
 }
 
-// Forever is the wait of a call that is bounded by its context only: one that no caller asks for by mistake.
-const Forever time.Duration = math.MinInt64
+// A Call is what an acquiring method asks for.
+type Call struct {
+	Op      string // the method's name, for errors
+	Forever bool   // its context alone bounds the wait
+	Wait    time.Duration
+	Lease   time.Duration // 0: the watchdog's
+}
 
 // TokenKey is the context key of the token of the lock with this name. Its value is a func() (int64, bool).
 type TokenKey string
