@@ -40,8 +40,9 @@ func WithStableToken() Option { return func(o *options) { o.tokens.Stable = true
 // without the option.
 //
 // What is checked less often: within these 5 ms a hold begins without Redis having been asked whether the lock is still
-// there. A lock that was forced open or deleted meanwhile can be held for as long by goroutines that do not know it, and
-// the lease of such a hold is up to 5 ms shorter than what was asked for. Its tokens are older than those of whoever has
+// there. So one can begin up to 5 ms after the lock was forced open or deleted. It learns that as any hold does
+// (rlock.Lock.ForceUnlock says how): by a message and a question to Redis a tenth of a second later, not within these 5
+// ms. The lease of a hold that began so is up to 5 ms shorter than what was asked for. Its tokens are older than those of whoever has
 // taken the lock, so that storage that checks tokens refuses its writes. To Redis, and to other clients, the holds of a
 // block are one. All locks of this name in the process should have the option; others end a block.
 func WithTokenBlocks() Option { return func(o *options) { o.tokens.Blocks = true } }
@@ -85,69 +86,85 @@ func NewLock(client *rlock.Client, name string, opts ...Option) *Lock {
 	return &Lock{lock, seam.New(lock, o.tokens)}
 }
 
+// plain is what the lock is without its tokens. Of a lock that NewLock did not make it is nil, whose methods say so.
+func (l *Lock) plain() *rlock.Lock {
+	if l == nil {
+		return nil
+	}
+	return l.lock
+}
+
+// tokens is what gives the tokens.
+func (l *Lock) tokens() seam.Lock {
+	if l == nil || l.engine == nil {
+		return seam.New((*rlock.Lock)(nil), seam.Tokens{})
+	}
+	return l.engine
+}
+
 // Name returns the lock's name.
-func (l *Lock) Name() string { return l.lock.Name() }
+func (l *Lock) Name() string { return l.plain().Name() }
 
 // LockAndGetToken is Lock, and returns the token of this acquire. ctx bounds the wait and the hold.
 func (l *Lock) LockAndGetToken(ctx context.Context) (context.Context, int64, error) {
-	return l.engine.Acquire(ctx, "LockAndGetToken", seam.Forever, 0)
+	return l.tokens().Acquire(ctx, seam.Call{Op: "LockAndGetToken", Forever: true})
 }
 
 // LockLeaseAndGetToken is LockLease, and returns the token of this acquire. ctx bounds the wait and the hold.
 func (l *Lock) LockLeaseAndGetToken(ctx context.Context, lease time.Duration) (context.Context, int64, error) {
-	return l.engine.Acquire(ctx, "LockLeaseAndGetToken", seam.Forever, lease)
+	return l.tokens().Acquire(ctx, seam.Call{Op: "LockLeaseAndGetToken", Forever: true, Lease: lease})
 }
 
 // TryLockAndGetToken is TryLock, and returns the token of this acquire. ctx bounds the wait and the hold.
 func (l *Lock) TryLockAndGetToken(ctx context.Context, wait, lease time.Duration) (context.Context, int64, error) {
-	return l.engine.Acquire(ctx, "TryLockAndGetToken", wait, lease)
+	return l.tokens().Acquire(ctx, seam.Call{Op: "TryLockAndGetToken", Wait: wait, Lease: lease})
 }
 
 // Lock is rlock.Lock.Lock. ctx bounds the wait and the hold.
 func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
-	ctx, _, err := l.engine.Acquire(ctx, "Lock", seam.Forever, 0)
+	ctx, _, err := l.tokens().Acquire(ctx, seam.Call{Op: "Lock", Forever: true})
 	return ctx, err
 }
 
 // LockLease is rlock.Lock.LockLease. ctx bounds the wait and the hold.
 func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Context, error) {
-	ctx, _, err := l.engine.Acquire(ctx, "LockLease", seam.Forever, lease)
+	ctx, _, err := l.tokens().Acquire(ctx, seam.Call{Op: "LockLease", Forever: true, Lease: lease})
 	return ctx, err
 }
 
 // TryLock is rlock.Lock.TryLock. ctx bounds the wait and the hold.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
-	ctx, _, err := l.engine.Acquire(ctx, "TryLock", wait, lease)
+	ctx, _, err := l.tokens().Acquire(ctx, seam.Call{Op: "TryLock", Wait: wait, Lease: lease})
 	return ctx, err
 }
 
 // Do runs fn with the lock held and its token; see rlock.Lock.Do.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, token int64) error) error {
-	return l.engine.Run(ctx, "Do", seam.Forever, 0, fn)
+	return l.tokens().Run(ctx, seam.Call{Op: "Do", Forever: true}, fn)
 }
 
 // TryDo runs fn with the lock held and its token; see rlock.Lock.TryDo.
 func (l *Lock) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx context.Context, token int64) error) error {
-	return l.engine.Run(ctx, "TryDo", wait, lease, fn)
+	return l.tokens().Run(ctx, seam.Call{Op: "TryDo", Wait: wait, Lease: lease}, fn)
 }
 
 // Unlock is rlock.Lock.Unlock.
-func (l *Lock) Unlock(ctx context.Context) error { return l.lock.Unlock(ctx) }
+func (l *Lock) Unlock(ctx context.Context) error { return l.plain().Unlock(ctx) }
 
 // Check is rlock.Lock.Check.
-func (l *Lock) Check(ctx context.Context) error { return l.lock.Check(ctx) }
+func (l *Lock) Check(ctx context.Context) error { return l.plain().Check(ctx) }
 
 // ForceUnlock is rlock.Lock.ForceUnlock. The next acquire has a larger token than the one that was forced out.
-func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.lock.ForceUnlock(ctx) }
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.plain().ForceUnlock(ctx) }
 
 // IsLocked is rlock.Lock.IsLocked.
-func (l *Lock) IsLocked(ctx context.Context) (bool, error) { return l.lock.IsLocked(ctx) }
+func (l *Lock) IsLocked(ctx context.Context) (bool, error) { return l.plain().IsLocked(ctx) }
 
 // IsHeld is rlock.Lock.IsHeld.
-func (l *Lock) IsHeld(ctx context.Context) (bool, error) { return l.lock.IsHeld(ctx) }
+func (l *Lock) IsHeld(ctx context.Context) (bool, error) { return l.plain().IsHeld(ctx) }
 
 // HoldCount is rlock.Lock.HoldCount.
-func (l *Lock) HoldCount(ctx context.Context) (int, error) { return l.lock.HoldCount(ctx) }
+func (l *Lock) HoldCount(ctx context.Context) (int, error) { return l.plain().HoldCount(ctx) }
 
 // RemainTTL is rlock.Lock.RemainTTL.
-func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) { return l.lock.RemainTTL(ctx) }
+func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) { return l.plain().RemainTTL(ctx) }

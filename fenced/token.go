@@ -8,7 +8,7 @@ import (
 
 // Token returns the current token of the hold that ctx belongs to, without asking Redis: the latest that its holder was
 // given. The errors are those of Check: ErrLost, ErrUnlocked, ErrNotHeld, ErrClosed.
-func (l *Lock) Token(ctx context.Context) (int64, error) { return l.engine.Token(ctx) }
+func (l *Lock) Token(ctx context.Context) (int64, error) { return l.tokens().Token(ctx) }
 
 // TokenFrom returns the current token of the lock of this name for code deep down that has only its context. It is false
 // where ctx has no token of that lock, and once the hold is over.

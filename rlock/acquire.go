@@ -6,23 +6,26 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/seam"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
 )
 
 // A request is what one acquiring call asks for.
 type request struct {
-	op     string
-	wait   time.Duration // seam.Forever: as long as the context
-	lease  time.Duration // 0: the watchdog's
-	kept   bool          // by the watchdog; tryAcquire says so
-	fenced bool          // with a token
-	stable bool          // that stays the same through re-entries
-	blocks bool          // and may be one of a block
-	floor  bool          // and is at least the server's time,
-	expiry time.Duration // of a counter that may expire; 0: never
+	op      string
+	forever bool          // the context alone bounds the wait
+	wait    time.Duration // 0: one try
+	lease   time.Duration // 0: the watchdog's
+	kept    bool          // by the watchdog; tryAcquire says so
+	fenced  bool          // with a token
+	stable  bool          // that stays the same through re-entries
+	blocks  bool          // and may be one of a block
+	floor   bool          // and is at least the server's time,
+	expiry  time.Duration // of a counter that may expire; 0: never
 }
+
+// waits tells whether the call waits for others.
+func (r request) waits() bool { return r.forever || r.wait > 0 }
 
 // counted is the op with the request's way of counting tokens.
 func (r request) counted(op scripts.Op) scripts.Op {
@@ -48,7 +51,7 @@ var errLate = errors.New("no answer from Redis before the lease was over")
 func (l *Lock) acquire(ctx context.Context, r request) (context.Context, *level, error) {
 	held, lv, err := l.tryAcquire(ctx, r)
 	if err != nil {
-		return ctx, nil, &Error{r.op, l.name, err}
+		return ctx, nil, l.wrap(r.op, err)
 	}
 	return held, lv, nil
 }
@@ -61,6 +64,8 @@ func (l *Lock) tryAcquire(ctx context.Context, r request) (context.Context, *lev
 	if who == nil {
 		who = &holder{base: ctx}
 	}
+	l.client.calls.Add(1) // before the look at closed: Close waits for those that it finds
+	defer l.client.calls.Add(-1)
 	if isClosed(l.client.draining) && (isClosed(l.client.closed) || !who.holdsAny(l.client)) {
 		return nil, nil, ErrClosed
 	}
@@ -92,8 +97,11 @@ func (l *Lock) checkRequest(ctx context.Context, r request) error {
 	if err := l.checkName(); err != nil {
 		return err
 	}
-	if r.wait < 0 && r.wait != seam.Forever {
+	if r.wait < 0 {
 		return fmt.Errorf("wait %v is negative: 0 tries once, Lock waits as long as its context", r.wait)
+	}
+	if r.wait > 0 && r.wait < minWait {
+		return fmt.Errorf("wait %v: use %v or more, or 0 to try once%s", r.wait, minWait, meant(r.wait))
 	}
 	if r.lease != 0 {
 		if err := checkLease(r.lease); err != nil {
@@ -130,6 +138,7 @@ type acquisition struct {
 	trace  *trace // of the attempts
 	tokens int    // that they ask for
 	tries  int    // so many attempts, so far
+	why    error  // the last one was in vain; nil: another holder has the lock
 	bell   *bell  // rung when a call is over, something below or queue.look has changed, or it is time
 
 	// In line; guarded by queue.mu.
@@ -152,8 +161,8 @@ func (a *acquisition) run() (*level, error) {
 	a.bell = a.client.bell()
 	defer a.client.hang(a.bell)
 	lv, err := a.enter()
-	if a.trace != nil && (err != nil || lv.hold.trace != a.trace) && a.trace.open() {
-		a.client.behind.release(a.trace)
+	if a.trace != nil && (err != nil || lv.hold.trace != a.trace) && a.trace.givenUp() {
+		a.client.releaser.abandon(a.trace)
 	}
 	return lv, err
 }
@@ -173,7 +182,7 @@ func (a *acquisition) enter() (*level, error) {
 	a.fresh = new(hold)
 	a.trace = &a.fresh.own
 	a.trace.keys, a.trace.field, a.trace.lease = a.keys, a.client.field(), a.lease
-	if a.wait == 0 {
+	if !a.waits() {
 		return a.once(own)
 	}
 	return a.stand()
@@ -184,7 +193,7 @@ func (a *acquisition) lighten() {
 	if a.fresh == nil || a.trace != &a.fresh.own || a.trace.open() || a.trace.doubtful() {
 		return
 	}
-	a.trace = &trace{keys: a.keys, field: a.trace.field, lease: a.lease}
+	a.trace = &trace{keys: a.keys, field: a.trace.field, lease: a.lease, refused: a.trace.refused}
 	a.fresh = nil
 }
 
@@ -206,9 +215,9 @@ func (a *acquisition) once(own *hold) (*level, error) {
 		case lv != nil:
 			return lv, nil
 		case a.ctx.Err() != nil:
-			return nil, contextError(a.ctx)
+			return nil, a.ended()
 		case err == nil:
-			return nil, ErrNotAcquired
+			return nil, notAcquired(a.why)
 		case !passing(err) || errors.Is(err, ErrUnconfirmed) || time.Since(a.began) > min(onceMore, a.client.patience):
 			return nil, err
 		}
@@ -252,7 +261,7 @@ func (a *acquisition) outcome(k *call) (*level, time.Duration, error) {
 		// late copy of the release must not meet it.
 		old := a.trace
 		a.fresh, a.trace = nil, &trace{keys: a.keys, field: a.client.field(), lease: a.lease}
-		a.client.behind.release(old)
+		a.client.releaser.release(old)
 	}
 	return lv, ttl, err
 }
@@ -272,6 +281,7 @@ func (a *acquisition) verdict(k *call) (*level, time.Duration, error) {
 	case k.err != nil:
 		return nil, 0, k.err
 	case !k.answer.Held:
+		a.why = k.answer.Why
 		return nil, k.answer.TTL, nil
 	case time.Until(watchdog.DeadlineOf(k.sent, a.lease).Time()) <= 0:
 		return nil, 0, errLate
@@ -313,10 +323,21 @@ func (a *acquisition) hold(sent watchdog.Instant, lease time.Duration, token int
 		return nil, 0, ErrClosed
 	}
 	h.queue = a.queue
-	a.queue.took(h, sent, begins)
+	over := a.queue.took(h, sent, begins)
 	a.who.add(h)
 	a.client.dog.Add(&h.lease, sent, lease)
+	if over {
+		h.lose(forcedOpen, false) // a repeat of the attempt may have taken it anew: Unlock releases that
+	}
 	return lv, 0, nil
+}
+
+// notAcquired is the error of a call that another holder was the reason for, or something else.
+func notAcquired(why error) error {
+	if why != nil {
+		return why
+	}
+	return ErrNotAcquired
 }
 
 // passing tells that an attempt is worth repeating.
@@ -327,9 +348,14 @@ func passing(err error) bool {
 // gaveUp is the error of a call whose wait or context is over.
 func (a *acquisition) gaveUp() error {
 	if a.ctx.Err() != nil {
-		return contextError(a.ctx)
+		return a.ended()
 	}
 	return a.queue.verdict(a.began)
+}
+
+// ended is the error of a call whose context is over.
+func (a *acquisition) ended() error {
+	return with(contextError(a.ctx), a.queue.lastWord(a.began))
 }
 
 // reenter adds a level to a hold of the caller's own.
@@ -338,7 +364,7 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 		return nil, err
 	}
 	patience := a.client.patience // with Redis; nobody else is waited for
-	if a.wait == 0 {
+	if !a.waits() {
 		patience = min(patience, onceMore)
 	}
 	bound, cancel := context.WithTimeout(a.bound, patience)
@@ -372,7 +398,7 @@ func (a *acquisition) reenter(h *hold) (*level, error) {
 	case err != nil:
 		h.correct()
 		if a.ctx.Err() != nil {
-			err = contextError(a.ctx)
+			err = a.ended()
 		}
 		return nil, err
 	case !answer.Held && h.newest() == nil:

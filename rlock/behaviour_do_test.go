@@ -92,14 +92,16 @@ func TestBehaviourDoNotAcquired(t *testing.T) {
 	_, l := bhOne(t)
 	held := bhLock(t, l, t.Context())
 	never := func(context.Context) error { t.Error("fn ran"); return nil }
-	for _, wait := range []time.Duration{0, 20 * time.Millisecond} {
+	try := func(wait time.Duration) error {
 		err := l.TryDo(t.Context(), wait, 0, never)
-		bhIs(t, err, rlock.ErrNotAcquired)
 		var e *rlock.Error
 		if !errors.As(err, &e) || e.Op != "TryDo" || e.Lock != "l" {
 			t.Errorf("error %v", err)
 		}
+		return err
 	}
+	bhIs(t, try(0), rlock.ErrNotAcquired)
+	bhTaken(t, try)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	bhIs(t, l.Do(ctx, never), context.DeadlineExceeded)

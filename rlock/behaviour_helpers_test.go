@@ -25,8 +25,8 @@ import (
 
 // The helpers of the behaviour tests; their names begin with bh, because other tests share the package.
 
-// bhSoon bounds what should happen at once, on a machine that is busy.
-const bhSoon = 3 * time.Second
+// bhSoon bounds what should happen at once. It is less than a third of the lease, and than any poll that is to come late.
+const bhSoon = 9 * time.Second
 
 func bhClient(t testing.TB, rdb redis.UniversalClient, opts ...rlock.Option) *rlock.Client {
 	t.Helper()
@@ -121,14 +121,20 @@ func bhGo(call func() (context.Context, error)) <-chan bhGot {
 // bhWait takes what comes within a bound.
 func bhWait[T any](t testing.TB, ch <-chan T, within time.Duration, what string) T {
 	t.Helper()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case v := <-ch:
-		return v
-	case <-timer.C:
-		t.Fatalf("not within %v: %s", within, what)
-		panic("unreachable")
+	return redistest.Await(t, within, ch, "%s", what)
+}
+
+// bhTaken requires of a try that waits that it says that somebody else has the lock. It gives it 20 ms, and more where
+// Redis does not answer within that: the machine is busy.
+func bhTaken(t testing.TB, try func(wait time.Duration) error) {
+	t.Helper()
+	for wait := 20 * time.Millisecond; ; wait *= 2 {
+		err := try(wait)
+		if err != nil && strings.Contains(err.Error(), "no answer") && wait < bhSoon {
+			continue
+		}
+		bhIs(t, err, rlock.ErrNotAcquired)
+		return
 	}
 }
 
@@ -247,6 +253,9 @@ func bhText(name string) string {
 	var text string
 	if slices.Contains([]string{"acquire", "level", "transfer", "retain", "reserve"}, name) {
 		text = bhFile("token")
+	}
+	if name == "acquire" || name == "inspect" {
+		text += bhFile("holder")
 	}
 	if name == "retain" {
 		for _, other := range []string{"transfer", "unlock"} {

@@ -50,8 +50,8 @@ func TestInv9_BooksAreEmpty(t *testing.T) {
 	redistest.Eventually(t, 5*time.Second, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.behind.mu.Lock()
-		defer c.behind.mu.Unlock()
-		return len(c.queues)+c.held+len(c.behind.open) == 0
+		c.releaser.mu.Lock()
+		defer c.releaser.mu.Unlock()
+		return len(c.queues)+c.held+len(c.releaser.open) == 0
 	}, "the books are empty: %d queues, %d holds", len(c.queues), c.held)
 }

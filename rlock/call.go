@@ -28,7 +28,7 @@ type call struct {
 var errNotSent = errors.New("no connection to Redis was free in time")
 
 func (c *Client) newCall(op scripts.Op, t *trace, b *bell) *call {
-	k, _ := c.calls.Get().(*call)
+	k, _ := c.spareCalls.Get().(*call)
 	if k == nil {
 		k = new(call)
 	}
@@ -41,7 +41,7 @@ func (c *Client) newCall(op scripts.Op, t *trace, b *bell) *call {
 func (c *Client) reuse(k *call) {
 	if k.heir == nil {
 		*k = call{}
-		c.calls.Put(k)
+		c.spareCalls.Put(k)
 	}
 }
 

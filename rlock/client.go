@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -33,16 +32,19 @@ type Client struct {
 	owes     func(field string) bool // tells whether a store of several servers owes something of a field; nil for one
 	store    seam.Store
 	bus      seam.Bus
+	dials    *dials // of one server; nil for others
 	dog      *watchdog.Watchdog
-	behind   *behind
+	releaser *releaser
 	id       string
 	born     time.Time // for times that are kept as a number
 	numbers  atomic.Int64
 	followed atomic.Int64 // holds for which the client is subscribed
+	calls    atomic.Int64 // acquiring calls and releases under way
+	untold   atomic.Int64 // releases of which Redis refused to tell the waiters
 
 	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
 	bells        sync.Pool // of *bell that nobody waits for
-	calls        sync.Pool // of *call that are over
+	spareCalls   sync.Pool // of *call that are over
 	acquisitions sync.Pool // of *acquisition that are over
 
 	draining chan struct{} // closed when Shutdown or Close has begun
@@ -59,12 +61,15 @@ type Client struct {
 var errNilClient = errors.New("rlock: New: rdb is nil: pass a *redis.Client or a *redis.ClusterClient")
 
 // New returns a client on rdb: a *redis.Client (a Sentinel failover client too) or a *redis.ClusterClient. It sends
-// nothing. rdb stays the caller's: close it after this client.
+// nothing. rdb stays the caller's: close it after this client. A *redis.Client gets a hook that notes why a dial failed, for
+// the errors of calls that are over before go-redis tells; it leaves commands alone.
 //
 // Commands go through rdb, so that its hooks, credentials and limits hold for them. Those of many callers travel together,
 // without the callers' contexts, on two or three connections of its pool, or five where ten or more call at once; in a
-// cluster so many for each of 16 parts of the slots, and while Redis hangs on more, up to what the pool may have. A pool
-// that is kept busy by blocking commands (BLPOP, XREAD BLOCK) delays locks and renewals: give those a client of their own.
+// cluster so many for each node, and while Redis hangs on more, up to 16. A command that has no answer after 5 s more than
+// the ReadTimeout of rdb is given up, and its connection waited for by itself: leave a ReadTimeout in place, so that dead
+// connections are closed. A pool that is kept busy by blocking commands (BLPOP, XREAD BLOCK) delays locks and renewals:
+// give those a client of their own.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	switch r := rdb.(type) {
 	case nil:
@@ -97,6 +102,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	} else {
 		c.retains = !c.cluster
 	}
+	if one, is := rdb.(*redis.Client); is {
+		c.dials = dialsOf(one)
+	}
 	c.store, c.bus = store, bus{pubsub.New(rdb, c.sharding, c.log)}
 	return c, nil
 }
@@ -128,7 +136,7 @@ func newClient(opts []Option) (*Client, error) {
 			unlockTimeout: 5 * time.Second,
 			patience:      10 * time.Second,
 			handoffs:      32,
-			log:           slog.New(slog.DiscardHandler),
+			log:           defaultLog(),
 		},
 		id:       uuid.NewString(),
 		born:     time.Now(),
@@ -147,14 +155,17 @@ func newClient(opts []Option) (*Client, error) {
 	}
 	c.lease = c.lease.Truncate(time.Millisecond) // as it is sent
 	c.dog = watchdog.New(c.renew)
-	c.behind = newBehind(c)
+	c.releaser = &releaser{client: c}
 	return c, nil
 }
 
-// Close ends the client's work at once: calls that wait return ErrClosed, as new ones do; the contexts of held locks end
-// with ErrClosed, and their leases are no longer renewed. Unlock still releases. What is retained for calls to come (see
-// WithHandoffs) is released before Close returns, for which it waits as long as an Unlock would. To let the work in hand
-// finish first, call Shutdown. Close may be called more than once; rdb stays open.
+// Close ends the client's work: calls that wait return ErrClosed, as new ones do; the contexts of held locks end with
+// ErrClosed, and their leases are no longer renewed. Unlock still releases, also after Close.
+//
+// Close waits until what is under way has been answered, and what that has taken was released, so that no lock stays taken
+// for others; but no longer than WithUnlockTimeout. What is not released by then is free at the end of its lease; Close
+// logs it. So is what a command takes whose connection broke, and that arrives at Redis after Close has returned. To let the work in hand finish first, call Shutdown. Close may be called more than once; rdb stays open, and is
+// to be closed after it.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.drain()
@@ -168,20 +179,41 @@ func (c *Client) Close() error {
 		open = append(open, h)
 	}
 	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), c.unlockTimeout)
+	defer cancel()
 	c.ring()
 	for _, h := range open {
 		h.finish(ErrClosed, "")
 	}
 	c.dog.Close()
 	c.forget()
+	c.settle(ctx)
 	c.bus.Close()
-	c.behind.close()
+	c.releaser.close()
+	c.log.Handler().(*throttle).flush()
 	return nil
 }
 
+// settle waits until no call is under way, and nothing is taken that no release has freed, or ctx ends.
+func (c *Client) settle(ctx context.Context) {
+	for next := time.Now(); ; {
+		if now := time.Now(); !now.Before(next) {
+			c.releaser.hurry()
+			next = now.Add(hurryAgain)
+		}
+		if c.calls.Load() == 0 && !c.releaser.owing() || !sleep(ctx, time.Millisecond) {
+			return
+		}
+	}
+}
+
+// hurryAgain is how long after a release that failed Close sends it again.
+const hurryAgain = 100 * time.Millisecond
+
 // Shutdown stops taking locks for contexts that hold none, waits until the held ones are unlocked, and closes the
-// client. Meanwhile holders may re-enter and take further locks, and leases are renewed. When ctx ends first, the client
-// is closed all the same, as it is when Close is called meanwhile; the error says how many holds were open.
+// client, as Close does. Meanwhile holders may re-enter and take further locks, and leases are renewed. When ctx ends
+// first, the client is closed all the same, as it is when Close is called meanwhile; the error says how many holds were
+// open. Shutdown then takes up to WithUnlockTimeout longer than ctx.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.mu.Lock()
 	c.drain()
@@ -195,7 +227,6 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	var why error
 	select {
 	case <-idle:
-		c.behind.settle(ctx, c.unlockTimeout)
 		return c.Close()
 	case <-c.closed:
 		why = ErrClosed
@@ -282,6 +313,18 @@ func (c *Client) rest() {
 	}
 }
 
+// told looks whether the waiters were told of a release, and says once that they never are.
+func (c *Client) told(a scripts.Answer, keys *scripts.Keys) {
+	if a.Untold && c.untold.Add(1) == 1 {
+		command := "PUBLISH"
+		if sharded, _ := c.bus.Known(); sharded {
+			command = "SPUBLISH, and Redis 7 or later,"
+		}
+		go c.log.Warn("rlock: Redis released a lock and refused to tell its waiters, who come late: the Redis user needs "+command+" on the channel",
+			"lock", keys.Lock, "channel", keys.Channel())
+	}
+}
+
 // renew sends the watchdog's renewals.
 func (c *Client) renew(ctx context.Context, batch []watchdog.Renewal) []error {
 	renewals := make([]scripts.Renewal, len(batch))
@@ -302,15 +345,21 @@ func (c *Client) renew(ctx context.Context, batch []watchdog.Renewal) []error {
 		switch {
 		case !ok:
 			outcome[i] = ctx.Err()
-		case errors.Is(sent[i].Err, scripts.ErrGone):
+		case sent[i].Err == scripts.ErrGone:
 			outcome[i] = watchdog.ErrGone
 			continue
 		default:
 			outcome[i] = sent[i].Err
 		}
-		if outcome[i] != nil {
-			failed, last = failed+1, i
+		if outcome[i] == nil {
+			continue
 		}
+		batch[i].Owner.(*hold).failed(outcome[i])
+		if errors.Is(outcome[i], scripts.ErrGone) {
+			outcome[i] = watchdog.ErrGone
+			continue
+		}
+		failed, last = failed+1, i
 	}
 	if failed > 0 && !isClosed(c.closed) {
 		c.log.Warn("rlock: renewals failed, they are repeated until the leases are over",

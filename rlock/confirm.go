@@ -44,7 +44,8 @@ func WithReplicas(n int, timeout time.Duration) Option {
 // the acquire is in their append-only files, and that these are on disk. local 1 and no replicas is for a server that
 // comes back after a crash, or a loss of power, with what it had; it needs appendonly there, as replicas that are to
 // confirm need it: others never do. Set appendfsync always: with everysec, the default, each acquire and renewal waits for
-// the next fsync, about a second, and the timeout must be longer than that. It needs Redis 7.2 or later, or Valkey.
+// the next fsync, about a second, and the timeout must be longer than that. It needs Redis 7.2 or later, or Valkey;
+// on another server the first call returns ErrUnconfirmed at once, and says so.
 func WithFsync(local, replicas int, timeout time.Duration) Option {
 	return func(o *options) {
 		o.fsync = &scripts.Confirmation{Fsync: true, Local: local, Replicas: replicas, Timeout: timeout}

@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestConfirm_Cluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Clustered(t, 3, 1)
 	rdb := cluster.Client()
-	client := faultClient(t, rdb, rlock.WithReplicas(1, 200*time.Millisecond), rlock.WithPatience(30*time.Second))
+	client := faultClient(t, rdb, rlock.WithReplicas(1, 500*time.Millisecond), rlock.WithPatience(time.Minute), rlock.WithLease(10*time.Minute))
 	names := confirmNames(cluster, 3)
 	masters := cluster.Nodes[:3]
 	all := func(what string, unconfirmed *redistest.Server) {
@@ -98,7 +99,10 @@ func TestConfirm_Cluster(t *testing.T) {
 			t.Errorf("what a replica has is lost: %v", err)
 		}
 		// The new master has no replica: nothing counts, and it says so.
-		_, err = l.TryLock(held, 3*time.Second, 0)
+		redistest.Eventually(t, faultBound, func() bool { // first go-redis has to find it
+			_, err = l.TryLock(held, 3*time.Second, 0)
+			return err == nil || errors.Is(err, rlock.ErrUnconfirmed)
+		}, "the new master answers")
 		faultIs(t, err, rlock.ErrUnconfirmed)
 		master.Restart()
 		nested, again, err := l.LockAndGetToken(held)

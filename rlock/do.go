@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/fencelock/fencelock/internal/seam"
 )
 
 // Do runs fn while it holds the lock, which it takes as Lock does; fn's context is the one that Lock would return. The
 // error says all there is to say: fn's own, joined with Unlock's, which is ErrLost where the lock was lost, also if fn
 // returned nil. A panic in fn unlocks and goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	return l.run(ctx, request{op: "Do", wait: seam.Forever}, withoutToken(fn))
+	return l.run(ctx, request{op: "Do", forever: true}, withoutToken(fn))
 }
 
 // TryDo is Do that takes the lock as TryLock does; ErrNotAcquired means that fn did not run.

@@ -3,7 +3,6 @@ package rlock
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/fencelock/fencelock/internal/seam"
 )
@@ -20,21 +19,21 @@ type engine struct {
 	tokens seam.Tokens
 }
 
-func (e engine) request(op string, wait, lease time.Duration) request {
+func (e engine) request(c seam.Call) request {
 	t := e.tokens
-	return request{op: op, wait: wait, lease: lease, fenced: true, stable: t.Stable, blocks: t.Blocks, floor: t.Floor, expiry: t.Expiry}
+	return request{op: c.Op, forever: c.Forever, wait: c.Wait, lease: c.Lease, fenced: true, stable: t.Stable, blocks: t.Blocks, floor: t.Floor, expiry: t.Expiry}
 }
 
-func (e engine) Acquire(ctx context.Context, op string, wait, lease time.Duration) (context.Context, int64, error) {
-	held, lv, err := e.acquire(ctx, e.request(op, wait, lease))
+func (e engine) Acquire(ctx context.Context, c seam.Call) (context.Context, int64, error) {
+	held, lv, err := e.acquire(ctx, e.request(c))
 	if err != nil {
 		return held, 0, err
 	}
 	return held, lv.token, nil
 }
 
-func (e engine) Run(ctx context.Context, op string, wait, lease time.Duration, fn func(context.Context, int64) error) error {
-	return e.run(ctx, e.request(op, wait, lease), fn)
+func (e engine) Run(ctx context.Context, c seam.Call, fn func(context.Context, int64) error) error {
+	return e.run(ctx, e.request(c), fn)
 }
 
 func (e engine) Token(ctx context.Context) (int64, error) {

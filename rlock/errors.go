@@ -19,7 +19,8 @@ var (
 	// WithReplicas or WithFsync asks for; what was taken is released. From acquiring calls, with what Redis said.
 	ErrUnconfirmed = scripts.ErrUnconfirmed
 	// ErrLost: the lease ran out, or the lock was forced open, before the holder unlocked it; somebody else may have it.
-	// The cause of the hold's context, and from every method that meets such a hold.
+	// The cause of the hold's context, and from every method that meets such a hold; with what Redis said to the last
+	// renewal, where that failed.
 	ErrLost = errors.New("lock lost")
 	// ErrUnlocked: a context was used after the Unlock that ended it. The cause of such a context, and from methods that
 	// are given it.
@@ -50,16 +51,23 @@ type ended struct {
 	lock string
 	err  error
 	how  string
+	why  error // what the last renewal of a lost hold said, or nil
 }
 
-func (e *ended) Error() string {
-	if e.how == "" {
-		return fmt.Sprintf("rlock: %q: %v", e.lock, e.err)
+func (e *ended) Error() string { return fmt.Sprintf("rlock: %q: %v", e.lock, e.bare()) }
+
+func (e *ended) Unwrap() error { return e.bare() }
+
+// bare is the error without the lock's name.
+func (e *ended) bare() error {
+	switch {
+	case e.how == "":
+		return e.err
+	case e.why == nil:
+		return fmt.Errorf("%w: %s", e.err, e.how)
 	}
-	return fmt.Sprintf("rlock: %q: %v: %s", e.lock, e.err, e.how)
+	return fmt.Errorf("%w: %s; last renewal: %w", e.err, e.how, e.why)
 }
-
-func (e *ended) Unwrap() error { return e.err }
 
 func (e *ended) Is(target error) bool { return target == context.Canceled }
 

@@ -46,8 +46,8 @@ func ExampleNew() {
 	defer done()
 
 	client, err := rlock.New(rdb,
-		rlock.WithLease(15*time.Second),  // others get in sooner after a crash
-		rlock.WithLogger(slog.Default())) // tell of holds that were lost or dropped
+		rlock.WithLease(15*time.Second),              // others get in sooner after a crash
+		rlock.WithLogger(slog.With("part", "locks"))) // tell of holds that were lost or dropped as this one does
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -238,7 +238,7 @@ func Example_lost() {
 	defer done()
 	lock := rlock.NewLock(client, "order:7")
 
-	held, err := lock.LockLease(context.Background(), 50*time.Millisecond)
+	held, err := lock.LockLease(context.Background(), time.Second)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -255,7 +255,7 @@ func Example_lost() {
 	// Output:
 	// rlock: "order:7": lock lost: the lease ran out
 	// true
-	// rlock: Unlock "order:7": lock lost
+	// rlock: Unlock "order:7": lock lost: the lease ran out
 }
 
 // Do does not hide a loss: although fn succeeded, somebody else may have been at work at the same time.

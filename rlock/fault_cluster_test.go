@@ -46,6 +46,7 @@ func (c *faultCluster) client(opts ...rlock.Option) *rlock.Client {
 func (c *faultCluster) waits(name string, sharded bool) {
 	c.t.Helper()
 	channel := "redisson_lock__channel:{" + name + "}"
+	sharded = sharded && c.Sharded()
 	redistest.Eventually(c.t, faultBound, func() bool {
 		if sharded {
 			return c.do(c.node(name), "pubsub", "shardnumsub", channel).([]any)[1].(int64) > 0
@@ -67,6 +68,9 @@ func TestP10_ClusterWakesBySlot(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%d nodes/%s", nodes, mode), func(t *testing.T) {
 				c := faultNewCluster(t, nodes)
+				if sharding == pubsub.On && !c.Sharded() {
+					redistest.Lacks(t, "this server has no sharded channels")
+				}
 				// The poll comes too late to be what wakes.
 				opts := []rlock.Option{rlock.WithPollInterval(time.Minute), rlock.WithShardedPubSub(sharding)}
 				one, two := c.client(opts...), c.client(opts...)
@@ -147,7 +151,7 @@ func TestP10_ClusterReconnectsSlotBySlot(t *testing.T) {
 // Renewals go by slot, and to the node that has it.
 func TestP14_ClusterRenewsEverySlot(t *testing.T) {
 	c := faultNewCluster(t, 3)
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	var log faultLog
 	cl := c.client(rlock.WithLease(lease), log.option())
 	held := map[string]context.Context{}
@@ -163,7 +167,7 @@ func TestP14_ClusterRenewsEverySlot(t *testing.T) {
 		t.Fatalf("the locks are on %v", on)
 	}
 	began := time.Now()
-	redistest.Eventually(t, faultBound, func() bool { return time.Since(began) > 2*lease }, "two leases pass")
+	redistest.Eventually(t, faultBound, func() bool { return time.Since(began) > lease+lease/2 }, "a lease and more passes")
 	for name, ctx := range held {
 		faultNo(t, ctx.Err())
 		faultNo(t, rlock.NewLock(cl, name).Unlock(ctx))
@@ -176,7 +180,7 @@ func TestP14_ClusterRenewsEverySlot(t *testing.T) {
 // A node that is down takes the locks of its slots with it, and no others.
 func TestInv12_ClusterNodeDown(t *testing.T) {
 	c := faultNewCluster(t, 3)
-	cl := c.client(rlock.WithLease(3*time.Second), rlock.WithPatience(500*time.Millisecond))
+	cl := c.client(rlock.WithLease(6*time.Second), rlock.WithPatience(500*time.Millisecond))
 	names := map[int]string{}
 	for i := 0; len(names) < 3; i++ {
 		name := fmt.Sprint("lock-", i)
@@ -195,7 +199,7 @@ func TestInv12_ClusterNodeDown(t *testing.T) {
 	faultWithin(t, began, 3*time.Second, "one try at a lock of a node that is down")
 	faultAwait(t, held[1].Done(), "the hold of its lock ends")
 	faultIs(t, context.Cause(held[1]), rlock.ErrLost)
-	redistest.Eventually(t, faultBound, func() bool { return time.Since(began) > 4*time.Second }, "more than a lease passes")
+	redistest.Eventually(t, faultBound, func() bool { return time.Since(began) > 7*time.Second }, "more than a lease passes")
 	for _, node := range []int{0, 2} {
 		faultNo(t, held[node].Err())
 		faultNo(t, rlock.NewLock(cl, names[node]).Unlock(held[node]))

@@ -122,6 +122,22 @@ func (s *faultSite) wantCount(name, want string) {
 	}
 }
 
+// released listens, and returns a function that requires that somebody releases the lock: that sends a message, and the
+// end of the lease sends none.
+func (s *faultSite) released(name string) func() {
+	s.t.Helper()
+	sub := s.direct.Subscribe(s.t.Context(), "redisson_lock__channel:{"+name+"}")
+	s.t.Cleanup(func() { _ = sub.Close() })
+	_, err := sub.Receive(s.t.Context())
+	faultNo(s.t, err)
+	messages := sub.Channel()
+	return func() {
+		s.t.Helper()
+		redistest.Await(s.t, faultBound, messages, "%q is released", name)
+		s.wantCount(name, "")
+	}
+}
+
 // wantCounter requires the value of the fencing counter.
 func (s *faultSite) wantCounter(name, want string) {
 	s.t.Helper()
@@ -132,11 +148,7 @@ func (s *faultSite) wantCounter(name, want string) {
 
 func faultAwait(t *testing.T, ch <-chan struct{}, what string) {
 	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(faultBound):
-		t.Fatalf("not within %v: %s", faultBound, what)
-	}
+	redistest.Await(t, faultBound, ch, "%s", what)
 }
 
 func faultNo(t *testing.T, err error) {
@@ -153,11 +165,12 @@ func faultIs(t *testing.T, err, want error) {
 	}
 }
 
-// faultWithin requires that what began then has taken no longer than this. The slack is the machine's.
+// faultWithin requires that what began then has taken no longer than this. The slack is the
+// machine's, and grows with what it shows itself to be.
 func faultWithin(t *testing.T, began time.Time, bound time.Duration, what string) {
 	t.Helper()
 	const slack = 700 * time.Millisecond
-	if took := time.Since(began); took > bound+slack {
+	if took := time.Since(began); took > redistest.Bound(began, bound+slack) {
 		t.Fatalf("%s took %v, want %v at most", what, took.Round(time.Millisecond), bound)
 	}
 }
@@ -171,13 +184,7 @@ func faultGo(f func() error) <-chan error {
 
 func faultGet(t *testing.T, ch <-chan error, what string) error {
 	t.Helper()
-	select {
-	case err := <-ch:
-		return err
-	case <-time.After(faultBound):
-		t.Fatalf("not within %v: %s", faultBound, what)
-		panic("not reached")
-	}
+	return redistest.Await(t, faultBound, ch, "%s", what)
 }
 
 // faultTimeout is a context that is cancelled with the test.

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	var left []string
-	for deadline := time.Now().Add(10 * time.Second); code == 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); code == 0; time.Sleep(10 * time.Millisecond) {
 		if left = faultLeft(); len(left) == 0 {
 			break
 		}

@@ -33,13 +33,9 @@ func TestInv12_ErrorsThatStayAreToldAtOnce(t *testing.T) {
 		{"an inner Unlock", func() error { return l.Unlock(inner) }},
 		{"Unlock", func() error { return l.Unlock(outer) }},
 	} {
-		done := faultGo(call.call)
-		select {
-		case err := <-done:
-			faultTold(t, err, "WRONGTYPE")
-		case <-time.After(time.Second):
-			t.Errorf("%s rides out WRONGTYPE", call.what)
-		}
+		began := time.Now()
+		faultTold(t, call.call(), "WRONGTYPE")
+		faultWithin(t, began, time.Second, call.what+" of a key that is no lock") // and is not ridden out
 	}
 }
 
@@ -62,15 +58,10 @@ func TestInv12_ManyWaitersAndNoRedis(t *testing.T) {
 			for range waiters {
 				go func() { _, err := l.Lock(ctx); told <- err }()
 			}
-			bound := time.After(patience + 3*time.Second)
 			for i := range waiters {
-				select {
-				case err := <-told:
-					faultTold(t, err)
-				case <-bound:
-					t.Fatalf("%d of %d waiters were told within %v", i, waiters, time.Since(began).Round(time.Millisecond))
-				}
+				faultTold(t, redistest.Await(t, faultBound, told, "more than %d of %d waiters are told", i, waiters))
 			}
+			faultWithin(t, began, patience+2*time.Second, "telling all")
 		})
 	}
 }

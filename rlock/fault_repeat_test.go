@@ -420,7 +420,7 @@ func TestP2_LostReplyOfRenewalIsRepeated(t *testing.T) {
 	for how, action := range faultLost {
 		t.Run(how, func(t *testing.T) {
 			s := faultNew(t)
-			l := fenced.NewLock(s.client(rlock.WithLease(3*time.Second)), "a")
+			l := fenced.NewLock(s.client(rlock.WithLease(6*time.Second)), "a")
 			held := faultLock(t, l, t.Context(), 1)
 			// the first round is lost three times
 			for range 3 {
@@ -432,7 +432,7 @@ func TestP2_LostReplyOfRenewalIsRepeated(t *testing.T) {
 			faultNo(t, held.Err())
 			s.wantCount("a", "1")
 			s.wantCounter("a", "1")
-			if ttl := s.direct.PTTL(t.Context(), "a").Val(); ttl < 2*time.Second {
+			if ttl := s.direct.PTTL(t.Context(), "a").Val(); ttl < 3*time.Second { // 2 s, without it
 				t.Errorf("%v are left after a renewal", ttl)
 			}
 			faultNo(t, l.Unlock(held))
@@ -445,7 +445,7 @@ func TestInv10_RenewalAfterTheReleaseBringsNothingBack(t *testing.T) {
 	for _, stranger := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stranger %v", stranger), func(t *testing.T) {
 			s := faultNew(t)
-			l := rlock.NewLock(s.client(rlock.WithLease(900*time.Millisecond)), "a")
+			l := rlock.NewLock(s.client(rlock.WithLease(3*time.Second)), "a")
 			f := s.on("renew", redistest.Hold)
 			held, err := l.Lock(t.Context())
 			faultNo(t, err)
@@ -486,13 +486,10 @@ func TestP6_AnswerAfterItsDeadlineIsReleased(t *testing.T) {
 		t.Fatalf("gave up after %v: %v", time.Since(began), err)
 	}
 	faultWithin(t, began, lease, "an attempt with this lease")
+	released := s.released("a")
 	ghost.Release()
 	faultAwait(t, ghost.Done(), "the acquire has arrived")
-	arrived := time.Now()
-	redistest.Eventually(t, 5*time.Second, func() bool { return s.count("a") == "" }, "it is released")
-	if took := time.Since(arrived); took > lease-300*time.Millisecond {
-		t.Errorf("free after %v: that was the end of the lease", took)
-	}
+	released()
 }
 
 // The reply itself is late: the lease counts from the sending, so the hold that a later attempt gets is not shortened by

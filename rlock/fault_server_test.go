@@ -236,8 +236,8 @@ func TestInv3_HoldEndsBeforeItsLeaseWithAFrozenServer(t *testing.T) {
 			froze := time.Now() // a renewal may have got through until here
 			faultAwait(t, held.Done(), "the hold is over")
 			over := time.Now()
-			if over.After(froze.Add(lease)) {
-				t.Errorf("the context ended %v after the lease may have", over.Sub(froze.Add(lease)))
+			if took := over.Sub(froze); took > redistest.Bound(froze, lease) {
+				t.Errorf("the context ended %v after the lease may have", took-lease)
 			}
 			if over.Sub(began) < lease/2 {
 				t.Errorf("the context ended after %v, the lease is %v", over.Sub(began), lease)
@@ -258,7 +258,7 @@ func TestInv3_HoldEndsBeforeItsLeaseWithAFrozenServer(t *testing.T) {
 // A pause of Redis that is shorter than the lease is ridden out by the renewals.
 func TestInv3_HoldOutlivesAShortFreeze(t *testing.T) {
 	server := faultReal(t)
-	const lease = 3 * time.Second
+	const lease = 6 * time.Second
 	l := rlock.NewLock(faultClient(t, server.Client(), rlock.WithLease(lease)), "a")
 	began := time.Now()
 	held, err := l.Lock(t.Context())
@@ -312,21 +312,24 @@ func TestInv12_RestartIsFoundByUnlock(t *testing.T) {
 }
 
 func TestInv12_LOADINGIsRiddenOut(t *testing.T) {
-	server := faultReal(t, "--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no")
+	server := faultReal(t, "--key-load-delay", "20000", "--rdbcompression", "no")
 	rdb := server.Client()
-	const lease = 6 * time.Second
+	if err := rdb.ConfigSet(t.Context(), "loading-process-events-interval-bytes", "1024").Err(); err != nil {
+		redistest.Lacks(t, "this server answers too rarely while it loads: %v", err)
+	}
+	const lease = 20 * time.Second
 	c := faultClient(t, server.Client(), rlock.WithLease(lease), rlock.WithPatience(300*time.Millisecond))
 	l := rlock.NewLock(c, "a")
 	held, err := l.Lock(t.Context())
 	faultNo(t, err)
 	pipe := rdb.Pipeline()
-	for i := range 150 { // 20 ms each: 3 s
+	for i := range 300 { // 20 ms each: 6 s
 		pipe.Set(t.Context(), fmt.Sprint("filler-", i), strings.Repeat("x", 1024), 0)
 	}
 	_, err = pipe.Exec(t.Context())
 	faultNo(t, err)
 	reloaded := faultGo(func() error {
-		return server.Client(func(o *redis.Options) { o.ReadTimeout = faultBound }).Do(context.Background(), "debug", "reload").Err()
+		return server.Client(func(o *redis.Options) { o.ReadTimeout = time.Minute }).Do(context.Background(), "debug", "reload").Err()
 	})
 	redistest.Eventually(t, faultBound, func() bool {
 		return redis.HasErrorPrefix(rdb.Get(t.Context(), "x").Err(), "LOADING")
@@ -336,7 +339,7 @@ func TestInv12_LOADINGIsRiddenOut(t *testing.T) {
 	_, err = rlock.NewLock(c, "b").Lock(t.Context())
 	faultTold(t, err, "LOADING")
 	patient := rlock.NewLock(faultClient(t, server.Client()), "b")
-	next, err := patient.TryLock(t.Context(), 15*time.Second, 0)
+	next, err := patient.TryLock(t.Context(), time.Minute, 0)
 	faultNo(t, err)
 	faultNo(t, patient.Unlock(next))
 	faultNo(t, faultGet(t, reloaded, "the reload"))
@@ -410,7 +413,7 @@ func TestP8_ReplicaIsRiddenOutUntilItIsPromoted(t *testing.T) {
 func TestP8_OutOfMemory(t *testing.T) {
 	server := faultReal(t)
 	direct := server.Client()
-	const lease = 900 * time.Millisecond
+	const lease = 3 * time.Second
 	c := faultClient(t, server.Client(), rlock.WithLease(lease))
 	l := fenced.NewLock(c, "a")
 	began := time.Now()
@@ -496,7 +499,7 @@ func TestInv12_WrongTypes(t *testing.T) {
 
 func TestInv5_ScriptFlushInTheMiddle(t *testing.T) {
 	s := faultNew(t)
-	l := fenced.NewLock(s.client(rlock.WithLease(900*time.Millisecond)), "a")
+	l := fenced.NewLock(s.client(rlock.WithLease(3*time.Second)), "a")
 	flush := func() {
 		t.Helper()
 		faultNo(t, s.direct.ScriptFlush(t.Context()).Err())
@@ -529,7 +532,7 @@ func faultUser(t *testing.T, server *redistest.Server, rights ...any) *redis.Cli
 
 func TestP10_UserWhoMayNotSubscribePolls(t *testing.T) {
 	for what, rights := range map[string][]any{
-		"no command":  {"~*", "&*", "+@all", "-subscribe", "-ssubscribe", "-psubscribe"},
+		"no command":  {"~*", "&*", "+@all", "-subscribe", "-psubscribe"},
 		"no channels": {"~*", "resetchannels", "+@all"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -551,7 +554,7 @@ func TestP10_UserWhoMayNotSubscribePolls(t *testing.T) {
 				faultWithin(t, began, poll, "the wait for a free lock")
 				faultNo(t, l.Unlock(mine))
 			}
-			if all := log.with(""); len(all) != 1 || !strings.Contains(all[0], "poll") {
+			if all := log.with("pubsub:"); len(all) != 1 || !strings.Contains(all[0], "poll") {
 				t.Errorf("logged: %q", all)
 			}
 		})
@@ -560,12 +563,14 @@ func TestP10_UserWhoMayNotSubscribePolls(t *testing.T) {
 
 func TestP10_UserWhoMayNotPublishUnlocks(t *testing.T) {
 	for what, rights := range map[string][]any{
-		"no command":  {"~*", "&*", "+@all", "-publish", "-spublish"},
+		"no command":  {"~*", "&*", "+@all", "-publish"},
 		"no channels": {"~*", "resetchannels", "+@all"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			server := faultReal(t)
-			l := fenced.NewLock(faultClient(t, faultUser(t, server, rights...)), "a")
+			var log faultLog
+			c := faultClient(t, faultUser(t, server, rights...), log.option())
+			l := fenced.NewLock(c, "a")
 			for token := range int64(3) {
 				outer := faultLock(t, l, t.Context(), 2*token+1)
 				inner := faultLock(t, l, outer, 2*token+2)
@@ -574,6 +579,14 @@ func TestP10_UserWhoMayNotPublishUnlocks(t *testing.T) {
 				if n := server.Client().Exists(t.Context(), "a").Val(); n != 0 {
 					t.Fatal("the lock is left")
 				}
+			}
+			// It is done, but waiters come late: that is said once, and counted.
+			redistest.Eventually(t, faultBound, func() bool { return len(log.with("needs PUBLISH")) > 0 }, "the log says what right is missing")
+			if all := log.with(""); len(all) != 1 || !strings.Contains(all[0], "redisson_lock__channel:{a}") {
+				t.Errorf("logged: %q", all)
+			}
+			if n := c.Untold(); n != 3 {
+				t.Errorf("%d releases of which nobody was told, want 3", n)
 			}
 		})
 	}

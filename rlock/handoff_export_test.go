@@ -18,16 +18,19 @@ func (c *Client) InLine(name string) (n int, idle bool) {
 	return n, n > 0 && q.first.leads && !q.first.busy && q.leader.Load() == q.first.bell
 }
 
+// Untold is how many releases Redis refused to tell anybody of.
+func (c *Client) Untold() int64 { return c.untold.Load() }
+
 // Books is what is on the client's books, "" for nothing.
 func (c *Client) Books() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.behind.mu.Lock()
-	defer c.behind.mu.Unlock()
-	if len(c.queues)+c.held+len(c.behind.open) == 0 {
+	c.releaser.mu.Lock()
+	defer c.releaser.mu.Unlock()
+	if len(c.queues)+c.held+len(c.releaser.open) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d queues, %d holds, %d releases", len(c.queues), c.held, len(c.behind.open))
+	return fmt.Sprintf("%d queues, %d holds, %d releases", len(c.queues), c.held, len(c.releaser.open))
 }
 
 // Oversleep keeps what guards the lock that the client has retained from running, until it wakes up.

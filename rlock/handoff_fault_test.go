@@ -30,7 +30,7 @@ type handWaiter struct {
 
 const (
 	handUnlock = 900 * time.Millisecond // the bound of Unlock in these tests: a transfer is given a third of it
-	handWait   = 4 * time.Second
+	handWait   = 10 * time.Second
 )
 
 func handNew(t *testing.T, opts ...rlock.Option) *handSite {

@@ -3,6 +3,7 @@ package rlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,9 +35,10 @@ type hold struct {
 	op      int64         // number of the latest count change
 	token   int64         // 0: none
 	end     *ended        // why its contexts are over, although it was not unlocked
+	trouble *trouble      // what became of the last renewal that failed
 	changed chan struct{}
 	gone    bool        // Redis said that it has no such hold
-	warned  bool        // that it is waited for by its own holder
+	warned  bool        // that somebody waits for it who may have meant to re-enter
 	stable  bool        // keeps its first token
 	left    atomic.Bool // taken off the client's books
 }
@@ -63,14 +65,17 @@ func (h *hold) Renewal() time.Duration {
 // renewing tells whether the level's lease is the watchdog's business and its user is still there: the context it was
 // taken with has not ended, other than by the Unlock of an outer lock.
 func (lv *level) renewing() bool {
-	if !lv.kept {
-		return false
-	}
+	return lv.kept && lv.outlived() == nil
+}
+
+// outlived is why the context that the level was taken with has ended, other than by the Unlock of an outer lock; nil if
+// it has not.
+func (lv *level) outlived() error {
 	why := lv.parted()
-	if why == nil {
-		return true
+	if why == nil || errors.Is(why, ErrUnlocked) && (lv.below == nil || !isClosed(lv.below)) {
+		return nil
 	}
-	return errors.Is(why, ErrUnlocked) && (lv.below == nil || !isClosed(lv.below))
+	return fmt.Errorf("the context that the lock was taken with has ended: %w", why)
 }
 
 // Slot implements watchdog.Owner.
@@ -114,13 +119,59 @@ func (h *hold) inTurn() chan struct{} {
 	return h.turn
 }
 
+// trouble is a renewal that failed.
+type trouble struct {
+	err error
+	at  time.Time
+}
+
+// failed notes that a renewal was not confirmed.
+func (h *hold) failed(err error) {
+	if err == context.DeadlineExceeded { // the watchdog's own, and not what ended somebody's context
+		err = errNoAnswer
+	}
+	h.mu.Lock()
+	h.trouble = &trouble{err, time.Now()}
+	h.mu.Unlock()
+}
+
+var errNoAnswer = errors.New("no answer from Redis")
+
+// why is what the last renewal said, if it failed. With h.mu held.
+func (h *hold) why() error {
+	if t := h.trouble; t != nil && time.Since(t.at) < h.lease.Deadline().Age() {
+		return t.err
+	}
+	return nil
+}
+
 // Lost implements watchdog.Owner.
 func (h *hold) Lost(err error) {
 	if errors.Is(err, watchdog.ErrGone) {
 		h.lose("the lock was released by someone else, or its key is gone", true)
 		return
 	}
-	h.lose("the lease ran out", false)
+	h.lose(h.ranOut(), false)
+}
+
+// ranOut is how the lease ends that was not renewed in time: perhaps nobody was there any more for whom to renew it.
+func (h *hold) ranOut() string {
+	const how = "the lease ran out"
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var why error
+	for _, lv := range h.levels {
+		if lv.renewing() {
+			return how
+		}
+		if lv.kept {
+			why = lv.outlived()
+		}
+	}
+	if why == nil {
+		return how
+	}
+	return how + ", which was not renewed any more: " + why.Error()
 }
 
 // passed tells whether the lease can no longer be trusted, and sees to it that the hold knows.
@@ -128,7 +179,7 @@ func (h *hold) passed() bool {
 	if !h.lease.Passed() {
 		return false
 	}
-	h.lose("the lease ran out", false)
+	h.lose(h.ranOut(), false)
 	return true
 }
 
@@ -139,11 +190,15 @@ func (h *hold) lose(how string, gone bool) {
 	}
 	h.mu.Lock()
 	h.gone = gone
-	open := len(h.levels)
+	open, why := len(h.levels), h.end.why
 	h.mu.Unlock()
 	h.client.dog.Remove(&h.lease)
 	if open > 0 {
-		go h.client.log.Warn("rlock: lock lost", "lock", h.trace.keys.Lock, "how", how)
+		attrs := []any{"lock", h.trace.keys.Lock, "how", how}
+		if why != nil {
+			attrs = append(attrs, "last renewal", why)
+		}
+		go h.client.log.Warn("rlock: lock lost", attrs...)
 	}
 	h.leave()
 }
@@ -172,6 +227,9 @@ func (h *hold) finish(err error, how string) bool {
 		return false
 	}
 	h.end = &ended{lock: h.trace.keys.Lock, err: err, how: how}
+	if err == ErrLost {
+		h.end.why = h.why()
+	}
 	for _, lv := range h.levels {
 		lv.end(h.end)
 	}
@@ -185,9 +243,19 @@ func (h *hold) state() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.end != nil {
-		return h.end.err
+		return h.end.bare()
 	}
 	return nil
+}
+
+// lossError is ErrLost, with how it came to that.
+func (h *hold) lossError() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.end != nil && h.end.err == ErrLost {
+		return h.end.bare()
+	}
+	return ErrLost
 }
 
 // lost tells whether the hold has ended with ErrLost by now. It is for where Redis is asked next, which knows, so that one
@@ -235,14 +303,14 @@ func (h *hold) announce() {
 	}
 }
 
-// warnOnce logs that the hold is waited for by its own holder.
-func (h *hold) warnOnce() {
+// warnOnce logs that the hold is waited for by a call that may have been meant as a nested one.
+func (h *hold) warnOnce(text string) {
 	h.mu.Lock()
 	again := h.warned
 	h.warned = true
 	h.mu.Unlock()
 	if !again {
-		h.client.log.Warn("rlock: held by this holder through another context; a nested call needs the ctx that Lock returned", "lock", h.trace.keys.Lock)
+		h.client.log.Warn(text, "lock", h.trace.keys.Lock)
 	}
 }
 

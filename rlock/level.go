@@ -116,10 +116,10 @@ func (lv *level) parted() error {
 
 func (lv *level) partedLocked() error {
 	if lv.over == nil && lv.signal != nil && lv.signal.Err() != nil {
-		return context.Cause(lv.signal)
+		return contextError(lv.signal)
 	}
 	if lv.parent.Err() != nil {
-		return context.Cause(lv.parent)
+		return contextError(lv.parent)
 	}
 	return nil
 }

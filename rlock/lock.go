@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/seam"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -23,24 +22,39 @@ type Lock struct {
 
 // NewLock returns the lock of this name. It asks no one: two locks of one name are the same lock. The name is the key of
 // the lock in Redis, and any text but the empty one; in a cluster it must hash with its counter's name, which names with
-// unpaired or empty braces do not (the first call says so).
+// unpaired or empty braces do not (the first call says so). Where the key holds something else the calls that ask Redis
+// return its WRONGTYPE error, also where that is a hash with a field that is of no hold, as Redisson's RReadWriteLock has
+// it.
 func NewLock(client *Client, name string) *Lock {
 	return &Lock{client, name, scripts.KeysOf(name)}
 }
 
 // Name returns the lock's name.
-func (l *Lock) Name() string { return l.name }
+func (l *Lock) Name() string {
+	if l == nil {
+		return ""
+	}
+	return l.name
+}
 
-func (l *Lock) checkName() error {
+// checkMade refuses a lock that NewLock did not make, or not with a client and a name.
+func (l *Lock) checkMade() error {
 	switch {
-	case l.client == nil:
-		return errors.New("the lock's client is nil: make one with rlock.New")
+	case l == nil || l.keys == nil:
+		return errors.New("the lock is nil or a zero value: make it with NewLock")
+	case l.client == nil || l.client.dog == nil:
+		return errors.New("the lock's client is nil or a zero value: make one with rlock.New")
 	case l.name == "":
 		return errors.New("the lock's name is empty: give it one")
-	case l.client.cluster:
-		return l.keys.CheckCluster()
 	}
 	return nil
+}
+
+func (l *Lock) checkName() error {
+	if err := l.checkMade(); err != nil || !l.client.cluster {
+		return err
+	}
+	return l.keys.CheckCluster()
 }
 
 // Lock takes the lock, waiting for as long as ctx lives. ctx bounds the wait and the hold: when it ends, so does the
@@ -60,7 +74,7 @@ func (l *Lock) checkName() error {
 // ErrClosed, the context's error, or what Redis said. Errors of Redis that go away by themselves are ridden out for
 // WithPatience. What may have reached Redis without an answer is released in the background.
 func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
-	ctx, _, err := l.acquire(ctx, request{op: "Lock", wait: seam.Forever})
+	ctx, _, err := l.acquire(ctx, request{op: "Lock", forever: true})
 	return ctx, err
 }
 
@@ -68,14 +82,14 @@ func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
 // before. From 10 ms to 100 years, in whole milliseconds; 0 is Lock. A re-entry with a shorter lease than the hold has
 // left does not shorten it.
 func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Context, error) {
-	ctx, _, err := l.acquire(ctx, request{op: "LockLease", wait: seam.Forever, lease: lease})
+	ctx, _, err := l.acquire(ctx, request{op: "LockLease", forever: true, lease: lease})
 	return ctx, err
 }
 
 // TryLock is Lock with a bound on the wait: after it the error is ErrNotAcquired, if somebody else held the lock, or
-// what Redis said, if it did not tell. wait 0 asks once; a connection that fails is tried again for up to a second. lease
-// 0 is the watchdog's, as in Lock, otherwise as in
-// LockLease. ctx bounds the wait and the hold.
+// what Redis said, if it did not tell. wait 0 asks once; a connection that fails is tried again for up to a second. Any
+// other wait is 1 ms or more: a bare number, as in Java, is nanoseconds in Go, and is refused. lease 0 is the watchdog's,
+// as in Lock, otherwise as in LockLease. ctx bounds the wait and the hold.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
 	ctx, _, err := l.acquire(ctx, request{op: "TryLock", wait: wait, lease: lease})
 	return ctx, err
@@ -94,8 +108,13 @@ func (l *Lock) Unlock(ctx context.Context) error {
 }
 
 // Check tells, without asking Redis, whether the hold that ctx belongs to can be trusted now: nil, or ErrLost,
-// ErrUnlocked (ctx's level was unlocked), ErrNotHeld (ctx has no hold of this lock), ErrClosed. It goes by ctx's values and the
-// clocks, so that it also tells the truth where context.WithoutCancel has cut ctx off from the loss.
+// ErrUnlocked (ctx's level was unlocked), ErrNotHeld (ctx has no hold of this lock), ErrClosed, or the error and the cause
+// of the context that the lock was taken with, once that has ended: it bounds the hold, whose lease it no longer renews. The
+// lock is then still taken, until its Unlock or the end of the lease, and nobody else's: the error is not ErrLost. A
+// function that takes the lock for its caller must not end that context (defer cancel()); what bounds the wait is TryLock.
+//
+// Check goes by ctx's values and the clocks, so that it also tells the truth where context.WithoutCancel has cut ctx off
+// from the loss.
 func (l *Lock) Check(ctx context.Context) error {
 	_, err := l.held(ctx)
 	return l.wrap("Check", err)
@@ -111,17 +130,29 @@ func (l *Lock) held(ctx context.Context) (*hold, error) {
 		return nil, err
 	}
 	lv.hold.mu.Lock()
-	defer lv.hold.mu.Unlock()
-	if !lv.open {
+	open := lv.open
+	lv.hold.mu.Unlock()
+	if !open {
 		return nil, ErrUnlocked
 	}
-	return lv.hold, nil
+	return lv.hold, lv.outlived()
 }
 
-// ForceUnlock frees the lock whoever holds it, and tells whether there was something to free. Its waiters are woken. The
-// holder's context ends with ErrLost: in this client at once, in another Go client by the message, if that has held the
-// lock for more than a second, else within that second. Use it to clean up by hand: the former holder may be in the middle
-// of its work.
+// ForceUnlock releases the hold of whoever has the lock, and wakes the waiters. It returns true when it has released one,
+// and false when it saw the lock free. Use it to clean up by hand: the former holder may be in the middle of its work.
+//
+// It means the lock, not one holder. A hold that is unlocked or handed on between the look at it and the release is not
+// released; ForceUnlock then looks again, and releases the hold that it sees next. It goes on until it has released one,
+// sees the lock free, or WithPatience or ctx ends. The error then says how often the lock was handed on. ForceUnlock
+// releases one hold and never one that came after it: a release that got no answer counts when Redis no longer has that
+// hold. After another error nobody knows whether the hold was released.
+//
+// The former holder's context ends with ErrLost. In this client it does so at once, also where the call that took the lock
+// has not returned yet. A hold of another Go client that is older than a second hears a message, and asks Redis a tenth of
+// a second later; a younger one asks when it is a second old. A hold with a WithLease of 3 s or less asks with its
+// renewals only, every third of the lease. A client listens so for 1,000 holds that last, if its Redis user may subscribe.
+// Beyond that a hold finds out by its next renewal, within a third of the lease. One with an explicit lease is never
+// renewed: it finds out by a nested acquire or an Unlock, otherwise its context ends with the lease.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	freed, err := l.forceUnlock(ctx)
 	return freed, l.wrap("ForceUnlock", err)
@@ -146,13 +177,16 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 }
 
 func (l *Lock) count(ctx context.Context) (int, error) {
+	if err := l.checkName(); err != nil {
+		return 0, err
+	}
 	who := holderOf(ctx)
 	if who == nil {
-		return 0, l.checkName()
+		return 0, nil
 	}
 	h := who.find(l.client, l.name)
 	if h == nil {
-		return 0, l.checkName()
+		return 0, nil
 	}
 	state, err := l.inspect(ctx, h.trace.field)
 	return state.Count, err
@@ -169,5 +203,5 @@ func (l *Lock) wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{op, l.name, err}
+	return &Error{op, l.Name(), err}
 }

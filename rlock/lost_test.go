@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/redistest"
-	"github.com/fencelock/fencelock/internal/seam"
 )
 
 // Inv1, Inv2: a hold that is lost while it is unlocked, after the look whether it was, gives nothing to those who wait:
@@ -39,7 +39,7 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			lock := func(ctx context.Context, l *Lock) chan got {
 				ch := make(chan got, 1)
 				go func() {
-					held, lv, err := l.tryAcquire(ctx, request{op: "Lock", wait: seam.Forever, fenced: true, blocks: true})
+					held, lv, err := l.tryAcquire(ctx, request{op: "Lock", forever: true, fenced: true, blocks: true})
 					ch <- got{held, lv, err}
 				}()
 				return ch
@@ -71,7 +71,7 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			if last, err := h.close(mine.lv); !last || err != nil {
 				t.Fatal(last, err)
 			}
-			if err := h.release(lost, now); err != ErrLost {
+			if err := h.release(lost, now); !errors.Is(err, ErrLost) {
 				t.Errorf("the unlock says %v", err)
 			}
 			select {
@@ -99,7 +99,7 @@ func TestInv8_LostBeforeItLeftTheLine(t *testing.T) {
 	ctx := t.Context()
 	x := NewLock(c, "x")
 	a := &acquisition{
-		Lock: x, request: request{op: "Lock", wait: seam.Forever, lease: time.Minute}, ctx: ctx, who: &holder{base: ctx}, bound: ctx, end: ctx.Done(),
+		Lock: x, request: request{op: "Lock", forever: true, lease: time.Minute}, ctx: ctx, who: &holder{base: ctx}, bound: ctx, end: ctx.Done(),
 		began: time.Now(), queue: c.use("x"), bell: c.bell(), fresh: new(hold),
 	}
 	a.trace = &a.fresh.own

@@ -11,6 +11,7 @@ import (
 
 const (
 	minLease = 10 * time.Millisecond      // below it the margin and a round trip leave nothing
+	minWait  = time.Millisecond           // below it no answer of Redis can be waited for
 	maxLease = 100 * 365 * 24 * time.Hour // beyond it Redis's own arithmetic overflows
 )
 
@@ -65,12 +66,22 @@ func WithHandoffs(n int) Option { return func(o *options) { o.handoffs = n } }
 
 // WithShardedPubSub says whether the channels are sharded (SPUBLISH, SSUBSCRIBE) in a cluster. The default, pubsub.Auto,
 // asks the server, as Redisson does by default; set it when Redisson's shardedSubscriptionMode is set. It has no effect
-// outside a cluster.
+// outside a cluster, also with redis.NewFailoverClusterClient, whose servers are asked whether they are one: its user needs
+// the right to INFO, or to CLUSTER INFO. Where neither can be asked channels are not sharded, but with pubsub.On.
 func WithShardedPubSub(s pubsub.Sharding) Option { return func(o *options) { o.sharding = s } }
 
 // WithLogger sets where the client tells of what no caller gets as an error: renewals that fail, holds that were lost or
-// dropped, subscriptions that are refused. By default nowhere. Nothing is logged while all is well.
-func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+// dropped, subscriptions that are refused, nested calls that wait for themselves. By default that is what slog.Default
+// returns at the time, and only warnings and errors. WithLogger(slog.New(slog.DiscardHandler)) logs nothing. Nothing is
+// logged while all is well, and what repeats itself no more than once in 10 s: the first line of a message at once, then
+// the last one of each 10 s with the number of those that were left out.
+func WithLogger(log *slog.Logger) Option {
+	return func(o *options) {
+		if o.log = log; log != nil {
+			o.log = throttled(log)
+		}
+	}
+}
 
 func (o *options) check() error {
 	if err := checkLease(o.lease); err != nil {
@@ -88,14 +99,26 @@ func (o *options) check() error {
 		return fmt.Errorf("rlock: WithHandoffs(%d): use 0 or more, and a million or less", o.handoffs)
 	}
 	if o.log == nil {
-		return fmt.Errorf("rlock: WithLogger(nil): leave the option out to log nothing")
+		return fmt.Errorf("rlock: WithLogger(nil): leave the option out for slog.Default(), or pass slog.New(slog.DiscardHandler) to log nothing")
 	}
 	return o.checkConfirmation()
 }
 
 func checkLease(lease time.Duration) error {
 	if lease < minLease || lease > maxLease {
-		return fmt.Errorf("lease %v: use %v or more, and 100 years or less", lease, minLease)
+		return fmt.Errorf("lease %v: use %v or more, and 100 years or less%s", lease, minLease, meant(lease))
 	}
 	return nil
+}
+
+// meant asks about a duration that looks like a bare number, as Java takes them: of seconds, or of milliseconds.
+func meant(d time.Duration) string {
+	switch {
+	case d <= 0 || d >= time.Millisecond:
+		return ""
+	case d < 1000:
+		return fmt.Sprintf("; is %d*time.Second meant?", int64(d))
+	default:
+		return fmt.Sprintf("; is %d*time.Millisecond meant?", int64(d))
+	}
 }

@@ -37,12 +37,14 @@ type queue struct {
 	asked       time.Time         // since when an attempt of the leader is under way; zero if none is
 	news        *news             // of Redis, for those who wait; nil before there are any
 	series      series
-	turns       *turns // nil before the lock was released for others
+	turns       *turns   // nil before the lock was released for others
+	forced      []forced // holds that may still be answered, and are over
 }
 
 // news is what Redis has said to the leader.
 type news struct {
-	heard   time.Time // when it last said who has the lock
+	heard   time.Time // when it last said who has the lock,
+	why     error     // and if nobody, why it was not to be had
 	trouble error     // what it last said instead
 	since   time.Time // and since when it has been like that
 	failure time.Time // the last time that it did
@@ -102,7 +104,7 @@ func (q *queue) clear() bool {
 		return false
 	}
 	q.look.Store(false)
-	q.news, q.series = nil, series{}
+	q.news, q.series, q.forced = nil, series{}, nil
 	return true
 }
 
@@ -279,7 +281,8 @@ func (q *queue) subscribe(channel string) {
 }
 
 // maxFollowed bounds the channels that a client is subscribed to for holds that nobody waits for: each is asked about
-// after a reconnect. Beyond it a hold that is forced open is found out by its renewal.
+// after a reconnect. Beyond it a hold that is forced open is found out by its renewal, and one with a lease of its own not
+// before its next command.
 const maxFollowed = 1000
 
 // askAfter is how long a message is left to be about the hold that was there before: most are.
@@ -316,8 +319,8 @@ func (q *queue) held() *hold {
 }
 
 // took registers the client's hold, which it has by a command that was sent at this time; begins: from others. If there
-// was one, it has been lost.
-func (q *queue) took(h *hold, sent watchdog.Instant, begins bool) {
+// was one, it has been lost. over: the client itself has released the hold meanwhile, by ForceUnlock.
+func (q *queue) took(h *hold, sent watchdog.Instant, begins bool) (over bool) {
 	q.mu.Lock()
 	q.heardOf()
 	old := q.hold
@@ -327,10 +330,12 @@ func (q *queue) took(h *hold, sent watchdog.Instant, begins bool) {
 		q.free()
 		q.series = series{began: sent.Time()}
 	}
+	over = q.wasForced(h.trace.field, sent)
 	q.mu.Unlock()
 	if old != nil {
 		old.lose("another holder has the lock", false)
 	}
+	return over
 }
 
 // left forgets the client's hold. The leader is to look then: a message that came before meant nothing to it, and for a
@@ -352,11 +357,14 @@ func (q *queue) left(h *hold) {
 	}
 }
 
-// answered notes that Redis said who has the lock.
-func (q *queue) answered() {
+// answered notes that Redis said who has the lock; why: nobody has.
+func (q *queue) answered(why error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.heardOf()
+	if why != nil || q.news != nil {
+		q.tidings().why = why
+	}
 }
 
 // heardOf is answered with q.mu held.
@@ -414,7 +422,32 @@ func (q *queue) verdict(began time.Time) error {
 		return fmt.Errorf("no answer within the wait: %w", n.trouble)
 	// An attempt that has been under way for most of the wait is one that Redis does not answer.
 	case !q.asked.IsZero() && n.heard.Before(began) && time.Since(q.asked) > time.Since(began)/2:
-		return fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded)
+		return with(fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded), q.client.dials.since(began))
 	}
-	return ErrNotAcquired
+	return notAcquired(n.why)
+}
+
+// lastWord is what Redis, or the network, said last to calls for the lock that began at this time or later, if that is an
+// error.
+func (q *queue) lastWord(began time.Time) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	heard := began
+	if n := q.news; n != nil {
+		if n.trouble != nil && !n.failure.Before(began) {
+			return n.trouble
+		}
+		if n.heard.After(began) {
+			heard = n.heard
+		}
+	}
+	return q.client.dials.since(heard)
+}
+
+// with is the error of a call that waited no longer, joined with what kept it from an answer, if that is known.
+func with(err, said error) error {
+	if said == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, said)
 }

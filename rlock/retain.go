@@ -96,7 +96,7 @@ func (h *hold) retain(next *hold, r request, within time.Duration) (done, doubt 
 		c.withdraw(k)
 	}
 	if !k.over.Load() {
-		c.behind.release(next.trace)
+		c.releaser.release(next.trace)
 		return false, true
 	}
 	answer, err := k.answer, k.err
@@ -113,11 +113,12 @@ func (h *hold) retain(next *hold, r request, within time.Duration) (done, doubt 
 		return true, false
 	case answer.Released:
 		h.unlocked()
+		c.told(answer, h.trace.keys)
 		q.released(answer.Receivers, before, began)
 		return true, false
 	}
 	if next.own.open() {
-		c.behind.release(next.trace)
+		c.releaser.release(next.trace)
 	}
 	if err == errNotSent {
 		return false, false
@@ -138,7 +139,8 @@ func (q *queue) listeners() (known int, heard int64) {
 	return known, q.messages.Load()
 }
 
-// retain keeps what came after h, with this token, where the next call finds it; false where none may come any more.
+// retain keeps what came after h, with this token, where the next call finds it; false where none may come any more, or
+// it is gone.
 func (q *queue) retain(h *hold, r retained, token int64, began time.Time) bool {
 	r.hold.token = token
 	if token != 0 {
@@ -153,7 +155,7 @@ func (q *queue) retain(h *hold, r retained, token int64, began time.Time) bool {
 	t := &q.turns.back
 	t.ended, t.trip = now, (3*t.trip+now.Sub(began))/4
 	r.since = now
-	goesOn := !isClosed(q.client.closed)
+	goesOn := !isClosed(q.client.closed) && !q.wasForced(r.hold.own.field, r.sent)
 	if !goesOn {
 		t.ends++
 	} else {
@@ -245,7 +247,7 @@ func (q *queue) returns(a *acquisition) (r retained, other *hold) {
 			t.soon = min(t.soon, 0)
 		}
 	}
-	if r = q.retaken(a); r.hold == nil && a.wait == 0 { // others wait until it is given up
+	if r = q.retaken(a); r.hold == nil && !a.waits() { // others wait until it is given up
 		other = q.forget("")
 	}
 	return r, other
@@ -312,7 +314,7 @@ func (a *acquisition) giveUp(other *hold) {
 // retake makes a hold of the caller's own of what was retained.
 func (a *acquisition) retake(r retained) (*level, error) {
 	if a.trace != nil && a.trace.open() {
-		a.client.behind.release(a.trace) // an attempt of its own, from before, has got no answer
+		a.client.releaser.release(a.trace) // an attempt of its own, from before, has got no answer
 	}
 	h := r.hold
 	lease := h.own.lease

@@ -356,7 +356,7 @@ func TestRetainForACallThatEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := s.l.Lock(&endsLater{ctx, cancel, 0})
 		bhIs(t, err, context.Canceled)
-		time.Sleep(retainWay)
+		time.Sleep(retainWay + time.Microsecond)
 		synctest.Wait()
 		held, token, err := other.TryLockAndGetToken(t.Context(), 0, 0)
 		bhOK(t, err)

@@ -19,6 +19,8 @@ type stay struct {
 	quiet   int           // looks in a row that nothing but the time asked for
 	backoff time.Duration // after the next error
 	cut     bool          // it stands back for less long than it is others' turn
+	blocker *hold         // the client's own hold that was there at the last look,
+	since   time.Time     // and at every look since then
 }
 
 // stand waits in line, and as the first in it tries.
@@ -135,10 +137,25 @@ func (s *stay) look(own *hold) (*level, error) {
 		s.try = true
 		s.quiet++
 	}
-	if own != nil {
-		own.warnOnce()
+	switch {
+	case own != nil:
+		own.warnOnce("rlock: held by this holder through another context; a nested call needs the ctx that Lock returned")
+	case s.leading:
+		s.suspect()
 	}
 	return nil, nil
+}
+
+// suspect logs that one hold of the call's own client has kept the lock for a whole lease while the call waited: a port's
+// nested call that was given the context from before Lock waits like this for ever.
+func (s *stay) suspect() {
+	h := s.queue.held()
+	if h != s.blocker {
+		s.blocker, s.since = h, time.Now()
+	}
+	if h != nil && time.Since(s.since) >= h.trace.length() {
+		h.warnOnce("rlock: a call waits for a hold of its own client, for as long as a lease by now; if this is meant as a nested call, pass the context that Lock returned")
+	}
 }
 
 // lookAfter makes it look after d, whatever happens.
@@ -245,8 +262,8 @@ func (s *stay) told() (*level, error) {
 func (s *stay) accept(b *block) (*level, error) {
 	token := b.next
 	b.next++
-	if s.trace.open() {
-		s.client.behind.release(s.trace) // an attempt of its own, from before, has got no answer
+	if s.trace.givenUp() {
+		s.client.releaser.release(s.trace) // an attempt of its own, from before, has got no answer
 	}
 	s.trace = b.trace
 	lv, _, err := s.hold(b.sent, s.lease, token, b, false)
@@ -270,10 +287,10 @@ func (s *stay) over() (*level, error) {
 	case offer && k.over.Load() && (err == nil || k.err != nil && !scripts.Unanswered(k.err)):
 		// The hold before was lost, or Redis refused to pass the lock on: it is released, and that is told.
 	case err == nil:
-		s.queue.answered()
+		s.queue.answered(s.why)
 		s.backoff = firstBackoff
 		if s.client.tries > 0 && s.tries >= s.client.tries {
-			return nil, ErrNotAcquired
+			return nil, notAcquired(s.why)
 		}
 		if s.queue.listen(s.keys.Channel()) && ttl != scripts.NoExpiry {
 			pause = min(pause<<min(s.quiet, 4), 10*pause)
@@ -302,6 +319,6 @@ func (s *stay) decline(lv *level) {
 		t = s.granted.trace
 	}
 	if t.open() && (lv == nil || lv.hold.trace != t) {
-		s.client.behind.release(t)
+		s.client.releaser.abandon(t)
 	}
 }

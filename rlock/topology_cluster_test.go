@@ -31,7 +31,7 @@ func topNames(t *testing.T, c *redistest.Cluster, each int, masters ...*redistes
 func topListened(t *testing.T, c *redistest.Cluster, node *redistest.Server, sharded bool, locks []*topLock) {
 	t.Helper()
 	nodes, ask := c.Nodes, "numsub" // a subscription may be at any node
-	if sharded {
+	if sharded && c.Sharded() {
 		nodes, ask = []*redistest.Server{node}, "shardnumsub"
 	}
 	for _, l := range locks {
@@ -56,7 +56,7 @@ func TestClusterResharding(t *testing.T) {
 			t.Parallel()
 			c := redistest.Clustered(t, 3, 0, "--cluster-node-timeout", "5000")
 			// The poll comes too late to be what wakes.
-			opts := []rlock.Option{rlock.WithLease(3 * time.Second), rlock.WithPatience(topBound), rlock.WithPollInterval(time.Minute),
+			opts := []rlock.Option{rlock.WithLease(6 * time.Second), rlock.WithPatience(topBound), rlock.WithPollInterval(time.Minute),
 				rlock.WithShardedPubSub(sharding)}
 			one, two := faultClient(t, c.Client(), opts...), faultClient(t, c.Client(), opts...)
 			from, to := c.Nodes[0], c.Nodes[1]

@@ -13,7 +13,11 @@ import (
 func TestSentinelFailoverKeepsWhatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Watched(t, 2)
-	opts := []rlock.Option{rlock.WithLease(topLease), rlock.WithPatience(topBound), rlock.WithReplicas(2, time.Second)}
+	lease := topLease
+	if s.Slow() {
+		lease = 4 * topLease
+	}
+	opts := []rlock.Option{rlock.WithLease(lease), rlock.WithPatience(topBound), rlock.WithReplicas(2, time.Second)}
 	one, two := faultClient(t, s.Client(), opts...), faultClient(t, s.Client(), opts...)
 	old := s.Master()
 	locks := topTake(t, one, two, 0, "a", "b", "c")

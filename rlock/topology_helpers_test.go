@@ -100,13 +100,7 @@ func topFenced(c *rlock.Client, name string) *fenced.Lock {
 
 func topGet[T any](t *testing.T, ch <-chan T, what string) T {
 	t.Helper()
-	select {
-	case v := <-ch:
-		return v
-	case <-time.After(topBound):
-		t.Fatalf("not within %v: %s", topBound, what)
-		panic("not reached")
-	}
+	return redistest.Await(t, topBound, ch, "%s", what)
 }
 
 // topRenewed waits until the lease of every lock was renewed, as the server that has it now tells.

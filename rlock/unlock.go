@@ -24,7 +24,7 @@ func (l *Lock) unlock(ctx context.Context) error {
 	case last:
 		return h.release(lost, now)
 	case lost:
-		return ErrLost
+		return h.lossError()
 	}
 	return h.lower(ctx)
 }
@@ -32,6 +32,9 @@ func (l *Lock) unlock(ctx context.Context) error {
 // levelFor returns the level that an Unlock with ctx releases: ctx's own, or, for a context that carries the holder but
 // no level of this lock, the holder's newest.
 func (l *Lock) levelFor(ctx context.Context) (*level, error) {
+	if err := l.checkMade(); err != nil {
+		return nil, err
+	}
 	if lv := levelOf(ctx).of(l.client, l.name); lv != nil {
 		return lv, nil
 	}
@@ -67,11 +70,13 @@ func (h *hold) close(lv *level) (last bool, err error) {
 
 // release gives up a hold whose last level was closed, at this time.
 func (h *hold) release(lost bool, now time.Time) error {
+	h.client.calls.Add(1)
 	defer func() {
 		h.leave()
 		h.mu.Lock()
 		h.announce()
 		h.mu.Unlock()
+		h.client.calls.Add(-1)
 	}()
 	h.client.dog.Remove(&h.lease) // before the release, so that no renewal follows it
 	h.mu.Lock()
@@ -90,9 +95,9 @@ func (h *hold) release(lost bool, now time.Time) error {
 			h.trace.released()
 		}
 		if h.trace.open() {
-			h.client.behind.release(h.trace) // a renewal that got no answer may have kept it in Redis
+			h.client.releaser.release(h.trace) // a renewal that got no answer may have kept it in Redis
 		}
-		return ErrLost
+		return h.lossError()
 	}
 	bound := max(min(h.client.unlockTimeout, h.remaining(now)), time.Millisecond)
 	if h.queue.grant(h, bound/3) {
@@ -141,17 +146,18 @@ func (h *hold) free(began time.Time, bound time.Duration, doubt bool) error {
 	before := h.queue.messages.Load()
 	answer, again, err := h.sendRelease(began, bound)
 	if err != nil {
-		c.behind.release(h.trace)
+		c.releaser.release(h.trace)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
 	}
 	if answer.Owed {
-		c.behind.rest(h.trace)
+		c.releaser.rest(h.trace)
 	} else {
 		h.unlocked()
 	}
 	if !answer.Held && !doubt && !again {
 		return ErrLost
 	}
+	c.told(answer, h.trace.keys)
 	h.queue.released(answer.Receivers, before, began)
 	return nil
 }
@@ -175,7 +181,7 @@ func (h *hold) sendRelease(began time.Time, bound time.Duration) (answer scripts
 // unlocked notes that Redis has confirmed the end of the hold.
 func (h *hold) unlocked() {
 	if h.trace.released() {
-		h.client.behind.release(h.trace)
+		h.client.releaser.release(h.trace)
 	}
 }
 
@@ -209,58 +215,4 @@ func (h *hold) lower(ctx context.Context) error {
 		return ErrLost
 	}
 	return nil
-}
-
-// forceUnlock is ForceUnlock without the wrapping of its errors.
-func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
-	state, err := l.inspect(ctx, "")
-	if err != nil || state.Field == "" {
-		return false, err
-	}
-	bound, cancel := context.WithTimeout(ctx, l.client.patience)
-	defer cancel()
-	// Only the hold that was seen: a repeat must not release the next one.
-	answer, doubt, err := insist(bound, l.client.patience/3, func(ctx context.Context) (scripts.Answer, error) {
-		return l.client.store.Do(ctx, scripts.Unlock(l.keys, state.Field, l.client.bus.Sharded(ctx)))
-	})
-	if err != nil {
-		if ctx.Err() != nil {
-			err = contextError(ctx)
-		}
-		return false, err
-	}
-	if answer.Owed {
-		l.client.behind.rest(&trace{keys: l.keys, field: state.Field, lease: max(state.TTL, l.client.lease), taken: true})
-	}
-	q := l.client.use(l.name)
-	defer q.done()
-	if h := q.held(); h != nil && h.trace.field == state.Field {
-		h.lose("forced open", true)
-	}
-	q.mu.Lock()
-	retained := q.forget(state.Field)
-	q.mu.Unlock()
-	if retained != nil {
-		q.forgot() // there is nothing to release any more
-	}
-	return answer.Held || doubt, nil
-}
-
-// inspect asks who has the lock.
-func (l *Lock) inspect(ctx context.Context, field string) (scripts.State, error) {
-	if err := l.checkName(); err != nil {
-		return scripts.State{}, err
-	}
-	if ctx.Err() != nil {
-		return scripts.State{}, contextError(ctx)
-	}
-	bound, cancel := context.WithTimeout(ctx, l.client.patience)
-	defer cancel()
-	state, _, err := insist(bound, l.client.patience/3, func(ctx context.Context) (scripts.State, error) {
-		return l.client.store.Inspect(ctx, l.keys, field)
-	})
-	if err != nil && ctx.Err() != nil {
-		err = contextError(ctx)
-	}
-	return state, err
 }

@@ -1,44 +1,66 @@
 package rlock_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // DESIGN 3: the context ends as soon as the lock is found forced open, by another client too, for a hold that nobody waits
-// for, and also where no renewal would find it.
+// for, and also where no renewal would find it: a hold that is older than a second hears the message, a younger one looks
+// when it is that old, and one whose renewals are at most a second apart learns it from these.
 func TestVirtualForcedOpenByAnotherClient(t *testing.T) {
-	for what, c := range map[string]struct{ lease, held time.Duration }{
-		"watchdog":                {0, 3 * time.Second},
-		"explicit lease":          {time.Hour, time.Minute},
-		"within the first second": {time.Hour, 500 * time.Millisecond},
-	} {
-		t.Run(what, func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				l, other := rlock.NewLock(bhClient(t, rdb), "l"), rlock.NewLock(bhClient(t, rdb), "l")
-				held, err := l.TryLock(t.Context(), 0, c.lease)
+	const (
+		heard = 110 * time.Millisecond // until the message is asked about
+		young = time.Second
+	)
+	test := func(t *testing.T, lease time.Duration, explicit bool) {
+		bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			var opts []rlock.Option
+			var own time.Duration
+			if own = lease; !explicit {
+				own, opts = 0, []rlock.Option{rlock.WithLease(lease)}
+			}
+			l := rlock.NewLock(bhClient(t, rdb, opts...), "l")
+			other := rlock.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
+			for age := time.Duration(0); age < 6*time.Second && (!explicit || age < lease-2*heard); age += 170 * time.Millisecond {
+				held, err := l.TryLock(t.Context(), 0, own)
 				bhOK(t, err)
-				bhAsleep(c.held)
+				bhAsleep(age)
 				bhOK(t, held.Err())
 				forced, err := other.ForceUnlock(t.Context())
 				bhOK(t, err)
 				bhEqual(t, "forced", forced, true)
-				began := time.Now()
+				began, most := time.Now(), heard
+				switch {
+				case !explicit && lease <= 3*time.Second:
+					most = lease / 3
+				case age < young:
+					most = young - age + heard
+				}
 				<-held.Done()
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("it was noticed after %v", took)
+				if took := time.Since(began); took > most {
+					t.Errorf("of an age of %v it was noticed after %v, want %v", age, took, most)
 				}
 				bhIs(t, held.Err(), rlock.ErrLost)
 				bhIs(t, l.Unlock(held), rlock.ErrLost)
 				bhAsleep(3 * time.Second) // the subscription is given up
 				bhEqual(t, "subscribers", len(m.PubSubNumSub("redisson_lock__channel:{l}")), 1)
 				bhEqual(t, "subscribers", m.PubSubNumSub("redisson_lock__channel:{l}")["redisson_lock__channel:{l}"], 0)
-			})
+			}
 		})
 	}
+	for _, lease := range []time.Duration{300 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second, 3100 * time.Millisecond, 4 * time.Second, 5900 * time.Millisecond, 6 * time.Second, 30 * time.Second} {
+		t.Run(fmt.Sprint("watchdog ", lease), func(t *testing.T) { test(t, lease, false) })
+		if lease > time.Second+heard { // a shorter one is over before it would be looked for
+			t.Run(fmt.Sprint("explicit ", lease), func(t *testing.T) { test(t, lease, true) })
+		}
+	}
+	t.Run("explicit hour", func(t *testing.T) { test(t, time.Hour, true) })
 }

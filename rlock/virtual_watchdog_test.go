@@ -209,7 +209,8 @@ func TestVirtualOneOfTwoLevelsEnds(t *testing.T) {
 		bhAsleep(5 * time.Minute)
 		bhIs(t, inner.Err(), context.Canceled)
 		bhOK(t, outer.Err())
-		bhOK(t, l.Check(inner))
+		bhOK(t, l.Check(outer))
+		bhIs(t, l.Check(inner), context.Canceled)
 		bhOK(t, l.Unlock(inner))
 		bhOK(t, l.Unlock(outer))
 

@@ -178,8 +178,7 @@ func TestCrowdAfterAnOutage(t *testing.T) {
 	}
 }
 
-// A short lease does not stand behind a crowd of long ones that have time. (Its length counts in real time too: synctest
-// does not know the boot clock.)
+// A short lease does not stand behind a crowd of long ones that have time.
 func TestShortLeaseBesideACrowd(t *testing.T) {
 	virtual(t, func(t *testing.T, w *Watchdog, s *server) {
 		s.batch = func(_ context.Context, batch []Renewal) []error {

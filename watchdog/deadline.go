@@ -1,6 +1,10 @@
 package watchdog
 
-import "time"
+import (
+	"time"
+
+	"github.com/fencelock/fencelock/internal/virtualtime"
+)
 
 // Instant is one moment on every clock that a deadline is checked against.
 type Instant struct {
@@ -9,7 +13,12 @@ type Instant struct {
 }
 
 // Now returns the present instant.
-func Now() Instant { return Instant{time.Now(), bootClock()} }
+func Now() Instant {
+	if virtualtime.Is() {
+		return Instant{at: time.Now()}
+	}
+	return Instant{time.Now(), bootClock()}
+}
 
 // Age is how long ago the instant was.
 func (i Instant) Age() time.Duration { return time.Since(i.at) }

@@ -87,7 +87,7 @@ func (w *Watchdog) tick(due []*Lease, now int64) (lost, settled []*Lease) {
 			renewal = w.renewal(l, length)
 		}
 		if l.settles != 0 && l.round(l.settles) <= now {
-			if length == 0 || renewal-now > SettleAfter.Milliseconds() {
+			if length == 0 || length/3 > SettleAfter {
 				settled = append(settled, l)
 			}
 			l.settles = 0

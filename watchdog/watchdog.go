@@ -47,8 +47,8 @@ type Owner interface {
 	Renewal() time.Duration
 	// Slot is the same for leases whose renewals may travel in one command. It is asked as Renewal is.
 	Slot() uint16
-	// Settled tells, once, that the lease has lasted for a while (SettleAfter), where the next renewal is not soon: its
-	// owner may want to learn sooner that it is gone.
+	// Settled tells, once, that the lease has lasted for a while (SettleAfter), where its renewals are further apart than
+	// that, or there are none: its owner may want to learn sooner that it is gone.
 	Settled()
 	// Lost tells that the lease is over: err is ErrExpired or ErrGone. Nothing is called after it.
 	Lost(err error)

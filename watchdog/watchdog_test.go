@@ -11,12 +11,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/redistest"
 )
 
 // TestMain requires that the package leaves no goroutine.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for deadline := time.Now().Add(10 * time.Second); watching() > 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); watching() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			fmt.Fprintln(os.Stderr, "goroutines of the watchdog remain")
 			code = max(code, 1)
@@ -142,7 +144,7 @@ func (s *server) seen() []trip {
 // virtual runs a test in virtual time, with a watchdog that is closed at its end.
 func virtual(t *testing.T, test func(t *testing.T, w *Watchdog, s *server)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	redistest.Bubble(t, func(t *testing.T) {
 		s := &server{}
 		w := New(s.renew)
 		defer func() {

@@ -1,0 +1,108 @@
+package fenced_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// Inv12: every method of a lock that NewLock did not make, or of which the client was not made by New, says so. Their
+// names are empty, and no panic.
+func TestLocksThatNobodyMade(t *testing.T) {
+	ctx := t.Context()
+	never := func(context.Context) error { t.Error("fn ran"); return nil }
+	neverWithToken := func(context.Context, int64) error { t.Error("fn ran"); return nil }
+	for name, l := range map[string]*rlock.Lock{
+		"nil": nil, "zero": {}, "no client": rlock.NewLock(nil, ""), "zero client": rlock.NewLock(new(rlock.Client), ""),
+	} {
+		misused(t, "rlock, "+name, l.Name(), map[string]func() (context.Context, error){
+			"Lock":        func() (context.Context, error) { return l.Lock(ctx) },
+			"LockLease":   func() (context.Context, error) { return l.LockLease(ctx, time.Second) },
+			"TryLock":     func() (context.Context, error) { return l.TryLock(ctx, time.Second, 0) },
+			"Do":          func() (context.Context, error) { return ctx, l.Do(ctx, never) },
+			"TryDo":       func() (context.Context, error) { return ctx, l.TryDo(ctx, 0, 0, never) },
+			"Unlock":      func() (context.Context, error) { return ctx, l.Unlock(ctx) },
+			"Check":       func() (context.Context, error) { return ctx, l.Check(ctx) },
+			"ForceUnlock": func() (context.Context, error) { _, err := l.ForceUnlock(ctx); return ctx, err },
+			"IsLocked":    func() (context.Context, error) { _, err := l.IsLocked(ctx); return ctx, err },
+			"IsHeld":      func() (context.Context, error) { _, err := l.IsHeld(ctx); return ctx, err },
+			"HoldCount":   func() (context.Context, error) { _, err := l.HoldCount(ctx); return ctx, err },
+			"RemainTTL":   func() (context.Context, error) { _, err := l.RemainTTL(ctx); return ctx, err },
+		})
+	}
+	for name, l := range map[string]*fenced.Lock{
+		"nil": nil, "zero": {}, "no client": fenced.NewLock(nil, ""), "zero client": fenced.NewLock(new(rlock.Client), ""),
+	} {
+		misused(t, "fenced, "+name, l.Name(), map[string]func() (context.Context, error){
+			"Lock":                 func() (context.Context, error) { return l.Lock(ctx) },
+			"LockLease":            func() (context.Context, error) { return l.LockLease(ctx, time.Second) },
+			"TryLock":              func() (context.Context, error) { return l.TryLock(ctx, time.Second, 0) },
+			"LockAndGetToken":      func() (context.Context, error) { c, _, err := l.LockAndGetToken(ctx); return c, err },
+			"LockLeaseAndGetToken": func() (context.Context, error) { c, _, err := l.LockLeaseAndGetToken(ctx, time.Second); return c, err },
+			"TryLockAndGetToken":   func() (context.Context, error) { c, _, err := l.TryLockAndGetToken(ctx, 0, 0); return c, err },
+			"Do":                   func() (context.Context, error) { return ctx, l.Do(ctx, neverWithToken) },
+			"TryDo":                func() (context.Context, error) { return ctx, l.TryDo(ctx, 0, 0, neverWithToken) },
+			"Token":                func() (context.Context, error) { _, err := l.Token(ctx); return ctx, err },
+			"Unlock":               func() (context.Context, error) { return ctx, l.Unlock(ctx) },
+			"Check":                func() (context.Context, error) { return ctx, l.Check(ctx) },
+			"ForceUnlock":          func() (context.Context, error) { _, err := l.ForceUnlock(ctx); return ctx, err },
+			"IsLocked":             func() (context.Context, error) { _, err := l.IsLocked(ctx); return ctx, err },
+			"IsHeld":               func() (context.Context, error) { _, err := l.IsHeld(ctx); return ctx, err },
+			"HoldCount":            func() (context.Context, error) { _, err := l.HoldCount(ctx); return ctx, err },
+			"RemainTTL":            func() (context.Context, error) { _, err := l.RemainTTL(ctx); return ctx, err },
+		})
+	}
+}
+
+func misused(t *testing.T, what, name string, calls map[string]func() (context.Context, error)) {
+	t.Helper()
+	equal(t, what+": name", name, "")
+	for op, call := range calls {
+		got, err := call()
+		var e *rlock.Error
+		if !errors.As(err, &e) || e.Op != op || !strings.Contains(err.Error(), "make") {
+			t.Errorf("%s: %s: error %v, want an *Error that says what to make", what, op, err)
+		}
+		if got != t.Context() {
+			t.Errorf("%s: %s: another context came back", what, op)
+		}
+	}
+}
+
+// Inv12: a wait that is a bare number, as Java's methods take it, is refused, and so is the most negative one.
+func TestWaitsThatNobodyMeans(t *testing.T) {
+	rdb, c, l := newLock(t)
+	plain := rlock.NewLock(c, "l")
+	noError(t, rdb.Close()) // whoever asks says so
+	ctx := t.Context()
+	for _, w := range []struct {
+		wait time.Duration
+		says string
+	}{
+		{3, "wait 3ns: use 1ms or more, or 0 to try once; is 3*time.Second meant?"},
+		{3000, "is 3000*time.Millisecond meant?"},
+		{time.Millisecond - 1, "use 1ms or more"},
+		{math.MinInt64, "is negative"},
+	} {
+		for op, call := range map[string]func() error{
+			"TryLock":            func() error { _, err := plain.TryLock(ctx, w.wait, 0); return err },
+			"TryDo":              func() error { return plain.TryDo(ctx, w.wait, 0, func(context.Context) error { return nil }) },
+			"TryLockAndGetToken": func() error { _, _, err := l.TryLockAndGetToken(ctx, w.wait, 0); return err },
+			"fenced TryLock":     func() error { _, err := l.TryLock(ctx, w.wait, 0); return err },
+			"fenced TryDo":       func() error { return l.TryDo(ctx, w.wait, 0, func(context.Context, int64) error { return nil }) },
+		} {
+			if err := call(); err == nil || !strings.Contains(err.Error(), w.says) {
+				t.Errorf("%s with wait %v: error %v, want one that says %q", op, w.wait, err, w.says)
+			}
+		}
+	}
+	if _, err := l.LockLease(ctx, 10); err == nil || !strings.Contains(err.Error(), "is 10*time.Second meant?") {
+		t.Errorf("lease 10: %v", err)
+	}
+}

@@ -1,0 +1,98 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// DESIGN 4: what lies at the lock's name and is no lock of this kind is refused by each call that meets it, with an error
+// that says what is there, and stays as it is. A hash of Redisson's RFairLock looks as an RLock's does.
+func TestBehaviourAnotherObjectOfTheName(t *testing.T) {
+	const reader = "0c6e31a2-9a3c-4d8f-8a57-3b0f64f0e0a1:42"
+	for what, c := range map[string]struct {
+		hash  map[string]any
+		ttl   time.Duration
+		says  string // "": it is a lock
+		waits bool   // an acquire does
+	}{
+		"write lock":                {map[string]any{"mode": "write", reader + ":write": 1}, time.Minute, "'mode'", false},
+		"read lock":                 {map[string]any{"mode": "read", reader: 2, reader + "7": 1}, time.Minute, "'mode'", false},
+		"read lock with few fields": {map[string]any{reader: 1, "mode": "read"}, time.Minute, "'mode'", false},
+		"map":                       {map[string]any{"a\r\nname": "x"}, 0, "'a??name'", true},
+		"map of numbers":            {map[string]any{"7": "x"}, 0, "'7'", true},
+		"fair lock":                 {map[string]any{reader: 1}, time.Minute, "", true},
+		"re-entered":                {map[string]any{reader: 2, reader + "#": 1}, time.Minute, "", true},
+		"a thread of a caller's":    {map[string]any{strings.Replace(reader, ":", ":-", 1): 1}, time.Minute, "", true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			rdb, l := bhOne(t)
+			ctx := t.Context()
+			bhOK(t, rdb.HSet(ctx, "l", c.hash).Err())
+			if c.ttl > 0 {
+				bhOK(t, rdb.PExpire(ctx, "l", c.ttl).Err())
+			}
+			before := rdb.HGetAll(ctx, "l").Val()
+			refused := func(call string, says string, err error) {
+				t.Helper()
+				if says == "" {
+					bhOK(t, err)
+					return
+				}
+				if !redis.HasErrorPrefix(err, "WRONGTYPE") || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), `"l"`) {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+			_, err := l.IsLocked(ctx)
+			refused("IsLocked", c.says, err)
+			_, err = l.RemainTTL(ctx)
+			refused("RemainTTL", c.says, err)
+			for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+				for _, l := range []interface {
+					TryLock(context.Context, time.Duration, time.Duration) (context.Context, error)
+				}{l, fenced.NewLock(bhClient(t, rdb), "l")} {
+					_, err = l.TryLock(ctx, wait, 0)
+					if c.waits {
+						bhIs(t, err, rlock.ErrNotAcquired)
+					} else {
+						refused("TryLock", c.says, err)
+					}
+				}
+			}
+			if !c.waits {
+				_, err = l.Lock(ctx)
+				refused("Lock", c.says, err)
+			}
+			bhEqual(t, "the hash", fmt.Sprint(rdb.HGetAll(ctx, "l").Val()), fmt.Sprint(before))
+			freed, err := l.ForceUnlock(ctx)
+			refused("ForceUnlock", c.says, err)
+			bhEqual(t, "freed", freed, c.says == "")
+			if c.says != "" {
+				bhEqual(t, "the hash", fmt.Sprint(rdb.HGetAll(ctx, "l").Val()), fmt.Sprint(before))
+			} else {
+				bhEqual(t, "the key is there", rdb.Exists(ctx, "l").Val(), 0)
+			}
+		})
+	}
+}
+
+// A hold of ours whose hash another object writes into, as RReadWriteLock does, can be unlocked, and takes nothing of that.
+func TestBehaviourAnotherObjectInOurHash(t *testing.T) {
+	rdb, l := bhOne(t)
+	ctx := t.Context()
+	held := bhLock(t, l, ctx)
+	bhOK(t, rdb.HSet(ctx, "l", "mode", "read", bhJava, 1).Err())
+	_, err := l.HoldCount(held)
+	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		t.Errorf("HoldCount: %v", err)
+	}
+	bhOK(t, l.Unlock(held))
+	bhEqual(t, "the hash", fmt.Sprint(rdb.HGetAll(ctx, "l").Val()), fmt.Sprint(map[string]string{"mode": "read", bhJava: "1"}))
+}

@@ -1,0 +1,166 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// Close, and a Shutdown whose context has ended, while goroutines lock and unlock: when all have unlocked, the lock is
+// free. Attempts and handoffs that were under way have been answered and released (P3, P12).
+func TestP12_CloseLeavesNoLockBehind(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	closings := map[string]func(*rlock.Client){
+		"Close":    func(c *rlock.Client) { _ = c.Close() },
+		"Shutdown": func(c *rlock.Client) { _ = c.Shutdown(ended) },
+	}
+	rdb := redistest.New(t)
+	for name, closing := range closings {
+		for _, workers := range []int{2, 4, 16} {
+			for _, section := range []time.Duration{0, 200 * time.Microsecond, 2 * time.Millisecond} {
+				t.Run(fmt.Sprintf("%s/%d workers/%v", name, workers, section), func(t *testing.T) {
+					taken := 0
+					const rounds = 12
+					for range rounds {
+						rdb.FlushAll(t.Context())
+						if closeRound(t, rdb, closing, workers, section) {
+							taken++
+						}
+					}
+					if taken > 0 {
+						t.Errorf("the lock is still taken after %d of %d rounds", taken, rounds)
+					}
+				})
+			}
+		}
+	}
+}
+
+// closeRound closes a client at some moment of its work, and tells whether the lock is taken after it.
+func closeRound(t *testing.T, rdb *redis.Client, closing func(*rlock.Client), workers int, section time.Duration) (taken bool) {
+	t.Helper()
+	c, err := rlock.New(rdb)
+	bhOK(t, err)
+	l := rlock.NewLock(c, "l")
+	var all sync.WaitGroup
+	holds := make(chan struct{}, 1<<16)
+	for range workers {
+		all.Go(func() {
+			for {
+				held, err := l.Lock(context.Background())
+				if err != nil {
+					return
+				}
+				holds <- struct{}{}
+				time.Sleep(section)
+				_ = l.Unlock(held)
+			}
+		})
+	}
+	for range 1 + rand.N(20) { // so many holds
+		<-holds
+	}
+	closing(c)
+	all.Wait()
+	return rdb.Exists(t.Context(), "l").Val() > 0
+}
+
+// A client that is closed right after an acquire failed leaves nothing taken: what the attempt took is released first.
+func TestP12_CloseAfterAnUnansweredAcquire(t *testing.T) {
+	s := faultNew(t)
+	c := s.client()
+	acquired := s.on("acquire", redistest.HoldReply)
+	ctx, cancel := context.WithCancel(t.Context())
+	got := faultGo(func() error { _, err := rlock.NewLock(c, "a").Lock(ctx); return err })
+	faultAwait(t, acquired.Fired(), "the acquire was executed")
+	cancel()
+	faultIs(t, faultGet(t, got, "the call ends"), context.Canceled)
+	closed := faultGo(c.Close)
+	acquired.Release()
+	faultNo(t, faultGet(t, closed, "Close returns"))
+	s.wantCount("a", "")
+}
+
+// The same where replicas have not confirmed it.
+func TestP12_CloseAfterAnUnconfirmedAcquire(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	rdb := server.Client()
+	c := bhClient(t, rdb, rlock.WithReplicas(1, 20*time.Millisecond))
+	_, err := rlock.NewLock(c, "a").TryLock(t.Context(), 0, 0)
+	bhIs(t, err, rlock.ErrUnconfirmed)
+	bhOK(t, c.Close())
+	bhEqual(t, "keys", rdb.DBSize(t.Context()).Val(), int64(0))
+}
+
+// Close waits for a Redis that does not answer as long as an Unlock would, and then says what is left.
+func TestP12_CloseIsBounded(t *testing.T) {
+	s := faultNew(t)
+	log := &faultLog{}
+	c := s.client(rlock.WithUnlockTimeout(100*time.Millisecond), log.option())
+	acquired := s.on("acquire", redistest.SwallowReplySilently)
+	ctx, cancel := context.WithCancel(t.Context())
+	got := faultGo(func() error { _, err := rlock.NewLock(c, "a").Lock(ctx); return err })
+	faultAwait(t, acquired.Fired(), "the acquire was executed")
+	s.proxy.Freeze()
+	cancel()
+	faultIs(t, faultGet(t, got, "the call ends"), context.Canceled)
+	faultNo(t, faultGet(t, faultGo(c.Close), "Close returns"))
+	s.proxy.Thaw()
+	if len(log.with("closed before a release was confirmed")) == 0 {
+		t.Error("nothing was said")
+	}
+}
+
+// Close does not wait where a release can change nothing: the key is no lock, or Redis refuses the release for good.
+func TestP12_CloseDoesNotWaitForWhatIsRefused(t *testing.T) {
+	for reply, said := range map[string]bool{
+		"WRONGTYPE Operation against a key holding the wrong kind of value":        false,
+		"NOPERM this user has no permissions to run the 'evalsha' command":         true,
+		"ERR the release was refused by somebody on the way, and will be for ever": true,
+	} {
+		t.Run(reply[:9], func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redis.Client) {
+				log := &faultLog{}
+				c := bhClient(t, rdb, rlock.WithUnlockTimeout(time.Hour), log.option())
+				l := rlock.NewLock(c, "l")
+				bhOK(t, l.Unlock(bhLock(t, l, t.Context())))
+				var spy handSpy
+				rdb.AddHook(&spy)
+				spy.wrap(func(ops []string, next func() error) error {
+					if ops[0] == "unlock" {
+						return closeReply(reply)
+					}
+					defer time.Sleep(50 * time.Millisecond)
+					return next()
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				defer cancel()
+				_, err := l.Lock(ctx)
+				bhIs(t, err, context.DeadlineExceeded)
+				began := time.Now()
+				bhOK(t, c.Close())
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("Close took %v", took)
+				}
+				bhEqual(t, "said", len(log.with("closed before a release was confirmed")) > 0, said)
+			})
+		})
+	}
+}
+
+// closeReply is an error reply of Redis.
+type closeReply string
+
+func (e closeReply) Error() string { return string(e) }
+func (closeReply) RedisError()     {}

@@ -1,0 +1,164 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// forceJava is the field of the hold number n of Redisson's.
+func forceJava(n int) string { return fmt.Sprintf("6b1f0d1e-0000-4000-8000-000000000001:%d", n) }
+
+// forceSite is a lock "l" that is held by Redisson's hold number 0, and the client that is to force it open. after is done
+// whenever that has looked who holds the lock.
+func forceSite(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, after func(look int)) (*rlock.Lock, *handSpy) {
+	own := redistest.PipeClient(t, m)
+	spy := handSpyOn(own)
+	l := rlock.NewLock(bhClient(t, own), "l")
+	forceHands(m, 0)
+	looks := 0
+	spy.wrap(func(ops []string, next func() error) error {
+		err := next()
+		if err == nil && slices.Contains(ops, "inspect") {
+			after(looks)
+			looks++
+		}
+		return err
+	})
+	return l, spy
+}
+
+// forceHands hands the lock on to Redisson's hold number n.
+func forceHands(m *miniredis.Miniredis, n int) {
+	m.Del("l")
+	m.HSet("l", forceJava(n), "1")
+	m.SetTTL("l", time.Minute)
+}
+
+// P12: a lock that is handed on between the look at its holder and the release is forced open all the same.
+func TestForceUnlockOfALockThatIsHandedOn(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		const times = 50
+		l, spy := forceSite(t, m, rdb, func(look int) {
+			if look < times {
+				forceHands(m, look+1)
+			}
+		})
+		freed, err := l.ForceUnlock(t.Context())
+		bhOK(t, err)
+		bhEqual(t, "freed", freed, true)
+		bhEqual(t, "looks", spy.count("inspect"), times+1)
+		bhEqual(t, "the lock is there", m.Exists("l"), false)
+	})
+}
+
+// It goes on no longer than its bound, and says then why nothing was freed.
+func TestForceUnlockIsBounded(t *testing.T) {
+	for what, c := range map[string]struct {
+		ctx  time.Duration
+		want time.Duration
+	}{"WithPatience": {20 * time.Second, 10 * time.Second}, "the context": {time.Second, time.Second}} {
+		t.Run(what, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				l, _ := forceSite(t, m, rdb, func(look int) { forceHands(m, look+1) })
+				ctx, cancel := context.WithTimeout(t.Context(), c.ctx)
+				defer cancel()
+				began := time.Now()
+				freed, err := l.ForceUnlock(ctx)
+				bhEqual(t, "freed", freed, false)
+				bhIs(t, err, context.DeadlineExceeded)
+				if !strings.Contains(err.Error(), "handed on") {
+					t.Errorf("it says %v", err)
+				}
+				if took := time.Since(began); took < c.want || took > c.want+50*time.Millisecond {
+					t.Errorf("it took %v, want %v", took, c.want)
+				}
+				bhEqual(t, "the lock is there", m.Exists("l"), true)
+			})
+		})
+	}
+}
+
+// A hold that comes after a release is not meant: neither after one of its own, answered or not, nor where the lock was
+// seen free.
+func TestForceUnlockStopsAfterARelease(t *testing.T) {
+	for what, c := range map[string]struct {
+		freed bool
+		looks int
+		after func(m *miniredis.Miniredis, look int)
+		end   func(m *miniredis.Miniredis) error // of the release
+	}{
+		"its own": {true, 1, func(*miniredis.Miniredis, int) {}, func(m *miniredis.Miniredis) error { forceHands(m, 7); return nil }},
+		"its own, without an answer": {true, 1, func(*miniredis.Miniredis, int) {}, func(m *miniredis.Miniredis) error {
+			forceHands(m, 7)
+			return io.ErrUnexpectedEOF
+		}},
+		"seen free": {false, 2, func(m *miniredis.Miniredis, look int) {
+			if m.Del("l"); look == 1 {
+				forceHands(m, 7)
+			}
+		}, func(*miniredis.Miniredis) error { return nil }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				looks, ended := 0, false
+				l, spy := forceSite(t, m, rdb, func(look int) { looks++; c.after(m, look) })
+				look := spy.around
+				spy.wrap(func(ops []string, next func() error) error {
+					err := look(ops, next)
+					if err == nil && !ended && slices.Contains(ops, "unlock") {
+						ended = true
+						err = c.end(m)
+					}
+					return err
+				})
+				freed, err := l.ForceUnlock(t.Context())
+				bhOK(t, err)
+				bhEqual(t, "freed", freed, c.freed)
+				bhEqual(t, "looks", looks, c.looks)
+				fields, _ := m.HKeys("l")
+				bhEqual(t, "fields", fmt.Sprint(fields), fmt.Sprint([]string{forceJava(7)}))
+			})
+		})
+	}
+}
+
+// P3, P12: what a repeat took anew, after a ForceUnlock of the first attempt whose answer was lost, is a hold that came after
+// the release: it is not lost.
+func TestForceUnlockSparesWhatIsTakenAnew(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := bhClient(t, rdb)
+		l := rlock.NewLock(c, "l")
+		spy, attempts := handSpyOn(rdb), 0
+		spy.wrap(func(ops []string, next func() error) error {
+			err := next()
+			if err == nil && slices.Contains(ops, "acquire") {
+				if attempts++; attempts == 1 {
+					freed, failed := l.ForceUnlock(t.Context())
+					bhEqual(t, "freed", freed, true)
+					return errors.Join(io.ErrUnexpectedEOF, failed)
+				}
+			}
+			return err
+		})
+		held, err := l.LockLease(t.Context(), time.Minute)
+		bhOK(t, err)
+		bhEqual(t, "attempts", attempts, 2)
+		bhAsleep(time.Second)
+		bhOK(t, held.Err())
+		bhOK(t, l.Unlock(held))
+		bhAsleep(2 * time.Minute)
+		handFree(t, m, 0, c)
+	})
+}

@@ -1,0 +1,87 @@
+package rlock_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/rlock"
+)
+
+const logNested = "rlock: a call waits for a hold of its own client, for as long as a lease by now; if this is meant as a nested call, pass the context that Lock returned"
+
+// A nested call that was given the context from before Lock, or another holder's, waits for itself: the log says so, once
+// for the hold, when a lease has gone by.
+func TestVirtualNestedCallWithTheOuterContext(t *testing.T) {
+	for name, of := range map[string]func(outer, held context.Context) context.Context{
+		"no holder":      func(outer, _ context.Context) context.Context { return outer },
+		"another holder": func(_, held context.Context) context.Context { return rlock.NewHolder(held) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				k := new(logKeeper)
+				l := rlock.NewLock(bhClient(t, rdb, rlock.WithLease(20*time.Second), rlock.WithLogger(slog.New(k))), "mine")
+				held := bhLock(t, l, t.Context())
+				began, done := time.Now(), make(chan error, 2)
+				for range 2 {
+					go func() {
+						done <- l.Do(of(t.Context(), held), func(context.Context) error { return nil })
+					}()
+				}
+				bhAsleep(20 * time.Second)
+				bhEqual(t, "lines before a lease has gone by", len(k.of(logNested)), 0)
+				bhAsleep(5 * time.Minute)
+				lines := k.of(logNested)
+				if len(lines) != 1 || lines[0].lock != "mine" || lines[0].level != slog.LevelWarn || lines[0].at.Sub(began) > 32*time.Second {
+					t.Errorf("the log has %v", lines)
+				}
+				bhOK(t, l.Unlock(held))
+				bhOK(t, <-done)
+				bhOK(t, <-done)
+			})
+		})
+	}
+}
+
+// A call that waits for a lease, or for many, while holds of its client come and go, or behind one that was taken for
+// longer, or behind another client, is nothing to warn of.
+func TestVirtualContentionIsNoNestedCall(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		k := new(logKeeper)
+		c := bhClient(t, rdb, rlock.WithLease(20*time.Second), rlock.WithLogger(slog.New(k)))
+		stranger := bhClient(t, rdb, rlock.WithLogger(slog.New(slog.DiscardHandler)))
+
+		busy, done := rlock.NewLock(c, "busy"), make(chan error)
+		for range 6 {
+			go func() {
+				done <- busy.Do(t.Context(), func(context.Context) error {
+					time.Sleep(19 * time.Second)
+					return nil
+				})
+			}()
+		}
+		long := rlock.NewLock(c, "long")
+		_, err := long.LockLease(t.Context(), 2*time.Minute)
+		bhOK(t, err)
+		behind := bhGo(func() (context.Context, error) { return long.Lock(t.Context()) })
+		theirs := rlock.NewLock(stranger, "theirs")
+		held := bhLock(t, theirs, t.Context())
+		there := bhGo(func() (context.Context, error) { return rlock.NewLock(c, "theirs").Lock(t.Context()) })
+
+		for range 6 {
+			bhOK(t, <-done)
+		}
+		bhAsleep(time.Minute)
+		bhOK(t, theirs.Unlock(held))
+		for _, ch := range []<-chan bhGot{behind, there} {
+			bhOK(t, bhWait(t, ch, time.Minute, "a waiter gets the lock").err)
+		}
+		if lines := k.of(logNested); len(lines) > 0 {
+			t.Errorf("the log has %v", lines)
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package rlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// outlivedText is what Check, Token and a later ErrLost say of a context that has ended.
+const outlivedText = "the context that the lock was taken with has ended"
+
+// Inv11: ctx bounds the hold. A helper that ends the context that it has taken the lock with is told so by Check, as long
+// as the lease lasts, and by what is lost later; the lock is not lost before that, and Unlock releases it.
+func TestVirtualHelperThatEndsItsContext(t *testing.T) {
+	mine := errors.New("of my own")
+	for name, c := range map[string]struct {
+		take func(ctx context.Context, l *fenced.Lock) (context.Context, error)
+		is   []error
+	}{
+		"a timeout, cancelled": {func(ctx context.Context, l *fenced.Lock) (context.Context, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			return l.Lock(ctx)
+		}, []error{context.Canceled}},
+		"a timeout that is over": {func(ctx context.Context, l *fenced.Lock) (context.Context, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			t.Cleanup(cancel)
+			defer time.Sleep(2 * time.Second)
+			return l.Lock(ctx)
+		}, []error{context.DeadlineExceeded}},
+		"a cause": {func(ctx context.Context, l *fenced.Lock) (context.Context, error) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(mine)
+			return l.Lock(ctx)
+		}, []error{context.Canceled, mine}},
+		"above a holder": {func(ctx context.Context, l *fenced.Lock) (context.Context, error) {
+			ctx, cancel := context.WithCancel(rlock.NewHolder(ctx))
+			defer cancel()
+			return l.Lock(ctx)
+		}, []error{context.Canceled}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				l := fenced.NewLock(bhClient(t, rdb), "l")
+				says := func(err error, targets ...error) {
+					t.Helper()
+					bhIs(t, err, targets...)
+					if !strings.Contains(err.Error(), outlivedText) {
+						t.Errorf("%v does not name the context", err)
+					}
+				}
+				held, err := c.take(t.Context(), l)
+				bhOK(t, err)
+				bhAsleep(time.Millisecond) // the end of a context is passed on by a goroutine
+				for _, ctx := range []context.Context{held, context.WithoutCancel(held)} {
+					says(l.Check(ctx), c.is...)
+					bhIsNot(t, l.Check(ctx), rlock.ErrLost)
+					_, err := l.Token(ctx)
+					says(err, c.is...)
+				}
+				bhAsleep(20 * time.Second)
+				locked, err := l.IsLocked(t.Context())
+				bhOK(t, err)
+				bhEqual(t, "locked after 20 s of 30", locked, true)
+				bhOK(t, l.Unlock(held))
+
+				held, err = c.take(t.Context(), l)
+				bhOK(t, err)
+				bhAsleep(time.Minute)
+				says(l.Check(held), rlock.ErrLost)
+				says(l.Unlock(held), rlock.ErrLost)
+			})
+		})
+	}
+}
+
+// The inner context's end is not the outer level's, which goes on being renewed; an outer lock's Unlock ends nothing.
+func TestVirtualOnlyTheLevelsOwnContext(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := bhClient(t, rdb)
+		a, b := rlock.NewLock(c, "a"), rlock.NewLock(c, "b")
+		outer := bhLock(t, a, t.Context())
+		within, cancel := context.WithCancel(outer)
+		inner := bhLock(t, a, within)
+		cancel()
+		bhAsleep(time.Millisecond)
+		bhIs(t, a.Check(inner), context.Canceled)
+		bhAsleep(5 * time.Minute)
+		bhOK(t, a.Check(outer))
+		bhOK(t, a.Unlock(inner))
+
+		other := bhLock(t, b, outer)
+		bhOK(t, a.Unlock(outer))
+		bhOK(t, b.Check(other))
+		bhAsleep(5 * time.Minute)
+		bhOK(t, b.Check(other))
+		bhOK(t, b.Unlock(other))
+
+		// A lease of the caller's ends as it was asked for, whatever has ended before.
+		ctx, end := context.WithCancel(t.Context())
+		held, err := a.LockLease(ctx, time.Second)
+		bhOK(t, err)
+		end()
+		bhAsleep(time.Minute)
+		if err := a.Check(held); !errors.Is(err, rlock.ErrLost) || strings.Contains(err.Error(), outlivedText) {
+			t.Errorf("after a lease of its own: %v", err)
+		}
+	})
+}

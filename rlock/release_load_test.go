@@ -1,0 +1,97 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// slowAnswers keeps each answer of Redis back for a while.
+type slowAnswers time.Duration
+
+func (h slowAnswers) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (h slowAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h slowAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		time.Sleep(time.Duration(h))
+		return err
+	}
+}
+
+// Callers that give up sooner than Redis answers: what their attempts have taken is released as fast as it was taken, and
+// by few goroutines (P3, Inv6, Inv9).
+func TestP3_GivenUpAcquiresAreReleasedInCompany(t *testing.T) {
+	for _, load := range []struct {
+		name     string
+		answers  time.Duration
+		deadline func() time.Duration
+	}{
+		{"answers after 50 ms, deadlines of 20 ms", 50 * time.Millisecond, func() time.Duration { return 20 * time.Millisecond }},
+		{"deadlines of 0 to 8 ms", 0, func() time.Duration { return rand.N(8 * time.Millisecond) }},
+	} {
+		t.Run(load.name, func(t *testing.T) {
+			direct := redistest.New(t)
+			rdb := redistest.Client(t, direct.Options().Addr)
+			if load.answers > 0 {
+				rdb.AddHook(slowAnswers(load.answers))
+			}
+			c := bhClient(t, rdb)
+			const callers = 300
+			before := runtime.NumGoroutine()
+			stop := make(chan struct{})
+			var all sync.WaitGroup
+			for caller := range callers {
+				all.Go(func() {
+					for n := 0; !closedNow(stop); n++ {
+						ctx, cancel := context.WithTimeout(context.Background(), load.deadline())
+						l := rlock.NewLock(c, fmt.Sprintf("l:%d:%d", caller, n%8))
+						if held, err := l.Lock(ctx); err == nil {
+							_ = l.Unlock(held)
+						}
+						cancel()
+					}
+				})
+			}
+			most := 0
+			for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+				most = max(most, runtime.NumGoroutine()-before)
+			}
+			close(stop)
+			all.Wait()
+			began := time.Now()
+			// A ghost would stay for a lease, which is 30 s.
+			redistest.Eventually(t, 20*time.Second, func() bool { return direct.DBSize(t.Context()).Val() == 0 }, "no lock is left")
+			t.Logf("at most %d goroutines for %d callers; the last lock was free after %v", most, callers, time.Since(began).Round(time.Millisecond))
+			if most > 10*callers {
+				t.Errorf("%d goroutines for %d callers", most, callers)
+			}
+			redistest.Eventually(t, 20*time.Second, func() bool { return c.Books() == "" }, "nothing is left on the books: %s", c.Books())
+		})
+	}
+}
+
+func closedNow(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
