@@ -2,6 +2,8 @@ package quorum
 
 import (
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -42,7 +44,30 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 			e.proposal.add(a.node)
 		}
 	}
+	nodes, rest := s.nodes, []*node(nil)
+	first := s.contended(o.Keys.Channel())
+	if first != nil {
+		nodes = []*node{first}
+		rest = slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return n == first })
+	}
 	e.votes.judge = func(final bool) (bool, func()) {
+		if rest != nil {
+			a := e.votes.asks[first.index]
+			if a.state == pending && !final {
+				return false, nil
+			}
+			if a.state == answered && !a.yes {
+				if pause, believed := s.believes(o.Keys.Channel(), a.report.Holder); believed {
+					ttl := sooner(a.report.TTL, pause)
+					return true, func() { done(scripts.Answer{TTL: ttl, Owed: s.drop(o.Field, b)}, nil) }
+				}
+			}
+			more := rest
+			rest = nil
+			b.voting(more, lease)
+			e.votes.widen(more, s.within(o.Lease))
+			return false, nil
+		}
 		yes, open := e.count(final)
 		owner := e.owner()
 		if yes < s.most && (yes+open >= s.most || open > 0 && owner == nil) {
@@ -59,6 +84,9 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 			answer, err = e.refused(owner)
 		}
 		return true, func() {
+			if owner == nil {
+				b.giveUp(s.first(o.Keys.Channel()))
+			}
 			answer.Owed = s.drop(o.Field, b)
 			if m, few := err.(*MajorityError); few {
 				m.nothing = !answer.Owed
@@ -74,12 +102,12 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 		}
 		done(answer, err)
 	}
-	e.lost = func() { e.done(scripts.Answer{TTL: s.pause()}, nil) }
-	if !b.voting(s.nodes, lease) {
+	e.lost = func() { e.done(scripts.Answer{TTL: s.split(o.Keys.Channel())}, nil) }
+	if !b.voting(nodes, lease) {
 		done(scripts.Answer{}, errors.New("quorum: the field of a hold was used again"))
 		return
 	}
-	e.votes.start(s.nodes, s.nodes, s.within(o.Lease))
+	e.votes.start(s.nodes, nodes, s.within(o.Lease))
 }
 
 // count returns how many nodes that count said yes, and how many may do so in time.
@@ -107,7 +135,8 @@ func (e *election) owner() *grip {
 func (e *election) refused(owner *grip) (scripts.Answer, error) {
 	s := e.store
 	if owner != nil {
-		return scripts.Answer{TTL: owner.lasts(len(s.nodes) - s.most + 1)}, nil
+		pause := s.owns(e.order.Keys.Channel(), &e.votes, owner.field)
+		return scripts.Answer{TTL: sooner(owner.lasts(len(s.nodes)-s.most+1), pause)}, nil
 	}
 	counting := 0
 	for a := range e.votes.all {
@@ -115,29 +144,25 @@ func (e *election) refused(owner *grip) (scripts.Answer, error) {
 			counting++
 		}
 	}
+	s.failed(e.order.Keys.Channel())
 	if counting < s.most {
 		return scripts.Answer{}, s.missing(&e.votes, counts)
 	}
-	return scripts.Answer{TTL: s.pause()}, nil
+	return scripts.Answer{TTL: s.split(e.order.Keys.Channel()), Why: ErrSplitVote}, nil
 }
 
-// propose asks the nodes that have the hold to accept a token: one more than the largest that a majority has told of.
+// propose asks the nodes that have the hold to accept a token: one more than the largest that a majority has told of, and
+// than the floor.
 func (e *election) propose() {
 	s, o := e.store, e.order
 	e.votes.mu.Lock()
 	var yes []*node
 	for a := range e.votes.all {
-		if a.state != answered {
-			continue
-		}
 		if a.yes {
 			yes = append(yes, a.node)
 		}
-		if counts(a) {
-			e.know(a.report)
-		}
 	}
-	e.token++
+	e.token = max(e.token, e.floor()) + 1
 	e.proposals++
 	if e.token >= maxToken {
 		e.votes.mu.Unlock()
@@ -152,19 +177,39 @@ func (e *election) propose() {
 	e.votes.mu.Unlock()
 }
 
-// know takes what a node told into account. With votes.mu held.
-func (e *election) know(r *scripts.Report) {
-	e.token = max(e.token, r.Counter)
-	if e.order.Floor {
-		e.token = max(e.token, r.Time-1)
+// floor is what the next token has to exceed by what the nodes that count have told: the largest of their counters, and
+// their time, so that tokens grow although a node has forgotten its counter. The time is the one in the middle of theirs,
+// which no single clock can move to where the others are not; of two clocks nobody knows which is right, so that the
+// client's is the third. A node without a counter may have forgotten it a moment ago: then the floor is higher by more
+// than clocks may differ, see the package doc. With votes.mu held.
+func (e *election) floor() int64 {
+	var times []int64
+	var counter, ahead int64
+	for a := range e.votes.all {
+		if !counts(a) {
+			continue
+		}
+		times = append(times, a.report.Time)
+		counter = max(counter, a.report.Counter)
+		if a.report.Counter == 0 {
+			ahead = e.store.delay.Microseconds() / 4
+		}
 	}
+	if len(times) == 2 {
+		times = append(times, time.Now().UnixMicro())
+	}
+	slices.Sort(times)
+	if len(times) == 0 { // they have all restarted since they answered: the proposal will fail
+		return counter
+	}
+	return max(counter, times[len(times)/2]+ahead-1)
 }
 
 // tally counts the answers to a proposal. With p.mu held.
 func (e *election) tally(p *round, token int64, final bool) (bool, func()) {
 	s := e.store
 	accepted, refused, gone, open := 0, 0, 0, 0
-	var larger []*scripts.Report
+	var larger int64
 	for a := range p.all {
 		switch {
 		case a.state == pending && !final:
@@ -176,7 +221,7 @@ func (e *election) tally(p *round, token int64, final bool) (bool, func()) {
 			gone++
 		default:
 			refused++
-			larger = append(larger, a.report)
+			larger = max(larger, a.report.Counter)
 		}
 	}
 	switch {
@@ -189,9 +234,7 @@ func (e *election) tally(p *round, token int64, final bool) (bool, func()) {
 	case accepted+refused >= s.most && e.proposals < maxProposals:
 		return true, func() {
 			e.votes.mu.Lock()
-			for _, r := range larger {
-				e.know(r)
-			}
+			e.token = max(e.token, larger)
 			e.votes.mu.Unlock()
 			e.propose()
 		}

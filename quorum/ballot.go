@@ -11,6 +11,7 @@ import (
 // is owed as long as there are any.
 type ballot struct {
 	mu     sync.Mutex
+	began  time.Time // when it was made
 	won    bool      // it had the lock, or may have looked so
 	closed bool      // it is being released: no node is to take it any more
 	until  time.Time // by then what a node has is over by itself
@@ -116,6 +117,13 @@ func (b *ballot) win() {
 	b.mu.Unlock()
 }
 
+// giveUp notes that the attempt came to nothing. If it has the node that others ask first, it has kept them out.
+func (b *ballot) giveUp(first *node) {
+	b.mu.Lock()
+	b.won = b.won || first != nil && b.marks[first.index].has
+	b.mu.Unlock()
+}
+
 // closing begins a release: it returns the nodes that it goes to, and whether their answer will be the last word. tell:
 // somebody may wait for the lock, because the hold had it, or looked so to others.
 func (b *ballot) closing(nodes []*node) (to []*node, final map[*node]bool, tell bool) {
@@ -133,6 +141,9 @@ func (b *ballot) closing(nodes []*node) (to []*node, final map[*node]bool, tell 
 	b.won = b.won || len(to) > len(nodes)/2
 	return to, final, b.won
 }
+
+// short tells that no waiter can have seen the hold for long enough to sleep until it is told of the release.
+func (b *ballot) short() bool { return time.Since(b.began) < doubtAfter/2 }
 
 // released notes that a node has not got the field any more.
 func (b *ballot) released(n *node) {

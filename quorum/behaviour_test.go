@@ -211,9 +211,10 @@ func TestTries(t *testing.T) {
 		_, err = l.TryLock(t.Context(), time.Hour, 0)
 		is(t, err, rlock.ErrNotAcquired)
 		ok(t, held.Err())
-		// Each try asks two of the nodes at least: what has not left when they have answered does not leave any more. The
-		// first may be asked twice, as they do not know the script yet.
-		if n := votes.Load(); n < 3*2 || n > 3*3+3 {
+		// The first try asks two of the nodes at least: what has not left when they have answered does not leave any more.
+		// The others ask the node that settles between clients, and may ask all. The first node may be asked twice, as it
+		// does not know the script yet.
+		if n := votes.Load(); n < 2+2 || n > 3*3+3 {
 			t.Errorf("%d votes", n)
 		}
 	})

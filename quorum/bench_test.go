@@ -1,7 +1,16 @@
 package quorum_test
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,10 +104,169 @@ func quorumLock(b *testing.B, servers, down int) *fenced.Lock {
 			s.Kill()
 		}
 	}
-	c, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithLease(2*time.Second)))
+	c, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithLease(2*time.Second), rlock.WithLogger(slog.New(slog.DiscardHandler))))
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = c.Close() })
 	return quorum.NewLock(c, "topology")
+}
+
+// BenchmarkClients is what clients of one lock on five servers get that come back at once, with one caller each: acquires
+// a second, scripts for each acquire and server, and how many calls with a wait of 10 s failed.
+func BenchmarkClients(b *testing.B) {
+	for _, n := range []int{1, 4, 16, 32, 64, 128} {
+		b.Run(fmt.Sprint("clients=", n), func(b *testing.B) {
+			servers := make([]*redistest.Server, 5)
+			addrs := make([]string, len(servers))
+			for i := range servers {
+				servers[i] = redistest.Real(b)
+				addrs[i] = servers[i].Addr()
+			}
+			contend(b, servers, addrs, n)
+		})
+	}
+}
+
+// BenchmarkFarNode is the same with four clients, of whose five servers one is 30 ms away.
+func BenchmarkFarNode(b *testing.B) {
+	for far := range 5 {
+		b.Run(fmt.Sprint("node=", far), func(b *testing.B) {
+			servers := make([]*redistest.Server, 5)
+			addrs := make([]string, len(servers))
+			for i := range servers {
+				servers[i] = redistest.Real(b)
+				addrs[i] = servers[i].Addr()
+			}
+			addrs[far] = away(b, addrs[far], 15*time.Millisecond)
+			contend(b, servers, addrs, 4)
+		})
+	}
+}
+
+func contend(b *testing.B, servers []*redistest.Server, addrs []string, n int) {
+	locks := make([]*fenced.Lock, n)
+	for i := range locks {
+		var nodes []redis.UniversalClient
+		for _, addr := range addrs {
+			nodes = append(nodes, redistest.Client(b, addr))
+		}
+		c, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithLease(2*time.Second), rlock.WithLogger(slog.New(slog.DiscardHandler))))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = c.Close() })
+		locks[i] = quorum.NewLock(c, "contended")
+	}
+	pair := func(l *fenced.Lock) error {
+		held, _, err := l.TryLockAndGetToken(context.Background(), 10*time.Second, 0)
+		if err != nil {
+			return err
+		}
+		return l.Unlock(held)
+	}
+	for _, l := range locks { // one after the other: they connect
+		for pair(l) != nil { // until the servers are old enough
+		}
+	}
+	scripts := func() (calls int) {
+		for _, s := range servers {
+			for _, name := range []string{"cmdstat_eval", "cmdstat_evalsha"} {
+				_, stat, _ := strings.Cut(s.Info("commandstats", name), "calls=")
+				stat, _, _ = strings.Cut(stat, ",")
+				count, _ := strconv.Atoi(stat)
+				calls += count
+			}
+		}
+		return calls
+	}
+	cpu := func() (used time.Duration) { // of clients and servers: a busy machine changes that less than the time
+		var self syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &self)
+		used = time.Duration(self.Utime.Nano() + self.Stime.Nano())
+		for _, s := range servers {
+			for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
+				seconds, _ := strconv.ParseFloat(s.Info("cpu", name), 64)
+				used += time.Duration(seconds * float64(time.Second))
+			}
+		}
+		return used
+	}
+	var failed, got atomic.Int64
+	run := func(wanted int64) {
+		var workers sync.WaitGroup
+		for _, l := range locks {
+			workers.Go(func() {
+				for got.Add(1) <= wanted {
+					if err := pair(l); err != nil {
+						if failed.Add(1) == 1 {
+							b.Log(err)
+						}
+					}
+				}
+			})
+		}
+		workers.Wait()
+	}
+	run(int64(n))
+	failed.Store(0)
+	got.Store(0)
+	before, used, began := scripts(), cpu(), time.Now()
+	b.ResetTimer()
+	run(int64(b.N))
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "acquires/s")
+	b.ReportMetric(float64(scripts()-before)/float64(b.N)/float64(len(servers)), "scripts/acquire/node")
+	b.ReportMetric(float64((cpu()-used).Microseconds())/float64(b.N), "cpu-µs/acquire")
+	b.ReportMetric(float64(failed.Load()), "failed")
+}
+
+// away is the address of a relay to a server, where everything takes so long in each direction.
+func away(b *testing.B, addr string, by time.Duration) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = l.Close() })
+	type chunk struct {
+		due  time.Time
+		data []byte
+	}
+	relay := func(from, to net.Conn) {
+		chunks := make(chan chunk, 10_000)
+		go func() {
+			defer func() { _ = to.Close() }()
+			for c := range chunks {
+				time.Sleep(time.Until(c.due))
+				if _, err := to.Write(c.data); err != nil {
+					_ = from.Close()
+				}
+			}
+		}()
+		defer close(chunks)
+		for {
+			data := make([]byte, 4096)
+			n, err := from.Read(data)
+			if err != nil {
+				return
+			}
+			chunks <- chunk{time.Now().Add(by), data[:n]}
+		}
+	}
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", addr)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			go relay(near, far)
+			go relay(far, near)
+		}
+	}()
+	return l.Addr().String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"time"
 
@@ -69,12 +70,16 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Client, error) {
 			delay:   (o.longest + time.Second - 1).Truncate(time.Second) + time.Second,
 			ballots: make(map[string]*ballot),
 			sweepAt: minSweep,
+			rivals:  make(map[string]*rivals),
+
+			sweepRivalsAt: minSweep,
 		}
-		b := &bus{least: len(nodes) - most + 1, coil: o.retry[0]}
+		b := &bus{store: s, group: rand.N(scripts.Groups), least: len(nodes) - most + 1, coil: o.retry[0]}
 		for i, rdb := range nodes {
 			s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.New(rdb), delay: s.delay, log: set.Log}
 			b.buses = append(b.buses, pubsub.New(rdb, pubsub.Off, set.Log))
 		}
+		s.sorted = byName(s.nodes)
 		c.store = s
 		return seam.Parts{Store: s, Bus: b, Longest: o.longest, Tries: o.tries, Owes: s.owes}, nil
 	})
@@ -112,7 +117,8 @@ func (c *Client) Close() error { return c.client.Close() }
 func (c *Client) Shutdown(ctx context.Context) error { return c.client.Shutdown(ctx) }
 
 // NewLock returns the lock of this name on the client's nodes. It is a fenced.Lock, with the methods and the tokens of
-// one on a single Redis, as the package doc says; fenced.WithTokenBlocks has no effect. It asks no one.
+// one on a single Redis, as the package doc says; fenced.WithTokenBlocks has no effect, and neither has fenced.WithClockFloor:
+// tokens are at least the nodes' time in microseconds in any case. It asks no one.
 func NewLock(client *Client, name string, opts ...fenced.Option) *fenced.Lock {
 	if client == nil {
 		return fenced.NewLock(nil, name, opts...)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -20,6 +21,19 @@ var (
 	// ErrSameServer: two of the nodes are one server, whose vote must not count twice. From every method that asks the nodes.
 	ErrSameServer = errors.New("two nodes are the same server: give each node an address of its own")
 )
+
+// ErrSplitVote: several clients asked for the lock at the same moment, each had the votes of a part of the nodes, and that
+// did not change within the call's wait. It is rlock.ErrNotAcquired too: ask for the lock again, or with a longer wait.
+// From acquiring calls with a wait.
+var ErrSplitVote error = splitVote{}
+
+type splitVote struct{}
+
+func (splitVote) Error() string {
+	return "not acquired: the votes were split among several clients that asked at once, and none has a majority of the nodes (a longer wait helps)"
+}
+
+func (splitVote) Is(target error) bool { return target == rlock.ErrNotAcquired }
 
 // errSilent is a node without an answer in time.
 var errSilent = errors.New("no answer in time (see WithNodeTimeout)")
@@ -129,10 +143,10 @@ func (s *store) missing(r *round, counts func(*ask) bool) *MajorityError {
 		n := a.node
 		var err error
 		switch {
-		case a.state == answered && (a.report.Run == "" || a.report.Uptime < 0):
+		case a.state == answered && a.report.Run == "":
 			err = errNoUptime
-		case a.state == answered && a.report.Uptime < s.delay:
-			err = fmt.Errorf("%w (up for %v)", ErrRestarted, a.report.Uptime)
+		case a.state == answered && !n.counts(a.report):
+			err = n.tooYoung(a.report)
 		case a.state == answered:
 			err = errors.New("it refused")
 		case a.state == failed:

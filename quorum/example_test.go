@@ -37,6 +37,7 @@ func ExampleNew() {
 		defer nodes[i].Close()
 	}
 	ctx := context.Background()
+	var last int64
 
 	client, err := quorum.New(nodes) // []redis.UniversalClient, one for each server
 	if err != nil {
@@ -46,7 +47,8 @@ func ExampleNew() {
 
 	lock := quorum.NewLock(client, "account:42") // a *fenced.Lock: all that is said above holds
 	err = lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
-		fmt.Println("token", token)
+		fmt.Println("a token:", token > 0)
+		last = token
 		return nil
 	})
 	if err != nil {
@@ -56,7 +58,7 @@ func ExampleNew() {
 	servers[3].Close()
 	servers[4].Close()
 	err = lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
-		fmt.Println("two servers are down, token", token)
+		fmt.Println("two servers are down, a larger token:", token > last)
 		return nil
 	})
 	if err != nil {
@@ -64,8 +66,8 @@ func ExampleNew() {
 	}
 
 	// Output:
-	// token 1
-	// two servers are down, token 2
+	// a token: true
+	// two servers are down, a larger token: true
 }
 
 // With a majority down there is no lock, and the error says which servers are missing.

@@ -21,3 +21,8 @@ func (c *Client) Learned(node int) bool {
 	defer n.mu.Unlock()
 	return n.learned != "" && n.learned == n.run
 }
+
+// First is the node that the client asks first for this lock, where others want it.
+func (c *Client) First(name string) int {
+	return c.store.first("redisson_lock__channel:{" + name + "}").index
+}

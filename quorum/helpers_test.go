@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("test.parallel", "6")
 	}
 	code := m.Run()
-	for deadline := time.Now().Add(bound); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		left := goroutines()
 		if len(left) == 0 {
 			break
@@ -76,9 +76,15 @@ type site struct {
 	nodes   int
 	connect func(node int) *redis.Client
 	minis   []*miniredis.Miniredis // in virtual time: embedded servers whose runs are an hour old
+	starts  []run                  // and these are they
 	runs    int
 	servers []*redistest.Server // otherwise: processes
 	direct  []*redis.Client     // and clients that see them as they are
+}
+
+type run struct {
+	id    string
+	began time.Time
 }
 
 func virtual(t *testing.T, n int, test func(t *testing.T, s *site)) {
@@ -90,7 +96,8 @@ func virtual(t *testing.T, n int, test func(t *testing.T, s *site)) {
 			m, rdb := redistest.Pipe(t)
 			ok(t, rdb.Ping(t.Context()).Err()) // it is up with its first connection
 			s.minis = append(s.minis, m)
-			redistest.TellUptime(m, fmt.Sprintf("first%d", i), time.Now().Add(-time.Hour))
+			s.starts = append(s.starts, run{fmt.Sprintf("first%d", i), time.Now().Add(-time.Hour)})
+			s.clock(i, 0)
 		}
 		defer time.Sleep(10 * time.Second) // what sleeps in a link goes on first: time ends with this goroutine
 		test(t, s)
@@ -101,7 +108,13 @@ func virtual(t *testing.T, n int, test func(t *testing.T, s *site)) {
 func (s *site) restart(i int) {
 	s.runs++
 	s.minis[i].FlushAll()
-	redistest.TellUptime(s.minis[i], fmt.Sprintf("later%d", s.runs), time.Now())
+	s.starts[i] = run{fmt.Sprintf("later%d", s.runs), time.Now()}
+	s.clock(i, 0)
+}
+
+// clock makes a node's clock show so much more than the test's; it did not when the node started.
+func (s *site) clock(i int, ahead time.Duration) {
+	redistest.TellClock(s.minis[i], s.starts[i].id, s.starts[i].began, ahead)
 }
 
 // user is a client of the quorum, with a link to each node that can fail.
@@ -220,7 +233,7 @@ func (l *link) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 var opNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for _, name := range []string{"vote", "extend", "raise", "withdraw", "look", "recount"} {
-		text := file("report") + file(name)
+		text := file("holder") + file("report") + file(name)
 		if name == "recount" {
 			level := file("level")
 			text = level[:strings.LastIndex(level, "\nlocal verdict")+1] + text

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -32,14 +33,19 @@ type node struct {
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	silent   int       // operations that were not answered in time, nor since
-	probed   time.Time // when one more was sent
-	trouble  error     // what it said last in place of an answer; nil since it has answered
-	run      string    // its run id, when it said it last
-	warned   string    // the run that the log was told of
-	lossless string    // the run that began with all that the one before had
-	learned  string    // the run, and whether it was young, that it was asked about
-	asked    time.Time // and when
+	silent   int           // operations that were not answered in time, nor since
+	probed   time.Time     // when one more was sent
+	trip     time.Duration // from an operation to its answer, on the average
+	trouble  error         // what it said last in place of an answer; nil since it has answered
+	fresh    bool          // it has started too lately to count, by what it said last
+	run      string        // its run id, when it said it last
+	first    time.Time     // when it said that for the first time,
+	heard    time.Time     // and for the last time
+	before   time.Time     // when another run was heard of for the last time; zero if none was
+	warned   string        // the run that the log was told of
+	lossless string        // the run that began with all that the one before had
+	learned  string        // the run, and whether it was young, that it was asked about
+	asked    time.Time     // and when
 }
 
 // send sends the ask; false if it is not worth it: the node does not answer.
@@ -58,6 +64,13 @@ func (n *node) send(a *ask) bool {
 	return true
 }
 
+// near tells how long an answer takes on the average, and whether the node answers and counts, as far as is known.
+func (n *node) near() (trip time.Duration, there bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.trip, n.silent < maxSilent && n.trouble == nil && !n.fresh
+}
+
 // missed notes that the answer to an operation did not come in time; late, that it came after all.
 func (n *node) missed() {
 	n.mu.Lock()
@@ -72,15 +85,21 @@ func (n *node) late() {
 }
 
 // said notes the outcome of an operation.
-func (n *node) said(r *scripts.Report, err error) {
+func (n *node) said(r *scripts.Report, err error, took time.Duration) {
 	if err != nil && !ails(err) {
 		return
 	}
 	n.mu.Lock()
 	before := n.trouble
 	n.trouble = err
-	if r != nil {
-		n.run = r.Run
+	n.trip += (took - n.trip) / 8
+	if r != nil && r.Run != "" {
+		now := time.Now()
+		if r.Run != n.run {
+			n.run, n.first, n.before = r.Run, now, n.heard
+		}
+		n.heard = now
+		n.fresh = n.young(r) && n.lossless != r.Run
 	}
 	n.mu.Unlock()
 	switch {
@@ -112,11 +131,11 @@ func (n *node) lastRun() string {
 // counts tells whether the node's vote counts: it cannot have forgotten a hold that may be trusted still. It has been up
 // for longer than any lease, or it says that it lost nothing when it started.
 func (n *node) counts(r *scripts.Report) bool {
-	if r.Run == "" || r.Uptime < 0 {
+	if r.Run == "" {
 		return false
 	}
-	young := r.Uptime < n.delay
 	n.mu.Lock()
+	young := n.young(r)
 	lossless := n.lossless == r.Run
 	what := r.Run
 	if young {
@@ -138,6 +157,33 @@ func (n *node) counts(r *scripts.Report) bool {
 		go n.log.Warn("quorum: a node has started and may have forgotten holds, it does not count yet", "node", n.name, "up", r.Uptime, "counts after", n.delay)
 	}
 	return !young || lossless
+}
+
+// young tells whether the node may have started less than the delay ago. Its uptime goes by its wall clock, which may have
+// been set since; this client knows better where it has heard of this run for longer than that, or of the run before for
+// the last time less than that ago. With n.mu held.
+func (n *node) young(r *scripts.Report) bool {
+	if n.run == r.Run {
+		switch {
+		case time.Since(n.first) >= n.delay:
+			return false
+		case !n.before.IsZero() && time.Since(n.before) < n.delay:
+			return true
+		}
+	}
+	return r.Uptime < n.delay
+}
+
+// tooYoung is why a node does not count that has told its run and uptime.
+func (n *node) tooYoung(r *scripts.Report) error {
+	switch {
+	case r.Uptime < 0:
+		return fmt.Errorf("%w, as far as it can tell: its clock was set back behind its start (up for %v); it counts when this client has heard from it for %v, or after a restart",
+			ErrRestarted, r.Uptime, n.delay)
+	case r.Uptime >= n.delay:
+		return fmt.Errorf("%w (up for %v by its clock, but this client has heard from the run before more recently)", ErrRestarted, r.Uptime)
+	}
+	return fmt.Errorf("%w (up for %v)", ErrRestarted, r.Uptime)
 }
 
 // marker is the key by which a server proves that it kept its data through a restart: the id of the run that wrote it. It

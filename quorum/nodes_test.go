@@ -121,19 +121,19 @@ func TestNodesDownAreLogged(t *testing.T) {
 		u := s.user(quorum.WithLockOptions(rlock.WithLogger(slog.New(&lines))))
 		u.down(1, 3)
 		l := u.lock("l")
-		for range 10 {
+		for range 12 { // a message that repeats itself comes once in 10 s
 			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
 			asleep(time.Second)
 		}
 		equal(t, "lines about nodes that fail", lines.count("a node fails"), 2)
 		u.up()
-		for range 3 {
+		for range 12 {
 			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
 			asleep(time.Second)
 		}
 		equal(t, "lines about nodes that are back", lines.count("a node answers again"), 2)
 		s.restart(0)
-		for range 3 {
+		for range 12 {
 			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
 			asleep(time.Second)
 		}

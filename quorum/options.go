@@ -32,9 +32,9 @@ func WithLockOptions(opts ...rlock.Option) Option {
 // are far away: to some round trips, so that a first contact with its handshakes fits in.
 func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// WithRetryDelay sets the bounds of the random time after which a call tries again when several callers had each a part of
-// the nodes and none a majority: 5 to 50 ms by default. Waiters that hear of a release come within the lower bound of each
-// other, at random too. Lengthen both where nodes are far away: the lower one to some round trips.
+// WithRetryDelay sets the random time after which a call tries again when several callers had each a part of the nodes and
+// none a majority: 5 to 50 ms by default. It is the lower bound and a bit more at first, and doubles each time that this
+// happens again, up to 16 times the upper bound. Lengthen both where nodes are far away: the lower one to some round trips.
 func WithRetryDelay(least, most time.Duration) Option {
 	return func(o *options) { o.retry = [2]time.Duration{least, most} }
 }

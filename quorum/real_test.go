@@ -56,8 +56,11 @@ func TestReal_MastersStop(t *testing.T) {
 	is(t, context.Cause(held), rlock.ErrLost)
 	is(t, l.Unlock(held), rlock.ErrLost)
 
-	began = time.Now()
-	_, err = l.TryLock(t.Context(), 0, 0)
+	redistest.Eventually(t, bound, func() bool { // the two that are left may have the old hold still, and say so
+		began = time.Now()
+		_, err = l.TryLock(t.Context(), 0, 0)
+		return !errors.Is(err, rlock.ErrNotAcquired)
+	}, "the old hold is released")
 	is(t, err, quorum.ErrNoMajority)
 	says(t, err, s.servers[0].Addr(), s.servers[3].Addr(), s.servers[4].Addr())
 	soon(t, began, 1500*time.Millisecond, "a call that does not wait")
@@ -304,11 +307,14 @@ func TestReal_WaitersAreWoken(t *testing.T) {
 	w.down(0, 1)
 	other := w.lock("a")
 	got := start(func() (context.Context, int64, error) { return other.LockAndGetToken(t.Context()) })
-	for i := 2; i < 5; i++ {
-		redistest.Eventually(t, bound, func() bool {
-			return s.direct[i].PubSubNumSub(context.Background(), "redisson_lock__channel:{a}").Val()["redisson_lock__channel:{a}"] > 0
-		}, "the waiter listens on node %d", i)
-	}
+	redistest.Eventually(t, bound, func() bool {
+		for _, node := range s.direct[2:] {
+			if len(node.PubSubChannels(context.Background(), "redisson_lock__channel:{a}*").Val()) > 0 {
+				return true
+			}
+		}
+		return false
+	}, "the waiter listens on a node")
 	time.Sleep(50 * time.Millisecond)
 	began := time.Now()
 	ok(t, l.Unlock(held))

@@ -1,6 +1,10 @@
 package quorum
 
-import "github.com/fencelock/fencelock/scripts"
+import (
+	"math/rand/v2"
+
+	"github.com/fencelock/fencelock/scripts"
+)
 
 // release takes the field from the nodes that have it, or may have it.
 func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
@@ -18,14 +22,18 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 			return
 		}
 	}
-	r := &round{op: func() scripts.Op { return scripts.Withdraw(o.Keys, o.Field, tell) }}
+	group := -1
+	if b != nil && b.short() {
+		group = rand.N(scripts.Groups)
+	}
+	r := &round{op: func() scripts.Op { return scripts.Withdraw(o.Keys, o.Field, tell, group) }}
 	r.heard = func(a *ask) {
 		if b != nil && a.state == answered && last[a.node] {
 			b.released(a.node)
 		}
 	}
 	r.judge = func(final bool) (bool, func()) {
-		removed, forgot, freed, open, unknown, receivers := 0, 0, 0, 0, 0, 0
+		removed, forgot, freed, open, unknown, receivers, untold := 0, 0, 0, 0, 0, 0, false
 		for a := range r.all {
 			switch {
 			case a.state == pending && !final:
@@ -34,7 +42,7 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 				unknown++
 			case a.yes:
 				removed++
-				receivers = max(receivers, a.report.Receivers)
+				receivers, untold = max(receivers, a.report.Receivers), untold || a.report.Receivers < 0
 			case b != nil && b.forgotten(a):
 				forgot++
 			case b != nil && b.removed(a):
@@ -59,12 +67,19 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 		if b == nil {
 			held = removed > 0
 		}
+		told := -1 // by the node that waiters listen to, if it has answered
+		if first := s.first(o.Keys.Channel()); first != nil && r.asks[first.index] != nil && r.asks[first.index].yes {
+			told = r.asks[first.index].report.Receivers
+		}
 		return true, func() {
 			owed := open+unknown > 0
 			if b != nil {
 				owed = s.drop(o.Field, b)
 			}
-			done(scripts.Answer{Held: held, Receivers: receivers, Owed: owed}, nil)
+			if told >= 0 {
+				s.released(o.Keys.Channel(), told)
+			}
+			done(scripts.Answer{Held: held, Receivers: receivers, Untold: untold, Owed: owed}, nil)
 		}
 	}
 	r.start(s.nodes, to, s.within(0))

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -129,11 +128,69 @@ func TestMaxLease(t *testing.T) {
 	})
 }
 
-// Tokens after nodes have lost their counters: with the clock floor they grow all the same.
+// A node that starts empty and whose clock is set forward then: its uptime says that it is old, but a client that has heard
+// from it before knows that it is not. Once it is, it counts.
+func TestRestartAndClockSetForward(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		a := s.user()
+		b := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
+		ok(t, b.lock("other").Do(t.Context(), func(context.Context, int64) error { return nil }))
+		asleep(time.Second)
+		a.down(3, 4)
+		held, err := a.lock("l").LockLease(t.Context(), 30*time.Second)
+		ok(t, err)
+		s.restart(2)
+		s.clock(2, time.Hour)
+		b.down(0, 1)
+		l := b.lock("l")
+		for {
+			got, err := l.Lock(t.Context())
+			if err == nil {
+				is(t, held.Err(), rlock.ErrLost)
+				ok(t, l.Unlock(got))
+				return
+			}
+			is(t, err, quorum.ErrRestarted)
+			if !strings.Contains(err.Error(), "(up for 1h") {
+				t.Errorf("the error does not say why: %v", err)
+			}
+		}
+	})
+}
+
+// A node whose clock is set back behind its start does not know its age: a client that has heard from it for long enough
+// does.
+func TestClockSetBackBehindTheStart(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		old := s.user()
+		ok(t, old.lock("other").Do(t.Context(), func(context.Context, int64) error { return nil }))
+		for i := range 3 {
+			s.clock(i, -2*time.Hour)
+		}
+		fresh := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
+		began := time.Now()
+		for {
+			err := fresh.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil })
+			if err == nil {
+				break
+			}
+			is(t, err, quorum.ErrRestarted)
+			if !strings.Contains(err.Error(), "its clock was set back behind its start") {
+				t.Errorf("the error does not say why: %v", err)
+			}
+		}
+		if took := time.Since(began); took < 31*time.Second || took > 33*time.Second {
+			t.Errorf("the nodes count after %v", took)
+		}
+		ok(t, old.lock("l").TryDo(t.Context(), 0, 0, func(context.Context, int64) error { return nil }))
+	})
+}
+
+// Tokens after all nodes have lost their counters grow all the same.
 func TestTokensAfterLoss(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
-		l := u.lock("l", fenced.WithClockFloor())
+		l := u.lock("l")
 		var last int64
 		for i := range 5 {
 			u.up()

@@ -26,6 +26,7 @@ type ask struct {
 	op     scripts.Op
 	round  *round
 	node   *node
+	sent   time.Time
 	state  askState
 	report *scripts.Report // nil unless answered
 	yes    bool
@@ -65,8 +66,16 @@ func (r *round) add(n *node) {
 	}
 }
 
+// widen asks more nodes, and gives them this time. With mu held.
+func (r *round) widen(nodes []*node, within time.Duration) {
+	for _, n := range nodes {
+		r.ask(n)
+	}
+	r.timer.Reset(within)
+}
+
 func (r *round) ask(n *node) {
-	a := &ask{op: r.op(), round: r, node: n}
+	a := &ask{op: r.op(), round: r, node: n, sent: time.Now()}
 	r.asks[n.index] = a
 	if n.send(a) {
 		r.open++
@@ -88,7 +97,7 @@ func (a *ask) Sending(scripts.Caller) {}
 // Answered implements scripts.Caller.
 func (a *ask) Answered(answer scripts.Answer, err error) {
 	r := a.round
-	a.node.said(answer.Report, err)
+	a.node.said(answer.Report, err, time.Since(a.sent))
 	r.mu.Lock()
 	if a.state == silent {
 		a.node.late()

@@ -16,6 +16,7 @@ import (
 // store is the nodes as a seam.Store.
 type store struct {
 	nodes   []*node
+	sorted  []*node       // by name
 	most    int           // of the nodes, a majority
 	timeout time.Duration // of one node
 	retry   [2]time.Duration
@@ -25,6 +26,9 @@ type store struct {
 	mu      sync.Mutex
 	ballots map[string]*ballot // by field
 	sweepAt int                // so many ballots
+	rivals  map[string]*rivals // by lock
+
+	sweepRivalsAt int
 }
 
 var _ seam.Store = (*store)(nil)
@@ -103,7 +107,7 @@ func (s *store) ballot(field string) *ballot {
 		if len(s.ballots) >= s.sweepAt {
 			s.sweep()
 		}
-		b = &ballot{marks: make([]mark, len(s.nodes))}
+		b = &ballot{began: time.Now(), marks: make([]mark, len(s.nodes))}
 		s.ballots[field] = b
 	}
 	return b
@@ -150,9 +154,6 @@ func (s *store) owes(field string) bool {
 	b, own := s.find(field)
 	return b != nil && b.owed() || b == nil && !own
 }
-
-// pause is a random time after which contenders that had each a part of the nodes try again.
-func (s *store) pause() time.Duration { return between(s.retry[0], s.retry[1]) }
 
 func between(least, most time.Duration) time.Duration {
 	return least + rand.N(most-least+1)
@@ -211,6 +212,14 @@ func grips(r *round) []*grip {
 	}
 	slices.SortFunc(found, func(a, b *grip) int { return len(b.ttls) - len(a.ttls) })
 	return found
+}
+
+// sooner is the shorter of a lease that is left, which may be without end, and a pause.
+func sooner(ttl, pause time.Duration) time.Duration {
+	if pause != forever && (ttl == scripts.NoExpiry || ttl > pause) {
+		return pause
+	}
+	return ttl
 }
 
 const forever time.Duration = 1<<63 - 1

@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,5 +37,92 @@ func TestP10_AttemptThatLookedLikeAHold(t *testing.T) {
 			t.Error("the attempt came to something")
 		}
 		ok(t, l.Unlock(held))
+	})
+}
+
+// P10: somebody who has the node that is asked first, and no other, and is gone, keeps nobody out for longer than a moment.
+func TestP10_FirstNodeWithoutAnOwner(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		other, u := s.user(), s.user()
+		held, err := other.lock("l").Lock(t.Context())
+		ok(t, err)
+		_, err = u.lock("l").TryLock(t.Context(), 0, 0) // it has met somebody
+		is(t, err, rlock.ErrNotAcquired)
+		ok(t, other.lock("l").Unlock(held))
+		asleep(time.Second)
+		first := s.minis[u.First("l")]
+		first.HSet("l", "6b1f0d1e-0000-4000-8000-000000000001:1", "1")
+		first.SetTTL("l", time.Hour)
+		held, err = u.lock("l").TryLock(t.Context(), time.Second, 0)
+		ok(t, err)
+		ok(t, u.lock("l").Unlock(held))
+	})
+}
+
+// P10: an owner that has not got the node that is asked first, and to which waiters listen, is heard all the same.
+func TestP10_OwnerWithoutTheFirstNode(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		owner := s.user()
+		ok(t, owner.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }))
+		owner.down(owner.First("l"))
+		l := s.user(quorum.WithLockOptions(rlock.WithPollInterval(time.Minute))).lock("l")
+		for range 4 {
+			held, err := owner.lock("l").Lock(t.Context())
+			ok(t, err)
+			got := start(func() (context.Context, int64, error) { return l.LockAndGetToken(t.Context()) })
+			asleep(12 * time.Second)
+			began := time.Now()
+			ok(t, owner.lock("l").Unlock(held))
+			r := <-got
+			ok(t, r.err)
+			if took := time.Since(began); took > 500*time.Millisecond {
+				t.Errorf("the waiter got the lock after %v", took)
+			}
+			ok(t, l.Unlock(r.ctx))
+			asleep(5 * time.Second)
+		}
+	})
+}
+
+// P10: whoever has seen an owner for a while sleeps until it is told, and the release of a hold that has lasted for that long
+// tells all.
+func TestP10_ALongHoldTellsAll(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		l := s.user().lock("l")
+		held, err := l.Lock(t.Context())
+		ok(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		var waiters sync.WaitGroup
+		var mu sync.Mutex
+		tried := map[int]bool{}
+		const clients = 24
+		for i := range clients {
+			u := s.user(quorum.WithLockOptions(rlock.WithPollInterval(time.Minute)))
+			u.on(func(_ int, op string, _ []any, next func() error) error {
+				if op == "vote" {
+					mu.Lock()
+					tried[i] = true
+					mu.Unlock()
+				}
+				return next()
+			}, 0, 1, 2, 3, 4)
+			waiters.Go(func() {
+				if mine, err := u.lock("l").Lock(ctx); err == nil {
+					<-ctx.Done()
+					_ = u.lock("l").Unlock(mine)
+				}
+			})
+		}
+		asleep(2 * time.Second)
+		mu.Lock()
+		clear(tried)
+		mu.Unlock()
+		ok(t, l.Unlock(held))
+		asleep(90 * time.Millisecond)
+		mu.Lock()
+		equal(t, "clients that have tried", len(tried), clients)
+		mu.Unlock()
+		stop()
+		waiters.Wait()
 	})
 }
