@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -11,12 +12,12 @@ import (
 // The same write under a mutex, and under the guard; and that of many goroutines at once, each at a resource of its own.
 func BenchmarkGuarded(b *testing.B) {
 	balance := 0
-	write := func() error { balance++; return nil }
+	write := func(context.Context) error { balance++; return nil }
 	b.Run("plain", func(b *testing.B) {
 		var mu sync.Mutex
 		for b.Loop() {
 			mu.Lock()
-			_ = write()
+			_ = write(b.Context())
 			mu.Unlock()
 		}
 	})
@@ -24,16 +25,16 @@ func BenchmarkGuarded(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_ = m.Do("r", 1, write)
+				_ = m.Do(b.Context(), "r", 1, write)
 			}
 		})
 		b.Run(name+"-parallel", func(b *testing.B) {
 			var n atomic.Int64
 			b.RunParallel(func(pb *testing.PB) {
 				own, resource := 0, strconv.FormatInt(n.Add(1), 10)
-				write := func() error { own++; return nil }
+				write := func(context.Context) error { own++; return nil }
 				for pb.Next() {
-					_ = m.Do(resource, 1, write)
+					_ = m.Do(b.Context(), resource, 1, write)
 				}
 			})
 		})
@@ -47,6 +48,6 @@ func BenchmarkNewResources(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		_ = m.Check("account:"+strconv.Itoa(n), 1)
+		_ = m.Check(b.Context(), "account:"+strconv.Itoa(n), 1)
 	}
 }

@@ -2,7 +2,9 @@
 //
 // The rule is the same everywhere. For a resource, a write is accepted when its token is at least the largest token
 // accepted before it; check, remember and write are one atomic step. Otherwise nothing is written and the error is
-// [ErrStale]. A write that fails was not accepted, and leaves the mark as it was.
+// [ErrStale]. A write that fails leaves the mark as it was where it leaves nothing else: a transaction that is rolled back,
+// a function of yours that says so. Of any other the token counts, because an older one must not get in behind half of a
+// newer one's write.
 //
 // The resource is what the token protects, by whatever name the writers agree on; in most programs it is the name of
 // the lock. Tokens of different locks cannot be compared, so that one resource is written under one lock.

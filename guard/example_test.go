@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -12,16 +13,17 @@ import (
 func ExampleMemory() {
 	accounts := map[string]*struct{ balance int }{"account:42": {100}}
 	marks := guard.NewMemory() // one for the data
-	deposit := func(account string, token int64, amount int) error {
-		return marks.Do(account, token, func() error {
+	deposit := func(ctx context.Context, account string, token int64, amount int) error {
+		return marks.Do(ctx, account, token, func(context.Context) error {
 			accounts[account].balance += amount
 			return nil
 		})
 	}
 
-	fmt.Println(deposit("account:42", 33, 10))
-	fmt.Println(deposit("account:42", 34, 10)) // the next holder
-	err := deposit("account:42", 33, 10)       // the first one again, after a pause
+	ctx := context.Background()
+	fmt.Println(deposit(ctx, "account:42", 33, 10))
+	fmt.Println(deposit(ctx, "account:42", 34, 10)) // the next holder
+	err := deposit(ctx, "account:42", 33, 10)       // the first one again, after a pause
 	fmt.Println(errors.Is(err, guard.ErrStale), accounts["account:42"].balance)
 	// Output:
 	// <nil>

@@ -34,6 +34,23 @@
 //	428  TokenRequired   no token of the resource came
 //	400  MalformedToken  the header cannot be read
 //
+// The figures are strings, as in the header. The document is in the header Fencing-Problem too, in ASCII, because the
+// answer to HEAD has no body.
+//
+// 428 is for a request that has to be conditional and is not (RFC 6585, section 3), which is so of one without its token. A
+// stale one is 409 rather than 412, although 412 is what a false condition gives, for three reasons of RFC 9110. The
+// conditions of section 13 are about the state of the target, and are not looked at where the answer would be an error
+// without them (13.2.1); a stale token is refused before anything is read, and names resources that need not be the target.
+// Who gets 412 takes it for the If-Match that was sent, fetches the target, and sends the request again: with the same token,
+// which is refused for ever, while a service may have both, ETags and tokens. And 409 (15.5.10) is a conflict that the caller
+// can resolve by what the answer says, here by another acquire.
+//
+// # Caches
+//
+// A read that a cache answers shows no token to the storage: an older holder can then still write between the read and
+// the write that depends on it. Handler sets Cache-Control: no-store and Vary: Fencing-Token on its answers; where a
+// service calls Token itself it has to do the same.
+//
 // # Trust
 //
 // A token is believed. Whoever may send one can send a very large one, and shut out everybody else: let in only those who

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,9 +75,11 @@ func TestInv4_Handler(t *testing.T) {
 	equal(t, "seen", marks.Seen("a"), int64(10))
 	equal(t, "seen", marks.Seen("b"), int64(1))
 
-	full := Handler(guard.NewMemory(guard.WithMaxResources(1)), byQuery, http.NotFoundHandler())
-	equal(t, "status", send(full, "r=a", field("a", 1)).StatusCode, 404)
-	equal(t, "status", send(full, "r=b", field("b", 1)).StatusCode, 503)
+	full := Handler(guard.NewMemory(guard.WithMaxResources(1)), byQuery, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	equal(t, "status", send(full, "r=a", field("a", 1)).StatusCode, 200)
+	resp = send(full, "r=b", field("b", 1))
+	equal(t, "status", resp.StatusCode, 503)
+	equal(t, "retry after", resp.Header.Get("Retry-After"), "60")
 }
 
 // Several resources are let in together or not at all.
@@ -98,8 +101,8 @@ func TestInv4_AFailedHandlerCounts(t *testing.T) {
 	for name, fail := range map[string]func(w http.ResponseWriter){
 		"500":   func(w http.ResponseWriter) { w.WriteHeader(500) },
 		"404":   func(w http.ResponseWriter) { w.WriteHeader(404) },
-		"panic": func(http.ResponseWriter) { panic("torn") },
-		"abort": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"panic": func(http.ResponseWriter) { tear("torn") },
+		"abort": func(http.ResponseWriter) { tear(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			marks := guard.NewMemory()
@@ -109,6 +112,8 @@ func TestInv4_AFailedHandlerCounts(t *testing.T) {
 					switch r := recover(); {
 					case name == "panic" && r != "torn", name == "abort" && r != http.ErrAbortHandler:
 						t.Errorf("the panic has become %v", r)
+					case r != nil && !strings.Contains(string(debug.Stack()), "httpguard.tear("):
+						t.Errorf("the stack of the panic is gone:\n%s", debug.Stack())
 					}
 				}()
 				send(h, "r=a&r=b", field("a", 7), field("b", 8))
@@ -121,6 +126,8 @@ func TestInv4_AFailedHandlerCounts(t *testing.T) {
 		})
 	}
 }
+
+func tear(with any) { panic(with) }
 
 // A request whose client has gone while it waited for its turn is not run, and its token does not count.
 func TestHandler_TheClientHasGone(t *testing.T) {
@@ -135,6 +142,7 @@ func TestHandler_TheClientHasGone(t *testing.T) {
 	h.ServeHTTP(w, r.WithContext(ctx))
 	equal(t, "status", w.Code, 503)
 	equal(t, "content type", w.Header().Get("Content-Type"), contentType)
+	equal(t, "retry after", w.Header().Get("Retry-After"), "1")
 	equal(t, "calls", calls, 0)
 	equal(t, "a", marks.Seen("a"), int64(0))
 	equal(t, "b", marks.Seen("b"), int64(0))
@@ -142,20 +150,18 @@ func TestHandler_TheClientHasGone(t *testing.T) {
 	equal(t, "calls", calls, 1)
 	equal(t, "b", marks.Seen("b"), int64(7))
 
-	// Gone while another one is at the resource.
-	in, out, waiting := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() {
-		_ = marks.Do("b", 7, func() error { close(in); <-out; return nil })
-	}()
-	<-in
+	// Gone while another one is at the resource: it does not go on waiting.
+	waiting := make(chan struct{})
 	ctx, cancel = context.WithCancel(t.Context())
-	go func() {
-		defer close(waiting)
-		h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
-	}()
-	cancel()
-	close(out)
-	<-waiting
+	noError(t, marks.Do(t.Context(), "b", 7, func(context.Context) error {
+		go func() {
+			defer close(waiting)
+			h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+		}()
+		cancel()
+		<-waiting
+		return nil
+	}))
 	equal(t, "calls", calls, 1)
 }
 
@@ -200,7 +206,7 @@ func TestHandler_OthersAtTheSameTime(t *testing.T) {
 		close(met[name])
 		select {
 		case <-met[other[name]]:
-		case <-time.After(30 * time.Second):
+		case <-time.After(5 * time.Minute):
 			t.Errorf("%s waits alone", name)
 		}
 	}))
@@ -229,7 +235,7 @@ func TestHandler_NoDeadlock(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("they wait for each other")
 	}
 }
@@ -301,10 +307,11 @@ func TestNamesOverTheNetwork(t *testing.T) {
 }
 
 func TestHandler_Arguments(t *testing.T) {
+	says := "Handler needs"
 	panics := func(m *guard.Memory, f func(*http.Request) []string, h http.Handler) {
 		t.Helper()
 		defer func() {
-			if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "Handler needs") {
+			if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), says) {
 				t.Errorf("panic %v", r)
 			}
 		}()
@@ -313,4 +320,6 @@ func TestHandler_Arguments(t *testing.T) {
 	panics(nil, byQuery, http.NotFoundHandler())
 	panics(guard.NewMemory(), nil, http.NotFoundHandler())
 	panics(guard.NewMemory(), byQuery, nil)
+	says = "put TimeoutHandler around Handler"
+	panics(guard.NewMemory(), byQuery, http.TimeoutHandler(http.NotFoundHandler(), time.Second, ""))
 }

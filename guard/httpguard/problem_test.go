@@ -38,7 +38,7 @@ func TestError(t *testing.T) {
 	}{
 		{fmt.Errorf("secret: %w", errors.Join(io.EOF, stale)), 409, `{"type":"` + typ + `StaleToken","title":"Stale fencing token","status":409,` +
 			`"detail":"The token 9223372036854775806 of \"<café>\" is older than 9223372036854775807, which has been seen. Nothing was written. Take the lock again, and begin from the read on.",` +
-			`"resource":"<café>","token":9223372036854775806,"seen":9223372036854775807}`},
+			`"resource":"<café>","token":"9223372036854775806","seen":"9223372036854775807"}`},
 		{fmt.Errorf("secret: %w", guard.ErrStale), 409, `{"type":"` + typ + `StaleToken","title":"Stale fencing token","status":409}`},
 		{fmt.Errorf("secret: %w", required), 428, `{"type":"` + typ + `TokenRequired","title":"Fencing token required","status":428,"detail":"send the token of \"a\" in the header Fencing-Token"}`},
 		{malformed, 400, `{"type":"` + typ + `MalformedToken","title":"Malformed fencing token","status":400,"detail":"write a token as \"33\";resource=\"account:42\", with these quotes, not \"33\""}`},
@@ -52,6 +52,7 @@ func TestError(t *testing.T) {
 		equal(t, "content type", resp.Header.Get("Content-Type"), "application/problem+json")
 		equal(t, "cache", resp.Header.Get("Cache-Control"), "no-store")
 		equal(t, "length", resp.Header.Get("Content-Length"), "")
+		equal(t, "retry after", resp.Header.Get("Retry-After"), map[int]string{503: "60"}[c.status])
 	}
 	for _, err := range []error{nil, io.EOF, guard.ErrToken} {
 		w := httptest.NewRecorder()
@@ -88,6 +89,32 @@ func TestResponseError(t *testing.T) {
 	}
 }
 
+// The answer to HEAD has no body, and says the same.
+func TestResponseError_OfHead(t *testing.T) {
+	var sent error
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { Error(w, sent) }))
+	defer server.Close()
+	for _, sent = range []error{
+		&guard.StaleError{Resource: "caf\u00e9 \U0001F512 \"\r\n\x7f<", Token: math.MaxInt64 - 1, Seen: math.MaxInt64},
+		&guard.StaleError{Resource: strings.Repeat("\u00e9", 10000), Token: 1, Seen: 2},
+		&fieldError{ErrRequired, "send it"},
+		&fieldError{ErrMalformed, "not so: \u00e9"},
+	} {
+		resp, err := server.Client().Head(server.URL)
+		noError(t, err)
+		defer resp.Body.Close()
+		got := ResponseError(resp)
+		if got == nil || got.Error() != sent.Error() || !errors.Is(got, errors.Unwrap(sent)) {
+			t.Errorf("%v, want %v", got, sent)
+		}
+	}
+	sent = guard.ErrFull
+	resp, err := server.Client().Head(server.URL)
+	noError(t, err)
+	defer resp.Body.Close()
+	noError(t, ResponseError(resp))
+}
+
 func TestResponseError_OfOthers(t *testing.T) {
 	response := func(status int, media, body string) *http.Response {
 		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(strings.NewReader(body))}
@@ -105,7 +132,7 @@ func TestResponseError_OfOthers(t *testing.T) {
 		{428, contentType, `{"type":"` + MalformedToken + `"}`},
 		{400, contentType, `{"type":"` + StaleToken + `"}`},
 		{409, contentType, `{"type":"` + StaleToken + `"`},
-		{409, contentType, `{"type":"` + StaleToken + `","token":"1"}`},
+		{409, contentType, `{"type":"` + StaleToken + `","token":1}`},
 		{409, contentType, ``},
 		{409, contentType, large},
 	} {
@@ -146,3 +173,10 @@ type closing struct {
 }
 
 func (b closing) Close() error { b.close(); return nil }
+
+// A pointer to nothing as an error is a mistake of whoever made it, and no reason to panic.
+func TestErrorOfAPointerToNothing(t *testing.T) {
+	w := httptest.NewRecorder()
+	equal(t, "answered", Error(w, (*guard.StaleError)(nil)), true)
+	equal(t, "status", w.Code, 409)
+}

@@ -1,6 +1,7 @@
 package redisguard_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,8 @@ func TestP16_Cluster(t *testing.T) {
 		{true, []any{"HSET", "h{account:42}", "f", "v"}}, {true, []any{"XADD", "s{account:42}", "*", "f", "v"}},
 		{true, []any{"XGROUP", "CREATE", "s{account:42}", "g", "$"}}, {false, []any{"XGROUP", "CREATE", "s", "g", "$"}},
 		{true, []any{"ZUNIONSTORE", "z{account:42}", 2, "y{account:42}", "x{account:42}"}}, {false, []any{"ZUNIONSTORE", "z{account:42}", 2, "y{account:42}", "x"}},
+		{true, []any{"SORT", "l{account:42}"}}, {false, []any{"SORT", "l"}}, {true, []any{"PUBLISH", "channel", "x"}}, {true, []any{"OBJECT", "HELP"}},
+		{false, []any{"OBJECT", "ENCODING", "x"}}, {true, []any{"xinfo", "stream", "s{account:42}"}}, {true, []any{"GET", ptr(key)}}, {false, []any{"GET", ptr("x")}},
 		{true, []any{"COPY", key, "c{account:42}"}}, {false, []any{"COPY", key, "c"}}, {true, []any{"ECHO", "x"}},
 	} {
 		h.sent.Store(0)
@@ -99,6 +102,36 @@ func TestP16_Cluster(t *testing.T) {
 		w := g.Writer(name, 1).Once("}{x}")
 		noError(t, w.Do(ctx, "SET", "x"+name, 1).Err())
 		noError(t, w.Do(ctx, "SET", "x"+name, 1).Err())
+	}
+}
+
+func ptr(s string) *string { return &s }
+
+// The server is asked once where the commands have their keys, and about each use only of those that have them at changing
+// places.
+func TestP16_QuestionsForKeys(t *testing.T) {
+	rdb := clusterOf(t, redistest.Real(t).Addr())
+	questions := &counting{what: "command"}
+	rdb.AddHook(questions)
+	w := newGuard(t, rdb).Writer(resource, 3)
+	ctx := t.Context()
+	set(t, w, 1)
+	equal(t, "questions", questions.sent.Load(), int64(1))
+	for _, c := range []struct {
+		each int64
+		args []any
+	}{
+		{0, []any{"GET", key}}, {0, []any{"PUBLISH", "channel", 1}}, {0, []any{"PING"}}, {0, []any{"XADD", "s{account:42}", "*", "f", "v"}},
+		{0, []any{"XINFO", "STREAM", "s{account:42}"}}, {0, []any{"OBJECT", "ENCODING", key}}, {0, []any{"NOPE", "x"}}, {0, []any{"XINFO", "NOPE"}},
+		{1, []any{"XREAD", "STREAMS", "s{account:42}", "0"}}, {1, []any{"SORT", "l{account:42}"}},
+	} {
+		before := questions.sent.Load()
+		for range 3 {
+			if err := w.Do(ctx, c.args...).Err(); err != nil && c.args[0] != "NOPE" && c.args[1] != "NOPE" {
+				t.Errorf("%q: %v", c.args, err)
+			}
+		}
+		equal(t, fmt.Sprint("questions for ", c.args), questions.sent.Load()-before, 3*c.each)
 	}
 }
 
@@ -161,12 +194,7 @@ func TestASlowQuestionForTheCommands(t *testing.T) {
 	<-q.asked
 	fast := make(chan error, 1)
 	go func() { fast <- g.Writer(resource, 3).Do(t.Context(), "INCR", key).Err() }()
-	select {
-	case err := <-fast:
-		noError(t, err)
-	case <-time.After(10 * time.Second):
-		t.Error("it waits for another one's question")
-	}
+	noError(t, redistest.Await(t, 20*time.Second, fast, "it does not wait for another one's question"))
 	close(q.answer)
 	noError(t, <-slow)
 	equal(t, "value", rdb.Get(t.Context(), key).Val(), "2")
@@ -210,15 +238,16 @@ func (q *asking) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// counting counts the scripts that a client sends.
+// counting counts the scripts that a client sends, or the commands whose name begins with what.
 type counting struct {
 	noHook
+	what string
 	sent atomic.Int64
 }
 
 func (h *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if strings.HasPrefix(cmd.Name(), "eval") {
+		if strings.HasPrefix(cmd.Name(), cmp.Or(h.what, "eval")) {
 			h.sent.Add(1)
 		}
 		return next(ctx, cmd)

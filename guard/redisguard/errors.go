@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -28,6 +29,8 @@ func unanswered(err error) bool {
 	}
 	var op *net.OpError
 	switch {
+	case strings.Contains(err.Error(), "redis: can't marshal"):
+		return false // an argument of a type that go-redis cannot write: the command was not sent to its end
 	case errors.As(err, &op) && op.Op == "dial",
 		errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
 		return false // there was no connection to send it on

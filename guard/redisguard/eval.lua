@@ -16,6 +16,6 @@ return guarded(function()
   if ok or failed(reply) then
     return reply
   end
-  local text = tostring(reply)
+  local text = bare(tostring(reply))
   return redis.error_reply(string.find(text, '^%u+ ') and text or 'ERR ' .. text)
 end)

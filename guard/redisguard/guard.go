@@ -26,7 +26,7 @@ type Guard struct {
 	expiry  time.Duration // or forever
 	memory  time.Duration
 
-	commands atomic.Pointer[map[string]*redis.CommandInfo] // where the keys of each command are; nil until asked for
+	places atomic.Pointer[map[string]place] // where the keys of each command are; nil until asked for
 }
 
 // Option changes a default of New.

@@ -11,7 +11,7 @@
 -- returns {1, reply}   written
 --         {0, seen}    stale: nothing was written, seen is the larger token
 --         {2, known}   the operation with this id was done before, and this was its reply (see encode)
---         an error     nothing is left of it in marker and id, but for what a write that changed the marker did to it
+--         an error     not written, or half: the token counts if the write was begun, and the id is free
 local token, life, memory = ARGV[1], ARGV[2], ARGV[3]
 local marker, id = KEYS[1], memory ~= '0' and KEYS[2]
 local first = {keys = id and 2 or 1, args = 3}
@@ -21,8 +21,17 @@ local function larger(a, b)
   return #a > #b or #a == #b and a > b
 end
 
+-- bare is an error's text from its code on: Redis 6.2 puts the place in the script before it.
+local function bare(text)
+  return (string.gsub(text, '^@user_script: %d+: %-?', ''))
+end
+
 local function failed(reply)
-  return type(reply) == 'table' and reply.err
+  if type(reply) ~= 'table' or not reply.err then
+    return false
+  end
+  reply.err = bare(reply.err)
+  return true
 end
 
 local function put(key, value, ms)
@@ -30,6 +39,17 @@ local function put(key, value, ms)
     return redis.pcall('SET', key, value)
   end
   return redis.pcall('SET', key, value, 'PX', ms)
+end
+
+-- ends is when the marker's life is over, in milliseconds, -1 never. The clock is in it because it goes on in the scripts of
+-- Redis 6.2; where it stands still for PTTL only, the end seems to be later than it is.
+local function ends()
+  local left = redis.pcall('PTTL', marker)
+  if failed(left) or left < 0 then
+    return left
+  end
+  local now = redis.pcall('TIME')
+  return failed(now) and now or now[1] * 1000 + now[2] / 1000 + left
 end
 
 -- encode writes a reply down: i1; an integer, s3;abc a string or status, n; nil, a2;... a list of so many.
@@ -59,8 +79,8 @@ local function guarded(write)
       return known
     end
     if known then
-      redis.call('GETEX', id) -- changes nothing, but a replica answers READONLY
-      return {2, known}
+      local master = redis.pcall('GETEX', id) -- changes nothing, but a replica answers READONLY
+      return failed(master) and master or {2, known}
     end
   end
   local seen = redis.pcall('GET', marker)
@@ -72,34 +92,37 @@ local function guarded(write)
     return seen
   end
   if seen and larger(seen, token) then
-    redis.call('GETEX', marker) -- as above: what is stale is said by a master only
-    return {0, seen}
+    local master = redis.pcall('GETEX', marker) -- as above: what is stale is said by a master only
+    return failed(master) and master or {0, seen}
   end
-  local expires = redis.call('PEXPIRETIME', marker)
 
   -- The marker comes before the write: where memory or rights are missing, nothing was written. Memory is not asked for
-  -- again in a script that has written, and the rights to the keys of the guard were, so that the id cannot fail.
+  -- again in a script that has written, and the rights to the keys of the guard were, so that the id cannot fail. It stays
+  -- if the write fails: half of it may be there, and an older token must not get in over that.
   local marked = put(marker, token, life)
   if failed(marked) then
     return marked
   end
+  local before = ends()
+  if failed(before) then
+    return before
+  end
   local reply = write()
+  local changed = 'ERR the write has changed ' .. marker .. ' or the database, and what it did stays'
   if redis.pcall('GET', marker) ~= token then -- and nothing may be put or deleted where another database may be
-    return redis.error_reply('ERR the write has changed ' .. marker .. ' or the database, and what it did stays')
+    return redis.error_reply(changed)
   end
-  if not failed(reply) then
-    if id then
-      local ok, text = pcall(encode, reply) -- Lua's stack ends before a reply in a circle does
-      put(id, ok and text or '', memory)
-    end
-    return {1, reply or false}
+  local after = ends()
+  if failed(after) or (after < 0) ~= (before < 0) or after < before - 1000 then -- to the second: clocks and replies are rounded
+    put(marker, token, life)
+    return redis.error_reply(changed)
   end
-  if not seen then
-    redis.call('DEL', marker)
-  elseif expires < 0 then
-    redis.call('SET', marker, seen)
-  else
-    redis.call('SET', marker, seen, 'PXAT', expires)
+  if failed(reply) then
+    return reply
   end
-  return reply
+  if id then
+    local ok, text = pcall(encode, reply) -- Lua's stack ends before a reply in a circle does
+    put(id, ok and text or '', memory)
+  end
+  return {1, reply or false}
 end

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // tagged is the resource as a part of a key, so that the key has the resource's hash tag.
@@ -55,41 +53,87 @@ func checkSlot(resource string, keys []string) error {
 	return nil
 }
 
+// A place is where a command, or one of its subcommands, has its keys.
+type place struct {
+	first, last, step int64 // as COMMAND says it; no first: there are none
+	movable           bool
+	sub               map[string]place
+}
+
 // keysOf returns the keys of a command. It asks the server once where commands have theirs, and about each use of a
 // command that has them at changing places.
 func (g *Guard) keysOf(ctx context.Context, command []any) ([]string, error) {
-	commands, err := g.commandsOf(ctx)
+	places, err := g.placesOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	info := commands[strings.ToLower(text(command[0]))]
-	if info == nil || len(command) == 1 {
-		return nil, nil // the server says so if it does not know it
+	p := places[strings.ToLower(text(command[0]))] // none: the server says that it does not know the command
+	if len(p.sub) > 0 && len(command) > 1 {
+		p = p.sub[strings.ToLower(text(command[1]))]
 	}
-	if slices.Contains(info.Flags, "movablekeys") || info.FirstKeyPos < 1 || info.StepCount < 1 {
+	if p.movable {
 		return g.askKeys(ctx, command)
 	}
-	first, last, step := int(info.FirstKeyPos), int(info.LastKeyPos), int(info.StepCount)
-	if last < 0 {
-		last += len(command)
+	if p.first < 1 || p.step < 1 {
+		return nil, nil
+	}
+	if p.last < 0 {
+		p.last += int64(len(command))
 	}
 	var keys []string
-	for i := first; i <= last && i < len(command); i += step {
+	for i := p.first; i <= p.last && i < int64(len(command)); i += p.step {
 		keys = append(keys, text(command[i]))
 	}
 	return keys, nil
 }
 
-func (g *Guard) commandsOf(ctx context.Context) (map[string]*redis.CommandInfo, error) {
-	if commands := g.commands.Load(); commands != nil {
-		return *commands, nil
+func (g *Guard) placesOf(ctx context.Context) (map[string]place, error) {
+	if places := g.places.Load(); places != nil {
+		return *places, nil
 	}
-	commands, err := g.rdb.Command(ctx).Result() // more than one may ask: nobody waits beyond a context of its own
+	reply, err := g.rdb.Do(ctx, "command").Slice() // more than one may ask: nobody waits beyond a context of its own
 	if err != nil {
 		return nil, fmt.Errorf("asking for the keys of commands: %w", err)
 	}
-	g.commands.Store(&commands)
-	return commands, nil
+	places := map[string]place{}
+	if err := addPlaces(places, reply); err != nil {
+		return nil, fmt.Errorf("asking for the keys of commands: %w", err)
+	}
+	g.places.Store(&places)
+	return places, nil
+}
+
+// addPlaces reads what COMMAND says of commands: name, arity, flags, first, last, step, and from Redis 7 on, as the tenth, a
+// list of subcommands, whose names have that of the command before them.
+func addPlaces(places map[string]place, commands []any) error {
+	for _, c := range commands {
+		entry, ok := c.([]any)
+		if !ok || len(entry) < 6 {
+			return fmt.Errorf("%w: %v", errReply, c)
+		}
+		name, _ := entry[0].(string)
+		flags, _ := entry[2].([]any)
+		p := place{movable: slices.Contains(flags, any("movablekeys")), sub: map[string]place{}}
+		var given [3]bool
+		p.first, given[0] = entry[3].(int64)
+		p.last, given[1] = entry[4].(int64)
+		p.step, given[2] = entry[5].(int64)
+		if name == "" || given != [3]bool{true, true, true} {
+			return fmt.Errorf("%w: %v", errReply, c)
+		}
+		if len(entry) > 9 {
+			subcommands, _ := entry[9].([]any)
+			if err := addPlaces(p.sub, subcommands); err != nil {
+				return err
+			}
+		}
+		_, own, found := strings.Cut(strings.ToLower(name), "|")
+		if !found {
+			own = strings.ToLower(name)
+		}
+		places[own] = p
+	}
+	return nil
 }
 
 // askKeys asks the server for the keys of this command.
@@ -104,11 +148,27 @@ func (g *Guard) askKeys(ctx context.Context, command []any) ([]string, error) {
 	return keys, nil
 }
 
-// text is a command's name or key as go-redis sends it.
+// name is a command's name. Other types than these could be sent as another text than the one that is looked at here.
+func name(arg any) (string, error) {
+	switch arg := arg.(type) {
+	case string:
+		return arg, nil
+	case []byte:
+		return string(arg), nil
+	}
+	return "", fmt.Errorf("the command's name is a %T: pass a string", arg)
+}
+
+// text is an argument as go-redis sends it, if that is a key.
 func text(arg any) string {
 	switch arg := arg.(type) {
 	case string:
 		return arg
+	case *string:
+		if arg != nil {
+			return *arg
+		}
+		return ""
 	case []byte:
 		return string(arg)
 	}

@@ -95,8 +95,9 @@ func TestASpoiltMarker(t *testing.T) {
 	}
 }
 
-// A command or script that fails leaves marker and id exactly as they were.
-func TestAFailureLeavesTheMarker(t *testing.T) {
+// Inv4: a command or script that fails may have written half, so that its token counts: an older one does not get in
+// behind it. Its id is free. One that was never run leaves the marker as it was.
+func TestInv4_AFailureCounts(t *testing.T) {
 	rdb := redistest.New(t)
 	ctx := t.Context()
 	noError(t, rdb.HSet(ctx, "hash", "f", "v").Err())
@@ -147,8 +148,16 @@ func TestAFailureLeavesTheMarker(t *testing.T) {
 						errors.Is(err, guard.ErrStale) || errors.Is(err, redisguard.ErrUnknown) || cmd.Val() != nil {
 						t.Fatalf("%s, %s: %v, %v", f.name, name, cmd.Val(), err)
 					}
-					after := stateAfter(t, rdb, marker, before)
-					if after != before {
+					after, want := stateAfter(t, rdb, marker, before), before
+					if f.name != "no Lua" {
+						after = stateOf(t, rdb, marker)
+						want = state{"string 7", -1}
+						if len(expiry) > 0 {
+							want.expires = after.expires // TestExpiry
+						}
+						isStale(t, g.Writer(resource, 6).Do(ctx, "GET", key).Err(), 6, 7)
+					}
+					if after != want {
 						t.Fatalf("%s, %s: the marker was %+v, and is %+v", f.name, name, before, after)
 					}
 					if n := rdb.Exists(ctx, "fencelock_once:12:{account:42}:id").Val(); n != 0 {

@@ -109,17 +109,22 @@ func TestTheRightsOfTheDocAreEnough(t *testing.T) {
 	seen, err := g.Seen(ctx, resource)
 	noError(t, err)
 	equal(t, "seen", seen, int64(3))
-	before := stateOf(t, rdb, marker)
 	for _, cmd := range []*redis.Cmd{
 		g.Writer(resource, 4).Do(ctx, "HSET", key, "f", 1), g.Writer(resource, 4).Do(ctx, "DECR", key), g.Writer(resource, 4).Do(ctx, "INCR", "foreign"),
 		g.Writer(resource, 4).Once("a").Eval(ctx, increment, []string{"foreign"}), g.Writer(resource, 4).Do(ctx, "HSET", "foreign", 1, 2),
 	} {
 		never(t, cmd.Err())
-		equal(t, "marker", stateAfter(t, rdb, marker, before), before)
+		holds(t, rdb, marker, "4") // the write was begun
 	}
+	before := stateOf(t, rdb, marker)
 	g = newGuard(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "writer", "secret" }))
 	for _, once := range []string{"~none", "%R~fencelock_once:*"} { // no right to look at ids, and none to keep them
-		noError(t, rdb.Do(ctx, "acl", "setuser", "writer", "resetkeys", once, "~"+marker, "~"+key).Err())
+		err := rdb.Do(ctx, "acl", "setuser", "writer", "resetkeys", once, "~"+marker, "~"+key).Err()
+		if err != nil && once[0] == '%' && old(rdb.Do(ctx, "pexpiretime", key).Err()) {
+			t.Log("this server has no rights to read alone: what they would change DID NOT RUN")
+			continue
+		}
+		noError(t, err)
 		value := rdb.Get(ctx, key).Val()
 		never(t, g.Writer(resource, 4).Once("b").Do(ctx, "INCR", key).Err())
 		equal(t, "marker", stateAfter(t, rdb, marker, before), before)

@@ -25,13 +25,14 @@ type Writer struct {
 }
 
 // Do runs one command, if no larger token was accepted for the resource, and remembers the token: w.Do(ctx, "SET", key,
-// value). The arguments and the Cmd are as those of rdb.Do; nil is redis.Nil.
+// value). The arguments and the Cmd are as those of rdb.Do, and the command's name is a string; nil is redis.Nil.
 //
 // Errors: guard.ErrStale and guard.ErrToken, nothing was written; [ErrUnknown], it may have been; what Redis says of the
 // command (an error reply, found by errors.As as a redis.Error), the connection or the context, wrapped with the command
-// and the resource: nothing was written. Commands that Redis does not allow in scripts (SUBSCRIBE, MULTI, EVAL) are such
+// and the resource: nothing was written, but for what few commands (MIGRATE) do before they fail. The token counts where
+// the command was begun. Commands that Redis does not allow in scripts (SUBSCRIBE, MULTI, EVAL) are such
 // an error, and SELECT, SWAPDB, FLUSHDB and FLUSHALL; for Lua there is Eval. A command that blocks (BLPOP, XREAD BLOCK)
-// does not wait in a script: it answers as if its time were over. One that deletes or changes the marker is done, and is
+// does not wait in a script: by the server's version it answers as if its time were over, or is an error. One that deletes or changes the marker is done, and is
 // an error.
 func (w Writer) Do(ctx context.Context, args ...any) *redis.Cmd {
 	cmd := redis.NewCmd(ctx, args...)
@@ -41,14 +42,16 @@ func (w Writer) Do(ctx context.Context, args ...any) *redis.Cmd {
 
 // Eval runs a Lua script, if no larger token was accepted for the resource, and remembers the token. keys and args are
 // KEYS and ARGV of the script, as in rdb.Eval; it is sent by its digest where the server knows it. Let the text be a
-// constant, with what changes in args: Redis keeps each text. It may not begin with a #! line.
+// constant, with what changes in args: Redis keeps each text. It may not begin with a #! line, and
+// has to be a script by itself, which nobody checks: it becomes the body of a function, and with an end of its own too
+// many what follows runs without the check.
 //
 // The script must not use SELECT, SWAPDB, FLUSHDB or FLUSHALL, nor change the marker: that is an error after the script
 // has run, and what it did stays. It must not use redis.setresp, above all with Once, which does not keep the replies of
 // RESP3. SCRIPT KILL cannot end it, because the marker was written before it began: let it be short.
 //
-// The errors are those of Do. An error that the script raises or returns leaves the marker as it was; what the script
-// wrote before stays, as with rdb.Eval: let it check first and write then.
+// The errors are those of Do. What the script wrote before it raised or returned an error stays, as with rdb.Eval, and the
+// token counts, so that no older one gets in over the half: let it check first and write then.
 func (w Writer) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
 	line := append(make([]any, 0, 3+len(keys)+len(args)), "eval", script, len(keys))
 	for _, k := range keys {
@@ -85,7 +88,10 @@ func (w Writer) command(ctx context.Context, args []any) (any, error) {
 	if len(args) == 0 {
 		return nil, wrap("Do", w.resource, errors.New("name a command"))
 	}
-	op := text(args[0])
+	op, err := name(args[0])
+	if err != nil {
+		return nil, wrap("Do", w.resource, err)
+	}
 	if err := w.check(ctx, op); err != nil {
 		return nil, err
 	}

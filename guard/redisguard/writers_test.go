@@ -38,7 +38,7 @@ type memory struct {
 
 func (s *memory) do(token int64, what func()) error {
 	if s.guard != nil { // which lets in one at a time
-		return s.guard.Do(resource, token, func() error { what(); return nil })
+		return s.guard.Do(context.Background(), resource, token, func(context.Context) error { what(); return nil })
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

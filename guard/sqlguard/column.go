@@ -3,9 +3,11 @@ package sqlguard
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/fencelock/fencelock/guard"
 )
@@ -18,6 +20,7 @@ import (
 // and an older holder may insert it again: where that matters, mark the row as deleted, or use a Guard.
 //
 // The resource of a Column's errors is TABLE.KEY=VALUE, such as account.id=42, which httpguard.Error shows to the client.
+// Bytes that are no text are written in hexadecimal.
 type Column struct {
 	dialect Dialect
 	what    string // the table and the key column, for people
@@ -25,6 +28,7 @@ type Column struct {
 	token   string // the token column
 	key     string // the key column
 	locked  string
+	engine  *engine
 }
 
 // NewColumn returns a guard by the column token of the table, whose rows are told apart by the column key. The table is
@@ -34,7 +38,7 @@ func NewColumn(d Dialect, table, key, token string) (*Column, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	c := &Column{dialect: d, what: table + "." + key}
+	c := &Column{dialect: d, what: table + "." + key, engine: newEngine(d, table)}
 	table, err := d.quoteTable(table)
 	if err == nil {
 		c.key, err = d.quote(key)
@@ -53,27 +57,36 @@ func NewColumn(d Dialect, table, key, token string) (*Column, error) {
 // Check accepts the token for the row, or returns an error that is guard.ErrStale if the row has a larger one; see
 // guard.StaleError. Make it the first statement of tx, and roll back on any error: from then on the row belongs to tx,
 // and may be read and written by plain SQL. Where there is no such row, the error is sql.ErrNoRows. Other errors are
-// guard.ErrToken and the database's.
+// guard.ErrToken, the database's, and that the table is in another engine of MySQL than InnoDB.
 func (c *Column) Check(ctx context.Context, tx *sql.Tx, key any, token int64) error {
 	return c.Update(ctx, tx, key, token, "")
 }
 
 // Update is Check and a write of the same row in one statement. set is what stands between SET and WHERE, without the
-// token, such as "balance = balance + ?", and args are its arguments. In PostgreSQL they are $1 to $n, as many as args.
+// token, such as "balance = balance + ?", and args are its arguments, as many as it has placeholders. In PostgreSQL they
+// are $1 to $n. More than assignments is an error before anything is sent, and so is what databases do not read alike: a
+// WHERE, a second statement, a comment, a backslash in quotes, a dollar quote of PostgreSQL. Write set in the program, and what comes from outside in
+// args: set is not looked at for what it assigns.
 // A value that was read before it must have been read in tx after a check, or under the same token that was checked
 // then. On MySQL an update that changes nothing may be sent twice. The errors are those of Check.
 func (c *Column) Update(ctx context.Context, tx *sql.Tx, key any, token int64, set string, args ...any) error {
-	row := fmt.Sprintf("%s=%v", c.what, key)
+	row := c.what + "=" + keyText(key)
 	if tx == nil {
 		return fmt.Errorf("sqlguard: update %s: no transaction: begin one, and write by the same", row)
 	}
 	if err := guard.Check(row, token); err != nil {
 		return err
 	}
+	if err := c.dialect.checkSet(set, len(args)); err != nil {
+		return fmt.Errorf("sqlguard: update %s: %w", row, err)
+	}
 	query, args := c.statement(key, token, set, args)
 	var seen int64
 	for range 2 {
 		n, err := affected(tx.ExecContext(ctx, query, args...))
+		if err == nil {
+			err = c.engine.check(ctx, tx)
+		}
 		switch {
 		case err != nil:
 			return fmt.Errorf("sqlguard: update %s: %w", row, err)
@@ -105,10 +118,25 @@ func (c *Column) Update(ctx context.Context, tx *sql.Tx, key any, token int64, s
 // statement is the guarded update and its arguments.
 func (c *Column) statement(key any, token int64, set string, args []any) (string, []any) {
 	if set != "" {
-		set += "\n/**/, " // ends a comment that set ends in: it would take the fence with it
+		set += ", "
 	}
 	n := len(args)
 	query := fmt.Sprintf("%s%s%s = %s WHERE %s = %s AND COALESCE(%s, 0) <= %s", c.update, set,
 		c.token, c.dialect.mark(n+1), c.key, c.dialect.mark(n+2), c.token, c.dialect.mark(n+3))
 	return query, append(slices.Clip(args), token, key, token)
+}
+
+// keyText is a key as the database gets it, for people: a pointer is what it points to.
+func keyText(key any) string {
+	value, err := driver.DefaultParameterConverter.ConvertValue(key)
+	if err != nil {
+		value = key // of a type that the driver knows
+	}
+	if b, ok := value.([]byte); ok {
+		if utf8.Valid(b) {
+			return string(b)
+		}
+		return fmt.Sprintf("0x%x", b)
+	}
+	return fmt.Sprint(value)
 }

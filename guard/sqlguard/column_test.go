@@ -2,6 +2,7 @@ package sqlguard_test
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"testing"
@@ -18,11 +19,11 @@ func TestColumnStatement(t *testing.T) {
 	}{
 		{
 			sqlguard.PostgreSQL,
-			`UPDATE "bank"."account" SET balance = balance + $1, note = $2` + "\n/**/, " + `"fence" = $3 WHERE "id" = $4 AND COALESCE("fence", 0) <= $5 [10 x 7 42 7]`,
+			`UPDATE "bank"."account" SET balance = balance + $1, note = $2, "fence" = $3 WHERE "id" = $4 AND COALESCE("fence", 0) <= $5 [10 x 7 42 7]`,
 			`UPDATE "bank"."account" SET "fence" = $1 WHERE "id" = $2 AND COALESCE("fence", 0) <= $3 [7 42 7]`,
 		}, {
 			sqlguard.MySQL,
-			"UPDATE `bank`.`account` SET balance = balance + ?, note = ?\n/**/, `fence` = ? WHERE `id` = ? AND COALESCE(`fence`, 0) <= ? [10 x 7 42 7]",
+			"UPDATE `bank`.`account` SET balance = balance + ?, note = ?, `fence` = ? WHERE `id` = ? AND COALESCE(`fence`, 0) <= ? [10 x 7 42 7]",
 			"UPDATE `bank`.`account` SET `fence` = ? WHERE `id` = ? AND COALESCE(`fence`, 0) <= ? [7 42 7]",
 		},
 	} {
@@ -98,5 +99,82 @@ func TestColumnAnswers(t *testing.T) {
 				t.Errorf("missing: %v", missing)
 			}
 		})
+	}
+}
+
+// Set is assignments, with as many placeholders as there are arguments: nothing else is sent.
+func TestColumnSet(t *testing.T) {
+	all := []sqlguard.Dialect{sqlguard.PostgreSQL, sqlguard.MySQL, sqlguard.SQLite}
+	pg, my, lite := all[:1], all[1:2], all[2:]
+	good := []struct {
+		dialects []sqlguard.Dialect
+		set      string
+		args     int
+	}{
+		{all, "v = 5", 0}, {all, "v = (1 + (2)) * 3, w = f('a''b', \"c\")", 0}, {all, "v = ';--/*', w = 'WHERE $1 ? ('", 0},
+		{all, "v = (SELECT max(v) FROM t WHERE id > 1)", 0}, {all, "whereabouts = 'here', v_where = 1.5e3", 0}, {all, "caf\u00e9 = 1", 0},
+		{pg, "v = $1", 1}, {pg, "v = $2 + $1, w = $1", 2}, {pg, "v = v || '{\"a\": 1}'::jsonb - 'b' #- '{c}', w = v ? 'a'", 0}, {pg, "v[1] = $1", 1}, {pg, "a$9 = $1", 1},
+		{my, "v = ?, `w h` = ? + 1", 2}, {lite, "v = ?, [a ' b] = ?2, w = ?1", 2}, {lite, "v = ?2, w = ?1 + ?", 3}, {lite, "v = j->'$.a'", 0},
+	}
+	bad := []struct {
+		dialects []sqlguard.Dialect
+		set      string
+		args     int
+		says     string
+	}{
+		{pg, "v = $1", 0, "placeholders for 1 arguments, and there are 0"}, {pg, "v = $3", 2, "for 3 arguments, and there are 2"}, {pg, "v = 1", 1, "for 0 arguments, and there are 1"},
+		{my, "v = ?", 0, "and there are 0"}, {my, "v = ?", 2, "and there are 2"}, {lite, "v = ?1", 0, "and there are 0"}, {lite, "v = 5", 1, "and there are 1"},
+		{all, "v = 5 WHERE id = 1", 0, "has a WHERE"}, {all, "v = 5 where id = 1", 0, "has a WHERE"}, {all, "v = (5)WHERE(id = 1)", 0, "has a WHERE"},
+		{all, "v = 5 WHERE id = 1; DELETE FROM account /*", 0, "has a WHERE"}, {all, "v = 5;", 0, "one statement"}, {all, "v = 5\x00", 0, "one statement"},
+		{all, "v = 5 -- why", 0, "comment"}, {all, "v = 5 /* why */", 0, "comment"}, {my, "v = 5 # why", 0, "comment"}, {all, "v = 'a' /*!50000 */", 0, "comment"},
+		{all, "v = 'it", 0, "does not close its '"}, {all, "v = \"it", 0, "does not close its \""}, {my, "v = `it", 0, "does not close its `"}, {lite, "v = [it", 0, "does not close its ["},
+		{all, "v = (5", 0, "does not close a parenthesis"}, {all, "v = 5)", 0, "has not opened"},
+		{all, `v = 'it\'s'`, 0, "backslash"}, {pg, `v = E'it\'s'`, 0, "backslash"}, {pg, "v = $$it$$", 0, "dollar quote"}, {pg, "v = $a$it$a$", 0, "dollar quote"},
+		{pg, "v = $99999999999999999999", 0, "write the arguments as $1"}, {my, "v = ?1", 1, "write the arguments as ?"}, {lite, "v = :v", 1, "write the arguments as ?"}, {lite, "v = @v", 1, "write the arguments as ?"},
+	}
+	write := func(d sqlguard.Dialect, f *fake, set string, args int) error {
+		column, err := sqlguard.NewColumn(d, "account", "id", "fence")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return column.Update(t.Context(), f.tx(t), 42, 7, set, make([]any, args)...)
+	}
+	for _, c := range good {
+		for _, d := range c.dialects {
+			if err := write(d, &fake{answers: []answer{{affected: 1}}}, c.set, c.args); err != nil {
+				t.Errorf("%v: %s: %v", d, c.set, err)
+			}
+		}
+	}
+	for _, c := range bad {
+		for _, d := range c.dialects {
+			f := &fake{}
+			says(t, write(d, f, c.set, c.args), c.says)
+			isAsked(t, f, "BEGIN Default")
+		}
+	}
+}
+
+type id [2]byte
+
+func (i id) Value() (driver.Value, error) { return fmt.Sprintf("id-%x", i[:]), nil }
+
+// The resource names the key as the database gets it.
+func TestColumnKeys(t *testing.T) {
+	n, text := 42, "a b"
+	p := &n
+	column, err := sqlguard.NewColumn(sqlguard.SQLite, "account", "id", "fence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		key  any
+		want string
+	}{
+		{42, "42"}, {p, "42"}, {&p, "42"}, {text, "a b"}, {&text, "a b"}, {[]byte("a b"), "a b"}, {[]byte{0xff, 1}, "0xff01"},
+		{id{1, 2}, "id-0102"}, {&id{1, 2}, "id-0102"}, {sql.NullInt64{Int64: 7, Valid: true}, "7"}, {uint8(9), "9"},
+	} {
+		f := &fake{answers: []answer{{}, {rows: []int64{8}}}}
+		isStale(t, column.Check(t.Context(), f.tx(t), c.key, 7), guard.StaleError{Resource: "account.id=" + c.want, Token: 7, Seen: 8})
 	}
 }

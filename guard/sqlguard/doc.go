@@ -27,9 +27,11 @@
 //
 // What goes wrong when reads come first:
 //
+//   - READ COMMITTED, in PostgreSQL and MySQL: nobody says anything, and an update is lost. What was read before the check
+//     may have been written by another holder since, and an accepted check does not say so.
 //   - MySQL, REPEATABLE READ (its default): the first read fixes what all later plain reads see. The check itself, which
 //     never reads that old state, still refuses what is stale; but reads after an accepted check can be older than it.
-//     With innodb_snapshot_isolation MariaDB gives error 1020 instead.
+//     With innodb_snapshot_isolation, which is on by default from MariaDB 11.6.2 on, the check ends with error 1020 instead.
 //   - PostgreSQL, REPEATABLE READ and SERIALIZABLE: the check fails with SQLSTATE 40001 if the mark has changed since.
 //   - SQLite: a transaction that has read and then writes fails with SQLITE_BUSY_SNAPSHOT (WAL), or SQLITE_BUSY where two
 //     do it at once (rollback journal), without waiting. The check is a write, so that a transaction that begins with it
@@ -38,10 +40,16 @@
 // # Isolation
 //
 // READ COMMITTED is enough. Under REPEATABLE READ and SERIALIZABLE a transaction of PostgreSQL that waited for another
-// one ends with 40001 instead of a refusal. MySQL may end one with a deadlock (1213), above all when several
-// transactions bring the first token of a resource at once. Such errors are the driver's, wrapped; nothing was written,
-// and the whole transaction may be tried again with the same token as long as the lock is held. Those that PostgreSQL
-// and SQLite give at the commit are of the same kind.
+// one ends with 40001 instead of a refusal. MariaDB with innodb_snapshot_isolation gives 1020 there at SERIALIZABLE, also
+// where the check comes first. MySQL may end one with a deadlock (1213), above all when several transactions bring the
+// first token of a resource at once. Such errors are the driver's, wrapped; nothing was written, and the whole transaction
+// may be tried again with the same token as long as the lock is held. Those that PostgreSQL and SQLite give at the commit
+// are of the same kind. [Retryable] knows them.
+//
+// # Engines
+//
+// In MySQL and MariaDB the tables are InnoDB's. MyISAM, Aria and MEMORY know no transactions: a stale write would be
+// accepted. Create says so, and the first check of each Guard and Column.
 //
 // # When the database is away
 //

@@ -7,14 +7,20 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// fake is a database that answers each statement as the test says, in order, and notes what it was asked.
+// fake is a database that answers each statement as the test says, in order, and notes what it was asked. Questions for the
+// engine of a table and the number of the transaction it answers itself.
 type fake struct {
 	answers   []answer
 	asked     []string
 	commitErr error
+	engines   []int64 // whether a table is of InnoDB, of each question; 1 where the list has ended
+	ended     bool    // the transaction has another number now
+	silent    bool    // a rollback waits until the transaction's context is over
+	ctx       context.Context
 }
 
 // answer is what one statement gives: the count of rows that it wrote, or the rows that it reads, or an error.
@@ -69,7 +75,8 @@ func (f *fake) Prepare(string) (driver.Stmt, error)          { panic("not used")
 func (f *fake) Close() error                                 { return nil }
 func (f *fake) Begin() (driver.Tx, error)                    { panic("not used") }
 
-func (f *fake) BeginTx(_ context.Context, opts driver.TxOptions) (driver.Tx, error) {
+func (f *fake) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	f.ctx = ctx
 	f.asked = append(f.asked, "BEGIN "+sql.IsolationLevel(opts.Isolation).String())
 	return f, nil
 }
@@ -81,6 +88,10 @@ func (f *fake) Commit() error {
 
 func (f *fake) Rollback() error {
 	f.asked = append(f.asked, "ROLLBACK")
+	if f.silent {
+		<-f.ctx.Done()
+		return f.ctx.Err()
+	}
 	return nil
 }
 
@@ -90,7 +101,24 @@ func (f *fake) ExecContext(_ context.Context, query string, args []driver.NamedV
 }
 
 func (f *fake) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	switch {
+	case strings.Contains(query, "information_schema"):
+		innodb := int64(1)
+		if len(f.engines) > 0 {
+			innodb, f.engines = f.engines[0], f.engines[1:]
+		}
+		return &rows{[]int64{innodb}}, nil
+	case strings.Contains(query, "txid_current_if_assigned"):
+		f.asked = append(f.asked, "NUMBER")
+		if f.ended {
+			return &rows{[]int64{0}}, nil
+		}
+		return &rows{[]int64{77}}, nil
+	}
 	a, err := f.next(query, args)
+	if a.affected > 0 && strings.HasSuffix(query, "RETURNING txid_current()") {
+		a.rows = []int64{77}
+	}
 	return &rows{a.rows}, err
 }
 

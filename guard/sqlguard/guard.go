@@ -15,6 +15,7 @@ import (
 type Guard struct {
 	marker marker
 	begin  *sql.TxOptions
+	engine *engine
 }
 
 // Option changes a default of New.
@@ -50,7 +51,7 @@ func New(d Dialect, opts ...Option) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlguard: WithTable: %w", err)
 	}
-	return &Guard{newMarker(d, table), &sql.TxOptions{Isolation: o.isolation}}, nil
+	return &Guard{newMarker(d, table), &sql.TxOptions{Isolation: o.isolation}, newEngine(d, o.table)}, nil
 }
 
 // Rower reads a row: *sql.DB, *sql.Conn or *sql.Tx.
@@ -68,17 +69,21 @@ type Execer interface {
 func (g *Guard) Schema() string { return g.marker.schema }
 
 // Create creates the marker table if it is not there. Any number of processes may do it at once; one that may not
-// create tables succeeds where the table is there. Errors are the database's.
+// create tables succeeds where the table is there. Errors are the database's, and that the table is there in another
+// engine of MySQL than InnoDB.
 func (g *Guard) Create(ctx context.Context, db Execer) error {
 	_, err := db.ExecContext(ctx, g.marker.schema)
-	if err == nil {
-		return nil
-	}
 	var token int64
-	if errors.Is(db.QueryRowContext(ctx, g.marker.there).Scan(&token), sql.ErrNoRows) {
-		return nil // there: PostgreSQL fails one of two that create it at once, and whoever lacks the right
+	if err != nil && errors.Is(db.QueryRowContext(ctx, g.marker.there).Scan(&token), sql.ErrNoRows) {
+		err = nil // there: PostgreSQL fails one of two that create it at once, and whoever lacks the right
 	}
-	return fmt.Errorf("sqlguard: create: %w", err)
+	if err == nil {
+		err = g.engine.check(ctx, db)
+	}
+	if err != nil {
+		return fmt.Errorf("sqlguard: create: %w", err)
+	}
+	return nil
 }
 
 // Check accepts the token for the resource, or returns an error that is guard.ErrStale if a larger one was accepted
@@ -87,33 +92,43 @@ func (g *Guard) Create(ctx context.Context, db Execer) error {
 // several locks: do them in the same order everywhere, else the database ends one of two with a deadlock.
 //
 // A resource is 1 to MaxResource bytes, compared byte by byte; a token is 1 or more (guard.ErrToken). Other errors are
-// the database's: a lost connection, a deadlock, a serialization failure, a lock timeout. Nothing was accepted then.
+// the database's (a lost connection, or one of [Retryable]), and that the marker table is in another engine of MySQL than
+// InnoDB. Nothing was accepted then.
 func (g *Guard) Check(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
+	_, err := g.check(ctx, tx, resource, token)
+	return err
+}
+
+// check is Check. It returns the number of the transaction, 0 where the database has none.
+func (g *Guard) check(ctx context.Context, tx *sql.Tx, resource string, token int64) (number int64, err error) {
 	if tx == nil {
-		return fmt.Errorf("sqlguard: check %q: no transaction: begin one, and write by the same", resource)
+		return 0, fmt.Errorf("sqlguard: check %q: no transaction: begin one, and write by the same", resource)
 	}
 	if err := checkShown(resource, token); err != nil {
-		return err
+		return 0, err
 	}
 	name := []byte(resource)
-	n, err := affected(tx.ExecContext(ctx, g.marker.check, g.marker.args(name, token)...))
-	if err != nil {
-		return fmt.Errorf("sqlguard: check %q: %w", resource, err)
+	number, accepted, err := g.marker.show(ctx, tx, name, token)
+	if err == nil {
+		err = g.engine.check(ctx, tx)
 	}
-	if n == g.marker.accepted {
-		return nil
+	if err != nil {
+		return 0, fmt.Errorf("sqlguard: check %q: %w", resource, err)
+	}
+	if accepted {
+		return number, nil
 	}
 	var seen int64
 	if err := tx.QueryRowContext(ctx, g.marker.locked, name).Scan(&seen); err != nil {
-		return fmt.Errorf("sqlguard: check %q: read the token seen: %w", resource, err)
+		return 0, fmt.Errorf("sqlguard: check %q: read the token seen: %w", resource, err)
 	}
 	switch {
 	case seen > token:
-		return &guard.StaleError{Resource: resource, Token: token, Seen: seen}
+		return 0, &guard.StaleError{Resource: resource, Token: token, Seen: seen}
 	case seen < token:
-		return fmt.Errorf("sqlguard: check %q: the mark stayed at %d: the marker table needs the columns of Schema, and no trigger, rule or policy", resource, seen)
+		return 0, fmt.Errorf("sqlguard: check %q: the mark stayed at %d: the marker table needs the columns of Schema, and no trigger, rule or policy", resource, seen)
 	}
-	return nil
+	return 0, nil
 }
 
 // Seen returns the largest token accepted for the resource, 0 if there is none. It is for people and for tests: by the

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/guard/sqlguard"
@@ -92,17 +93,17 @@ func TestCreate(t *testing.T) {
 
 // What a check sends, in each dialect.
 func TestCheckStatements(t *testing.T) {
-	const upsert = " ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE mark.token <= excluded.token [r 7]"
+	const upsert = " ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE mark.token <= excluded.token"
 	for _, c := range []struct {
 		dialect     sqlguard.Dialect
 		check, read string
 	}{
-		{sqlguard.PostgreSQL, `INSERT INTO "fencelock_guard" AS mark (resource, token) VALUES ($1, $2)` + upsert,
+		{sqlguard.PostgreSQL, `INSERT INTO "fencelock_guard" AS mark (resource, token) VALUES ($1, $2)` + upsert + " RETURNING txid_current() [r 7]",
 			`SELECT token FROM "fencelock_guard" WHERE resource = $1 FOR UPDATE [r]`},
 		{sqlguard.MySQL, "INSERT INTO `fencelock_guard` (resource, token) VALUES (?, ?)" +
 			" ON DUPLICATE KEY UPDATE accepted = accepted + (token <= ?), token = GREATEST(token, ?) [r 7 7 7]",
 			"SELECT token FROM `fencelock_guard` WHERE resource = ? FOR UPDATE [r]"},
-		{sqlguard.SQLite, `INSERT INTO "fencelock_guard" AS mark (resource, token) VALUES (?, ?)` + upsert,
+		{sqlguard.SQLite, `INSERT INTO "fencelock_guard" AS mark (resource, token) VALUES (?, ?)` + upsert + " [r 7]",
 			`SELECT token FROM "fencelock_guard" WHERE resource = ? [r]`},
 	} {
 		f := &fake{answers: []answer{{}, {rows: []int64{8}}}}
@@ -198,7 +199,7 @@ func TestSeen(t *testing.T) {
 // What Do does to the transaction, and what it says.
 func TestDo(t *testing.T) {
 	const check = `INSERT INTO "fencelock_guard" AS mark (resource, token) VALUES ($1, $2)` +
-		` ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE mark.token <= excluded.token [r 7]`
+		` ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE mark.token <= excluded.token RETURNING txid_current() [r 7]`
 	const read = `SELECT token FROM "fencelock_guard" WHERE resource = $1 FOR UPDATE [r]`
 	failed, lost := errors.New("fn failed"), errors.New("lock lost")
 	ok := func(*sql.Tx) error { return nil }
@@ -212,7 +213,13 @@ func TestDo(t *testing.T) {
 	if err := run(f, t.Context(), ok); err != nil {
 		t.Error(err)
 	}
-	isAsked(t, f, "BEGIN Serializable", check, "COMMIT")
+	isAsked(t, f, "BEGIN Serializable", check, "NUMBER", "COMMIT")
+
+	f = &fake{answers: accepted, ended: true}
+	if err := run(f, t.Context(), ok); !errors.Is(err, sqlguard.ErrUnknown) || !strings.Contains(err.Error(), "fn has ended the transaction") {
+		t.Errorf("error %v", err)
+	}
+	isAsked(t, f, "BEGIN Serializable", check, "NUMBER", "ROLLBACK")
 
 	f = &fake{answers: []answer{{}, {rows: []int64{9}}}}
 	err := run(f, t.Context(), func(*sql.Tx) error { t.Error("fn ran with a stale token"); return nil })
@@ -243,10 +250,76 @@ func TestDo(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 
+	f = &fake{answers: accepted}
+	ctx, cancel = context.WithCancelCause(t.Context())
+	err = run(f, ctx, func(tx *sql.Tx) error { defer cancel(lost); return tx.Commit() })
+	if !errors.Is(err, lost) || !errors.Is(err, sqlguard.ErrUnknown) {
+		t.Errorf("error %v", err)
+	}
+	isAsked(t, f, "BEGIN Serializable", check, "COMMIT")
+
+	// SQLite has no number, and says that the savepoint is not there.
+	f = &fake{answers: []answer{{affected: 1}, {}, {err: failed}}}
+	err = newGuard(t, sqlguard.SQLite).Do(t.Context(), f.db(t), "r", 7, ok)
+	if !errors.Is(err, failed) || !errors.Is(err, sqlguard.ErrUnknown) || f.asked[len(f.asked)-1] != "ROLLBACK" {
+		t.Errorf("error %v, asked %q", err, f.asked)
+	}
+
 	f = &fake{answers: accepted, commitErr: io.ErrUnexpectedEOF}
 	err = run(f, t.Context(), ok)
 	if !errors.Is(err, sqlguard.ErrUnknown) || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("error %v", err)
 	}
-	isAsked(t, f, "BEGIN Serializable", check, "COMMIT")
+	isAsked(t, f, "BEGIN Serializable", check, "NUMBER", "COMMIT")
+}
+
+// A database that does not answer a rollback, or is not there to begin, does not hold up who has gone.
+func TestDo_Silent(t *testing.T) {
+	lost := errors.New("lock lost")
+	f := &fake{answers: []answer{{affected: 1}}, silent: true}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err := newGuard(t, sqlguard.PostgreSQL).Do(ctx, f.db(t), "r", 7, func(*sql.Tx) error { cancel(lost); return nil })
+	if !errors.Is(err, lost) || errors.Is(err, sqlguard.ErrUnknown) || f.ctx.Err() != context.Canceled {
+		t.Errorf("error %v, the transaction's context %v", err, f.ctx.Err())
+	}
+
+	full := (&fake{}).db(t)
+	full.SetMaxOpenConns(1)
+	if _, err := full.Conn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithTimeout(t.Context(), time.Millisecond)
+	defer end()
+	err = newGuard(t, sqlguard.PostgreSQL).Do(ctx, full, "r", 7, func(*sql.Tx) error { return nil })
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A table that is not of InnoDB is found at the first use, once for all, and by Create.
+func TestEngine(t *testing.T) {
+	g := newGuard(t, sqlguard.MySQL)
+	c, err := sqlguard.NewColumn(sqlguard.MySQL, "account", "id", "fence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{engines: []int64{0, 0, 0, 1, 1, 0}, answers: []answer{{affected: 2}, {affected: 1}, {}, {affected: 2}, {affected: 1}, {affected: 2}, {affected: 1}, {}}}
+	tx := f.tx(t)
+	db := f.db(t)
+	says(t, g.Check(t.Context(), tx, "r", 7), "ALTER TABLE fencelock_guard ENGINE=InnoDB")
+	says(t, c.Check(t.Context(), tx, 1, 7), "ALTER TABLE account ENGINE=InnoDB")
+	says(t, g.Create(t.Context(), db), "not of InnoDB")
+	for range 2 {
+		for _, err := range []error{g.Check(t.Context(), tx, "r", 7), c.Check(t.Context(), tx, 1, 7)} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := g.Create(t.Context(), db); err != nil {
+		t.Error(err)
+	}
+	if len(f.engines) != 1 {
+		t.Errorf("%d answers are left, want that nobody asks again", len(f.engines))
+	}
 }

@@ -94,7 +94,7 @@ func (a account) inTx(ctx context.Context, level sql.IsolationLevel, fn func(tx 
 			}
 			return tx.Commit()
 		}()
-		if !conflicted(err) {
+		if !sqlguard.Retryable(err) {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// BenchmarkWrite is a transaction with one update: behind a marker, behind the row's own token, and with the token in the
+// BenchmarkWrite is a transaction with one update: behind a marker, in Do, behind the row's own token, and with the token in the
 // same statement; each with a token that the row has, and with a new one for each. Beside each guarded write runs a plain
 // one, and x-plain is the ratio of their medians, which other load on the machine moves little. The servers do not wait
 // for a disk, so that the cost of a guard shows most.
@@ -20,8 +20,9 @@ func BenchmarkWrite(b *testing.B) {
 		}
 		return a.set(ctx, tx, v)
 	}}
+	byDo := way{name: "marker-do"}
 	for _, kind := range kinds {
-		for _, w := range []way{byMarker, columnThenWrite, byColumn} {
+		for _, w := range []way{byMarker, byDo, columnThenWrite, byColumn} {
 			for _, fresh := range []bool{false, true} {
 				b.Run(fmt.Sprintf("%s/%s/fresh=%v", kind.name, w.name, fresh), func(b *testing.B) {
 					a := newAccount(b, kind.open(b))
@@ -30,7 +31,12 @@ func BenchmarkWrite(b *testing.B) {
 					timed := func(into *[]time.Duration, w way) {
 						v++
 						began := time.Now()
-						err := a.inTx(b.Context(), sql.LevelDefault, func(tx *sql.Tx) error { return w.write(b.Context(), a, tx, token, v) })
+						var err error
+						if w.name == byDo.name {
+							err = a.marks.Do(b.Context(), a, "account:1", token, func(tx *sql.Tx) error { return a.set(b.Context(), tx, v) })
+						} else {
+							err = a.inTx(b.Context(), sql.LevelDefault, func(tx *sql.Tx) error { return w.write(b.Context(), a, tx, token, v) })
+						}
 						*into = append(*into, time.Since(began))
 						noError(b, err)
 					}

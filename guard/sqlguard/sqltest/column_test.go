@@ -58,15 +58,18 @@ func TestColumnUpdateChangesNothing(t *testing.T) {
 	})
 }
 
-// What set ends with takes no part of the fence away: a stale write is refused, or is no SQL, and a fresh one that is
+// Set takes no part of the fence away, whatever is in it: a stale write is refused, or an error, and a fresh one that is
 // done leaves its token.
-func TestColumnSetWithAnEnd(t *testing.T) {
+func TestColumnSetThatDoesMore(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		a := newAccount(t, db)
 		write := func(token int64, set string) error {
 			return a.inTx(t.Context(), sql.LevelDefault, func(tx *sql.Tx) error { return a.column.Update(t.Context(), tx, 1, token, set) })
 		}
-		for i, set := range []string{"v = 5 -- why", "v = 5 --\n", "v = 5 /* why", "v = 5 # why", "v = 5;", "v = 5; --", "v = 5; /*", "fence = 1, v = 5", "v = 5,", " ", "v = 5 WHERE id = 1 --", "v = 5 WHERE id = 1 /*"} {
+		for i, set := range []string{
+			"v = 5", "v = 5 WHERE id = 1; UPDATE account SET v = 5 /*", "v = 5 WHERE id = 1; UPDATE account SET v = 5 --", "v = 5; UPDATE account SET v = 5", "v = 5 WHERE id = 1\x00",
+			"v = 5 WHERE id = 1 OR (id = 1", "v = 'it\\', owner = ' WHERE id = 1 #", "v = 5 -- why", "v = 5 --\n", "v = 5 /* why", "v = 5 # why", "v = 5;", "v = 5; --", "v = 5; /*", "fence = 1, v = 5", "v = 5,", " ", "v = 5 WHERE id = 1 --", "v = 5 WHERE id = 1 /*",
+		} {
 			token := int64(10 * (i + 1))
 			noError(t, write(token, "v = 9"))
 			err := write(token-1, set)
@@ -147,4 +150,34 @@ func TestColumnRowBeingInserted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A placeholder without an argument does not take one of the guard's own: the token is not data.
+func TestColumnForgottenArgument(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		a := newAccount(t, db)
+		sets := []string{"v = " + a.mark(1)}
+		if db.dialect == sqlguard.SQLite {
+			sets = append(sets, "v = ?1")
+		}
+		for _, set := range sets {
+			err := a.inTx(t.Context(), sql.LevelDefault, func(tx *sql.Tx) error { return a.column.Update(t.Context(), tx, 1, 50, set) })
+			if v, got := a.get(t.Context(), a); err == nil || v != 0 || got != nil {
+				t.Errorf("%s: error %v, and the row has %d, %v", set, err, v, got)
+			}
+		}
+	})
+}
+
+// A key may be a pointer, and is named by what it points to.
+func TestColumnPointerKey(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		a := newAccount(t, db)
+		key := int64(1)
+		update := func(token int64) error {
+			return a.inTx(t.Context(), sql.LevelDefault, func(tx *sql.Tx) error { return a.column.Check(t.Context(), tx, &key, token) })
+		}
+		noError(t, update(5))
+		isStale(t, update(4), guard.StaleError{Resource: "account.id=1", Token: 4, Seen: 5})
+	})
 }

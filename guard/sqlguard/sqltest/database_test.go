@@ -3,19 +3,15 @@ package sqltest
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
+	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
-	sqlite "modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	_ "modernc.org/sqlite"
 
 	"github.com/fencelock/fencelock/guard/sqlguard"
 )
@@ -128,7 +124,7 @@ func awaitWaiting(t *testing.T, db database, n int) {
 	if db.waiting == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		var waiting int
@@ -138,20 +134,6 @@ func awaitWaiting(t *testing.T, db database, n int) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-}
-
-// conflicted reports whether the database ended a transaction for the sake of another, so that nothing was written.
-func conflicted(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return strings.HasPrefix(pg.Code, "40")
-	}
-	var my *mysql.MySQLError
-	if errors.As(err, &my) {
-		return my.Number == 1213 || my.Number == 1020
-	}
-	var lite *sqlite.Error
-	return errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
 // newGuard returns a guard whose table is there.

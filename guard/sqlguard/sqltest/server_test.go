@@ -164,7 +164,7 @@ func (s *server) close() {
 		_ = s.cmd.Process.Signal(s.stop)
 		select {
 		case <-s.exited:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			_ = s.cmd.Process.Kill()
 			<-s.exited
 		}
