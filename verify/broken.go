@@ -37,7 +37,7 @@ var bugs = []bug{
 	{"unlock-any", "an unlock does not look whose lock it is", "replies", []string{ruleExclusive, ruleLock}, []edit{
 		{"scripts/unlock.lua", "redis.pcall('HDEL', lock, field, field .. '#')", "redis.pcall('DEL', lock)"}}},
 	{"ghost-kept", "what an acquire without an answer has taken is not released", "ghosts", []string{ruleWake, ruleLeft}, []edit{
-		{"rlock/acquire.go", "		a.client.behind.release(a.trace)\n", ""}}},
+		{"rlock/acquire.go", "		a.client.releaser.abandon(a.trace)\n", ""}}},
 	{"no-poll", "a waiter relies on messages", "silence", []string{ruleWake}, []edit{
 		{"rlock/options.go", "return func(o *options) { o.poll = d }", "return func(o *options) { o.poll = time.Hour }"}}},
 	{"clock-unseen", "a context is alive until the watchdog has run", "pause", []string{ruleExclusive, ruleLock}, []edit{
@@ -50,6 +50,10 @@ var bugs = []bug{
 		{"watchdog/run.go", "d.passed(instant) || l.round(w.countOf(d.mono)) <= now {", "d.passed(instant) {"}}},
 	{"no-floor", "tokens with a floor have none", "loss", []string{ruleTokens}, []edit{
 		{"scripts/token.lua", "token = math.max(last, ", "token = math.max(last, 0 * "}}},
+	{"quorum-counters", "tokens of a quorum are by the counters alone", "quorum-loss", []string{ruleTokens}, []edit{
+		{"quorum/acquire.go", "return max(counter, times[len(times)/2]+ahead-1)", "return max(counter, ahead)"}}},
+	{"quorum-young", "a node of a quorum that has just started counts", "quorum", []string{ruleExclusive, ruleLock}, []edit{
+		{"quorum/node.go", "return !young || lossless", "return true"}}},
 	{"renew-any", "a renewal does not look whose lock it is", "deleted", []string{ruleForced}, []edit{
 		{"scripts/renew.lua", "local there = redis.pcall('HEXISTS', lock, field)", "local there = redis.pcall('EXISTS', lock)"}}},
 	{"renew-revives", "a renewal brings back what is gone", "deleted", []string{ruleForced, ruleLeft}, []edit{

@@ -21,7 +21,7 @@ type caller struct {
 	orders
 	number int
 	rec    *recorder
-	client *rlock.Client
+	locks  func(name string, opts ...fenced.Option) *fenced.Lock
 	guard  *redisguard.Guard
 	rng    *rand.Rand
 	stop   chan struct{}
@@ -69,12 +69,12 @@ func (c *caller) lock() *fenced.Lock {
 	if c.Floor {
 		opts = append(opts, fenced.WithClockFloor())
 	}
-	return fenced.NewLock(c.client, c.Locks[c.rng.IntN(len(c.Locks))], opts...)
+	return c.locks(c.Locks[c.rng.IntN(len(c.Locks))], opts...)
 }
 
 // churn locks and unlocks, twice nested one time of four.
 func (c *caller) churn() {
-	l := fenced.NewLock(c.client, "churn:"+strconv.Itoa(c.rng.IntN(1000)), fenced.WithCounterExpiry(time.Hour))
+	l := c.locks("churn:"+strconv.Itoa(c.rng.IntN(1000)), fenced.WithCounterExpiry(time.Hour))
 	held, err := l.Lock(context.Background())
 	if err != nil {
 		return

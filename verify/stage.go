@@ -38,6 +38,7 @@ type stage struct {
 
 	watched   *redistest.Sentinels // nil without
 	clustered *redistest.Cluster   // nil without
+	nodes     []*redistest.Server  // of a quorum; none without
 
 	mu    sync.Mutex
 	ops   map[int64]op
@@ -83,8 +84,9 @@ func (s *stage) direct(server *redistest.Server) *redis.Client {
 // A worker is a process with clients.
 type worker struct {
 	orders
-	link  *link // to the server of the locks
-	store *link // to that of the guard
+	link  *link   // to the server of the locks
+	store *link   // to that of the guard
+	ways  []*link // to the nodes of a quorum
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	idle  chan struct{} // closed when its load has ended
@@ -102,7 +104,13 @@ func (s *stage) enter(o orders) *worker {
 	s.must(err)
 	w.store, err = newLink(s.store.Addr())
 	s.must(err)
-	w.Addr, w.Store = w.link.addr(), w.store.addr()
+	w.Addr, w.Store, w.Quorum = w.link.addr(), w.store.addr(), nil
+	for _, server := range s.nodes {
+		way, err := newLink(server.Addr())
+		s.must(err)
+		w.ways = append(w.ways, way)
+		w.Quorum = append(w.Quorum, node{server.Addr(), way.addr()})
+	}
 	w.cmd = exec.Command(s.program, workerFlag)
 	w.cmd.Stderr = w.said
 	w.stdin, err = w.cmd.StdinPipe()
@@ -115,6 +123,9 @@ func (s *stage) enter(o orders) *worker {
 		<-w.gone
 		w.link.close()
 		w.store.close()
+		for _, way := range w.ways {
+			way.close()
+		}
 	})
 	go s.listen(w, out)
 	first, err := json.Marshal(w.orders)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 const (
 	sentinels = "sentinels" // a master, two replicas, three Sentinels
 	cluster   = "cluster"   // three masters, a replica each; nobody takes over by itself for a stall of the machine
-	failing   = "failing"   // the same, and a replica takes over from a master that is away for a second
+	majority  = "majority"  // five servers that know nothing of each other: package quorum
+	failing   = "failing"   // the same as cluster, and a replica takes over from a master that is away for a second
 )
 
 // spread starts the servers of a topology.
@@ -25,6 +27,11 @@ func (s *stage) spread(topology string) {
 	case cluster:
 		starting(func() { s.clustered = redistest.Clustered(s, 3, 1, "--cluster-node-timeout", "30000") })
 		s.locks = s.clustered.Nodes[0]
+	case majority:
+		for range 5 {
+			starting(func() { s.nodes = append(s.nodes, redistest.Real(s)) })
+		}
+		s.locks = s.nodes[0]
 	case failing:
 		starting(func() { s.clustered = redistest.Clustered(s, 3, 1) })
 		s.locks = s.clustered.Nodes[0]
@@ -40,6 +47,8 @@ func (s *stage) masters() []*redistest.Server {
 	case s.clustered != nil:
 		s.clustered.Settle()
 		return s.clustered.Masters()
+	case len(s.nodes) > 0:
+		return s.nodes
 	}
 	return []*redistest.Server{s.locks}
 }
@@ -94,6 +103,34 @@ var topologyFaults = []fault{
 		s.watched.Failover()
 		s.watched.Settle()
 	})},
+	{"node-empty", "a node of the quorum is killed (SIGKILL), and starts with nothing", 20, 800, true, plain(func(s *stage) func() {
+		n := s.node()
+		n.Kill()
+		return func() { starting(n.Restart) }
+	})},
+	{"node-flush", "FLUSHALL on a node of the quorum", 0, 0, true, once(func(s *stage) {
+		rdb := s.direct(s.node())
+		defer func() { _ = rdb.Close() }()
+		s.must(rdb.FlushAll(context.Background()).Err())
+	})},
+	{"node-freeze", "a node of the quorum stands still (SIGSTOP)", 300, 2500, true, plain(func(s *stage) func() {
+		n := s.node()
+		n.Freeze()
+		return n.Thaw
+	})},
+	{"node-cut", "the links of a client process to two nodes of the quorum are cut, and refuse connections", 300, 4000, false, plain(func(s *stage) func() {
+		ways := s.someone().ways
+		first := s.rng.IntN(len(ways))
+		for _, i := range []int{first, (first + 1 + s.rng.IntN(len(ways)-1)) % len(ways)} {
+			ways[i].refuses.Store(true)
+			ways[i].cut(every)
+		}
+		return func() {
+			for _, way := range ways {
+				way.refuses.Store(false)
+			}
+		}
+	})},
 	{"node-kill", "a master of the cluster is killed (SIGKILL), and its replica may lack its last writes; when that has taken over it is started again", 0, 1000, true, plain(func(s *stage) func() {
 		old := s.lockedMaster()
 		replica := s.clustered.ReplicaOf(old)
@@ -140,6 +177,9 @@ func (s *stage) detach(replicas ...*redistest.Server) (mend func()) {
 		}
 	}
 }
+
+// node is one of the quorum's, by the seed.
+func (s *stage) node() *redistest.Server { return s.nodes[s.rng.IntN(len(s.nodes))] }
 
 // lockedMaster is the one that has a lock, by the seed.
 func (s *stage) lockedMaster() *redistest.Server {

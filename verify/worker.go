@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -17,7 +18,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -58,6 +61,13 @@ type orders struct {
 
 	Sentinels []string `json:"sentinels,omitempty"` // that know where the locks are
 	Nodes     []string `json:"nodes,omitempty"`     // of a cluster that has them
+	Quorum    []node   `json:"quorum,omitempty"`    // the servers of a quorum that has them
+}
+
+// A node is a server of a quorum.
+type node struct {
+	Addr string `json:"addr"`
+	Link string `json:"link"` // the way to it
 }
 
 // A report is a line that a worker writes.
@@ -85,12 +95,12 @@ func work(in io.Reader, out io.Writer) error {
 			os.Exit(1) // nobody listens any more
 		}
 	}}
-	rdb, store := o.dial(), dial(o.Store)
+	store := dial(o.Store)
 	lease := clientLease
 	if o.Lease > 0 {
 		lease = o.Lease
 	}
-	client, err := rlock.New(rdb, rlock.WithLease(lease), rlock.WithPollInterval(o.Poll), rlock.WithUnlockTimeout(unlockTimeout))
+	client, locks, hangUp, err := o.connect(rlock.WithLease(lease), rlock.WithPollInterval(o.Poll), rlock.WithUnlockTimeout(unlockTimeout))
 	if err != nil {
 		return err
 	}
@@ -104,7 +114,7 @@ func work(in io.Reader, out io.Writer) error {
 	var all sync.WaitGroup
 	for i := range o.Clients {
 		c := &caller{
-			number: o.Process*10 + i, rec: rec, orders: o, client: client, guard: guard, stop: stop, churned: &churned,
+			number: o.Process*10 + i, rec: rec, orders: o, locks: locks, guard: guard, stop: stop, churned: &churned,
 			rng: rand.New(rand.NewPCG(o.Seed, uint64(o.Process*10+i))),
 		}
 		all.Go(c.run)
@@ -131,7 +141,8 @@ func work(in io.Reader, out io.Writer) error {
 			if after := heap(); after > before+maxGrowth {
 				left = append(left, fmt.Sprintf("%d MiB of memory, and %d before", after>>20, before>>20))
 			}
-			_, _ = rdb.Close(), store.Close()
+			hangUp()
+			_ = store.Close()
 			return put.Encode(report{Left: left, Churned: churned.Load()})
 		}
 	}
@@ -142,8 +153,38 @@ func dial(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: poolSize, DialTimeout: answerTimeout, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout})
 }
 
+// connect returns a client of the locks' servers, how it makes locks, and what ends its connections.
+func (o orders) connect(opts ...rlock.Option) (shutter, func(string, ...fenced.Option) *fenced.Lock, func(), error) {
+	if len(o.Quorum) == 0 {
+		rdb := o.dial()
+		client, err := rlock.New(rdb, opts...)
+		return client, func(name string, opts ...fenced.Option) *fenced.Lock { return fenced.NewLock(client, name, opts...) }, func() { _ = rdb.Close() }, err
+	}
+	var nodes []redis.UniversalClient
+	for _, n := range o.Quorum {
+		nodes = append(nodes, redis.NewClient(&redis.Options{
+			Addr: n.Addr, PoolSize: poolSize, DialTimeout: answerTimeout, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout,
+			Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return (&net.Dialer{Timeout: answerTimeout}).DialContext(ctx, network, n.Link)
+			},
+		}))
+	}
+	client, err := quorum.New(nodes, quorum.WithLockOptions(opts...))
+	hangUp := func() {
+		for _, rdb := range nodes {
+			_ = rdb.Close()
+		}
+	}
+	return client, func(name string, opts ...fenced.Option) *fenced.Lock { return quorum.NewLock(client, name, opts...) }, hangUp, err
+}
+
+// shutter is a client of either kind.
+type shutter interface {
+	Shutdown(ctx context.Context) error
+}
+
 // leave closes the client and returns what it has left.
-func leave(client *rlock.Client) (left []string) {
+func leave(client shutter) (left []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	if err := client.Shutdown(ctx); err != nil {
@@ -178,7 +219,8 @@ func libraryStacks() []string {
 	buf := make([]byte, 4<<20)
 	var found []string
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		if strings.Contains(stack, "\n"+library) && !strings.Contains(stack, "\n"+library+"verify.") {
+		ours := strings.Contains(stack, "\n"+library+"verify.") || strings.Contains(stack, "\n"+library+"internal/redistest.")
+		if strings.Contains(stack, "\n"+library) && !ours {
 			found = append(found, stack)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,18 +17,18 @@ import (
 // unlocked makes deposits without a lock.
 type unlocked struct{}
 
-func (unlocked) deposit(_ context.Context, _ int, account *account, pause func()) error {
-	return add(account, 0, pause)
+func (unlocked) deposit(ctx context.Context, _ int, account *account, pause func()) error {
+	return add(ctx, account, 0, pause)
 }
 
 // add is the deposit itself: a read, a pause, a write. Its account has no guard where there is no token.
-func add(account *account, token int64, pause func()) error {
-	balance, err := account.read(token)
+func add(ctx context.Context, account *account, token int64, pause func()) error {
+	balance, err := account.read(ctx, token)
 	if err != nil {
 		return err
 	}
 	pause()
-	return account.write(token, balance+amount)
+	return account.write(ctx, token, balance+amount)
 }
 
 // plain makes them under the lock that is in every handbook: SET NX PX with a random value, compare-and-delete.
@@ -50,7 +51,7 @@ func (p plain) deposit(ctx context.Context, _ int, account *account, pause func(
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	if err := add(account, 0, pause); err != nil {
+	if err := add(ctx, account, 0, pause); err != nil {
 		return err
 	}
 	// 0: the lock was somebody else's by now. Some log it. The write is done.
@@ -66,7 +67,7 @@ type fencedTeller struct {
 func newFencedTeller(rdb *redis.Client, name string) (*fencedTeller, error) {
 	t := &fencedTeller{}
 	for range workers {
-		client, err := rlock.New(rdb)
+		client, err := rlock.New(rdb, rlock.WithLogger(slog.New(slog.DiscardHandler))) // the table tells what is lost
 		if err != nil {
 			t.close()
 			return nil, err
@@ -93,7 +94,7 @@ func (t *fencedTeller) deposit(ctx context.Context, worker int, account *account
 	for {
 		accepted := false
 		err := t.locks[worker].TryDo(ctx, 30*time.Second, lease, func(_ context.Context, token int64) error {
-			err := add(account, token, pause)
+			err := add(ctx, account, token, pause)
 			accepted = err == nil
 			return err
 		})

@@ -87,26 +87,26 @@ func newAccount(guarded bool) *account {
 
 // read returns the balance. Reading shows the token, too: from then on an older one is refused, so that nobody can write
 // between this read and the write that follows it.
-func (a *account) read(token int64) (balance int, err error) {
-	err = a.do(token, func() { balance = a.balance })
+func (a *account) read(ctx context.Context, token int64) (balance int, err error) {
+	err = a.do(ctx, token, func() { balance = a.balance })
 	return balance, err
 }
 
-func (a *account) write(token int64, balance int) error {
-	return a.do(token, func() { a.balance = balance })
+func (a *account) write(ctx context.Context, token int64, balance int) error {
+	return a.do(ctx, token, func() { a.balance = balance })
 }
 
-func (a *account) do(token int64, what func()) error {
-	step := func() error {
+func (a *account) do(ctx context.Context, token int64, what func()) error {
+	step := func(context.Context) error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		what()
 		return nil
 	}
 	if a.guard == nil {
-		return step()
+		return step(ctx)
 	}
-	err := a.guard.Do("account:42", token, step)
+	err := a.guard.Do(ctx, "account:42", token, step)
 	if errors.Is(err, guard.ErrStale) {
 		a.mu.Lock()
 		defer a.mu.Unlock()

@@ -143,9 +143,9 @@ func TestService(t *testing.T) {
 func TestAcceptedIsDone(t *testing.T) {
 	t.Parallel()
 	s := newService(t, true)
-	s.lease = 50 * time.Millisecond
+	s.lease = time.Second
 	w := httptest.NewRecorder()
-	s.routes().ServeHTTP(w, httptest.NewRequest("POST", "/orders/7/items?item=tea&pause=100ms", nil))
+	s.routes().ServeHTTP(w, httptest.NewRequest("POST", "/orders/7/items?item=tea&pause=1100ms", nil))
 	if w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,12 +35,13 @@ const amount = 10 // of each deposit
 
 // tell runs the steps in turn.
 func tell(ctx context.Context, rdb *redis.Client, name, storeScript string, out io.Writer) (summary string, err error) {
-	clientA, err := rlock.New(rdb, rlock.WithLease(lease))
+	silent := rlock.WithLogger(slog.New(slog.DiscardHandler)) // the story tells what is lost
+	clientA, err := rlock.New(rdb, rlock.WithLease(lease), silent)
 	if err != nil {
 		return "", err
 	}
 	defer clientA.Close()
-	clientB, err := rlock.New(rdb, rlock.WithLease(lease))
+	clientB, err := rlock.New(rdb, rlock.WithLease(lease), silent)
 	if err != nil {
 		return "", err
 	}

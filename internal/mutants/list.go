@@ -4,7 +4,7 @@ import "slices"
 
 // The breaks, by the invariant (Inv, DESIGN's section 5) or the protocol rule (P) that each violates. The scripts have
 // more of their own, which TestMutants in package scripts runs against the model.
-var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
+var mutants = slices.Concat(ofClient, ofQuorum, ofRetain, ofForce, ofServers, ofGuards, []mutant{
 	{
 		"Inv1: a re-entry looks whether it is admitted before it waits for its turn only",
 		"rlock/acquire.go", "	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {\n		h.mu.Unlock()\n		return nil, errOvertaken\n	}\n", "	_ = nearest\n",
@@ -72,7 +72,7 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 	},
 	{
 		"P3: what was not confirmed is not released",
-		"rlock/behind.go", "	if a.Held || a.Owed { // also what is not confirmed\n", "	if err == nil && a.Held || a.Owed {\n",
+		"rlock/trace.go", "	if a.Held || a.Owed { // also what is not confirmed\n", "	if err == nil && a.Held || a.Owed {\n",
 		"./rlock", "Confirm_NoReplicas",
 	},
 	{
@@ -82,8 +82,63 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 	},
 	{
 		"Inv6: a release waits with what is to be confirmed",
-		"scripts/line.go", "		lines = s.confirmed\n", "		_ = s.confirmed\n",
+		"scripts/line.go", "		ls = s.confirmed\n", "		_ = s.confirmed\n",
 		"./scripts", "Confirm_ReleasesDoNotWait",
+	},
+	{
+		"P14: a slot that moves ends a whole batch",
+		"scripts/line.go", "redis.HasErrorPrefix(err, \"TRYAGAIN\")", "redis.HasErrorPrefix(err, \"TRYLATER\")",
+		"./scripts", "P14_ASlotThatMoves",
+	},
+	{
+		"P14: a key without rights ends the renewals of all others",
+		"scripts/line.go", "return forbidden(err) || err != nil", "return err != nil",
+		"./scripts", "P14_AForbiddenKeyEnds",
+	},
+	{
+		"P14: more renewals than one script has are not split",
+		"scripts/scripts.go", "		case len(part) > 1 && (s.refused(err) || ask): //", "		case len(part) > 1 && (crossSlot(err) || ask): //",
+		"./scripts", "P14_",
+	},
+	{
+		"P14: what is to be confirmed does not follow its key",
+		"scripts/confirm.go", "	return redis.IsAskError(err)\n", "	return \"\", false\n",
+		"./scripts", "P14_ASlotThatMoves",
+	},
+	{
+		"P14: the node that a key has moved to is not told that it is asked",
+		"scripts/confirm.go", "	if to.asking {\n", "	if to.text && to.asking {\n",
+		"./scripts", "P14_ASlotThatMoves",
+	},
+	{
+		"a node that hangs keeps the ops of the others",
+		"scripts/line.go", "return ls.of(on.Options().Addr)", "return ls.of(on.Options().Addr[:1])",
+		"./scripts", "LineCluster_ANodeThatHangs|LineCluster_LinesFollow",
+	},
+	{
+		"the lines of nodes that are gone are kept",
+		"scripts/line.go", "if len(ls.nodes) >= maxLines {", "if len(ls.nodes) >= 9*maxLines {",
+		"./scripts", "LineCluster_FewLines",
+	},
+	{
+		"P14: a connection that is dead keeps its flight for ever",
+		"scripts/line.go", "		if left > 0 {\n", "		if left > -time.Hour {\n",
+		"./scripts", "Line_A.*Abandoned",
+	},
+	{
+		"P3: what is abandoned is sent later",
+		"scripts/line.go", "l.scripts.deliver(f, f.ops)", "l.scripts.deliver(context.Background(), f.ops)",
+		"./scripts", "Line_WhatIsAbandoned",
+	},
+	{
+		"an abandoned flight works on an op that its caller uses again",
+		"scripts/line.go", "f.ops = append(f.ops, &f.store[len(f.store)-1])", "f.ops = append(f.ops, op)",
+		"./scripts", "Line_AFlightThatHangsIsAbandoned",
+	},
+	{
+		"what is answered late is answered twice",
+		"scripts/line.go", "if atomic.SwapInt32(&op.state, told) != told {", "if atomic.SwapInt32(&op.state, told); true {",
+		"./scripts", "Line_.*Abandoned",
 	},
 	{
 		"a crowd waits for the flights before it",
@@ -127,7 +182,7 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 	},
 	{
 		"a cluster's client is left to find out by itself that a master is down",
-		"scripts/run.go", "		cluster.ReloadState(context.Background())\n", "		_ = cluster\n",
+		"scripts/run.go", "			rdb.ReloadState(context.Background())\n", "			_ = rdb\n",
 		"./scripts", "Cluster_FindsTheNewMaster",
 	},
 	{
@@ -202,7 +257,7 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 	},
 	{
 		"Inv11: a level is renewed although its context has ended",
-		"rlock/hold.go", "	why := lv.parted()\n	if why == nil {", "	why := lv.parted()\n	if lv.kept {",
+		"rlock/hold.go", "	return lv.kept && lv.outlived() == nil\n", "	return lv.kept\n",
 		"./rlock", "EndedContextIsNotRenewed",
 	},
 	{
@@ -217,13 +272,38 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 	},
 	{
 		"P3: what got no answer is forgotten",
-		"rlock/acquire.go", "		a.client.behind.release(a.trace)\n", "",
+		"rlock/acquire.go", "		a.client.releaser.abandon(a.trace)\n", "",
 		"./rlock", "P3_GhostOf",
 	},
 	{
 		"P3: one release is enough",
-		"rlock/behind.go", "	b.next(t, lease, n+1)\n", "	delete(b.open, t)\n",
+		"rlock/releaser.go", "	b.plan(r, after)\n", "	b.drop(r)\n",
 		"./rlock", "P3_",
+	},
+	{
+		"P3: failures use up the quick repeats of a release",
+		"rlock/releaser.go", "		after = min(after, retryRelease) //", "		_ = retryRelease //",
+		"./rlock", "P3_ReleasesAfterAnOutage",
+	},
+	{
+		"P12: Close sends a release that failed no second time",
+		"rlock/client.go", "			next = now.Add(hurryAgain)\n", "			next = now.Add(time.Hour + hurryAgain)\n",
+		"./rlock", "P3_ReleasesAfterAnOutage",
+	},
+	{
+		"P3: what a given-up attempt has taken is not released as soon as it is answered",
+		"rlock/releaser.go", "	if r.index >= 0 && r.sending == nil {\n", "	if false {\n",
+		"./rlock", "P3_GivenUpAcquireIsReleasedWhenAnswered",
+	},
+	{
+		"P12: Close does not wait for what is under way",
+		"rlock/client.go", "	c.settle(ctx)\n", "	_ = ctx\n",
+		"./rlock", "P12_Close",
+	},
+	{
+		"P12: Close waits for calls, and not for what they have taken",
+		"rlock/client.go", "		if c.calls.Load() == 0 && !c.releaser.owing() ||", "		if c.calls.Load() == 0 ||",
+		"./rlock", "P12_Close",
 	},
 	{
 		"P5: only the watchdog sees that the lease is over",
@@ -262,7 +342,7 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 	},
 	{
 		"P16: names whose keys are in two slots are taken in a cluster",
-		"rlock/lock.go", "		return l.keys.CheckCluster()", "		return nil",
+		"rlock/lock.go", "	return l.keys.CheckCluster()", "	return nil",
 		"./rlock", "ClusterNames",
 	},
 	{
@@ -371,13 +451,8 @@ var mutants = slices.Concat(ofQuorum, ofRetain, []mutant{
 		"./rlock", "BlocksGrantDuringShutdown",
 	},
 	{
-		"P3: Shutdown does not wait for what is owed",
-		"rlock/client.go", "		c.behind.settle(ctx, c.unlockTimeout)\n", "",
-		"./rlock", "HandoffDuringShutdownToAWaiterThatGivesUp|BlocksGrantedWaiterGivesUpDuringShutdown",
-	},
-	{
 		"P3: what a granted waiter asked for itself is forgotten",
-		"rlock/stand.go", "	if s.trace.open() {\n		s.client.behind.release(s.trace) //", "	if s.trace == nil {\n		s.client.behind.release(s.trace) //",
+		"rlock/stand.go", "	if s.trace.givenUp() {\n		s.client.releaser.release(s.trace) //", "	if s.trace == nil {\n		s.client.releaser.release(s.trace) //",
 		"./rlock", "BlocksGrantToAWaiterInDoubt",
 	},
 	{

@@ -29,8 +29,53 @@ var ofQuorum = []mutant{
 	},
 	{
 		"Redlock: failed attempts follow each other without a pause",
-		"quorum/store.go", "{ return between(s.retry[0], s.retry[1]) }", "{ return 0 }",
+		"quorum/rivals.go", "	return between(least, min(max(least, most/8)<<n, 16*most))\n", "	return 0 * between(least, most<<n)\n",
 		"./quorum", "P1_EachAttempt|WaitersAreWoken|Contenders",
+	},
+	{
+		"Redlock: all clients ask all nodes at once, and split the votes",
+		"quorum/acquire.go", "	first := s.contended(o.Keys.Channel())\n", "	var first *node\n",
+		"./quorum", "ManyClientsOfOneLock",
+	},
+	{
+		"P10: the owner's own node is not asked for, and neither is the next one",
+		"quorum/rivals.go", "believed = time.Since(r.since) < doubtAfter/2 || time.Since(r.owned) < trustOwner", "believed = true",
+		"./quorum", "P10_FirstNodeWithoutAnOwner",
+	},
+	{
+		"P10: a release after a long hold tells a few of those who sleep until it tells them",
+		"quorum/ballot.go", "{ return time.Since(b.began) < doubtAfter/2 }", "{ return true }",
+		"./quorum", "P10_ALongHoldTellsAll",
+	},
+	{
+		"Inv12: a split vote is somebody who holds the lock",
+		"quorum/acquire.go", ", Why: ErrSplitVote}", "}",
+		"./quorum", "SplitVoteHasItsOwnError",
+	},
+	{
+		"Inv2: one clock that is wrong decides a token",
+		"quorum/acquire.go", "times[len(times)/2]", "times[len(times)-1]",
+		"./quorum", "Inv2_ANodeThatForgets",
+	},
+	{
+		"Inv2: of two clocks nobody knows which is right",
+		"quorum/acquire.go", "	if len(times) == 2 {\n", "	if false {\n",
+		"./quorum", "Inv2_ANodeThatForgets",
+	},
+	{
+		"Inv2: a counter that is gone a moment ago is one that never was",
+		"quorum/acquire.go", "e.store.delay.Microseconds() / 4", "0",
+		"./quorum", "Inv2_ANodeThatForgets",
+	},
+	{
+		"Redlock: a clock that is set forward makes a node old",
+		"quorum/node.go", "time.Since(n.before) < n.delay:\n			return true\n", "time.Since(n.before) < n.delay:\n",
+		"./quorum", "RestartAndClockSetForward",
+	},
+	{
+		"Redlock: a node whose clock was set back is out for good",
+		"quorum/node.go", "		case time.Since(n.first) >= n.delay:\n			return false\n", "",
+		"./quorum", "ClockSetBackBehindTheStart",
 	},
 	{
 		"Redlock: an attempt says who has the lock before enough have told",
@@ -44,7 +89,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"Inv2: tokens of a quorum forget the clock",
-		"quorum/acquire.go", "	if e.order.Floor {\n", "	if false {\n",
+		"quorum/acquire.go", "	return max(counter, times[len(times)/2]+ahead-1)\n", "	return max(counter, ahead)\n",
 		"./quorum", "TokensAfterLoss",
 	},
 	{
@@ -70,7 +115,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: a release that a majority confirmed is done",
-		"rlock/unlock.go", "	if answer.Owed {\n		c.behind.rest(h.trace)\n", "	if false {\n",
+		"rlock/unlock.go", "	if answer.Owed {\n		c.releaser.rest(h.trace)\n", "	if false {\n",
 		"./quorum", "P3_LateVote|Inv10_LateRetake",
 	},
 	{
@@ -96,7 +141,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: a vote that comes after its lease is not released",
-		"rlock/behind.go", "!t.open() && !owed", "!t.open()",
+		"rlock/releaser.go", "return r.owed || r.trace.open()", "return r.trace.open()",
 		"./quorum", "P3_VoteLater",
 	},
 	{

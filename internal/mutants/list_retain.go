@@ -24,7 +24,7 @@ var ofRetain = []mutant{
 	},
 	{
 		"P3: a retain that gets no answer is forgotten",
-		"rlock/retain.go", "		c.behind.release(next.trace)\n		return false, true", "		return false, true",
+		"rlock/retain.go", "		c.releaser.release(next.trace)\n		return false, true", "		return false, true",
 		"./rlock", "RetainFault",
 	},
 	{
@@ -79,7 +79,7 @@ var ofRetain = []mutant{
 	},
 	{
 		"what was retained for another kind of call is taken for another holder's",
-		"rlock/retain.go", "r.hold == nil && a.wait == 0 {", "r.hold == nil && false {",
+		"rlock/retain.go", "r.hold == nil && !a.waits() {", "r.hold == nil && false {",
 		"./rlock", "RetainForATryOfAnotherKind",
 	},
 }

@@ -49,7 +49,22 @@ final class Commands {
   private RLock lock(String client, String kind, String name) {
     return locks.computeIfAbsent(
         client + " " + kind + " " + name,
-        key -> kind.equals("fenced") ? clients.get(client).getFencedLock(name) : clients.get(client).getLock(name));
+        key -> make(clients.get(client), kind, name));
+  }
+
+  private static RLock make(RedissonClient client, String kind, String name) {
+    switch (kind) {
+      case "fenced":
+        return client.getFencedLock(name);
+      case "read":
+        return client.getReadWriteLock(name).readLock();
+      case "write":
+        return client.getReadWriteLock(name).writeLock();
+      case "fair":
+        return client.getFairLock(name);
+      default:
+        return client.getLock(name);
+    }
   }
 
   private static Object call(String command, RLock lock, Map<String, String> args) throws InterruptedException {

@@ -1,0 +1,80 @@
+package main
+
+// The breaks of ForceUnlock, and of what is told of a lock by its hash.
+var ofForce = []mutant{
+	{
+		"P12: a hold that was forced open before its answer came is not told of it",
+		"rlock/queue.go", "	over = q.wasForced(h.trace.field, sent)\n", "",
+		"./rlock", "ForceUnlockOfAHoldThatIsUnderWay",
+	},
+	{
+		"P12: what was forced open before it was retained is given to the next call",
+		"rlock/retain.go", " && !q.wasForced(r.hold.own.field, r.sent)", "",
+		"./rlock", "ForceUnlockOfWhatIsBeingRetained",
+	},
+	{
+		"P12: a hold that was taken anew after ForceUnlock is lost",
+		"rlock/force.go", "f.field == field && !sent.Time().After(f.at)", "f.field == field",
+		"./rlock", "ForceUnlockSparesWhatIsTakenAnew",
+	},
+	{
+		"Inv9: what was forced open is kept for ever",
+		"rlock/force.go", "return now.After(f.until)", "return false",
+		"./rlock", "NothingIsKeptOfForcedHolds",
+	},
+	{
+		"Inv9: what was forced open is kept for the next lock of a queue",
+		"rlock/queue.go", "	q.news, q.series, q.forced = nil, series{}, nil\n", "	q.news, q.series = nil, series{}\n",
+		"./rlock", "NothingIsKeptOfForcedHolds",
+	},
+	{
+		"Inv9: others' holds that were forced open are kept",
+		"rlock/force.go", "freed && strings.HasPrefix(seen.Field, q.client.id+\":\")", "freed && strings.Contains(seen.Field, \":\")",
+		"./rlock", "NothingIsKeptOfForcedHolds",
+	},
+	{
+		"P12: ForceUnlock looks once",
+		"rlock/force.go", "	return freed, !freed, nil\n", "	return freed, false, nil\n",
+		"./rlock", "ForceUnlockOfALockThatIsHandedOn",
+	},
+	{
+		"P12: ForceUnlock goes on after a release that got no answer",
+		"rlock/force.go", "	freed = answer.Held || doubt\n", "	freed = answer.Held || doubt && false\n",
+		"./rlock", "ForceUnlockStopsAfterARelease|P12_",
+	},
+	{
+		"P12: ForceUnlock has no bound",
+		"rlock/force.go", "bound, cancel := context.WithTimeout(ctx, l.client.patience)", "bound, cancel := context.WithCancel(ctx)",
+		"./rlock", "ForceUnlockIsBounded/WithPatience",
+	},
+	{
+		"P12: ForceUnlock does not say why it freed nothing",
+		"rlock/force.go", "		if missed > 0 {", "		if missed < 0 {",
+		"./rlock", "ForceUnlockIsBounded",
+	},
+	{
+		"DESIGN 3: who is renewed every two seconds listens to no message",
+		"watchdog/run.go", "length/3 > SettleAfter", "renewal-now > SettleAfter.Milliseconds()",
+		"./rlock", "VirtualForcedOpenByAnotherClient",
+	},
+	{
+		"DESIGN 4: any field is a holder's",
+		"scripts/holder.lua", "    if string.match(field, '^[^:]+:%-?%d+$') then", "    if string.sub(field, -1) ~= '#' then",
+		"./rlock", "BehaviourAnotherObject",
+	},
+	{
+		"DESIGN 4: an acquire waits for another kind of lock",
+		"scripts/acquire.lua", "      if there[2] then\n", "      if false then\n",
+		"./rlock", "BehaviourAnotherObject",
+	},
+	{
+		"DESIGN 4: ForceUnlock in a quorum takes any field for a holder",
+		"scripts/look.lua", "  if not holder or other then", "  if not holder then",
+		"./quorum", "AnotherObjectOfTheName",
+	},
+	{
+		"DESIGN 4: an acquire in a quorum waits for another kind of lock",
+		"scripts/vote.lua", "redis.pcall('HEXISTS', lock, 'mode') == 1", "false",
+		"./quorum", "AnotherObjectOfTheName",
+	},
+}

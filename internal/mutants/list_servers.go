@@ -1,0 +1,76 @@
+package main
+
+// The breaks of what depends on the kind and the version of the servers, and of what is said when they refuse.
+var ofServers = []mutant{
+	{
+		"P10: a cluster client makes its servers a cluster",
+		"pubsub/bus.go", "	if b.guessed() {\n		answer = b.clustered(ctx)", "	if false {\n		answer = b.clustered(ctx)",
+		"./pubsub", "AClusterClientIsNotACluster",
+	},
+	{
+		"P10: sharded channels that are on are not asked about",
+		"pubsub/bus.go", "	case sharding == On && b.guessed():\n		b.sharding = Auto\n", "",
+		"./rlock", "SentinelClientsOfBothKinds",
+	},
+	{
+		"P10: only INFO tells whether a server is one of a cluster",
+		"pubsub/bus.go", "	case err != nil && !strings.HasPrefix(err.Error(), \"NOPERM\"):\n", "	case false:\n",
+		"./pubsub", "AClusterClientIsNotACluster",
+	},
+	{
+		"P10: no answer is taken for no cluster",
+		"pubsub/bus.go", "	node, err := b.cluster.MasterForKey(ctx, \"fencelock\")\n	if err != nil {\n		return Auto\n	}\n	info, err := node.Info(ctx, \"cluster\").Result()\n",
+		"	node, err := b.cluster.MasterForKey(ctx, \"fencelock\")\n	if err != nil {\n		return Auto\n	}\n	info, err := node.Info(ctx, \"cluster\").Result()\n	if err != nil {\n		return Off\n	}\n",
+		"./pubsub", "IsAskedAgain|ToldTheSlots",
+	},
+	{
+		"P10: a release that nobody may be told of is one that nobody waits for",
+		"scripts/unlock.lua", "told = -1 ", "told = 0 ",
+		"./rlock", "MayNotPublishUnlocks",
+	},
+	{
+		"P8: a renewal that extends nothing writes nothing",
+		"scripts/renew.lua", "redis.pcall('PEXPIRE', lock, math.max(left, lease))", "left < tonumber(lease) and redis.pcall('PEXPIRE', lock, lease) or 1",
+		"./scripts", "P8_|Confirm",
+	},
+	{
+		"P11: a reservation shortens the expiry",
+		"scripts/reserve.lua", "math.max(left, lease)", "lease",
+		"./scripts", "Reserve",
+	},
+	{
+		"Inv12: a lost hold does not say what the last renewal heard",
+		"rlock/hold.go", "		h.end.why = h.why()\n", "",
+		"./rlock", "LostSaysWhatTheLastRenewalHeard|AnotherType",
+	},
+	{
+		"Inv12: a lost hold tells of a renewal before the last",
+		"rlock/hold.go", "t != nil && time.Since(t.at) < h.lease.Deadline().Age()", "t != nil",
+		"./rlock", "LostSaysWhatTheLastRenewalHeard",
+	},
+	{
+		"Inv12: a key of another type is renewed until the lease is over",
+		"scripts/reply.go", "strings.Contains(why, \"WRONGTYPE\")", "strings.Contains(why, \"no such reply\")",
+		"./rlock", "AnotherType",
+	},
+	{
+		"Inv12: MOVED to a single server's client is ridden out",
+		"scripts/run.go", "moved || ask {", "false && (moved || ask) {",
+		"./rlock", "MOVEDToASingle",
+	},
+	{
+		"Inv12: MOVED to a single server's client is ridden out in company",
+		"scripts/line.go", "		err = s.astray(err)\n", "		_ = s.astray(err)\n",
+		"./rlock", "MOVEDToASingle",
+	},
+	{
+		"Inv12: MOVED to a single server's client is ridden out with replicas",
+		"scripts/confirm.go", "		err = s.astray(err)\n", "		_ = s.astray(err)\n",
+		"./rlock", "MOVEDToASingle",
+	},
+	{
+		"Inv12: a server without WAITAOF may have it later",
+		"scripts/confirm.go", "return fmt.Errorf(\"%w: %w (%s)\", ErrUnconfirmed, err, h.hint)", "return fmt.Errorf(\"%w: %v (%s)\", ErrUnconfirmed, err, h.hint)",
+		"./rlock", "AServerWithoutWAITAOF",
+	},
+}
