@@ -146,8 +146,8 @@ func (s *store) split(lock string) time.Duration {
 	return between(least, min(max(least, most/8)<<n, 16*most))
 }
 
-// first is the node that settles between those who want this lock: the same for all clients, as long as it counts, answers them
-// all and is not much farther away from one of them than most of the others. It is a matter of speed, not of safety.
+// first is the node that settles between those who want this lock: the same for all clients, as long as it counts, and answers
+// them all, and is not much farther away from one of them than most of the others. It is a matter of speed, not of safety.
 func (s *store) first(lock string) *node {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(lock))
