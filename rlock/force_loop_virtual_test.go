@@ -22,10 +22,10 @@ func forceJava(n int) string { return fmt.Sprintf("6b1f0d1e-0000-4000-8000-00000
 
 // forceSite is a lock "l" that is held by Redisson's hold number 0, and the client that is to force it open. after is done
 // whenever that has looked who holds the lock.
-func forceSite(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, after func(look int)) (*rlock.Lock, *handSpy) {
+func forceSite(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, after func(look int), opts ...rlock.Option) (*rlock.Lock, *handSpy) {
 	own := redistest.PipeClient(t, m)
 	spy := handSpyOn(own)
-	l := rlock.NewLock(bhClient(t, own), "l")
+	l := rlock.NewLock(bhClient(t, own, opts...), "l")
 	forceHands(m, 0)
 	looks := 0
 	spy.wrap(func(ops []string, next func() error) error {
@@ -68,10 +68,10 @@ func TestForceUnlockIsBounded(t *testing.T) {
 	for what, c := range map[string]struct {
 		ctx  time.Duration
 		want time.Duration
-	}{"WithPatience": {20 * time.Second, 10 * time.Second}, "the context": {time.Second, time.Second}} {
+	}{"WithPatience": {5 * time.Second, time.Second}, "the context": {500 * time.Millisecond, 500 * time.Millisecond}} {
 		t.Run(what, func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				l, _ := forceSite(t, m, rdb, func(look int) { forceHands(m, look+1) })
+				l, _ := forceSite(t, m, rdb, func(look int) { forceHands(m, look+1) }, rlock.WithPatience(time.Second))
 				ctx, cancel := context.WithTimeout(t.Context(), c.ctx)
 				defer cancel()
 				began := time.Now()

@@ -120,6 +120,7 @@ func turnsFair(t *testing.T, shares []int64, least float64) {
 
 // Clients that want the same lock all the time have the same number of turns.
 func TestTurnsAreFair(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		goroutines int
 		section    time.Duration
@@ -152,6 +153,7 @@ func TestTurnsAreFair(t *testing.T) {
 // P15: a client that stands back does not try while another one's series still lasts: each of its tries is for a lock
 // that was released for it.
 func TestTurnsLastAsLongAsSeries(t *testing.T) {
+	t.Parallel()
 	for _, section := range []time.Duration{0, time.Millisecond, 4 * time.Millisecond} {
 		t.Run(section.String(), func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
@@ -225,6 +227,7 @@ func turnsRedisson(t *testing.T, ctx context.Context, rdb *redis.Client, react, 
 
 // P15: a waiter of Redisson's among four busy clients gets in as often as any of them.
 func TestTurnsOfARedissonClient(t *testing.T) {
+	t.Parallel()
 	for _, react := range []time.Duration{0, 500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond} {
 		t.Run(react.String(), func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
@@ -254,6 +257,7 @@ func TestTurnsOfARedissonClient(t *testing.T) {
 
 // Listeners that never want the lock are waited for for a bounded time in each second only.
 func TestTurnsOfListeners(t *testing.T) {
+	t.Parallel()
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
 		s := turnsNew(t, m)
 		for range 2 {
@@ -285,6 +289,7 @@ func TestTurnsOfListeners(t *testing.T) {
 // However many listen and never want the lock, who wants it has turns: what each client believes about the listeners must
 // not let one of two pass by the other for long.
 func TestTurnsAmongManyListeners(t *testing.T) {
+	t.Parallel()
 	for _, section := range []time.Duration{0, 10 * time.Millisecond} {
 		t.Run(section.String(), func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
@@ -338,6 +343,7 @@ func TestTurnsWhenAClient(t *testing.T) {
 		{"loses its messages", func(s *turnsCrowd) { s.links[3].drop.Store(true) }, free},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
 				s := turnsNew(t, m)
 				for range 4 {

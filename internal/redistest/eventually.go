@@ -55,8 +55,9 @@ func Await[T any](t testing.TB, within time.Duration, ch <-chan T, format string
 	panic("not reached")
 }
 
-// poll calls cond every millisecond until it reports true or the time is over,
-// and at least once after the time is over.
+// poll calls cond again and again until it reports true or the time is over,
+// and at least once after the time is over: every millisecond at first, less
+// often the longer it waits.
 func poll(within time.Duration, cond func() bool) bool {
 	began := time.Now()
 	for {
@@ -67,6 +68,6 @@ func poll(within time.Duration, cond func() bool) bool {
 		if last {
 			return false
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(min(max(time.Millisecond, time.Since(began)/20), 50*time.Millisecond))
 	}
 }
