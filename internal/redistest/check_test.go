@@ -26,7 +26,7 @@ func TestSettles(t *testing.T) {
 		errs := new(double).run(t, func(t testing.TB) {
 			redistest.Settles(t, time.Second, func() bool { n++; return n == 99 }, "it is %d", 7)
 		})
-		if n < 25 || n > 40 || len(errs) != 1 || !strings.HasSuffix(errs[0], ": it is 7") {
+		if n < 15 || n > 40 || len(errs) != 1 || !strings.HasSuffix(errs[0], ": it is 7") {
 			t.Errorf("asked %d times, got %q", n, errs)
 		}
 	})
