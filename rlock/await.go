@@ -2,6 +2,8 @@ package rlock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/fencelock/fencelock/scripts"
@@ -37,8 +39,10 @@ const (
 )
 
 // insist sends a command that may be repeated, again and again until it is answered, fails for good, or ctx ends. An
-// attempt that hangs longer than each is followed by another. doubt tells that one before may have been executed.
+// attempt that hangs longer than each is followed by another. doubt tells that one before may have been executed. The error
+// of an attempt that only ran out of time has with it what an attempt before it said.
 func insist[T any](ctx context.Context, each time.Duration, send func(context.Context) (T, error)) (value T, doubt bool, err error) {
+	var said error
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
 		actx, cancel := context.WithTimeout(ctx, each)
 		got, ok := await(actx, func() outcome[T] {
@@ -47,16 +51,19 @@ func insist[T any](ctx context.Context, each time.Duration, send func(context.Co
 		})
 		hung := actx.Err() != nil
 		cancel()
-		if ok {
-			err = got.err
-			if err == nil || !scripts.Passing(err) && !hung {
-				return got.value, doubt, err
-			}
+		if err = got.err; ok && (err == nil || !scripts.Passing(err) && !hung) {
+			return got.value, doubt, err
 		}
 		if err == nil {
 			err = context.DeadlineExceeded
 		}
 		doubt = doubt || !ok || scripts.Unanswered(err)
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded):
+			said = err
+		case said != nil:
+			err = fmt.Errorf("%w, after: %w", context.DeadlineExceeded, said)
+		}
 		if !sleep(ctx, backoff) {
 			return value, doubt, err
 		}
