@@ -41,3 +41,19 @@ refuted NAIVE_RENEW "all is at rest, and the lock is held" "A renewal sets the f
 # The two properties of runs that never end can fail, too. These have no picture.
 loops NAIVE_P7 ends "As above." TIMED NO_LIST MISSES=1
 loops NAIVE_POLL served "A waiter that only listens: no message comes for a lease that ran out." TIMED MISSES=1
+
+# The tokens of a quorum. DELAY exceeds AHEAD, ROUND and twice SKEW together, and AHEAD exceeds twice SKEW where a node may
+# forget while it runs.
+holds tokens-1 tokens MODEL=tokens RESTARTS=3
+holds tokens-2 tokens MODEL=tokens RESTARTS=1 WRONG=1
+holds tokens-3 tokens MODEL=tokens RESTARTS=1 SKEW=1 DELAY=4
+holds tokens-4 tokens MODEL=tokens RESTARTS=1 ROUND=1 DELAY=3
+holds tokens-5 tokens MODEL=tokens WRONG=3
+holds tokens-6 tokens MODEL=tokens FLUSHES=1 OLD=1
+holds tokens-7 tokens MODEL=tokens FLUSHES=1 OLD=1 SKEW=1 DELAY=1 AHEAD=3
+refuted NAIVE_COUNTERS "tokens grow" "Tokens of a quorum by the counters alone: the one node that both majorities share has forgotten." MODEL=tokens RESTARTS=1
+refuted NAIVE_LATEST_CLOCK "tokens grow" "The largest clock, not the middle one: it was wrong when the first token was taken." MODEL=tokens RESTARTS=1 WRONG=1
+refuted NAIVE_YOUNG "tokens are unique" "A node that has just started counts." MODEL=tokens RESTARTS=1
+refuted NAIVE_NOT_AHEAD "tokens are unique" "A node forgot while it ran, and no token is ahead of the time: the next one is the time again." MODEL=tokens FLUSHES=1 OLD=1
+refuted NAIVE_ACCEPT "tokens are unique" "A node accepts whatever it is told, also from a hold that it has not got." MODEL=tokens
+refuted NAIVE_MINORITY "tokens are unique" "A token counts when one node has accepted it." MODEL=tokens

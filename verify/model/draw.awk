@@ -2,7 +2,7 @@
 #   @H>. C     command C leaves for hold H        @H>R C   it arrives        @H< C V   it is answered with verdict V
 #   @H? C ..   no answer in time, or lost         @R ..    what Redis does   @H! ..    what happens to the holder
 #   @CN ..     what happens to client N           @X ..    what is violated
-#   @T ..      a tick
+#   @T ..      a tick                             @NI ..   what happens to node I of a quorum
 # Needs n (holders) and holders (of one client), with -v.
 BEGIN {
   split("acquire 1,acquire again 2,transfer to 4,re-enter 8,re-enter again 16,lower 32,lower again 64,release 128,release again 256,renew 512", list, ",")
@@ -41,6 +41,7 @@ END {
     else if (e ~ /^[0-9]+!/) line(h % n, rest, "")
     else if (e ~ /^T/) line(-1, "", "(" rest ")")
     else if (e ~ /^C/) line(substr(e, 2) * holders, rest, "")
+    else if (e ~ /^N/) line(-1, "", "node " substr(e, 2, 1) " " rest)
     else if (e ~ /^X/) broken = rest
   }
   flush()
