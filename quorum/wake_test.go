@@ -3,7 +3,9 @@ package quorum_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,12 +67,20 @@ func TestP10_OwnerWithoutTheFirstNode(t *testing.T) {
 		owner := s.user()
 		ok(t, owner.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }))
 		owner.down(owner.First("l"))
-		l := s.user(quorum.WithLockOptions(rlock.WithPollInterval(time.Minute))).lock("l")
+		waiter := s.user(quorum.WithLockOptions(rlock.WithPollInterval(time.Minute)))
+		var votes atomic.Int32
+		waiter.on(func(_ int, op string, _ []any, next func() error) error {
+			votes.Add(int32(strings.Count(op, "vote")))
+			return next()
+		}, 0, 1, 2, 3, 4)
+		l := waiter.lock("l")
 		for range 4 {
 			held, err := owner.lock("l").Lock(t.Context())
 			ok(t, err)
+			votes.Store(0)
 			got := start(func() (context.Context, int64, error) { return l.LockAndGetToken(t.Context()) })
 			asleep(12 * time.Second)
+			t.Logf("%d votes were asked for", votes.Load())
 			began := time.Now()
 			ok(t, owner.lock("l").Unlock(held))
 			r := <-got

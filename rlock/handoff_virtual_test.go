@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -291,5 +292,43 @@ func TestHandoffThenTheOtherClientsTurn(t *testing.T) {
 		theirDone()
 		bhEqual(t, "order", fmt.Sprint(order), "[own own other own own own]")
 		handFree(t, m, 100*time.Millisecond, c, other)
+	})
+}
+
+// P15, Inv8: the waiter is told when the transfer to it gets no answer, a third of the unlock's bound after it was sent: it
+// gets the lock with the release that follows, and does not wait for the answer.
+func TestHandoffWithoutAnAnswer(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := handSpyOn(rdb)
+		end := make(chan struct{})
+		spy.wrap(func(ops []string, next func() error) error {
+			if ops[0] == "transfer" {
+				<-end
+				return io.EOF
+			}
+			return next()
+		})
+		c := bhClient(t, rdb, rlock.WithUnlockTimeout(3*time.Second))
+		l := fenced.NewLock(c, "l")
+		held := handTake(t, l, 1)
+		var took time.Duration
+		var next context.Context
+		done := handLine(1, func(int) {
+			began := time.Now()
+			var err error
+			if next, err = l.Lock(handCtx(t)); err != nil {
+				t.Error(err)
+			}
+			took = time.Since(began)
+		})
+		bhAsleep(time.Millisecond)
+		bhOK(t, l.Unlock(held))
+		done()
+		if took > 1010*time.Millisecond {
+			t.Errorf("the waiter got the lock after %v", took)
+		}
+		close(end)
+		bhOK(t, l.Unlock(next))
+		handFree(t, m, 40*time.Second, c)
 	})
 }

@@ -358,7 +358,7 @@ var mutants = slices.Concat(ofClient, ofQuorum, ofRetain, ofForce, ofServers, of
 	{
 		"P15, Inv8: the waiter is not told that Redis does not answer its transfer",
 		"rlock/unlock.go", "		h.queue.revoke(k)\n", "",
-		"./rlock", "HandoffFault",
+		"./rlock", "HandoffWithoutAnAnswer",
 	},
 	{
 		"Inv1: the former holder's context lives on while the lock is passed on",

@@ -1,0 +1,58 @@
+package quorum_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// ForceUnlock says of one hold to one caller only that it has released it.
+func TestForceUnlockByTwo(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		owner := s.user()
+		two := []*user{s.user(), s.user()}
+		for _, u := range two {
+			u.on(func(_ int, op string, _ []any, next func() error) error {
+				time.Sleep(rand.N(time.Millisecond))
+				return next()
+			}, 0, 1, 2, 3, 4)
+		}
+		freed := 0
+		for round := range 60 {
+			if round%2 == 1 {
+				owner.down(round%5, (round+1)%5) // it has a bare majority
+			}
+			_, err := owner.lock("l").LockLease(t.Context(), 30*time.Second)
+			ok(t, err)
+			owner.up()
+			var all sync.WaitGroup
+			var said atomic.Int32
+			for _, u := range two {
+				all.Go(func() {
+					done, err := u.lock("l").ForceUnlock(t.Context())
+					if err != nil {
+						t.Error(err)
+					}
+					if done {
+						said.Add(1)
+					}
+				})
+			}
+			all.Wait()
+			if said.Load() > 1 {
+				t.Fatalf("round %d: both say that they have released it", round)
+			}
+			freed += int(said.Load())
+			if locked, err := owner.lock("l").IsLocked(t.Context()); err != nil || locked {
+				t.Fatalf("round %d: locked: %v, %v", round, locked, err)
+			}
+			asleep(time.Second)
+		}
+		t.Logf("one of the two said so in %d of 60 rounds", freed)
+		if freed < 30 {
+			t.Errorf("one of the two said so in %d of 60 rounds", freed)
+		}
+	})
+}
