@@ -65,7 +65,7 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 		}
 		held := others < s.most && (b != nil || removed > 0) // of two that force it open at once, one has
 		told := -1 // by the node that waiters listen to, if it has answered
-		if first := s.first(o.Keys.Channel()); first != nil && r.asks[first.index] != nil && r.asks[first.index].yes {
+		if first := s.first(o.Keys.Channel()); tell && first != nil && r.asks[first.index] != nil && r.asks[first.index].yes {
 			told = r.asks[first.index].report.Receivers
 		}
 		return true, func() {

@@ -154,4 +154,24 @@ var ofQuorum = []mutant{
 		"scripts/mark.lua", "~= ARGV[1] then", "== nil then",
 		"./quorum", "Real_MarkerOfARun",
 	},
+	{
+		"P10: an owner is not looked for where it is not",
+		"quorum/rivals.go", "	return r != nil && r.away\n", "	return r != nil && false\n",
+		"./quorum", "P10_OwnerWithoutTheFirstNode",
+	},
+	{
+		"P10: a release that tells nobody is one that nobody waits for",
+		"quorum/release.go", "; tell && first != nil", "; first != nil",
+		"./quorum", "P10_OwnerWithoutTheFirstNode",
+	},
+	{
+		"P12: who takes the last part of a hold says that it was forced open",
+		"quorum/release.go", "others < s.most && (b != nil || removed > 0)", "others < s.most || b == nil && removed > 0",
+		"./quorum", "ForceUnlockByTwo",
+	},
+	{
+		"Redlock: a node that does not count is asked first",
+		"quorum/node.go", " && !n.fresh", "",
+		"./quorum", "NoMajorityIsSaid",
+	},
 }
