@@ -21,42 +21,49 @@ func TestLocksThatNobodyMade(t *testing.T) {
 	for name, l := range map[string]*rlock.Lock{
 		"nil": nil, "zero": {}, "no client": rlock.NewLock(nil, ""), "zero client": rlock.NewLock(new(rlock.Client), ""),
 	} {
-		misused(t, "rlock, "+name, l.Name(), map[string]func() (context.Context, error){
-			"Lock":        func() (context.Context, error) { return l.Lock(ctx) },
-			"LockLease":   func() (context.Context, error) { return l.LockLease(ctx, time.Second) },
-			"TryLock":     func() (context.Context, error) { return l.TryLock(ctx, time.Second, 0) },
-			"Do":          func() (context.Context, error) { return ctx, l.Do(ctx, never) },
-			"TryDo":       func() (context.Context, error) { return ctx, l.TryDo(ctx, 0, 0, never) },
-			"Unlock":      func() (context.Context, error) { return ctx, l.Unlock(ctx) },
-			"Check":       func() (context.Context, error) { return ctx, l.Check(ctx) },
-			"ForceUnlock": func() (context.Context, error) { _, err := l.ForceUnlock(ctx); return ctx, err },
-			"IsLocked":    func() (context.Context, error) { _, err := l.IsLocked(ctx); return ctx, err },
-			"IsHeld":      func() (context.Context, error) { _, err := l.IsHeld(ctx); return ctx, err },
-			"HoldCount":   func() (context.Context, error) { _, err := l.HoldCount(ctx); return ctx, err },
-			"RemainTTL":   func() (context.Context, error) { _, err := l.RemainTTL(ctx); return ctx, err },
-		})
+		calls := methods(ctx, l)
+		calls["Do"] = func() (context.Context, error) { return ctx, l.Do(ctx, never) }
+		calls["TryDo"] = func() (context.Context, error) { return ctx, l.TryDo(ctx, 0, 0, never) }
+		misused(t, "rlock, "+name, l.Name(), calls)
 	}
 	for name, l := range map[string]*fenced.Lock{
 		"nil": nil, "zero": {}, "no client": fenced.NewLock(nil, ""), "zero client": fenced.NewLock(new(rlock.Client), ""),
 	} {
-		misused(t, "fenced, "+name, l.Name(), map[string]func() (context.Context, error){
-			"Lock":                 func() (context.Context, error) { return l.Lock(ctx) },
-			"LockLease":            func() (context.Context, error) { return l.LockLease(ctx, time.Second) },
-			"TryLock":              func() (context.Context, error) { return l.TryLock(ctx, time.Second, 0) },
-			"LockAndGetToken":      func() (context.Context, error) { c, _, err := l.LockAndGetToken(ctx); return c, err },
-			"LockLeaseAndGetToken": func() (context.Context, error) { c, _, err := l.LockLeaseAndGetToken(ctx, time.Second); return c, err },
-			"TryLockAndGetToken":   func() (context.Context, error) { c, _, err := l.TryLockAndGetToken(ctx, 0, 0); return c, err },
-			"Do":                   func() (context.Context, error) { return ctx, l.Do(ctx, neverWithToken) },
-			"TryDo":                func() (context.Context, error) { return ctx, l.TryDo(ctx, 0, 0, neverWithToken) },
-			"Token":                func() (context.Context, error) { _, err := l.Token(ctx); return ctx, err },
-			"Unlock":               func() (context.Context, error) { return ctx, l.Unlock(ctx) },
-			"Check":                func() (context.Context, error) { return ctx, l.Check(ctx) },
-			"ForceUnlock":          func() (context.Context, error) { _, err := l.ForceUnlock(ctx); return ctx, err },
-			"IsLocked":             func() (context.Context, error) { _, err := l.IsLocked(ctx); return ctx, err },
-			"IsHeld":               func() (context.Context, error) { _, err := l.IsHeld(ctx); return ctx, err },
-			"HoldCount":            func() (context.Context, error) { _, err := l.HoldCount(ctx); return ctx, err },
-			"RemainTTL":            func() (context.Context, error) { _, err := l.RemainTTL(ctx); return ctx, err },
-		})
+		calls := methods(ctx, l)
+		calls["LockAndGetToken"] = func() (context.Context, error) { c, _, err := l.LockAndGetToken(ctx); return c, err }
+		calls["LockLeaseAndGetToken"] = func() (context.Context, error) { c, _, err := l.LockLeaseAndGetToken(ctx, time.Second); return c, err }
+		calls["TryLockAndGetToken"] = func() (context.Context, error) { c, _, err := l.TryLockAndGetToken(ctx, 0, 0); return c, err }
+		calls["Do"] = func() (context.Context, error) { return ctx, l.Do(ctx, neverWithToken) }
+		calls["TryDo"] = func() (context.Context, error) { return ctx, l.TryDo(ctx, 0, 0, neverWithToken) }
+		calls["Token"] = func() (context.Context, error) { _, err := l.Token(ctx); return ctx, err }
+		misused(t, "fenced, "+name, l.Name(), calls)
+	}
+}
+
+// methods are those that locks with and without tokens have in common.
+func methods(ctx context.Context, l interface {
+	Lock(context.Context) (context.Context, error)
+	LockLease(context.Context, time.Duration) (context.Context, error)
+	TryLock(context.Context, time.Duration, time.Duration) (context.Context, error)
+	Unlock(context.Context) error
+	Check(context.Context) error
+	ForceUnlock(context.Context) (bool, error)
+	IsLocked(context.Context) (bool, error)
+	IsHeld(context.Context) (bool, error)
+	HoldCount(context.Context) (int, error)
+	RemainTTL(context.Context) (time.Duration, error)
+}) map[string]func() (context.Context, error) {
+	return map[string]func() (context.Context, error){
+		"Lock":        func() (context.Context, error) { return l.Lock(ctx) },
+		"LockLease":   func() (context.Context, error) { return l.LockLease(ctx, time.Second) },
+		"TryLock":     func() (context.Context, error) { return l.TryLock(ctx, time.Second, 0) },
+		"Unlock":      func() (context.Context, error) { return ctx, l.Unlock(ctx) },
+		"Check":       func() (context.Context, error) { return ctx, l.Check(ctx) },
+		"ForceUnlock": func() (context.Context, error) { _, err := l.ForceUnlock(ctx); return ctx, err },
+		"IsLocked":    func() (context.Context, error) { _, err := l.IsLocked(ctx); return ctx, err },
+		"IsHeld":      func() (context.Context, error) { _, err := l.IsHeld(ctx); return ctx, err },
+		"HoldCount":   func() (context.Context, error) { _, err := l.HoldCount(ctx); return ctx, err },
+		"RemainTTL":   func() (context.Context, error) { _, err := l.RemainTTL(ctx); return ctx, err },
 	}
 }
 

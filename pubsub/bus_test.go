@@ -51,8 +51,8 @@ func TestConfirmationAndMessagesWake(t *testing.T) {
 		if n.dialed() != 1 {
 			t.Errorf("%d connections, want one", n.dialed())
 		}
-		if len(log.all()) != 0 {
-			t.Errorf("logged, though all is well: %q", log.all())
+		if len(log.With("")) != 0 {
+			t.Errorf("logged, though all is well: %q", log.With(""))
 		}
 	})
 }
@@ -64,8 +64,8 @@ func TestQuietConnectionIsKept(t *testing.T) {
 		l := listen(b, "a")
 		time.Sleep(time.Hour)
 		want(t, l, true, 1)
-		if n.dialed() != 1 || len(log.all()) != 0 {
-			t.Errorf("%d connections, logged %q", n.dialed(), log.all())
+		if n.dialed() != 1 || len(log.With("")) != 0 {
+			t.Errorf("%d connections, logged %q", n.dialed(), log.With(""))
 		}
 	})
 }
@@ -134,7 +134,7 @@ func TestAttemptsToConnectAreSpacedOut(t *testing.T) {
 		n.up()
 		time.Sleep(1100 * time.Millisecond)
 		want(t, l, true, 1)
-		t.Logf("logged: %q", log.all())
+		t.Logf("logged: %q", log.With(""))
 	})
 }
 
@@ -324,7 +324,7 @@ func TestErrorRepliesAreLoggedOnce(t *testing.T) {
 		if !l.Live() {
 			t.Error("not live again")
 		}
-		if said := strings.Join(log.all(), "\n"); strings.Count(said, "busy with something else") != 1 {
+		if said := strings.Join(log.With(""), "\n"); strings.Count(said, "busy with something else") != 1 {
 			t.Errorf("logged:\n%s", said)
 		}
 	})

@@ -44,7 +44,7 @@ func TestServer_AClusterClientIsNotACluster(t *testing.T) {
 				if sharded, known := b.Known(); sharded || !known {
 					t.Errorf("sharded %v, known %v", sharded, known)
 				}
-				if said := log.all(); len(said) > 0 {
+				if said := log.With(""); len(said) > 0 {
 					t.Errorf("logged: %q", said)
 				}
 			})
@@ -63,7 +63,7 @@ func TestServer_NobodySaysWhetherItIsACluster(t *testing.T) {
 			if got := b.Sharded(t.Context()); got != (mode == pubsub.On) {
 				t.Errorf("sharded: %v", got)
 			}
-			if said := log.all(); len(said) > 1 || (mode == pubsub.Auto) != (len(said) == 1 && strings.Contains(said[0], "whether the servers are a cluster")) {
+			if said := log.With(""); len(said) > 1 || (mode == pubsub.Auto) != (len(said) == 1 && strings.Contains(said[0], "whether the servers are a cluster")) {
 				t.Errorf("logged: %q", said)
 			}
 		})

@@ -50,34 +50,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// records keeps what is logged.
-type records struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *records) Enabled(context.Context, slog.Level) bool { return true }
-func (l *records) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *records) WithGroup(string) slog.Handler            { return l }
-func (l *records) Handle(_ context.Context, r slog.Record) error {
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, line)
-	return nil
-}
-
-func (l *records) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]string(nil), l.lines...)
-}
-
 // newBus is a bus that is closed with the test.
-func newBus(t *testing.T, rdb redis.UniversalClient, sharding pubsub.Sharding) (*pubsub.Bus, *records) {
+func newBus(t *testing.T, rdb redis.UniversalClient, sharding pubsub.Sharding) (*pubsub.Bus, *redistest.Log) {
 	t.Helper()
-	log := &records{}
+	log := new(redistest.Log)
 	b := pubsub.New(rdb, sharding, slog.New(log))
 	t.Cleanup(b.Close)
 	return b, log

@@ -40,8 +40,8 @@ func TestServer_KilledSubscribersComeBack(t *testing.T) {
 		other.hears(t, publish(t, direct, "b"))
 	}
 	redistest.Eventually(t, bound, func() bool { return len(pubsubClients(t, direct)) == 1 }, "one connection is left")
-	if len(log.all()) > 0 {
-		t.Logf("logged: %q", log.all())
+	if len(log.With("")) > 0 {
+		t.Logf("logged: %q", log.With(""))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestServer_FrozenIsNoticed(t *testing.T) {
 	if took := time.Since(froze); took > redistest.Bound(froze, 9*time.Second) {
 		t.Errorf("noticed after %v", took)
 	}
-	if len(log.all()) == 0 {
+	if len(log.With("")) == 0 {
 		t.Error("nothing is logged")
 	}
 	server.Thaw()
@@ -106,13 +106,13 @@ func TestServer_NOPERM(t *testing.T) {
 			server := redistest.Real(t)
 			b, log := newBus(t, limited(t, server, rights...), pubsub.Auto)
 			l := listen(b, "a")
-			redistest.Eventually(t, bound, func() bool { return len(log.all()) > 0 }, "it is logged")
+			redistest.Eventually(t, bound, func() bool { return len(log.With("")) > 0 }, "it is logged")
 			for range 5 {
 				next := listen(b, "b")
 				next.Close()
 			}
 			time.Sleep(1500 * time.Millisecond) // for more of it to be logged; without it the test only sees less
-			if said := log.all(); len(said) != 1 || !strings.Contains(said[0], "NOPERM") || !strings.Contains(said[0], "may not subscribe") {
+			if said := log.With(""); len(said) != 1 || !strings.Contains(said[0], "NOPERM") || !strings.Contains(said[0], "may not subscribe") {
 				t.Errorf("logged: %q", said)
 			}
 			if l.Live() {
@@ -130,7 +130,7 @@ func TestServer_NOPERMForOneChannel(t *testing.T) {
 	good, bad, better := listen(b, "good"), listen(b, "bad"), listen(b, "good too")
 	good.eventually(t)
 	better.eventually(t)
-	redistest.Eventually(t, bound, func() bool { return len(log.all()) == 1 }, "it is logged")
+	redistest.Eventually(t, bound, func() bool { return len(log.With("")) == 1 }, "it is logged")
 	if bad.Live() {
 		t.Error("the refused channel is live")
 	}

@@ -12,6 +12,7 @@ import (
 type ballot struct {
 	mu     sync.Mutex
 	began  time.Time // when it was made
+	held   bool      // it had the lock
 	won    bool      // it had the lock, or may have looked so
 	closed bool      // it is being released: no node is to take it any more
 	until  time.Time // by then what a node has is over by itself
@@ -113,7 +114,7 @@ func (b *ballot) owes() bool {
 // win notes that the hold has the lock.
 func (b *ballot) win() {
 	b.mu.Lock()
-	b.won = true
+	b.held, b.won = true, true
 	b.mu.Unlock()
 }
 
@@ -140,6 +141,13 @@ func (b *ballot) closing(nodes []*node) (to []*node, final map[*node]bool, tell 
 	}
 	b.won = b.won || len(to) > len(nodes)/2
 	return to, final, b.won
+}
+
+// hadIt tells whether the hold had the lock.
+func (b *ballot) hadIt() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held
 }
 
 // short tells that no waiter can have seen the hold for long enough to sleep until it is told of the release.

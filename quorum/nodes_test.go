@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,7 +116,7 @@ func TestNodesOfOwnTypes(t *testing.T) {
 // Nodes that are down when the client is made are told of once each, and once more when they are back.
 func TestNodesDownAreLogged(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		var lines logLines
+		var lines redistest.Log
 		u := s.user(quorum.WithLockOptions(rlock.WithLogger(slog.New(&lines))))
 		u.down(1, 3)
 		l := u.lock("l")
@@ -125,20 +124,20 @@ func TestNodesDownAreLogged(t *testing.T) {
 			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
 			asleep(time.Second)
 		}
-		equal(t, "lines about nodes that fail", lines.count("a node fails"), 2)
+		equal(t, "lines about nodes that fail", len(lines.With("a node fails")), 2)
 		u.up()
 		for range 12 {
 			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
 			asleep(time.Second)
 		}
-		equal(t, "lines about nodes that are back", lines.count("a node answers again"), 2)
+		equal(t, "lines about nodes that are back", len(lines.With("a node answers again")), 2)
 		s.restart(0)
 		for range 12 {
 			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
 			asleep(time.Second)
 		}
-		equal(t, "lines about nodes that do not count", lines.count("does not count yet"), 1)
-		equal(t, "lines", lines.count(""), 5)
+		equal(t, "lines about nodes that do not count", len(lines.With("does not count yet")), 1)
+		equal(t, "lines", len(lines.With("")), 5)
 	})
 }
 
@@ -163,32 +162,4 @@ func TestNothingIsSentAfterARefusal(t *testing.T) {
 		equal(t, "releases", withdraws.Load(), 0)
 		equal(t, "ballots", quorum.Ballots(u.Client), 0)
 	})
-}
-
-// logLines is a log that is kept.
-type logLines struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logLines) Enabled(context.Context, slog.Level) bool { return true }
-func (l *logLines) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *logLines) WithGroup(string) slog.Handler            { return l }
-func (l *logLines) Handle(_ context.Context, r slog.Record) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, r.Message)
-	return nil
-}
-
-func (l *logLines) count(part string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, line := range l.lines {
-		if strings.Contains(line, part) {
-			n++
-		}
-	}
-	return n
 }

@@ -63,9 +63,10 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 		if freed > 0 {
 			others += open + unknown
 		}
-		held := others < s.most && (b != nil || removed > 0) // of two that force it open at once, one has
-		told := -1 // by the node that waiters listen to, if it has answered
-		if first := s.first(o.Keys.Channel()); tell && first != nil && r.asks[first.index] != nil && r.asks[first.index].yes {
+		// Of two calls that force it open at once, one has.
+		held := others < s.most && (b != nil || removed > 0)
+		told := -1 // by the node that waiters listen to, if it has answered; who did not have the lock tells not all of them
+		if first := s.first(o.Keys.Channel()); b != nil && b.hadIt() && first != nil && r.asks[first.index] != nil && r.asks[first.index].yes {
 			told = r.asks[first.index].report.Receivers
 		}
 		return true, func() {

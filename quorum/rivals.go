@@ -16,8 +16,10 @@ type rivals struct {
 	splits int       // attempts in a row that met others, none of which had a majority
 	field  string    // who had the first node, when it was asked last,
 	since  time.Time // since when, as far as was seen
-	owned  time.Time // when it had a majority, as far as was seen; zero if never
-	away   bool      // and had not got the first node
+	owner  string    // who had a majority, which may be another one: the first node may have a hold of before still
+	owned  time.Time // when it was seen to have one
+	owning time.Time // since when, as far as was seen
+	away   bool      // it had not got the first node
 	failed time.Time // when an attempt of this client came to nothing, though no owner was seen
 	told   int       // how many clients listened when this one released the lock
 }
@@ -102,7 +104,7 @@ func (s *store) believes(lock, field string) (pause time.Duration, believed bool
 		if r.field != field {
 			*r = rivals{met: r.met, splits: r.splits, failed: r.failed, told: r.told, field: field, since: time.Now()}
 		}
-		believed = time.Since(r.since) < doubtAfter/2 || time.Since(r.owned) < trustOwner
+		believed = time.Since(r.since) < doubtAfter/2 || r.owner == field && time.Since(r.owned) < trustOwner
 		pause = r.pause()
 	})
 	return pause, believed
@@ -116,8 +118,11 @@ func (s *store) owns(lock string, votes *round, field string) (pause time.Durati
 		away = a != nil && a.state == answered && a.report.Holder != field
 	}
 	s.met(lock, func(r *rivals) {
-		if r.field != field {
-			r.field, r.since = field, time.Now()
+		if r.owner != field {
+			r.owner, r.owning = field, time.Now()
+			if !away && r.field == field {
+				r.owning = r.since
+			}
 		}
 		r.owned, r.away, r.splits = time.Now(), away, 0
 		pause = r.pause()
@@ -128,7 +133,7 @@ func (s *store) owns(lock string, votes *round, field string) (pause time.Durati
 // pause is when a waiter is to look again. Only who has had the lock for a while tells all of them when it is released: see
 // ballot.short.
 func (r *rivals) pause() time.Duration {
-	if !r.owned.IsZero() && time.Since(r.since) >= doubtAfter/2 {
+	if r.owner != "" && time.Since(r.owning) >= doubtAfter/2 {
 		return forever
 	}
 	return between(doubtAfter/2, doubtAfter)

@@ -117,7 +117,7 @@ func TestP12_CloseIsBounded(t *testing.T) {
 	faultIs(t, faultGet(t, got, "the call ends"), context.Canceled)
 	faultNo(t, faultGet(t, faultGo(c.Close), "Close returns"))
 	s.proxy.Thaw()
-	if len(log.with("closed before a release was confirmed")) == 0 {
+	if len(log.With("closed before a release was confirmed")) == 0 {
 		t.Error("nothing was said")
 	}
 }
@@ -153,7 +153,7 @@ func TestP12_CloseDoesNotWaitForWhatIsRefused(t *testing.T) {
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("Close took %v", took)
 				}
-				bhEqual(t, "said", len(log.with("closed before a release was confirmed")) > 0, said)
+				bhEqual(t, "said", len(log.With("closed before a release was confirmed")) > 0, said)
 			})
 		})
 	}

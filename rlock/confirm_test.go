@@ -263,7 +263,7 @@ func TestConfirm_Renewals(t *testing.T) {
 	if left := s.direct.PTTL(t.Context(), "a").Val(); left < lease/4 {
 		t.Errorf("its renewals were not executed (%v left): this test shows nothing", left)
 	}
-	if len(log.with("0 of 1 replicas")) == 0 {
+	if len(log.With("0 of 1 replicas")) == 0 {
 		t.Error("nothing was logged")
 	}
 	faultIs(t, l.Unlock(held), rlock.ErrLost)

@@ -143,7 +143,7 @@ func TestP10_ClusterReconnectsSlotBySlot(t *testing.T) {
 		faultNo(t, faultGet(t, done[name], "the waiter for "+name))
 		faultWithin(t, began, time.Second, "the wake-up")
 	}
-	if said := log.with("CROSSSLOT"); len(said) > 0 {
+	if said := log.With("CROSSSLOT"); len(said) > 0 {
 		t.Errorf("logged: %q", said)
 	}
 }
@@ -172,7 +172,7 @@ func TestP14_ClusterRenewsEverySlot(t *testing.T) {
 		faultNo(t, ctx.Err())
 		faultNo(t, rlock.NewLock(cl, name).Unlock(ctx))
 	}
-	if all := log.with(""); len(all) > 0 {
+	if all := log.With(""); len(all) > 0 {
 		t.Errorf("logged: %q", all)
 	}
 }

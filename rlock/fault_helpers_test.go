@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -196,34 +195,6 @@ func faultTimeout(t *testing.T, parent context.Context, d time.Duration) context
 }
 
 // faultLog keeps what is logged.
-type faultLog struct {
-	mu    sync.Mutex
-	lines []string
-}
+type faultLog struct{ redistest.Log }
 
-func (l *faultLog) Enabled(context.Context, slog.Level) bool { return true }
-func (l *faultLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *faultLog) WithGroup(string) slog.Handler            { return l }
-func (l *faultLog) Handle(_ context.Context, r slog.Record) error {
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, line)
-	return nil
-}
-
-// with returns the lines that have this part.
-func (l *faultLog) with(part string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var found []string
-	for _, line := range l.lines {
-		if strings.Contains(line, part) {
-			found = append(found, line)
-		}
-	}
-	return found
-}
-
-func (l *faultLog) option() rlock.Option { return rlock.WithLogger(slog.New(l)) }
+func (l *faultLog) option() rlock.Option { return rlock.WithLogger(slog.New(&l.Log)) }

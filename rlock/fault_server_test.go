@@ -246,7 +246,7 @@ func TestInv3_HoldEndsBeforeItsLeaseWithAFrozenServer(t *testing.T) {
 			faultIs(t, held.Err(), context.Canceled)
 			faultIs(t, context.Cause(held), rlock.ErrLost)
 			faultIs(t, l.Check(context.WithoutCancel(held)), rlock.ErrLost)
-			redistest.Eventually(t, faultBound, func() bool { return len(log.with("lock lost")) == 1 }, "the loss is logged")
+			redistest.Eventually(t, faultBound, func() bool { return len(log.With("lock lost")) == 1 }, "the loss is logged")
 			faultIs(t, l.Unlock(held), rlock.ErrLost)
 			server.Thaw()
 			direct := server.Client()
@@ -547,14 +547,14 @@ func TestP10_UserWhoMayNotSubscribePolls(t *testing.T) {
 				faultNo(t, err)
 				var mine context.Context
 				done := faultGo(func() (err error) { mine, err = l.TryLock(t.Context(), 10*time.Second, 0); return err })
-				redistest.Eventually(t, faultBound, func() bool { return len(log.with("NOPERM")) > 0 }, "the refusal is logged")
+				redistest.Eventually(t, faultBound, func() bool { return len(log.With("NOPERM")) > 0 }, "the refusal is logged")
 				faultNo(t, other.Unlock(held))
 				began := time.Now()
 				faultNo(t, faultGet(t, done, "the waiter"))
 				faultWithin(t, began, poll, "the wait for a free lock")
 				faultNo(t, l.Unlock(mine))
 			}
-			if all := log.with("pubsub:"); len(all) != 1 || !strings.Contains(all[0], "poll") {
+			if all := log.With("pubsub:"); len(all) != 1 || !strings.Contains(all[0], "poll") {
 				t.Errorf("logged: %q", all)
 			}
 		})
@@ -581,8 +581,8 @@ func TestP10_UserWhoMayNotPublishUnlocks(t *testing.T) {
 				}
 			}
 			// It is done, but waiters come late: that is said once, and counted.
-			redistest.Eventually(t, faultBound, func() bool { return len(log.with("needs PUBLISH")) > 0 }, "the log says what right is missing")
-			if all := log.with(""); len(all) != 1 || !strings.Contains(all[0], "redisson_lock__channel:{a}") {
+			redistest.Eventually(t, faultBound, func() bool { return len(log.With("needs PUBLISH")) > 0 }, "the log says what right is missing")
+			if all := log.With(""); len(all) != 1 || !strings.Contains(all[0], "redisson_lock__channel:{a}") {
 				t.Errorf("logged: %q", all)
 			}
 			if n := c.Untold(); n != 3 {

@@ -352,7 +352,7 @@ func TestHandoffDuringClose(t *testing.T) {
 		t.Errorf("Unlock: %v", err)
 	}
 	if s.count("a") != "" {
-		if len(log.with("closed before a release was confirmed")) == 0 {
+		if len(log.With("closed before a release was confirmed")) == 0 {
 			t.Error("P3: what stays is not logged")
 		}
 	}

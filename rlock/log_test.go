@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,53 +12,39 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// logLine is what a logKeeper has of a line.
+// logLine is what a test looks at of a line.
 type logLine struct {
 	at      time.Time
 	level   slog.Level
-	text    string
 	lock    string
 	leftOut int
 }
 
-// logKeeper is a slog.Handler that keeps what it is told.
-type logKeeper struct {
-	mu    sync.Mutex
-	lines []logLine
-}
-
-func (k *logKeeper) Enabled(context.Context, slog.Level) bool { return true }
-func (k *logKeeper) WithAttrs([]slog.Attr) slog.Handler       { return k }
-func (k *logKeeper) WithGroup(string) slog.Handler            { return k }
-func (k *logKeeper) Handle(_ context.Context, r slog.Record) error {
-	line := logLine{at: time.Now(), level: r.Level, text: r.Message}
-	r.Attrs(func(a slog.Attr) bool {
-		switch a.Key {
-		case "left out":
-			line.leftOut = int(a.Value.Int64())
-		case "lock", "one":
-			line.lock = a.Value.String()
-		}
-		return true
-	})
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.lines = append(k.lines, line)
-	return nil
-}
+// logKeeper keeps what is logged.
+type logKeeper struct{ redistest.Log }
 
 // of returns the lines of this text.
 func (k *logKeeper) of(text string) []logLine {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	var found []logLine
-	for _, l := range k.lines {
-		if l.text == text {
-			found = append(found, l)
+	for _, r := range k.Records() {
+		if r.Message != text {
+			continue
 		}
+		line := logLine{at: r.Time, level: r.Level}
+		r.Attrs(func(a slog.Attr) bool {
+			switch a.Key {
+			case "left out":
+				line.leftOut = int(a.Value.Int64())
+			case "lock", "one":
+				line.lock = a.Value.String()
+			}
+			return true
+		})
+		found = append(found, line)
 	}
 	return found
 }

@@ -68,7 +68,7 @@ func TestInv12_LostSaysWhatTheLastRenewalHeard(t *testing.T) {
 		held, err := l.Lock(t.Context())
 		faultNo(t, err)
 		server.Do("acl", "setuser", "limited", "-evalsha")
-		redistest.Eventually(t, faultBound, func() bool { return len(log.with("renewals failed")) > 0 }, "a renewal fails")
+		redistest.Eventually(t, faultBound, func() bool { return len(log.With("renewals failed")) > 0 }, "a renewal fails")
 		server.Do("acl", "setuser", "limited", "+evalsha")
 		redistest.Eventually(t, faultBound, func() bool { return server.Client().PTTL(t.Context(), "a").Val() > 8*time.Second }, "one succeeds")
 		inner, err := l.Lock(held)

@@ -160,8 +160,8 @@ var ofQuorum = []mutant{
 		"./quorum", "P10_OwnerWithoutTheFirstNode",
 	},
 	{
-		"P10: a release that tells nobody is one that nobody waits for",
-		"quorum/release.go", "; tell && first != nil", "; first != nil",
+		"P10: who did not have the lock and told nobody has met nobody",
+		"quorum/release.go", "b != nil && b.hadIt() && first != nil", "first != nil",
 		"./quorum", "P10_OwnerWithoutTheFirstNode",
 	},
 	{
@@ -173,5 +173,10 @@ var ofQuorum = []mutant{
 		"Redlock: a node that does not count is asked first",
 		"quorum/node.go", " && !n.fresh", "",
 		"./quorum", "NoMajorityIsSaid",
+	},
+	{
+		"P10: who has the first node and who has a majority are taken for one",
+		"quorum/rivals.go", "		r.owned, r.away, r.splits = time.Now(), away, 0\n", "		r.owned, r.away, r.splits, r.field = time.Now(), away, 0, field\n",
+		"./quorum", "P10_OwnerWithoutTheFirstNode",
 	},
 }
