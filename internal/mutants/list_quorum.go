@@ -39,7 +39,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P10: the owner's own node is not asked for, and neither is the next one",
-		"quorum/rivals.go", "believed = time.Since(r.since) < doubtAfter/2 || time.Since(r.owned) < trustOwner", "believed = true",
+		"quorum/rivals.go", "believed = time.Since(r.since) < doubtAfter/2 || r.owner == field && time.Since(r.owned) < trustOwner", "believed = true",
 		"./quorum", "P10_FirstNodeWithoutAnOwner",
 	},
 	{
