@@ -67,6 +67,8 @@ var replySeeds = [][]byte{
 	{9, 2, 0, 0, 0, 255},                // {0, -1}
 	{9, 2, 0, 254, 0, 0},                // {-2, 0}
 	{9, 2, 0, 2, 0, 3},                  // {2, 3}
+	{9, 2, 0, 1, 0, 255},                // {1, -1}
+	{9, 2, 0, 2, 0, 255},                // {2, -1}
 	{9, 2, 0, 1, 4, 7},                  // {1, '7'}
 	{9, 2, 0, 255, 0, 255},              // Redisson's {-1, -1}
 	{9, 4, 0, 1, 0, 1, 0, 9, 3, 1, 'x'}, // {1, 1, 9, 'x'}
@@ -184,8 +186,8 @@ func FuzzParseReleased(f *testing.F) {
 			if a != (Answer{}) {
 				t.Errorf("%v: an error, and %+v", reply, a)
 			}
-		case !ok, a != (Answer{Held: number(pair[0]) == 1, Receivers: a.Receivers}), number(pair[0]) != 0 && number(pair[0]) != 1,
-			a.Held && int64(a.Receivers) != number(pair[1]), !a.Held && a.Receivers != 0:
+		case !ok, a != (Answer{Held: number(pair[0]) == 1, Receivers: a.Receivers, Untold: a.Untold}), number(pair[0]) != 0 && number(pair[0]) != 1,
+			a.Held && (int64(a.Receivers) != max(number(pair[1]), 0) || a.Untold != (number(pair[1]) < 0)), !a.Held && (a.Receivers != 0 || a.Untold):
 			t.Errorf("%v is read as %+v", reply, a)
 		}
 	})
@@ -200,7 +202,7 @@ func FuzzParseRetained(f *testing.F) {
 		reply := (&fuzzed{data}).value(0)
 		a, err := aParser(&retains).parse(reply, nil)
 		if pair, ok := reply.([]any); ok && len(pair) == 2 && number(pair[0]) == 2 {
-			want := Answer{Released: true, Receivers: int(number(pair[1]))}
+			want := Answer{Released: true, Receivers: int(max(number(pair[1]), 0)), Untold: number(pair[1]) < 0}
 			_, strange := integer(pair[1])
 			if strange != nil {
 				want = Answer{}
