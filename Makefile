@@ -5,11 +5,11 @@
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
-# Four packages at a time, whatever the processors: the tests wait most of the time.
+# With a server four packages run at a time, whatever the processors: the tests wait most of the time.
 test: ## everything: virtual time, miniredis, and a real server of this machine
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== on miniredis and in virtual time"; \
-	REDIS_SERVER= go test -p 4 -short -race -shuffle=on -count=1 -timeout 30m ./... ./examples/orders; \
+	REDIS_SERVER= go test -short -race -shuffle=on -count=1 -timeout 30m ./... ./examples/orders; \
 	echo "== the same, and what needs servers of its own, on $$("$$server" --version)"; \
 	REDIS_SERVER="$$server" go test -p 4 -race -shuffle=on -count=1 -timeout 30m ./...
 	@$(MAKE) --no-print-directory databases

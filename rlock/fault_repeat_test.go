@@ -566,7 +566,7 @@ func TestP13_GoRedisRepeatsNothingByItself(t *testing.T) {
 			asked.Add(1)
 		}
 	}))
-	l := rlock.NewLock(faultClient(t, rdb), "a")
+	l := rlock.NewLock(faultClient(t, rdb, rlock.WithUnlockTimeout(faultBound)), "a")
 	s.proxy.On("the end", func(args []string) bool {
 		if counted(args) {
 			arrived.Add(1)

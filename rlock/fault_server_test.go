@@ -499,7 +499,7 @@ func TestInv12_WrongTypes(t *testing.T) {
 
 func TestInv5_ScriptFlushInTheMiddle(t *testing.T) {
 	s := faultNew(t)
-	l := fenced.NewLock(s.client(rlock.WithLease(3*time.Second)), "a")
+	l := fenced.NewLock(s.client(rlock.WithLease(3*time.Second), rlock.WithUnlockTimeout(faultBound)), "a")
 	flush := func() {
 		t.Helper()
 		faultNo(t, s.direct.ScriptFlush(t.Context()).Err())

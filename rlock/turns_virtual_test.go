@@ -120,7 +120,6 @@ func turnsFair(t *testing.T, shares []int64, least float64) {
 
 // Clients that want the same lock all the time have the same number of turns.
 func TestTurnsAreFair(t *testing.T) {
-	t.Parallel()
 	for _, test := range []struct {
 		goroutines int
 		section    time.Duration
@@ -153,7 +152,6 @@ func TestTurnsAreFair(t *testing.T) {
 // P15: a client that stands back does not try while another one's series still lasts: each of its tries is for a lock
 // that was released for it.
 func TestTurnsLastAsLongAsSeries(t *testing.T) {
-	t.Parallel()
 	for _, section := range []time.Duration{0, time.Millisecond, 4 * time.Millisecond} {
 		t.Run(section.String(), func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
@@ -227,7 +225,6 @@ func turnsRedisson(t *testing.T, ctx context.Context, rdb *redis.Client, react, 
 
 // P15: a waiter of Redisson's among four busy clients gets in as often as any of them.
 func TestTurnsOfARedissonClient(t *testing.T) {
-	t.Parallel()
 	for _, react := range []time.Duration{0, 500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond} {
 		t.Run(react.String(), func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
@@ -257,7 +254,6 @@ func TestTurnsOfARedissonClient(t *testing.T) {
 
 // Listeners that never want the lock are waited for for a bounded time in each second only.
 func TestTurnsOfListeners(t *testing.T) {
-	t.Parallel()
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
 		s := turnsNew(t, m)
 		for range 2 {
@@ -289,7 +285,6 @@ func TestTurnsOfListeners(t *testing.T) {
 // However many listen and never want the lock, who wants it has turns: what each client believes about the listeners must
 // not let one of two pass by the other for long.
 func TestTurnsAmongManyListeners(t *testing.T) {
-	t.Parallel()
 	for _, section := range []time.Duration{0, 10 * time.Millisecond} {
 		t.Run(section.String(), func(t *testing.T) {
 			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
@@ -343,8 +338,7 @@ func TestTurnsWhenAClient(t *testing.T) {
 		{"loses its messages", func(s *turnsCrowd) { s.links[3].drop.Store(true) }, free},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+					bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
 				s := turnsNew(t, m)
 				for range 4 {
 					s.client(t, 1, time.Millisecond, rlock.WithLease(100*time.Millisecond), rlock.WithPatience(time.Second))
