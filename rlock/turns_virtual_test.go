@@ -338,7 +338,7 @@ func TestTurnsWhenAClient(t *testing.T) {
 		{"loses its messages", func(s *turnsCrowd) { s.links[3].drop.Store(true) }, free},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-					bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
 				s := turnsNew(t, m)
 				for range 4 {
 					s.client(t, 1, time.Millisecond, rlock.WithLease(100*time.Millisecond), rlock.WithPatience(time.Second))
