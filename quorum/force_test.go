@@ -56,3 +56,24 @@ func TestForceUnlockByTwo(t *testing.T) {
 		}
 	})
 }
+
+// Who forces a hold open alone says so, also where a node of its bare majority restarts empty after it was looked at.
+func TestForceUnlockWhileANodeRestarts(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		owner, u := s.user(), s.user()
+		owner.down(3, 4)
+		_, err := owner.lock("l").LockLease(t.Context(), 30*time.Second)
+		ok(t, err)
+		var once sync.Once
+		u.on(func(_ int, op string, _ []any, next func() error) error {
+			if op == "withdraw" {
+				once.Do(func() { s.restart(0) })
+			}
+			return next()
+		}, 0, 1, 2, 3, 4)
+		freed, err := u.lock("l").ForceUnlock(t.Context())
+		ok(t, err)
+		equal(t, "freed", freed, true)
+		equal(t, "nodes that have the lock", s.has("l"), 0)
+	})
+}

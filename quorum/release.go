@@ -43,7 +43,7 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 			case a.yes:
 				removed++
 				receivers, untold = max(receivers, a.report.Receivers), untold || a.report.Receivers < 0
-			case b != nil && b.forgotten(a):
+			case b != nil && b.forgotten(a), b == nil && !counts(a):
 				forgot++
 			case b != nil && b.removed(a):
 				freed++
@@ -63,7 +63,7 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 		if freed > 0 {
 			others += open + unknown
 		}
-		// Of two calls that force it open at once, one has.
+		// Of two calls that force it open at once one has, if all nodes answer.
 		held := others < s.most && (b != nil || removed > 0)
 		told := -1 // by the node that waiters listen to, if it has answered; who did not have the lock tells not all of them
 		if first := s.first(o.Keys.Channel()); b != nil && b.hadIt() && first != nil && r.asks[first.index] != nil && r.asks[first.index].yes {

@@ -112,12 +112,16 @@ func (s *store) believes(lock, field string) (pause time.Duration, believed bool
 
 // owns notes who has a majority, and returns when the lock is to be looked at again.
 func (s *store) owns(lock string, votes *round, field string) (pause time.Duration) {
-	away := false
+	away, known := false, true
 	if first := s.first(lock); first != nil {
 		a := votes.asks[first.index]
-		away = a != nil && a.state == answered && a.report.Holder != field
+		known = a != nil && a.state == answered
+		away = known && a.report.Holder != field
 	}
 	s.met(lock, func(r *rivals) {
+		if r.owner == field && !known {
+			away = r.away // the others have told of the owner before the first node answered
+		}
 		if r.owner != field {
 			r.owner, r.owning = field, time.Now()
 			if !away && r.field == field {

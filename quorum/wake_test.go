@@ -105,6 +105,41 @@ func TestP10_OwnerWithoutTheFirstNode(t *testing.T) {
 	}
 }
 
+// P10: the same when the waiter looks again long after it met anybody, and the first node is the last one to answer.
+func TestP10_OwnerWithoutTheFirstNodeForLong(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		owner := s.user(quorum.WithMaxLease(50 * time.Minute))
+		ok(t, owner.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }))
+		asleep(time.Second)
+		first := owner.First("l")
+		owner.down(first)
+		waiter := s.user(quorum.WithMaxLease(50*time.Minute), quorum.WithLockOptions(rlock.WithPollInterval(time.Minute)))
+		waiter.on(func(node int, _ string, _ []any, next func() error) error {
+			time.Sleep(time.Millisecond)
+			if node == first {
+				time.Sleep(time.Millisecond)
+			}
+			return next()
+		}, 0, 1, 2, 3, 4)
+		l := waiter.lock("l")
+		for _, long := range []time.Duration{90 * time.Second, 250 * time.Second, 10 * time.Minute} {
+			held, err := owner.lock("l").LockLease(t.Context(), 45*time.Minute)
+			ok(t, err)
+			got := start(func() (context.Context, int64, error) { return l.LockAndGetToken(t.Context()) })
+			asleep(long)
+			began := time.Now()
+			ok(t, owner.lock("l").Unlock(held))
+			r := <-got
+			ok(t, r.err)
+			if took := time.Since(began); took > 500*time.Millisecond {
+				t.Errorf("after %v the waiter got the lock %v late", long, took)
+			}
+			ok(t, l.Unlock(r.ctx))
+			asleep(5 * time.Second)
+		}
+	})
+}
+
 // P10: whoever has seen an owner for a while sleeps until it is told, and the release of a hold that has lasted for that long
 // tells all.
 func TestP10_ALongHoldTellsAll(t *testing.T) {

@@ -2,7 +2,6 @@ package rlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -59,7 +58,7 @@ func insist[T any](ctx context.Context, each time.Duration, send func(context.Co
 		}
 		doubt = doubt || !ok || scripts.Unanswered(err)
 		switch {
-		case !errors.Is(err, context.DeadlineExceeded):
+		case err != context.DeadlineExceeded: // a dial that took too long is one too by errors.Is, but says more
 			said = err
 		case said != nil:
 			err = fmt.Errorf("%w, after: %w", context.DeadlineExceeded, said)

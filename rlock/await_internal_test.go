@@ -3,6 +3,9 @@ package rlock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,29 +13,32 @@ import (
 	"time"
 )
 
-// A command that was refused, and then hung until its time was over, says why it was refused.
+// A command that was refused, or for which no connection could be had in time, and that then hung until its time was over,
+// says what was said before.
 func TestInsistSaysWhatWasSaidBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		var attempts atomic.Int32
-		_, doubt, err := insist(ctx, 400*time.Millisecond, func(ctx context.Context) (int, error) {
-			if attempts.Add(1) == 1 {
-				return 0, errReadOnly
+	for _, said := range []error{errReadOnly, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}, fmt.Errorf("dial: %w", context.DeadlineExceeded)} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			var attempts atomic.Int32
+			_, doubt, err := insist(ctx, 400*time.Millisecond, func(ctx context.Context) (int, error) {
+				if attempts.Add(1) == 1 {
+					return 0, said
+				}
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, said) || strings.Count(err.Error(), said.Error()) != 1 {
+				t.Errorf("%v: after %d attempts it says: %v", said, attempts.Load(), err)
 			}
-			<-ctx.Done()
-			return 0, ctx.Err()
+			if said == errReadOnly && (!doubt || attempts.Load() < 3) {
+				t.Errorf("doubt: %v, %d attempts", doubt, attempts.Load())
+			}
 		})
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errReadOnly) || strings.Count(err.Error(), "READONLY") != 1 {
-			t.Errorf("after %d attempts it says: %v", attempts.Load(), err)
-		}
-		if !doubt || attempts.Load() < 3 {
-			t.Errorf("doubt: %v, %d attempts", doubt, attempts.Load())
-		}
-	})
+	}
 }
 
-var errReadOnly = readOnly{}
+var errReadOnly error = readOnly{}
 
 // readOnly is the error of a replica, as go-redis has it.
 type readOnly struct{}

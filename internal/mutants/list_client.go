@@ -62,4 +62,9 @@ var ofClient = []mutant{
 		"rlock/log.go", "newThrottle(func() slog.Handler { return slog.Default().Handler() }", "newThrottle(slog.Default().Handler",
 		"./rlock", "LogDefault",
 	},
+	{
+		"Inv12: a repeat that ran out of time hides what Redis said before",
+		"rlock/await.go", "			said = err\n", "",
+		"./rlock", "InsistSays",
+	},
 }

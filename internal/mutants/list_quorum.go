@@ -179,4 +179,14 @@ var ofQuorum = []mutant{
 		"quorum/rivals.go", "		r.owned, r.away, r.splits = time.Now(), away, 0\n", "		r.owned, r.away, r.splits, r.field = time.Now(), away, 0, field\n",
 		"./quorum", "P10_OwnerWithoutTheFirstNode",
 	},
+	{
+		"P10: a first node that has not answered yet has the owner",
+		"quorum/rivals.go", "		if r.owner == field && !known {\n", "		if false {\n",
+		"./quorum", "P10_OwnerWithoutTheFirstNodeForLong",
+	},
+	{
+		"P12: a node that forgot a hold counts as one where somebody else released it",
+		"quorum/release.go", ", b == nil && !counts(a):", ":",
+		"./quorum", "ForceUnlockWhileANodeRestarts",
+	},
 }
