@@ -99,7 +99,7 @@ func (n *node) said(r *scripts.Report, err error, took time.Duration) {
 			n.run, n.first, n.before = r.Run, now, n.heard
 		}
 		n.heard = now
-		n.fresh = n.young(r) && n.lossless != r.Run
+		n.fresh = !n.ripe(r)
 	}
 	n.mu.Unlock()
 	switch {
@@ -135,8 +135,7 @@ func (n *node) counts(r *scripts.Report) bool {
 		return false
 	}
 	n.mu.Lock()
-	young := n.young(r)
-	lossless := n.lossless == r.Run
+	young, ripe := n.young(r), n.ripe(r)
 	what := r.Run
 	if young {
 		what += " young"
@@ -145,7 +144,7 @@ func (n *node) counts(r *scripts.Report) bool {
 	if learn {
 		n.asked = time.Now()
 	}
-	warn := young && !lossless && n.warned != r.Run
+	warn := !ripe && n.warned != r.Run
 	if warn {
 		n.warned = r.Run
 	}
@@ -156,8 +155,11 @@ func (n *node) counts(r *scripts.Report) bool {
 	if warn {
 		go n.log.Warn("quorum: a node has started and may have forgotten holds, it does not count yet", "node", n.name, "up", r.Uptime, "counts after", n.delay)
 	}
-	return !young || lossless
+	return ripe
 }
+
+// ripe is counts for who knows the node's run. With n.mu held.
+func (n *node) ripe(r *scripts.Report) bool { return !n.young(r) || n.lossless == r.Run }
 
 // young tells whether the node may have started less than the delay ago. Its uptime goes by its wall clock, which may have
 // been set since; this client knows better where it has heard of this run for longer than that, or of the run before for

@@ -53,7 +53,7 @@ var bugs = []bug{
 	{"quorum-counters", "tokens of a quorum are by the counters alone", "quorum-loss", []string{ruleTokens}, []edit{
 		{"quorum/acquire.go", "return max(counter, times[len(times)/2]+ahead-1)", "return max(counter, ahead)"}}},
 	{"quorum-young", "a node of a quorum that has just started counts", "quorum", []string{ruleExclusive, ruleLock}, []edit{
-		{"quorum/node.go", "return !young || lossless", "return true"}}},
+		{"quorum/node.go", "return !n.young(r) || n.lossless == r.Run", "return true"}}},
 	{"renew-any", "a renewal does not look whose lock it is", "deleted", []string{ruleForced}, []edit{
 		{"scripts/renew.lua", "local there = redis.pcall('HEXISTS', lock, field)", "local there = redis.pcall('EXISTS', lock)"}}},
 	{"renew-revives", "a renewal brings back what is gone", "deleted", []string{ruleForced, ruleLeft}, []edit{
@@ -64,7 +64,7 @@ var bugs = []bug{
 // tries is how many rounds there are to find a bug, and brokenLoad and brokenCalm how long they are, where nothing is
 // found sooner.
 const (
-	tries      = 8
+	tries      = 30
 	brokenLoad = 6 * time.Second
 	brokenCalm = 2 * time.Second
 )

@@ -9,7 +9,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"Redlock: a node that has just restarted counts",
-		"quorum/node.go", "return !young || lossless", "return true",
+		"quorum/node.go", "return !n.young(r) || n.lossless == r.Run", "return true",
 		"./quorum", "TestDelayedRestart",
 	},
 	{
