@@ -150,21 +150,21 @@ func TestHandler_NotForCaches(t *testing.T) {
 
 // A TimeoutHandler around a Handler answers before the write is over, and the turn is the write's until it is.
 func TestHandler_InsideATimeout(t *testing.T) {
-	marks := guard.NewMemory()
-	in, goOn := make(chan struct{}), make(chan struct{})
-	h := http.TimeoutHandler(Handler(marks, byQuery, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		close(in)
-		<-goOn
-	})), time.Millisecond, "too late")
-	equal(t, "status", send(h, "r=a", field("a", 5)).StatusCode, 503)
-	<-in
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if err := marks.Check(ctx, "a", 6); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v", err)
-	}
-	close(goOn)
-	noError(t, marks.Check(t.Context(), "a", 5))
+	synctest.Test(t, func(t *testing.T) { // otherwise the timeout may be over before the write has begun
+		marks := guard.NewMemory()
+		goOn := make(chan struct{})
+		h := http.TimeoutHandler(Handler(marks, byQuery, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			<-goOn
+		})), time.Second, "too late")
+		equal(t, "status", send(h, "r=a", field("a", 5)).StatusCode, 503)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := marks.Check(ctx, "a", 6); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		close(goOn)
+		noError(t, marks.Check(t.Context(), "a", 5))
+	})
 }
 
 // The files of an upload are removed with the request.
