@@ -52,6 +52,7 @@ type channel struct {
 	subs []*Subscription // few: one for each who wants it in this process
 	link *link           // nil while its node is looked up
 	idle time.Time
+	drop bool // at once, without lingering
 	sent bool // the command to subscribe was written
 	live bool // and confirmed
 }
@@ -60,7 +61,7 @@ type channel struct {
 type Subscription struct {
 	bus  *Bus
 	ch   *channel
-	wake func(message bool)
+	wake func(message bool, text string)
 }
 
 // New returns a bus on rdb. It connects with the first subscription.
@@ -78,8 +79,9 @@ func New(rdb redis.UniversalClient, sharding Sharding, log *slog.Logger) *Bus {
 }
 
 // Subscribe calls wake whenever the channel may have news, from the bus's goroutines, until the subscription is closed;
-// with message where it is one, and not a change of the connection. wake must not block, nor call the bus. It never fails: without a connection the subscription is not live.
-func (b *Bus) Subscribe(name string, wake func(message bool)) *Subscription {
+// with message where it is one, which has this text, and not a change of the connection. wake must not block, nor call the
+// bus. It never fails: without a connection the subscription is not live.
+func (b *Bus) Subscribe(name string, wake func(message bool, text string)) *Subscription {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ch := b.channels[name]
@@ -89,11 +91,20 @@ func (b *Bus) Subscribe(name string, wake func(message bool)) *Subscription {
 		b.place(ch)
 	}
 	s := &Subscription{b, ch, wake}
-	ch.subs = append(ch.subs, s)
+	ch.subs, ch.drop = append(ch.subs, s), false
 	if ch.live {
-		wake(false)
+		wake(false, "")
 	}
 	return s
+}
+
+// Hears tells whether this client is one of those that the server counts as listening on the channel: it is subscribed, or was
+// a moment ago.
+func (b *Bus) Hears(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ch := b.channels[name]
+	return ch != nil && ch.live
 }
 
 // Live tells whether a message would arrive: the subscription is confirmed, and its connection answers.
@@ -103,8 +114,13 @@ func (s *Subscription) Live() bool {
 	return s.ch.live
 }
 
-// Close ends the subscription. It may be called twice.
-func (s *Subscription) Close() {
+// Close ends the subscription. It may be called twice. The client stays subscribed for a moment, as callers often come back.
+func (s *Subscription) Close() { s.end(false) }
+
+// Drop is Close, and tells the server at once: releases count who listens.
+func (s *Subscription) Drop() { s.end(true) }
+
+func (s *Subscription) end(drop bool) {
 	b := s.bus
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +130,10 @@ func (s *Subscription) Close() {
 	}
 	s.ch.subs = slices.Delete(s.ch.subs, i, i+1)
 	if len(s.ch.subs) == 0 {
-		s.ch.idle = time.Now()
+		s.ch.idle, s.ch.drop = time.Now(), drop
+		if drop && s.ch.link != nil {
+			s.ch.link.look()
+		}
 	}
 }
 
@@ -291,10 +310,7 @@ func (b *Bus) attach(ch *channel, address string, node redis.UniversalClient) {
 	ch.link, ch.sent, ch.live = l, false, false
 	l.channels[ch.name] = ch
 	l.fresh = append(l.fresh, ch)
-	select {
-	case l.nudge <- struct{}{}:
-	default:
-	}
+	l.look()
 }
 
 // complain logs what is wrong, once until something else is.

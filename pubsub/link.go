@@ -17,7 +17,7 @@ type link struct {
 	address string
 	node    redis.UniversalClient
 	sharded bool
-	nudge   chan struct{} // there are fresh channels
+	nudge   chan struct{} // there are fresh channels, or some to be dropped
 
 	channels map[string]*channel
 	fresh    []*channel     // not yet subscribed to on this connection
@@ -93,6 +93,9 @@ func (l *link) write(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64,
 			if !l.subscribe(ctx, ps) {
 				return false
 			}
+			if l.sweep(ctx, ps) {
+				return true
+			}
 		case now := <-tick.C:
 			if n := heard.Load(); n != before {
 				last, pinged, before = now, false, n
@@ -139,7 +142,15 @@ func (l *link) subscribe(ctx context.Context, ps *redis.PubSub) bool {
 	return true
 }
 
-// sweep gives up the channels that nobody has wanted for a while, and tells whether the link is over.
+// look makes the link see to its channels.
+func (l *link) look() {
+	select {
+	case l.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// sweep gives up the channels that nobody has wanted for a while, or that are to be dropped, and tells whether the link is over.
 func (l *link) sweep(ctx context.Context, ps *redis.PubSub) (done bool) {
 	old, done := l.unwanted()
 	if done || len(old) == 0 {
@@ -164,7 +175,7 @@ func (l *link) unwanted() (old []string, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, ch := range l.channels {
-		if len(ch.subs) == 0 && time.Since(ch.idle) >= linger {
+		if len(ch.subs) == 0 && (ch.drop || time.Since(ch.idle) >= linger) {
 			old = append(old, name)
 			delete(l.channels, name)
 			delete(b.channels, name)
@@ -186,11 +197,11 @@ func (l *link) read(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64) 
 		heard.Add(1)
 		switch got := got.(type) {
 		case *redis.Message:
-			l.wake(got.Channel, false)
+			l.wake(got.Channel, false, got.Payload)
 		case *redis.Subscription:
 			switch got.Kind {
 			case "subscribe", "ssubscribe":
-				l.wake(got.Channel, true)
+				l.wake(got.Channel, true, "")
 			case "sunsubscribe":
 				if l.dropped(got.Channel) {
 					return // the slot has left this node
@@ -231,8 +242,8 @@ func (l *link) dropped(name string) bool {
 	return ch != nil && ch.sent
 }
 
-// wake calls the channel's subscribers; with confirmed the channel is live from now on.
-func (l *link) wake(name string, confirmed bool) {
+// wake calls the channel's subscribers about a message with this text; with confirmed the channel is live from now on.
+func (l *link) wake(name string, confirmed bool, text string) {
 	l.bus.mu.Lock()
 	defer l.bus.mu.Unlock()
 	ch := l.channels[name]
@@ -243,7 +254,7 @@ func (l *link) wake(name string, confirmed bool) {
 		ch.live = true
 	}
 	for _, s := range ch.subs {
-		s.wake(!confirmed)
+		s.wake(!confirmed, text)
 	}
 }
 
@@ -266,7 +277,7 @@ func (l *link) down() {
 		if ch.live {
 			ch.live = false
 			for _, s := range ch.subs {
-				s.wake(false)
+				s.wake(false, "")
 			}
 		}
 	}

@@ -67,7 +67,7 @@ type listener struct {
 
 func listen(b *pubsub.Bus, channel string) *listener {
 	l := &listener{}
-	l.Subscription = b.Subscribe(channel, func(bool) { l.woken.Add(1) })
+	l.Subscription = b.Subscribe(channel, func(bool, string) { l.woken.Add(1) })
 	return l
 }
 

@@ -31,7 +31,7 @@ const (
 )
 
 // Subscribe implements seam.Bus.
-func (b *bus) Subscribe(channel string, wake func(message bool)) seam.Subscription {
+func (b *bus) Subscribe(channel string, wake func(message bool, text string)) seam.Subscription {
 	s := &subscription{bus: b, channel: channel, wake: wake, subs: make([]*pubsub.Subscription, len(b.buses))}
 	first := b.store.first(channel)
 	if first == nil {
@@ -44,6 +44,9 @@ func (b *bus) Subscribe(channel string, wake func(message bool)) seam.Subscripti
 	s.mu.Unlock()
 	return s
 }
+
+// Hears implements seam.Bus. It is asked where there is a line of clients, which a quorum has not.
+func (b *bus) Hears(string) bool { return false }
 
 // Sharded implements seam.Bus: a node is no cluster.
 func (b *bus) Sharded(context.Context) bool { return false }
@@ -61,7 +64,7 @@ func (b *bus) Close() {
 type subscription struct {
 	bus     *bus
 	channel string
-	wake    func(message bool)
+	wake    func(message bool, text string)
 
 	mu      sync.Mutex
 	subs    []*pubsub.Subscription // by node
@@ -148,7 +151,7 @@ func (s *subscription) unlessLive() {
 }
 
 // heard is called by the nodes' buses.
-func (s *subscription) heard(message bool) {
+func (s *subscription) heard(message bool, _ string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -182,7 +185,7 @@ func (s *subscription) say() {
 	s.message, s.timer = false, nil
 	s.mu.Unlock()
 	if !closed {
-		s.wake(message)
+		s.wake(message, "")
 	}
 }
 
@@ -213,6 +216,9 @@ func (s *subscription) Live() bool {
 	}
 	return live >= least
 }
+
+// Drop implements seam.Subscription.
+func (s *subscription) Drop() { s.Close() }
 
 // Close implements seam.Subscription.
 func (s *subscription) Close() {

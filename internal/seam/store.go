@@ -40,7 +40,8 @@ type Store interface {
 
 // Bus is what wakes waiters: *pubsub.Bus, whose methods say what these do.
 type Bus interface {
-	Subscribe(channel string, wake func(message bool)) Subscription
+	Subscribe(channel string, wake func(message bool, text string)) Subscription
+	Hears(channel string) bool
 	Sharded(ctx context.Context) bool
 	Known() (sharded, known bool)
 	Close()
@@ -50,4 +51,5 @@ type Bus interface {
 type Subscription interface {
 	Live() bool
 	Close()
+	Drop()
 }
