@@ -1,58 +1,55 @@
--- acquire takes a free lock for a new hold, or confirms that the hold has it already.
+-- confirm looks at a lock that somebody has: it confirms that the hold has it already, or tells how long another one's lasts.
 --
--- lock     hash: field <uuid>:<number> = hold count
--- counter  the fencing counter; nil for a lock without tokens
--- lease    milliseconds
--- field    <uuid>:<number> of the hold, never used for another one
--- tokens   how many to take; the hold's own is the first of them
--- expiry   of the counter, see take; nil for tokens without a floor
+-- lock, counter, lease, field, tokens, expiry   see acquire
 --
--- returns 1, token   the hold has the lock; the last of its tokens, 0 without a counter
---         0, pttl    another holder has it; pttl is -1 where its key never expires
-local function acquire(lock, counter, lease, field, tokens, expiry)
+-- returns as acquire does
+local function confirm(lock, counter, lease, field, tokens, expiry)
   local token = 0
-  local exists = redis.pcall('EXISTS', lock)
-  if type(exists) == 'table' then
-    return nil, exists
+  local there = redis.pcall('HMGET', lock, field, 'mode')
+  if there.err then
+    return nil, there
   end
-  if exists == 1 then
-    local there = redis.pcall('HMGET', lock, field, 'mode')
-    if there.err then
-      return nil, there
+  if not there[1] then
+    local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "held"
+    if type(written) == 'table' then
+      return nil, written
     end
-    if not there[1] then
-      local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "held"
-      if type(written) == 'table' then
-        return nil, written
-      end
-      if there[2] then
-        return nil, notALock('mode') -- its end would not be told on this lock's channel
-      end
-      local left = redis.pcall('PTTL', lock)
-      if type(left) == 'table' then
-        return nil, left
-      end
-      return 0, left
-    end
-    -- A repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
-    -- counter since, so its value is the last of this hold's tokens.
-    if counter then
-      local why
-      token, why = again(counter, tokens, expiry)
-      if not token then
-        return nil, why
-      end
+    if there[2] then
+      return nil, notALock('mode') -- its end would not be told on this lock's channel
     end
     local left = redis.pcall('PTTL', lock)
     if type(left) == 'table' then
       return nil, left
     end
-    local extended = redis.pcall('PEXPIRE', lock, math.max(left, lease))
-    if type(extended) == 'table' then
-      return nil, extended
-    end
-    return 1, token
+    return 0, left
   end
+  -- A repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
+  -- counter since, so its value is the last of this hold's tokens.
+  if counter then
+    local why
+    token, why = again(counter, tokens, expiry)
+    if not token then
+      return nil, why
+    end
+  end
+  local left = redis.pcall('PTTL', lock)
+  if type(left) == 'table' then
+    return nil, left
+  end
+  local extended = redis.pcall('PEXPIRE', lock, math.max(left, lease))
+  if type(extended) == 'table' then
+    return nil, extended
+  end
+  return 1, token
+end
+
+-- begin takes a free lock.
+--
+-- lock, counter, lease, field, tokens, expiry   see acquire
+--
+-- returns as acquire does
+local function begin(lock, counter, lease, field, tokens, expiry)
+  local token = 0
   if counter then
     local why
     token, why = take(counter, tokens, expiry)
@@ -71,6 +68,28 @@ local function acquire(lock, counter, lease, field, tokens, expiry)
     return nil, expires
   end
   return 1, token
+end
+
+-- acquire takes a free lock for a new hold, or confirms that the hold has it already.
+--
+-- lock     hash: field <uuid>:<number> = hold count
+-- counter  the fencing counter; nil for a lock without tokens
+-- lease    milliseconds
+-- field    <uuid>:<number> of the hold, never used for another one
+-- tokens   how many to take; the hold's own is the first of them
+-- expiry   of the counter, see take; nil for tokens without a floor
+--
+-- returns 1, token   the hold has the lock; the last of its tokens, 0 without a counter
+--         0, pttl    another holder has it; pttl is -1 where its key never expires
+local function acquire(lock, counter, lease, field, tokens, expiry)
+  local exists = redis.pcall('EXISTS', lock)
+  if type(exists) == 'table' then
+    return nil, exists
+  end
+  if exists == 1 then
+    return confirm(lock, counter, lease, field, tokens, expiry)
+  end
+  return begin(lock, counter, lease, field, tokens, expiry)
 end
 
 local verdict, value = acquire(KEYS[1], KEYS[2], unpack(ARGV))

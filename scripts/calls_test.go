@@ -54,14 +54,17 @@ func (q *sequence) call(o op) (r reply, left time.Duration, err error) {
 	case "expire":
 		return r, 0, q.s.rdb.Del(ctx, q.keys.Lock).Err()
 	case "age":
+		q.s.rdb.PExpire(ctx, q.keys.Line, aged)
 		return r, 0, q.s.rdb.PExpire(ctx, q.keys.Lock, aged).Err()
 	case "persist":
 		return r, 0, q.s.rdb.Persist(ctx, q.keys.Lock).Err()
 	case "listen", "turn away":
-		if q.other == nil {
-			q.other = newListener(q.s.rdb, q.keys)
+		if q.ear == nil {
+			if q.ear, err = newListener(q.s.rdb, q.keys); err != nil {
+				return r, 0, err
+			}
 		}
-		return r, 0, q.other.listen(ctx, o.kind == "listen")
+		return r, 0, q.ear.listen(ctx, o.field, o.kind == "listen")
 	case "drop counter":
 		return r, 0, q.s.rdb.Del(ctx, q.keys.Token).Err()
 	}

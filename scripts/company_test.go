@@ -20,7 +20,7 @@ const spoiltCounter = "no number"
 func (q *sequence) settle() error {
 	ctx := context.Background()
 	for i, name := range []string{"one", "two", "wrong", "spoilt"} {
-		n := &neighbour{name: name, keys: KeysOf(fmt.Sprint(q.keys.Lock, "-", i))}
+		n := &neighbour{name: name, keys: KeysOf(fmt.Sprint(q.keys.Lock, "-", i))} // nobody is listened for in its line
 		q.company = append(q.company, n)
 		switch name {
 		case "wrong":
@@ -40,12 +40,12 @@ func (q *sequence) settle() error {
 
 // leave removes every key: miniredis goes through all of them at each command.
 func (q *sequence) leave() {
-	if q.other != nil {
-		_ = q.other.Close()
+	if q.ear != nil {
+		_ = q.ear.Close()
 	}
-	keys := []string{q.keys.Lock, q.keys.Token}
+	keys := []string{q.keys.Lock, q.keys.Token, q.keys.Line}
 	for _, n := range q.company {
-		keys = append(keys, n.keys.Lock, n.keys.Token)
+		keys = append(keys, n.keys.Lock, n.keys.Token, n.keys.Line)
 	}
 	q.s.rdb.Del(context.Background(), keys...)
 }
@@ -54,7 +54,14 @@ func (q *sequence) leave() {
 func (n *neighbour) op(q *sequence) op {
 	field := func() string { return fmt.Sprintf("01234567-89ab-cdef-0123-456789abcdef:9%d", q.rng.IntN(4)/3) }
 	o := op{field: field(), fenced: q.rng.IntN(2) == 0, lease: q.lease(), tokens: q.tokens()}
-	switch k := q.rng.IntN(10); {
+	ticket := func() string { return []string{"", "x:1", "y:1", "x:2"}[q.rng.IntN(4)] }
+	switch k := q.rng.IntN(16); {
+	case k >= 14:
+		o.kind, o.again = "leave", ticket()
+	case k >= 12:
+		o.kind, o.again = "release", ticket()
+	case k >= 10:
+		o.kind, o.turn = "wait", Turn{Ticket: ticket(), Look: q.rng.IntN(2) == 0}
 	case k < 3:
 		o.kind = "acquire"
 	case k < 6:
@@ -64,9 +71,6 @@ func (n *neighbour) op(q *sequence) op {
 		}
 	case k < 8:
 		o.kind, o.old = "transfer", field()
-		if q.rng.IntN(2) == 0 {
-			o.kind, o.tokens, o.known = "retain", 1, others+q.rng.IntN(2)
-		}
 	default:
 		o.kind = "unlock"
 	}
@@ -106,6 +110,7 @@ func (q *sequence) accompany(composed Op) (outcome, error) {
 		if err != nil {
 			return outcome{}, fmt.Errorf("%s: %w", n.name, err)
 		}
+		n.m.line.now = got.place
 		want := n.m.apply(with[i], at)
 		if got != want {
 			return outcome{}, fmt.Errorf("%s: the reply is %+v, want %+v", n.name, got, want)

@@ -32,7 +32,7 @@ func (s *Scripts) Confirm(c Confirmation) {
 // promises tells whether somebody will rely on what the op has done: that needs a confirmation. A release does not. If it
 // is forgotten in a failover, the lock stays taken until the lease is over, which is late, and safe.
 func (op *Op) promises() bool {
-	return !op.releases() && (op.kind != &levels || op.fenced || op.args[0] != int64(0))
+	return !op.releases() && op.kind != &leaves && (op.kind != &levels || op.fenced || op.args[0] != int64(0))
 }
 
 // A pipeliner is what a pipeline starts from, all of whose commands go over one connection.
@@ -112,7 +112,7 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 		_ = pipe.Process(ctx, cmds[i])
 	}
 	failed, doubt := s.exec(ctx, pipe)
-	var again, split []group
+	var again, split, unlined []group
 	moved := make(map[string][]group)
 	for _, cmd := range cmds {
 		reply, err := cmd.Result()
@@ -134,6 +134,8 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 			again = append(again, g)
 		case len(g) > 1 && (s.refused(err) || ask): // Redis 6 says ASK where some keys are still here
 			split = append(split, apart(g)...)
+		case len(g) == 1 && g[0].withoutLine(err):
+			unlined = append(unlined, g)
 		case ask:
 			moved[addr] = append(moved[addr], g)
 		default:
@@ -145,6 +147,9 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 	}
 	if len(split) > 0 {
 		s.sendConfirmed(ctx, route{on: to.on}, split)
+	}
+	if len(unlined) > 0 {
+		s.sendConfirmed(ctx, route{on: to.on, asking: to.asking}, unlined)
 	}
 	for addr, groups := range moved {
 		s.follow(to, addr, func(to route) { s.sendConfirmed(ctx, to, groups) })

@@ -12,8 +12,10 @@
 // A lock is a hash at the lock's own name, with one field `<uuid>:<number>` for the hold that has it; the value is the
 // hold count, and the key's expiry is the lease. The fencing counter is `redisson_lock_token:{NAME}`, the channel that
 // tells of a release `redisson_lock__channel:{NAME}`, its message `0`. This is the form that Redisson 4.x uses, so that
-// Go and Java processes share locks, tokens and wake-ups. The one addition is a field `<uuid>:<number>#` beside the
-// count of a hold that was re-entered, which Redisson never looks at.
+// Go and Java processes share locks, tokens and wake-ups. There are two additions, which Redisson never looks at: a field
+// `<uuid>:<number>#` beside the count of a hold that was re-entered; and the line of the clients that wait, the sorted set
+// `fencelock_line:{NAME}`, with a channel `fencelock_line:{NAME}:<client>` for each of them. Where the name has a brace of its
+// own the key is `fencelock_line_of:NAME`. See line.lua.
 //
 // # Why every script may arrive twice
 //

@@ -112,7 +112,11 @@ func crossSlot(err error) bool { return err != nil && strings.Contains(err.Error
 // what a script may not do has other words.
 func forbidden(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOPERM") }
 
-const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET, HSET, HDEL, HKEYS, HINCRBY, GET, SET, INCRBY, TIME, DEL, PTTL, PEXPIRE, PUBLISH on the lock's keys and channel"
+// split tells that the slot of a command's keys is on its way to another node, that only some of them are here, and that nothing was
+// done.
+func split(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
+
+const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET, HSET, HDEL, HKEYS, HINCRBY, GET, SET, INCRBY, TIME, DEL, PTTL, PEXPIRE, PUBLISH, ZADD, ZCARD, ZRANGE, ZRANK, ZREM, ZSCORE on the lock's keys and channels"
 
 // hints say what to do about an error reply whose own words don't.
 var hints = []struct{ reply, hint string }{

@@ -28,7 +28,6 @@ func floored(keys *Keys, holder, next string, tokens int, expiry time.Duration) 
 		"acquire":  Acquire(keys, true, next, lease, tokens).WithFloor(expiry),
 		"level":    Level(keys, true, holder, lease, 2, 1).WithFloor(expiry),
 		"transfer": Transfer(keys, true, next, lease, tokens, holder).WithFloor(expiry),
-		"retain":   Retain(keys, true, next, lease, holder, others).WithFloor(expiry),
 		"reserve":  Reserve(keys, holder, lease, tokens).WithFloor(expiry),
 	}
 }
@@ -38,7 +37,7 @@ func floored(keys *Keys, holder, next string, tokens int, expiry time.Duration) 
 func TestFloor_TokensAreAtLeastTheTime(t *testing.T) {
 	rdb := redistest.New(t)
 	s := New(rdb)
-	for _, name := range []string{"acquire", "level", "transfer", "retain", "reserve"} {
+	for _, name := range []string{"acquire", "level", "transfer", "reserve"} {
 		for _, tokens := range []int{1, 7} {
 			for _, company := range []bool{false, true} {
 				for _, counter := range []string{"absent", "small", "ahead"} {
@@ -58,7 +57,7 @@ func TestFloor_TokensAreAtLeastTheTime(t *testing.T) {
 							least = before + time.Hour.Microseconds()
 							rdb.Set(t.Context(), c.keys.Token, least-1, 0)
 						}
-						if name == "level" || name == "retain" {
+						if name == "level" {
 							tokens = 1
 						}
 						op := floored(c.keys, holder, next, tokens, 0)[name]
@@ -95,7 +94,7 @@ func TestFloor_TokensAreAtLeastTheTime(t *testing.T) {
 func TestFloor_P9_ARepeatHasItsToken(t *testing.T) {
 	rdb := redistest.New(t)
 	s := New(rdb)
-	for _, name := range []string{"acquire", "level", "transfer", "retain"} {
+	for _, name := range []string{"acquire", "level", "transfer"} {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " lost ", lost), func(t *testing.T) {
 				c, holder, next := newCaller(t, rdb), newField(), newField()
@@ -157,7 +156,7 @@ func TestFloor_Inv2_TokensGrowAcrossALoss(t *testing.T) {
 func TestFloor_TheCounterExpires(t *testing.T) {
 	rdb := redistest.New(t)
 	s := New(rdb)
-	for _, name := range []string{"acquire", "level", "transfer", "retain", "reserve"} {
+	for _, name := range []string{"acquire", "level", "transfer", "reserve"} {
 		t.Run(name, func(t *testing.T) {
 			for _, before := range []time.Duration{0, time.Minute, 100 * time.Hour} {
 				for _, expiry := range []time.Duration{time.Hour, 0} {
@@ -183,7 +182,7 @@ func TestFloor_TheCounterExpires(t *testing.T) {
 func TestFloor_ASpoiltCounterLeavesNothing(t *testing.T) {
 	rdb := redistest.New(t)
 	s := New(rdb)
-	for _, name := range []string{"acquire", "level", "transfer", "retain", "reserve"} {
+	for _, name := range []string{"acquire", "level", "transfer", "reserve"} {
 		for what, spoil := range map[string]func(key string){
 			"text":  func(key string) { rdb.Set(t.Context(), key, "x", 0) },
 			"nan":   func(key string) { rdb.Set(t.Context(), key, "nan", 0) },

@@ -30,6 +30,9 @@ type snapshot struct {
 	hash    map[string]string
 	counter string // "" where the key is not there
 	pttl    int64  // as PTTL says it
+
+	line     []stay
+	linePTTL int64
 }
 
 func (s snapshot) String() string {
@@ -45,11 +48,19 @@ func take(rdb redis.UniversalClient, keys *Keys) (snapshot, error) {
 	ctx := context.Background()
 	pipe := rdb.Pipeline()
 	hash, counter, pttl := pipe.HGetAll(ctx, keys.Lock), pipe.Get(ctx, keys.Token), pipe.Do(ctx, "pttl", keys.Lock)
+	line, linePTTL := pipe.ZRangeWithScores(ctx, keys.Line, 0, -1), pipe.Do(ctx, "pttl", keys.Line)
 	if _, err := pipe.Exec(ctx); err != nil && err != redis.Nil {
 		return snapshot{}, err
 	}
+	s := snapshot{hash: hash.Val(), counter: counter.Val()}
+	for _, z := range line.Val() {
+		s.line = append(s.line, stay{z.Member.(string), int64(z.Score)})
+	}
 	ms, err := pttl.Int64()
-	return snapshot{hash.Val(), counter.Val(), ms}, err
+	if s.pttl = ms; err == nil {
+		s.linePTTL, err = linePTTL.Int64()
+	}
+	return s, err
 }
 
 func mustTake(t testing.TB, rdb redis.UniversalClient, keys *Keys) snapshot {
@@ -104,14 +115,6 @@ func (c caller) level(field string, lease time.Duration, count int, op int64) An
 func (c caller) transfer(old, field string, lease time.Duration) Answer {
 	c.Helper()
 	return c.do(Transfer(c.keys, c.fenced, field, lease, 1, old))
-}
-
-// others is what a retain knows of listeners if it is to find more than that, even nobody.
-const others = -1
-
-func (c caller) retain(old, field string, known int) Answer {
-	c.Helper()
-	return c.do(Retain(c.keys, c.fenced, field, lease, old, known))
 }
 
 func (c caller) unlock(field string) bool {

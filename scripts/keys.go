@@ -10,6 +10,7 @@ import (
 type Keys struct {
 	Lock  string // the hash; the lock's own name
 	Token string // the fencing counter
+	Line  string // the line of the clients that wait
 	Slot  uint16 // the lock's hash slot in a cluster
 
 	channel atomic.Pointer[any] // Channel, as an argument of a command; nil until it is asked for
@@ -32,8 +33,20 @@ func (k *Keys) told() any {
 // KeysOf returns the keys of the lock with this name, in Redisson's form: prefix + ":{" + name + "}", and without added
 // braces for a name that has an opening brace of its own.
 func KeysOf(name string) *Keys {
-	return &Keys{Lock: name, Token: prefixed("redisson_lock_token", name), Slot: slot(name)}
+	return &Keys{Lock: name, Token: prefixed("redisson_lock_token", name), Line: lineOf(name), Slot: slot(name)}
 }
+
+// lineOf is the key of the lock's line. Locks called "a" and "{a}" have one counter and one channel, by Redisson's rule for
+// names; they must not have one line.
+func lineOf(name string) string {
+	if strings.Contains(name, "{") {
+		return "fencelock_line_of:" + name
+	}
+	return "fencelock_line:{" + name + "}"
+}
+
+// Calls is the channel on which the client of this id is told about its place in the lock's line.
+func (k *Keys) Calls(client string) string { return k.Line + ":" + client }
 
 func prefixed(prefix, name string) string {
 	if strings.Contains(name, "{") {

@@ -546,6 +546,8 @@ func (s *Scripts) pipeline(ctx context.Context, groups []group, whole bool) {
 			again = append(again, g)
 		case len(g) > 1 && s.refused(err):
 			split = append(split, apart(g)...)
+		case len(g) == 1 && g[0].withoutLine(err):
+			split = append(split, g)
 		default:
 			g.answered(reply, err)
 		}
@@ -566,5 +568,5 @@ func (s *Scripts) refused(err error) bool {
 		s.single.Store(true)
 		return true
 	}
-	return forbidden(err) || err != nil && redis.HasErrorPrefix(err, "TRYAGAIN")
+	return forbidden(err) || split(err)
 }

@@ -103,7 +103,7 @@ func namesOf(cmd redis.Cmder) []string {
 	if name := cmd.Name(); name != "evalsha" && name != "eval" {
 		return nil
 	}
-	for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers, &retains} {
+	for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers, &waits, &releases, &leaves} {
 		if args[1] == kind.script.sha || args[1] == kind.script.text {
 			return []string{kind.name.(string)}
 		}
@@ -113,7 +113,7 @@ func namesOf(cmd redis.Cmder) []string {
 	}
 	names := []string{"batch"}
 	for i := 3 + args[2].(int); i < len(args); {
-		for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers, &retains} {
+		for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers, &waits, &releases, &leaves} {
 			if args[i] == kind.name || args[i] == kind.fenced {
 				names = append(names, kind.name.(string))
 				i += 1 + kind.args
@@ -188,7 +188,7 @@ func newGate(t *testing.T, rdb redis.UniversalClient) *gate {
 // load makes the server know all scripts.
 func load(t testing.TB, rdb redis.UniversalClient) {
 	t.Helper()
-	for _, sc := range []script{acquire, level, unlock, transfer, retain, reserve, batch, renew, inspect} {
+	for _, sc := range []script{acquire, level, unlock, transfer, reserve, wait, release, leave, batch, renew, inspect} {
 		if err := rdb.ScriptLoad(t.Context(), sc.text).Err(); err != nil {
 			t.Fatal(err)
 		}

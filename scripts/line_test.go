@@ -23,14 +23,13 @@ func TestLine_TheBoundsAreThosePromised(t *testing.T) {
 
 func TestLine_AnOpWithoutCompanyGoesAloneAndAtOnce(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
-		keys, first, second, third := newKeys(t), newField(), newField(), newField()
+		keys, first, second := newKeys(t), newField(), newField()
 		began := time.Now()
 		for i, op := range []Op{
 			Acquire(keys, true, first, lease, 1),
 			Level(keys, true, first, lease, 2, 1),
 			Transfer(keys, true, second, lease, 1, first),
-			Retain(keys, true, third, lease, second, others),
-			Unlock(keys, third, false),
+			Unlock(keys, second, false),
 		} {
 			mustHear(t, send(s, op))
 			if got := g.seen(); len(got) != 1 || !slices.Equal(got[0], []string{op.kind.name.(string)}) {

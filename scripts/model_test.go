@@ -22,16 +22,19 @@ const slack = 100 * time.Millisecond
 
 // op is one command as a client composes it. A copy is the same op sent again.
 type op struct {
-	kind    string // acquire, level, unlock, transfer, retain, renew, inspect; and what others do: see model.apply
+	kind    string // acquire, wait, level, unlock, release, leave, transfer, renew, inspect; and what others do: see model.apply
 	field   string
 	fenced  bool
 	lease   time.Duration
 	tokens  int    // of acquire and transfer
-	old     string // of transfer and retain
-	known   int    // of retain
+	old     string // of transfer
 	count   int
 	change  int64
 	targets []target // of renew
+	turn    Turn     // of wait
+	placeOf string   // of wait: the ticket that had the place; the place itself is another one in each run
+	again   string   // of release and leave: a ticket
+	known   int      // of release: how many of those who listen the client takes itself for
 }
 
 type target struct {
@@ -43,10 +46,13 @@ func (o op) String() string {
 	switch o.kind {
 	case "acquire":
 		return fmt.Sprintf("acquire %s lease=%v fenced=%v tokens=%d", short(o.field), o.lease, o.fenced, o.tokens)
+	case "wait":
+		return fmt.Sprintf("wait %s lease=%v fenced=%v tokens=%d ticket=%s place of=%s look=%v stale=%s",
+			short(o.field), o.lease, o.fenced, o.tokens, o.turn.Ticket, o.placeOf, o.turn.Look, o.turn.Stale)
+	case "release", "leave":
+		return fmt.Sprintf("%s %s ticket=%s known=%d", o.kind, short(o.field), o.again, o.known)
 	case "transfer":
 		return fmt.Sprintf("transfer %s to %s lease=%v fenced=%v tokens=%d", short(o.old), short(o.field), o.lease, o.fenced, o.tokens)
-	case "retain":
-		return fmt.Sprintf("retain %s for %s known=%d lease=%v fenced=%v", short(o.old), short(o.field), o.known, o.lease, o.fenced)
 	case "level":
 		return fmt.Sprintf("level %s count=%d change=%d lease=%v fenced=%v", short(o.field), o.count, o.change, o.lease, o.fenced)
 	case "renew":
@@ -64,14 +70,18 @@ func (o op) op(keys *Keys) (Op, bool) {
 	switch o.kind {
 	case "acquire":
 		return Acquire(keys, o.fenced, o.field, o.lease, o.tokens), true
+	case "wait":
+		return Acquire(keys, o.fenced, o.field, o.lease, o.tokens).InTurn(o.turn), true
+	case "release":
+		return Unlock(keys, o.field, false).Calling(o.again, o.known), true
+	case "leave":
+		return Leave(keys, o.again, false), true
 	case "level":
 		return Level(keys, o.fenced, o.field, o.lease, o.count, o.change), true
 	case "unlock":
 		return Unlock(keys, o.field, false), true
 	case "transfer":
 		return Transfer(keys, o.fenced, o.field, o.lease, o.tokens, o.old), true
-	case "retain":
-		return Retain(keys, o.fenced, o.field, o.lease, o.old, o.known), true
 	}
 	return Op{}, false
 }
@@ -84,10 +94,17 @@ func (o op) reply(said outcome) (r reply, left time.Duration, err error) {
 			return reply{failed: why}, 0, nil
 		}
 	}
-	if o.kind == "unlock" {
-		return reply{released: said.Held, told: said.Receivers}, 0, said.err
+	switch o.kind {
+	case "unlock", "release":
+		return reply{released: said.Held, told: said.Receivers, place: said.Place, more: said.More}, 0, said.err
+	case "leave":
+		return reply{more: said.More}, 0, said.err
 	}
-	return reply{held: said.Held, token: said.Token, released: said.Released, told: said.Receivers, ttl: o.kind == "acquire" && !said.Held}, said.TTL, said.err
+	r = reply{held: said.Held, token: said.Token, ttl: (o.kind == "acquire" || o.kind == "wait") && !said.Held}
+	if r.ttl {
+		r.before, r.place, r.head, r.more = said.Before, said.Place, said.Head, said.More
+	}
+	return r, said.TTL, said.err
 }
 
 // short is the number of a hold.
@@ -110,6 +127,11 @@ type reply struct {
 	gone     string // of renew: for each target, in order, 1 where the hold is gone
 	ttl      bool   // a time that is left belongs to this reply
 	failed   string // of an error reply
+
+	before int // of a client that does not get the lock, and where it is in the line
+	place  int64
+	head   string
+	more   bool
 }
 
 // The error replies to a lock that somebody else's data is in the way of.
@@ -128,7 +150,7 @@ type model struct {
 	expires span
 	counted bool // the counter is there
 	counter int64
-	others  int // who listen for its release
+	line    lined
 
 	wrong  bool // the lock's key is of another type: nothing works
 	spoilt bool // the counter is no number: no tokens
@@ -136,6 +158,11 @@ type model struct {
 
 // apply does what the op does when Redis runs it within at.
 func (m *model) apply(o op, at span) reply {
+	m.line.said = nil
+	if o.kind == "leave" {
+		m.leave(o)
+		return reply{}
+	}
 	if m.wrong {
 		return reply{failed: wrongType}
 	}
@@ -144,21 +171,12 @@ func (m *model) apply(o op, at span) reply {
 		return m.acquire(o, at)
 	case "level":
 		return m.level(o, at)
-	case "unlock":
-		if m.field != o.field {
-			return reply{}
-		}
-		return m.release()
+	case "wait":
+		return m.wait(o, at)
+	case "unlock", "release":
+		return m.release(o, at)
 	case "transfer":
 		return m.transfer(o, at)
-	case "retain":
-		switch {
-		case m.others > o.known || m.field == o.field:
-			return m.transfer(o, at)
-		case m.field != o.old:
-			return reply{}
-		}
-		return m.release()
 	case "renew":
 		var r reply
 		for _, x := range o.targets {
@@ -184,12 +202,13 @@ func (m *model) apply(o op, at span) reply {
 		if m.field != "" {
 			m.forever, m.expires = false, at.plus(aged)
 		}
+		m.line.aged = len(m.line.stays) > 0
 	case "persist":
 		m.forever = m.field != ""
 	case "listen":
-		m.others = 1
+		m.line.listened[o.field] = true
 	case "turn away":
-		m.others = 0
+		m.line.listened[o.field] = false
 	case "drop counter":
 		m.counted, m.counter = false, 0
 	case "redisson lock": // a Java process on the same lock, which adds and counts levels with tokens
@@ -209,6 +228,7 @@ func (m *model) apply(o op, at span) reply {
 			return reply{}
 		}
 		m.free()
+		m.line.tell("", "0")
 		return reply{released: true}
 	default:
 		panic("no such op: " + o.kind)
@@ -219,7 +239,7 @@ func (m *model) apply(o op, at span) reply {
 func (m *model) acquire(o op, at span) reply {
 	switch {
 	case m.field != "" && m.field != o.field:
-		return reply{ttl: true}
+		return reply{ttl: true, before: NotInLine}
 	case o.fenced && m.spoilt:
 		return reply{failed: noNumber}
 	case m.field == o.field:
@@ -238,11 +258,6 @@ func (m *model) transfer(o op, at span) reply {
 		return m.repeat(o, at)
 	}
 	return m.enter(o, at)
-}
-
-func (m *model) release() reply {
-	m.free()
-	return reply{released: true, told: m.others}
 }
 
 // enter makes o's the hold that has the lock.
@@ -353,6 +368,9 @@ func (m *model) check(got snapshot, at span) error {
 	}
 	if got.counter != counter {
 		return fmt.Errorf("the counter is %q, want %q", got.counter, counter)
+	}
+	if err := m.line.check(got); err != nil {
+		return err
 	}
 	return m.checkTTL(ttl(got.pttl), at)
 }

@@ -46,8 +46,8 @@ var mutants = []mutant{
 	{"acquire sets no expiry", &acquireText, "redis.pcall('PEXPIRE', lock, lease)", "1", "time that is left"},
 	{"acquire gives the old token", &acquireText, taken, notTaken, ""},
 	{"acquire takes one token only", &acquireText, taken, takenOnce, ""},
-	{"acquire gives the first of its tokens", &acquireText, "return 1, token\nend", "return 1, counter and token - tokens + 1 or 0\nend", "the reply"},
-	{"acquire tells seconds", &acquireText, "local left = redis.pcall('PTTL', lock)\n      if", "local left = redis.pcall('TTL', lock)\n      if", "in the reply"},
+	{"acquire gives the first of its tokens", &acquireText, "return nil, expires\n  end\n  return 1, token", "return nil, expires\n  end\n  return 1, counter and token - tokens + 1 or 0", "the reply"},
+	{"acquire tells seconds", &acquireText, "return 0, left", "return 0, redis.call('TTL', lock)", "in the reply"},
 	{"acquire says lost for held", &acquireText, "return 0, left", "return -2, 0", ""},
 
 	{"level adds", &levelText, "redis.pcall('HSET', lock, field, count, change, op)",
@@ -90,30 +90,79 @@ var mutants = []mutant{
 	{"a repeat of transfer extends nothing", &transferText, extended, "redis.call('PTTL', lock)", "time that is left"},
 	{"transfer says held for gone", &transferText, "-2, 0", "1, 0", "the reply"},
 
-	{"retain counts its client among the others", &retainText, "listening[2] <= ", "listening[2] < ", "the reply"},
-	{"retain does not ask who listens", &retainText, "(listening.err or listening[2] <= tonumber(known))", "false", "the reply"},
-	{"retain takes everybody for its client", &retainText, "(listening.err or listening[2] <= tonumber(known))", "true", "the reply"},
-	{"retain knows no repeat", &retainText, " and redis.pcall('HEXISTS', lock, field) == 0", "", "the reply"},
-	{"retain releases whoever is there", &retainText, "unlock(lock, nil, old, channel, 'PUBLISH')", "redis.call('DEL', lock), redis.call('PUBLISH', channel, '0')", ""},
-	{"retain releases without telling", &retainText, "unlock(lock, nil, old, channel, 'PUBLISH')", "redis.call('HDEL', lock, old, old .. '#'), 0", "the reply"},
-	{"retain tells on another channel", &retainText, "old, channel, 'PUBLISH'", "old, lock, 'PUBLISH'", "the reply"},
-	{"retain says retained for released", &retainText, "released and 2", "released and 1", "the reply"},
-	{"retain says released for gone", &retainText, "-2, 0", "2, 0", "the reply"},
-	{"retain tells nobody how many heard", &retainText, "2, told", "2, 0", "the reply"},
-	{"retain takes no token", &retainText, "transfer(lock, counter,", "transfer(lock, nil,", "the reply"},
-	{"retain takes two tokens", &retainText, "field, 1, old", "field, 2, old", "the reply"},
-	{"retain takes a free lock", &retainText, "return transfer(lock, counter, lease, field, 1, old, expiry)",
-		"redis.call('HSETNX', lock, old, 1) return transfer(lock, counter, lease, field, 1, old, expiry)", ""},
+	{"acquire knows no repeat", &acquireText, "if not there[1] then", "if true then", ""},
 
-	{"batch shifts the arguments", &batchText, "unpack(ARGV, a + 1,", "unpack(ARGV, a,", ""},
-	{"batch forgets the last argument", &batchText, "a + operation[2]))", "a + operation[2] - 1))", ""},
+	{"a newcomer goes before the first", &waitText, "if not head or head == ticket then", "if true then", "the reply"},
+	{"a newcomer without a ticket goes before the first", &waitText, "redis.pcall('EXISTS', lock, line)", "redis.pcall('EXISTS', lock)", ""},
+	{"who has the lock stays in the line", &waitText, "redis.pcall('ZREM', line, ticket)\n      end\n      return verdict", "redis.pcall('EXISTS', lock)\n      end\n      return verdict", "the line"},
+	{"whose acquire is repeated stays in the line", &waitText, "redis.pcall('ZREM', line, ticket)\n    end\n    if verdict ~= 0", "redis.pcall('EXISTS', lock)\n    end\n    if verdict ~= 0", "the line"},
+	{"who takes the lock removes the first", &waitText, "redis.pcall('ZREM', line, ticket)\n    end\n    if verdict ~= 0", "redis.pcall('ZREMRANGEBYRANK', line, 0, 0)\n    end\n    if verdict ~= 0", "the line"},
+	{"nobody calls a lone first", &waitText, "(look == '1' or #heads == 1)", "look == '1'", ""},
+	{"who looks calls nobody", &waitText, "(look == '1' or #heads == 1)", "#heads == 1", ""},
+	{"everybody calls the first", &waitText, "(look == '1' or #heads == 1)", "true", ""},
+	{"whoever is first is stale", &waitText, "head == stale and", "stale ~= '' and", ""},
+	{"a stale first stays", &waitText, "redis.pcall('ZREM', line, head) == 1", "true", ""},
+	{"a stale first is not told", &waitText, "tell(line, publish, head, 'd ' .. head)", "", "the clients hear"},
+	{"a held lock's first is dropped", &waitText, "left = value", "left = value redis.pcall('ZREM', line, stale)", ""},
+	{"another's turn is a held lock", &waitText, "left, head = -2, nil", "left, head = -1, nil", "in the reply"},
+	{"who waits is not in the line", &waitText, "return 0, {left, before, score, head or ''}", "return 0, {left, -1, 0, head or ''}", "the reply"},
+	{"who is first is not said", &waitText, "score, head or ''}", "score, ''}", "the reply"},
+
+	{"newcomers are first", &lineText, "score = last[#last] + 1", "score = last[2] - 1", ""},
+	{"newcomers go by the clock", &lineText, "if #last == 0 then", "if true then last = {}", ""},
+	{"a place is forgotten", &lineText, "if place ~= '' then", "if false then", ""},
+	{"a place is the end at best", &lineText, "math.min(score, tonumber(place))", "math.max(score, tonumber(place))", ""},
+	{"a repeat enters again", &lineText, "'ZADD', line, 'NX',", "'ZADD', line,", ""},
+	{"the line never expires", &lineText, "if #last == 0 or added == 0", "if added == 0", "line"},
+	{"a repeat does not renew the line", &lineText, "or added == 0 or", "or", "the line lives"},
+	{"everybody has two before him", &lineText, "return text, #last / 2", "return text, 2", "the reply"},
+	{"a repeat tells the end of the line", &lineText, "tonumber(there) or score", "score", "the reply"},
+	{"a repeat tells of nobody before him", &lineText, "math.min(tonumber(rank) or 2, 2)", "0", "the reply"},
+
+	{"the second is called", &lineText, "'ZRANGE', line, #dead, #dead + batch - 1", "'ZRANGE', line, #dead + 1, #dead + batch", "the clients hear"},
+	{"the second is not told", &lineText, "if second then", "if false then", "the clients hear"},
+	{"the second is told only where it was read with the first", &lineText, "if i == batch then", "if false then", "the clients hear"},
+	{"the third is told", &lineText, "heads[i + 1]", "heads[i + 2]", "the clients hear"},
+	{"the second is not told of whom", &lineText, "' ' .. head)", "' ' .. second)", "the clients hear"},
+	{"the dead stay", &lineText, "if #dead > 0 then\n          redis", "if false then\n          redis", "the line"},
+	{"the dead stay where nobody lives", &lineText, "if #dead > 0 then\n    redis", "if false then\n    redis", "the line"},
+	{"the first dead one ends the call", &lineText, "if heard > 0 then", "if true then", ""},
+	{"who listens besides is not said", &lineText, "others .. ' ' .. length", "0 .. ' ' .. length", "the clients hear"},
+	{"who releases is one of the others", &lineText, "math.max(told - known, 0)", "told", "the clients hear"},
+	{"others are fewer than none", &lineText, "math.max(told - known, 0)", "told - known", "the clients hear"},
+	{"calls go to all clients", &lineText, "line .. ':' .. client(ticket)", "line", ""},
+
+	{"a release calls nobody", &releaseText, "call(line, publish, math.max(told, 0), field, tonumber(known) or 0)", "0", ""},
+	{"a late release calls", &releaseText, "if verdict ~= 1 then", "if verdict ~= 1 then call(line, publish, 0, '', 0)", ""},
+	{"a late release enters", &releaseText, "if verdict ~= 1 then", "if verdict ~= 1 then enter(line, again, '')", ""},
+	{"a release does not enter again", &releaseText, "enter(line, again, '') or 0", "0", ""},
+	{"a release enters after the call", &releaseText, "return 1, {told, called, place}", "redis.pcall('ZREM', line, again) enter(line, again, '') return 1, {told, called, place}", ""},
+	{"a release does not say who was told", &releaseText, "return 1, {told, called, place}", "return 1, {0, called, place}", "the reply"},
+	{"a release does not say its place", &releaseText, "return 1, {told, called, place}", "return 1, {told, called, 0}", "the reply"},
+
+	{"leave takes out the first", &leaveText, "redis.pcall('ZREM', line, ticket)", "redis.pcall('ZREMRANGEBYRANK', line, 0, 0)", ""},
+	{"leave takes out nobody", &leaveText, "redis.pcall('ZREM', line, ticket)", "0", ""},
+	{"who was not in the line calls nobody", &leaveText, "if held == 0 then", "if held == 0 and removed == 1 then", "the clients hear"},
+	{"leave calls nobody", &leaveText, "if held == 0 then", "if false then", "the clients hear"},
+	{"leave calls for a held lock", &leaveText, "if held == 0 then", "if true then", "the clients hear"},
+	{"leave tells nobody", &leaveText, "if removed == 1 then", "if false then", "the clients hear"},
+	{"leave tells who is second only", &leaveText, "'ZRANGE', line, 0, 1", "'ZRANGE', line, 1, 1", "the clients hear"},
+	{"leave tells who is first only", &leaveText, "'ZRANGE', line, 0, 1", "'ZRANGE', line, 0, 0", "the clients hear"},
+	{"who was not in the line tells where others are", &leaveText, "if removed == 1 then", "if true then", "the clients hear"},
+
+	{"batch gives no op a line", &batchText, "(lock, line, counter, unpack", "(lock, lock, counter, unpack", ""},
+	{"batch leaves the line among the locks", &batchText, "line = KEYS[k]\n    k = k + 1", "line = KEYS[k]", ""},
+	{"batch forgets the last argument of who waits", &batchText, "(lock, line, counter, unpack(ARGV, a + 1, a + operation[2]))", "(lock, line, counter, unpack(ARGV, a + 1, a + operation[2] - 1))", ""},
+
+	{"batch shifts the arguments", &batchText, "(lock, counter, unpack(ARGV, a + 1,", "(lock, counter, unpack(ARGV, a,", ""},
+	{"batch forgets the last argument", &batchText, "(lock, counter, unpack(ARGV, a + 1, a + operation[2]))", "(lock, counter, unpack(ARGV, a + 1, a + operation[2] - 1))", ""},
 	{"batch goes on one argument too far", &batchText, "a = a + 1 + operation[2]", "a = a + 1 + 4", ""},
 	{"batch gives every op a counter", &batchText, "if operation[3] then", "if true then", ""},
 	{"batch gives no op a counter", &batchText, "counter = KEYS[k]\n", "\n", ""},
 	{"batch leaves the counter among the locks", &batchText, "counter = KEYS[k]\n    k = k + 1", "counter = KEYS[k]", ""},
-	{"batch keeps the counter for the next", &batchText, "local operation, counter = operations[ARGV[a]], nil",
-		"local operation = operations[ARGV[a]] counter = counter", ""},
-	{"batch gives all the first lock", &batchText, "local lock = KEYS[k]", "local lock = KEYS[1]", ""},
+	{"batch keeps the counter for the next", &batchText, "local lock, line, counter = KEYS[k], nil, nil",
+		"local lock, line = KEYS[k], nil counter = counter", ""},
+	{"batch gives all the first lock", &batchText, "local lock, line, counter = KEYS[k],", "local lock, line, counter = KEYS[1],", ""},
 	{"batch ends with an error", &batchText, "verdict, value = -1, value.err", "do return {err = value.err} end", ""},
 	{"batch leaves out what comes after an error", &batchText, "verdict, value = -1, value.err",
 		"verdict, value = -1, value.err ARGV = {}", ""},
@@ -124,7 +173,6 @@ var mutants = []mutant{
 		"for i = 1, n, 2 do replies[i], replies[i + 1] = verdict, value end", ""},
 	{"batch takes level for acquire", &batchText, "level = {level, 4},", "level = {function(l, c, lease, f) return acquire(l, c, lease, f, 1) end, 4},", ""},
 	{"batch takes transfer for acquire", &batchText, "transfer = {transfer, 4},", "transfer = {acquire, 4},", ""},
-	{"batch takes retain for transfer", &batchText, "retain = {retain, 5},", "retain = {function(l, c, lease, f, old) return transfer(l, c, lease, f, 1, old) end, 5},", "the reply"},
 
 	{"renew asks for no field", &renewText, "redis.pcall('HEXISTS', lock, field)", "redis.call('EXISTS', lock)", ""},
 	{"renew brings a lock back", &renewText, "redis.pcall('HDEL', lock, there == 1 and '#' or field)", "redis.pcall('HSETNX', lock, field, 1) redis.pcall('PEXPIRE', lock, lease)", ""},
@@ -145,8 +193,10 @@ var comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 func compose() {
 	acquire, level, transfer = newScript(tokenText+holderText+acquireText), newScript(tokenText+levelText), newScript(tokenText+transferText)
 	unlock, reserve = newScript(unlockText), newScript(tokenText+reserveText)
-	retain = newScript(tokenText + function(transferText) + function(unlockText) + retainText)
-	batch = newBatch(batchText, acquireText, levelText, unlockText, transferText, retainText, reserveText)
+	wait = newScript(tokenText + holderText + lineText + function(acquireText) + waitText)
+	tryFree = newScript(tokenText + holderText + lineText + function(acquireText) + function(waitText) + tryText)
+	release, leave = newScript(lineText+function(unlockText)+releaseText), newScript(lineText+leaveText)
+	batch = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText, waitText, tryText, releaseText, leaveText)
 	renew, inspect = newScript(renewText), newScript(holderText+inspectText)
 }
 
@@ -168,9 +218,12 @@ func (m mutant) swap(t *testing.T) {
 
 // What the mutants are put together like is what runs.
 func TestMutants_AreComposedAsTheScriptsAre(t *testing.T) {
-	before := []script{acquire, level, unlock, transfer, retain, reserve, batch, renew, inspect}
+	all := func() []script {
+		return []script{acquire, level, unlock, transfer, reserve, wait, release, leave, batch, renew, inspect}
+	}
+	before := all()
 	compose()
-	if !slices.Equal(before, []script{acquire, level, unlock, transfer, retain, reserve, batch, renew, inspect}) {
+	if !slices.Equal(before, all()) {
 		t.Error("run.go composes the scripts in another way now: change compose")
 	}
 }
@@ -217,13 +270,17 @@ func TestMutants_TheInvariantsStandWithoutTheModel(t *testing.T) {
 		"acquire cleans up the holder's count":  "invariant",
 		"level gives a repeat a new token":      "invariant 5: a copy moved the counter",
 		"level compares change numbers as text": "invariant",
+		"a newcomer goes before the first":      "line: it took the lock out of turn",
+		"who has the lock stays in the line":    "has the lock and is in the line",
+		"the line never expires":                "line: it has no expiry",
+		"a release calls nobody":                "were called of",
+		"the second is called":                  "line: ",
+		"leave takes out nobody":                "are left when all have left",
 		"transfer asks for no old hold":         "invariant",
 		"transfer leaves the old hold":          "invariant 1:",
 		"transfer takes a free lock":            "invariant 5: a copy changed the hash",
 		"transfer takes no token":               "invariant 2",
 		"transfer gives a repeat a new token":   "invariant 5: a copy moved the counter",
-		"retain releases whoever is there":      "invariant 5: a copy changed the hash",
-		"retain takes a free lock":              "invariant",
 	}
 	for _, m := range mutants {
 		reason, is := reasons[m.name]

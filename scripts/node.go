@@ -39,12 +39,12 @@ var (
 )
 
 var (
-	votes     = kind{"", "vote+", "", 2, &vote, &ballots}
-	extends   = kind{"", "extend+", "", 2, &extend, &ballots}
-	recounts  = kind{"", "recount+", "", 4, &recount, &ballots}
-	raises    = kind{"", "raise+", "", 3, &raise, &ballots}
-	withdraws = kind{"withdraw", "", "", 4, &withdraw, &ballots}
-	looks     = kind{"", "look+", "", 1, &look, &ballots}
+	votes     = kind{"", "vote+", "", 2, &vote, &ballots, false}
+	extends   = kind{"", "extend+", "", 2, &extend, &ballots, false}
+	recounts  = kind{"", "recount+", "", 4, &recount, &ballots, false}
+	raises    = kind{"", "raise+", "", 3, &raise, &ballots, false}
+	withdraws = kind{"withdraw", "", "", 4, &withdraw, &ballots, false}
+	looks     = kind{"", "look+", "", 1, &look, &ballots, false}
 )
 
 // The operations on one server of a quorum. Each is answered with a Report. They travel with each other, not with the
@@ -52,23 +52,23 @@ var (
 
 // Vote takes the lock on this server for the hold of this field, or confirms that it has it here.
 func Vote(keys *Keys, field string, lease time.Duration) Op {
-	return Op{kind: &votes, keys: keys, fenced: true, args: [5]any{lease.Milliseconds(), field}}
+	return Op{kind: &votes, keys: keys, fenced: true, args: [8]any{lease.Milliseconds(), field}}
 }
 
 // Extend extends the lease of the hold of this field, where it is there, or only asks with lease 0.
 func Extend(keys *Keys, field string, lease time.Duration) Op {
-	return Op{kind: &extends, keys: keys, fenced: true, args: [5]any{lease.Milliseconds(), field}}
+	return Op{kind: &extends, keys: keys, fenced: true, args: [8]any{lease.Milliseconds(), field}}
 }
 
 // Recount is Level, which takes no token.
 func Recount(keys *Keys, field string, lease time.Duration, count int, op int64) Op {
-	return Op{kind: &recounts, keys: keys, fenced: true, args: [5]any{lease.Milliseconds(), field, count, op}}
+	return Op{kind: &recounts, keys: keys, fenced: true, args: [8]any{lease.Milliseconds(), field, count, op}}
 }
 
 // Raise proposes a token for the hold of this field: Held is true if it was accepted. The counter expires so long after
 // it was used last, or never for 0.
 func Raise(keys *Keys, field string, token int64, expiry time.Duration) Op {
-	return Op{kind: &raises, keys: keys, fenced: true, args: [5]any{field, token, expiry.Milliseconds()}}
+	return Op{kind: &raises, keys: keys, fenced: true, args: [8]any{field, token, expiry.Milliseconds()}}
 }
 
 // Groups is how many groups the waiters for a lock of a quorum listen in, each on a channel of its own.
@@ -81,12 +81,12 @@ func Withdraw(keys *Keys, field string, tell bool, group int) Op {
 	if tell {
 		publish = "PUBLISH"
 	}
-	return Op{kind: &withdraws, keys: keys, args: [5]any{field, keys.told(), publish, group}}
+	return Op{kind: &withdraws, keys: keys, args: [8]any{field, keys.told(), publish, group}}
 }
 
 // Look asks who has the lock, and for the count of the hold of this field.
 func Look(keys *Keys, field string) Op {
-	return Op{kind: &looks, keys: keys, fenced: true, args: [5]any{field}}
+	return Op{kind: &looks, keys: keys, fenced: true, args: [8]any{field}}
 }
 
 // Mark leaves the key in the server's run of this id, or takes it away where it is not to stay. done is false where the

@@ -7,14 +7,15 @@ import (
 
 // An Op is one operation on one lock. Do sends it alone, Send in company.
 type Op struct {
-	kind   *kind
-	keys   *Keys
-	fenced bool
-	floor  any // nil, or the expiry of a counter with a floor, in ms
-	args   [5]any
-	caller Caller
-	line   *line // that Send gave it to
-	state  state // guarded by its line's mu; of a flight's copy: changed atomically
+	kind    *kind
+	keys    *Keys
+	fenced  bool
+	floor   any // nil, or the expiry of a counter with a floor, in ms
+	args    [8]any
+	outside bool // it was to have a line, and the user has no right to that
+	caller  Caller
+	line    *line // that Send gave it to
+	state   state // guarded by its line's mu; of a flight's copy: changed atomically
 }
 
 // kind is what the batch script knows of an operation.
@@ -25,56 +26,144 @@ type kind struct {
 	args    int // without the floor's
 	script  *script
 	batch   *script // that does it in company
+	lined   bool    // it has a line
 }
 
 var (
-	acquires  = kind{"acquire", "acquire+", "acquire++", 3, &acquire, &batch}
-	levels    = kind{"level", "level+", "level++", 4, &level, &batch}
-	unlocks   = kind{"unlock", "", "", 3, &unlock, &batch}
-	returns   = kind{"", "unlock+", "", 5, &unlock, &batch}
-	transfers = kind{"transfer", "transfer+", "transfer++", 4, &transfer, &batch}
-	retains   = kind{"retain", "retain+", "retain++", 5, &retain, &batch}
-	reserves  = kind{"", "reserve+", "reserve++", 3, &reserve, &batch}
+	acquires     = kind{"acquire", "acquire+", "acquire++", 3, &acquire, &batch, false}
+	waits        = kind{"wait", "wait+", "wait++", 8, &wait, &batch, true}
+	levels       = kind{"level", "level+", "level++", 4, &level, &batch, false}
+	unlocks      = kind{"unlock", "", "", 3, &unlock, &batch, false}
+	returns      = kind{"", "unlock+", "", 5, &unlock, &batch, false}
+	tries        = kind{"try", "try+", "try++", 4, &tryFree, &batch, true}
+	releases     = kind{"release", "", "", 3, &release, &batch, true}
+	linedReturns = kind{"", "release+", "", 5, &release, &batch, true}
+	reenters     = kind{"reenter", "reenter+", "", 7, &release, &batch, true}
+	leaves       = kind{"leave", "", "", 2, &leave, &batch, true}
+	transfers    = kind{"transfer", "transfer+", "transfer++", 4, &transfer, &batch, false}
+	reserves     = kind{"", "reserve+", "reserve++", 3, &reserve, &batch, false}
 )
 
 // Answer is what an operation says.
 type Answer struct {
 	Held      bool          // the hold has the lock; of an unlock: it had it, and it is released
 	Token     int64         // the last token that was taken, 0 without a counter
-	Released  bool          // of a retain: nobody else listens, so the lock is free
-	TTL       time.Duration // where another holder has it: how long that lasts at most, or NoExpiry
+	TTL       time.Duration // where another holder has it: how long that lasts at most, or NoExpiry; NoKey where it is another client's turn
 	Receivers int           // of an unlock: how many connections were told, as far as the server knows
 	Untold    bool          // of an unlock: the server refused to tell anybody
 	Why       error         // where no other holder is the reason that it was not taken
 	Owed      bool          // of several servers: some may have it still, or take it late; the release is to be sent again
 	Report    *Report       // of a server of a quorum
+
+	Before  int    // of an acquire in turn that did not take the lock: so many clients are before this one, 2 for more, or NotInLine
+	Place   int64  // of the same, and of a release that entered the line again: the place there; 0 for none
+	Head    string // the ticket of the first client in the line, where the lock is free
+	More    bool   // of a release, and of Leave: there may be more clients to call, by Leave with no ticket
+	Outside bool   // the user has no right to the line: the op was done without it
 }
+
+// NotInLine is Answer.Before of a client that is not in the line.
+const NotInLine = -1
 
 // Acquire takes the lock for the hold of this field, or confirms that it has it. With fenced it takes so many tokens.
 func Acquire(keys *Keys, fenced bool, field string, lease time.Duration, tokens int) Op {
-	return Op{kind: &acquires, keys: keys, fenced: fenced, args: [5]any{lease.Milliseconds(), field, tokens}}
+	return Op{kind: &acquires, keys: keys, fenced: fenced, args: [8]any{lease.Milliseconds(), field, tokens}}
+}
+
+// A Turn is a client's part in the line of those that wait for a lock.
+type Turn struct {
+	Ticket  string // of its stay in the line, <client>:<number>; "": it does not enter
+	Place   int64  // the place that it had in a line that was lost; 0: the end
+	Look    bool   // nothing was heard for a while: the first client is called if the lock is free
+	Stale   string // the ticket that was called, as this client has known for a while; "" for none
+	Sharded bool   // the clients are called by sharded messages
+}
+
+// InTurn returns the op, an Acquire, that takes the lock only if no other client is before this one in the line.
+func (op Op) InTurn(t Turn) Op {
+	op.args[3] = publish(t.Sharded)
+	if t == (Turn{Sharded: t.Sharded}) {
+		op.kind = &tries
+		return op
+	}
+	place, look := any(""), 0
+	if t.Place != 0 {
+		place = t.Place
+	}
+	if t.Look {
+		look = 1
+	}
+	op.kind = &waits
+	op.args[4], op.args[5], op.args[6], op.args[7] = t.Ticket, place, look, t.Stale
+	return op
+}
+
+// Leave takes the ticket out of the line, and calls the first client there if the lock is free. With no ticket it only calls.
+func Leave(keys *Keys, ticket string, sharded bool) Op {
+	return Op{kind: &leaves, keys: keys, args: [8]any{ticket, publish(sharded)}}
 }
 
 // Level sets the count of a hold, as its change number op. A re-entry names its lease, and asks for a token with
 // fenced; an inner unlock has lease 0. Held is false where the hold is gone.
 func Level(keys *Keys, fenced bool, field string, lease time.Duration, count int, op int64) Op {
-	return Op{kind: &levels, keys: keys, fenced: fenced, args: [5]any{lease.Milliseconds(), field, count, op}}
+	return Op{kind: &levels, keys: keys, fenced: fenced, args: [8]any{lease.Milliseconds(), field, count, op}}
 }
 
 // Unlock releases the hold of this field and tells the waiters, by a sharded message if sharded.
 func Unlock(keys *Keys, field string, sharded bool) Op {
-	return Op{kind: &unlocks, keys: keys, args: [5]any{field, keys.told(), publish(sharded)}}
+	return Op{kind: &unlocks, keys: keys, args: [8]any{field, keys.told(), publish(sharded)}}
 }
 
 // Return returns the op, an Unlock, with so many tokens that were reserved for the hold, and that nobody has had: the last
 // of all that were, and those before it. They are taken again by others, if last is what the counter says.
 func (op Op) Return(last, tokens int64) Op {
-	op.kind, op.fenced, op.args[3], op.args[4] = &returns, true, last, tokens
+	op.fenced, op.args[3], op.args[4] = true, last, tokens
+	switch op.kind {
+	case &unlocks:
+		op.kind = &returns
+	case &releases:
+		op.kind = &linedReturns
+	}
+	return op
+}
+
+// Calling returns the op, an Unlock, that calls the first client in the line, and enters it again with this ticket, or not
+// with "". So many of those who listen for the release are the client itself: the one that is called is told of the others.
+func (op Op) Calling(again string, known int) Op {
+	op.kind = &releases
+	if again != "" || known > 0 {
+		op.kind = &reenters
+		op.args[3], op.args[4], op.args[5], op.args[6] = "", 0, again, known
+	}
 	return op
 }
 
 // releases tells whether the op is an Unlock.
-func (op *Op) releases() bool { return op.kind.script == &unlock }
+func (op *Op) releases() bool { return op.kind.script == &unlock || op.kind.script == &release }
+
+// waits tells whether the op is an Acquire in turn.
+func (op *Op) waits() bool { return op.kind == &waits || op.kind == &tries }
+
+// withoutLine makes the op one that has no line, if that may be why it was refused, and tells whether it did: the user has no
+// right to the line, or its slot is on its way to another node, where only some of the keys may be. Leave has nothing else.
+func (op *Op) withoutLine(err error) bool {
+	if !forbidden(err) && !split(err) {
+		return false
+	}
+	switch op.kind {
+	case &tries, &waits:
+		op.kind = &acquires
+	case &releases, &linedReturns, &reenters:
+		op.kind = &unlocks
+		if op.fenced {
+			op.kind = &returns
+		}
+	default:
+		return false
+	}
+	op.outside = forbidden(err)
+	return true
+}
 
 // publish is the command that tells the waiters.
 func publish(sharded bool) any {
@@ -87,20 +176,13 @@ func publish(sharded bool) any {
 // Transfer passes the lock on from the hold of the field old to the one of this field, which gets so many tokens with
 // fenced. Held is false where the old hold is gone.
 func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
-	return Op{kind: &transfers, keys: keys, fenced: fenced, args: [5]any{lease.Milliseconds(), field, tokens, old}}
-}
-
-// Retain is Transfer to a hold that nobody has yet, where others listen for the lock's release than the so many that are
-// known. Where nobody does, or the server does not say who, it is Unlock: Held is false then and Released is true. Both are
-// false where the old hold is gone.
-func Retain(keys *Keys, fenced bool, field string, lease time.Duration, old string, known int) Op {
-	return Op{kind: &retains, keys: keys, fenced: fenced, args: [5]any{lease.Milliseconds(), field, old, keys.told(), known}}
+	return Op{kind: &transfers, keys: keys, fenced: fenced, args: [8]any{lease.Milliseconds(), field, tokens, old}}
 }
 
 // Reserve takes so many tokens more for the hold of this field, and extends its lease. Held is false where the hold is
 // gone. A repeat takes other tokens.
 func Reserve(keys *Keys, field string, lease time.Duration, tokens int) Op {
-	return Op{kind: &reserves, keys: keys, fenced: true, args: [5]any{lease.Milliseconds(), field, tokens}}
+	return Op{kind: &reserves, keys: keys, fenced: true, args: [8]any{lease.Milliseconds(), field, tokens}}
 }
 
 // WithFloor returns the op with tokens that are at least the server's time in microseconds, from a counter that expires
@@ -114,14 +196,21 @@ func (op Op) WithFloor(expiry time.Duration) Op {
 
 // keyCount is how many keys the op names.
 func (op *Op) keyCount() int {
-	if op.fenced {
-		return 2
+	n := 1
+	if op.kind.lined {
+		n++
 	}
-	return 1
+	if op.fenced {
+		n++
+	}
+	return n
 }
 
 func (op *Op) appendKeys(line []any) []any {
 	line = append(line, op.keys.Lock)
+	if op.kind.lined {
+		line = append(line, op.keys.Line)
+	}
 	if op.fenced {
 		line = append(line, op.keys.Token)
 	}
@@ -171,6 +260,9 @@ func (s *Scripts) Do(ctx context.Context, op Op) (Answer, error) {
 
 func (s *Scripts) do(ctx context.Context, op *Op) (Answer, error) {
 	reply, err := s.send(ctx, op.kind.script, op.alone())
+	if op.withoutLine(err) {
+		reply, err = s.send(ctx, op.kind.script, op.alone())
+	}
 	return op.parse(reply, err)
 }
 

@@ -37,26 +37,66 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if op.kind.batch == &ballots {
 		return op.parseReport(verdict, second)
 	}
+	a, err := op.parseAnswer(verdict, second)
+	a.Outside = op.outside
+	return a, err
+}
+
+// parseAnswer reads what follows the verdict.
+func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
+	if list, ok := second.([]any); ok && op.kind.lined && op.kind != &leaves {
+		return op.parseLine(verdict, list)
+	}
 	value, err := integer(second)
 	if err != nil {
 		return Answer{}, err
 	}
 	switch {
+	case op.kind == &leaves && (verdict == 0 || verdict == 1):
+		return Answer{More: value == boundReached}, nil
+	case op.kind == &leaves:
 	case op.releases() && verdict == 1:
 		return Answer{Held: true, Receivers: max(int(value), 0), Untold: value < 0}, nil
 	case op.releases() && verdict == 0:
 		return Answer{}, nil
 	case op.releases():
-	case verdict == 2 && op.kind == &retains:
-		return Answer{Released: true, Receivers: max(int(value), 0), Untold: value < 0}, nil
 	case verdict == 1:
 		return Answer{Held: true, Token: value}, nil
 	case verdict == 0:
-		return Answer{TTL: ttl(value)}, nil
+		return Answer{TTL: ttl(value), Before: NotInLine}, nil
 	case verdict == -2:
 		return Answer{}, nil
 	}
-	return Answer{}, unexpected([]any{first, second})
+	return Answer{}, unexpected([]any{verdict, second})
+}
+
+// boundReached is what a call in the line returns that has reached its bound.
+const boundReached = 2
+
+// parseLine reads the answer of an op that has found a line.
+func (op *Op) parseLine(verdict int64, list []any) (Answer, error) {
+	var n [3]int64
+	want, said := 3, int64(1)
+	if op.waits() {
+		want, said = 4, 0
+	}
+	if len(list) != want || verdict != said {
+		return Answer{}, unexpected(list)
+	}
+	for i := range n {
+		var err error
+		if n[i], err = integer(list[i]); err != nil {
+			return Answer{}, err
+		}
+	}
+	if !op.waits() {
+		return Answer{Held: true, Receivers: max(int(n[0]), 0), Untold: n[0] < 0, More: n[1] == boundReached, Place: n[2]}, nil
+	}
+	head, ok := list[3].(string)
+	if !ok {
+		return Answer{}, unexpected(list)
+	}
+	return Answer{TTL: ttl(n[0]), Before: int(n[1]), Place: n[2], Head: head}, nil
 }
 
 // parseBatch gives each op its part of a batch's reply.

@@ -193,25 +193,50 @@ func FuzzParseReleased(f *testing.F) {
 	})
 }
 
-// What does not say that a retain released reads as an acquire does.
-func FuzzParseRetained(f *testing.F) {
+// An answer about a line has all its parts, or is none.
+func FuzzParseLine(f *testing.F) {
 	for _, s := range replySeeds {
 		f.Add(s)
 	}
+	f.Add([]byte{9, 2, 0, 0, 9, 4, 0, 254, 0, 2, 4, 9, 3, 3, 'a', ':', '1'}) // {0, {-2, 2, '9', 'a:1'}}
+	f.Add([]byte{9, 2, 0, 1, 9, 3, 0, 255, 0, 2, 4, 9})                      // {1, {-1, 2, '9'}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reply := (&fuzzed{data}).value(0)
-		a, err := aParser(&retains).parse(reply, nil)
-		if pair, ok := reply.([]any); ok && len(pair) == 2 && number(pair[0]) == 2 {
-			want := Answer{Released: true, Receivers: int(max(number(pair[1]), 0)), Untold: number(pair[1]) < 0}
-			_, strange := integer(pair[1])
-			if strange != nil {
-				want = Answer{}
+		for _, kind := range []*kind{&waits, &releases, &leaves} {
+			a, err := aParser(kind).parse(reply, nil)
+			pair, ok := reply.([]any)
+			ok = ok && len(pair) == 2
+			if err != nil {
+				if !ok || !refused(pair, err) {
+					strange(t, reply, err)
+				}
+				if a != (Answer{}) {
+					t.Errorf("%v: an error, and %+v", reply, a)
+				}
+				continue
 			}
-			if a != want || fmt.Sprint(err) != fmt.Sprint(strange) {
-				t.Errorf("%v is read as %+v, %v", reply, a, err)
+			if !ok {
+				t.Fatalf("%v is taken for an answer", reply)
 			}
-		} else if like, said := aParser(&acquires).parse(reply, nil); a != like || fmt.Sprint(err) != fmt.Sprint(said) {
-			t.Errorf("%v is read as %+v, %v; of an acquire, as %+v, %v", reply, a, err, like, said)
+			list, lined := pair[1].([]any)
+			want, verdict := Answer{}, number(pair[0])
+			switch {
+			case kind == &waits && lined && verdict == 0 && len(list) == 4:
+				want = Answer{TTL: duration(number(list[0])), Before: int(number(list[1])), Place: number(list[2]), Head: list[3].(string)}
+			case kind == &releases && lined && verdict == 1 && len(list) == 3:
+				told := number(list[0])
+				want = Answer{Held: true, Receivers: int(max(told, 0)), Untold: told < 0, More: number(list[1]) == 2, Place: number(list[2])}
+			case lined:
+				t.Errorf("%v is read as %+v", reply, a)
+			case kind == &leaves:
+				want = Answer{More: number(pair[1]) == 2}
+			default:
+				like := map[any]*Op{&waits: aParser(&acquires), &releases: aParser(&unlocks)}[kind]
+				want, _ = like.parse(reply, nil)
+			}
+			if a != want {
+				t.Errorf("%v is read as %+v, want %+v", reply, a, want)
+			}
 		}
 	})
 }
@@ -226,7 +251,7 @@ func FuzzParseBatch(f *testing.F) {
 		for n := range 5 {
 			var ops []*Op
 			for i := range n {
-				ops = append(ops, aParser([]*kind{&acquires, &unlocks, &levels, &retains}[i]))
+				ops = append(ops, aParser([]*kind{&acquires, &unlocks, &levels, &transfers}[i]))
 			}
 			list, ok := reply.([]any)
 			i := 0
@@ -310,11 +335,11 @@ func TestReply_EveryAnswerRoundTrips(t *testing.T) {
 				t.Errorf("{1, %v} is read as %+v, %v", value, a, err)
 			}
 		}
-		if a, err := parse([]any{int64(0), n}); err != nil || a != (Answer{TTL: duration(n)}) || a.TTL < 0 {
+		if a, err := parse([]any{int64(0), n}); err != nil || a != (Answer{TTL: duration(n), Before: NotInLine}) || a.TTL < 0 {
 			t.Errorf("{0, %d} is read as %+v, %v", n, a, err)
 		}
 	}
-	if a, err := parse([]any{int64(0), int64(-1)}); err != nil || a != (Answer{TTL: NoExpiry}) {
+	if a, err := parse([]any{int64(0), int64(-1)}); err != nil || a != (Answer{TTL: NoExpiry, Before: NotInLine}) {
 		t.Errorf("{0, -1} is read as %+v, %v", a, err)
 	}
 	if a, err := parse([]any{int64(-2), int64(0)}); err != nil || a != (Answer{}) {
@@ -323,9 +348,38 @@ func TestReply_EveryAnswerRoundTrips(t *testing.T) {
 	if a, err := aParser(&unlocks).parse([]any{int64(1), int64(3)}, nil); err != nil || a != (Answer{Held: true, Receivers: 3}) {
 		t.Errorf("a release that told three is read as %+v, %v", a, err)
 	}
-	for reply, want := range map[[2]int64]Answer{{1, 7}: {Held: true, Token: 7}, {2, 3}: {Released: true, Receivers: 3}, {-2, 0}: {}} {
-		if a, err := aParser(&retains).parse([]any{reply[0], reply[1]}, nil); err != nil || a != want {
-			t.Errorf("of a retain, %v is read as %+v, %v", reply, a, err)
+	for _, x := range []struct {
+		kind  *kind
+		reply []any
+		want  Answer
+	}{
+		{&waits, []any{int64(1), int64(7)}, Answer{Held: true, Token: 7}},
+		{&waits, []any{int64(0), []any{int64(9), int64(2), "1795425287975326", ""}}, Answer{TTL: 9 * time.Millisecond, Before: 2, Place: 1795425287975326}},
+		{&waits, []any{int64(0), []any{int64(-2), int64(-1), int64(0), "a:1"}}, Answer{TTL: NoKey, Before: NotInLine, Head: "a:1"}},
+		{&releases, []any{int64(1), []any{int64(3), int64(1), "5"}}, Answer{Held: true, Receivers: 3, Place: 5}},
+		{&linedReturns, []any{int64(1), []any{int64(-1), int64(2), int64(0)}}, Answer{Held: true, Untold: true, More: true}},
+		{&releases, []any{int64(1), int64(3)}, Answer{Held: true, Receivers: 3}},
+		{&releases, []any{int64(0), int64(0)}, Answer{}},
+		{&leaves, []any{int64(0), int64(2)}, Answer{More: true}},
+		{&leaves, []any{int64(1), int64(1)}, Answer{}},
+	} {
+		if a, err := aParser(x.kind).parse(x.reply, nil); err != nil || a != x.want {
+			t.Errorf("of %v, %v is read as %+v, %v", x.kind.name, x.reply, a, err)
+		}
+	}
+	for kind, replies := range map[*kind][]any{
+		&waits: {
+			[]any{int64(1), []any{int64(9), int64(2), int64(3), ""}}, []any{int64(0), []any{int64(9), int64(2), int64(3)}},
+			[]any{int64(0), []any{int64(9), int64(2), int64(3), int64(4)}}, []any{int64(0), []any{"x", int64(2), int64(3), ""}},
+		},
+		&releases: {[]any{int64(0), []any{int64(9), int64(2), int64(3)}}, []any{int64(1), []any{int64(9), int64(2)}}, []any{int64(-2), int64(0)}},
+		&leaves:   {[]any{int64(1), []any{int64(9), int64(2), int64(3)}}, []any{int64(2), int64(0)}},
+		&acquires: {[]any{int64(0), []any{int64(9), int64(2), int64(3), ""}}},
+		&unlocks:  {[]any{int64(1), []any{int64(9), int64(2), int64(3)}}},
+	} {
+		for _, reply := range replies {
+			_, err := aParser(kind).parse(reply, nil)
+			strange(t, reply, err)
 		}
 	}
 	if a, err := parse([]any{int64(-1), "WRONGTYPE no"}); a != (Answer{}) || !redis.HasErrorPrefix(err, "WRONGTYPE") || Unanswered(err) {

@@ -35,15 +35,11 @@ func sounds(t *testing.T, rdb redis.UniversalClient) []sound {
 	re, reentered, _ := c()
 	un, unlocked, _ := c()
 	tr, old, next := c()
-	ret, retained, heir := c()
-	rel, released, nobody := c()
 	return []sound{
 		{Acquire(free, true, field, lease, 1), Answer{Held: true, Token: 1}, map[string]string{field: "1"}},
 		{Level(re.keys, true, reentered, lease, 2, 4), Answer{Held: true, Token: 2}, map[string]string{reentered: "2", reentered + "#": "4"}},
 		{Unlock(un.keys, unlocked, false), Answer{Held: true}, nil},
 		{Transfer(tr.keys, true, next, lease, 2, old), Answer{Held: true, Token: 3}, map[string]string{next: "1"}},
-		{Retain(ret.keys, true, heir, lease, retained, others), Answer{Held: true, Token: 2}, map[string]string{heir: "1"}},
-		{Retain(rel.keys, true, nobody, lease, released, 0), Answer{Released: true}, nil},
 	}
 }
 
@@ -78,7 +74,6 @@ func failing(t *testing.T, rdb redis.UniversalClient) map[string]Op {
 		return map[string]Op{
 			"level":    Level(c.keys, true, holder, lease, 3, 6),
 			"transfer": Transfer(c.keys, true, stranger, lease, 1, holder),
-			"retain":   Retain(c.keys, true, stranger, lease, holder, others),
 		}
 	}
 	asks := func(c caller, holder, stranger string) map[string]Op {
@@ -86,13 +81,11 @@ func failing(t *testing.T, rdb redis.UniversalClient) map[string]Op {
 		ops["repeat of acquire"] = Acquire(c.keys, true, holder, lease, 1)
 		ops["repeat of level"] = Level(c.keys, true, holder, lease, 2, 5)
 		ops["repeat of transfer"] = Transfer(c.keys, true, holder, lease, 1, stranger)
-		ops["repeat of retain"] = Retain(c.keys, true, holder, lease, stranger, 0)
 		return ops
 	}
 	add("WRONGTYPE", func(keys *Keys) error { return rdb.Set(ctx, keys.Lock, "x", 0).Err() }, func(c caller, holder, stranger string) map[string]Op {
 		ops := asks(c, holder, stranger)
 		ops["unlock"] = Unlock(c.keys, holder, false)
-		ops["retain, nobody listens"] = Retain(c.keys, true, stranger, lease, holder, 0)
 		return ops
 	})
 	add("no number", token(spoiltCounter), asks)
@@ -114,7 +107,7 @@ func TestP14_OneBadOpDoesNotFailItsNeighbours(t *testing.T) {
 	rdb := redistest.New(t)
 	hints := map[string]string{"WRONGTYPE": "choose a name", "no number": "repair the counter", "a list": "choose a name", "2^53": "2^53"}
 	bad := failing(t, rdb)
-	if len(bad) != 10+8+8+4 {
+	if len(bad) != 7+6+6+3 {
 		t.Fatalf("%d ops", len(bad))
 	}
 	for name, op := range bad {
@@ -126,7 +119,7 @@ func TestP14_OneBadOpDoesNotFailItsNeighbours(t *testing.T) {
 				t.Fatalf("alone it hears %v", alone)
 			}
 			before := mustLockOf(t, rdb, op.keys)
-			for place := range 7 {
+			for place := range 5 {
 				good := sounds(t, rdb)
 				var ops []Op
 				for _, g := range good {
@@ -169,7 +162,6 @@ func TestP14_AUserWithoutRights(t *testing.T) {
 				for name, may := range map[string]bool{
 					"acquire": what == "PUBLISH", "level": what == "PUBLISH", "transfer": what == "PUBLISH", "unlock": true,
 					"repeat of acquire": what != "PEXPIRE", "repeat of transfer": what != "PEXPIRE", "inner unlock": true,
-					"retain": what == "PUBLISH", "repeat of retain": what != "PEXPIRE", "retain, nobody listens": true,
 				} {
 					c, holder, stranger := newCaller(t, direct), newField(), newField()
 					if name != "acquire" {
@@ -181,10 +173,6 @@ func TestP14_AUserWithoutRights(t *testing.T) {
 						"repeat of acquire":  Acquire(c.keys, true, holder, lease, 1),
 						"repeat of transfer": Transfer(c.keys, true, holder, lease, 1, stranger),
 						"inner unlock":       Level(c.keys, false, holder, 0, 1, 1),
-						"retain":             Retain(c.keys, true, stranger, lease, holder, others),
-						"repeat of retain":   Retain(c.keys, true, holder, lease, stranger, 0),
-
-						"retain, nobody listens": Retain(c.keys, true, stranger, lease, holder, 0),
 					}[name]
 					before := mustTake(t, direct, c.keys)
 					var got outcome
@@ -200,7 +188,7 @@ func TestP14_AUserWithoutRights(t *testing.T) {
 						got.Answer, got.err = limited.Do(t.Context(), op)
 					}
 					if may {
-						if got.err != nil || !got.Held && !got.Released {
+						if got.err != nil || !got.Held {
 							t.Errorf("%s, in company %v: %+v", name, company, got)
 						}
 						continue
@@ -259,7 +247,7 @@ func TestP14_ABatchKeepsItsOrder(t *testing.T) {
 		Transfer(c.keys, true, third, time.Hour, 1, second),
 		Unlock(c.keys, second, false))
 	for i, want := range []Answer{
-		{Held: true, Token: 1}, {Held: true, Token: 2}, {TTL: said[2].TTL}, {Held: true}, {Held: true, Token: 3}, {Held: true, Token: 4}, {},
+		{Held: true, Token: 1}, {Held: true, Token: 2}, {TTL: said[2].TTL, Before: NotInLine}, {Held: true}, {Held: true, Token: 3}, {Held: true, Token: 4}, {},
 	} {
 		if said[i].err != nil || said[i].Answer != want {
 			t.Errorf("op %d hears %+v, want %+v", i, said[i], want)

@@ -72,11 +72,8 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 				if _, err := c.Do(t.Context(), Transfer(c.keys, fenced, newField(), d, 2, field)); !oom(err) || Unanswered(err) || Passing(err) {
 					t.Errorf("a transfer, fenced %v, says %v", fenced, err)
 				}
-				if _, err := c.Do(t.Context(), Retain(c.keys, fenced, newField(), d, field, others)); !oom(err) || Unanswered(err) || Passing(err) {
-					t.Errorf("a retain, fenced %v, says %v", fenced, err)
-				}
 				if after := mustTake(t, rdb, c.keys); !after.sameHash(before) || after.pttl < before.pttl/2 || after.pttl > before.pttl {
-					t.Errorf("a refused transfer or retain, fenced %v, left %v, before it there was %v", fenced, after, before)
+					t.Errorf("a refused transfer, fenced %v, left %v, before it there was %v", fenced, after, before)
 				}
 			}
 		}
@@ -105,16 +102,6 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 			t.Error("a second unlock has found something")
 		}
 	})
-	t.Run("ours: a retain that nobody waits for", func(t *testing.T) {
-		defer full(false)
-		c, field := newCaller(t, rdb), newField()
-		c.mustHold(field)
-		full(true)
-		if a := c.retain(field, newField(), 0); a != (Answer{Released: true}) {
-			t.Errorf("it says %+v", a)
-		}
-		c.hash(map[string]string{})
-	})
 	t.Run("ours: in a batch", func(t *testing.T) {
 		defer full(false)
 		c, free, other := newCaller(t, rdb), newCaller(t, rdb), newCaller(t, rdb)
@@ -126,12 +113,11 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 			Acquire(free.keys, true, newField(), lease, 1),
 			Transfer(c.keys, true, newField(), lease, 1, field),
 			Transfer(c.keys, false, newField(), lease, 1, field),
-			Retain(c.keys, true, newField(), lease, field, others),
 			Unlock(c.keys, field, false),
 			Acquire(other.keys, true, newField(), lease, 1),
 			Unlock(other.keys, last, false))
 		for i, o := range said {
-			if released := o.Held && o.err == nil; i < 4 && !oom(o.err) || (i == 4 || i == 6) && !released || i == 5 && (o.Held || o.err != nil) {
+			if released := o.Held && o.err == nil; i < 3 && !oom(o.err) || (i == 3 || i == 5) && !released || i == 4 && (o.Held || o.err != nil) {
 				t.Errorf("op %d hears %+v", i, o)
 			}
 		}
@@ -175,14 +161,6 @@ func asked(c caller, holder, stranger string) map[string]Op {
 		"transfer, free":            Transfer(other, true, newField(), lease, 1, stranger),
 		"transfer, repeat":          Transfer(c.keys, true, holder, lease, 1, stranger),
 		"transfer, repeat no token": Transfer(c.keys, false, holder, lease, 1, stranger),
-		"retain":                    Retain(c.keys, true, stranger, lease, holder, others),
-		"retain, no token":          Retain(c.keys, false, stranger, lease, holder, others),
-		"retain, nobody listens":    Retain(c.keys, true, stranger, lease, holder, 0),
-		"retain, gone":              Retain(c.keys, true, newField(), lease, stranger, others),
-		"retain, gone, nobody":      Retain(c.keys, true, newField(), lease, stranger, 0),
-		"retain, free":              Retain(other, true, newField(), lease, stranger, 0),
-		"retain, repeat":            Retain(c.keys, true, holder, lease, stranger, others),
-		"retain, repeat no token":   Retain(c.keys, false, holder, lease, stranger, 0),
 		"unlock":                    Unlock(c.keys, holder, false),
 		"unlock, not there":         Unlock(c.keys, stranger, false),
 		"unlock, nothing there":     Unlock(other, stranger, false),
@@ -305,7 +283,7 @@ func TestErrors_TheRightsTheyListAreEnough(t *testing.T) {
 	if list == nil {
 		t.Fatalf("no rights are listed in %q", err)
 	}
-	rights := []any{"resetchannels", "~" + none.keys.Lock, "~" + none.keys.Token, "&" + none.keys.Channel()}
+	rights := []any{"resetchannels", "~" + none.keys.Lock, "~" + none.keys.Token, "~" + none.keys.Line, "&" + none.keys.Channel(), "&" + none.keys.Calls("*")}
 	for _, command := range strings.Split(list[1], ", ") {
 		rights = append(rights, "+"+strings.ToLower(command))
 	}
@@ -328,19 +306,24 @@ func TestErrors_TheRightsTheyListAreEnough(t *testing.T) {
 	next := newField()
 	c.mustGet(field, next)
 	c.mustGet(field, next)
-	if a := c.retain(next, newField(), 0); !a.Released { // whether anybody listens is more than they may ask
-		t.Errorf("retain says %+v", a)
-	}
-	c.mustHold(next)
-	for _, o := range together(c.Scripts, Level(c.keys, true, next, lease, 2, 1), Unlock(c.keys, next, false), Unlock(c.keys, next, false)) {
-		if o.err != nil {
-			t.Error(o.err)
+	calls := listen(t, server.Client(), c.keys.Calls("a"), false)
+	for i, ticket := range []string{"a:1", "b:1", "b:1"} {
+		op := Acquire(c.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: ticket, Look: true, Stale: "c:1"}).WithFloor(time.Hour)
+		if a := c.do(op); a.Before != min(i, 1) || a.Outside {
+			t.Errorf("an acquire in turn says %+v", a)
 		}
 	}
-	for range 2 {
-		if got := heard(); got != "0" {
-			t.Errorf("the release said %q on the channel", got)
+	for _, o := range together(c.Scripts, Level(c.keys, true, next, lease, 2, 1), Unlock(c.keys, next, false).Calling("b:1", 0), Unlock(c.keys, next, false),
+		Leave(c.keys, "b:1", false)) {
+		if o.err != nil || o.Outside {
+			t.Errorf("%+v", o)
 		}
+	}
+	if got := calls(); got != "c a:1 1 2" {
+		t.Errorf("the first in the line was told %q", got)
+	}
+	if got := heard(); got != "0" {
+		t.Errorf("the release said %q on the channel", got)
 	}
 }
 

@@ -192,16 +192,6 @@ func TestP6_ARepeatedTransferExtends(t *testing.T) {
 	}
 }
 
-// passes are the ops that pass a lock on.
-var passes = map[string]func(keys *Keys, fenced bool, field string, lease time.Duration, old string) Op{
-	"transfer": func(keys *Keys, fenced bool, field string, lease time.Duration, old string) Op {
-		return Transfer(keys, fenced, field, lease, 1, old)
-	},
-	"retain": func(keys *Keys, fenced bool, field string, lease time.Duration, old string) Op {
-		return Retain(keys, fenced, field, lease, old, others)
-	},
-}
-
 // On a real server alone, as TestP7_NoPathLeavesALockWithoutExpiry.
 func TestP7_NoTransferLeavesALockWithoutExpiry(t *testing.T) {
 	rdb := redistest.Real(t).Client()
@@ -217,25 +207,24 @@ func TestP7_NoTransferLeavesALockWithoutExpiry(t *testing.T) {
 		t.Run("ours: lease "+d.String(), func(t *testing.T) {
 			c := newCaller(t, rdb)
 			for _, fenced := range []bool{true, false} {
-				for name, pass := range passes {
-					first, second := newField(), newField()
-					c.mustHold(first)
-					_, _ = c.Do(t.Context(), pass(c.keys, fenced, second, d, first)) // an error or not: what is left counts
-					c.mustExpire(name)
-					_, _ = c.Do(t.Context(), pass(c.keys, fenced, second, d, first))
-					c.mustExpire("a repeat of " + name)
-					c.unlock(first)
-					c.unlock(second)
-					c.hash(map[string]string{})
+				first, second := newField(), newField()
+				pass := Transfer(c.keys, fenced, second, d, 1, first)
+				c.mustHold(first)
+				_, _ = c.Do(t.Context(), pass) // an error or not: what is left counts
+				c.mustExpire("transfer")
+				_, _ = c.Do(t.Context(), pass)
+				c.mustExpire("a repeat of transfer")
+				c.unlock(first)
+				c.unlock(second)
+				c.hash(map[string]string{})
 
-					c.mustHold(second) // and a repeat with a hold that is there
-					_, _ = c.Do(t.Context(), pass(c.keys, fenced, second, d, first))
-					c.mustExpire("a repeat of " + name)
-					if s := c.inspect(second); d < lease && (s.Count == 0 || s.TTL < lease/2) {
-						t.Fatalf("a repeat with a lease of %v shortened one of %v: %+v", d, lease, s)
-					}
-					c.unlock(second)
+				c.mustHold(second) // and a repeat with a hold that is there
+				_, _ = c.Do(t.Context(), pass)
+				c.mustExpire("a repeat of transfer")
+				if s := c.inspect(second); d < lease && (s.Count == 0 || s.TTL < lease/2) {
+					t.Fatalf("a repeat with a lease of %v shortened one of %v: %+v", d, lease, s)
 				}
+				c.unlock(second)
 			}
 		})
 	}
@@ -251,16 +240,14 @@ func TestP7_NoTransferLeavesALockWithoutExpiry(t *testing.T) {
 			c.mustHold(field)
 			c.level(field, lease, 2, 1)
 			spoil(c)
-			for name, pass := range passes {
-				if _, err := c.Do(t.Context(), pass(c.keys, true, newField(), time.Hour, field)); err == nil || Unanswered(err) || Passing(err) {
-					t.Fatalf("%s says %v, which is no lasting error of Redis's", name, err)
-				}
-				if hash := mustLock(t, c); len(hash) != 2 || hash[field] != "2" {
-					t.Errorf("the refused %s left %v", name, hash)
-				}
-				if s := c.inspect(field); s.TTL < 0 || s.TTL > lease {
-					t.Errorf("the refused %s left %v", name, s.TTL)
-				}
+			if _, err := c.Do(t.Context(), Transfer(c.keys, true, newField(), time.Hour, 1, field)); err == nil || Unanswered(err) || Passing(err) {
+				t.Fatalf("transfer says %v, which is no lasting error of Redis's", err)
+			}
+			if hash := mustLock(t, c); len(hash) != 2 || hash[field] != "2" {
+				t.Errorf("the refused transfer left %v", hash)
+			}
+			if s := c.inspect(field); s.TTL < 0 || s.TTL > lease {
+				t.Errorf("the refused transfer left %v", s.TTL)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ func newScript(text string) script {
 
 // newBatch is the script of several operations: what they have in common, the function of each, and what calls them.
 func newBatch(calls string, operations ...string) script {
-	text := tokenText + holderText
+	text := tokenText + holderText + lineText
 	for _, op := range operations {
 		text += function(op)
 	}
@@ -43,8 +43,16 @@ var (
 	unlockText string
 	//go:embed transfer.lua
 	transferText string
-	//go:embed retain.lua
-	retainText string
+	//go:embed line.lua
+	lineText string
+	//go:embed wait.lua
+	waitText string
+	//go:embed try.lua
+	tryText string
+	//go:embed release.lua
+	releaseText string
+	//go:embed leave.lua
+	leaveText string
 	//go:embed reserve.lua
 	reserveText string
 	//go:embed batch.lua
@@ -58,9 +66,12 @@ var (
 	level    = newScript(tokenText + levelText)
 	unlock   = newScript(unlockText)
 	transfer = newScript(tokenText + transferText)
-	retain   = newScript(tokenText + function(transferText) + function(unlockText) + retainText)
+	wait     = newScript(tokenText + holderText + lineText + function(acquireText) + waitText)
+	tryFree  = newScript(tokenText + holderText + lineText + function(acquireText) + function(waitText) + tryText)
+	release  = newScript(lineText + function(unlockText) + releaseText)
+	leave    = newScript(lineText + leaveText)
 	reserve  = newScript(tokenText + reserveText)
-	batch    = newBatch(batchText, acquireText, levelText, unlockText, transferText, retainText, reserveText)
+	batch    = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText, waitText, tryText, releaseText, leaveText)
 	renew    = newScript(renewText)
 	inspect  = newScript(holderText + inspectText)
 )

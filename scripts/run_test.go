@@ -82,11 +82,14 @@ func TestRun_AScriptFlushIsRiddenOut(t *testing.T) {
 		if a := flushed().transfer(old, field, lease); a.Token != token+2 {
 			t.Errorf("transfer says %+v", a)
 		}
-		old = field
-		field = newField()
-		if a := flushed().retain(old, field, others); a.Token != token+3 {
-			t.Errorf("retain says %+v", a)
+		if a := flushed().do(Acquire(c.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"})); a.Before != 0 || a.Place == 0 {
+			t.Errorf("an acquire in turn says %+v", a)
 		}
+		flushed().do(Leave(c.keys, "a:1", false))
+		if a := flushed().do(Unlock(c.keys, field, false).Calling("", 0)); !a.Held {
+			t.Errorf("a release that calls says %+v", a)
+		}
+		c.mustHold(field)
 		if !flushed().unlock(field) {
 			t.Error("unlock says that the hold was not there")
 		}
@@ -273,12 +276,20 @@ func TestCluster_EveryCallWorks(t *testing.T) {
 				if s := c.inspect(field); s.Count != 2 {
 					t.Errorf("%s: inspect says %+v", lock, s)
 				}
-				next, last := newField(), newField()
+				next := newField()
 				if a := c.transfer(field, next, lease); a != (Answer{Held: true, Token: 3}) {
 					t.Errorf("%s: transfer says %+v", lock, a)
 				}
-				if a := c.retain(next, last, others); a != (Answer{Held: true, Token: 4}) {
-					t.Errorf("%s: retain says %+v", lock, a)
+				if a := c.do(Acquire(c.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"})); a.Held || a.Before != 0 || a.Outside {
+					t.Errorf("%s: an acquire in turn says %+v", lock, a)
+				}
+				c.do(Leave(c.keys, "a:1", false))
+				last := newField()
+				if a := c.do(Unlock(c.keys, next, true).Calling("a:2", 0)); !a.Held || a.Place == 0 || a.Outside {
+					t.Errorf("%s: a release that calls says %+v", lock, a)
+				}
+				if a := c.do(Acquire(c.keys, true, last, lease, 1).InTurn(Turn{Ticket: "a:2", Sharded: true})); !a.Held || a.Outside {
+					t.Errorf("%s: an acquire in turn says %+v", lock, a)
 				}
 				for i, sharded := range []bool{true, false} {
 					if a, err := c.Do(t.Context(), Unlock(c.keys, last, sharded)); a.Held != (i == 0) || err != nil {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,15 +39,18 @@ type sequence struct {
 	rng     *rand.Rand
 	m       model
 	holds   []*hold
-	java    []string // fields of Redisson's, which never sends a copy here
-	sent    []op     // everything composed so far, whether it has arrived or not
+	clients []*aClient
+	ear     *listener // nil until somebody listens
+	java    []string  // fields of Redisson's, which never sends a copy here
+	sent    []op      // everything composed so far, whether it has arrived or not
 	company []*neighbour
-	other   *listener // nil until somebody has listened
 
 	arrived   map[string]bool  // by op.String()
 	entered   map[string]bool  // fields that have had the lock
-	ghosts    map[string]bool  // fields that a copy of acquire, transfer or retain has brought back, or brought late
+	freed     map[string]bool  // fields whose release has arrived
+	ghosts    map[string]bool  // fields that a copy of acquire or transfer has brought back, or brought late
 	token     int64            // the newest token
+	places    map[string]int64 // by ticket: where it was in the line
 	levels    map[string]int64 // by field: the newest change that has been counted
 	lastState snapshot
 	trace     []string
@@ -62,8 +66,12 @@ func runSequence(rdb redis.UniversalClient, keys *Keys, seed uint64, blind bool)
 	q := &sequence{
 		blind: blind,
 		s:     New(rdb), keys: keys, rng: rand.New(rand.NewPCG(seed, 0)),
-		arrived: map[string]bool{}, entered: map[string]bool{}, ghosts: map[string]bool{}, levels: map[string]int64{},
+		arrived: map[string]bool{}, entered: map[string]bool{}, freed: map[string]bool{}, ghosts: map[string]bool{}, places: map[string]int64{}, levels: map[string]int64{},
 		lastState: snapshot{hash: map[string]string{}, pttl: -2},
+	}
+	q.m.line.listened = map[string]bool{}
+	for _, id := range []string{"a", "b", "c", "d"} {
+		q.clients = append(q.clients, &aClient{id: id})
 	}
 	if err := q.settle(); err != nil {
 		return err
@@ -86,6 +94,9 @@ func (q *sequence) failure(seed uint64, err error) error {
 
 // step does one thing that a client, or the world, may do next.
 func (q *sequence) step() error {
+	if q.rng.IntN(3) == 0 {
+		return q.stepLine()
+	}
 	switch n := q.rng.IntN(100); {
 	case n < 20:
 		return q.stepAcquire()
@@ -132,16 +143,16 @@ func (q *sequence) step() error {
 			return q.run("", op{kind: "redisson unlock", field: q.java[len(q.java)-1], lease: q.lease()})
 		}
 		if len(q.java) == 0 || q.rng.IntN(2) == 0 {
-			q.java = append(q.java, q.newField())
+			q.java = append(q.java, q.newField("01234567-89ab-cdef-0123-456789abcdef"))
 		}
 		return q.run("", op{kind: "redisson lock", field: q.java[len(q.java)-1], lease: q.lease()})
 	}
 }
 
 // newField numbers the holds from 1 in each sequence, so that a repeated one reads the same.
-func (q *sequence) newField() string {
+func (q *sequence) newField(client string) string {
 	q.named++
-	return fmt.Sprintf("01234567-89ab-cdef-0123-456789abcdef:%d", q.named)
+	return fmt.Sprint(client, ":", q.named)
 }
 
 // tokens is how many: mostly one, sometimes a block.
@@ -161,7 +172,7 @@ func (q *sequence) stepAcquire() error {
 	if h := q.pick(); h != nil && !h.held && h.count == 0 && q.rng.IntN(2) == 0 {
 		return q.sendAcquire(h)
 	}
-	h := q.newHold()
+	h := q.newHold("01234567-89ab-cdef-0123-456789abcdef")
 	if q.rng.IntN(6) == 0 {
 		q.delay(h.acquire)
 		return nil
@@ -169,29 +180,24 @@ func (q *sequence) stepAcquire() error {
 	return q.sendAcquire(h)
 }
 
-func (q *sequence) newHold() *hold {
-	h := &hold{field: q.newField(), fenced: q.rng.IntN(4) > 0}
+// newHold is a new hold of this client.
+func (q *sequence) newHold(client string) *hold {
+	h := &hold{field: q.newField(client), fenced: q.rng.IntN(4) > 0}
 	h.acquire = op{kind: "acquire", field: h.field, fenced: h.fenced, lease: q.lease(), tokens: q.tokens()}
 	q.holds = append(q.holds, h)
 	return h
 }
 
-// stepTransfer passes a lock on to a new hold, or retains it, which may fall back to an acquire afterwards: see stepAcquire.
+// stepTransfer passes a lock on to a new hold, which may fall back to an acquire afterwards: see stepAcquire.
 func (q *sequence) stepTransfer() error {
 	old := q.pick()
 	if old == nil || !old.held || old.open != nil {
 		return nil
 	}
-	h := q.newHold()
+	h := q.newHold("01234567-89ab-cdef-0123-456789abcdef")
 	o := h.acquire
 	o.kind, o.old, o.lease = "transfer", old.field, q.lease()
 	old.held = false
-	if q.rng.IntN(2) == 0 {
-		o.kind, o.tokens, o.known = "retain", 1, q.rng.IntN(2)
-		if err := q.stepListener(); err != nil {
-			return err
-		}
-	}
 	if q.rng.IntN(5) == 0 {
 		q.delay(o)
 		return nil
@@ -201,17 +207,6 @@ func (q *sequence) stepTransfer() error {
 		h.held, h.count = true, 1
 	}
 	return err
-}
-
-// stepListener makes somebody listen for the release, or not.
-func (q *sequence) stepListener() error {
-	switch others := q.rng.IntN(2); {
-	case others > q.m.others:
-		return q.run("", op{kind: "listen"})
-	case others < q.m.others:
-		return q.run("", op{kind: "turn away"})
-	}
-	return nil
 }
 
 func (q *sequence) sendAcquire(h *hold) error {
@@ -261,6 +256,9 @@ func (q *sequence) send(note string, o op) error {
 	}
 	err := q.run(note, o)
 	q.arrived[o.String()] = true
+	if o.kind == "unlock" || o.kind == "release" {
+		q.freed[o.field] = true
+	}
 	return err
 }
 
@@ -274,6 +272,7 @@ func (q *sequence) run(note string, o op) error {
 		return err
 	}
 	at.hi = time.Now()
+	q.m.line.now = got.place
 	want := q.m.apply(o, at)
 	if got != want && !q.blind {
 		return fmt.Errorf("the reply is %+v, want %+v", got, want)
@@ -293,6 +292,16 @@ func (q *sequence) run(note string, o op) error {
 	if err := q.m.check(after, read); err != nil && !q.blind {
 		return fmt.Errorf("after it: %w", err)
 	}
+	heard, err := q.ear.heard(q.s.rdb)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(heard, q.m.line.said) && !q.blind {
+		return fmt.Errorf("the clients hear %q, want %q", heard, q.m.line.said)
+	}
+	if err := q.fair(o, got, heard, before, after); err != nil {
+		return err
+	}
 	return q.invariants(o, got, before, after)
 }
 
@@ -300,8 +309,8 @@ func (q *sequence) run(note string, o op) error {
 func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 	_, was := before.hash[o.field]
 	_, is := after.hash[o.field]
-	passes := o.kind == "transfer" || o.kind == "retain"
-	takes := o.kind == "acquire" || passes
+	passes := o.kind == "transfer"
+	takes := o.kind == "acquire" || o.kind == "wait" || passes
 	entered := takes && !was && is || o.kind == "redisson lock" && is && got.held ||
 		o.kind == "level" && was && q.levels[o.field] < o.change
 	if entered && got.token != 0 {
@@ -332,13 +341,12 @@ func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 	ghost := q.ghosts[o.field]
 	switch {
 	case !late || same:
-	case o.kind == "acquire" && len(before.hash) == 0 && maps.Equal(after.hash, map[string]string{o.field: "1"}):
+	case (o.kind == "acquire" || o.kind == "wait") && len(before.hash) == 0 && maps.Equal(after.hash, map[string]string{o.field: "1"}):
 		ghost = true // nobody can tell it from the first; its unlock, sent again, removes it (P3)
 	case passes && q.ghosts[o.old] && before.hash[o.old] != "" && maps.Equal(after.hash, map[string]string{o.field: "1"}):
 		ghost = true // of a ghost
 	case o.kind == "level" && ghost && was && q.levels[o.field] < o.change:
-	case o.kind == "unlock" && ghost && was && len(after.hash) == 0:
-	case o.kind == "retain" && q.ghosts[o.old] && before.hash[o.old] != "" && len(after.hash) == 0:
+	case (o.kind == "unlock" || o.kind == "release") && ghost && was && len(after.hash) == 0:
 	default:
 		return fmt.Errorf("invariant 5: a copy changed the hash from %v to %v", before.hash, after.hash)
 	}
@@ -349,7 +357,7 @@ func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 		q.levels[o.field] = max(q.levels[o.field], o.change)
 	}
 	if takes && !was && is {
-		q.ghosts[o.field] = ghost || q.entered[o.field] || q.ghosts[o.old] || q.arrived[op{kind: "unlock", field: o.field}.String()]
+		q.ghosts[o.field] = ghost || q.entered[o.field] || q.ghosts[o.old] || q.freed[o.field]
 		q.entered[o.field] = true
 		q.levels[o.field] = 0
 	}
@@ -363,6 +371,9 @@ func (q *sequence) end() error {
 		if err := q.send("at the end: ", op{kind: "unlock", field: h.field}); err != nil {
 			return err
 		}
+	}
+	if err := q.endLine(); err != nil {
+		return err
 	}
 	for _, n := range q.company {
 		if err := n.check(q); err != nil {
@@ -381,7 +392,7 @@ func (q *sequence) end() error {
 
 // Bounds of a run. A wrong script is caught within the same number of sequences (TestMutants_...).
 const (
-	sequences = 250
+	sequences = 400
 	longest   = 2 * time.Second // miniredis under the race detector manages some hundred in it
 )
 

@@ -115,6 +115,47 @@ func TestP14_ASlotThatMovesFailsNoBatch(t *testing.T) {
 	})
 }
 
+// P14: a lock in a slot that moves, whose key is still at the old node: who waits for it is told what it is told at other times,
+// and it is released. Its line, which may be nowhere yet, is left out meanwhile: the old node refuses what needs keys that are
+// here and others that are not (TRYAGAIN).
+func TestP14_ASlotThatMovesAndTheLine(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	tag := newKeys(t).Lock
+	keys := KeysOf(fmt.Sprintf("{%s}-held", tag))
+	n := 0
+	confirmedOrNot(t, c.rdb, func(t *testing.T, s *Scripts) {
+		field := newField()
+		if a, err := s.Do(t.Context(), Acquire(keys, false, field, lease, 1)); err != nil || !a.Held {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		if n++; n == 1 {
+			c.migrate(keys)
+		}
+		for _, op := range []Op{
+			Acquire(keys, false, newField(), lease, 1).InTurn(Turn{}),
+			Acquire(keys, false, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"}),
+		} {
+			if a, err := s.Do(t.Context(), op); err != nil || a.Held || a.TTL <= 0 || a.Before != NotInLine || a.Outside {
+				t.Errorf("alone: %+v, %v", a, err)
+			}
+			for i, o := range together(s, op, op) {
+				if o.err != nil || o.Held || o.TTL <= 0 || o.Before != NotInLine {
+					t.Errorf("op %d hears %+v", i, o)
+				}
+			}
+		}
+		for _, op := range []Op{Unlock(keys, field, true).Calling("", 0), Unlock(keys, field, true).Calling("a:1", 1)} {
+			if a, err := s.Do(t.Context(), op); err != nil || a.Outside {
+				t.Errorf("a release: %+v, %v", a, err)
+			}
+		}
+		if state, err := s.Inspect(t.Context(), keys, field); err != nil || state.Locked {
+			t.Errorf("it is not released: %+v, %v", state, err)
+		}
+	})
+}
+
 // P14: the right to one lock's key was taken away: the others are renewed.
 func TestP14_AForbiddenKeyEndsNoOtherHold(t *testing.T) {
 	t.Parallel()

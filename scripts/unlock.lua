@@ -1,5 +1,4 @@
--- unlock releases a hold, whatever its count, and tells the waiters. It is also what forces a lock open, given the
--- field of the hold that was seen there.
+-- unlock releases a hold, whatever its count, and tells who listens on the lock's channel.
 --
 -- lock     hash
 -- counter  the fencing counter, where tokens are given back that were reserved for the hold; nil otherwise

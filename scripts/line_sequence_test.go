@@ -1,0 +1,238 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The part of the sequences that is about the line.
+
+// aClient is a client that waits in the line, as it sees itself.
+type aClient struct {
+	id      string
+	hold    *hold    // that it wants the lock for
+	tickets []string // all that it had; the last one is of its present stay, if it is in one
+	in      bool     // it is in the line as far as it knows, or was
+}
+
+// ticket is the one of the client's stay, or of the next.
+func (w *aClient) ticket() string {
+	if !w.in {
+		w.in = true
+		w.tickets = append(w.tickets, fmt.Sprintf("%s:%d", w.id, len(w.tickets)+1))
+	}
+	return w.tickets[len(w.tickets)-1]
+}
+
+// stepLine does one thing that a client may do that waits in the line, or that has the lock and calls.
+func (q *sequence) stepLine() error {
+	w := q.clients[q.rng.IntN(len(q.clients))]
+	switch n := q.rng.IntN(20); {
+	case n < 11:
+		return q.stepWait(w)
+	case n < 14:
+		h := q.pick()
+		if h == nil {
+			return nil
+		}
+		h.held = false
+		o := op{kind: "release", field: h.field, known: q.rng.IntN(2)}
+		if q.rng.IntN(2) == 0 && !w.in {
+			o.again = w.ticket()
+		}
+		return q.compose(o)
+	case n < 16:
+		o := op{kind: "leave"}
+		if len(w.tickets) > 0 && q.rng.IntN(4) > 0 {
+			o.again = w.tickets[len(w.tickets)-1]
+			w.in, w.hold = false, nil
+		}
+		return q.compose(o)
+	case n < 17:
+		return q.run("", op{kind: "expire"})
+	default:
+		return q.stepListen([]string{w.id, ""}[q.rng.IntN(2)])
+	}
+}
+
+// stepListen makes a client, or anybody on the lock's own channel, listen, or not any more.
+func (q *sequence) stepListen(client string) error {
+	if q.m.line.listened[client] {
+		return q.run("", op{kind: "turn away", field: client})
+	}
+	return q.run("", op{kind: "listen", field: client})
+}
+
+// stepWait is a try of the client, in turn.
+func (q *sequence) stepWait(w *aClient) error {
+	if !q.m.line.listened[w.id] && q.rng.IntN(4) > 0 {
+		if err := q.stepListen(w.id); err != nil {
+			return err
+		}
+	}
+	if w.hold == nil || w.hold.held {
+		w.hold = q.newHold(w.id)
+	}
+	h := w.hold
+	o := h.acquire
+	o.kind = "wait"
+	last := ""
+	if n := len(w.tickets); n > 0 && !w.in {
+		last = w.tickets[n-1]
+	}
+	if q.rng.IntN(5) > 0 {
+		o.turn.Ticket = w.ticket()
+		if place := q.places[last]; place != 0 && q.rng.IntN(2) == 0 {
+			o.placeOf, o.turn.Place = last, place
+		}
+	}
+	if o.turn.Look = q.rng.IntN(2) == 0; o.turn.Look && len(q.lastState.line) > 0 && q.rng.IntN(2) == 0 {
+		o.turn.Stale = q.lastState.line[q.rng.IntN(4)%len(q.lastState.line)].ticket
+	}
+	if err := q.compose(o); err != nil {
+		return err
+	}
+	if q.m.field == h.field {
+		h.held, h.count, w.in = true, 1, false
+	}
+	return nil
+}
+
+// compose sends the op, or leaves it under way.
+func (q *sequence) compose(o op) error {
+	if q.rng.IntN(6) == 0 {
+		q.delay(o)
+		return nil
+	}
+	return q.send("", o)
+}
+
+// fair holds the promises of the line, read from what Redis keeps and says alone: the model may be wrong too.
+func (q *sequence) fair(o op, got reply, heard []string, before, after snapshot) error {
+	if len(after.line) > 0 && after.linePTTL <= 0 {
+		return fmt.Errorf("line: it has no expiry: %d ms", after.linePTTL)
+	}
+	for _, s := range after.line {
+		q.places[s.ticket] = s.score
+	}
+	line := make([]string, 0, len(before.line)+1) // that the op meets, as far as somebody listens
+	for i, s := range before.line {
+		own := s.ticket == o.turn.Ticket && o.kind == "wait"
+		if own || q.m.line.listened[clientOf(s.ticket)] && (i > 0 || s.ticket != o.turn.Stale) {
+			line = append(line, s.ticket)
+		}
+	}
+	_, was := before.hash[o.field]
+	_, is := after.hash[o.field]
+	switch {
+	case o.kind == "wait" && got.held:
+		if slices.ContainsFunc(after.line, func(s stay) bool { return s.ticket == o.turn.Ticket }) {
+			return fmt.Errorf("line: %s has the lock and is in the line", o.turn.Ticket)
+		}
+		if len(before.hash) == 0 && is && len(line) > 0 && line[0] != o.turn.Ticket {
+			return fmt.Errorf("line: it took the lock out of turn, before %s", line[0])
+		}
+	case o.kind == "release" && was && !is:
+		if o.again != "" && q.m.line.listened[clientOf(o.again)] && !slices.Contains(line, o.again) {
+			line = append(line, o.again)
+		}
+		var called []string
+		for _, said := range heard {
+			if words := strings.Fields(said); len(words) > 2 && words[1] == "c" {
+				called = append(called, words[2])
+			}
+		}
+		if !slices.Equal(called, line[:min(1, len(line))]) {
+			return fmt.Errorf("line: %q were called of %q", called, line)
+		}
+	}
+	return nil
+}
+
+// endLine makes everybody leave: nothing remains.
+func (q *sequence) endLine() error {
+	for _, w := range q.clients {
+		for _, ticket := range w.tickets {
+			if err := q.send("at the end: ", op{kind: "leave", again: ticket}); err != nil {
+				return err
+			}
+		}
+	}
+	if len(q.lastState.line) > 0 {
+		return fmt.Errorf("line: %v are left when all have left", q.lastState.line)
+	}
+	return nil
+}
+
+// listener is a connection on which clients listen for what they are told, and others for the releases of the lock.
+type listener struct {
+	*redis.PubSub
+	keys *Keys
+	end  string // a channel for what comes after everything else
+}
+
+func newListener(rdb redis.UniversalClient, keys *Keys) (*listener, error) {
+	l := &listener{rdb.Subscribe(context.Background()), keys, keys.Lock + ":end"}
+	return l, l.change(context.Background(), l.Subscribe, l.end)
+}
+
+// channel is where the client is told; of "" the lock's own.
+func (l *listener) channel(client string) string {
+	if client == "" {
+		return l.keys.Channel()
+	}
+	return l.keys.Calls(client)
+}
+
+// listen begins to listen for the client, or ends it, and returns when Redis knows of it.
+func (l *listener) listen(ctx context.Context, client string, begin bool) error {
+	change := l.Unsubscribe
+	if begin {
+		change = l.Subscribe
+	}
+	return l.change(ctx, change, l.channel(client))
+}
+
+func (l *listener) change(ctx context.Context, change func(context.Context, ...string) error, channel string) error {
+	if err := change(ctx, channel); err != nil {
+		return err
+	}
+	for {
+		said, err := l.ReceiveTimeout(ctx, 20*time.Second)
+		if _, known := said.(*redis.Subscription); err != nil || known {
+			return err
+		}
+	}
+}
+
+// heard is what was said since the last time: client and message. What has been said comes before what is said now.
+func (l *listener) heard(rdb redis.UniversalClient) ([]string, error) {
+	if l == nil {
+		return nil, nil
+	}
+	ctx := context.Background()
+	if err := rdb.Publish(ctx, l.end, "").Err(); err != nil {
+		return nil, err
+	}
+	var all []string
+	for {
+		said, err := l.ReceiveTimeout(ctx, 20*time.Second)
+		if err != nil {
+			return nil, err
+		}
+		m, is := said.(*redis.Message)
+		switch {
+		case !is:
+		case m.Channel == l.end:
+			return all, nil
+		default:
+			client := strings.TrimPrefix(strings.TrimPrefix(m.Channel, l.channel("")), l.keys.Line+":")
+			all = append(all, client+" "+m.Payload)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package scripts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stay is a client's stay in the line.
+type stay struct {
+	ticket string
+	score  int64
+}
+
+// clientOf is the client whose ticket it is.
+func clientOf(ticket string) string {
+	client, _, _ := strings.Cut(ticket, ":")
+	return client
+}
+
+// lined is the line of the clients that wait, as LINE.md describes it. Its expiry is renewed, or it is what "age" has left.
+type lined struct {
+	stays    []stay
+	aged     bool
+	listened map[string]bool // the clients that are listened for; "": somebody listens on the lock's own channel
+	now      int64           // the server's time, where that made a score
+	said     []string        // what the latest op has told those who listen, in order
+}
+
+// tell sends a message to the client, or on the lock's own channel. It returns how many were told.
+func (l *lined) tell(client, message string) int {
+	if !l.listened[client] {
+		return 0
+	}
+	l.said = append(l.said, client+" "+message)
+	return 1
+}
+
+// call calls the first client that is listened for, and tells the second to watch it. The first one is told how many heard
+// of the release on the lock's own channel, but for the client who had the hold of this field, if that is another one.
+func (l *lined) call(told int, field string, known int) {
+	for len(l.stays) > 0 {
+		head, length, others := l.stays[0].ticket, 0, told
+		if clientOf(head) != clientOf(field) {
+			others = max(told-known, 0)
+		}
+		if others > 0 {
+			length = len(l.stays)
+		}
+		if l.tell(clientOf(head), fmt.Sprintf("c %s %d %d", head, others, length)) > 0 {
+			if len(l.stays) > 1 {
+				second := l.stays[1].ticket
+				l.tell(clientOf(second), "w "+second+" "+head)
+			}
+			return
+		}
+		l.stays = l.stays[1:]
+	}
+}
+
+// find is where the ticket is in the line, -1 if it is not there.
+func (l *lined) find(ticket string) int {
+	return slices.IndexFunc(l.stays, func(s stay) bool { return s.ticket == ticket })
+}
+
+func (l *lined) remove(ticket string) bool {
+	i := l.find(ticket)
+	if i >= 0 {
+		l.stays = slices.Delete(slices.Clone(l.stays), i, i+1)
+	}
+	return i >= 0
+}
+
+// join puts the ticket at the end, or at the place that it had. It returns its score, and how many are before it.
+func (l *lined) join(ticket string, place int64, at span) (score int64, before int) {
+	n, there := len(l.stays), l.find(ticket) >= 0
+	switch {
+	case n > 0:
+		score = l.stays[n-1].score + 1
+	case l.now >= at.lo.Add(-slack).UnixMicro() && l.now <= at.hi.Add(slack).UnixMicro():
+		score = l.now
+	default:
+		score = at.hi.UnixMicro()
+	}
+	if place != 0 {
+		score = min(score, place)
+	}
+	l.aged = l.aged && n > 0 && place == 0 && !there && score%16 != 0
+	if !there {
+		l.stays = append(slices.Clone(l.stays), stay{ticket, score})
+		slices.SortFunc(l.stays, func(a, b stay) int {
+			if a.score != b.score {
+				return int(a.score - b.score)
+			}
+			return strings.Compare(a.ticket, b.ticket)
+		})
+	}
+	i := l.find(ticket)
+	return l.stays[i].score, min(i, 2)
+}
+
+// wait is acquire, if it is the client's turn.
+func (m *model) wait(o op, at span) reply {
+	t, l := o.turn, &m.line
+	if m.field != "" && m.field != o.field {
+		return m.waits(o, at, "")
+	}
+	if m.field == "" {
+		if len(l.stays) > 0 && l.stays[0].ticket == t.Stale && t.Stale != t.Ticket {
+			l.stays = l.stays[1:]
+			l.tell(clientOf(t.Stale), "d "+t.Stale)
+		}
+		if n := len(l.stays); n > 0 && l.stays[0].ticket != t.Ticket && (t.Look || n == 1) {
+			l.call(0, "", 0)
+		}
+		if len(l.stays) > 0 && l.stays[0].ticket != t.Ticket {
+			return m.waits(o, at, l.stays[0].ticket)
+		}
+	}
+	r := m.acquire(o, at)
+	if r.held {
+		l.remove(t.Ticket)
+	}
+	return r
+}
+
+// waits is what a client hears whose turn it is not.
+func (m *model) waits(o op, at span, head string) reply {
+	r := reply{ttl: true, before: NotInLine, head: head}
+	if o.turn.Ticket != "" {
+		r.place, r.before = m.line.join(o.turn.Ticket, o.turn.Place, at)
+	}
+	return r
+}
+
+// release is unlock, and calls the first client in the line.
+func (m *model) release(o op, at span) reply {
+	if m.field != o.field {
+		return reply{}
+	}
+	m.free()
+	r := reply{released: true, told: m.line.tell("", "0")}
+	if o.kind == "unlock" {
+		return r
+	}
+	if o.again != "" {
+		r.place, _ = m.line.join(o.again, 0, at)
+	}
+	m.line.call(r.told, o.field, o.known)
+	return r
+}
+
+func (m *model) leave(o op) {
+	removed := m.line.remove(o.again)
+	if m.field == "" && !m.wrong {
+		m.line.call(0, "", 0)
+	} else if removed {
+		for _, s := range m.line.stays[:min(2, len(m.line.stays))] {
+			m.line.tell(clientOf(s.ticket), "n "+s.ticket)
+		}
+	}
+}
+
+// check compares the line.
+func (l *lined) check(got snapshot) error {
+	if !slices.Equal(got.line, l.stays) {
+		return fmt.Errorf("the line is %v, want %v", got.line, l.stays)
+	}
+	if left := time.Duration(got.linePTTL) * time.Millisecond; len(l.stays) > 0 && (left <= 0 || left > 10*time.Minute || left <= aged != l.aged) {
+		return fmt.Errorf("the line lives for %v, aged %v", left, l.aged)
+	}
+	return nil
+}
