@@ -138,6 +138,7 @@ type acquisition struct {
 	trace  *trace // of the attempts
 	tokens int    // that they ask for
 	tries  int    // so many attempts, so far
+	ticket string // with which the last one was in the line; "" for none
 	why    error  // the last one was in vain; nil: another holder has the lock
 	bell   *bell  // rung when a call is over, something below or queue.look has changed, or it is time
 
@@ -173,11 +174,6 @@ func (a *acquisition) enter() (*level, error) {
 		if lv, err := a.reenter(own); err != errOvertaken {
 			return lv, err
 		}
-	}
-	if r, other := a.queue.returns(a); r.hold != nil {
-		return a.retake(r)
-	} else if other != nil {
-		a.giveUp(other)
 	}
 	a.fresh = new(hold)
 	a.trace = &a.fresh.own
@@ -227,7 +223,7 @@ func (a *acquisition) once(own *hold) (*level, error) {
 
 // attempt asks Redis once. It returns the level if that took the lock, or how long another holder's lease lasts.
 func (a *acquisition) attempt() (*level, time.Duration, error) {
-	k := a.ask()
+	k := a.ask(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens))
 	for due := time.Now().Add(a.lease); !k.over.Load() && time.Now().Before(due); {
 		a.bell.ringAt(due)
 		select {
@@ -241,10 +237,21 @@ func (a *acquisition) attempt() (*level, time.Duration, error) {
 	return a.outcome(k)
 }
 
+// askInTurn sends one acquire that others in the line come before. look, stale: see scripts.Turn.
+func (a *acquisition) askInTurn(look bool, stale string) *call {
+	op := scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens)
+	if a.client.lined() {
+		turn := a.queue.turn(look, stale)
+		a.ticket = turn.Ticket
+		op = op.InTurn(turn)
+	}
+	return a.ask(op)
+}
+
 // ask sends one acquire.
-func (a *acquisition) ask() *call {
+func (a *acquisition) ask(acquire scripts.Op) *call {
 	a.tries++
-	k := a.client.newCall(a.counted(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens)), a.trace, a.bell)
+	k := a.client.newCall(a.counted(acquire), a.trace, a.bell)
 	if a.trace.doubtful() {
 		a.client.sendAlone(context.Background(), k)
 	} else {
@@ -276,6 +283,9 @@ func (a *acquisition) verdict(k *call) (*level, time.Duration, error) {
 			return nil, 0, a.bound.Err()
 		}
 		return nil, 0, errLate
+	}
+	if k.answer.Held && k.heir == nil {
+		a.queue.tookPlace(a.ticket)
 	}
 	switch {
 	case k.err != nil:

@@ -239,31 +239,54 @@ func (s *bhSpy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 var bhScripts = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
-	for _, name := range []string{"acquire", "level", "unlock", "transfer", "retain", "reserve", "renew", "inspect"} {
+	for _, name := range []string{"acquire", "level", "unlock", "transfer", "reserve", "wait", "try", "release", "leave", "renew", "inspect"} {
 		text := bhText(name)
 		sum := sha1.Sum([]byte(text))
-		names[hex.EncodeToString(sum[:])] = name
-		names[text] = name
+		names[hex.EncodeToString(sum[:])] = bhOp(name)
+		names[text] = bhOp(name)
 	}
 	return names
 })
 
+// bhOp is what a script does: an acquire, whether others in the line come before it or not, an unlock, whether it calls the
+// first of them or not.
+func bhOp(script string) string {
+	switch script {
+	case "wait", "try":
+		return "acquire"
+	case "release", "reenter":
+		return "unlock"
+	}
+	return script
+}
+
 // bhText is the text of a script as it is sent: with the functions of others that it calls before it.
 func bhText(name string) string {
 	var text string
-	if slices.Contains([]string{"acquire", "level", "transfer", "retain", "reserve"}, name) {
+	if slices.Contains([]string{"acquire", "level", "transfer", "reserve", "wait", "try"}, name) {
 		text = bhFile("token")
 	}
-	if name == "acquire" || name == "inspect" {
+	if slices.Contains([]string{"acquire", "wait", "try", "inspect"}, name) {
 		text += bhFile("holder")
 	}
-	if name == "retain" {
-		for _, other := range []string{"transfer", "unlock"} {
-			body := bhFile(other)
-			text += body[:strings.LastIndex(body, "\nlocal verdict")+1]
-		}
+	if slices.Contains([]string{"wait", "try", "release", "leave"}, name) {
+		text += bhFile("line")
+	}
+	switch name {
+	case "wait":
+		text += bhFunction("acquire")
+	case "try":
+		text += bhFunction("acquire") + bhFunction("wait")
+	case "release":
+		text += bhFunction("unlock")
 	}
 	return text + bhFile(name)
+}
+
+// bhFunction is a script without its call.
+func bhFunction(name string) string {
+	body := bhFile(name)
+	return body[:strings.LastIndex(body, "\nlocal verdict")+1]
 }
 
 func bhFile(name string) string {

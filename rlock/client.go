@@ -25,7 +25,6 @@ import (
 type Client struct {
 	options
 	cluster  bool
-	retains  bool                    // locks for callers that come back
 	apart    bool                    // the store is several servers: one attempt may be taken by some of them
 	longest  time.Duration           // of leases, where the store has a bound
 	tries    int                     // of one call, where there is a bound
@@ -41,6 +40,7 @@ type Client struct {
 	followed atomic.Int64 // holds for which the client is subscribed
 	calls    atomic.Int64 // acquiring calls and releases under way
 	untold   atomic.Int64 // releases of which Redis refused to tell the waiters
+	outside  atomic.Int64 // until when no line is used, as the user has no right to it, since born; 0 for never
 
 	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
 	bells        sync.Pool // of *bell that nobody waits for
@@ -99,8 +99,6 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	store := scripts.New(rdb)
 	if confirm := c.confirmation(); confirm != nil {
 		store.Confirm(*confirm)
-	} else {
-		c.retains = !c.cluster
 	}
 	if one, is := rdb.(*redis.Client); is {
 		c.dials = dialsOf(one)
@@ -186,7 +184,6 @@ func (c *Client) Close() error {
 		h.finish(ErrClosed, "")
 	}
 	c.dog.Close()
-	c.forget()
 	c.settle(ctx)
 	c.bus.Close()
 	c.releaser.close()
@@ -256,6 +253,7 @@ func (c *Client) ring() {
 	c.mu.Unlock()
 	for _, q := range queues {
 		q.ring()
+		q.hush()
 	}
 }
 
@@ -315,6 +313,12 @@ func (c *Client) rest() {
 
 // told looks whether the waiters were told of a release, and says once that they never are.
 func (c *Client) told(a scripts.Answer, keys *scripts.Keys) {
+	if a.More {
+		c.leaveLine(keys, "")
+	}
+	if a.Outside {
+		c.toldOutside(keys)
+	}
 	if a.Untold && c.untold.Add(1) == 1 {
 		command := "PUBLISH"
 		if sharded, _ := c.bus.Known(); sharded {

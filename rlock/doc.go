@@ -34,11 +34,14 @@
 //
 // Commands of calls that are made at the same time travel together. The waiters of one lock in one client stand in line;
 // the first one asks Redis, and when a hold of this client ends the lock passes to it in one round trip, a bounded number
-// of times (WithHandoffs). Where nobody waits here but others do, and the goroutines of this client come back for the
-// lock as soon as they have unlocked it, it is retained for the next of them, for a millisecond and half as many times.
-// Then it is released for everybody, and clients take it in turn: who has released it leaves it to as many others as
-// listened. So the order of waiters is that of arrival within a client, and round robin between clients as far as their
-// subscriptions work.
+// of times (WithHandoffs). Then it is released for everybody.
+//
+// Clients that wait for one lock stand in a line in Redis, each of them once. A release calls the first one, and no other
+// client takes the lock before it, but for calls with wait 0 and clients that know of no line, such as Redisson's. So what a
+// release costs does not grow with the number of processes that wait. The order of waiters is that of arrival within a
+// client, and that of the line between clients. A client that is called and does not come within 100 ms loses its place.
+// There is no line in a quorum, in a cluster without sharded channels, with redis.NewFailoverClusterClient, and for a Redis
+// user without the right to its key: all who wait hear of each release there, and try.
 //
 // Exclusion rests on Redis keeping its data and its clock not being stepped; a replica that is promoted may not know of
 // the lock. WithReplicas and WithFsync have others confirm it first. Tokens and guards are there for what a lock on Redis

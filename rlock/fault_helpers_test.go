@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ type faultSite struct {
 func faultAt(t *testing.T, addr string) *faultSite {
 	t.Helper()
 	s := &faultSite{t: t, addr: addr, proxy: redistest.NewProxy(t, addr), direct: redistest.Client(t, addr)}
-	for _, name := range []string{"acquire", "level", "unlock", "renew", "inspect"} {
+	for _, name := range []string{"acquire", "wait", "try", "level", "unlock", "release", "leave", "renew", "inspect"} {
 		if err := s.direct.ScriptLoad(t.Context(), bhText(name)).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -47,11 +48,19 @@ func faultNew(t *testing.T) *faultSite {
 	return faultAt(t, redistest.Start(t))
 }
 
-// faultOf matches the calls of a script.
+// faultOf matches the calls of a script, and of the one that does the same with the line of clients.
 func faultOf(t *testing.T, script string) func([]string) bool {
 	t.Helper()
-	sum := sha1.Sum([]byte(bhText(script)))
-	return redistest.Script(hex.EncodeToString(sum[:]))
+	var any []func([]string) bool
+	for _, name := range []string{"acquire", "wait", "try", "level", "unlock", "release", "leave", "renew", "inspect", "transfer", "reserve"} {
+		if name == script || bhOp(name) == script {
+			sum := sha1.Sum([]byte(bhText(name)))
+			any = append(any, redistest.Script(hex.EncodeToString(sum[:])))
+		}
+	}
+	return func(command []string) bool {
+		return slices.ContainsFunc(any, func(is func([]string) bool) bool { return is(command) })
+	}
 }
 
 // on arranges a fault of the next call of the script through the proxy.

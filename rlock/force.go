@@ -53,7 +53,8 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 		return false, false, err
 	}
 	answer, doubt, err := insist(bound, l.client.patience/3, func(ctx context.Context) (scripts.Answer, error) {
-		return l.client.store.Do(ctx, scripts.Unlock(l.keys, state.Field, l.client.bus.Sharded(ctx)))
+		sharded := l.client.bus.Sharded(ctx)
+		return l.client.store.Do(ctx, l.client.calling(scripts.Unlock(l.keys, state.Field, sharded), "", 0))
 	})
 	if err != nil {
 		return false, false, err
@@ -86,13 +87,9 @@ func (q *queue) forcedOpen(seen scripts.State, freed bool) {
 		q.forced = append(q.forced, forced{seen.Field, now, now.Add(2 * max(seen.TTL, q.client.lease))})
 	}
 	h := q.hold
-	retained := q.forget(seen.Field)
 	q.mu.Unlock()
 	if h != nil && h.trace.field == seen.Field {
 		h.lose(forcedOpen, true)
-	}
-	if retained != nil {
-		q.forgot() // there is nothing to release any more
 	}
 }
 

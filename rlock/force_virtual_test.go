@@ -116,40 +116,6 @@ func TestForceUnlockOfAHoldThatIsUnderWay(t *testing.T) {
 	}
 }
 
-// The same of a hold that is retained for a call to come: none gets it.
-func TestForceUnlockOfWhatIsBeingRetained(t *testing.T) {
-	for _, first := range []bool{true, false} {
-		t.Run(fmt.Sprint("ForceUnlock first ", first), func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				s := retainNew(t, m, rdb)
-				other := s.other(t)
-				s.retain(t)
-				got := <-s.call(t)
-				s.link.drop.Store(true) // the message of the release would tell, too
-				forced := forceUnheard(t, s.spy, s.l, "retain", first)
-				s.unlock(t, got)
-				if first {
-					bhOK(t, <-forced)
-				}
-				held, err := other.TryLock(t.Context(), 0, 0)
-				bhOK(t, err)
-				again, err := s.l.TryLock(t.Context(), 0, 0)
-				if first {
-					bhIs(t, err, rlock.ErrNotAcquired)
-				} else if bhOK(t, <-forced); err == nil { // it was there to be taken: it is lost now
-					bhIs(t, again.Err(), rlock.ErrLost)
-					bhIs(t, s.l.Unlock(again), rlock.ErrLost)
-				}
-				bhAsleep(10 * time.Millisecond)
-				bhOK(t, other.Check(held))
-				bhOK(t, other.Unlock(held))
-				s.link.drop.Store(false)
-				s.free(t, retainOver)
-			})
-		})
-	}
-}
-
 // The same of a hold that is passed on with a token of a block, without a command, while the answer to ForceUnlock is
 // under way.
 func TestForceUnlockOfABlock(t *testing.T) {

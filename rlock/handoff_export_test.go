@@ -21,26 +21,34 @@ func (c *Client) InLine(name string) (n int, idle bool) {
 // Untold is how many releases Redis refused to tell anybody of.
 func (c *Client) Untold() int64 { return c.untold.Load() }
 
-// Books is what is on the client's books, "" for nothing.
+// Books is what is on the client's books, "" for nothing but queues that linger.
 func (c *Client) Books() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.releaser.mu.Lock()
-	defer c.releaser.mu.Unlock()
-	if len(c.queues)+c.held+len(c.releaser.open) == 0 {
+	releases := len(c.releaser.open)
+	c.releaser.mu.Unlock()
+	c.mu.Lock()
+	held := c.held
+	uses := make(map[*queue]int)
+	for _, q := range c.queues {
+		uses[q] = q.uses
+	}
+	c.mu.Unlock()
+	for q, n := range uses {
+		q.mu.Lock()
+		if n == 1 && q.lingering != nil {
+			delete(uses, q)
+		}
+		q.mu.Unlock()
+	}
+	if len(uses)+held+releases == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d queues, %d holds, %d releases", len(c.queues), c.held, len(c.releaser.open))
+	return fmt.Sprintf("%d queues, %d holds, %d releases", len(uses), held, releases)
 }
 
-// Oversleep keeps what guards the lock that the client has retained from running, until it wakes up.
-func (c *Client) Oversleep(name string) (wakeUp func()) {
+// Queues is how many locks the client knows something of.
+func (c *Client) Queues() int {
 	c.mu.Lock()
-	q := c.queues[name]
-	c.mu.Unlock()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	guard := q.turns.back.guard
-	guard.Stop()
-	return func() { guard.Reset(0) }
+	defer c.mu.Unlock()
+	return len(c.queues)
 }

@@ -48,8 +48,9 @@ func handOps(args []any) (ops []string) {
 	}
 	for _, arg := range args[3:] {
 		s, _ := arg.(string)
-		if s = strings.TrimSuffix(s, "+"); slices.Contains([]string{"acquire", "level", "unlock", "transfer", "retain", "reserve"}, s) {
-			ops = append(ops, s)
+		s = strings.TrimRight(s, "+")
+		if slices.Contains([]string{"acquire", "level", "unlock", "transfer", "reserve", "wait", "try", "release", "reenter", "leave"}, s) {
+			ops = append(ops, bhOp(s))
 		}
 	}
 	return ops
@@ -78,13 +79,6 @@ func (s *handSpy) count(op string) (n int) {
 		}
 	}
 	return n
-}
-
-// sent is how many commands were sent.
-func (s *handSpy) sent() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.commands
 }
 
 func (s *handSpy) String() string {

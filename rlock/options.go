@@ -54,14 +54,8 @@ func WithPatience(d time.Duration) Option { return func(o *options) { o.patience
 // WithHandoffs sets how many times in a row a lock may pass from one goroutine to the next in this client before others
 // get their turn, 32 by default; a series also ends after 20 ms. Such a handoff takes one round trip, where the way to
 // another client takes two and a message. The longer the series, the higher the rate of short sections, by a few percent,
-// and the longer the slowest waits. With 0 every release is told to all clients, and each lets the others go first.
-//
-// Half as many times in a row an Unlock may retain the lock for this client although none of its goroutines waits: where
-// sections are shorter than a round trip, other clients listen, and calls of this client have come back within a
-// millisecond again and again. One that then does not come costs the others a millisecond. A process that ends in it
-// without [Client.Close] keeps them waiting like one that ends with a lock held, for 5 s at most, or for the lease if the
-// calls name one. A hold that came so has no more than these 5 s either until its first renewal. WithHandoffs(1) does
-// without, and so does a Redis user without the right to PUBSUB.
+// and the longer the slowest waits. With 0 every release goes to the next client in the line. Where Redisson's clients have
+// just taken their turns a series is one handoff.
 func WithHandoffs(n int) Option { return func(o *options) { o.handoffs = n } }
 
 // WithShardedPubSub says whether the channels are sharded (SPUBLISH, SSUBSCRIBE) in a cluster. The default, pubsub.Auto,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/seam"
+	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
 )
 
@@ -19,26 +20,28 @@ type queue struct {
 	name   string
 	uses   int // guarded by client.mu
 
-	asking   atomic.Bool          // whether our own hold is still there, soon
-	look     atomic.Bool          // the leader is to look
-	leader   atomic.Pointer[bell] // of the one to be told of it, once it waits
-	messages atomic.Int64         // heard
-	latest   atomic.Int64         // when the last of them was, since client.born
-	due      atomic.Int64         // so many are to be heard before it is this client's turn
-	standing atomic.Bool          // the leader stands back until then, or for a short time
+	asking atomic.Bool           // whether our own hold is still there, soon
+	look   atomic.Bool           // the leader is to look
+	leader atomic.Pointer[bell]  // of the one to be told of it, once it waits
+	place  atomic.Pointer[place] // in the line; nil before the client had to wait for another one
+	wired  atomic.Bool           // there was ever a subscription
 
 	mu          sync.Mutex
 	first, last *acquisition      // the waiters
 	blocks      int               // of these, how many take tokens of a block
 	sub         seam.Subscription // while somebody waits, or the hold is settled, or the queue lingers
 	hold        *hold             // this client's own, as far as it knows
-	wired       bool              // there was ever a subscription
 	settled     bool              // the hold has lasted for a while: messages may be about it
 	asked       time.Time         // since when an attempt of the leader is under way; zero if none is
 	news        *news             // of Redis, for those who wait; nil before there are any
 	series      series
-	turns       *turns   // nil before the lock was released for others
-	forced      []forced // holds that may still be answered, and are over
+	forced      []forced          // holds that may still be answered, and are over
+	calls       seam.Subscription // on which the client is called when it is its turn; nil before it had to wait for another one
+	keys        *scripts.Keys     // of the lock; set with calls
+	lingering   *time.Timer       // keeps the queue although nobody uses it; nil if nothing does
+	until       time.Time         // so long
+	calledBy    *hold             // whose release has called the first client in the line
+	stands      time.Time         // until when others come first, where there is no line
 }
 
 // news is what Redis has said to the leader.
@@ -100,11 +103,11 @@ const maxSpare = 256
 func (q *queue) clear() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.wired || q.turns != nil || q.first != nil {
+	if q.wired.Load() || q.first != nil {
 		return false
 	}
 	q.look.Store(false)
-	q.news, q.series, q.forced = nil, series{}, nil
+	q.news, q.series, q.forced, q.stands = nil, series{}, nil, time.Time{}
 	return true
 }
 
@@ -119,7 +122,7 @@ func (q *queue) join(a *acquisition) (leads, asks bool) {
 	if q.first == nil {
 		q.first, q.last = a, a
 		a.leads = true
-		if asks = q.hold == nil && q.news == nil && q.turns == nil; asks {
+		if asks = q.hold == nil && q.news == nil; asks {
 			q.asks(a)
 		}
 		a.busy = true
@@ -132,8 +135,9 @@ func (q *queue) join(a *acquisition) (leads, asks bool) {
 }
 
 // leave takes a call out of the line; the next one leads if it did, and looks for itself: this one may have been told
-// that the lock is free. What was promised to the call, and not taken, is returned.
-func (q *queue) leave(a *acquisition) (promised bool) {
+// that the lock is free. What was promised to the call, and not taken, is returned; and the ticket with which the client is
+// to leave the line in Redis, as nobody waits here any more, or "".
+func (q *queue) leave(a *acquisition) (promised bool, ticket string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if a.blocks {
@@ -161,7 +165,11 @@ func (q *queue) leave(a *acquisition) (promised bool) {
 		}
 	}
 	q.quiet()
-	return a.offered != nil || a.granted != nil
+	if q.first == nil && q.calls != nil {
+		ticket = q.place.Load().give()
+		q.linger(lineLingers)
+	}
+	return a.offered != nil || a.granted != nil, ticket
 }
 
 // ring makes everyone in line look.
@@ -220,7 +228,7 @@ func (q *queue) idle(a *acquisition) {
 		a.lighten()
 	}
 	q.leader.Store(a.bell)
-	if q.look.Load() {
+	if q.look.Load() || q.place.Load().pending() {
 		a.bell.ring()
 	}
 }
@@ -234,10 +242,13 @@ func (q *queue) promised(a *acquisition) bool {
 
 // quiet ends the subscription if nobody is there for whom it is. With q.mu held.
 func (q *queue) quiet() {
-	if q.sub != nil && q.first == nil && !q.settled && !q.counting() {
-		q.sub.Close()
+	if q.sub != nil && q.first == nil && !q.settled {
+		if q.client.lined() {
+			q.sub.Drop() // those in the line would take this client for a stranger
+		} else {
+			q.sub.Close()
+		}
 		q.sub = nil
-		q.due.Store(0)
 	}
 }
 
@@ -275,7 +286,7 @@ func (q *queue) listen(channel string) (live bool) {
 // subscribe makes sure of the subscription. With q.mu held.
 func (q *queue) subscribe(channel string) {
 	if q.sub == nil {
-		q.wired = true
+		q.wired.Store(true)
 		q.sub = q.client.bus.Subscribe(channel, q.heard)
 	}
 }
@@ -288,15 +299,11 @@ const maxFollowed = 1000
 // askAfter is how long a message is left to be about the hold that was there before: most are.
 const askAfter = 100 * time.Millisecond
 
-// heard is called when the channel may have news: the leader looks. A hold of our own may be meant, which was forced
-// open: a message is a reason to ask, never a verdict. It takes no lock: the bus calls it, and is called with q.mu held.
-func (q *queue) heard(message bool) {
-	if message {
-		q.latest.Store(int64(time.Since(q.client.born)))
-	} else {
-		q.due.Store(0) // there may have been others that were not heard
-	}
-	if !message || q.messages.Add(1) >= q.due.Load() || !q.standing.Load() {
+// heard is called when the channel may have news: the leader looks, unless others are before this client in the line. A hold
+// of our own may be meant, which was forced open: a message is a reason to ask, never a verdict. It takes no lock but the
+// place's: the bus calls it, and is called with q.mu held.
+func (q *queue) heard(message bool, _ string) {
+	if !message || !q.place.Load().behind() {
 		q.nudge()
 	}
 	if q.asking.CompareAndSwap(false, true) {
@@ -310,6 +317,9 @@ func (q *queue) ask() {
 		q.client.dog.Ask(&h.lease)
 	}
 }
+
+// ours tells whether the lock is this client's, as far as it knows.
+func (q *queue) ours() bool { return q.held() != nil }
 
 // held returns the client's own hold of the lock, or nil.
 func (q *queue) held() *hold {
@@ -327,7 +337,6 @@ func (q *queue) took(h *hold, sent watchdog.Instant, begins bool) (over bool) {
 	q.unfollow()
 	q.hold = h
 	if begins {
-		q.free()
 		q.series = series{began: sent.Time()}
 	}
 	over = q.wasForced(h.trace.field, sent)
@@ -338,21 +347,27 @@ func (q *queue) took(h *hold, sent watchdog.Instant, begins bool) (over bool) {
 	return over
 }
 
-// left forgets the client's hold. The leader is to look then: a message that came before meant nothing to it, and for a
-// lease that ran out there is none.
+// left forgets the client's hold. The leader is to look then, unless the release has called the first client in the line,
+// and this client is in it: a message that came before meant nothing to it, and for a lease that ran out there is none.
 func (q *queue) left(h *hold) {
 	q.mu.Lock()
 	there := q.hold == h
+	called := q.calledBy == h
+	q.calledBy = nil
 	if there {
 		q.hold = nil
 		q.unfollow()
 		q.quiet()
-		if q.turns != nil {
-			q.turns.back.ended = time.Now()
-		}
 	}
 	q.mu.Unlock()
-	if there {
+	switch {
+	case !there:
+	case called && q.place.Load().in():
+		q.look.Store(false)
+		if leader := q.leader.Load(); leader != nil {
+			leader.ring() // for a call that was heard meanwhile
+		}
+	default:
 		q.nudge()
 	}
 }
@@ -361,10 +376,8 @@ func (q *queue) left(h *hold) {
 func (q *queue) answered(why error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.heardOf()
-	if why != nil || q.news != nil {
-		q.tidings().why = why
-	}
+	n := q.tidings()
+	q.asked, n.trouble, n.why, n.heard = time.Time{}, nil, why, time.Now()
 }
 
 // heardOf is answered with q.mu held.

@@ -173,7 +173,7 @@ func (b *releaser) taken(sharded bool) (due []*sending) {
 			continue
 		}
 		if !inLine {
-			r.sending = &sending{release: r, op: scripts.Unlock(r.trace.keys, r.trace.field, sharded)}
+			r.sending = &sending{release: r, op: b.client.calling(scripts.Unlock(r.trace.keys, r.trace.field, sharded), "", 0)}
 			due = append(due, r.sending)
 		}
 		r.due = now.Add(max(r.lease/3, 100*time.Millisecond))

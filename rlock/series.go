@@ -18,6 +18,9 @@ type series struct {
 const (
 	// maxSeries bounds a series whose sections take long.
 	maxSeries = 20 * time.Millisecond
+	// besideStrangers bounds the handoffs of a series where others are in no line: each of a JVM's threads has one hold in
+	// its turn.
+	besideStrangers = 1
 	// maxBlock bounds the tokens that are reserved at once,
 	maxBlock = 256
 	// ahead is for how many turns of each waiter tokens are reserved: most come back before the next tokens could. Those that
@@ -134,7 +137,11 @@ func (b *block) goOn() {
 
 // more counts one more command of the series, if there may be one. With q.mu held.
 func (q *queue) more() bool {
-	if q.series.handoffs >= q.client.handoffs || time.Since(q.series.began) > maxSeries {
+	most := q.client.handoffs
+	if q.place.Load().strangers() {
+		most = min(most, besideStrangers)
+	}
+	if q.series.handoffs >= most || time.Since(q.series.began) > maxSeries {
 		return false
 	}
 	q.series.handoffs++
@@ -191,21 +198,16 @@ func (q *queue) revoke(k *call) {
 
 // A promise is what a call in line has been given, as it sees it at one moment.
 type promise struct {
-	leads    bool
-	offered  *call
-	revoked  bool
-	granted  *block
-	retained retained
+	leads   bool
+	offered *call
+	revoked bool
+	granted *block
 }
 
 func (q *queue) promiseTo(a *acquisition) promise {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := promise{leads: a.leads, offered: a.offered, revoked: a.revoked, granted: a.granted}
-	if a.leads && !a.busy {
-		p.retained = q.retaken(a)
-	}
-	return p
+	return promise{leads: a.leads, offered: a.offered, revoked: a.revoked, granted: a.granted}
 }
 
 // kept is the end of a promise, whatever became of it.

@@ -18,7 +18,10 @@ type stay struct {
 	asks    bool          // the queue knows already
 	quiet   int           // looks in a row that nothing but the time asked for
 	backoff time.Duration // after the next error
-	cut     bool          // it stands back for less long than it is others' turn
+	looks   bool          // and that is for nothing having been heard
+	pauses  bool          // the lock is left to strangers until due
+	paused  bool          // it was, before the attempt under way
+	called  bool          // that is for having been called
 	blocker *hold         // the client's own hold that was there at the last look,
 	since   time.Time     // and at every look since then
 }
@@ -32,8 +35,15 @@ func (a *acquisition) stand() (*level, error) {
 	if s.call != nil && !s.offer {
 		s.client.withdraw(s.call)
 	}
-	if promised := a.queue.leave(a); promised {
+	if lv == nil && (s.call != nil || s.try || s.pauses) {
+		a.queue.place.Load().pass()
+	}
+	promised, ticket := a.queue.leave(a)
+	if promised {
 		s.decline(lv)
+	}
+	if ticket != "" {
+		a.client.leaveLine(a.keys, ticket)
 	}
 	return lv, err
 }
@@ -127,14 +137,10 @@ func (s *stay) look(own *hold) (*level, error) {
 	}
 	s.due = time.Time{}
 	switch {
-	case s.leading && s.queue.standing.Load():
-		if more := s.queue.stoodBack(); more > 0 && !s.cut {
-			s.standBack(more)
-		} else {
-			s.try = true
-		}
-	case s.leading:
+	case s.leading && s.pauses:
 		s.try = true
+	case s.leading:
+		s.try, s.looks = true, true
 		s.quiet++
 	}
 	switch {
@@ -181,36 +187,50 @@ func (s *stay) lead() error {
 		s.sleep(s.client.poll)
 		return nil
 	}
-	s.takeTurn(true)
+	if p := s.queue.place.Load(); p.in() {
+		s.sleep(max(p.left(), 0)) // to be called; the call before may have had to look soon
+		return nil
+	}
+	s.takeTurn()
 	return nil
 }
 
 // sleep waits to be told, or for the next look.
 func (s *stay) sleep(d time.Duration) {
-	s.queue.standing.Store(false)
+	s.pauses = false
 	s.lookAfter(d)
+	s.queue.place.Load().sleeps(s.due)
 	s.queue.idle(s.acquisition)
 }
 
-// takeTurn tries, at once or when the clients before this one have had their turns. fresh: nothing was heard just now.
-func (s *stay) takeTurn(fresh bool) {
-	if back := s.queue.standBack(fresh); back > 0 {
-		s.standBack(back)
+// takeTurn tries, at once or when others had the time to try.
+func (s *stay) takeTurn() {
+	if back := s.queue.standsBack(); back > 0 {
+		s.sleep(back)
 	} else {
 		s.try = true
 	}
 }
 
-// standBack waits for others' turns, but no longer than half of what is left of the call's own wait.
-func (s *stay) standBack(d time.Duration) {
-	s.cut = false
-	if deadline, ok := s.bound.Deadline(); ok {
-		if half := time.Until(deadline) / 2; half < d {
-			d, s.cut = half, true
+// heed does what was heard about the client's place in the line.
+func (s *stay) heed(n notice) {
+	p := s.queue.place.Load()
+	switch {
+	case n.called:
+		s.quiet, s.called = 0, true
+		if d := p.pause(n, s.queue.known(s.keys)); d > 0 {
+			s.sleep(d)
+			s.pauses = true
+			return
 		}
+		s.try = true
+	case n.lost:
+		s.try = true
+	case n.watch != "":
+		s.sleep(p.watch(n.watch))
+	case n.near:
+		s.sleep(headListens)
 	}
-	s.sleep(d)
-	s.queue.standing.Store(true)
 }
 
 // send sends the next attempt, if it is time.
@@ -218,11 +238,11 @@ func (s *stay) send() {
 	if !s.try {
 		return
 	}
-	s.try = false
-	s.queue.standing.Store(false)
+	looks := s.looks
+	s.paused, s.try, s.looks, s.pauses = s.pauses, false, false, false
 	if s.asks || s.queue.busy(s.acquisition) {
 		s.asks = false
-		s.call = s.ask()
+		s.call = s.askInTurn(looks, s.queue.place.Load().late())
 		s.lookAfter(s.lease) // after it no answer is of use
 	}
 }
@@ -231,8 +251,6 @@ func (s *stay) send() {
 func (s *stay) told() (*level, error) {
 	p := s.queue.promiseTo(s.acquisition)
 	switch {
-	case p.retained.hold != nil:
-		return s.retake(p.retained)
 	case p.granted != nil:
 		lv, err := s.accept(p.granted)
 		s.queue.kept(s.acquisition)
@@ -251,9 +269,14 @@ func (s *stay) told() (*level, error) {
 	case s.call != nil: // its answer comes first
 	case !s.leading && p.leads:
 		return nil, s.lead()
-	case s.leading && s.queue.look.Swap(false) && !s.queue.ours():
-		s.quiet = 0
-		s.takeTurn(false)
+	case s.leading && !s.queue.ours():
+		if n := s.queue.place.Load().heard(); n != (notice{}) {
+			s.heed(n)
+		}
+		if s.queue.look.Swap(false) && !s.pauses {
+			s.quiet = 0
+			s.takeTurn()
+		}
 	}
 	return nil, nil
 }
@@ -274,13 +297,16 @@ func (s *stay) accept(b *block) (*level, error) {
 func (s *stay) over() (*level, error) {
 	k, offer := s.call, s.offer
 	s.call, s.offer = nil, false
-	lv, ttl, err := s.outcome(k)
+	lv, _, err := s.outcome(k)
 	if offer {
 		s.queue.kept(s.acquisition)
 	}
 	pause := s.client.poll
 	switch {
 	case lv != nil:
+		if s.paused {
+			s.queue.place.Load().paused(false)
+		}
 		return lv, nil
 	case s.bound.Err() != nil:
 		return nil, s.gaveUp()
@@ -292,12 +318,8 @@ func (s *stay) over() (*level, error) {
 		if s.client.tries > 0 && s.tries >= s.client.tries {
 			return nil, notAcquired(s.why)
 		}
-		if s.queue.listen(s.keys.Channel()) && ttl != scripts.NoExpiry {
-			pause = min(pause<<min(s.quiet, 4), 10*pause)
-		}
-		if ttl >= 0 && ttl < pause {
-			pause = ttl + time.Millisecond
-		}
+		s.refused(k.answer)
+		return nil, nil
 	case !passing(err):
 		return nil, err
 	default:
@@ -321,4 +343,65 @@ func (s *stay) decline(lv *level) {
 	if t.open() && (lv == nil || lv.hold.trace != t) {
 		s.client.releaser.abandon(t)
 	}
+}
+
+// refused waits, as an attempt has not got the lock.
+func (s *stay) refused(a scripts.Answer) {
+	if a.Outside {
+		s.client.toldOutside(s.keys)
+	}
+	p := s.queue.place.Load()
+	if p != nil && s.ticket != "" && a.Before != scripts.NotInLine {
+		p.answered(s.ticket, a.Place, a.Before)
+		s.queued(p, a)
+		return
+	}
+	lined := s.client.lined()
+	if lined && s.ticket == "" && s.queue.callable(s.keys) {
+		s.try = true // enters the line
+		return
+	}
+	pause := s.client.poll
+	soon := lined && s.ticket == "" && s.quiet == 0 // it enters the line as soon as it would hear a call
+	if !soon && s.queue.listen(s.keys.Channel()) && a.TTL != scripts.NoExpiry {
+		pause = min(pause<<min(s.quiet, 4), 10*pause)
+	}
+	switch {
+	case a.TTL == scripts.NoKey:
+		pause = min(pause, headLate)
+		if p != nil {
+			pause = p.watch(a.Head)
+		}
+	case soon:
+		pause = min(pause, headLate)
+	case a.TTL >= 0 && a.TTL < pause:
+		pause = a.TTL + time.Millisecond
+	}
+	s.sleep(pause)
+}
+
+// queued waits in the line.
+func (s *stay) queued(p *place, a scripts.Answer) {
+	vain := s.called && a.TTL != scripts.NoKey
+	s.called = false
+	if vain {
+		p.calledInVain()
+	}
+	if s.paused {
+		p.paused(vain)
+	}
+	first := a.Before == 0 && a.TTL != scripts.NoKey
+	listens := first && (vain || p.firstFor() >= headListens)
+	switch {
+	case listens:
+		s.queue.listen(s.keys.Channel()) // and tries when that is confirmed
+	case !first:
+		s.queue.deaf()
+	}
+	if a.TTL == scripts.NoKey && a.Before < 2 { // who is further back leaves that to the second
+		s.sleep(p.watch(a.Head))
+		return
+	}
+	p.watch("")
+	s.sleep(p.looks(a, listens, s.quiet, s.client.poll))
 }

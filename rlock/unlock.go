@@ -106,8 +106,6 @@ func (h *hold) release(lost bool, now time.Time) error {
 	var passed, doubt bool
 	if h.block != nil || h.queue.awaited() { // a block may have been waited for
 		passed, doubt = h.pass(bound / 3)
-	} else if next, r := h.queue.successor(h); next != nil {
-		passed, doubt = h.retain(next, r, bound/3)
 	} else {
 		return h.free(now, bound, false)
 	}
@@ -143,7 +141,6 @@ func (h *hold) pass(within time.Duration) (passed, doubt bool) {
 // free releases the lock for anyone, from this time on.
 func (h *hold) free(began time.Time, bound time.Duration, doubt bool) error {
 	c := h.client
-	before := h.queue.messages.Load()
 	answer, again, err := h.sendRelease(began, bound)
 	if err != nil {
 		c.releaser.release(h.trace)
@@ -158,14 +155,14 @@ func (h *hold) free(began time.Time, bound time.Duration, doubt bool) error {
 		return ErrLost
 	}
 	c.told(answer, h.trace.keys)
-	h.queue.released(answer.Receivers, before, began)
+	h.queue.released(h, answer, began)
 	return nil
 }
 
 func (h *hold) sendRelease(began time.Time, bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
 	c := h.client
 	if sharded, known := c.bus.Known(); known {
-		op := scripts.Unlock(h.trace.keys, h.trace.field, sharded)
+		op := c.calling(scripts.Unlock(h.trace.keys, h.trace.field, sharded), h.queue.enters(), h.queue.known(h.trace.keys))
 		if n := h.block.unused(); n > 0 {
 			op = op.Return(h.block.last, n)
 		}
@@ -174,7 +171,8 @@ func (h *hold) sendRelease(began time.Time, bound time.Duration) (answer scripts
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	return insist(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
-		return c.store.Do(ctx, scripts.Unlock(h.trace.keys, h.trace.field, c.bus.Sharded(ctx)))
+		sharded := c.bus.Sharded(ctx)
+		return c.store.Do(ctx, c.calling(scripts.Unlock(h.trace.keys, h.trace.field, sharded), "", 0))
 	})
 }
 

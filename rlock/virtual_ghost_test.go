@@ -21,6 +21,9 @@ func TestP3_GhostOfAWaiterThatReenters(t *testing.T) {
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := bhClient(t, rdb, rlock.WithPollInterval(50*time.Millisecond))
 		l := rlock.NewLock(c, "l")
+		for _, name := range []string{"try", "wait"} {
+			bhOK(t, rdb.ScriptLoad(t.Context(), bhText(name)).Err())
+		}
 		late := new(virtLate)
 		rdb.AddHook(late)
 		outer := bhLock(t, l, t.Context())

@@ -1,0 +1,91 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/pubsub"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// P30: a user without the right to the key of the line locks, waits and is told as ever; it is logged once. So is one without
+// the right to the clients' channels, and one who has the right to the lock's own commands only.
+func TestP30_NoRightToTheLine(t *testing.T) {
+	for what, c := range map[string]struct {
+		rights []any
+		says   string
+	}{
+		"key":      {[]any{"~a", "~redisson_lock*", "allchannels", "+@all"}, "rlock: the Redis user has no right to the key of the line"},
+		"channels": {[]any{"~*", "resetchannels", "&redisson_lock*", "+@all"}, "pubsub: the Redis user may not subscribe"},
+		"commands": {[]any{"~*", "allchannels", "+@all", "-@sortedset"}, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			server := faultReal(t)
+			var log faultLog
+			opts := []rlock.Option{log.option(), rlock.WithPollInterval(faultBound)}
+			other := rlock.NewLock(faultClient(t, server.Client()), "a")
+			l := rlock.NewLock(faultClient(t, faultUser(t, server, c.rights...), opts...), "a")
+			for range 3 {
+				held, err := other.Lock(t.Context())
+				faultNo(t, err)
+				var mine context.Context
+				done := faultGo(func() (err error) { mine, err = l.Lock(t.Context()); return err })
+				redistest.Eventually(t, faultBound, func() bool {
+					return server.Client().PubSubNumSub(t.Context(), "redisson_lock__channel:{a}").Val()["redisson_lock__channel:{a}"] > 0
+				}, "it listens on the lock's own channel")
+				began := time.Now()
+				faultNo(t, other.Unlock(held))
+				faultNo(t, faultGet(t, done, "the waiter"))
+				faultWithin(t, began, 2*time.Second, "the wait for a free lock")
+				faultNo(t, l.Unlock(mine))
+			}
+			if c.says != "" && len(log.With(c.says)) != 1 {
+				t.Errorf("logged: %q", log.With(""))
+			}
+		})
+	}
+}
+
+// P33: in a cluster without sharded channels there is no line, as the count of who hears a message says nothing there. With
+// them there is one.
+func TestP33_LineInACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.Clustered(t, 2, 0)
+	for name, sharding := range map[string]pubsub.Sharding{"sharded": pubsub.Auto, "not": pubsub.Off} {
+		opts := []rlock.Option{rlock.WithShardedPubSub(sharding), rlock.WithPollInterval(faultBound)}
+		for i := range 4 { // on both nodes
+			name := fmt.Sprint(name, i)
+			holder := rlock.NewLock(faultClient(t, c.Client(), opts...), name)
+			waiter := rlock.NewLock(faultClient(t, c.Client(), opts...), name)
+			held, err := holder.Lock(t.Context())
+			faultNo(t, err)
+			var mine context.Context
+			done := faultGo(func() (err error) { mine, err = waiter.Lock(t.Context()); return err })
+			line := func() bool { return c.Client().Exists(t.Context(), "fencelock_line:{"+name+"}").Val() == 1 }
+			listens := func() bool {
+				for _, node := range c.Nodes {
+					if node.Do("pubsub", "numsub", "redisson_lock__channel:{"+name+"}").([]any)[1].(int64) > 0 {
+						return true
+					}
+				}
+				return false
+			}
+			if sharding == pubsub.Off || !c.Sharded() {
+				redistest.Eventually(t, faultBound, listens, "the waiter of %q listens", name)
+				if line() {
+					t.Errorf("%q has a line", name)
+				}
+			} else {
+				redistest.Eventually(t, faultBound, line, "the waiter of %q is in the line", name)
+			}
+			began := time.Now()
+			faultNo(t, holder.Unlock(held))
+			faultNo(t, faultGet(t, done, "the waiter"))
+			faultWithin(t, began, 2*time.Second, "the wait for a free lock")
+			faultNo(t, waiter.Unlock(mine))
+		}
+	}
+}

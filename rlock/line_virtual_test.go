@@ -1,0 +1,497 @@
+package rlock_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// The tests of the line of clients; the scripts' part is tested in package scripts. A lineClient is one client in it.
+type lineClient struct {
+	link *handLink
+	spy  *handSpy
+	c    *rlock.Client
+	l    *rlock.Lock
+}
+
+const lineKey = "fencelock_line:{l}"
+
+// linePause is what the lock may be left to strangers for where some listen, or have a moment ago, and none of them wants it.
+const linePause = 5 * time.Millisecond
+
+func lineNew(t *testing.T, m *miniredis.Miniredis, opts ...rlock.Option) *lineClient {
+	t.Helper()
+	p := &lineClient{link: new(handLink)}
+	rdb := p.link.redis(t, m)
+	p.spy = handSpyOn(rdb)
+	p.c = bhClient(t, rdb, opts...)
+	p.l = rlock.NewLock(p.c, "l")
+	return p
+}
+
+// waits makes a call of the client wait, and returns when it is in the line.
+func (p *lineClient) waits(t *testing.T, ctx context.Context) <-chan bhGot {
+	t.Helper()
+	got := bhGo(func() (context.Context, error) { return p.l.Lock(ctx) })
+	synctest.Wait()
+	return got
+}
+
+// lineOf returns the line, the first one first.
+func lineOf(t *testing.T, m *miniredis.Miniredis) []string {
+	t.Helper()
+	if !m.Exists(lineKey) {
+		return nil
+	}
+	line, err := m.ZMembers(lineKey)
+	bhOK(t, err)
+	return line
+}
+
+// lineSite runs a test on a lock that one client holds and others wait for, in this order.
+func lineSite(t *testing.T, n int, test func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot)) {
+	t.Helper()
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		holder := rlock.NewLock(bhClient(t, rdb), "l")
+		held := bhLock(t, holder, t.Context())
+		defer runtime.KeepAlive(held) // also where it is not released
+		var p []*lineClient
+		var got []<-chan bhGot
+		for i := range n {
+			p = append(p, lineNew(t, m))
+			got = append(got, p[i].waits(t, t.Context()))
+		}
+		bhEqual(t, "clients in the line", len(lineOf(t, m)), n)
+		test(t, m, func() { bhOK(t, holder.Unlock(held)) }, p, got)
+	})
+}
+
+// lineGets requires that the call has the lock so soon after, unlocks it, and returns how long that was.
+func lineGets(t *testing.T, p *lineClient, got <-chan bhGot, since time.Time, within time.Duration) time.Duration {
+	t.Helper()
+	g := <-got
+	bhOK(t, g.err)
+	late := g.at.Sub(since)
+	if late > within {
+		t.Errorf("it has got the lock after %v, want %v at most", late, within)
+	}
+	bhOK(t, p.l.Unlock(g.ctx))
+	return late
+}
+
+// P18 to P35: clients get the lock in their order of arrival, each by one command after each release.
+func TestLineIsServedInOrder(t *testing.T) {
+	lineSite(t, 5, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		for _, c := range p {
+			c.spy.reset()
+		}
+		began := time.Now()
+		release()
+		for i := range p {
+			lineGets(t, p[i], got[i], began, 0)
+			bhEqual(t, "attempts", p[i].spy.count("acquire"), 1)
+		}
+		bhEqual(t, "in the line", len(lineOf(t, m)), 0)
+	})
+}
+
+// P19: a client that is called for a place that it has not got passes that on.
+func TestP19_AGhostPassesOn(t *testing.T) {
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		client, _, _ := strings.Cut(lineOf(t, m)[1], ":")
+		_, err := m.ZAdd(lineKey, 1, client+":777")
+		bhOK(t, err)
+		began := time.Now()
+		release()
+		lineGets(t, p[0], got[0], began, 0)
+		lineGets(t, p[1], got[1], began, 0)
+	})
+}
+
+// P20: a client enters the line only when it would hear that it is called.
+func TestP20_EntersWhenItHears(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		bhJavaHolds(t, rdb, time.Hour)
+		p := lineNew(t, m)
+		p.link.way = 5 * time.Millisecond
+		got := bhGo(func() (context.Context, error) { return p.l.TryLock(t.Context(), time.Second, 0) })
+		entered := false
+		for range 500 {
+			time.Sleep(time.Millisecond)
+			for _, ticket := range lineOf(t, m) {
+				entered = true
+				client, _, _ := strings.Cut(ticket, ":")
+				channel := lineKey + ":" + client
+				if time.Sleep(0); m.PubSubNumSub(channel)[channel] != 1 {
+					t.Fatal("it is in the line, and would not hear a call")
+				}
+			}
+		}
+		bhEqual(t, "entered", entered, true)
+		bhIs(t, (<-got).err, rlock.ErrNotAcquired)
+	})
+}
+
+// P22: a client whose connection was away has its old place again.
+func TestP22_PlaceAfterAReconnect(t *testing.T) {
+	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		before := lineOf(t, m)
+		p[1].link.cut(false)
+		_, err := m.ZRem(lineKey, before[1]) // as a release does that reaches nobody
+		bhOK(t, err)
+		bhAsleep(200 * time.Millisecond)
+		bhEqual(t, "the line", strings.Join(lineOf(t, m), " "), strings.Join(before, " "))
+		began := time.Now()
+		release()
+		for i := range p {
+			lineGets(t, p[i], got[i], began, linePause)
+		}
+	})
+}
+
+// P24: a client that was called and does not come keeps the others waiting for as long as the bound, and not longer. It
+// loses its place.
+func TestP24_TheHeadIsFrozen(t *testing.T) {
+	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		frozen := make(chan struct{})
+		p[0].spy.wrap(func(ops []string, next func() error) error {
+			<-frozen
+			return next()
+		})
+		began := time.Now()
+		release()
+		late := lineGets(t, p[1], got[1], began, 100*time.Millisecond)
+		bhEqual(t, "the bound", late, 100*time.Millisecond)
+		lineGets(t, p[2], got[2], began, 100*time.Millisecond)
+		close(frozen)
+		lineGets(t, p[0], got[0], began, 110*time.Millisecond)
+	})
+}
+
+// P24: a client that comes within the bound is not taken out, however many others look meanwhile.
+func TestP24_TheHeadIsSlow(t *testing.T) {
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		p[0].spy.wrap(func(ops []string, next func() error) error {
+			time.Sleep(90 * time.Millisecond)
+			return next()
+		})
+		began := time.Now()
+		release()
+		bhAsleep(10 * time.Millisecond)
+		for range 5 {
+			other := lineNew(t, m)
+			_, err := other.l.TryLock(t.Context(), 10*time.Millisecond, 0)
+			bhIs(t, err, rlock.ErrNotAcquired)
+		}
+		bhEqual(t, "attempts of the second", p[1].spy.count("acquire"), 2) // those by which it entered
+		lineGets(t, p[0], got[0], began, 90*time.Millisecond)
+		lineGets(t, p[1], got[1], began, 180*time.Millisecond)
+	})
+}
+
+// P25: the release of a Redisson client calls nobody. The first client in the line hears it all the same, once it has been
+// first for a while; P26: the others do not ask.
+func TestP25_TheHeadHearsARedissonClient(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		bhJavaHolds(t, rdb, time.Hour)
+		var p []*lineClient
+		var got []<-chan bhGot
+		for i := range 3 {
+			p = append(p, lineNew(t, m))
+			got = append(got, p[i].waits(t, t.Context()))
+		}
+		bhAsleep(100 * time.Millisecond)
+		for _, c := range p {
+			c.spy.reset()
+		}
+		began := time.Now()
+		rdb.Publish(t.Context(), bhChannel, "0") // of another hold, say
+		bhAsleep(0)
+		bhEqual(t, "attempts of the first", p[0].spy.count("acquire"), 1)
+		bhEqual(t, "attempts of the others", p[1].spy.count("acquire")+p[2].spy.count("acquire"), 0)
+		m.Del("l")
+		rdb.Publish(t.Context(), bhChannel, "0")
+		for i := range p {
+			lineGets(t, p[i], got[i], began, linePause)
+		}
+	})
+}
+
+// P25: a client that was called, and found the lock taken by somebody who is in no line, listens from then on.
+func TestP25_CalledInVain(t *testing.T) {
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		rdb := redistest.PipeClient(t, m)
+		p[0].spy.wrap(func(ops []string, next func() error) error {
+			p[0].spy.wrap(nil)
+			bhJavaHolds(t, rdb, time.Hour)
+			return next()
+		})
+		release()
+		bhAsleep(time.Millisecond)
+		began := time.Now()
+		m.Del("l")
+		rdb.Publish(t.Context(), bhChannel, "0")
+		lineGets(t, p[0], got[0], began, 0)
+	})
+}
+
+// P27: a client that is called leaves the lock to those that are in no line for a moment, as often as another client in the
+// line gets it: each time where it is alone there. If none of them comes, that is not repeated soon.
+func TestP27_TurnsOfStrangers(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		java := rdb.Subscribe(t.Context(), bhChannel)
+		_, err := java.Receive(t.Context())
+		bhOK(t, err)
+		defer func() { _ = java.Close() }()
+		p := lineNew(t, m)
+		holder := rlock.NewLock(bhClient(t, rdb), "l")
+		release := func() (time.Time, <-chan bhGot) {
+			held := bhLock(t, holder, t.Context())
+			got := p.waits(t, t.Context())
+			began := time.Now()
+			bhOK(t, holder.Unlock(held))
+			return began, got
+		}
+		began, got := release()
+		bhEqual(t, "a stranger has", lineGets(t, p, got, began, time.Second), 5*time.Millisecond)
+		began, got = release()
+		bhEqual(t, "and soon after that was in vain", lineGets(t, p, got, began, time.Second), 0)
+		bhAsleep(time.Second)
+		began, got = release()
+		bhAsleep(time.Millisecond)
+		bhJavaHolds(t, rdb, time.Hour)
+		bhAsleep(10 * time.Millisecond)
+		m.Del("l")
+		rdb.Publish(t.Context(), bhChannel, "0")
+		bhEqual(t, "it is used", lineGets(t, p, got, began, time.Second), 11*time.Millisecond)
+	})
+}
+
+// P27: beside strangers a client hands the lock on within its own process once, and not 32 times.
+func TestP27_SeriesBesideStrangers(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		java := rdb.Subscribe(t.Context(), bhChannel)
+		_, err := java.Receive(t.Context())
+		bhOK(t, err)
+		defer func() { _ = java.Close() }()
+		bhJavaHolds(t, rdb, time.Hour)
+		p := lineNew(t, m)
+		done := handLine(60, func(int) {
+			held, err := p.l.Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			bhOK(t, p.l.Unlock(held))
+		})
+		turns := 1
+		for range 60 {
+			bhAsleep(30 * time.Millisecond)
+			if n, _ := p.c.InLine("l"); n == 0 {
+				break
+			}
+			m.Del("l")
+			rdb.Publish(t.Context(), bhChannel, "0")
+			bhAsleep(time.Millisecond) // the client's turn is over, and it leaves the lock to strangers
+			if !m.Exists("l") {
+				bhJavaHolds(t, rdb, time.Hour)
+				turns++
+			}
+		}
+		done()
+		if turns < 12 {
+			t.Errorf("60 holds of the client, and %d of a stranger that always wants the lock", turns)
+		}
+	})
+}
+
+// P31: who has become the first because another one left hears of it while the lock is held, and so also the release of a
+// Redisson client.
+func TestP31_LeaveTellsTheNext(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		bhJavaHolds(t, rdb, time.Hour)
+		first, next := lineNew(t, m), lineNew(t, m)
+		ctx, giveUp := context.WithCancel(t.Context())
+		one := first.waits(t, ctx)
+		two := next.waits(t, t.Context())
+		giveUp()
+		bhIs(t, (<-one).err, context.Canceled)
+		bhAsleep(100 * time.Millisecond)
+		bhEqual(t, "in the line", len(lineOf(t, m)), 1)
+		began := time.Now()
+		m.Del("l")
+		rdb.Publish(t.Context(), bhChannel, "0")
+		lineGets(t, next, two, began, 0)
+	})
+}
+
+// P32: a crowd that waits for a lock which is held for long hardly asks.
+func TestP32_Looks(t *testing.T) {
+	lineSite(t, 20, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		for _, c := range p {
+			c.spy.reset()
+		}
+		bhAsleep(time.Minute)
+		asked := 0
+		for _, c := range p {
+			asked += c.spy.count("acquire")
+		}
+		if asked > 20*10 {
+			t.Errorf("20 clients have asked %d times in a minute", asked)
+		}
+		began := time.Now()
+		release()
+		for i := range p {
+			lineGets(t, p[i], got[i], began, linePause)
+		}
+	})
+}
+
+// P32: what nobody tells (a key that was deleted by hand) the first client in the line finds out within ten seconds.
+func TestP32_DeletedByHand(t *testing.T) {
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		bhAsleep(time.Minute)
+		m.Del("l")
+		began := time.Now()
+		lineGets(t, p[0], got[0], began, 10*time.Second)
+		lineGets(t, p[1], got[1], began, 10*time.Second)
+	})
+}
+
+// P19, P24: calls that are lost cost the bound, not more.
+func TestLineWithLostMessages(t *testing.T) {
+	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		p[0].link.drop.Store(true)
+		began := time.Now()
+		release()
+		var all sync.WaitGroup
+		for i := range p {
+			all.Go(func() { lineGets(t, p[i], got[i], began, 100*time.Millisecond) })
+		}
+		all.Wait()
+	})
+}
+
+// P18, P35: a client with several callers enters the line again with the release that ends its turn, and waits there like
+// the others.
+func TestLineSeveralCallers(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		holder := rlock.NewLock(bhClient(t, rdb), "l")
+		held := bhLock(t, holder, t.Context())
+		var order []string
+		var dones []func()
+		for _, name := range []string{"a", "b"} {
+			p := lineNew(t, m, rlock.WithHandoffs(1))
+			dones = append(dones, handLine(4, func(int) {
+				held, err := p.l.Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, name)
+				bhOK(t, p.l.Unlock(held))
+			}))
+			bhAsleep(0)
+		}
+		bhOK(t, holder.Unlock(held))
+		for _, done := range dones {
+			done()
+		}
+		bhEqual(t, "order", strings.Join(order, ""), "aabbaabb")
+		bhEqual(t, "in the line", len(lineOf(t, m)), 0)
+	})
+}
+
+// P26: the second does not ask when it hears of a release, also where it listens on the lock's own channel.
+func TestP26_OnlyTheFirstTries(t *testing.T) {
+	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		rdb := redistest.PipeClient(t, m)
+		bhAsleep(100 * time.Millisecond)
+		own := lineOf(t, m)
+		_, err := m.ZAdd(lineKey, 1, own[2]) // the last one is the first now
+		bhOK(t, err)
+		for _, c := range p {
+			c.spy.reset()
+		}
+		_, err = m.ZAdd(lineKey, 9e15, own[0])
+		bhOK(t, err)
+		rdb.Publish(t.Context(), bhChannel, "0")
+		bhAsleep(time.Millisecond)
+		bhEqual(t, "attempts of the one that was first", p[0].spy.count("acquire"), 1)
+		for range 5 {
+			rdb.Publish(t.Context(), bhChannel, "0")
+			bhAsleep(time.Millisecond)
+		}
+		bhEqual(t, "and when it has learned that it is not", p[0].spy.count("acquire"), 1)
+	})
+}
+
+// Inv9: what a client keeps for callers that come back is gone after a while; Shutdown does not wait for that.
+func TestLineLingers(t *testing.T) {
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		began := time.Now()
+		release()
+		lineGets(t, p[0], got[0], began, 0)
+		bhAsleep(time.Second)
+		bhEqual(t, "queues", p[0].c.Queues(), 1)
+		bhAsleep(3 * time.Second)
+		bhEqual(t, "queues", p[0].c.Queues(), 0)
+	})
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		began := time.Now()
+		release()
+		lineGets(t, p[0], got[0], began, 0)
+		began = time.Now()
+		bhOK(t, p[0].c.Shutdown(t.Context()))
+		if took := time.Since(began); took > 10*time.Millisecond {
+			t.Errorf("Shutdown took %v", took)
+		}
+	})
+}
+
+// P32, Inv8: calls that wait for a short time each, one after the other, look as often as one that waits for long: the release
+// that nobody tells is found.
+func TestP32_ShortWaits(t *testing.T) {
+	for what, told := range map[string]bool{"a release of Redisson's": true, "a key deleted by hand": false} {
+		t.Run(what, func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				bhJavaHolds(t, rdb, time.Hour)
+				p := lineNew(t, m)
+				var done atomic.Bool
+				var all sync.WaitGroup
+				for i := range 5 { // there is always one that waits
+					all.Go(func() {
+						for !done.Load() {
+							held, err := p.l.TryLock(t.Context(), time.Duration(2+3*i)*time.Millisecond, 0)
+							if err == nil {
+								done.Store(true)
+								bhOK(t, p.l.Unlock(held))
+							}
+						}
+					})
+				}
+				bhAsleep(100 * time.Millisecond)
+				began := time.Now()
+				m.Del("l")
+				if told {
+					rdb.Publish(t.Context(), bhChannel, "0")
+				}
+				all.Wait()
+				if late := time.Since(began); late > 11*time.Second || told && late > 20*time.Millisecond {
+					t.Errorf("the lock was free for %v", late)
+				}
+			})
+		})
+	}
+}
