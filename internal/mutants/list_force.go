@@ -8,11 +8,6 @@ var ofForce = []mutant{
 		"./rlock", "ForceUnlockOfAHoldThatIsUnderWay",
 	},
 	{
-		"P12: what was forced open before it was retained is given to the next call",
-		"rlock/retain.go", " && !q.wasForced(r.hold.own.field, r.sent)", "",
-		"./rlock", "ForceUnlockOfWhatIsBeingRetained",
-	},
-	{
 		"P12: a hold that was taken anew after ForceUnlock is lost",
 		"rlock/force.go", "f.field == field && !sent.Time().After(f.at)", "f.field == field",
 		"./rlock", "ForceUnlockSparesWhatIsTakenAnew",
@@ -24,7 +19,7 @@ var ofForce = []mutant{
 	},
 	{
 		"Inv9: what was forced open is kept for the next lock of a queue",
-		"rlock/queue.go", "	q.news, q.series, q.forced = nil, series{}, nil\n", "	q.news, q.series = nil, series{}\n",
+		"rlock/queue.go", "	q.news, q.series, q.forced, q.stands = nil, series{}, nil, time.Time{}\n", "	q.news, q.series, q.stands = nil, series{}, time.Time{}\n",
 		"./rlock", "NothingIsKeptOfForcedHolds",
 	},
 	{
@@ -64,7 +59,7 @@ var ofForce = []mutant{
 	},
 	{
 		"DESIGN 4: an acquire waits for another kind of lock",
-		"scripts/acquire.lua", "      if there[2] then\n", "      if false then\n",
+		"scripts/acquire.lua", "    if there[2] then\n", "    if false then\n",
 		"./rlock", "BehaviourAnotherObject",
 	},
 	{

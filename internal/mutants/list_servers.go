@@ -8,11 +8,6 @@ var ofServers = []mutant{
 		"./pubsub", "AClusterClientIsNotACluster",
 	},
 	{
-		"P10: sharded channels that are on are not asked about",
-		"pubsub/bus.go", "	case sharding == On && b.guessed():\n		b.sharding = Auto\n", "",
-		"./rlock", "SentinelClientsOfBothKinds",
-	},
-	{
 		"P10: only INFO tells whether a server is one of a cluster",
 		"pubsub/bus.go", "	case err != nil && !strings.HasPrefix(err.Error(), \"NOPERM\"):\n", "	case false:\n",
 		"./pubsub", "AClusterClientIsNotACluster",

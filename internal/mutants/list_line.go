@@ -1,0 +1,227 @@
+package main
+
+// The breaks of the line in which clients wait, as far as it is the scripts': P18 to P35 are L1 to L18 of the design.
+var ofLine = []mutant{
+	{
+		"P14: who waits for a lock in a slot that moves is told nothing, and the lock is not released",
+		"scripts/op.go", "	if !forbidden(err) && !split(err) {", "	if !forbidden(err) {",
+		"./scripts", "P14_ASlotThatMovesAndTheLine",
+	},
+	{
+		"P18: leave takes out whatever ticket the client has",
+		"scripts/leave.lua", "local removed = redis.pcall('ZREM', line, ticket)",
+		"local removed = 0 for _, other in ipairs(redis.pcall('ZRANGE', line, 0, -1)) do if client(other) == client(ticket) then removed = redis.pcall('ZREM', line, other) end end",
+		"./scripts", "P18_",
+	},
+	{
+		"P19: a client that has no such ticket calls nobody",
+		"scripts/leave.lua", "if held == 0 then", "if held == 0 and removed == 1 then",
+		"./scripts", "P19_",
+	},
+	{
+		"P21: a newcomer's place is the time",
+		"scripts/line.lua", "score = last[#last] + 1 ", "local now = redis.pcall('TIME') score = now[1] * 1000000 + now[2] ",
+		"./scripts", "P21_",
+	},
+	{
+		"P21: a repeat tells of all before the client",
+		"scripts/line.lua", "math.min(tonumber(rank) or 2, 2)", "tonumber(rank)",
+		"./scripts", "P21_",
+	},
+	{
+		"P22: who had a place goes to the end",
+		"scripts/line.lua", "if place ~= '' then", "if false then",
+		"./scripts", "P22_",
+	},
+	{
+		"P22: who is in the line goes to another place",
+		"scripts/line.lua", "'ZADD', line, 'NX',", "'ZADD', line,",
+		"./scripts", "P22_",
+	},
+	{
+		"P22: a place may be behind the end",
+		"scripts/line.lua", "math.min(score, tonumber(place))", "tonumber(place)",
+		"./scripts", "P22_",
+	},
+	{
+		"P23: the second is not told to watch",
+		"scripts/line.lua", "if second then", "if false then",
+		"./scripts", "P23_",
+	},
+	{
+		"P23: the second is told only where it was read with the first",
+		"scripts/line.lua", "if i == batch then", "if false then",
+		"./scripts", "P23_",
+	},
+	{
+		"P24: the first is dropped on any look",
+		"scripts/wait.lua", "head == stale and", "look == '1' and",
+		"./scripts", "P24_",
+	},
+	{
+		"P24: the first is dropped while the lock is held",
+		"scripts/wait.lua", "    left = value\n", "    left = value\n    redis.pcall('ZREM', line, stale)\n",
+		"./scripts", "P24_",
+	},
+	{
+		"P24: who is dropped is not told",
+		"scripts/wait.lua", "tell(line, publish, head, 'd ' .. head)", "",
+		"./scripts", "P24_",
+	},
+	{
+		"P24: a client drops itself",
+		"scripts/wait.lua", "head == stale and head ~= ticket and", "head == stale and",
+		"./scripts", "P24_",
+	},
+	{
+		"P24: who stays in the line is told that it was dropped",
+		"scripts/wait.lua", "redis.pcall('ZREM', line, head) == 1 then", "redis.pcall('ZREM', line, head) then",
+		"./scripts", "P24_|P8_AReplica",
+	},
+	{
+		"P27: the dead count for strangers",
+		"scripts/line.lua", "math.max(length - #dead, 0)", "length",
+		"./scripts", "P27_",
+	},
+	{
+		"P27: the client that releases is a stranger",
+		"scripts/line.lua", "math.max(told - known, 0)", "told",
+		"./scripts", "P27_",
+	},
+	{
+		"P27: the client that releases leaves itself out for itself",
+		"scripts/line.lua", "client(head) == client(field) and told or", "",
+		"./scripts", "P27_",
+	},
+	{
+		"P28: a newcomer does not call a lone head",
+		"scripts/wait.lua", "(look == '1' or #heads == 1)", "look == '1'",
+		"./scripts", "P28_",
+	},
+	{
+		"P29: the dead are passed without a bound",
+		"scripts/line.lua", "for _ = 1, 5 do", "for _ = 1, 9 do",
+		"./scripts", "P29_",
+	},
+	{
+		"P29: a call that has reached its bound says that nobody is there",
+		"scripts/line.lua", "return batch == 0 and 0 or 2", "return 0",
+		"./scripts", "P29_",
+	},
+	{
+		"P29: a release does not say that it has reached the bound",
+		"scripts/reply.go", "More: n[1] == boundReached, Place", "Place",
+		"./scripts", "P29_",
+	},
+	{
+		"P29: leave does not say that it has reached the bound",
+		"scripts/reply.go", "Answer{More: value == boundReached}", "Answer{}",
+		"./scripts", "P29_",
+	},
+	{
+		"P30: a refused line refuses the op",
+		"scripts/op.go", "	if op.withoutLine(err) {\n		reply", "	if false {\n		reply",
+		"./scripts", "P30_WithoutTheRightToTheLine",
+	},
+	{
+		"P30: a refused line refuses the op in company",
+		"scripts/line.go", "case len(g) == 1 && g[0].withoutLine(err):", "case false:",
+		"./scripts", "P30_WithoutTheRightToTheLine",
+	},
+	{
+		"P30: a refused line refuses the op that is to be confirmed",
+		"scripts/confirm.go", "case len(g) == 1 && g[0].withoutLine(err):", "case false:",
+		"./scripts", "P30_WithoutTheRightToTheLine",
+	},
+	{
+		"P30: nobody hears that the line was refused",
+		"scripts/op.go", "	op.outside = forbidden(err)\n", "",
+		"./scripts", "P30_WithoutTheRightToTheLine",
+	},
+	{
+		"P30: a release without the line gives no tokens back",
+		"scripts/op.go", "		if op.fenced {\n			op.kind = &returns\n		}\n", "		op.fenced = false\n",
+		"./scripts", "P30_WithoutTheRightToTheLine",
+	},
+	{
+		"P30: who may not call is refused the release",
+		"scripts/line.lua", "return redis.pcall(publish, line", "return redis.call(publish, line",
+		"./scripts", "P30_WithoutTheRightToTheCalls",
+	},
+	{
+		"P30: who takes the lock where nobody can be called stays in the line",
+		"scripts/wait.lua", "if verdict and heads[1] then", "if verdict and head then",
+		"./scripts", "P30_WithoutTheRightToTheCalls",
+	},
+	{
+		"P30, P14: a line that cannot be read keeps the lock",
+		"scripts/wait.lua", "heads = {} ", "do return nil, heads end ",
+		"./scripts", "P30_WithoutTheRightToTheCalls|P14_AnotherTypeInPlace",
+	},
+	{
+		"P31: who leaves a held lock's line tells nobody",
+		"scripts/leave.lua", "if removed == 1 then", "if false then",
+		"./scripts", "P31_",
+	},
+	{
+		"P31: a copy of leave tells everybody again",
+		"scripts/leave.lua", "if removed == 1 then", "if true then",
+		"./scripts", "P31_",
+	},
+	{
+		"P32: a look does not renew the line",
+		"scripts/line.lua", "#last == 0 or added == 0 or", "#last == 0 or",
+		"./scripts", "P32_",
+	},
+	{
+		"P32: an old place does not renew the line",
+		"scripts/line.lua", " or place ~= '' or score % 16 == 0", " or score % 16 == 0",
+		"./scripts", "P32_",
+	},
+	{
+		"P32: newcomers do not renew the line",
+		"scripts/line.lua", " or score % 16 == 0", "",
+		"./scripts", "P32_",
+	},
+	{
+		"P34: names with and without braces have one line",
+		"scripts/keys.go", "return \"fencelock_line_of:\" + name", "return \"fencelock_line:\" + name",
+		"./scripts", "P34_",
+	},
+	{
+		"P34: a line is in another slot than its lock",
+		"scripts/keys.go", "return \"fencelock_line:{\" + name + \"}\"", "return \"fencelock_line:\" + name",
+		"./scripts", "P34_",
+	},
+	{
+		"P35: a late copy of a release enters the line",
+		"scripts/release.lua", "  if verdict ~= 1 then\n", "  if verdict ~= 1 then\n    if again ~= '' then enter(line, again, '') end\n",
+		"./scripts", "P35_",
+	},
+	{
+		"P35: a late copy of a release calls",
+		"scripts/release.lua", "  if verdict ~= 1 then\n", "  if verdict ~= 1 then\n    call(line, publish, 0, '', 0)\n",
+		"./scripts", "P35_",
+	},
+	{
+		"P30: who may not enter the line is refused",
+		"scripts/line.lua", "redis.pcall('ZADD'", "redis.call('ZADD'",
+		"./scripts", "P30_WithoutTheRightToTheCalls",
+	},
+	{
+		"P7: a user who may not make it expire begins a line",
+		"scripts/line.lua", "if type(expires) == 'table' and #last == 0 then", "if false then",
+		"./scripts", "P7_NoLine",
+	},
+	{
+		"P8: a replica says that it is another's turn",
+		"scripts/wait.lua", "local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not \"it is another's turn\"",
+		"local written = 0",
+		"./scripts", "P8_AReplicaGivesNoAnswerAboutTheLine",
+	},
+	{
+		"P14: somebody else's data in place of the line ends a release",
+		"scripts/line.lua", "local heads = redis.pcall('ZRANGE'", "local heads = redis.call('ZRANGE'",
+		"./scripts", "P14_AnotherTypeInPlace",
+	},
+}
