@@ -25,9 +25,10 @@ var bugs = []bug{
 	{"token-read", "a token is read, not taken", "calm", []string{ruleTokens}, []edit{
 		{"scripts/token.lua", "token = redis.pcall('INCRBY', counter, tokens) --", "token = tonumber(redis.call('GET', counter) or 0) + 1 --"}}},
 	{"release-silent", "a release is told to nobody", "wake", []string{ruleWake}, []edit{
-		{"scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"}}},
+		{"scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"},
+		{"scripts/line.lua", "return redis.pcall(publish, line .. ':' .. client(ticket), message)", "return 1"}}},
 	{"channel-kept", "a channel is never given up", "calm", []string{ruleLeft}, []edit{
-		{"pubsub/link.go", "time.Since(ch.idle) >= linger", "time.Since(ch.idle) >= 1000*linger"}}},
+		{"pubsub/link.go", "(ch.drop || time.Since(ch.idle) >= linger)", "time.Since(ch.idle) >= 1000*linger"}}},
 	{"deadline-reply", "a deadline counts from the reply", "late", []string{ruleExclusive, ruleLock}, []edit{
 		{"rlock/acquire.go", "return a.hold(k.sent, a.lease, token, b, k.heir == nil)", "return a.hold(watchdog.Now(), a.lease, token, b, k.heir == nil)"}}},
 	{"repeat-counts", "a repeated acquire counts twice", "replies", []string{ruleCount}, []edit{
