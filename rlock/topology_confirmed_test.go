@@ -13,9 +13,9 @@ import (
 func TestSentinelFailoverKeepsWhatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Watched(t, 2)
-	lease := 4 * topLease // beside other work a failover has taken longer than one
+	lease := 2 * topLease // beside other work a failover has taken longer than one
 	if s.Slow() {
-		lease = 8 * topLease
+		lease = 4 * topLease
 	}
 	opts := []rlock.Option{rlock.WithLease(lease), rlock.WithPatience(topBound), rlock.WithReplicas(2, time.Second)}
 	one, two := faultClient(t, s.Client(), opts...), faultClient(t, s.Client(), opts...)

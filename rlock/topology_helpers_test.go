@@ -106,18 +106,24 @@ func topGet[T any](t *testing.T, ch <-chan T, what string) T {
 // topRenewed waits until the lease of every lock was renewed, as the server that has it now tells.
 func topRenewed(t *testing.T, locks []*topLock) {
 	t.Helper()
-	for _, l := range locks {
-		before := time.Duration(-1)
-		redistest.Settles(t, topBound, func() bool {
-			ttl, err := l.RemainTTL(l.held)
-			if err != nil || ttl <= 0 {
-				return false
+	before, longer := make([]time.Duration, len(locks)), make([]bool, len(locks))
+	var missing string
+	redistest.Settles(t, topBound, func() bool {
+		missing = ""
+		for i, l := range locks {
+			if longer[i] {
+				continue
 			}
-			longer := before > 0 && ttl > before
-			before = ttl
-			return longer
-		}, "the lease of %q is renewed", l.Name())
-	}
+			if ttl, err := l.RemainTTL(l.held); err == nil && ttl > 0 {
+				longer[i] = before[i] > 0 && ttl > before[i]
+				before[i] = ttl
+			}
+			if !longer[i] {
+				missing += " " + l.Name()
+			}
+		}
+		return missing == ""
+	}, "the leases are renewed, but those of:%v", topLate{&missing})
 }
 
 // topClean requires that on these servers nothing is left in the end but counters, and nothing on the clients' books.
