@@ -558,7 +558,7 @@ func TestBlocksGrantToAWaiterInDoubt(t *testing.T) {
 		bhOK(t, l.Unlock(got.ctx))
 		bhAsleep(time.Millisecond)
 		bhOK(t, (<-late)()) // the acquire that was lost arrives
-		for range 110 { // until a third of the lease, which is 30 s
+		for range 110 {     // until a third of the lease, which is 30 s
 			if time.Sleep(100 * time.Millisecond); !m.Exists("l") {
 				break
 			}
