@@ -324,6 +324,7 @@ func (a *acquisition) hold(sent watchdog.Instant, lease time.Duration, token int
 	h.client, h.trace = a.client, a.trace
 	h.new, h.stable, h.token, h.block = a.who, a.stable, token, b
 	h.lease.Owner = h
+	h.alone = begins && b == nil && a.queue.place.Load() == nil
 	lv := &h.first
 	lv.begin(a.ctx, a.who, h, a.kept)
 	lv.token = token

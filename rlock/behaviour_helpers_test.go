@@ -254,7 +254,7 @@ func bhOp(script string) string {
 	switch script {
 	case "wait", "try":
 		return "acquire"
-	case "release", "reenter":
+	case "release", "quick":
 		return "unlock"
 	}
 	return script

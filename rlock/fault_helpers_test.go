@@ -203,6 +203,21 @@ func faultTimeout(t *testing.T, parent context.Context, d time.Duration) context
 	return ctx
 }
 
+// faultHeld returns a context that ends when the fault has its command, so that it was sent.
+func faultHeld(t *testing.T, f *redistest.Fault) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() {
+		select {
+		case <-f.Fired():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx
+}
+
 // faultLog keeps what is logged.
 type faultLog struct{ redistest.Log }
 

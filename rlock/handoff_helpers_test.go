@@ -49,7 +49,7 @@ func handOps(args []any) (ops []string) {
 	for _, arg := range args[3:] {
 		s, _ := arg.(string)
 		s = strings.TrimRight(s, "+")
-		if slices.Contains([]string{"acquire", "level", "unlock", "transfer", "reserve", "wait", "try", "release", "reenter", "leave"}, s) {
+		if slices.Contains([]string{"acquire", "level", "unlock", "transfer", "reserve", "wait", "try", "release", "quick", "leave"}, s) {
 			ops = append(ops, bhOp(s))
 		}
 	}

@@ -22,6 +22,7 @@ type hold struct {
 	own    trace     // what became of the attempts to acquire it
 	trace  *trace    // the same, or that of the hold which reserved its token; it has the keys and the field in Redis
 	block  *block    // of which its token is one; nil for a token of its own
+	alone  bool      // taken while this client was not in the line, and by no handoff
 	first  level     // its outermost one
 	store  [1]*level // for levels, of most holds
 

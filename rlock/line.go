@@ -36,6 +36,16 @@ func (c *Client) calling(op scripts.Op, again string, known int) scripts.Op {
 	return op.Calling(again, known)
 }
 
+// calling is the hold's release, which calls the first client in the line, and enters this one again where more of its
+// callers wait.
+func (h *hold) calling(op scripts.Op) scripts.Op {
+	again, known := h.queue.enters(), h.queue.known(h.trace.keys)
+	if h.alone && again == "" && known == 0 && h.client.lined() {
+		return op.CallingNewcomers()
+	}
+	return h.client.calling(op, again, known)
+}
+
 // A leaving is a client's way out of the line, or what goes on with a call. Nobody waits for it.
 type leaving struct {
 	client *Client

@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -494,4 +495,41 @@ func TestP32_ShortWaits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// P36: while nobody waits a release does not look at the line.
+func TestP36_NobodyWaits(t *testing.T) {
+	server := redistest.Real(t)
+	rdb := server.Client()
+	l := fenced.NewLock(bhClient(t, rdb), "l")
+	for range 10 {
+		held, _, err := l.LockAndGetToken(t.Context())
+		bhOK(t, err)
+		bhOK(t, l.Unlock(held))
+	}
+	if stats := rdb.Info(t.Context(), "commandstats").Val(); strings.Contains(stats, "cmdstat_z") || !strings.Contains(stats, "cmdstat_hdel") {
+		t.Errorf("the commands were %s", stats)
+	}
+}
+
+// P36: a release looks at the line where others were there already when the hold got the lock: in turn, or from another
+// hold of its client.
+func TestP36_OthersWaitAlready(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		a, b, c := lineNew(t, m), lineNew(t, m), lineNew(t, m)
+		held := bhLock(t, a.l, t.Context())
+		two := b.waits(t, t.Context())
+		three := c.waits(t, t.Context())
+		again := bhGo(func() (context.Context, error) { return a.l.Lock(t.Context()) })
+		synctest.Wait()
+		began := time.Now()
+		bhOK(t, a.l.Unlock(held))
+		got := <-again // handed on within the client
+		bhOK(t, got.err)
+		bhEqual(t, "transfers", a.spy.count("transfer"), 1)
+		bhOK(t, a.l.Unlock(got.ctx))
+		lineGets(t, b, two, began, 0)
+		lineGets(t, c, three, began, 0)
+		bhEqual(t, "in the line", len(lineOf(t, m)), 0)
+	})
 }

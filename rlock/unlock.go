@@ -162,7 +162,7 @@ func (h *hold) free(began time.Time, bound time.Duration, doubt bool) error {
 func (h *hold) sendRelease(began time.Time, bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
 	c := h.client
 	if sharded, known := c.bus.Known(); known {
-		op := c.calling(scripts.Unlock(h.trace.keys, h.trace.field, sharded), h.queue.enters(), h.queue.known(h.trace.keys))
+		op := h.calling(scripts.Unlock(h.trace.keys, h.trace.field, sharded))
 		if n := h.block.unused(); n > 0 {
 			op = op.Return(h.block.last, n)
 		}

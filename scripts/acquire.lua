@@ -1,27 +1,32 @@
 -- confirm looks at a lock that somebody has: it confirms that the hold has it already, or tells how long another one's lasts.
 --
 -- lock, counter, lease, field, tokens, expiry   see acquire
+-- mark                                          the client is to enter the line: the hold that has the lock gets its second
+--                                               field, as number 0 of its changes, so that its release looks at the line
 --
--- returns as acquire does
-local function confirm(lock, counter, lease, field, tokens, expiry)
+-- returns as acquire does, and where another holder has it whether the hold has its second field
+local function confirm(lock, counter, lease, field, tokens, expiry, mark)
   local token = 0
-  local there = redis.pcall('HMGET', lock, field, 'mode')
-  if there.err then
-    return nil, there
+  local holder, other, second = holding(lock, field)
+  if not holder then
+    return nil, other
   end
-  if not there[1] then
+  if holder ~= field then
+    if mark and not second and holder ~= '' and other ~= 'mode' then
+      second = type(redis.pcall('HINCRBY', lock, holder .. '#', '0')) ~= 'table' -- refused by a replica, and at maxmemory
+    end
     local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "held"
     if type(written) == 'table' then
       return nil, written
     end
-    if there[2] then
+    if other == 'mode' then
       return nil, notALock('mode') -- its end would not be told on this lock's channel
     end
     local left = redis.pcall('PTTL', lock)
     if type(left) == 'table' then
       return nil, left
     end
-    return 0, left
+    return 0, left, second or holder == ''
   end
   -- A repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
   -- counter since, so its value is the last of this hold's tokens.

@@ -10,8 +10,8 @@ local operations = { -- the function, how many arguments, whether it has a count
   ['reserve++'] = {reserve, 4, true}, ['acquire++'] = {acquire, 4, true}, ['level++'] = {level, 5, true}, ['transfer++'] = {transfer, 5, true},
   wait = {wait, 8, false, true}, ['wait+'] = {wait, 8, true, true}, ['wait++'] = {wait, 9, true, true},
   try = {try, 4, false, true}, ['try+'] = {try, 4, true, true}, ['try++'] = {try, 5, true, true},
-  release = {release, 3, false, true}, ['release+'] = {release, 5, true, true}, reenter = {release, 7, false, true},
-  ['reenter+'] = {release, 7, true, true}, leave = {leave, 2, false, true},
+  release = {release, 7, false, true}, ['release+'] = {release, 7, true, true}, quick = {release, 3, false, true},
+  leave = {leave, 2, false, true},
 }
 local replies = {}
 local k, a, n = 1, 1, 1

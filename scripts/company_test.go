@@ -59,7 +59,9 @@ func (n *neighbour) op(q *sequence) op {
 	case k >= 14:
 		o.kind, o.again = "leave", ticket()
 	case k >= 12:
-		o.kind, o.again = "release", ticket()
+		if o.kind, o.again = "release", ticket(); o.again == "" {
+			o.kind = "quick"
+		}
 	case k >= 10:
 		o.kind, o.turn = "wait", Turn{Ticket: ticket(), Look: q.rng.IntN(2) == 0}
 	case k < 3:

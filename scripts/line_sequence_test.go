@@ -3,6 +3,7 @@ package scripts
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +43,9 @@ func (q *sequence) stepLine() error {
 		}
 		h.held = false
 		o := op{kind: "release", field: h.field, known: q.rng.IntN(2)}
-		if q.rng.IntN(2) == 0 && !w.in {
+		if q.rng.IntN(3) == 0 && !h.ticket {
+			o = op{kind: "quick", field: h.field}
+		} else if q.rng.IntN(2) == 0 && !w.in {
 			o.again = w.ticket()
 		}
 		return q.compose(o)
@@ -87,6 +90,7 @@ func (q *sequence) stepWait(w *aClient) error {
 	}
 	if q.rng.IntN(5) > 0 {
 		o.turn.Ticket = w.ticket()
+		h.ticket = true
 		if place := q.places[last]; place != 0 && q.rng.IntN(2) == 0 {
 			o.placeOf, o.turn.Place = last, place
 		}
@@ -129,6 +133,9 @@ func (q *sequence) fair(o op, got reply, heard []string, before, after snapshot)
 	}
 	_, was := before.hash[o.field]
 	_, is := after.hash[o.field]
+	if (o.kind == "acquire" || o.kind == "wait") && len(before.hash) == 0 && is && len(after.line) == 0 {
+		q.alone[o.field] = true
+	}
 	switch {
 	case o.kind == "wait" && got.held:
 		if slices.ContainsFunc(after.line, func(s stay) bool { return s.ticket == o.turn.Ticket }) {
@@ -137,7 +144,7 @@ func (q *sequence) fair(o op, got reply, heard []string, before, after snapshot)
 		if len(before.hash) == 0 && is && len(line) > 0 && line[0] != o.turn.Ticket {
 			return fmt.Errorf("line: it took the lock out of turn, before %s", line[0])
 		}
-	case o.kind == "release" && was && !is:
+	case (o.kind == "release" || o.kind == "quick" && q.alone[o.field]) && was && !is:
 		if o.again != "" && q.m.line.listened[clientOf(o.again)] && !slices.Contains(line, o.again) {
 			line = append(line, o.again)
 		}
@@ -152,6 +159,15 @@ func (q *sequence) fair(o op, got reply, heard []string, before, after snapshot)
 		}
 	}
 	return nil
+}
+
+// marked tells whether the hash has got nothing but its hold's second field, as number 0 of its changes.
+func marked(before, after map[string]string) bool {
+	want := maps.Clone(before)
+	for field := range before {
+		want[field+"#"] = "0"
+	}
+	return len(before) == 1 && maps.Equal(after, want)
 }
 
 // endLine makes everybody leave: nothing remains.

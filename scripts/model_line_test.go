@@ -129,6 +129,7 @@ func (m *model) wait(o op, at span) reply {
 func (m *model) waits(o op, at span, head string) reply {
 	r := reply{ttl: true, before: NotInLine, head: head}
 	if o.turn.Ticket != "" {
+		m.second = m.second || m.field != ""
 		r.place, r.before = m.line.join(o.turn.Ticket, o.turn.Place, at)
 	}
 	return r
@@ -139,9 +140,10 @@ func (m *model) release(o op, at span) reply {
 	if m.field != o.field {
 		return reply{}
 	}
+	calls := o.kind == "release" || o.kind == "quick" && (m.second || m.change > 0)
 	m.free()
 	r := reply{released: true, told: m.line.tell("", "0")}
-	if o.kind == "unlock" {
+	if !calls {
 		return r
 	}
 	if o.again != "" {

@@ -22,7 +22,7 @@ const slack = 100 * time.Millisecond
 
 // op is one command as a client composes it. A copy is the same op sent again.
 type op struct {
-	kind    string // acquire, wait, level, unlock, release, leave, transfer, renew, inspect; and what others do: see model.apply
+	kind    string // acquire, wait, level, unlock, release, quick, leave, transfer, renew, inspect; and what others do: see model.apply
 	field   string
 	fenced  bool
 	lease   time.Duration
@@ -49,7 +49,7 @@ func (o op) String() string {
 	case "wait":
 		return fmt.Sprintf("wait %s lease=%v fenced=%v tokens=%d ticket=%s place of=%s look=%v stale=%s",
 			short(o.field), o.lease, o.fenced, o.tokens, o.turn.Ticket, o.placeOf, o.turn.Look, o.turn.Stale)
-	case "release", "leave":
+	case "release", "quick", "leave":
 		return fmt.Sprintf("%s %s ticket=%s known=%d", o.kind, short(o.field), o.again, o.known)
 	case "transfer":
 		return fmt.Sprintf("transfer %s to %s lease=%v fenced=%v tokens=%d", short(o.old), short(o.field), o.lease, o.fenced, o.tokens)
@@ -74,6 +74,8 @@ func (o op) op(keys *Keys) (Op, bool) {
 		return Acquire(keys, o.fenced, o.field, o.lease, o.tokens).InTurn(o.turn), true
 	case "release":
 		return Unlock(keys, o.field, false).Calling(o.again, o.known), true
+	case "quick":
+		return Unlock(keys, o.field, false).CallingNewcomers(), true
 	case "leave":
 		return Leave(keys, o.again, false), true
 	case "level":
@@ -95,7 +97,7 @@ func (o op) reply(said outcome) (r reply, left time.Duration, err error) {
 		}
 	}
 	switch o.kind {
-	case "unlock", "release":
+	case "unlock", "release", "quick":
 		return reply{released: said.Held, told: said.Receivers, place: said.Place, more: said.More}, 0, said.err
 	case "leave":
 		return reply{more: said.More}, 0, said.err
@@ -146,6 +148,7 @@ type model struct {
 	field   string // of the hold that has the lock, "" for none
 	count   int
 	change  int64 // number of the latest change, 0 before the first
+	second  bool  // the hold has its second field, although there was no change: somebody has entered the line
 	forever bool  // no expiry: somebody else did that
 	expires span
 	counted bool // the counter is there
@@ -173,7 +176,7 @@ func (m *model) apply(o op, at span) reply {
 		return m.level(o, at)
 	case "wait":
 		return m.wait(o, at)
-	case "unlock", "release":
+	case "unlock", "release", "quick":
 		return m.release(o, at)
 	case "transfer":
 		return m.transfer(o, at)
@@ -294,7 +297,7 @@ func (m *model) level(o op, at span) reply {
 	return reply{held: true}
 }
 
-func (m *model) free() { m.field, m.count, m.change, m.forever = "", 0, 0, false }
+func (m *model) free() { m.field, m.count, m.change, m.second, m.forever = "", 0, 0, false, false }
 
 // extend never shortens.
 func (m *model) extend(lease time.Duration, at span) {
@@ -352,7 +355,7 @@ func (m *model) check(got snapshot, at span) error {
 	want := map[string]string{}
 	if m.field != "" {
 		want[m.field] = strconv.Itoa(m.count)
-		if m.change > 0 {
+		if m.change > 0 || m.second {
 			want[m.field+"#"] = strconv.FormatInt(m.change, 10)
 		}
 	}

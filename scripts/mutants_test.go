@@ -90,7 +90,7 @@ var mutants = []mutant{
 	{"a repeat of transfer extends nothing", &transferText, extended, "redis.call('PTTL', lock)", "time that is left"},
 	{"transfer says held for gone", &transferText, "-2, 0", "1, 0", "the reply"},
 
-	{"acquire knows no repeat", &acquireText, "if not there[1] then", "if true then", ""},
+	{"acquire knows no repeat", &acquireText, "if holder ~= field then", "if true then", ""},
 
 	{"a newcomer goes before the first", &waitText, "if not head or head == ticket then", "if true then", "the reply"},
 	{"a newcomer without a ticket goes before the first", &waitText, "redis.pcall('EXISTS', lock, line)", "redis.pcall('EXISTS', lock)", ""},
@@ -103,8 +103,8 @@ var mutants = []mutant{
 	{"whoever is first is stale", &waitText, "head == stale and", "stale ~= '' and", ""},
 	{"a stale first stays", &waitText, "redis.pcall('ZREM', line, head) == 1", "true", ""},
 	{"a stale first is not told", &waitText, "tell(line, publish, head, 'd ' .. head)", "", "the clients hear"},
-	{"a held lock's first is dropped", &waitText, "left = value", "left = value redis.pcall('ZREM', line, stale)", ""},
-	{"another's turn is a held lock", &waitText, "left, head = -2, nil", "left, head = -1, nil", "in the reply"},
+	{"a held lock's first is dropped", &waitText, "left, calls = value, second", "left, calls = value, second redis.pcall('ZREM', line, stale)", ""},
+	{"another's turn is a held lock", &waitText, "left, head, calls = -2, nil, true", "left, head, calls = -1, nil, true", "in the reply"},
 	{"who waits is not in the line", &waitText, "return 0, {left, before, score, head or ''}", "return 0, {left, -1, 0, head or ''}", "the reply"},
 	{"who is first is not said", &waitText, "score, head or ''}", "score, ''}", "the reply"},
 
@@ -119,7 +119,7 @@ var mutants = []mutant{
 	{"a repeat tells the end of the line", &lineText, "tonumber(there) or score", "score", "the reply"},
 	{"a repeat tells of nobody before him", &lineText, "math.min(tonumber(rank) or 2, 2)", "0", "the reply"},
 
-	{"the second is called", &lineText, "'ZRANGE', line, #dead, #dead + batch - 1", "'ZRANGE', line, #dead + 1, #dead + batch", "the clients hear"},
+	{"the second is called", &lineText, "'ZRANGE', line, #dead, #dead + batch - 1", "'ZRANGE', line, #dead + 1, #dead + batch", ""},
 	{"the second is not told", &lineText, "if second then", "if false then", "the clients hear"},
 	{"the second is told only where it was read with the first", &lineText, "if i == batch then", "if false then", "the clients hear"},
 	{"the third is told", &lineText, "heads[i + 1]", "heads[i + 2]", "the clients hear"},
@@ -133,8 +133,12 @@ var mutants = []mutant{
 	{"calls go to all clients", &lineText, "line .. ':' .. client(ticket)", "line", ""},
 
 	{"a release calls nobody", &releaseText, "call(line, publish, math.max(told, 0), field, tonumber(known) or 0)", "0", ""},
-	{"a late release calls", &releaseText, "if verdict ~= 1 then", "if verdict ~= 1 then call(line, publish, 0, '', 0)", ""},
-	{"a late release enters", &releaseText, "if verdict ~= 1 then", "if verdict ~= 1 then enter(line, again, '')", ""},
+	{"a late release calls", &releaseText, "unused)\n", "unused)\n  if verdict ~= 1 then call(line, publish, 0, '', 0) end\n", ""},
+	{"a late release enters", &releaseText, "unused)\n", "unused)\n  if verdict ~= 1 and again then enter(line, again, '') end\n", ""},
+	{"a release never looks at the line", &releaseText, "not (again or second)", "not again", ""},
+	{"a release looks at the line each time", &releaseText, "or not (again or second)", "", ""},
+	{"who enters does not mark the hold", &acquireText, "type(redis.pcall('HINCRBY', lock, holder .. '#', '0')) ~= 'table'", "true", ""},
+	{"who does not enter marks the hold", &acquireText, "if mark and not second", "if not second", "the hash"},
 	{"a release does not enter again", &releaseText, "enter(line, again, '') or 0", "0", ""},
 	{"a release enters after the call", &releaseText, "return 1, {told, called, place}", "redis.pcall('ZREM', line, again) enter(line, again, '') return 1, {told, called, place}", ""},
 	{"a release does not say who was told", &releaseText, "return 1, {told, called, place}", "return 1, {0, called, place}", "the reply"},
@@ -275,6 +279,8 @@ func TestMutants_TheInvariantsStandWithoutTheModel(t *testing.T) {
 		"the line never expires":                "line: it has no expiry",
 		"a release calls nobody":                "were called of",
 		"the second is called":                  "line: ",
+		"a release never looks at the line":     "line: ",
+		"who enters does not mark the hold":     "line: ",
 		"leave takes out nobody":                "are left when all have left",
 		"transfer asks for no old hold":         "invariant",
 		"transfer leaves the old hold":          "invariant 1:",

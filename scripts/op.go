@@ -30,18 +30,17 @@ type kind struct {
 }
 
 var (
-	acquires     = kind{"acquire", "acquire+", "acquire++", 3, &acquire, &batch, false}
-	waits        = kind{"wait", "wait+", "wait++", 8, &wait, &batch, true}
-	levels       = kind{"level", "level+", "level++", 4, &level, &batch, false}
-	unlocks      = kind{"unlock", "", "", 3, &unlock, &batch, false}
-	returns      = kind{"", "unlock+", "", 5, &unlock, &batch, false}
-	tries        = kind{"try", "try+", "try++", 4, &tryFree, &batch, true}
-	releases     = kind{"release", "", "", 3, &release, &batch, true}
-	linedReturns = kind{"", "release+", "", 5, &release, &batch, true}
-	reenters     = kind{"reenter", "reenter+", "", 7, &release, &batch, true}
-	leaves       = kind{"leave", "", "", 2, &leave, &batch, true}
-	transfers    = kind{"transfer", "transfer+", "transfer++", 4, &transfer, &batch, false}
-	reserves     = kind{"", "reserve+", "reserve++", 3, &reserve, &batch, false}
+	acquires  = kind{"acquire", "acquire+", "acquire++", 3, &acquire, &batch, false}
+	waits     = kind{"wait", "wait+", "wait++", 8, &wait, &batch, true}
+	levels    = kind{"level", "level+", "level++", 4, &level, &batch, false}
+	unlocks   = kind{"unlock", "", "", 3, &unlock, &batch, false}
+	returns   = kind{"", "unlock+", "", 5, &unlock, &batch, false}
+	tries     = kind{"try", "try+", "try++", 4, &tryFree, &batch, true}
+	releases  = kind{"release", "release+", "", 7, &release, &batch, true}
+	quicks    = kind{"quick", "", "", 3, &release, &batch, true}
+	leaves    = kind{"leave", "", "", 2, &leave, &batch, true}
+	transfers = kind{"transfer", "transfer+", "transfer++", 4, &transfer, &batch, false}
+	reserves  = kind{"", "reserve+", "reserve++", 3, &reserve, &batch, false}
 )
 
 // Answer is what an operation says.
@@ -118,11 +117,8 @@ func Unlock(keys *Keys, field string, sharded bool) Op {
 // of all that were, and those before it. They are taken again by others, if last is what the counter says.
 func (op Op) Return(last, tokens int64) Op {
 	op.fenced, op.args[3], op.args[4] = true, last, tokens
-	switch op.kind {
-	case &unlocks:
+	if op.kind == &unlocks {
 		op.kind = &returns
-	case &releases:
-		op.kind = &linedReturns
 	}
 	return op
 }
@@ -131,10 +127,15 @@ func (op Op) Return(last, tokens int64) Op {
 // with "". So many of those who listen for the release are the client itself: the one that is called is told of the others.
 func (op Op) Calling(again string, known int) Op {
 	op.kind = &releases
-	if again != "" || known > 0 {
-		op.kind = &reenters
-		op.args[3], op.args[4], op.args[5], op.args[6] = "", 0, again, known
-	}
+	op.args[3], op.args[4], op.args[5], op.args[6] = "", 0, again, known
+	return op
+}
+
+// CallingNewcomers returns the op, an Unlock, that calls the first client in the line if any has entered since the hold took
+// the lock. It is for a hold that took it while nobody was in the line: most releases are of such a hold, and have nothing
+// to look for there.
+func (op Op) CallingNewcomers() Op {
+	op.kind = &quicks
 	return op
 }
 
@@ -153,7 +154,7 @@ func (op *Op) withoutLine(err error) bool {
 	switch op.kind {
 	case &tries, &waits:
 		op.kind = &acquires
-	case &releases, &linedReturns, &reenters:
+	case &releases, &quicks:
 		op.kind = &unlocks
 		if op.fenced {
 			op.kind = &returns

@@ -5,16 +5,17 @@
 -- line     zset of the clients that wait, see line.lua
 -- counter  the fencing counter, where tokens are given back that were reserved for the hold; nil otherwise
 -- field, channel, publish, last, unused   see unlock
--- again    a ticket for the client's next stay in the line, where more of its callers wait; '' or nil otherwise
--- known    how many of those who listen on the channel are the client itself: 1, and 0 or nil
+-- again    a ticket for the client's next stay in the line, where more of its callers wait; '' for none. nil: nobody waited when
+--          the hold took the lock, and so nobody is to be called unless the hold has got its second field, see confirm
+-- known    how many of those who listen on the channel are the client itself, 1 or 0; nil for 0
 --
 -- returns 1, {receivers, called, place}  released; receivers as in unlock, called as in call, place: the score of the ticket, 0
 --                                        without one
 --         1, receivers                   the same, where nobody is in the line
 --         0, 0                           the hold is not there
 local function release(lock, line, counter, field, channel, publish, last, unused, again, known)
-  local verdict, told = unlock(lock, counter, field, channel, publish, last, unused)
-  if verdict ~= 1 then
+  local verdict, told, second = unlock(lock, counter, field, channel, publish, last, unused)
+  if verdict ~= 1 or not (again or second) then
     return verdict, told -- a late copy calls nobody, and enters nobody
   end
   local place = again and again ~= '' and enter(line, again, '') or 0

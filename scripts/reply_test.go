@@ -357,7 +357,7 @@ func TestReply_EveryAnswerRoundTrips(t *testing.T) {
 		{&waits, []any{int64(0), []any{int64(9), int64(2), "1795425287975326", ""}}, Answer{TTL: 9 * time.Millisecond, Before: 2, Place: 1795425287975326}},
 		{&waits, []any{int64(0), []any{int64(-2), int64(-1), int64(0), "a:1"}}, Answer{TTL: NoKey, Before: NotInLine, Head: "a:1"}},
 		{&releases, []any{int64(1), []any{int64(3), int64(1), "5"}}, Answer{Held: true, Receivers: 3, Place: 5}},
-		{&linedReturns, []any{int64(1), []any{int64(-1), int64(2), int64(0)}}, Answer{Held: true, Untold: true, More: true}},
+		{&releases, []any{int64(1), []any{int64(-1), int64(2), int64(0)}}, Answer{Held: true, Untold: true, More: true}},
 		{&releases, []any{int64(1), int64(3)}, Answer{Held: true, Receivers: 3}},
 		{&releases, []any{int64(0), int64(0)}, Answer{}},
 		{&leaves, []any{int64(0), int64(2)}, Answer{More: true}},

@@ -628,6 +628,60 @@ func TestP31_WhoLeavesAHeldLocksLineIsMissedByTheFirstTwo(t *testing.T) {
 	}
 }
 
+// P36: the release of a hold that took the lock while nobody was in the line calls those who have entered since.
+func TestP36_NewcomersAreCalled(t *testing.T) {
+	s := newLine(t, "a", "b", "")
+	quick := func(field string) Answer { return s.do(Unlock(s.keys, field, false).CallingNewcomers()) }
+	nobody, entered, reentered := newField(), newField(), newField()
+
+	s.mustHold(nobody)
+	s.wait(Turn{}) // does not enter
+	mustHash(t, s.direct, s.keys, map[string]string{nobody: "1"})
+	if a := quick(nobody); !a.Held || a.Receivers != 1 {
+		t.Errorf("the release says %+v", a)
+	}
+	s.hears(" 0")
+
+	s.mustHold(entered)
+	s.enter("a:1", "b:1")
+	mustHash(t, s.direct, s.keys, map[string]string{entered: "1", entered + "#": "0"})
+	if a := quick(entered); !a.Held || a.Receivers != 1 {
+		t.Errorf("the release says %+v", a)
+	}
+	if a := quick(entered); a.Held {
+		t.Errorf("a copy says %+v", a)
+	}
+	s.hears(" 0", "a c a:1 1 2", "b w b:1 a:1")
+	mustHash(t, s.direct, s.keys, nil)
+
+	// A change of the count has the same field.
+	s.waits(reentered, Turn{Ticket: "a:1"})
+	s.do(Level(s.keys, true, reentered, lease, 2, 1))
+	s.wait(Turn{Ticket: "b:1"})
+	mustHash(t, s.direct, s.keys, map[string]string{reentered: "2", reentered + "#": "1"})
+	quick(reentered)
+	s.hears(" 0", "b c b:1 1 1")
+}
+
+// P36: who cannot tell the hold that it has entered does not enter.
+func TestP36_WhoMayNotWriteTheLock(t *testing.T) {
+	server := redistest.Real(t)
+	limited := as(t, server, "no-hincrby", "~*", "&*", "+@all", "-hincrby")
+	s := newStand(t, server.Client(), limited)
+	full := &stand{caller: caller{TB: t, Scripts: New(s.direct), keys: s.keys, fenced: true}, direct: s.direct}
+	holder := full.queue()
+	if a := s.wait(Turn{Ticket: "a:1"}); a.Held || a.TTL <= 0 || a.Before != NotInLine {
+		t.Errorf("who waits is told %+v", a)
+	}
+	full.tickets()
+	full.enter("b:1")
+	if a := s.wait(Turn{Ticket: "a:1"}); a.Held || a.Before != 1 {
+		t.Errorf("who waits behind another is told %+v", a)
+	}
+	full.tickets("b:1", "a:1")
+	mustHash(t, s.direct, s.keys, map[string]string{holder: "1", holder + "#": "0"})
+}
+
 // P34 (L17)
 func TestP34_NoTwoLocksShareALine(t *testing.T) {
 	seed := rand.Uint64()

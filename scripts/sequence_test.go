@@ -29,7 +29,8 @@ type hold struct {
 	held    bool // the client has been told so, and has not unlocked
 	count   int
 	change  int64
-	open    *op // a change of the count that has had no answer; until then there is no other (P2)
+	ticket  bool // a try for it came with one
+	open    *op  // a change of the count that has had no answer; until then there is no other (P2)
 }
 
 // sequence is one random run of commands against the scripts and the model.
@@ -51,6 +52,7 @@ type sequence struct {
 	ghosts    map[string]bool  // fields that a copy of acquire or transfer has brought back, or brought late
 	token     int64            // the newest token
 	places    map[string]int64 // by ticket: where it was in the line
+	alone     map[string]bool  // holds that took the lock when nobody was in the line
 	levels    map[string]int64 // by field: the newest change that has been counted
 	lastState snapshot
 	trace     []string
@@ -66,7 +68,7 @@ func runSequence(rdb redis.UniversalClient, keys *Keys, seed uint64, blind bool)
 	q := &sequence{
 		blind: blind,
 		s:     New(rdb), keys: keys, rng: rand.New(rand.NewPCG(seed, 0)),
-		arrived: map[string]bool{}, entered: map[string]bool{}, freed: map[string]bool{}, ghosts: map[string]bool{}, places: map[string]int64{}, levels: map[string]int64{},
+		arrived: map[string]bool{}, entered: map[string]bool{}, freed: map[string]bool{}, ghosts: map[string]bool{}, places: map[string]int64{}, alone: map[string]bool{}, levels: map[string]int64{},
 		lastState: snapshot{hash: map[string]string{}, pttl: -2},
 	}
 	q.m.line.listened = map[string]bool{}
@@ -256,7 +258,7 @@ func (q *sequence) send(note string, o op) error {
 	}
 	err := q.run(note, o)
 	q.arrived[o.String()] = true
-	if o.kind == "unlock" || o.kind == "release" {
+	if o.kind == "unlock" || o.kind == "release" || o.kind == "quick" {
 		q.freed[o.field] = true
 	}
 	return err
@@ -346,7 +348,8 @@ func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 	case passes && q.ghosts[o.old] && before.hash[o.old] != "" && maps.Equal(after.hash, map[string]string{o.field: "1"}):
 		ghost = true // of a ghost
 	case o.kind == "level" && ghost && was && q.levels[o.field] < o.change:
-	case (o.kind == "unlock" || o.kind == "release") && ghost && was && len(after.hash) == 0:
+	case o.kind == "wait" && o.turn.Ticket != "" && marked(before.hash, after.hash): // a ghost in the line: P19
+	case (o.kind == "unlock" || o.kind == "release" || o.kind == "quick") && ghost && was && len(after.hash) == 0:
 	default:
 		return fmt.Errorf("invariant 5: a copy changed the hash from %v to %v", before.hash, after.hash)
 	}

@@ -8,8 +8,9 @@
 -- last     what the counter says if nobody has taken a token since
 -- unused   so many tokens nobody has had
 --
--- returns 1, receivers   released; how many connections were told, as far as this server knows; -1 where it refused to
---         0, 0           the hold is not there
+-- returns 1, receivers, second   released; how many connections were told, as far as this server knows, -1 where it refused
+--                                to; whether the hold had its second field
+--         0, 0                   the hold is not there
 local function unlock(lock, counter, field, channel, publish, last, unused)
   -- The key goes with its last field. Where the hold is not there this writes nothing, but a replica answers READONLY
   -- and not "gone".
@@ -27,7 +28,7 @@ local function unlock(lock, counter, field, channel, publish, last, unused)
   if type(told) == 'table' then
     told = -1 -- a user without rights on the channel has still released the lock
   end
-  return 1, told
+  return 1, told, removed > 1
 end
 
 local verdict, value = unlock(KEYS[1], KEYS[2], unpack(ARGV))

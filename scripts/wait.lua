@@ -32,16 +32,16 @@ local function wait(lock, line, counter, lease, field, tokens, publish, ticket, 
   if type(held) == 'table' then
     return nil, held
   end
-  local left, head = -2, nil
+  local left, head, calls = -2, nil, true
   if held > 0 then
-    local verdict, value = confirm(lock, counter, lease, field, tokens, expiry)
+    local verdict, value, second = confirm(lock, counter, lease, field, tokens, expiry, ticket ~= '')
     if verdict == 1 and ticket ~= '' then
       redis.pcall('ZREM', line, ticket)
     end
     if verdict ~= 0 then
       return verdict, value
     end
-    left = value
+    left, calls = value, second
   else
     local heads = redis.pcall('ZRANGE', line, 0, 1)
     if heads.err then
@@ -67,7 +67,7 @@ local function wait(lock, line, counter, lease, field, tokens, publish, ticket, 
       return nil, written
     end
   end
-  if ticket ~= '' then
+  if ticket ~= '' and calls then -- nobody enters whom the release would not call
     local score, before = enter(line, ticket, place)
     if score then
       return 0, {left, before, score, head or ''}

@@ -60,7 +60,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P24: the first is dropped while the lock is held",
-		"scripts/wait.lua", "    left = value\n", "    left = value\n    redis.pcall('ZREM', line, stale)\n",
+		"scripts/wait.lua", "    left, calls = value, second\n", "    left, calls = value, second\n    redis.pcall('ZREM', line, stale)\n",
 		"./scripts", "P24_",
 	},
 	{
@@ -195,13 +195,38 @@ var ofLine = []mutant{
 	},
 	{
 		"P35: a late copy of a release enters the line",
-		"scripts/release.lua", "  if verdict ~= 1 then\n", "  if verdict ~= 1 then\n    if again ~= '' then enter(line, again, '') end\n",
+		"scripts/release.lua", "unused)\n  if", "unused)\n  if verdict ~= 1 and (again or '') ~= '' then enter(line, again, '') end\n  if",
 		"./scripts", "P35_",
 	},
 	{
 		"P35: a late copy of a release calls",
-		"scripts/release.lua", "  if verdict ~= 1 then\n", "  if verdict ~= 1 then\n    call(line, publish, 0, '', 0)\n",
+		"scripts/release.lua", "unused)\n  if", "unused)\n  if verdict ~= 1 then call(line, publish, 0, '', 0) end\n  if",
 		"./scripts", "P35_",
+	},
+	{
+		"P36: a client enters the line behind a hold that does not learn of it",
+		"scripts/acquire.lua", "type(redis.pcall('HINCRBY', lock, holder .. '#', '0')) ~= 'table'", "true",
+		"./scripts", "P36_",
+	},
+	{
+		"P36: a release never looks at the line",
+		"scripts/release.lua", "not (again or second)", "not again",
+		"./scripts", "P36_",
+	},
+	{
+		"P36: a client enters the line although it cannot mark the hold",
+		"scripts/wait.lua", "if ticket ~= '' and calls then", "if ticket ~= '' then",
+		"./scripts", "P36_",
+	},
+	{
+		"P36: a hold that took the lock in turn does not look at the line",
+		"rlock/acquire.go", " && a.queue.place.Load() == nil", "",
+		"./rlock", "P36_",
+	},
+	{
+		"P36: each release looks at the line",
+		"rlock/line.go", "if h.alone && ", "if false && ",
+		"./rlock", "P36_",
 	},
 	{
 		"P30: who may not enter the line is refused",
