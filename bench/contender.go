@@ -32,6 +32,9 @@ type contender struct {
 	// dial makes one client of it, with connections of its own.
 	dial func(addr string) (*client, error)
 
+	// quorum makes one of the lock that it has on several servers; nil: it has none.
+	quorum func(addrs []string) (*client, error)
+
 	// run replaces the measuring in this process, for a contender that is a program of its own (Redisson on the JVM):
 	// it puts the load of the round on the server, and fills in what it can see. dial is not used then.
 	run func(ctx context.Context, r round) (result, error)
@@ -65,7 +68,8 @@ const (
 // contenders are in the order of the report, and of the rounds: what is compared is measured soon after each other, because
 // the machine is not the same all the time.
 var contenders = []contender{
-	{name: ours, note: "fenced.Lock, default options", dial: dialFenced},
+	{name: ours, note: "fenced.Lock, default options; on several servers package quorum with a lease of 2 s",
+		dial: dialFenced, quorum: dialQuorum},
 	{name: baseline, note: "rueidislock as it comes, but KeyMajority 1, as one server needs", dial: dialRueidislock},
 	{name: blocks, note: "fenced.Lock with WithTokenBlocks: handoffs within a client without a round trip",
 		can: sharedKeys, usual: "one,processes", dial: dialFencedBlocks},
@@ -79,11 +83,11 @@ var contenders = []contender{
 	{name: "scripts-autopipeline-duplex", note: "the same with FullDuplex and MaxFlushDelay 50 us",
 		can: ownKeys, dial: dialScriptsDuplex},
 	{name: "redislock", note: "bsm/redislock; tries again every 10 ms",
-		usual: plainOwn + "," + emptyOne + ",one/g=64,hot,processes,slow", dial: dialRedislock},
-	{name: "redsync", note: "go-redsync/redsync on one server, default options; begins again after its 32 tries",
-		usual: plainOwn + "," + emptyOne + ",hot", dial: dialRedsync},
+		usual: plainOwn + "," + emptyOne + ",one/g=64,hot,processes,slow,clients", dial: dialRedislock},
+	{name: "redsync", note: "go-redsync/redsync, default options; begins again after its 32 tries",
+		usual: plainOwn + "," + emptyOne + ",hot,clients,quorum", dial: dialRedsync, quorum: dialRedsyncQuorum},
 	{name: "redisson", note: "Redisson's RFencedLock on the JVM, default options; a platform thread for each goroutine, all clients in one JVM",
-		can: oneProcess, usual: plainOwn + "," + emptyOne + ",one/g=64,slow",
+		can: oneProcess, usual: plainOwn + "," + emptyOne + ",one/g=64,slow,clients/n=4/,clients/n=16/,clients/n=64",
 		prepare: redisson.prepare, run: redisson.run, finish: redisson.stop},
 	{name: bound, note: "a mutex of the process, without Redis: what is left when a lock costs nothing",
 		can: oneProcess, usual: "one/g=64/1ms,one/g=512/1ms", dial: dialMutex},
@@ -91,10 +95,15 @@ var contenders = []contender{
 
 // takesPart tells whether there are rounds of it in the mode; asked: -only names contenders.
 func (c contender) takesPart(m mode, asked bool) bool {
-	if c.can != nil && !c.can(m) {
+	if c.can != nil && !c.can(m) || m.nodes > 0 && c.quorum == nil {
 		return false
 	}
-	if asked || c.usual == "" {
+	switch {
+	case asked:
+		return true
+	case m.alone() && c.name != ours:
+		return false
+	case c.usual == "":
 		return true
 	}
 	usual, err := selected(modes(), mode.name, c.usual)
@@ -106,3 +115,15 @@ func (c contender) takesPart(m mode, asked bool) bool {
 
 // open returns a go-redis client with the library's defaults.
 func open(addr string) *redis.Client { return redis.NewClient(&redis.Options{Addr: addr}) }
+
+// openAll opens a client for each address.
+func openAll(addrs []string) (rdbs []redis.UniversalClient, closeAll func()) {
+	for _, addr := range addrs {
+		rdbs = append(rdbs, open(addr))
+	}
+	return rdbs, func() {
+		for _, rdb := range rdbs {
+			_ = rdb.Close()
+		}
+	}
+}

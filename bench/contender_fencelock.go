@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -53,6 +55,20 @@ func dialRlock(addr string, lock func(*rlock.Client, string) lockFunc) (*client,
 	return &client{
 		lock:  func(key string) lockFunc { return lock(c, key) },
 		close: func() { _ = c.Close(); _ = rdb.Close() },
+	}, nil
+}
+
+// dialQuorum says nothing of nodes that do not answer in time: a busy machine has such.
+func dialQuorum(addrs []string) (*client, error) {
+	rdbs, closeAll := openAll(addrs)
+	c, err := quorum.New(rdbs, quorum.WithLockOptions(rlock.WithLease(quorumLease), rlock.WithLogger(slog.New(slog.DiscardHandler))))
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	return &client{
+		lock:  func(key string) lockFunc { return lockOf(quorum.NewLock(c, key)) },
+		close: func() { _ = c.Close(); closeAll() },
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
@@ -24,10 +25,16 @@ func dialRedislock(addr string) (*client, error) {
 	}}, nil
 }
 
-func dialRedsync(addr string) (*client, error) {
-	rdb := open(addr)
-	rs := redsync.New(goredis.NewPool(rdb))
-	return &client{close: func() { _ = rdb.Close() }, lock: func(key string) lockFunc {
+func dialRedsync(addr string) (*client, error) { return dialRedsyncQuorum([]string{addr}) }
+
+func dialRedsyncQuorum(addrs []string) (*client, error) {
+	rdbs, closeAll := openAll(addrs)
+	var pools []redsyncredis.Pool
+	for _, rdb := range rdbs {
+		pools = append(pools, goredis.NewPool(rdb))
+	}
+	rs := redsync.New(pools...)
+	return &client{close: closeAll, lock: func(key string) lockFunc {
 		return func(ctx context.Context) (int64, func() error, error) {
 			mutex := rs.NewMutex(key)
 			err := redsync.ErrFailed

@@ -4,6 +4,9 @@
 // a repeat is one round of each, so that a slow moment of the machine meets all of them. What is shown are medians over
 // the repeats, and ratios between rounds of the same repeat. `go run . -h` tells the flags.
 //
+// Most modes compare kinds of load; those of many clients compare how the cost grows with the processes that want one lock,
+// where a client stands for a process. Their windows are longer, and they take part in fewer repeats.
+//
 // Most contenders run in this process. The modes of several processes run workers, which are this program again, and
 // Redisson runs in a JVM, whose program is in the directory redisson. Both take the same commands: see remote.
 //

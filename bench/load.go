@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,8 @@ const (
 type load struct {
 	round      round
 	phase      atomic.Int32
-	keys       []keyState // in the memory of several processes, where the round has them
+	over       chan struct{} // closed when the phase is ending
+	keys       []keyState    // in the memory of several processes, where the round has them
 	workers    []*worker
 	cancel     context.CancelFunc // of all that wait
 	overlaps   atomic.Int64
@@ -45,14 +47,15 @@ type worker struct {
 	mu    sync.Mutex // a worker that hangs is read while it may still come back
 	since time.Time  // when its present wait began; zero when it does not wait, or the wait was counted
 	waits []time.Duration
-	pairs int // within the window
+	uses  []time.Duration // waits, sections and unlocks together
+	pairs int             // within the window
 }
 
 // startLoad starts the goroutines, those of the clients that are nil excepted: they are in another process. Locks are
 // made before, as a program would.
 func startLoad(ctx context.Context, r round, clients []*client, keys []keyState) *load {
 	names := r.mode.keys(r.prefix())
-	l := &load{round: r, keys: keys}
+	l := &load{round: r, over: make(chan struct{}), keys: keys}
 	locks := make([][]lockFunc, len(clients)) // by client and key
 	for i, c := range clients {
 		if c == nil {
@@ -68,7 +71,7 @@ func startLoad(ctx context.Context, r round, clients []*client, keys []keyState)
 		if w.locks = locks[w.client]; w.locks == nil {
 			continue
 		}
-		w.waits = make([]time.Duration, 0, 1024)
+		w.waits, w.uses = make([]time.Duration, 0, 1024), make([]time.Duration, 0, 1024)
 		l.workers = append(l.workers, w)
 	}
 	for _, w := range l.workers {
@@ -79,12 +82,35 @@ func startLoad(ctx context.Context, r round, clients []*client, keys []keyState)
 			defer close(w.done)
 			defer cancel()
 			defer stop()
+			mean := r.mode.pause()
+			l.rest(own, mean, rand.Float64()) // the callers begin one after the other
 			for l.phase.Load() != ending && ctx.Err() == nil {
 				w.turn(own, l)
+				l.rest(own, mean, rand.ExpFloat64())
 			}
 		}()
 	}
 	return l
+}
+
+// enter begins a phase.
+func (l *load) enter(phase int32) {
+	l.phase.Store(phase)
+	if phase == ending {
+		close(l.over)
+	}
+}
+
+// rest pauses for so much of the mean, or until the load ends.
+func (l *load) rest(ctx context.Context, mean time.Duration, part float64) {
+	if mean == 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-l.over:
+	case <-time.After(time.Duration(part * float64(mean))):
+	}
 }
 
 // turn is one acquire, the section, and the unlock.
@@ -113,11 +139,16 @@ func (w *worker) turn(ctx context.Context, l *load) {
 		l.failed(ctx, err)
 		return
 	}
-	if l.phase.Load() == measuring {
-		w.mu.Lock()
-		w.pairs++
-		w.mu.Unlock()
+	phase := l.phase.Load()
+	if phase == warming {
+		return
 	}
+	w.mu.Lock()
+	w.uses = append(w.uses, time.Since(begin))
+	if phase == measuring {
+		w.pairs++
+	}
+	w.mu.Unlock()
 }
 
 // section checks that the holder is alone and that its token is the largest so far, and does the mode's work.
@@ -165,7 +196,8 @@ func (l *load) giveUp() int {
 	for _, w := range l.workers {
 		w.mu.Lock()
 		if !w.since.IsZero() {
-			w.waits = append(w.waits, time.Since(w.since)) // it waited this long at least
+			waited := time.Since(w.since) // this long at least
+			w.waits, w.uses = append(w.waits, waited), append(w.uses, waited)
 			w.since = time.Time{}
 		}
 		w.mu.Unlock()
@@ -209,6 +241,7 @@ func (l *load) tally() tally {
 	for _, w := range l.workers {
 		w.mu.Lock()
 		t.Waits = append(t.Waits, w.waits...)
+		t.Uses = append(t.Uses, w.uses...)
 		t.Pairs = append(t.Pairs, w.pairs)
 		t.Clients = append(t.Clients, w.client)
 		w.mu.Unlock()

@@ -79,6 +79,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if set.render {
 		return render(set.out)
 	}
+	if err := p.needFiles(); err != nil {
+		return err
+	}
 	held, err := readHeld(set.out) // before it takes time, because it may not be readable
 	if err != nil {
 		return err
@@ -163,11 +166,11 @@ func (p plan) print(out io.Writer) {
 		fmt.Fprintf(out, "%-28s %s\n", c.name, c.note)
 	}
 	for _, m := range p.modes {
-		fmt.Fprintf(out, "\n%-20s %s\n", m.name(), m.title())
+		fmt.Fprintf(out, "\n%-22s %s\n", m.name(), m.title())
 		for _, c := range p.takePart(m) {
-			fmt.Fprintf(out, "%-20s   %s\n", "", c.name)
+			fmt.Fprintf(out, "%-22s   %s\n", "", c.name)
 		}
 	}
-	rounds := len(p.rounds())
-	fmt.Fprintf(out, "\n%d rounds, about %v\n", rounds, p.estimate(rounds))
+	rounds := p.rounds()
+	fmt.Fprintf(out, "\n%d rounds, about %v\n", len(rounds), estimate(rounds))
 }

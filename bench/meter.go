@@ -10,24 +10,31 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A reading is what the server's meters show at one moment.
+// A reading is what the servers' meters show at one moment, added up.
 type reading struct {
 	at          time.Time
-	commands    map[string]int // executed by the server, those inside of scripts too
-	connections int            // to the server, without those of rdb
+	commands    map[string]int // executed by the servers, those inside of scripts too
+	connections int            // to the servers, without the program's own
 	cpu         time.Duration
 }
 
-func read(ctx context.Context, rdb *redis.Client) (reading, error) {
+func read(ctx context.Context, servers []*redis.Client) (reading, error) {
+	all := reading{commands: map[string]int{}}
 	asked := time.Now()
-	info, err := rdb.Info(ctx, "all").Result()
-	if err != nil {
-		return reading{}, fmt.Errorf("the server's INFO: %w", err)
+	for _, rdb := range servers {
+		info, err := rdb.Info(ctx, "all").Result()
+		if err != nil {
+			return reading{}, fmt.Errorf("the server's INFO: %w", err)
+		}
+		r := parseInfo(info)
+		for name, calls := range r.commands {
+			all.commands[name] += calls
+		}
+		all.cpu += r.cpu
+		all.connections += r.connections - int(rdb.PoolStats().TotalConns)
 	}
-	r := parseInfo(info)
-	r.at = asked.Add(time.Since(asked) / 2)
-	r.connections -= int(rdb.PoolStats().TotalConns)
-	return r, nil
+	all.at = asked.Add(time.Since(asked) / 2)
+	return all, nil
 }
 
 // parseInfo takes what is needed out of the answer to INFO. The reading's own command is left out.

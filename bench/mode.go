@@ -15,7 +15,10 @@ type mode struct {
 	family     string // own: a key for each goroutine; one: one key for all; hot: few hot keys among many
 	goroutines int
 	clients    int    // the goroutines are dealt to them in turn
-	inside     string // what is done while the lock is held: "", "get", "1ms"
+	inside     string // what is done while the lock is held: "", "get", "1ms", "2ms"
+	callers    int    // of each client, in the modes that compare numbers of clients; 0 in all others
+	busy       bool   // callers pause at random, so that the lock is taken for about busyShare of the time
+	nodes      int    // servers of a quorum; 0: one server, and no quorum
 	processes  bool   // each client in a process of its own
 	slow       bool   // the server is behind a link that adds slowBy
 }
@@ -36,16 +39,19 @@ func modes() []mode {
 			all = append(all, mode{family: "one", goroutines: g, clients: 4, inside: inside})
 		}
 	}
-	return append(all,
+	all = append(all,
 		mode{family: "hot", goroutines: 64, clients: 4},
 		mode{family: "one", goroutines: 64, clients: 4, processes: true},
 		mode{family: "own", goroutines: 64, clients: 1, slow: true},
 		mode{family: "one", goroutines: 64, clients: 4, slow: true})
+	return append(all, clientModes()...)
 }
 
 // name is what -modes selects by.
 func (m mode) name() string {
 	switch {
+	case m.callers > 0:
+		return m.clientName()
 	case m.processes:
 		return fmt.Sprintf("processes/g=%d", m.goroutines)
 	case m.slow:
@@ -84,12 +90,18 @@ func (m mode) title() string {
 		"one": "one key for all",
 		"hot": fmt.Sprintf("%d hot keys among %d", hotKeys, manyKeys),
 	}[m.family]
-	inside := map[string]string{"": "nothing inside", "get": "one GET inside", "1ms": "1 ms inside"}[m.inside]
-	link := ""
+	inside := map[string]string{"": "nothing inside", "get": "one GET inside", "1ms": "1 ms inside", "2ms": "2 ms inside"}[m.inside]
+	more := ""
 	if m.slow {
-		link = fmt.Sprintf(", over a link that adds %v to each round trip", slowBy)
+		more += fmt.Sprintf(", over a link that adds %v to each round trip", slowBy)
 	}
-	return fmt.Sprintf("%s, %d goroutines, %s, %s%s", keys, m.goroutines, clients, inside, link)
+	if m.busy {
+		more += fmt.Sprintf(", pauses at random so that the lock is taken for about %.0f%% of the time", 100*busyShare)
+	}
+	if m.nodes > 0 {
+		more += fmt.Sprintf(", a quorum of %d servers, whose commands are added up", m.nodes)
+	}
+	return fmt.Sprintf("%s, %d goroutines, %s, %s%s", keys, m.goroutines, clients, inside, more)
 }
 
 // keys returns the names of the mode's keys. The prefix is the round's own: a waiter that an earlier round had to
@@ -127,6 +139,8 @@ func (m mode) work(ctx context.Context, rdb *redis.Client) {
 		_ = rdb.Get(ctx, "value").Err()
 	case "1ms":
 		time.Sleep(time.Millisecond)
+	case "2ms":
+		time.Sleep(section)
 	}
 }
 

@@ -42,13 +42,16 @@ func (p plan) rounds() []round {
 	var all []round
 	for repeat := range p.repeats {
 		for number, m := range p.modes {
-			part := p.takePart(m)
-			if repeat%2 == 1 {
+			if repeat%m.every() != 0 {
+				continue
+			}
+			part, turn := p.takePart(m), repeat/m.every()
+			if turn%2 == 1 {
 				slices.Reverse(part)
 			}
 			for i := range part {
-				c := part[(i+repeat/2+number)%len(part)]
-				all = append(all, round{id: len(all), contender: c, mode: m, repeat: repeat + 1, timing: p.timing})
+				c := part[(i+turn/2+number)%len(part)]
+				all = append(all, round{id: len(all), contender: c, mode: m, repeat: repeat + 1, timing: p.timing.of(m)})
 			}
 		}
 	}
@@ -68,9 +71,16 @@ func (p plan) takePart(m mode) []contender {
 // around is about what a round takes beside its warm-up and its window: the clients' start, the last waiters, tidying.
 const around = 250 * time.Millisecond
 
-// estimate is about how long that many rounds take, if no waiter hangs.
-func (p plan) estimate(rounds int) time.Duration {
-	return (time.Duration(rounds) * (p.timing.warm + p.timing.window + around)).Round(time.Second)
+// aroundClient is about what each client takes beside that: its start and its end.
+const aroundClient = time.Millisecond
+
+// estimate is about how long the rounds take, if no waiter hangs.
+func estimate(rounds []round) time.Duration {
+	var all time.Duration
+	for _, r := range rounds {
+		all += r.timing.warm + r.timing.window + around + time.Duration(r.mode.clients)*aroundClient
+	}
+	return all.Round(time.Second)
 }
 
 // prepare makes ready what needs it, leaves out what cannot be made ready, and returns what is to be done in the end.
@@ -113,6 +123,13 @@ func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environmen
 	if err != nil {
 		return nil, env, err
 	}
+	var quorum *nodes
+	if slices.ContainsFunc(p.modes, func(m mode) bool { return m.nodes > 0 }) {
+		if quorum, err = startNodes(majority); err != nil {
+			return nil, env, err
+		}
+		defer quorum.stop()
+	}
 
 	defer p.prepare(ctx, round{addr: s.Addr, rdb: rdb, timing: p.timing}, &env, progress)()
 	if ctx.Err() != nil {
@@ -122,13 +139,13 @@ func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environmen
 	if len(rounds) == 0 {
 		return nil, env, fmt.Errorf("no contender is left")
 	}
-	fmt.Fprintf(progress, "%d rounds of %v, about %v, and %v more for each where waiters hang\n",
-		len(rounds), p.timing.window, p.estimate(len(rounds)), p.timing.grace)
+	fmt.Fprintf(progress, "%d rounds, about %v, and %v or more for each where waiters hang\n",
+		len(rounds), estimate(rounds), p.timing.grace)
 	begin := time.Now()
 	var results []result
 	for i, r := range rounds {
 		runtime.GC() // what the round before left is not this one's cost
-		r.addr, r.rdb = s.Addr, rdb
+		r.addr, r.rdb, r.nodes = s.Addr, rdb, quorum
 		res, err := r.run(ctx)
 		if ctx.Err() != nil {
 			err = fmt.Errorf("ended after %d of %d rounds: %w", i, len(rounds), context.Cause(ctx))
@@ -138,7 +155,7 @@ func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environmen
 		}
 		results = append(results, res)
 		left := time.Since(begin) / time.Duration(i+1) * time.Duration(len(rounds)-i-1)
-		fmt.Fprintf(progress, "%3d/%d  %-15s %-27s %8.0f pairs/s  p99 %8s  %s(%v left)\n", i+1, len(rounds),
+		fmt.Fprintf(progress, "%3d/%d  %-22s %-27s %8.0f pairs/s  p99 %8s  %s(%v left)\n", i+1, len(rounds),
 			res.Mode, res.Contender, res.PairsPerSec, duration(res.WaitP99), res.trouble(), left.Round(time.Second))
 	}
 	return results, env, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAFullRunTakesTwentyMinutes(t *testing.T) {
+func TestAFullRunTakesHalfAnHour(t *testing.T) {
 	set, err := parse(nil, t.Output())
 	if err != nil {
 		t.Fatal(err)
@@ -17,7 +17,7 @@ func TestAFullRunTakesTwentyMinutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	rounds := p.rounds()
-	if took := p.estimate(len(rounds)); took > 20*time.Minute || p.repeats < 5 {
+	if took := estimate(rounds); took > 33*time.Minute || p.repeats < 5 {
 		t.Errorf("%d rounds in %d repeats take about %v", len(rounds), p.repeats, took)
 	}
 }
@@ -72,9 +72,23 @@ func TestWhoTakesPart(t *testing.T) {
 		t.Errorf("asked for, in one/g=4/get: %v, want %v", got, want)
 	}
 	for _, m := range modes() {
-		if got := parts("", m.name()); !slices.Contains(got, ours) || !slices.Contains(got, baseline) {
+		got := parts("", m.name())
+		with := baseline
+		switch {
+		case m.nodes > 0:
+			with = "redsync"
+		case m.alone():
+			with = ours
+			if len(got) != 1 {
+				t.Errorf("in %s there are %v", m.name(), got)
+			}
+		}
+		if !slices.Contains(got, ours) || !slices.Contains(got, with) {
 			t.Errorf("in %s there are only %v", m.name(), got)
 		}
+	}
+	if got, want := parts("redislock", "clients/n=1000/empty"), []string{"redislock"}; !slices.Equal(got, want) {
+		t.Errorf("asked for, with 1,000 clients: %v, want %v", got, want)
 	}
 	if _, err := newPlan(settings{only: "scripts-pool", modes: "hot"}); err == nil {
 		t.Error("a plan without a round is no error")

@@ -4,6 +4,7 @@ import (
 	"image/color"
 	"math"
 	"path/filepath"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -12,18 +13,21 @@ import (
 
 // A chart is groups of bars: a group for each mode of a group of modes, a bar for each contender.
 type chart struct {
-	file, group, title, unit string
-	value                    func(summary) (float64, bool)
-	log                      bool
+	file, group, load string // load: the end of the mode's name; "" for all
+	title, unit       string
+	value             func(summary) (float64, bool)
+	log               bool
 }
 
 var charts = []chart{
-	{"own-rate.svg", "own", "A key for each goroutine", "pairs a second", rate, false},
-	{"one-rate.svg", "one", "One key for all, 4 clients", "pairs a second", rate, true},
-	{"one-p99.svg", "one", "One key for all, 4 clients: wait", "p99, milliseconds", p99, true},
-	{"hot-rate.svg", "hot", "Few hot keys among many", "pairs a second", rate, false},
-	{"processes-rate.svg", "processes", "One key for all, 4 processes", "pairs a second", rate, true},
-	{"slow-rate.svg", "slow", "A link that adds 1 ms", "pairs a second", rate, true},
+	{"own-rate.svg", "own", "", "A key for each goroutine", "pairs a second", rate, false},
+	{"one-rate.svg", "one", "", "One key for all, 4 clients", "pairs a second", rate, true},
+	{"one-p99.svg", "one", "", "One key for all, 4 clients: wait", "p99, milliseconds", p99, true},
+	{"hot-rate.svg", "hot", "", "Few hot keys among many", "pairs a second", rate, false},
+	{"processes-rate.svg", "processes", "", "One key for all, 4 processes", "pairs a second", rate, true},
+	{"slow-rate.svg", "slow", "", "A link that adds 1 ms", "pairs a second", rate, true},
+	{"clients-rate.svg", "clients", "/empty", "One key, a caller or 8 in each of n clients", "pairs a second", rate, true},
+	{"clients-p99.svg", "clients", "/2ms-70", "One key, 2 ms inside, taken for about 70% of the time: wait", "p99, milliseconds", p99, true},
 }
 
 func rate(s summary) (float64, bool) { return s.PairsPerSec.Median, s.PairsPerSec.Median > 0 }
@@ -57,7 +61,7 @@ func (c chart) draw(dir string, all []summary) (bool, error) {
 	for _, m := range modes() {
 		found := false
 		for _, s := range all {
-			if v, ok := c.value(s); ok && m.group() == c.group && s.Mode == m.name() {
+			if v, ok := c.value(s); ok && m.group() == c.group && strings.HasSuffix(m.name(), c.load) && s.Mode == m.name() {
 				values[[2]string{s.Mode, s.Contender}] = v
 				found = true
 			}

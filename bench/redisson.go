@@ -124,6 +124,7 @@ func (j *jvm) measure(ctx context.Context, r round) (res result, err error) {
 	args := url.Values{
 		"family": {r.mode.family}, "goroutines": {strconv.Itoa(r.mode.goroutines)}, "clients": {strconv.Itoa(r.mode.clients)},
 		"inside": {r.mode.inside}, "hot": {strconv.Itoa(hotKeys)}, "keys": {strconv.Itoa(r.mode.keyCount())},
+		"pause_ns": {strconv.FormatInt(int64(r.mode.pause()), 10)}, "small": {strconv.FormatBool(r.mode.callers > 0)},
 		"prefix": {r.prefix()}, "address": {r.addr}, "direct": {r.rdb.Options().Addr},
 	}
 	if _, err := j.process.ask(ctx, 0, "start", args); err != nil {

@@ -26,6 +26,8 @@ func TestRedisson(t *testing.T) {
 		{family: "one", goroutines: 4, clients: 2, inside: "1ms"},
 		{family: "hot", goroutines: 8, clients: 4},
 		{family: "own", goroutines: 8, clients: 1, slow: true},
+		mode{}.with(4, 8),
+		mode{inside: "2ms", busy: true}.with(16, 1),
 	} {
 		t.Run(m.name(), func(t *testing.T) {
 			r := begin
@@ -36,6 +38,9 @@ func TestRedisson(t *testing.T) {
 			}
 			if res.Pairs == 0 || res.PairsPerSec <= 0 || res.WaitMax < res.WaitP99 || res.WaitP99 < res.WaitP50 || res.WaitP50 <= 0 {
 				t.Errorf("%d pairs, %v/s, waits %v, %v, %v", res.Pairs, res.PairsPerSec, res.WaitP50, res.WaitP99, res.WaitMax)
+			}
+			if res.UseP50 <= 0 || res.UseP99 < res.UseP50 {
+				t.Errorf("uses %v, %v", res.UseP50, res.UseP99)
 			}
 			if res.Commands < 1 || res.Connections < 1 || res.ClientCPU <= 0 || res.AllocBytes <= 0 || !res.Tokens {
 				t.Errorf("%+v", res)

@@ -71,7 +71,8 @@ func (r report) markdown(plots []string) string {
 	for _, name := range slices.Sorted(maps.Keys(env.Modules)) {
 		fmt.Fprintf(&b, ", %s %s", name, env.Modules[name])
 	}
-	fmt.Fprintf(&b, ".\n%d interleaved repeats, windows of %v s. Raw figures: [results.json](results.json).\n\n", env.Repeats, env.Window)
+	fmt.Fprintf(&b, ".\n%d interleaved repeats, windows of %v s; where many clients have one caller or a few each, every %dth repeat "+
+		"and windows of %v s. Raw figures: [results.json](results.json).\n\n", env.Repeats, env.Window, clientEvery, clientWindows*env.Window)
 	for _, contender := range env.LeftOut {
 		fmt.Fprintf(&b, "**Left out**: %s.\n\n", contender)
 	}
@@ -85,6 +86,7 @@ func (r report) markdown(plots []string) string {
 		fmt.Fprintf(&b, "| %s | %s |\n", name, noteOf(name))
 	}
 	r.overview(&b)
+	r.growth(&b)
 	for _, m := range modes() {
 		if rows := r.of(m); len(rows) > 0 {
 			fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n", m.name(), capital(m.title()))
@@ -105,7 +107,8 @@ that got the fewest with those of the one that got the most: 1 is fair; in a sho
 turns, and it says little. Waits that go on at the end of the window end with it or soon after, because sections do nothing
 from then on: where a full turn of all waiters takes longer than the window, waits are too short. A lock that polls
 (redislock, redsync) goes again and again to whoever just unlocked it, while the others sleep: its rate on one key is to
-be read beside least/most and p99. A waiter hangs that has not come back seconds after all load ended.
+be read beside least/most, and so is its p99 where 99 uses of 100 are of the same few callers. A use is a wait with its
+section and its unlock. A waiter hangs that has not come back seconds after all load ended.
 
 On Linux the server has a session of its own, as a service has: where sessions are scheduled as groups (sched_autogroup)
 it would otherwise share its clients' part of the CPUs. With several processes, tokens and overlaps are checked in a page
@@ -113,6 +116,12 @@ of memory that all of them share, as within one process otherwise: that costs a 
 link is a proxy in this program, whose CPU counts as the client's; it delays what clients send, and keeps its order.
 Redisson's holds are checked in the same way, in Java. Its client CPU is the whole JVM's and its bytes are what the JVM's
 threads allocated; the JVM is warmed up before the first round and stays for all.
+
+In the modes of many clients (clients, quorum) a client stands for a process: all are in this one, each with connections of
+its own. Where callers pause they begin one after the other, and nothing is measured before all have begun and two seconds
+are over. With 1,000 clients fencelock is alone: a full turn of all callers of another lock would take longer than a
+window. Redisson takes part up to 64 clients, because each of its clients has threads of its own: here two for tasks and two
+for the network, and one idle connection. On several servers only redsync has a lock to compare with.
 
 `
 

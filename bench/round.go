@@ -17,6 +17,22 @@ type round struct {
 	timing    timing
 	addr      string        // where contenders find the server
 	rdb       *redis.Client // the program's own, for INFO and for work inside sections
+	nodes     *nodes        // where the mode has a quorum
+}
+
+// servers are those that the round puts load on.
+func (r round) servers() []*redis.Client {
+	if r.mode.nodes > 0 {
+		return r.nodes.rdbs
+	}
+	return []*redis.Client{r.rdb}
+}
+
+func (r round) dial() (*client, error) {
+	if r.mode.nodes > 0 {
+		return r.contender.quorum(r.nodes.addrs())
+	}
+	return r.contender.dial(r.addr)
 }
 
 // prefix begins the names of the round's keys.
@@ -43,6 +59,8 @@ type result struct {
 	WaitP50       float64            `json:"wait_p50_us"`
 	WaitP99       float64            `json:"wait_p99_us"`
 	WaitMax       float64            `json:"wait_max_us"`
+	UseP50        float64            `json:"use_p50_us"` // from the call until it has unlocked
+	UseP99        float64            `json:"use_p99_us"`
 	Commands      float64            `json:"commands_per_pair"`
 	CommandsBy    map[string]float64 `json:"commands_per_pair_by_name,omitempty"`
 	ServerCPU     float64            `json:"server_cpu_us_per_pair"`
@@ -79,10 +97,15 @@ func (r round) run(ctx context.Context) (result, error) {
 		defer link.close()
 		r.addr = link.addr
 	}
+	if r.mode.nodes > 0 {
+		r.nodes.awaitOld(ctx)
+	}
 	res, err := measure(ctx, r)
 	res.Contender, res.Mode, res.Repeat = r.contender.name, r.mode.name(), r.repeat
-	if err == nil {
-		err = r.rdb.FlushAll(ctx).Err()
+	for _, rdb := range r.servers() {
+		if err == nil {
+			err = rdb.FlushAll(ctx).Err()
+		}
 	}
 	if err != nil {
 		err = fmt.Errorf("%s in %s: %w", r.contender.name, r.mode.name(), err)

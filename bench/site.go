@@ -16,7 +16,7 @@ type site interface {
 // measureAt measures a load that has begun.
 func measureAt(ctx context.Context, r round, s site) (result, error) {
 	sleep(ctx, r.timing.warm)
-	before, err := read(ctx, r.rdb)
+	before, err := read(ctx, r.servers())
 	if err != nil {
 		return result{}, err
 	}
@@ -29,7 +29,7 @@ func measureAt(ctx context.Context, r round, s site) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	after, err := read(ctx, r.rdb)
+	after, err := read(ctx, r.servers())
 	if err != nil {
 		return result{}, err
 	}
@@ -48,7 +48,7 @@ func measureAt(ctx context.Context, r round, s site) (result, error) {
 type here struct{ load *load }
 
 func (h here) enter(_ context.Context, phase int32) (usage, error) {
-	h.load.phase.Store(phase)
+	h.load.enter(phase)
 	return usageHere()
 }
 
@@ -61,7 +61,7 @@ func measureHere(ctx context.Context, r round) (result, error) {
 	var clients []*client
 	defer func() { closeAll(clients) }()
 	for range r.mode.clients {
-		c, err := r.contender.dial(r.addr)
+		c, err := r.dial()
 		if err != nil {
 			return result{}, err
 		}

@@ -34,6 +34,11 @@ var tiny = timing{warm: 10 * time.Millisecond, window: 60 * time.Millisecond, gr
 
 func TestEveryContenderInEveryFamily(t *testing.T) {
 	addr, rdb := testServer(t)
+	quorum, err := startNodes(majority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(quorum.stop)
 	id := 0
 	for _, m := range []mode{
 		{family: "own", goroutines: 8, clients: 1},
@@ -41,6 +46,10 @@ func TestEveryContenderInEveryFamily(t *testing.T) {
 		{family: "one", goroutines: 4, clients: 2, inside: "1ms"},
 		{family: "hot", goroutines: 8, clients: 4},
 		{family: "own", goroutines: 8, clients: 1, slow: true},
+		mode{}.with(4, 1),
+		mode{inside: "2ms"}.with(4, 8),
+		mode{inside: "2ms", busy: true}.with(4, 1),
+		mode{nodes: majority}.with(4, 1),
 	} {
 		for _, c := range contenders {
 			if c.run != nil || !c.takesPart(m, true) {
@@ -48,12 +57,19 @@ func TestEveryContenderInEveryFamily(t *testing.T) {
 			}
 			t.Run(m.name()+"/"+c.name, func(t *testing.T) {
 				id++
-				res, err := round{id: id, contender: c, mode: m, timing: tiny, addr: addr, rdb: rdb}.run(t.Context())
+				tm := tiny
+				if m.nodes > 0 {
+					tm.window *= 10 // redsync tries again after up to 250 ms
+				}
+				res, err := round{id: id, contender: c, mode: m, timing: tm, addr: addr, rdb: rdb, nodes: quorum}.run(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				if res.Pairs == 0 || res.PairsPerSec <= 0 || res.WaitMax < res.WaitP99 || res.WaitP99 < res.WaitP50 || res.WaitP50 <= 0 {
 					t.Errorf("%d pairs, %v/s, waits %v, %v, %v", res.Pairs, res.PairsPerSec, res.WaitP50, res.WaitP99, res.WaitMax)
+				}
+				if res.UseP50 <= 0 || res.UseP99 < res.UseP50 {
+					t.Errorf("uses %v, %v", res.UseP50, res.UseP99)
 				}
 				if asks := c.name != bound; asks && (res.Commands < 1 || res.Connections < 1) || res.ClientCPU <= 0 || res.Allocs <= 0 {
 					t.Errorf("commands %v, connections %d, client CPU %v, allocs %v", res.Commands, res.Connections, res.ClientCPU, res.Allocs)

@@ -16,6 +16,8 @@ type summary struct {
 	WaitP50       spread  `json:"wait_p50_us"`
 	WaitP99       spread  `json:"wait_p99_us"`
 	WaitMax       float64 `json:"wait_max_us"`
+	UseP50        spread  `json:"use_p50_us"`
+	UseP99        spread  `json:"use_p99_us"`
 	Commands      float64 `json:"commands_per_pair"`
 	ServerCPU     float64 `json:"server_cpu_us_per_pair"`
 	ClientCPU     float64 `json:"client_cpu_us_per_pair"`
@@ -72,6 +74,8 @@ func summaryOf(rounds []result, base map[int]result) summary {
 		WaitP50:       spreadOf(values(func(r result) float64 { return r.WaitP50 })),
 		WaitP99:       spreadOf(values(func(r result) float64 { return r.WaitP99 })),
 		WaitMax:       spreadOf(values(func(r result) float64 { return r.WaitMax })).Max,
+		UseP50:        spreadOf(values(func(r result) float64 { return r.UseP50 })),
+		UseP99:        spreadOf(values(func(r result) float64 { return r.UseP99 })),
 		Commands:      middle(func(r result) float64 { return r.Commands }),
 		ServerCPU:     middle(func(r result) float64 { return r.ServerCPU }),
 		ClientCPU:     middle(func(r result) float64 { return r.ClientCPU }),

@@ -69,8 +69,8 @@ func (r report) overview(b *strings.Builder) {
 
 // rateTable is how fast it was, and what must not be.
 func rateTable(b *strings.Builder, rows []summary) {
-	b.WriteString("| contender | pairs/s | ratio | wait p50 | p99 | p99 ratio | max | overlaps | out of order | hung | errors |\n")
-	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	b.WriteString("| contender | pairs/s | ratio | wait p50 | p99 | p99 ratio | max | use p50 | p99 | overlaps | out of order | hung | errors |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, s := range rows {
 		order := "-"
 		if s.Tokens {
@@ -80,10 +80,11 @@ func rateTable(b *strings.Builder, rows []summary) {
 		if s.Hung > 0 {
 			hung += fmt.Sprintf(" in %d of %d rounds", s.HungRounds, s.Repeats)
 		}
-		fmt.Fprintf(b, "| %s | %.0f (%.0f-%.0f) | %s | %s | %s (%s-%s) | %s | %s | %d | %s | %s | %d |\n",
+		fmt.Fprintf(b, "| %s | %.0f (%.0f-%.0f) | %s | %s | %s (%s-%s) | %s | %s | %s | %s (%s-%s) | %d | %s | %s | %d |\n",
 			s.Contender, s.PairsPerSec.Median, s.PairsPerSec.Min, s.PairsPerSec.Max, ratioCell(s.Ratio),
 			duration(s.WaitP50.Median), duration(s.WaitP99.Median), duration(s.WaitP99.Min), duration(s.WaitP99.Max),
-			ratioCell(s.RatioP99), duration(s.WaitMax), s.Overlaps, order, hung, s.Errors)
+			ratioCell(s.RatioP99), duration(s.WaitMax),
+			duration(s.UseP50.Median), duration(s.UseP99.Median), duration(s.UseP99.Min), duration(s.UseP99.Max), s.Overlaps, order, hung, s.Errors)
 	}
 	b.WriteString("\n")
 	for _, s := range rows {

@@ -10,6 +10,7 @@ type tally struct {
 	Pairs      []int           `json:"pairs"`   // of each goroutine, within the window
 	Clients    []int           `json:"clients"` // the client of each goroutine
 	Waits      []time.Duration `json:"waits_ns"`
+	Uses       []time.Duration `json:"uses_ns"` // waits, sections and unlocks together
 	Overlaps   int64           `json:"overlaps"`
 	OutOfOrder int64           `json:"out_of_order"`
 	Tokens     bool            `json:"tokens"`
@@ -24,6 +25,7 @@ func (t *tally) add(other tally) {
 	t.Pairs = append(t.Pairs, other.Pairs...)
 	t.Clients = append(t.Clients, other.Clients...)
 	t.Waits = append(t.Waits, other.Waits...)
+	t.Uses = append(t.Uses, other.Uses...)
 	t.Overlaps += other.Overlaps
 	t.OutOfOrder += other.OutOfOrder
 	t.Tokens = t.Tokens || other.Tokens
@@ -50,6 +52,8 @@ func (t tally) result(clients int) result {
 	res.WaitP50 = micros(percentile(waits, 50))
 	res.WaitP99 = micros(percentile(waits, 99))
 	res.WaitMax = micros(percentile(waits, 100))
+	uses := slices.Sorted(slices.Values(t.Uses))
+	res.UseP50, res.UseP99 = micros(percentile(uses, 50)), micros(percentile(uses, 99))
 	res.FairGoroutine, res.FairClient = fairness(t.Pairs), fairness(byClient)
 	return res
 }

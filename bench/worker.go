@@ -105,7 +105,7 @@ func (w *worked) start(ctx context.Context, args url.Values) error {
 	if r.id, err = strconv.Atoi(args.Get("round")); err != nil {
 		return err
 	}
-	c, err := r.contender.dial(r.addr)
+	c, err := r.dial()
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.LongStream;
@@ -9,12 +11,14 @@ import org.redisson.Redisson;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
+import org.redisson.config.SingleServerConfig;
 
 /** The threads of a round, and the checks of load.go. */
 final class Load implements AutoCloseable {
   private final String family;
   private final String inside;
   private final int hotKeys;
+  private final long pauseNanos; // in the mean, after each use
   private final KeyState[] keys;
   private final List<RedissonClient> clients = new ArrayList<>();
   private final List<Worker> workers = new ArrayList<>();
@@ -23,6 +27,7 @@ final class Load implements AutoCloseable {
   private final AtomicLong outOfOrder = new AtomicLong();
   private final AtomicLong errors = new AtomicLong();
   private final AtomicReference<String> firstError = new AtomicReference<>();
+  private final CountDownLatch over = new CountDownLatch(1); // the phase is ending
   private volatile Phase phase = Phase.WARMING;
   private volatile boolean cancelled;
 
@@ -30,6 +35,7 @@ final class Load implements AutoCloseable {
     family = args.get("family");
     inside = args.get("inside");
     hotKeys = Integer.parseInt(args.get("hot"));
+    pauseNanos = Long.parseLong(args.get("pause_ns"));
     keys = new KeyState[Integer.parseInt(args.get("keys"))];
     for (int i = 0; i < keys.length; i++) {
       keys[i] = new KeyState();
@@ -39,9 +45,7 @@ final class Load implements AutoCloseable {
 
     List<RFencedLock[]> locks = new ArrayList<>(); // by client and key
     for (int i = 0; i < Integer.parseInt(args.get("clients")); i++) {
-      Config config = new Config();
-      config.useSingleServer().setAddress("redis://" + args.get("address"));
-      RedissonClient client = Redisson.create(config);
+      RedissonClient client = Redisson.create(config(args.get("address"), Boolean.parseBoolean(args.get("small"))));
       clients.add(client);
       RFencedLock[] own = new RFencedLock[keys.length];
       for (int k = 0; k < keys.length; k++) {
@@ -54,6 +58,17 @@ final class Load implements AutoCloseable {
     }
   }
 
+  /** Small: for one of many clients, which would have 48 threads and 25 connections each. */
+  private static Config config(String address, boolean small) {
+    Config config = new Config();
+    SingleServerConfig server = config.useSingleServer().setAddress("redis://" + address);
+    if (small) {
+      config.setThreads(2).setNettyThreads(2);
+      server.setConnectionMinimumIdleSize(1);
+    }
+    return config;
+  }
+
   void start() {
     workers.forEach(Thread::start);
   }
@@ -64,6 +79,16 @@ final class Load implements AutoCloseable {
 
   void enter(Phase next) {
     phase = next;
+    if (next == Phase.ENDING) {
+      over.countDown();
+    }
+  }
+
+  /** Pauses for so much of the mean, or until the load ends. */
+  void rest(double part) throws InterruptedException {
+    if (pauseNanos > 0) {
+      over.await((long) (part * pauseNanos), TimeUnit.NANOSECONDS);
+    }
   }
 
   /** Returns which key a worker takes next. */
@@ -105,6 +130,9 @@ final class Load implements AutoCloseable {
       case "1ms":
         Thread.sleep(1);
         break;
+      case "2ms":
+        Thread.sleep(2);
+        break;
       default:
         break;
     }
@@ -133,7 +161,7 @@ final class Load implements AutoCloseable {
     long stuck = 0;
     if (hung > 0) {
       cancelled = true;
-      workers.forEach(Worker::waited); // it waited this long at least
+      workers.forEach(Worker::hangs); // it waited this long at least
       workers.forEach(Thread::interrupt);
       stuck = missing(abandonMillis);
     }
@@ -141,6 +169,7 @@ final class Load implements AutoCloseable {
     return "{\"tally\":{\"pairs\":" + Json.array(workers.stream().mapToLong(Worker::pairs))
         + ",\"clients\":" + Json.array(LongStream.range(0, workers.size()).map(i -> i % clients.size()))
         + ",\"waits_ns\":" + Json.array(workers.stream().flatMapToLong(Worker::waits))
+        + ",\"uses_ns\":" + Json.array(workers.stream().flatMapToLong(Worker::uses))
         + ",\"overlaps\":" + overlaps + ",\"out_of_order\":" + outOfOrder + ",\"tokens\":true"
         + ",\"hung\":" + hung + ",\"stuck\":" + stuck + ",\"errors\":" + errors
         + (error == null ? "" : ",\"first_error\":" + Json.quoted(error)) + "}}";
@@ -161,6 +190,6 @@ final class Load implements AutoCloseable {
   @Override
   public void close() throws Exception {
     getter.close();
-    clients.forEach(RedissonClient::shutdown);
+    clients.parallelStream().forEach(RedissonClient::shutdown);
   }
 }

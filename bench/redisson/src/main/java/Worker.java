@@ -1,4 +1,5 @@
 import java.util.Arrays;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.LongStream;
 import org.redisson.api.RFencedLock;
 
@@ -11,8 +12,8 @@ final class Worker extends Thread {
   // A worker that hangs is read while it may still come back: these are guarded by this.
   private long since; // when its present wait began
   private boolean waiting; // false when it does not wait, or the wait was counted
-  private long[] waits = new long[1024];
-  private int waited;
+  private final Times waits = new Times();
+  private final Times uses = new Times(); // waits, sections and unlocks together
   private long pairs; // within the window
 
   Worker(Load load, int number, RFencedLock[] locks) {
@@ -24,9 +25,15 @@ final class Worker extends Thread {
 
   @Override
   public void run() {
+    try {
+      load.rest(ThreadLocalRandom.current().nextDouble()); // the callers begin one after the other
+    } catch (InterruptedException e) {
+      return; // the load is over
+    }
     while (load.phase() != Phase.ENDING) {
       try {
         turn();
+        load.rest(-Math.log(1 - ThreadLocalRandom.current().nextDouble()));
       } catch (Exception e) {
         load.failed(e);
       }
@@ -36,8 +43,9 @@ final class Worker extends Thread {
   /** One acquire, the section, and the unlock. */
   private void turn() throws Exception {
     int key = load.pick(number);
+    long begin = System.nanoTime();
     synchronized (this) {
-      since = System.nanoTime();
+      since = begin;
       waiting = true;
     }
     long token;
@@ -51,22 +59,32 @@ final class Worker extends Thread {
     } finally {
       locks[key].unlock();
     }
-    if (load.phase() == Phase.MEASURING) {
-      synchronized (this) {
+    Phase phase = load.phase();
+    if (phase == Phase.WARMING) {
+      return;
+    }
+    synchronized (this) {
+      uses.add(System.nanoTime() - begin);
+      if (phase == Phase.MEASURING) {
         pairs++;
       }
     }
   }
 
-  /** Counts the wait that ends now; one that goes on, too, where a drain gives up on it. */
+  /** Counts the wait that ends now. */
   synchronized void waited() {
     if (waiting && load.phase() != Phase.WARMING) {
-      if (waited == waits.length) {
-        waits = Arrays.copyOf(waits, 2 * waits.length);
-      }
-      waits[waited++] = System.nanoTime() - since;
+      waits.add(System.nanoTime() - since);
     }
     waiting = false;
+  }
+
+  /** Counts the wait that goes on, where a drain gives up on it. */
+  synchronized void hangs() {
+    if (waiting) {
+      uses.add(System.nanoTime() - since);
+    }
+    waited();
   }
 
   synchronized long pairs() {
@@ -74,6 +92,27 @@ final class Worker extends Thread {
   }
 
   synchronized LongStream waits() {
-    return Arrays.stream(Arrays.copyOf(waits, waited));
+    return waits.all();
+  }
+
+  synchronized LongStream uses() {
+    return uses.all();
+  }
+
+  /** A list of times. */
+  private static final class Times {
+    private long[] times = new long[1024];
+    private int count;
+
+    void add(long time) {
+      if (count == times.length) {
+        times = Arrays.copyOf(times, 2 * count);
+      }
+      times[count++] = time;
+    }
+
+    LongStream all() {
+      return Arrays.stream(Arrays.copyOf(times, count));
+    }
   }
 }

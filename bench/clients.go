@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The modes of many clients: one key, and a client stands for a process. It has connections of its own, and all clients run
+// in this process, so that 1,000 of them fit on one machine.
+const (
+	section   = 2 * time.Millisecond // what "2ms" is
+	busyShare = 0.7                  // see mode.busy
+	majority  = 5                    // servers of a quorum
+)
+
+// A round of many clients measures for several windows, because a full turn of all callers may take seconds. It takes part in
+// one repeat of several in return.
+const (
+	clientWindows = 4
+	clientEvery   = 4
+)
+
+// clientModes are in the order of the report.
+func clientModes() []mode {
+	var all []mode
+	for _, load := range []mode{{}, {inside: "2ms"}, {inside: "2ms", busy: true}} {
+		for _, n := range []int{4, 16, 64, 256, 1000} {
+			all = append(all, load.with(n, 1))
+		}
+	}
+	all = append(all, mode{}.with(64, 8))
+	for _, n := range []int{4, 16, 64} {
+		all = append(all, mode{nodes: majority}.with(n, 1))
+	}
+	return all
+}
+
+// with is the load from so many clients with so many callers each.
+func (m mode) with(clients, callers int) mode {
+	m.family, m.clients, m.callers, m.goroutines = "one", clients, callers, clients*callers
+	return m
+}
+
+func (m mode) clientName() string {
+	group, n := "clients", fmt.Sprint(m.clients)
+	if m.nodes > 0 {
+		group = "quorum"
+	}
+	if m.callers > 1 {
+		n += fmt.Sprintf("x%d", m.callers)
+	}
+	return fmt.Sprintf("%s/n=%s/%s", group, n, m.load())
+}
+
+// load is the last part of the name.
+func (m mode) load() string {
+	if m.busy {
+		return fmt.Sprintf("%s-%.0f", m.insideName(), 100*busyShare)
+	}
+	return m.insideName()
+}
+
+// alone tells that only fencelock takes part, unless others are asked for. With 256 clients they have a tenth of its rate and
+// less, and a full turn of 1,000 callers would take them longer than a window.
+func (m mode) alone() bool { return m.clients >= 1000 }
+
+// every is in how many repeats there is one round of each contender.
+func (m mode) every() int {
+	if m.callers > 0 {
+		return clientEvery
+	}
+	return 1
+}
+
+// patienceFor is how much longer than elsewhere each waiter has after the end of the load: who is slow does not hang.
+const patienceFor = 20 * time.Millisecond
+
+// connecting is how much longer than elsewhere the warm-up is for each client: what connecting costs is not measured.
+const connecting = 3 * time.Millisecond
+
+// of is the timing of a round in the mode. Where callers pause, nothing is measured before all have begun.
+func (t timing) of(m mode) timing {
+	if m.callers == 0 {
+		return t
+	}
+	t.warm += time.Duration(m.clients) * connecting
+	if m.busy {
+		t.warm = max(2*t.window, m.pause()+t.window)
+	}
+	t.window *= clientWindows
+	t.grace += time.Duration(m.goroutines) * patienceFor
+	return t
+}
+
+// pause is how long a caller pauses in the mean after a use: 0 where it comes back at once. All callers together then want
+// the lock for busyShare of the time, if they did not wait for each other.
+func (m mode) pause() time.Duration {
+	if !m.busy {
+		return 0
+	}
+	return time.Duration(float64(section)*float64(m.goroutines)/busyShare) - section
+}
+
+// growth is a table for each load that several numbers of clients have: how the cost grows with the clients.
+func (r report) growth(b *strings.Builder) {
+	var kinds []string
+	rows := map[string][]mode{}
+	for _, m := range modes() {
+		if kind := m.group() + ", " + m.load(); m.callers == 1 && len(r.of(m)) > 0 {
+			if rows[kind] == nil {
+				kinds = append(kinds, kind)
+			}
+			rows[kind] = append(rows[kind], m)
+		}
+	}
+	for i, kind := range kinds {
+		if i == 0 {
+			b.WriteString("\n## How the cost grows with clients\n\nOne key, one caller in each client. Pairs a second; commands a pair; p99 of a " +
+				"whole use, where callers pause of the wait; least/most pairs of clients.\n")
+		}
+		r.growthTable(b, kind, rows[kind])
+	}
+}
+
+func (r report) growthTable(b *strings.Builder, kind string, modes []mode) {
+	cells := map[string]string{} // by contender and mode
+	var names []string
+	for _, name := range r.names() {
+		found := false
+		for _, m := range modes {
+			for _, s := range r.of(m) {
+				if s.Contender == name {
+					found, cells[name+m.name()] = true, s.growthCell(m)
+				}
+			}
+		}
+		if found {
+			names = append(names, name)
+		}
+	}
+	fmt.Fprintf(b, "\n%s:\n\n| clients | %s |\n|--:|%s\n", capital(kind), strings.Join(names, " | "), strings.Repeat("---|", len(names)))
+	for _, m := range modes {
+		fmt.Fprintf(b, "| %d |", m.clients)
+		for _, name := range names {
+			fmt.Fprintf(b, " %s |", cells[name+m.name()])
+		}
+		b.WriteString("\n")
+	}
+}
+
+func (s summary) growthCell(m mode) string {
+	p99 := s.UseP99.Median
+	if m.busy {
+		p99 = s.WaitP99.Median
+	}
+	return fmt.Sprintf("%.0f; %.1f; %s; %.2f", s.PairsPerSec.Median, s.Commands, duration(p99), s.FairClient)
+}
