@@ -40,13 +40,10 @@ var targets = []target{
 		figures: rates(ours, baseline, "one/g=4/empty", "one/g=64/empty", "one/g=512/empty")},
 	{what: "the same, g = 64 / 512: p99 wait against rueidislock", atMost: true,
 		least: []float64{0.45, 0.45}, aim: []float64{0.15, 0.3},
-		figures: ratios(ours, baseline, func(r result) float64 { return r.WaitP99 }, "one/g=64/empty", "one/g=512/empty")},
+		figures: ratios(ours, baseline, waitOf, "one/g=64/empty", "one/g=512/empty")},
 	{what: "the same, g = 64 / 512: commands a handoff", atMost: true,
 		least: []float64{6.5, 6.5}, aim: []float64{3.5, 3.5},
-		figures: []figure{
-			ofSummary("one/g=64/empty", func(s summary) float64 { return s.Commands }),
-			ofSummary("one/g=512/empty", func(s summary) float64 { return s.Commands }),
-		}},
+		figures: ofSummaries(commandsOf, "one/g=64/empty", "one/g=512/empty")},
 	{what: "the same, g = 64: least / most pairs, of clients / of goroutines",
 		least: []float64{0.8, 0.8}, aim: []float64{0.95, 0.95},
 		figures: []figure{
@@ -62,6 +59,57 @@ var targets = []target{
 	{what: "one key, 4 clients, g = 64 / 512: pairs against Redisson on the JVM",
 		least: []float64{3, 3}, aim: []float64{5, 5},
 		figures: rates(ours, "redisson", "one/g=64/empty", "one/g=512/empty")},
+	{what: "n clients with a caller each, empty, n = 4 / 16 / 64 / 256: pairs against the best of three",
+		least: []float64{0.5, 0.5, 0.7, 4}, aim: []float64{1.1, 1, 1, 8},
+		figures: againstBest(pairsOf, more, clientsOf("empty")...)},
+	{what: "the same: p99 of a use against the best", atMost: true,
+		least: []float64{1, 0.3, 0.2, 0.1}, aim: []float64{1, 0.3, 0.2, 0.1},
+		figures: againstBest(useOf, less, clientsOf("empty")...)},
+	{what: "the same, n = 1,000 against n = 16: pairs",
+		least: []float64{0.7}, aim: []float64{0.7},
+		figures: []figure{across(pairsOf, "clients/n=1000/empty", "clients/n=16/empty")}},
+	{what: "the same, n = 1,000: p99 of a use against clients / rate", atMost: true,
+		least: []float64{4}, aim: []float64{4},
+		figures: []figure{ofSummary("clients/n=1000/empty", func(s summary) float64 {
+			return s.UseP99.Median * s.PairsPerSec.Median / 1e6 / 1000
+		})}},
+	{what: "the same, n = 4 / 16 / 64 / 256 / 1,000: least / most pairs of clients",
+		least: []float64{0.9, 0.9, 0.9, 0.8, 0.7}, aim: []float64{0.9, 0.9, 0.9, 0.8, 0.7},
+		figures: ofSummaries(func(s summary) float64 { return s.FairClient }, append(clientsOf("empty"), "clients/n=1000/empty")...)},
+	{what: "n clients, 2 ms inside, taken for 70% of the time, n = 4 / 16 / 64 / 256: p99 wait against the best", atMost: true,
+		least: []float64{1, 0.6, 0.5, 0.4}, aim: []float64{1, 0.4, 0.3, 0.2},
+		figures: againstBest(waitOf, less, clientsOf("2ms-70")...)},
+	{what: "n clients, 2 ms inside, always wanted, n = 4 / 16 / 64 / 256: pairs against the best",
+		least: []float64{1, 1, 1.05, 1.5}, aim: []float64{1, 1, 1.05, 1.5},
+		figures: againstBest(pairsOf, more, clientsOf("2ms")...)},
+	{what: "the same: p99 of a use against the best", atMost: true,
+		least: []float64{1, 0.5, 0.2, 0.15}, aim: []float64{1, 0.5, 0.2, 0.15},
+		figures: againstBest(useOf, less, clientsOf("2ms")...)},
+	{what: "n clients, empty, n = 4 / 16 / 64 / 256: commands a handoff", atMost: true,
+		least: []float64{22, 22, 22, 22}, aim: []float64{17, 17, 17, 17},
+		figures: ofSummaries(commandsOf, clientsOf("empty")...)},
+	{what: "the same with 2 ms inside", atMost: true,
+		least: []float64{22, 22, 22, 22}, aim: []float64{17, 17, 17, 17},
+		figures: ofSummaries(commandsOf, clientsOf("2ms")...)},
+	{what: "the same with 2 ms inside, taken for 70% of the time", atMost: true,
+		least: []float64{22, 22, 22, 22}, aim: []float64{17, 17, 17, 17},
+		figures: ofSummaries(commandsOf, clientsOf("2ms-70")...)},
+	{what: "the same, empty / 2 ms / 70%, n = 1,000 against n = 16: commands a handoff", atMost: true,
+		least: []float64{1.1, 1.1, 1.1}, aim: []float64{1.1, 1.1, 1.1},
+		figures: []figure{
+			across(func(r result) float64 { return r.Commands }, "clients/n=1000/empty", "clients/n=16/empty"),
+			across(func(r result) float64 { return r.Commands }, "clients/n=1000/2ms", "clients/n=16/2ms"),
+			across(func(r result) float64 { return r.Commands }, "clients/n=1000/2ms-70", "clients/n=16/2ms-70"),
+		}},
+	{what: "64 clients with 8 callers each, empty: pairs against rueidislock",
+		least: []float64{1.7}, aim: []float64{1.7},
+		figures: rates(ours, baseline, "clients/n=64x8/empty")},
+	{what: "the same: p99 wait against rueidislock", atMost: true,
+		least: []float64{0.45}, aim: []float64{0.45},
+		figures: ratios(ours, baseline, waitOf, "clients/n=64x8/empty")},
+	{what: "quorum of 5 servers, one key, a caller in each client, empty, 64 clients against 4: pairs",
+		least: []float64{0.5}, aim: []float64{0.8},
+		figures: []figure{across(pairsOf, "quorum/n=64/empty", "quorum/n=4/empty")}},
 	{what: "all modes: hung waiters / overlaps / tokens out of order", atMost: true,
 		least: []float64{0, 0, 0}, aim: []float64{0, 0, 0},
 		figures: []figure{
@@ -73,7 +121,23 @@ var targets = []target{
 
 // rates are the pairs a second of one contender over another's, a figure for each mode.
 func rates(who, than string, modes ...string) []figure {
-	return ratios(who, than, func(r result) float64 { return r.PairsPerSec }, modes...)
+	return ratios(who, than, pairsOf, modes...)
+}
+
+func pairsOf(r result) float64     { return r.PairsPerSec }
+func waitOf(r result) float64      { return r.WaitP99 }
+func useOf(r result) float64       { return r.UseP99 }
+func commandsOf(s summary) float64 { return s.Commands }
+
+// clientsOf are the modes of a load with all numbers of clients that others take part in.
+func clientsOf(load string) []string {
+	var names []string
+	for _, m := range clientModes() {
+		if m.nodes == 0 && m.callers == 1 && !m.alone() && m.load() == load {
+			names = append(names, m.name())
+		}
+	}
+	return names
 }
 
 // ratios are medians over the repeats, of rounds in the same one.
@@ -81,22 +145,76 @@ func ratios(who, than string, of func(result) float64, modes ...string) []figure
 	var figures []figure
 	for _, mode := range modes {
 		figures = append(figures, func(r report) (float64, bool) {
-			var rounds []result
-			base := map[int]result{}
-			for _, res := range r.Results {
-				switch {
-				case res.Mode == mode && res.Contender == who:
-					rounds = append(rounds, res)
-				case res.Mode == mode && res.Contender == than:
-					base[res.Repeat] = res
+			return medianRatio(r.rounds(who, mode), byRepeat(r.rounds(than, mode)), of)
+		})
+	}
+	return figures
+}
+
+// peers are those of whom the best is what is compared with.
+var peers = []string{baseline, "redislock", "redsync"}
+
+// againstBest are ratios of ours to the peer whose figure is the best in the same repeat.
+func againstBest(of func(result) float64, better func(a, b float64) bool, modes ...string) []figure {
+	var figures []figure
+	for _, mode := range modes {
+		figures = append(figures, func(r report) (float64, bool) {
+			best := map[int]result{}
+			for _, peer := range peers {
+				for _, res := range r.rounds(peer, mode) {
+					if was := of(best[res.Repeat]); of(res) > 0 && (was == 0 || better(of(res), was)) {
+						best[res.Repeat] = res
+					}
 				}
 			}
-			s := ratio(rounds, base, of)
-			if s == nil {
-				return 0, false
-			}
-			return s.Median, true
+			return medianRatio(r.rounds(ours, mode), best, of)
 		})
+	}
+	return figures
+}
+
+func more(a, b float64) bool { return a > b }
+func less(a, b float64) bool { return a < b }
+
+// across is a ratio of ours in one mode to ours in another.
+func across(of func(result) float64, mode, than string) figure {
+	return func(r report) (float64, bool) {
+		return medianRatio(r.rounds(ours, mode), byRepeat(r.rounds(ours, than)), of)
+	}
+}
+
+// rounds are those of a contender in a mode.
+func (r report) rounds(who, mode string) []result {
+	var rounds []result
+	for _, res := range r.Results {
+		if res.Contender == who && res.Mode == mode {
+			rounds = append(rounds, res)
+		}
+	}
+	return rounds
+}
+
+func byRepeat(rounds []result) map[int]result {
+	all := map[int]result{}
+	for _, res := range rounds {
+		all[res.Repeat] = res
+	}
+	return all
+}
+
+func medianRatio(rounds []result, base map[int]result, of func(result) float64) (float64, bool) {
+	s := ratio(rounds, base, of)
+	if s == nil {
+		return 0, false
+	}
+	return s.Median, true
+}
+
+// ofSummaries is a figure of ours for each mode.
+func ofSummaries(of func(summary) float64, modes ...string) []figure {
+	var figures []figure
+	for _, mode := range modes {
+		figures = append(figures, ofSummary(mode, of))
 	}
 	return figures
 }

@@ -78,7 +78,7 @@ func TestTargetsAreMeasured(t *testing.T) {
 	var r report
 	for _, round := range p.rounds() {
 		r.Results = append(r.Results, result{Contender: round.contender.name, Mode: round.mode.name(), Repeat: round.repeat,
-			PairsPerSec: 1, WaitP99: 1})
+			PairsPerSec: 1, WaitP99: 1, UseP99: 1, Commands: 1})
 	}
 	for _, m := range modes() {
 		r.Summaries = append(r.Summaries, summarize(r.Results, m.name())...)
@@ -119,5 +119,29 @@ func TestHeld(t *testing.T) {
 	write(`{}`)
 	if _, err := readHeld(dir); err == nil || !strings.Contains(err.Error(), "list of rows") {
 		t.Errorf("of something else: %v", err)
+	}
+}
+
+func TestTheBestOfTheOthers(t *testing.T) {
+	var r report
+	add := func(contender string, repeat int, rate, p99 float64) {
+		r.Results = append(r.Results, result{Contender: contender, Mode: "m", Repeat: repeat, PairsPerSec: rate, UseP99: p99})
+	}
+	add(ours, 1, 100, 10)
+	add(baseline, 1, 50, 40)
+	add("redislock", 1, 200, 80)
+	add("redsync", 1, 10, 20)
+	add("redisson", 1, 1000, 1) // not one of them
+	add(ours, 2, 100, 10)
+	add(baseline, 2, 50, 0) // no use ended
+	add("redsync", 2, 10, 20)
+	if got, ok := againstBest(pairsOf, more, "m")[0](r); !ok || got != 1.25 { // of 0.5 and 2
+		t.Errorf("pairs: %v, %v", got, ok)
+	}
+	if got, ok := againstBest(useOf, less, "m")[0](r); !ok || got != 0.5 {
+		t.Errorf("p99: %v, %v", got, ok)
+	}
+	if got, ok := againstBest(pairsOf, more, "n")[0](r); ok {
+		t.Errorf("of no rounds: %v", got)
 	}
 }
