@@ -37,7 +37,7 @@ lint: ## gofmt, go vet, staticcheck
 mutants: ## the tests against code that is broken on purpose, rule by rule
 	@server=$$(.ci/redis-server) && PATH="$$PATH:$$(dirname "$$server")" go run ./internal/mutants
 
-bench: ## side by side with other locks, about 25 minutes; writes docs/benchmarks (its deps are a module of their own)
+bench: ## side by side with other locks, about 40 minutes; writes docs/benchmarks (its deps are a module of their own)
 	@server=$$(.ci/redis-server) && cd bench && REDIS_SERVER="$$server" GOWORK=off go run ./held && REDIS_SERVER="$$server" GOWORK=off go run .
 
 bench-guards: ## what a guarded write costs beside a plain one: memory, Redis, PostgreSQL, MariaDB, SQLite
