@@ -125,9 +125,10 @@ func (s *handSpy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // handLink is the network between a client and the miniredis of a bubble: each direction takes a time of its own, and
 // messages can be lost.
 type handLink struct {
-	way  time.Duration // there, and as long back
-	drop atomic.Bool   // lose the messages
-	lost atomic.Int64
+	way         time.Duration // there, and as long back
+	drop        atomic.Bool   // lose the messages
+	subscribing atomic.Bool   // whoever subscribes loses the connection
+	lost        atomic.Int64
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -141,6 +142,10 @@ type handConn struct {
 
 func (c *handConn) Write(b []byte) (int, error) {
 	time.Sleep(c.link.way)
+	if c.link.subscribing.Load() && bytes.Contains(b, []byte("\r\nsubscribe\r\n")) {
+		_ = c.Close()
+		return 0, net.ErrClosed
+	}
 	return c.Conn.Write(b)
 }
 

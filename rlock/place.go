@@ -188,14 +188,11 @@ func (p *place) hear(text string) (ghost string) {
 	return ""
 }
 
-// away notes that the channel on which the client is called was away, or is back.
+// away notes that the channel on which the client is called was away, or is back: the call that leads asks then.
 func (p *place) away() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ticket != "" {
-		p.again = p.score != 0
-		p.notice.lost = true
-	}
+	p.again = p.ticket != "" && p.score != 0
 }
 
 // heard returns what was heard since the last time.

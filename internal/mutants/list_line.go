@@ -249,4 +249,34 @@ var ofLine = []mutant{
 		"scripts/line.lua", "local heads = redis.pcall('ZRANGE'", "local heads = redis.call('ZRANGE'",
 		"./scripts", "P14_AnotherTypeInPlace",
 	},
+	{
+		"P20: a client enters although it would not hear a call",
+		"rlock/line.go", "	if live {\n", "	if live || true {\n",
+		"./rlock", "P20_",
+	},
+	{
+		"P24: each message begins the bound anew",
+		"rlock/place.go", "	if p.called != ticket {\n", "	if p.called != ticket || ticket != \"\" {\n",
+		"./rlock", "P24_",
+	},
+	{
+		"P24: the first is taken out before the bound",
+		"rlock/place.go", " || time.Since(p.since) < headLate {", " {",
+		"./rlock", "P24_",
+	},
+	{
+		"P27: the first in the line is a stranger to itself",
+		"rlock/place.go", "	n.others -= known\n", "",
+		"./rlock", "P27_",
+	},
+	{
+		"P32: a call is lost with its caller",
+		"rlock/place.go", "	p.notice.lost = p.ticket != \"\"\n", "",
+		"./rlock", "P32_",
+	},
+	{
+		"P36: a hold that was passed on does not look at the line",
+		"rlock/acquire.go", "h.alone = begins && b == nil", "h.alone = b == nil",
+		"./rlock", "P36_",
+	},
 }

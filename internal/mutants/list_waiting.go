@@ -9,7 +9,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P22: a client whose connection was away enters at the end",
-		"rlock/place.go", "		p.again = p.score != 0\n", "		p.again = false\n",
+		"rlock/place.go", "	p.again = p.ticket != \"\" && p.score != 0\n", "		p.again = false\n",
 		"./rlock", "P22_",
 	},
 	{
