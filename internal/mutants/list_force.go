@@ -59,7 +59,7 @@ var ofForce = []mutant{
 	},
 	{
 		"DESIGN 4: an acquire waits for another kind of lock",
-		"scripts/acquire.lua", "    if there[2] then\n", "    if false then\n",
+		"scripts/acquire.lua", "    if other == 'mode' then\n", "    if false then\n",
 		"./rlock", "BehaviourAnotherObject",
 	},
 	{
