@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +70,14 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	server := redistest.Real(t)
 	return &site{t, server, server.Client()}
+}
+
+// keys are those of the locks. Before version 4 each release of Redisson's leaves a key of its own for a while.
+func (s *site) keys() []string {
+	s.t.Helper()
+	keys, err := s.rdb.Keys(context.Background(), "*").Result()
+	noError(s.t, err)
+	return slices.DeleteFunc(keys, func(key string) bool { return strings.HasPrefix(key, "redisson_unlock_latch:") })
 }
 
 // java returns a RedissonClient of the server.

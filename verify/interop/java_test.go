@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,6 +42,12 @@ func newJava(t testing.TB, addr string, options ...string) *javaClient {
 	c.must(c.send("main", "open", args))
 	t.Cleanup(c.close)
 	return c
+}
+
+// version is Redisson's.
+func (c *javaClient) version() string {
+	text, _, _ := strings.Cut(strings.Trim(string(c.must(c.send("main", "version", url.Values{})).Value), `"`), " ")
+	return text
 }
 
 // close shuts the RedissonClient down: its holds are renewed no more.
