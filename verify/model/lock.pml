@@ -143,6 +143,8 @@ end:	do
 /* P10: a connection that comes back subscribes again; each confirmation wakes. */
 proctype messages(byte c) {
 end:	do
+	/* no call's wait ends any more, and no connection: what still could would keep all from being at rest */
+	:: d_step { quits + breaks > 0 -> quits = 0; breaks = 0 }
 	:: d_step { channel[c] == ASKED -> channel[c] = ON; printf("@C%d subscription confirmed\n", c);
 #ifndef NAIVE_P10
 		look[c] = 1
