@@ -21,7 +21,7 @@ databases: ## the SQL guards on PostgreSQL, MariaDB and SQLite (a module of its 
 interop: ## Redisson on the other side of the lock (installs a JDK and Maven)
 	.ci/interop
 
-model: ## the Promela model of the protocol, and what Spin refutes (installs spin), about 2 minutes
+model: ## the Promela model of the protocol, and what Spin refutes (installs spin), about 4 minutes
 	.ci/model
 
 verify: ## clients in many processes, real servers, faults by seed, for half an hour; then bugs on purpose, each to be found

@@ -1,23 +1,23 @@
-/* The line of the clients that wait for a lock (rules P18 to P35): each of CLIENTS calls Lock once, or more often with AGAIN,
- * while somebody outside has the lock at first. Read the scripts first, as Redis runs them (wait.lua, release.lua, leave.lua);
- * then the network, a client, and what must hold when all is at rest.
+/* The line of the clients that wait for a lock (rules P18 to P35): each of CLIENTS calls Lock once, or more often
+ * with AGAIN, while somebody outside has the lock at first. Read the scripts first, as Redis runs them (wait.lua,
+ * release.lua, leave.lua); then the network, a client, and what must hold when all is at rest.
  *
- * A hold is a number that is never used twice (P1), client + CLIENTS * round, and so is the ticket of its call's stay in the
- * line. A command is on its way until it arrives, which may be long after its client has stopped waiting for it. So is a
- * message. Budgets bound what goes wrong in one run. docs/model.md says what is left out.
+ * A hold is a number that is never used twice (P1), client + CLIENTS * round, and so is the ticket of its call's stay
+ * in the line. A command is on its way until it arrives, which may be long after its client has stopped waiting for
+ * it. So is a message. Budgets bound what goes wrong in one run. docs/model.md says what is left out.
  *
- * TIMERS says which clocks run: 0 none, so that messages alone must do; 1 those of 20 and 100 ms; 2 the looks of a second and
- * more, and leases. A timer of 100 ms goes off when all that live clients have begun is done: a live client that is called
- * is faster than that, unless it is frozen.
+ * TIMERS says which clocks run: 0 none, so that messages alone must do; 1 those of 20 and 100 ms; 2 the looks of a
+ * second and more, and leases. A timer of 100 ms goes off when all that live clients have begun is done: a live
+ * client that is called is faster than that, unless it is frozen.
  *
  * NAIVE_... are what the rules replace, by the rule that they break. Each must be refuted. */
 
-/* Given with -D by .ci/model, besides CLIENTS and TIMERS: ROUNDS that one client may go, one call after the other, and the
- * budgets: AGAIN rounds after the first, of all clients; MISSES, answers that do not come in time; QUITS, calls whose wait
- * ends; BREAKS of a connection on which messages come; LOST messages; DEATHS and FREEZES of clients; BARGES of somebody in no
- * line who takes the free lock. SILENT ends of its holds that nobody is told of. REDISSON: who is outside may release as
- * Redisson does. ANSWERED: no wait ends while an acquire is under way, so that none enters late. ALONE: the client that dies
- * does so before the other one calls. */
+/* Given with -D by .ci/model, besides CLIENTS and TIMERS: ROUNDS that one client may go, one call after the other,
+ * and the budgets: AGAIN rounds after the first, of all clients; MISSES, answers that do not come in time; QUITS,
+ * calls whose wait ends; BREAKS of a connection on which messages come; LOST messages; DEATHS and FREEZES of clients;
+ * BARGES of somebody in no line who takes the free lock. SILENT ends of its holds that nobody is told of. REDISSON:
+ * who is outside may release as Redisson does. ANSWERED: no wait ends while an acquire is under way, so that none
+ * enters late. ALONE: the client that dies does so before the other one calls. */
 #define T        (CLIENTS * ROUNDS)
 #define NONE     255
 #define OUTSIDE  254
@@ -99,7 +99,8 @@ byte timer[CLIENTS];
 #define FROZEN 1
 #define DEAD   2
 byte state[CLIENTS];
-bit excused[CLIENTS];           /* it was frozen, or its connection was away, it missed a call or an answer, or was called in vain */
+/* It was frozen, or its connection was away, it missed a call or an answer, or was called in vain. */
+bit excused[CLIENTS];
 
 byte again = AGAIN, misses = MISSES, quits = QUITS, breaks = BREAKS, lost = LOST, deaths = DEATHS, freezes = FREEZES, barges = BARGES, silent = SILENT;
 byte i, j, one, two, found;     /* for loops and scripts; the same in all states otherwise */
@@ -329,8 +330,8 @@ end:	do
 	od
 }
 
-/* ---- A client: a call from Lock to Unlock. What it does when it has heard of something it does at once: to be late it has the
- * messages and the commands that are on their way. */
+/* ---- A client: a call from Lock to Unlock. What it does when it has heard of something it does at once: to be late
+ * it has the messages and the commands that are on their way. */
 
 #define LIVE(c) (calls[c] == ON)
 #define IN(c)   (stays[c] && place[c] && !back[c])
