@@ -124,8 +124,12 @@ func (q *sequence) fair(o op, got reply, heard []string, before, after snapshot)
 	for _, s := range after.line {
 		q.places[s.ticket] = s.score
 	}
-	line := make([]string, 0, len(before.line)+1) // that the op meets, as far as somebody listens
-	for i, s := range before.line {
+	there := lined{stays: before.line}
+	if o.kind == "wait" && o.turn.Ticket != "" && o.turn.Place != 0 {
+		there.join(o.turn.Ticket, o.turn.Place, span{})
+	}
+	line := make([]string, 0, len(there.stays)) // that the op meets, as far as somebody listens
+	for i, s := range there.stays {
 		own := s.ticket == o.turn.Ticket && o.kind == "wait"
 		if own || q.m.line.listened[clientOf(s.ticket)] && (i > 0 || s.ticket != o.turn.Stale) {
 			line = append(line, s.ticket)

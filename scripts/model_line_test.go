@@ -107,11 +107,14 @@ func (m *model) wait(o op, at span) reply {
 		return m.waits(o, at, "")
 	}
 	if m.field == "" {
+		if t.Ticket != "" && t.Place != 0 {
+			l.join(t.Ticket, t.Place, at)
+		}
 		if len(l.stays) > 0 && l.stays[0].ticket == t.Stale && t.Stale != t.Ticket {
 			l.stays = l.stays[1:]
 			l.tell(clientOf(t.Stale), "d "+t.Stale)
 		}
-		if n := len(l.stays); n > 0 && l.stays[0].ticket != t.Ticket && (t.Look || n == 1) {
+		if n := len(l.stays); n > 0 && l.stays[0].ticket != t.Ticket && (t.Look || n == 1 || l.stays[1].ticket == t.Ticket) {
 			l.call(0, "", 0)
 		}
 		if len(l.stays) > 0 && l.stays[0].ticket != t.Ticket {

@@ -757,6 +757,40 @@ func TestP32_ALookRenewsTheLine(t *testing.T) {
 	renewed("sixteen newcomers")
 }
 
+// P24: the second that is told that it is the first one's turn has called that one: it may take it out a while later.
+func TestP24_TheSecondHasCalledTheFirst(t *testing.T) {
+	s := newLine(t, "a", "b", "c")
+	s.queue("a:1", "b:1", "c:1")
+	s.free()
+	if a := s.wait(Turn{Ticket: "c:1"}); a.Held || a.TTL != NoKey || a.Before != 2 {
+		t.Errorf("the third is told %+v", a)
+	}
+	s.hears()
+	if a := s.wait(Turn{Ticket: "b:1"}); a.Held || a.TTL != NoKey || a.Before != 1 || a.Head != "a:1" {
+		t.Errorf("the second is told %+v", a)
+	}
+	s.hears("a c a:1 0 0", "b w b:1 a:1")
+}
+
+// P22: who comes back to its old place, and is the first again, takes a free lock, and does not wait for the one that has been
+// called meanwhile.
+func TestP22_TheFirstComesBack(t *testing.T) {
+	s := newLine(t, "b", "c")
+	holder := s.queue("a:1", "b:1", "c:1")
+	place := mustTake(s, s.direct, s.keys).line[0].score
+	s.release(holder, "")
+	s.hears("b c b:1 0 0", "c w c:1 b:1") // nobody listens for a
+	s.listen(true, "a")
+	s.tickets("b:1", "c:1")
+	if a := s.wait(Turn{Ticket: "a:1", Place: place}); !a.Held {
+		t.Errorf("it is told %+v", a)
+	}
+	if a := s.wait(Turn{Ticket: "b:1"}); a.Held || a.TTL <= 0 || a.Before != 0 {
+		t.Errorf("the one that was called is told %+v", a)
+	}
+	s.tickets("b:1", "c:1")
+}
+
 // P35 (L18)
 func TestP35_AReleaseThatEntersAndItsCopies(t *testing.T) {
 	s := newLine(t, "a", "b")
@@ -767,6 +801,7 @@ func TestP35_AReleaseThatEntersAndItsCopies(t *testing.T) {
 		t.Errorf("the ordinary acquire with the same ticket says %+v, the release said place %d", a, place)
 	}
 	s.tickets("b:1", "a:1")
+	s.hears("b c b:1 0 0", "a w a:1 b:1") // the second makes sure of it
 	if a := s.release(holder, "a:1"); a != (Answer{}) {
 		t.Errorf("a copy says %+v", a)
 	}

@@ -43,6 +43,9 @@ local function wait(lock, line, counter, lease, field, tokens, publish, ticket, 
     end
     left, calls = value, second
   else
+    if place ~= '' and ticket ~= '' then
+      enter(line, ticket, place) -- who comes back may be the first again, or the second
+    end
     local heads = redis.pcall('ZRANGE', line, 0, 1)
     if heads.err then
       heads = {} -- without the right to it, or where something else is there, nobody waits in a line
@@ -52,7 +55,7 @@ local function wait(lock, line, counter, lease, field, tokens, publish, ticket, 
       tell(line, publish, head, 'd ' .. head)
       head = heads[2]
     end
-    if head and head ~= ticket and (look == '1' or #heads == 1) then
+    if head and head ~= ticket and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows that it is called
       head = call(line, publish, 0, '', 0) > 0 and redis.pcall('ZRANGE', line, 0, 0)[1] or nil
     end
     if not head or head == ticket then

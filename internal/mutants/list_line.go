@@ -95,8 +95,18 @@ var ofLine = []mutant{
 	},
 	{
 		"P28: a newcomer does not call a lone head",
-		"scripts/wait.lua", "(look == '1' or #heads == 1)", "look == '1'",
+		"scripts/wait.lua", "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or heads[2] == ticket)",
 		"./scripts", "P28_",
+	},
+	{
+		"P24: a client waits for a first one that may not have been called",
+		"scripts/wait.lua", "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or #heads == 1)",
+		"./scripts", "P24_",
+	},
+	{
+		"P22: a client that comes back to a free lock is at the end when the first one is looked for",
+		"scripts/wait.lua", "enter(line, ticket, place) --", "--",
+		"./scripts", "P22_",
 	},
 	{
 		"P29: the dead are passed without a bound",
