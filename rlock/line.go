@@ -156,6 +156,10 @@ func (q *queue) linger(d time.Duration) {
 // lingered ends what linger began.
 func (q *queue) lingered() {
 	q.mu.Lock()
+	if q.lingering == nil { // it was fired again as it ended
+		q.mu.Unlock()
+		return
+	}
 	if left := time.Until(q.until); left > 0 && !isClosed(q.client.draining) {
 		q.lingering.Reset(left)
 		q.mu.Unlock()

@@ -53,7 +53,9 @@ const (
 	// strangersPause is how long a client that was called leaves the lock to those that are in no line: a JVM needs about a
 	// millisecond to wake up and ask.
 	strangersPause = 5 * time.Millisecond
-	// maxNoPause is how long after pauses that nobody has used there is none.
+	// maxUnused is how many pauses in a row may be for nothing: a JVM on a busy machine misses some. After more of them there is
+	// none for a while, up to maxNoPause.
+	maxUnused  = 3
 	maxNoPause = time.Second
 	// lineLingers is how long a client that waits no more still listens to be called: its callers may come back, and what it
 	// has sent may arrive late.
@@ -143,7 +145,7 @@ func (p *place) ends(ticket string) {
 	defer p.mu.Unlock()
 	if ticket != "" && p.ticket == ticket {
 		p.last = time.Since(p.entered)
-		p.ticket, p.score, p.head, p.notice = "", 0, time.Time{}, notice{}
+		p.ticket, p.score, p.head, p.notice, p.called = "", 0, time.Time{}, notice{}, ""
 	}
 }
 
@@ -178,8 +180,11 @@ func (p *place) hear(text string) (ghost string) {
 		if p.head.IsZero() {
 			p.head = time.Now()
 		}
-	case words[0] == "w" && len(words) == 3:
+	case words[0] == "w" && len(words) >= 3:
 		p.notice.watch = words[2]
+		if len(words) > 3 {
+			p.called = "" // anew: the bound begins again
+		}
 	case words[0] == "n":
 		p.notice.near = true
 	case words[0] == "d":
@@ -244,7 +249,8 @@ func (p *place) watch(ticket string) time.Duration {
 	return max(headLate-time.Since(p.since), time.Millisecond)
 }
 
-// late returns the ticket of a client that is called and has not come in time, or "".
+// late returns the ticket of a client that is called and has not come in time, or "". It is to be taken out now; if it stays,
+// the bound begins again.
 func (p *place) late() string {
 	if p == nil {
 		return ""
@@ -254,6 +260,7 @@ func (p *place) late() string {
 	if p.called == "" || time.Since(p.since) < headLate {
 		return ""
 	}
+	p.since = time.Now()
 	return p.called
 }
 
@@ -265,6 +272,15 @@ func (p *place) firstFor() time.Duration {
 		return 0
 	}
 	return time.Since(p.head)
+}
+
+// newcomer notes that this client is further back in the line of a lock that is free, and returns how long it is until it looks:
+// the second watches the first one. Who comes back again and again waits for as long as others in the line.
+func (p *place) newcomer() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.called = ""
+	return max(2*headLate, 2*p.last)
 }
 
 // looks is how long a client in the line waits to be told before it looks by itself. listens: on the lock's own channel
@@ -308,8 +324,9 @@ func (p *place) paused(used bool) {
 		p.unused = 0
 		return
 	}
-	p.noPause = time.Now().Add(min(10*strangersPause<<min(p.unused, 10), maxNoPause))
-	p.unused++
+	if p.unused++; p.unused > maxUnused {
+		p.noPause = time.Now().Add(min(10*strangersPause<<min(p.unused-maxUnused, 10), maxNoPause))
+	}
 }
 
 // calledInVain notes that the client was called, and that another one has the lock, which was in no line.

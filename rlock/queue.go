@@ -364,6 +364,7 @@ func (q *queue) left(h *hold) {
 	case !there:
 	case called && q.place.Load().in():
 		q.look.Store(false)
+		q.deaf() // it listened as it had the lock, and is to be no stranger to the others
 		if leader := q.leader.Load(); leader != nil {
 			leader.ring() // for a call that was heard meanwhile
 		}

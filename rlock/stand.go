@@ -225,7 +225,7 @@ func (s *stay) heed(n notice) {
 		}
 		s.try = true
 	case n.lost:
-		s.try = true
+		s.quiet, s.try = 0, true
 	case n.watch != "":
 		s.sleep(p.watch(n.watch))
 	case n.near:
@@ -380,6 +380,12 @@ func (s *stay) refused(a scripts.Answer) {
 	s.sleep(pause)
 }
 
+// brief tells whether the call is to end before it would listen on the lock's own channel, or soon after.
+func (s *stay) brief() bool {
+	end, ok := s.bound.Deadline()
+	return ok && time.Until(end) < 2*headListens
+}
+
 // queued waits in the line.
 func (s *stay) queued(p *place, a scripts.Answer) {
 	vain := s.called && a.TTL != scripts.NoKey
@@ -391,15 +397,22 @@ func (s *stay) queued(p *place, a scripts.Answer) {
 		p.paused(vain)
 	}
 	first := a.Before == 0 && a.TTL != scripts.NoKey
-	listens := first && (vain || p.firstFor() >= headListens)
+	listens := first && (vain || p.firstFor() >= headListens || s.brief())
 	switch {
 	case listens:
 		s.queue.listen(s.keys.Channel()) // and tries when that is confirmed
 	case !first:
 		s.queue.deaf()
 	}
-	if a.TTL == scripts.NoKey && a.Before < 2 { // who is further back leaves that to the second
+	switch {
+	case a.TTL == scripts.NoKey && a.Before < 2:
 		s.sleep(p.watch(a.Head))
+		return
+	case a.TTL == scripts.NoKey && s.quiet > 0: // the look has called the first one, and the second has not taken it out so far
+		s.sleep(p.watch(a.Head) + headLate)
+		return
+	case a.TTL == scripts.NoKey:
+		s.sleep(p.newcomer())
 		return
 	}
 	p.watch("")

@@ -21,10 +21,7 @@ local function leave(lock, line, _, ticket, publish)
     return removed, call(line, publish, 0, '', 0)
   end
   if removed == 1 then
-    local heads = redis.pcall('ZRANGE', line, 0, 1)
-    for _, head in ipairs(heads.err and {} or heads) do
-      tell(line, publish, head, 'n ' .. head)
-    end
+    near(line, publish)
   end
   return removed, 0
 end

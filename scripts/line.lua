@@ -4,7 +4,8 @@
 --
 --   c TICKET others length   it is called: the lock is free, and it is the first of so many in the line. So many connections
 --                            heard of the release on the lock's own channel, without the one of the client that released it
---   w TICKET head            it is the second, and this head was called just now: if the head does not come, it is to look
+--   w TICKET head            it is the second, and this head was called: if the head does not come, it is to look
+--   w TICKET head 1          the same, after a release: what it knew of an earlier call of this head counts no more
 --   n TICKET                 it is the first or the second since a client has left the line, and the lock is held
 --   d TICKET                 it was taken out of the line, as it was called and did not come
 
@@ -56,7 +57,7 @@ local function call(line, publish, told, field, known)
           redis.pcall('ZREM', line, unpack(dead))
         end
         if second then
-          tell(line, publish, second, 'w ' .. second .. ' ' .. head)
+          tell(line, publish, second, 'w ' .. second .. ' ' .. head .. (field ~= '' and ' 1' or ''))
         end
         return 1
       end
@@ -67,6 +68,14 @@ local function call(line, publish, told, field, known)
     redis.pcall('ZREM', line, unpack(dead))
   end
   return batch == 0 and 0 or 2
+end
+
+-- near tells the first two in the line where they are, as nobody else does before the next release.
+local function near(line, publish)
+  local heads = redis.pcall('ZRANGE', line, 0, 1)
+  for _, head in ipairs(heads.err and {} or heads) do
+    tell(line, publish, head, 'n ' .. head)
+  end
 end
 
 -- enter puts a ticket at the end of the line, or where it was. A repeat changes nothing.

@@ -51,6 +51,9 @@ func (l *lined) call(told int, field string, known int) {
 		if l.tell(clientOf(head), fmt.Sprintf("c %s %d %d", head, others, length)) > 0 {
 			if len(l.stays) > 1 {
 				second := l.stays[1].ticket
+				if field != "" {
+					head += " 1"
+				}
 				l.tell(clientOf(second), "w "+second+" "+head)
 			}
 			return
@@ -106,10 +109,12 @@ func (m *model) wait(o op, at span) reply {
 	if m.field != "" && m.field != o.field {
 		return m.waits(o, at, "")
 	}
+	waited := false
 	if m.field == "" {
 		if t.Ticket != "" && t.Place != 0 {
 			l.join(t.Ticket, t.Place, at)
 		}
+		waited = len(l.stays) > 0
 		if len(l.stays) > 0 && l.stays[0].ticket == t.Stale && t.Stale != t.Ticket {
 			l.stays = l.stays[1:]
 			l.tell(clientOf(t.Stale), "d "+t.Stale)
@@ -124,6 +129,9 @@ func (m *model) wait(o op, at span) reply {
 	r := m.acquire(o, at)
 	if r.held {
 		l.remove(t.Ticket)
+		if waited && t.Look {
+			l.near()
+		}
 	}
 	return r
 }
@@ -141,6 +149,9 @@ func (m *model) waits(o op, at span, head string) reply {
 // release is unlock, and calls the first client in the line.
 func (m *model) release(o op, at span) reply {
 	if m.field != o.field {
+		if m.field == "" && o.kind != "unlock" {
+			m.line.call(0, "", 0)
+		}
 		return reply{}
 	}
 	calls := o.kind == "release" || o.kind == "quick" && (m.second || m.change > 0)
@@ -161,9 +172,14 @@ func (m *model) leave(o op) {
 	if m.field == "" && !m.wrong {
 		m.line.call(0, "", 0)
 	} else if removed {
-		for _, s := range m.line.stays[:min(2, len(m.line.stays))] {
-			m.line.tell(clientOf(s.ticket), "n "+s.ticket)
-		}
+		m.line.near()
+	}
+}
+
+// near tells the first two where they are.
+func (l *lined) near() {
+	for _, s := range l.stays[:min(2, len(l.stays))] {
+		l.tell(clientOf(s.ticket), "n "+s.ticket)
 	}
 }
 

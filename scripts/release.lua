@@ -12,11 +12,14 @@
 -- returns 1, {receivers, called, place}  released; receivers as in unlock, called as in call, place: the score of the ticket, 0
 --                                        without one
 --         1, receivers                   the same, where nobody is in the line
---         0, 0                           the hold is not there
+--         0, 0                           the hold is not there; if the lock is free the first one was called all the same
 local function release(lock, line, counter, field, channel, publish, last, unused, again, known)
   local verdict, told, second = unlock(lock, counter, field, channel, publish, last, unused)
+  if verdict == 0 and redis.pcall('EXISTS', lock) == 0 then
+    call(line, publish, 0, '', 0) -- a lease has run out, or a message was lost; a late copy enters nobody
+  end
   if verdict ~= 1 or not (again or second) then
-    return verdict, told -- a late copy calls nobody, and enters nobody
+    return verdict, told
   end
   local place = again and again ~= '' and enter(line, again, '') or 0
   local called = call(line, publish, math.max(told, 0), field, tonumber(known) or 0)

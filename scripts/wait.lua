@@ -62,6 +62,9 @@ local function wait(lock, line, counter, lease, field, tokens, publish, ticket, 
       local verdict, value = begin(lock, counter, lease, field, tokens, expiry)
       if verdict and heads[1] then
         redis.pcall('ZREM', line, ticket)
+        if look == '1' then -- it was not called: nobody watches it, or knows when its lease ends
+          near(line, publish)
+        end
       end
       return verdict, value
     end

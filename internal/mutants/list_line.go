@@ -209,8 +209,8 @@ var ofLine = []mutant{
 		"./scripts", "P35_",
 	},
 	{
-		"P35: a late copy of a release calls",
-		"scripts/release.lua", "unused)\n  if", "unused)\n  if verdict ~= 1 then call(line, publish, 0, '', 0) end\n  if",
+		"P35: a late copy of a release calls while the lock is held",
+		"scripts/release.lua", "redis.pcall('EXISTS', lock) == 0", "true",
 		"./scripts", "P35_",
 	},
 	{
@@ -256,7 +256,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P14: somebody else's data in place of the line ends a release",
-		"scripts/line.lua", "local heads = redis.pcall('ZRANGE'", "local heads = redis.call('ZRANGE'",
+		"scripts/line.lua", "local heads = redis.pcall('ZRANGE', line, #dead", "local heads = redis.call('ZRANGE', line, #dead",
 		"./scripts", "P14_AnotherTypeInPlace",
 	},
 	{
@@ -288,5 +288,50 @@ var ofLine = []mutant{
 		"P36: a hold that was passed on does not look at the line",
 		"rlock/acquire.go", "h.alone = begins && b == nil", "h.alone = b == nil",
 		"./rlock", "P36_",
+	},
+	{
+		"P24: who is behind the second takes nobody out",
+		"rlock/stand.go", "	case a.TTL == scripts.NoKey && s.quiet > 0:", "	case a.TTL == scripts.NoKey && s.quiet > 1000:",
+		"./rlock", "P24_",
+	},
+	{
+		"P24: the bound goes on from another stay in the line",
+		"rlock/place.go", "notice{}, \"\"\n", "notice{}, p.called\n",
+		"./rlock", "P24_",
+	},
+	{
+		"P24: the bound goes on from another release",
+		"rlock/place.go", "			p.called = \"\" // anew: the bound begins again\n", "",
+		"./rlock", "P24_",
+	},
+	{
+		"P12: a lingering ends twice",
+		"rlock/line.go", "	if q.lingering == nil { // it was fired again as it ended\n", "	if false {\n",
+		"./rlock", "P12_Shutdown",
+	},
+	{
+		"P27: a client that has let others have the lock listens on",
+		"rlock/queue.go", "		q.deaf() // it listened", "		// it listened",
+		"./rlock", "P27_",
+	},
+	{
+		"P25: a call with a short wait does not hear a Redisson client",
+		"rlock/stand.go", " || s.brief())", ")",
+		"./rlock", "P25_",
+	},
+	{
+		"P32: who takes the lock by a look tells nobody",
+		"scripts/wait.lua", "if look == '1' then -- it was", "if false then -- it was",
+		"./rlock", "P32_LeasesRunOut",
+	},
+	{
+		"P32: a newcomer behind ghosts looks late",
+		"rlock/stand.go", "s.sleep(p.newcomer())", "s.sleep(s.client.poll)",
+		"./rlock", "P32_Ghosts",
+	},
+	{
+		"P35: a release that finds nothing calls nobody",
+		"scripts/release.lua", "if verdict == 0 and redis", "if false and redis",
+		"./scripts", "P35_",
 	},
 }

@@ -29,7 +29,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P25: a client that was called in vain waits before it listens",
-		"rlock/stand.go", "first && (vain || p.firstFor() >= headListens)", "first && p.firstFor() >= headListens",
+		"rlock/stand.go", "first && (vain || p.firstFor() >= headListens || s.brief())", "first && (p.firstFor() >= headListens || s.brief())",
 		"./rlock", "P25_CalledInVain",
 	},
 	{

@@ -67,6 +67,20 @@ final class Commands {
     }
   }
 
+  /** Locks and unlocks for so many milliseconds, with so many inside, and returns how often. */
+  private static long holds(RLock lock, long milliseconds, long inside) throws InterruptedException {
+    long holds = 0;
+    for (long end = System.nanoTime() + 1_000_000 * milliseconds; System.nanoTime() < end; holds++) {
+      lock.lock();
+      try {
+        Thread.sleep(inside);
+      } finally {
+        lock.unlock();
+      }
+    }
+    return holds;
+  }
+
   private static Object call(String command, RLock lock, Map<String, String> args) throws InterruptedException {
     long wait = Long.parseLong(args.getOrDefault("wait", "-1"));
     long lease = Long.parseLong(args.getOrDefault("lease", "-1"));
@@ -76,6 +90,8 @@ final class Commands {
         return null;
       case "tryLock":
         return lock.tryLock(wait, lease, TimeUnit.MILLISECONDS);
+      case "holds":
+        return holds(lock, Long.parseLong(args.get("for")), Long.parseLong(args.get("inside")));
       case "unlock":
         lock.unlock();
         return null;

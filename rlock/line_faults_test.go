@@ -1,0 +1,239 @@
+package rlock_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// lineStopped puts a ticket in the line whose client is connected and does nothing: its process is stopped, or its host is gone
+// and the server does not know it yet.
+func lineStopped(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, i int) string {
+	t.Helper()
+	client := fmt.Sprintf("00000000-0000-0000-0000-%012d", i)
+	sub := rdb.Subscribe(t.Context(), lineKey+":"+client)
+	_, err := sub.Receive(t.Context())
+	bhOK(t, err)
+	t.Cleanup(func() { _ = sub.Close() })
+	_, err = m.ZAdd(lineKey, float64(1000+i), client+":1")
+	bhOK(t, err)
+	return client + ":1"
+}
+
+// P24: clients at the front of the line are stopped. The second waits for the first one's bound, who is behind the second looks
+// after a second, and takes the others out one after the other.
+func TestP24_StoppedClients(t *testing.T) {
+	for n := 1; n <= 4; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				holder := rlock.NewLock(bhClient(t, rdb), "l")
+				held := bhLock(t, holder, t.Context())
+				for i := range n {
+					lineStopped(t, m, rdb, i)
+				}
+				p := lineNew(t, m)
+				got := bhGo(func() (context.Context, error) { return p.l.TryLock(t.Context(), time.Minute, 0) })
+				synctest.Wait()
+				bhEqual(t, "in the line", len(lineOf(t, m)), n+1)
+				bound := 100 * time.Millisecond
+				if n > 1 {
+					bound = time.Second + time.Duration(n)*200*time.Millisecond
+				}
+				began := time.Now()
+				bhOK(t, holder.Unlock(held))
+				lineGets(t, p, got, began, bound)
+			})
+		})
+	}
+}
+
+// P32: tickets of clients that are gone do not keep a free lock from a call that waits for half a second.
+func TestP32_GhostsOfAFreeLock(t *testing.T) {
+	for _, n := range []int{1, 2, 5} {
+		bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			for i := range n {
+				_, err := m.ZAdd(lineKey, float64(1000+i), fmt.Sprintf("00000000-0000-0000-0000-%012d:1", i))
+				bhOK(t, err)
+			}
+			p := lineNew(t, m)
+			held, err := p.l.TryLock(t.Context(), 500*time.Millisecond, 0)
+			if err != nil {
+				t.Fatalf("%d ghosts: %v", n, err)
+			}
+			bhOK(t, p.l.Unlock(held))
+		})
+	}
+}
+
+// P27: clients of several callers each, none of whom is a stranger: nothing is left to strangers, and nobody listens on the lock's own
+// channel for long.
+func TestP27_CallersAreNoStrangers(t *testing.T) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		const clients, callers, each = 8, 4, 50
+		var all sync.WaitGroup
+		began := time.Now()
+		var most int
+		for range clients {
+			p := lineNew(t, m)
+			for range callers {
+				all.Go(func() {
+					for range each {
+						held, err := p.l.Lock(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						time.Sleep(time.Millisecond)
+						most = max(most, m.PubSubNumSub(bhChannel)[bhChannel]) // the lock guards it
+						bhOK(t, p.l.Unlock(held))
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		all.Wait()
+		idle := time.Since(began) - clients*callers*each*time.Millisecond
+		if idle > 10*time.Millisecond || most > 2 {
+			t.Errorf("the lock was left alone for %v, and %d listened on its own channel", idle, most)
+		}
+	})
+}
+
+// P24: a client that is called anew has its 100 ms anew. One that was second before, and left, comes back.
+func TestP24_TheBoundOfAnotherStay(t *testing.T) {
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		barger := rlock.NewLock(bhClient(t, p[0].link.redis(t, m)), "l")
+		second := lineNew(t, m)
+		first := lineOf(t, m)[0]
+		two := bhGo(func() (context.Context, error) { return second.l.TryLock(t.Context(), 50*time.Millisecond, 0) })
+		synctest.Wait()
+		p[0].spy.wrap(func(ops []string, next func() error) error {
+			time.Sleep(2 * time.Millisecond)
+			return next()
+		})
+		release()
+		held, err := barger.TryLock(t.Context(), 0, 0) // it takes it before the first one comes
+		bhOK(t, err)
+		<-two // in vain
+		bhAsleep(200 * time.Millisecond)
+		bhEqual(t, "the first", lineOf(t, m)[0], first)
+		bhOK(t, barger.Unlock(held))
+		// The first one is called, and comes in 2 ms.
+		began := time.Now()
+		held, err = second.l.TryLock(t.Context(), 50*time.Millisecond, 0)
+		if err == nil {
+			if since := time.Since(began); since < 2*time.Millisecond {
+				t.Errorf("another client has the lock %v after the first one was called", since)
+			}
+			bhOK(t, second.l.Unlock(held))
+		}
+		lineGets(t, p[0], got[0], began, time.Second)
+	})
+}
+
+// P24: within one stay: called in vain, and called again.
+func TestP24_TheBoundOfAnotherCall(t *testing.T) {
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		barger := rlock.NewLock(bhClient(t, p[0].link.redis(t, m)), "l")
+		p[0].spy.wrap(func(ops []string, next func() error) error {
+			time.Sleep(30 * time.Millisecond)
+			return next()
+		})
+		began := time.Now()
+		release()
+		held, err := barger.TryLock(t.Context(), 0, 0)
+		bhOK(t, err)
+		bhAsleep(80 * time.Millisecond)
+		bhOK(t, barger.Unlock(held)) // the first one is called again, and comes in 30 ms
+		lineGets(t, p[0], got[0], began, 110*time.Millisecond)
+		lineGets(t, p[1], got[1], began, 150*time.Millisecond)
+	})
+}
+
+// P12: Shutdown at the moment at which a lingering ends waits for the holds all the same.
+func TestP12_ShutdownAsALingeringEnds(t *testing.T) {
+	early := 0
+	for range 30 {
+		lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+			release()
+			g := <-got[0]
+			bhOK(t, g.err)
+			time.Sleep(2 * time.Second) // lineLingers
+			done := make(chan error, 1)
+			go func() { done <- p[0].c.Shutdown(context.Background()) }()
+			time.Sleep(time.Second)
+			select {
+			case <-done:
+				early++
+			default:
+			}
+			_ = p[0].l.Unlock(g.ctx)
+			runtime.KeepAlive(g.ctx)
+		})
+	}
+	if early > 0 {
+		t.Errorf("it has not waited %d times of 30", early)
+	}
+}
+
+// P25: a short wait beside a Redisson client, which releases in time.
+func TestP25_ShortWaitBesideRedisson(t *testing.T) {
+	for _, wait := range []time.Duration{5, 10, 15, 19, 25} {
+		t.Run((wait * time.Millisecond).String(), func(t *testing.T) { lineShortWait(t, wait*time.Millisecond) })
+	}
+}
+
+func lineShortWait(t *testing.T, wait time.Duration) {
+	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		p := lineNew(t, m)
+		bhJavaHolds(t, rdb, time.Hour)
+		time.AfterFunc(wait/2, func() {
+			m.Del("l")
+			rdb.Publish(context.Background(), bhChannel, "0")
+		})
+		held, err := p.l.TryLock(t.Context(), wait, 0)
+		if err != nil {
+			t.Errorf("wait %v, released after %v: %v", wait, wait/2, err)
+			return
+		}
+		bhOK(t, p.l.Unlock(held))
+	})
+}
+
+// P32: leases that run out: each of the clients takes the lock with a lease of its own and never unlocks it.
+func TestP32_LeasesRunOut(t *testing.T) {
+	for _, lease := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second} {
+		t.Run(lease.String(), func(t *testing.T) {
+			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				const clients = 6
+				bhJavaHolds(t, rdb, 3*time.Second)
+				began := time.Now()
+				var got []<-chan bhGot
+				for range clients {
+					l := rlock.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
+					got = append(got, bhGo(func() (context.Context, error) { return l.LockLease(t.Context(), lease) }))
+					synctest.Wait()
+				}
+				var last time.Duration
+				for i := range clients {
+					g := <-got[i]
+					bhOK(t, g.err)
+					last = max(last, g.at.Sub(began)-3*time.Second)
+				}
+				if ideal := (clients - 1) * lease; last > ideal+clients*110*time.Millisecond {
+					t.Errorf("the last one has it after %v, the leases together are %v", last, ideal)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+)
+
+// What each side gets of a lock that all want all the time: a thread of Redisson's about as much as a client of ours, and the JVM
+// about as much as one client of ours with as many callers. The bounds are wide, for a test measures beside others; the log has
+// the shares.
+func TestShares(t *testing.T) { // not parallel: it measures
+	const threads, during = 8, 4 * time.Second
+	for _, c := range []struct {
+		clients, callers int
+		inside           time.Duration
+		// of what a thread of Redisson's has to what a caller of ours has
+		least, most float64
+	}{
+		{30, 1, 0, 0.1, 10},
+		{30, 1, 2 * time.Millisecond, 0.1, 10},
+		{1, 8, 0, 0.1, 10},
+		{1, 8, 2 * time.Millisecond, 0.1, 10},
+	} {
+		t.Run(fmt.Sprintf("%d clients with %d callers, %v", c.clients, c.callers, c.inside), func(t *testing.T) {
+			s := newSite(t)
+			java := s.java()
+			lock := java.lock("warm", fencedKind, "l")
+			lock.lock()
+			lock.unlock()
+			ctx, stop := context.WithTimeout(t.Context(), during)
+			defer stop()
+			var ours atomic.Int64
+			var all sync.WaitGroup
+			for range c.clients {
+				l := fenced.NewLock(s.client(), "l")
+				for range c.callers {
+					all.Go(func() {
+						for ctx.Err() == nil {
+							held, err := l.Lock(context.Background())
+							if err == nil {
+								time.Sleep(c.inside)
+								err = l.Unlock(held)
+							}
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							ours.Add(1)
+						}
+					})
+				}
+			}
+			var waits []<-chan answer
+			for i := range threads {
+				args := url.Values{"kind": {string(fencedKind)}, "name": {"l"}, "for": {fmt.Sprint(during.Milliseconds())}, "inside": {fmt.Sprint(c.inside.Milliseconds())}}
+				waits = append(waits, java.send(fmt.Sprint("thread", i), "holds", args))
+			}
+			theirs := int64(0)
+			for _, w := range waits {
+				theirs += java.must(w).number()
+			}
+			all.Wait()
+			one := float64(ours.Load()) / float64(c.clients*c.callers)
+			ratio := float64(theirs) / threads / one
+			t.Logf("%s: ours %d, Redisson %s %d, %.2f of all; a thread of Redisson's has %.2f of what a caller of ours has", t.Name(), ours.Load(), java.version(), theirs,
+				float64(theirs)/float64(theirs+ours.Load()), ratio)
+			if ratio < c.least || ratio > c.most {
+				t.Errorf("a thread of Redisson's has %.2f of what a caller of ours has, want %v to %v", ratio, c.least, c.most)
+			}
+		})
+	}
+}
