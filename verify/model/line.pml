@@ -1,4 +1,4 @@
-/* The line of the clients that wait for a lock (rules P18 to P35): each of CLIENTS calls Lock once, or more often
+/* The line of the clients that wait for a lock (rules P18 to P36): each of CLIENTS calls Lock once, or more often
  * with AGAIN, while somebody outside has the lock at first. Read the scripts first, as Redis runs them (wait.lua,
  * release.lua, leave.lua); then the network, a client, and what must hold when all is at rest.
  *
@@ -42,10 +42,12 @@ byte arg[T], arg2[T];           /* of an acquire: */
 byte stale[T] = NONE, stale2[T] = NONE; /* the ticket that was called a while ago */
 byte enters[T] = NONE;          /* of an unlock: the ticket that enters again */
 bit listed[T];                  /* P3: released again and again */
+bit quick[T];                   /* of an unlock: it looks at the line only if the hold is marked (P36) */
 
-/* Redis: who has the lock, and the line. A ticket that is absent is not in the line: it keeps the place for when its client
- * comes back after its connection was away (P22). */
+/* Redis: who has the lock, whether somebody has entered the line behind that hold, and the line. A ticket that is absent is
+ * not in the line: it keeps the place for when its client comes back after its connection was away (P22). */
 byte field = OUTSIDE, line[T], length;
+bit marked;
 bit absent[T];
 
 /* Messages on their way to clients: about a ticket, and of a release, on the lock's own channel. */
@@ -74,6 +76,7 @@ short asked[CLIENTS];           /* the command that it waits for */
 byte answer[CLIENTS], before[CLIENTS], first[CLIENTS] = NONE; /* first: in the answer */
 short freeing[CLIENTS];         /* the same, for its own hold */
 byte freed[CLIENTS];
+bit alone[CLIENTS];             /* it listened to no calls when it took its own hold */
 bit doubt[CLIENTS], owes[CLIENTS]; /* an acquire had no outcome: of the call, of the own hold */
 
 /* Its place in the line, and what it has heard of that and not heeded yet. */
@@ -111,7 +114,7 @@ bit heard;
 /* ---- What must hold; and at the end of the file, when all is at rest. */
 
 /* Invariant 1. */
-inline alone(c) {
+inline sole(c) {
 	for (i : 0 .. CLIENTS - 1) { MUST(i == c || own[i] == NONE || freeing[i] != 0 || state[i] == DEAD, "@X invariant 1: two holders\n") }
 	i = 0
 }
@@ -217,6 +220,15 @@ inline clean() { one = NONE; two = NONE; found = 0; heard = 0 }
 
 /* ---- The scripts, as Redis runs them: each in one step. */
 
+/* Who enters behind a hold: its release is to look at the line (P36). */
+inline mark() {
+#ifdef NAIVE_P36
+	skip
+#else
+	marked = 1
+#endif
+}
+
 #define MINE(h, a) ((a & TICKETED) && one == TICKET(h))
 
 inline wait(h, command, a, s) {
@@ -227,30 +239,33 @@ inline wait(h, command, a, s) {
 		if :: a & TICKETED -> takeOut(TICKET(h)) :: else fi;
 		reply(h, command, YES, a)
 	:: field != NONE && field != h ->
-		if :: a & TICKETED -> enter(TICKET(h), a & PLACED) :: else fi;
+		if :: a & TICKETED -> mark(); enter(TICKET(h), a & PLACED) :: else fi;
 		reply(h, command, HELD, a)
 	:: field == NONE ->
-		j = (one == NONE -> 0 : (two == NONE -> 1 : 2)); /* so many were read */
+#ifndef NAIVE_P22
+		if :: (a & TICKETED) && (a & PLACED) -> enter(TICKET(h), PLACED); heads() :: else fi;
+#endif
+		j = (a & LOOKS) != 0; /* whether the first one is called */
+#ifndef NAIVE_P28
+		j = j || one != NONE && two == NONE;
+#endif
+#if !defined(NAIVE_P22) && !defined(NAIVE_P24_SECOND)
+		j = j || (a & TICKETED) && two == TICKET(h);
+#endif
 		if
 		:: one != NONE && one == s && !MINE(h, a) -> printf("@R takes out %d, which was called and did not come\n", one);
-			loses(one); tell(one, OUT); takeOut(one); heads()
+			loses(one); tell(one, OUT);
+			if :: STAYS(one) && calls[OWNER(one)] != ON -> absent[one] = 1 :: else -> takeOut(one) fi; /* it has not heard of that */
+			heads()
 		:: else
 		fi;
-		if
-#ifdef NAIVE_P28
-		:: one != NONE && !MINE(h, a) && (a & LOOKS) ->
-#else
-		:: one != NONE && !MINE(h, a) && ((a & LOOKS) || j == 1) ->
-#endif
-			callFirst()
-		:: else
-		fi;
+		if :: one != NONE && !MINE(h, a) && j -> callFirst() :: else fi;
 		j = NONE;
 		if
-		:: one == NONE || MINE(h, a) -> field = h; printf("@R takes the lock\n");
+		:: one == NONE || MINE(h, a) -> field = h; marked = 0; printf("@R takes the lock\n");
 			if :: a & TICKETED -> takeOut(TICKET(h)) :: else fi;
 			reply(h, command, YES, a)
-		:: else -> j = one; /* who comes back with its place may be before that */
+		:: else -> j = one;
 			if :: a & TICKETED -> enter(TICKET(h), a & PLACED) :: else fi;
 			reply(h, command, TURN, a)
 		fi
@@ -269,12 +284,13 @@ inline release(h, command) {
 	:: field == h -> printf("@R releases %d\n", h);
 		field = NONE; publish();
 		if :: command == UNLOCK && enters[h] != NONE -> enter(enters[h], 0) :: else fi;
-		callFirst();
+		if :: command == UNLOCK && quick[h] && !marked :: else -> callFirst() fi;
+		marked = 0;
 		if :: own[OWNER(h)] == h && freeing[OWNER(h)] == command -> freed[OWNER(h)] = YES :: else fi
 	:: else -> printf("@%d< %d %d\n", h, command, GONE);
 		if :: own[OWNER(h)] == h && freeing[OWNER(h)] == command -> freed[OWNER(h)] = GONE :: else fi
 	fi;
-	if :: command == UNLOCK -> enters[h] = NONE :: else fi;
+	if :: command == UNLOCK -> enters[h] = NONE; quick[h] = 0 :: else fi;
 	if :: command == UNLOCK2 && !(flying[h] & (ACQUIRE | ACQUIRE2)) -> listed[h] = 0 :: else fi;
 	clean()
 }
@@ -316,16 +332,16 @@ end:	do
 
 proctype outside() {
 end:	do
-	:: d_step { field == OUTSIDE -> printf("@S a client in no line releases\n"); field = NONE; publish(); callFirst(); clean() }
+	:: d_step { field == OUTSIDE -> printf("@S a client in no line releases\n"); field = NONE; publish(); if :: marked -> callFirst() :: else fi; marked = 0; clean() }
 #ifdef REDISSON
-	:: d_step { field == OUTSIDE -> printf("@S a Redisson client releases\n"); field = NONE; publish() }
+	:: d_step { field == OUTSIDE -> printf("@S a Redisson client releases\n"); field = NONE; marked = 0; publish() }
 #endif
-	:: d_step { field == OUTSIDE && silent > 0 -> silent--; printf("@S the lock's key is deleted\n"); field = NONE }
-	:: d_step { field == NONE && barges > 0 -> barges--; printf("@S somebody in no line takes the lock\n"); field = OUTSIDE }
+	:: d_step { field == OUTSIDE && silent > 0 -> silent--; printf("@S the lock's key is deleted\n"); field = NONE; marked = 0 }
+	:: d_step { field == NONE && barges > 0 -> barges--; printf("@S somebody in no line takes the lock\n"); field = OUTSIDE; marked = 1 }
 	/* nothing more goes wrong: what else could would keep all from being at rest */
 	:: d_step { quits + breaks + lost + deaths + freezes + barges + silent > 0 -> quits = 0; breaks = 0; lost = 0; deaths = 0; freezes = 0; barges = 0; silent = 0 }
 #if TIMERS == 2
-	:: d_step { field < T && state[OWNER(field)] == DEAD -> printf("@S the lease of %d runs out\n", field); field = NONE }
+	:: d_step { field < T && state[OWNER(field)] == DEAD -> printf("@S the lease of %d runs out\n", field); field = NONE; marked = 0 }
 #endif
 	od
 }
@@ -448,8 +464,8 @@ inline forget(c) {
 }
 
 inline took(c) {
-	own[c] = call[c]; owes[c] = doubt[c]; printf("@%d! holds it\n", call[c]);
-	alone(c);
+	own[c] = call[c]; owes[c] = doubt[c]; alone[c] = (calls[c] == OFF); printf("@%d! holds it\n", call[c]);
+	sole(c);
 	if :: before[c] != OUTSIDER -> stays[c] = 0 :: else fi;
 	over(c)
 }
@@ -483,7 +499,7 @@ inline closes(c) {
 /* The client has the lock no longer. */
 inline left(c, confirmed) {
 	if :: owes[c] || !confirmed -> listed[own[c]] = 1 :: else fi;
-	own[c] = NONE; owes[c] = 0; freeing[c] = 0; freed[c] = 0;
+	own[c] = NONE; owes[c] = 0; alone[c] = 0; freeing[c] = 0; freed[c] = 0;
 	if
 	:: call[c] != NONE && IS_CALLED(c, confirmed) -> look[c] = 0 /* when it is its turn */
 	:: call[c] != NONE && !IS_CALLED(c, confirmed) -> look[c] = 1
@@ -500,7 +516,7 @@ inline die(c) {
 	for (i : 0 .. ROUNDS - 1) { listed[c + i * CLIENTS] = 0 }
 	i = 0;
 	calls[c] = j; j = 0;
-	state[c] = DEAD; own[c] = NONE; freeing[c] = 0; freed[c] = 0; owes[c] = 0; excused[c] = 0; round[c] = ROUNDS
+	state[c] = DEAD; own[c] = NONE; freeing[c] = 0; freed[c] = 0; owes[c] = 0; alone[c] = 0; excused[c] = 0; round[c] = ROUNDS
 }
 
 #if ROUNDS == 1
@@ -551,13 +567,14 @@ end:	do
 	:: d_step { state[c] == UP && own[c] != NONE && freeing[c] == 0 ->
 		freeing[c] = UNLOCK; flying[own[c]] = flying[own[c]] | UNLOCK;
 		if :: call[c] != NONE && !IN(c) && LIVE(c) -> fresh(c); coming[c] = 1; enters[own[c]] = TICKET(call[c]) :: else fi;
+		quick[own[c]] = (alone[c] && enters[own[c]] == NONE && shared[c] != ON);
 		printf("@%d! unlocks\n", own[c]); printf("@%d>. %d\n", own[c], UNLOCK) }
 	:: d_step { state[c] == UP && freeing[c] != 0 && freed[c] != 0 ->
 		if :: freed[c] == YES && coming[c] -> place[c] = 1; coming[c] = 0 :: else fi;
 		left(c, freed[c]) }
 	:: d_step { state[c] == UP && freeing[c] != 0 && misses > 0 -> misses--; printf("@%d? %d\n", own[c], UNLOCK); left(c, 0) }
 	:: d_step { state[c] == UP && freeing[c] != 0 && (flying[own[c]] & UNLOCK) && misses > 0 ->
-		misses--; printf("@%d? %d lost\n", own[c], UNLOCK); flying[own[c]] = flying[own[c]] & ~UNLOCK; enters[own[c]] = NONE; left(c, 0) }
+		misses--; printf("@%d? %d lost\n", own[c], UNLOCK); flying[own[c]] = flying[own[c]] & ~UNLOCK; enters[own[c]] = NONE; quick[own[c]] = 0; left(c, 0) }
 	/* the timers */
 	:: d_step { WAITS(c, RETRY) && own[c] == NONE -> rings(c, NONE) }
 	/* of a call that its own late copy has served */
