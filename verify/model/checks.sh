@@ -65,29 +65,39 @@ holds line-3 line MODEL=line MISSES=2 QUITS=1
 holds line-4 line MODEL=line BARGES=1 QUITS=1
 holds line-5 line MODEL=line DEATHS=1 ALONE
 holds line-6 line MODEL=line CLIENTS=3 QUITS=1
-holds line-7 line MODEL=line CLIENTS=3 TIMERS=1 DEATHS=1
-holds line-8 line MODEL=line TIMERS=1 DEATHS=1 QUITS=1
-holds line-9 line MODEL=line TIMERS=1 DEATHS=1 BREAKS=1
-holds line-10 line MODEL=line TIMERS=1 FREEZES=1 QUITS=1
-holds line-11 line MODEL=line TIMERS=1 FREEZES=1 MISSES=1
-holds line-12 line MODEL=line TIMERS=1 LOST=1
-holds line-13 line MODEL=line TIMERS=1 BARGES=1 REDISSON
-holds line-14 line MODEL=line TIMERS=1 BREAKS=1 REDISSON
-holds line-15 line MODEL=line TIMERS=1 QUITS=1 REDISSON ANSWERED
-holds line-16 line MODEL=line CLIENTS=3 TIMERS=2 LOST=1
-holds line-17 line MODEL=line TIMERS=2 LOST=1 DEATHS=1 SILENT=1 REDISSON
-holds line-18 line MODEL=line TIMERS=2 DEATHS=1 QUITS=1 MISSES=1
-holds line-19 line MODEL=line TIMERS=2 DEATHS=1 QUITS=1 REDISSON
-holds line-20 served MODEL=line QUITS=1
-holds line-21 served MODEL=line TIMERS=1 FREEZES=1 QUITS=1
-holds line-22 served MODEL=line TIMERS=2 DEATHS=1 QUITS=1 REDISSON
+holds line-7 line MODEL=line BREAKS=2
+holds line-8 line MODEL=line BREAKS=1 MISSES=1
+holds line-9 line MODEL=line CLIENTS=3 BREAKS=1
+holds line-10 line MODEL=line CLIENTS=3 TIMERS=1 DEATHS=1
+holds line-11 line MODEL=line TIMERS=1 DEATHS=1 QUITS=1
+holds line-12 line MODEL=line TIMERS=1 DEATHS=1 BREAKS=1
+holds line-13 line MODEL=line TIMERS=1 BREAKS=1 QUITS=1
+holds line-14 line MODEL=line TIMERS=1 FREEZES=1 QUITS=1
+holds line-15 line MODEL=line TIMERS=1 FREEZES=1 MISSES=1
+holds line-16 line MODEL=line TIMERS=1 LOST=1
+holds line-17 line MODEL=line TIMERS=1 BARGES=1 REDISSON
+holds line-18 line MODEL=line TIMERS=1 BREAKS=1 REDISSON
+holds line-19 line MODEL=line TIMERS=1 QUITS=1 REDISSON ANSWERED
+holds line-20 line MODEL=line CLIENTS=3 TIMERS=2 LOST=1
+holds line-21 line MODEL=line TIMERS=2 LOST=1 DEATHS=1 SILENT=1 REDISSON
+holds line-22 line MODEL=line TIMERS=2 DEATHS=1 QUITS=1 MISSES=1
+holds line-23 line MODEL=line TIMERS=2 DEATHS=1 QUITS=1 REDISSON
+holds line-24 line MODEL=line TIMERS=2 SILENT=1 BREAKS=2
+holds line-25 line MODEL=line TIMERS=2 LOST=1 BREAKS=1
+holds line-26 served MODEL=line QUITS=1
+holds line-27 served MODEL=line BREAKS=1
+holds line-28 served MODEL=line TIMERS=1 FREEZES=1 QUITS=1
+holds line-29 served MODEL=line TIMERS=2 DEATHS=1 QUITS=1 REDISSON
 refuted NAIVE_P18 "a client that lives" "A client has one ticket, for each of its stays in the line: a late leave takes out the next one." MODEL=line ROUNDS=2 AGAIN=1 QUITS=1
 refuted NAIVE_P19 "invariant 8" "A client that is called for a ticket that it has not got does nothing: an acquire that came after its leave has entered." MODEL=line QUITS=1
 refuted NAIVE_P20 "a client that lives" "A client enters as soon as it has asked for its channel." MODEL=line
+refuted NAIVE_P22 "invariant 8" "Who comes back to its old place enters after the heads are read, and the second calls nobody: each of the two is told that it is the other one's turn." MODEL=line BREAKS=1
 refuted NAIVE_P23 "invariant 8" "The second is not told that the first is called, which has died." MODEL=line TIMERS=1 DEATHS=1
 refuted NAIVE_P24 "a client that lives" "Who finds the lock free takes out the first one at once." MODEL=line TIMERS=1
+refuted NAIVE_P24_SECOND "a client that lives" "The second calls nobody: it comes back to a lock whose key was deleted, and is told who is the first one, which it takes out later." MODEL=line TIMERS=2 SILENT=1 BREAKS=1
 refuted NAIVE_P25 "invariant 8" "The first one does not listen on the lock's own channel: a Redisson client calls nobody." MODEL=line TIMERS=1 REDISSON
 refuted NAIVE_P28 "invariant 8" "A newcomer does not call the only other client in the line of a free lock, which has died." MODEL=line DEATHS=1 ALONE
 refuted NAIVE_P31 "invariant 8" "A leave tells nobody while the lock is held: the next one does not know that it is the first, and listens to no Redisson client." MODEL=line TIMERS=1 QUITS=1 REDISSON ANSWERED
 refuted NAIVE_P32 "invariant 8" "Clients do not look by themselves, and the lock's key is deleted." MODEL=line TIMERS=2 SILENT=1
 refuted NAIVE_P35 "invariant 8" "A release gets no answer, and the next call of its client waits to be called: the release that entered it was lost." MODEL=line ROUNDS=2 AGAIN=1 MISSES=1
+refuted NAIVE_P36 "invariant 8" "Who enters the line does not mark the hold that has the lock: its release does not look at the line." MODEL=line
