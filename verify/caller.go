@@ -27,6 +27,7 @@ type caller struct {
 	stop   chan struct{}
 
 	churned *atomic.Int64
+	resting *resting
 }
 
 // possession is what a caller knows of a hold of its own.
@@ -50,9 +51,12 @@ func (c *caller) run() {
 			return
 		default:
 		}
-		if c.Churn {
+		switch {
+		case c.Churn:
 			c.churn()
-		} else {
+		case c.Line:
+			c.turn()
+		default:
 			c.round()
 		}
 	}
@@ -99,6 +103,15 @@ func (c *caller) round() {
 	if c.Lease == 0 && c.rng.IntN(2) == 0 {
 		lease = time.Duration(200+c.rng.IntN(600)) * time.Millisecond
 	}
+	if p := c.take(wait, lease); p != nil {
+		p.use()
+		p.leave()
+		c.rest()
+	}
+}
+
+// take tries to take a lock. It returns nil where that is in vain.
+func (c *caller) take(wait, lease time.Duration) *possession {
 	l := c.lock()
 	o := c.rec.begin(op{Client: c.number, Kind: acquire, Lock: l.Name(), Value: int64(wait)})
 	held, token, err := l.TryLockAndGetToken(context.Background(), wait, lease)
@@ -109,17 +122,14 @@ func (c *caller) round() {
 		}
 		c.rec.end(o, outcome, err)
 		c.pause(20)
-		return
+		return nil
 	}
 	o.Token = token
 	o = c.rec.end(o, done, nil)
 	if lease == 0 {
 		lease = max(c.Lease, clientLease)
 	}
-	p := &possession{caller: c, lock: l, held: held, id: o.ID, token: token, value: -1, from: o.Return, last: o.Return, lease: lease, clean: true}
-	p.use()
-	p.leave()
-	c.rest()
+	return &possession{caller: c, lock: l, held: held, id: o.ID, token: token, value: -1, from: o.Return, last: o.Return, lease: lease, clean: true}
 }
 
 // rest is what a client does after a hold, until the load ends.

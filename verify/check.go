@@ -9,14 +9,14 @@ import (
 
 // A violation is something that must not be.
 type violation struct {
-	Rule string `json:"rule"` // of the design's section 5
+	Rule string `json:"rule"` // of the design's section 5, or of docs/line.md
 	Lock string `json:"lock"`
 	Text string `json:"text"`
 }
 
 func (v violation) String() string { return fmt.Sprintf("%s: lock %q: %s", v.Rule, v.Lock, v.Text) }
 
-// The rules, by the design's numbers.
+// The rules, by the design's numbers, and those of the line.
 const (
 	ruleExclusive = "invariant 1: one live context at a time"
 	ruleForced    = "invariant 1, P10: a hold whose key is gone ends within a lease"
@@ -26,6 +26,9 @@ const (
 	ruleBound     = "invariants 6, 7: a call ends with its wait"
 	ruleWake      = "invariant 8: a release wakes a waiter"
 	ruleLeft      = "invariant 9: nothing is left"
+	ruleCalled    = "P24, P32: a free lock that clients wait for is taken soon"
+	ruleTurns     = "P21, P25, P27, P32: everybody who waits gets the lock"
+	ruleCost      = "P26, P32: what a handoff costs"
 	ruleLock      = "linearizable: the lock"
 	ruleRegister  = "linearizable: the guarded register"
 )
@@ -153,8 +156,14 @@ func bounded(ops []op, stopped func(client int, from, to int64) time.Duration, g
 // woken requires that, in the time between from and to, no lock is free for longer than the bound while somebody wants it.
 // What is owed, a hold whose acquire or unlock got no answer, is released so much later at most. It returns also for how
 // long it was free each time while somebody waited who had begun to before: whoever got it then, for one who comes by and
-// finds it free is not one who was woken.
-func woken(ops []op, from, to int64, bound, owed time.Duration) (found []violation, gaps []time.Duration) {
+// finds it free is not one who was woken. killed: when a process was, by its number.
+func woken(ops []op, from, to int64, bound, owed time.Duration, killed map[int]int64) (found []violation, gaps []time.Duration) {
+	over := func(o op) int64 { // when its client was at the latest
+		if at, is := killed[o.Client/10]; is {
+			return at
+		}
+		return forever
+	}
 	type span struct {
 		from, to int64
 		taken    bool // for certain
@@ -163,16 +172,20 @@ func woken(ops []op, from, to int64, bound, owed time.Duration) (found []violati
 	for _, o := range ops {
 		switch {
 		case o.Kind == acquire && o.Outcome == done:
-			held[o.ID] = span{o.Return, forever, true} // until it is known otherwise
+			held[o.ID] = span{o.Return, min(forever, over(o)+int64(owed)), true} // until it is known otherwise
 		case o.Kind == acquire && o.Outcome != refused && o.Outcome != failed:
-			held[o.ID] = span{o.Call, max(o.Return, o.Call) + int64(owed), false}
+			last := max(o.Return, o.Call)
+			if o.Outcome == open && over(o) < forever {
+				last = over(o)
+			}
+			held[o.ID] = span{o.Call, last + int64(owed), false}
 		}
 	}
 	for _, o := range ops {
 		h := held[o.Hold]
 		switch {
-		case o.Kind == alive && h.to == forever:
-			h.to = o.Return + o.Value
+		case o.Kind == alive:
+			h.to = min(h.to, o.Return+o.Value)
 		case o.Kind == unlock && o.Outcome == done:
 			h.to = o.Return
 		case o.Kind == unlock && o.Outcome == unknown:
@@ -195,7 +208,7 @@ func woken(ops []op, from, to int64, bound, owed time.Duration) (found []violati
 			if o.Kind == acquire && o.Value > 0 {
 				back := o.Return
 				if o.Outcome == open {
-					back = forever
+					back = over(o)
 				}
 				stood = stood || o.Call < free && back >= until
 				waited += time.Duration(max(0, min(back, until)-max(o.Call, free)))

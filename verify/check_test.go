@@ -114,10 +114,10 @@ func TestTokensThatBeginAgain(t *testing.T) {
 // A process that stood still is given that time, and no other one is.
 func TestStoppedProcessesHaveTime(t *testing.T) {
 	o := op{ID: 1, Client: 11, Kind: unlock, Lock: "a", Call: ms(0), Return: ms(10_000), Outcome: unknown}
-	for stops, want := range map[int]int{0: 1, 1: 1, 2: 0, 3: 1} {
-		v := judge(trial{Ops: []op{o}, Faults: []event{{From: ms(1000), To: ms(9000), stops: stops}}})
+	for process, want := range map[int]int{0: 1, 1: 1, 2: 0, 3: 1} {
+		v := judge(trial{Ops: []op{o}, Faults: []event{{From: ms(1000), To: ms(9000), Process: process}}})
 		if len(v.Violations) != want {
-			t.Errorf("process %d stands still: %v", stops, v.Violations)
+			t.Errorf("process %d stands still: %v", process, v.Violations)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -18,8 +19,8 @@ type fault struct {
 	// server: it is done to the locks' server, one of these at a time
 	server bool
 	// begin breaks it, and returns what mends it, if anything has to; and the number of the process that stands still
-	// meanwhile, counted from 1.
-	begin func(s *stage) (mend func(), stops int)
+	// meanwhile, does not hear, or is gone, counted from 1.
+	begin func(s *stage) (mend func(), process int)
 }
 
 func plain(begin func(s *stage) func()) func(*stage) (func(), int) {
@@ -48,15 +49,28 @@ var faults = append([]fault{
 		w.signal(syscall.SIGSTOP)
 		return func() { w.signal(syscall.SIGCONT) }, w.Process + 1
 	}},
-	{"kill-client", "a client process is killed (SIGKILL), and another one starts", 100, 500, false, plain(func(s *stage) func() {
+	{"kill-client", "a client process is killed (SIGKILL), and another one starts", 100, 500, false, func(s *stage) (func(), int) {
 		w := s.someone()
-		_ = w.cmd.Process.Kill()
-		<-w.gone
-		return func() {
-			o := w.orders
-			o.Process = len(s.workers)
-			s.enter(o)
+		s.kill(w)
+		return func() { s.replace(w) }, w.Process + 1
+	}},
+	{"stop-called", "the process of a client that is called in its line stands still, right before it knows or a moment later", 50, 2600, false, func(s *stage) (func(), int) {
+		w := s.calledThen(func(w *worker) { w.signal(syscall.SIGSTOP) })
+		if w == nil {
+			return nil, 0
 		}
+		return func() { w.signal(syscall.SIGCONT) }, w.Process + 1
+	}},
+	{"kill-called", "the same, and it is killed, and another one starts", 100, 500, false, func(s *stage) (func(), int) {
+		w := s.calledThen(func(w *worker) { _ = w.cmd.Process.Kill() })
+		if w == nil {
+			return nil, 0
+		}
+		s.kill(w)
+		return func() { s.replace(w) }, w.Process + 1
+	}},
+	{"lose-call", "the message that calls a client in its line is lost", 0, 0, false, once(func(s *stage) {
+		s.called(func(*worker) bool { return false })
 	})},
 	{"cut", "the link of a client process is cut, and refuses connections", 50, 2000, false, plain(func(s *stage) func() {
 		l := s.someone().link
@@ -72,11 +86,11 @@ var faults = append([]fault{
 	{"lose-replies", "commands of a client process arrive, their replies are lost", 20, 600, false, plain(func(s *stage) func() {
 		return loseReplies(s.someone().link)
 	})},
-	{"lose-messages", "what is published does not arrive at a client process", 500, 2500, false, plain(func(s *stage) func() {
-		l := s.someone().link
-		l.messages.Store(true)
-		return func() { l.messages.Store(false) }
-	})},
+	{"lose-messages", "what is published does not arrive at a client process", 500, 2500, false, func(s *stage) (func(), int) {
+		w := s.someone()
+		w.link.messages.Store(true)
+		return func() { w.link.messages.Store(false) }, w.Process + 1
+	}},
 	{"silence", "nothing that is published arrives anywhere", 500, 2500, false, plain(func(s *stage) func() {
 		s.silence(true)
 		return func() { s.silence(false) }
@@ -130,6 +144,33 @@ func (s *stage) command(args ...any) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// replace starts a process in place of one that was killed.
+func (s *stage) replace(w *worker) {
+	o := w.orders
+	o.Process = len(s.workers)
+	s.enter(o)
+}
+
+// calledThen does this to the process of a client that is called: before it knows, or up to a millisecond later, when it may
+// have taken the lock.
+func (s *stage) calledThen(do func(w *worker)) *worker {
+	later := time.Duration(max(0, s.rng.IntN(2000)-1000)) * time.Microsecond
+	var done sync.WaitGroup
+	w := s.called(func(w *worker) bool {
+		if later == 0 {
+			do(w)
+			return true
+		}
+		done.Go(func() {
+			time.Sleep(later)
+			do(w)
+		})
+		return true
+	})
+	done.Wait()
+	return w
 }
 
 func (s *stage) silence(on bool) {

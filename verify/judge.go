@@ -39,7 +39,9 @@ type trial struct {
 	Calm     int64         `json:"calm"` // from here on there are no more faults
 	End      int64         `json:"end"`  // of the load
 	Stall    time.Duration `json:"stall"`
-	Left     []string      `json:"left"` // what was left behind
+	Left     []string      `json:"left"`             // what was left behind
+	Killed   map[int]int64 `json:"killed,omitempty"` // processes that were killed, and when
+	Line     *seen         `json:"line,omitempty"`
 
 	promise promise
 	poll    time.Duration // of the clients
@@ -48,10 +50,10 @@ type trial struct {
 
 // An event is a fault, as it was.
 type event struct {
-	Name  string `json:"name"`
-	From  int64  `json:"from"`
-	To    int64  `json:"to"`
-	stops int    // the process that it stops, 1 for the first one; 0: none
+	Name    string `json:"name"`
+	From    int64  `json:"from"`
+	To      int64  `json:"to"`
+	Process int    `json:"process,omitempty"` // that stands still, does not hear, or is gone; 1 for the first one, 0 for none
 }
 
 // A verdict is what is wrong with a trial.
@@ -94,8 +96,11 @@ func (t trial) rules() verdict {
 	v := verdict{pictures: make(map[string]picture)}
 	add := func(found []violation) { v.Violations = append(v.Violations, found...) }
 	bound, owed := maxPolls*t.poll+2*time.Second+t.Stall, longestLease
-	if t.promise.ghosts {
+	switch {
+	case t.promise.ghosts:
 		owed = maxOwed
+	case t.promise.line:
+		owed = lineLease
 	}
 	for _, ops := range byLock(t.Ops) {
 		if t.promise.exclusive {
@@ -112,12 +117,15 @@ func (t trial) rules() verdict {
 			add(counted(ops))
 		}
 		add(bounded(ops, t.stopped, 2*grace+t.Stall))
-		found, gaps := woken(ops, t.Calm, t.End, bound, owed)
+		found, gaps := woken(ops, t.Calm, t.End, bound, owed, t.Killed)
 		add(found)
 		v.wakes = append(v.wakes, gaps...)
 	}
 	if late := quantile(v.wakes, 0.5); t.promise.wakes && len(v.wakes) >= minWakes && late > slowWake {
 		v.Violations = append(v.Violations, violation{Rule: ruleWake, Text: fmt.Sprintf("half of %d waiters waited for a free lock for %v or more, with nothing broken", len(v.wakes), late)})
+	}
+	if t.promise.line && t.Line != nil {
+		add(t.turns())
 	}
 	for _, left := range t.Left {
 		v.Violations = append(v.Violations, violation{Rule: ruleLeft, Text: left})
@@ -125,11 +133,11 @@ func (t trial) rules() verdict {
 	return v
 }
 
-// stopped is for how long of this time the client's process was stopped.
+// stopped is for how long of this time the client's process was stopped, or the like.
 func (t trial) stopped(client int, from, to int64) time.Duration {
 	var sum int64
 	for _, e := range t.Faults {
-		if e.stops == client/10+1 {
+		if e.Process == client/10+1 {
 			sum += max(0, min(to, e.To)-max(from, e.From))
 		}
 	}

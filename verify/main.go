@@ -128,8 +128,14 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return err
 	}
 	defer remove()
+	p := plan{program: program, load: set.load, calm: set.calm}
+	if slices.ContainsFunc(all, func(sc scenario) bool { return sc.line }) {
+		if p.classes, err = redissonClasses(ctx, progress); err != nil {
+			fmt.Fprintln(progress, "NO CLIENT OF REDISSON'S IS IN THE LINE:", err)
+		}
+	}
 	began := time.Now()
-	sums, versions, err := rounds(ctx, all, set, plan{program: program, load: set.load, calm: set.calm}, progress)
+	sums, versions, err := rounds(ctx, all, set, p, progress)
 	fmt.Fprintf(out, "`go run . %s`: %v on %s, %s, %s/%s with %d CPUs, first seed %d\n\n%s", strings.Join(args, " "),
 		time.Since(began).Round(time.Second), versions, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), set.seed, tableOf(all, sums))
 	return err

@@ -30,6 +30,7 @@ var lockNames = []string{"a", "b", "c", "d", "e", "f"}
 // A plan is how long the parts of a round are, and what its workers run.
 type plan struct {
 	program string
+	classes string        // of the JVM with Redisson; "": without
 	load    time.Duration // with faults
 	calm    time.Duration // after them
 
@@ -55,7 +56,7 @@ func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err e
 		}
 	}()
 	stall := s.stallMeter()
-	s.build(sc, seed)
+	s.build(sc, seed, p.classes)
 	s.trial = trial{Scenario: sc.name, Seed: seed, promise: sc.promises, poll: cmp.Or(sc.poll, pollInterval), Versions: s.version(), Calm: now()}
 	if sc.faults != "" {
 		s.trial.Calm = forever
@@ -74,6 +75,11 @@ func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err e
 			}
 		})
 	}
+	var watch *lineWatch
+	if sc.line {
+		s.trial.Line = &seen{Redisson: s.java != nil}
+		watch = s.watchLine(round, lockNames[0])
+	}
 	faults := s.play(round, sc, max(p.load, sc.load))
 	s.note(func(t *trial) {
 		t.Faults = faults
@@ -81,7 +87,12 @@ func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err e
 			t.Calm = now()
 		}
 	})
-	sleep(round, max(p.calm, sc.calm))
+	if sc.line {
+		s.come()
+		watch.measure(round, max(p.calm, sc.calm))
+	} else {
+		sleep(round, max(p.calm, sc.calm))
+	}
 	if round.Err() == nil {
 		s.note(func(t *trial) { t.End = now() })
 		left, workers := s.settle(stall)
@@ -106,6 +117,11 @@ func (s *stage) soFar(stall func() time.Duration) trial {
 	defer s.mu.Unlock()
 	t := s.trial
 	t.Stall = stall()
+	t.Killed = maps.Clone(t.Killed)
+	if t.Line != nil {
+		line := *t.Line
+		t.Line = &line
+	}
 	if t.End == 0 {
 		t.End = now() - int64(500*time.Millisecond+t.Stall)
 	}
@@ -114,7 +130,7 @@ func (s *stage) soFar(stall func() time.Duration) trial {
 }
 
 // build starts the servers and the workers.
-func (s *stage) build(sc scenario, seed uint64) {
+func (s *stage) build(sc scenario, seed uint64, classes string) {
 	starting(func() { s.store = redistest.Real(s) })
 	start := func() { s.locks = redistest.Real(s, sc.args...) }
 	if sc.topology != "" {
@@ -141,7 +157,15 @@ func (s *stage) build(sc scenario, seed uint64) {
 		o.Clients = 1
 	}
 	s.addrs(&o)
-	for i := range processes {
+	n := processes
+	if sc.line {
+		o.Line, n = true, lineProcesses
+		if classes != "" {
+			s.java = s.startRedisson(classes)
+			go s.java.run(o.Locks[0], time.Second, o.Lease)
+		}
+	}
+	for i := range n {
 		o.Process = i
 		s.enter(o)
 	}
@@ -197,7 +221,7 @@ func (s *stage) play(ctx context.Context, sc scenario, load time.Duration) (even
 			continue
 		}
 		p := pending{fault: f, event: event{Name: f.name, From: now()}, at: now() + int64(lasts)}
-		p.mend, p.stops = f.begin(s)
+		p.mend, p.Process = f.begin(s)
 		broken = append(broken, p)
 	}
 	for _, p := range broken {
@@ -208,6 +232,11 @@ func (s *stage) play(ctx context.Context, sc scenario, load time.Duration) (even
 
 // settle ends the load, and tells what is left of it in Redis, and which processes have come to its end.
 func (s *stage) settle(stall func() time.Duration) (left []string, workers []*worker) {
+	if s.java != nil {
+		if err := s.java.leave(10*time.Second + grace + stall()); err != nil {
+			left = append(left, "the JVM: "+err.Error())
+		}
+	}
 	workers = s.living()
 	for _, w := range workers {
 		w.tell("stop")
@@ -280,7 +309,8 @@ func onServer(ctx context.Context, rdb *redis.Client) (left []string) {
 			left = append(left, "key "+key)
 		}
 	}
-	for _, channel := range append(rdb.PubSubChannels(ctx, "redisson*").Val(), rdb.PubSubShardChannels(ctx, "*").Val()...) {
+	channels := append(rdb.PubSubChannels(ctx, "redisson*").Val(), rdb.PubSubChannels(ctx, "fencelock*").Val()...)
+	for _, channel := range append(channels, rdb.PubSubShardChannels(ctx, "*").Val()...) {
 		left = append(left, "channel "+channel)
 	}
 	return left

@@ -12,6 +12,7 @@ type promise struct {
 	forced    bool // a hold whose key was deleted ends within a lease
 	ghosts    bool // leases are so long that a lock that nobody knows of is seen, unless it is released
 	wakes     bool // by a message: half of the waiters at least, soon
+	line      bool // the clients in it get their turns, and a free lock is taken soon: see line.go
 }
 
 // A scenario is a kind of round.
@@ -36,6 +37,7 @@ type scenario struct {
 	long     bool          // and those that are renewed stay for many leases
 	churn    bool          // nothing but locks and unlocks, of 1,000 locks, that nobody writes down: for what is left behind
 	single   bool          // one client in each process, so that every handoff takes a message
+	line     bool          // 60 processes with a client each, and one of Redisson's: see line.go
 	promises promise
 }
 
@@ -59,6 +61,9 @@ var scenarios = []scenario{
 		poll: 50 * time.Millisecond, rest: 8 * time.Second, promises: keeps},
 	{name: "links", text: "links are cut, connections closed, messages lost", faults: "cut kill-pubsub kill-normal lose-messages", promises: keeps},
 	{name: "restart", text: "the server is killed, and has everything in its AOF (always)", faults: "kill scripts", args: always, promises: keeps},
+	{name: "line", text: "60 processes and a JVM want one lock; clients are killed and stopped while they are called, messages lost", line: true, single: true, locks: 1,
+		faults: "kill-called stop-called stop-called lose-call kill-client pause lose-messages kill-pubsub", lease: lineLease, wait: 10 * time.Second, poll: time.Second,
+		load: 8 * time.Second, calm: 8 * time.Second, promises: promise{exclusive: true, tokens: true, line: true}},
 	{name: "full", text: "no memory, no connections", faults: "memory connections", promises: keeps},
 	{name: "clients", text: "client processes are killed", faults: "kill-client pause", promises: keeps},
 	{name: "storage", text: "the storage's replies are lost, client processes stand still", faults: "store pause", promises: keeps},

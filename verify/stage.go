@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -35,12 +36,13 @@ type stage struct {
 	replica *redistest.Server // of locks; nil without a promotion
 	clock   *serverClock      // of locks; nil for the machine's
 	workers []*worker
+	java    *redisson // nil without
 
 	watched   *redistest.Sentinels // nil without
 	clustered *redistest.Cluster   // nil without
 	nodes     []*redistest.Server  // of a quorum; none without
 
-	mu    sync.Mutex
+	mu    sync.Mutex // also of workers, where they are read while faults come
 	ops   map[int64]op
 	trial trial
 }
@@ -131,7 +133,9 @@ func (s *stage) enter(o orders) *worker {
 	first, err := json.Marshal(w.orders)
 	s.must(err)
 	w.tell(string(first))
+	s.mu.Lock()
 	s.workers = append(s.workers, w)
+	s.mu.Unlock()
 	return w
 }
 
@@ -170,6 +174,51 @@ func (w *worker) dead() bool {
 	default:
 		return false
 	}
+}
+
+// kill kills the process, and notes when it was gone.
+func (s *stage) kill(w *worker) {
+	_ = w.cmd.Process.Kill()
+	<-w.gone
+	s.note(func(t *trial) {
+		if t.Killed == nil {
+			t.Killed = make(map[int]int64)
+		}
+		t.Killed[w.Process] = now()
+	})
+}
+
+// called waits for a second until a client is called that waits in a line, does this to its process before the message gets
+// there, which it does if do returns true, and returns the process; nil: none was called.
+func (s *stage) called(do func(w *worker) bool) *worker {
+	var taken atomic.Bool
+	found := make(chan *worker, 1)
+	living := s.living()
+	for _, w := range living {
+		ask := func() bool {
+			if !taken.CompareAndSwap(false, true) {
+				return true
+			}
+			keep := do(w)
+			found <- w
+			return keep
+		}
+		w.link.called.Store(&ask)
+	}
+	defer func() {
+		for _, w := range living {
+			w.link.called.Store(nil)
+		}
+	}()
+	select {
+	case w := <-found:
+		return w
+	case <-time.After(time.Second):
+	}
+	if taken.CompareAndSwap(false, true) {
+		return nil
+	}
+	return <-found
 }
 
 // living are the workers that were not killed.

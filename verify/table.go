@@ -12,10 +12,14 @@ type sum struct {
 	rounds, ops, holds, lost, unknown, stale, faults, violations, unchecked int
 	wakes                                                                   []time.Duration
 	stall                                                                   time.Duration
+	line                                                                    string // of a round of that scenario
 }
 
 func summarize(t trial, v verdict) sum {
 	s := sum{rounds: 1, ops: len(t.Ops) + int(t.churned), faults: len(t.Faults), violations: len(v.Violations), unchecked: len(v.Unchecked), wakes: v.wakes, stall: t.Stall}
+	if t.Line != nil {
+		s.line = t.lineSeen()
+	}
 	for _, o := range t.Ops {
 		switch {
 		case o.Kind == acquire && o.Outcome == done:
@@ -47,8 +51,8 @@ func (s *sum) add(o sum) {
 }
 
 func (s sum) String() string {
-	return fmt.Sprintf("%6d calls, %5d holds, %3d lost, %3d unknown, %3d stale, %2d faults, wake %v/%v",
-		s.ops, s.holds, s.lost, s.unknown, s.stale, s.faults, quantile(s.wakes, 0.5), quantile(s.wakes, 1))
+	return fmt.Sprintf("%6d calls, %5d holds, %3d lost, %3d unknown, %3d stale, %2d faults, wake %v/%v%s",
+		s.ops, s.holds, s.lost, s.unknown, s.stale, s.faults, quantile(s.wakes, 0.5), quantile(s.wakes, 1), s.line)
 }
 
 func quantile(d []time.Duration, q float64) time.Duration {

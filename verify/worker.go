@@ -40,7 +40,7 @@ const (
 )
 
 // orders are the first line that a worker reads. Then come "shift N" (its clock shows so many nanoseconds more), "stop"
-// (end the load), and "close".
+// (end the load), and "close"; in the scenario line also "come" (back at once from now on).
 type orders struct {
 	Process int           `json:"process"`
 	Seed    uint64        `json:"seed"`
@@ -58,6 +58,7 @@ type orders struct {
 	Rest    time.Duration `json:"rest"` // after a hold, half of it at least; 0: a moment
 	Churn   bool          `json:"churn"`
 	Stays   int           `json:"stays"` // of 100 holds, how many stay for more than their lease
+	Line    bool          `json:"line"`  // short sections, and nothing else
 
 	Sentinels []string `json:"sentinels,omitempty"` // that know where the locks are
 	Nodes     []string `json:"nodes,omitempty"`     // of a cluster that has them
@@ -110,11 +111,12 @@ func work(in io.Reader, out io.Writer) error {
 	}
 	before := heap()
 	var churned atomic.Int64
+	var rests resting
 	stop := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range o.Clients {
 		c := &caller{
-			number: o.Process*10 + i, rec: rec, orders: o, locks: locks, guard: guard, stop: stop, churned: &churned,
+			number: o.Process*10 + i, rec: rec, orders: o, locks: locks, guard: guard, stop: stop, churned: &churned, resting: &rests,
 			rng: rand.New(rand.NewPCG(o.Seed, uint64(o.Process*10+i))),
 		}
 		all.Go(c.run)
@@ -127,6 +129,8 @@ func work(in io.Reader, out io.Writer) error {
 				return err
 			}
 			shiftClock(time.Duration(by))
+		case "come":
+			rests.never.Store(true)
 		case "stop":
 			close(stop)
 			go func() {
