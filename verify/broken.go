@@ -55,6 +55,15 @@ var bugs = []bug{
 		{"quorum/acquire.go", "return max(counter, times[len(times)/2]+ahead-1)", "return max(counter, ahead)"}}},
 	{"quorum-young", "a node of a quorum that has just started counts", "quorum", []string{ruleExclusive, ruleLock}, []edit{
 		{"quorum/node.go", "return !n.young(r) || n.lossless == r.Run", "return true"}}},
+	{"second-sleeps", "the second in a line does not watch the first", "line", []string{ruleCalled}, []edit{
+		{"rlock/stand.go", "		s.sleep(p.watch(n.watch))\n", ""}}},
+	{"first-deaf", "the first in a line does not listen for a Redisson client's release", "line", []string{ruleCalled, ruleTurns}, []edit{
+		{"rlock/stand.go", "listens := first && (vain || p.firstFor() >= headListens)", "listens := first && false"},
+		{"rlock/stand.go", "p.looks(a, listens, ", "p.looks(a, true, "}}},
+	{"line-backwards", "who comes to a line is the first", "line", []string{ruleTurns}, []edit{
+		{"scripts/line.lua", "score = last[#last] + 1", "score = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')[2] - 1"}}},
+	{"line-asks", "all in a line ask all the time", "line", []string{ruleCost}, []edit{
+		{"rlock/place.go", "return min(max(2*p.last, poll<<min(quiet, 4)), most)", "return headLate"}}},
 	{"renew-any", "a renewal does not look whose lock it is", "deleted", []string{ruleForced}, []edit{
 		{"scripts/renew.lua", "local there = redis.pcall('HEXISTS', lock, field)", "local there = redis.pcall('EXISTS', lock)"}}},
 	{"renew-revives", "a renewal brings back what is gone", "deleted", []string{ruleForced, ruleLeft}, []edit{
@@ -81,6 +90,13 @@ func runBroken(ctx context.Context, set settings, progress io.Writer) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("no bug is called %q; -list shows the names", set.only)
 	}
+	var classes string
+	if slices.ContainsFunc(chosen, bug.inLine) {
+		var err error
+		if classes, err = redissonClasses(ctx, progress); err != nil {
+			return fmt.Errorf("some bugs are seen only with a client of Redisson's: %w", err)
+		}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -97,7 +113,7 @@ func runBroken(ctx context.Context, set settings, progress io.Writer) error {
 				return
 			}
 			began := time.Now()
-			how, err := b.find(ctx, set)
+			how, err := b.find(ctx, set, classes)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -124,7 +140,7 @@ func runBroken(ctx context.Context, set settings, progress io.Writer) error {
 const notFound = "NOT FOUND"
 
 // find plays rounds with the bug until one shows it. It returns how, or notFound.
-func (b bug) find(ctx context.Context, set settings) (string, error) {
+func (b bug) find(ctx context.Context, set settings, classes string) (string, error) {
 	sc, ok := scenarioCalled(b.scenario)
 	if !ok {
 		return "", errors.New("its scenario is not there")
@@ -134,7 +150,7 @@ func (b bug) find(ctx context.Context, set settings) (string, error) {
 		return "", err
 	}
 	defer remove()
-	p := plan{program: program, load: brokenLoad, calm: brokenCalm, enough: func(t trial) bool { return b.shown(t.rules()) }}
+	p := plan{program: program, classes: classes, load: brokenLoad, calm: brokenCalm, enough: func(t trial) bool { return b.shown(t.rules()) }}
 	switch b.rules[0] {
 	case ruleWake: // seen when nothing is broken any more
 		p.load, p.calm = 3*time.Second, 6*time.Second
@@ -158,6 +174,12 @@ func (b bug) find(ctx context.Context, set settings) (string, error) {
 		last = summarize(t, v)
 	}
 	return notFound + "; the last round: " + last.String(), nil
+}
+
+// inLine tells whether its scenario has the clients of a line.
+func (b bug) inLine() bool {
+	sc, _ := scenarioCalled(b.scenario)
+	return sc.line
 }
 
 // shown tells whether the verdict is about what the bug breaks.
