@@ -69,9 +69,13 @@ var faults = append([]fault{
 		s.kill(w)
 		return func() { s.replace(w) }, w.Process + 1
 	}},
-	{"lose-call", "the message that calls a client in its line is lost", 0, 0, false, once(func(s *stage) {
-		s.called(func(*worker) bool { return false })
-	})},
+	{"lose-call", "the message that calls a client in its line is lost", 0, 0, false, func(s *stage) (func(), int) {
+		w := s.called(func(*worker) bool { return false })
+		if w == nil {
+			return nil, 0
+		}
+		return nil, w.Process + 1
+	}},
 	{"cut", "the link of a client process is cut, and refuses connections", 50, 2000, false, plain(func(s *stage) func() {
 		l := s.someone().link
 		l.refuses.Store(true)

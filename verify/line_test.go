@@ -26,6 +26,8 @@ func TestLineRules(t *testing.T) {
 	}{
 		{"turns", trial{Ops: []op{mine(10), mine(20)}}, nil},
 		{"a client without", trial{Ops: []op{mine(10), waits}}, []string{ruleTurns}},
+		{"which has not heard", trial{Ops: []op{mine(10), waits}, Faults: []event{{Name: "lose-call", From: ms(9100), To: ms(9200), Process: 6}}}, nil},
+		{"which had not, before", trial{Ops: []op{mine(10), waits}, Faults: []event{{Name: "lose-call", From: ms(8100), To: ms(8200), Process: 6}}}, []string{ruleTurns}},
 		{"which was killed", trial{Ops: []op{mine(10), waits}, Killed: map[int]int64{5: ms(9500)}}, nil},
 		{"a short gap", trial{Line: &seen{Gaps: []gap{after(120 * time.Millisecond)}}}, nil},
 		{"a long gap", trial{Line: &seen{Gaps: []gap{after(time.Second)}}}, []string{ruleCalled}},
