@@ -22,7 +22,6 @@ type hold struct {
 	own    trace     // what became of the attempts to acquire it
 	trace  *trace    // the same, or that of the hold which reserved its token; it has the keys and the field in Redis
 	block  *block    // of which its token is one; nil for a token of its own
-	alone  bool      // taken while this client was not in the line, and by no handoff
 	first  level     // its outermost one
 	store  [1]*level // for levels, of most holds
 
@@ -41,6 +40,7 @@ type hold struct {
 	gone    bool        // Redis said that it has no such hold
 	warned  bool        // that somebody waits for it who may have meant to re-enter
 	stable  bool        // keeps its first token
+	alone   bool        // taken while this client was not in the line, and by no handoff
 	left    atomic.Bool // taken off the client's books
 }
 

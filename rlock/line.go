@@ -36,10 +36,9 @@ func (c *Client) calling(op scripts.Op, again string, known int) scripts.Op {
 	return op.Calling(again, known)
 }
 
-// calling is the hold's release, which calls the first client in the line, and enters this one again where more of its
-// callers wait.
-func (h *hold) calling(op scripts.Op) scripts.Op {
-	again, known := h.queue.enters(), h.queue.known(h.trace.keys)
+// calling is the hold's release, which calls the first client in the line. again: the ticket with which this one enters, or "".
+func (h *hold) calling(op scripts.Op, again string) scripts.Op {
+	known := h.queue.known(h.trace.keys)
 	if h.alone && again == "" && known == 0 && h.client.lined() {
 		return op.CallingNewcomers()
 	}
@@ -203,10 +202,11 @@ func (q *queue) enters() string {
 	return ticket
 }
 
-// released notes that this client let others have the lock that it had by h, by a command that was begun at this time.
-func (q *queue) released(h *hold, a scripts.Answer, began time.Time) {
+// released notes that this client let others have the lock that it had by h, by a command that was begun at this time and that
+// entered the line with this ticket, if with any.
+func (q *queue) released(h *hold, ticket string, a scripts.Answer, began time.Time) {
 	if p := q.place.Load(); p != nil {
-		p.returned(a.Place)
+		p.returned(ticket, a.Place)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

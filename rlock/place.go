@@ -122,12 +122,12 @@ func (p *place) pass() {
 	p.notice.lost = p.ticket != ""
 }
 
-// returned notes the place that the client got with its release, the last one; 0: none.
-func (p *place) returned(score int64) {
+// returned notes the place that this ticket got with a release, the last one; 0: none.
+func (p *place) returned(ticket string, score int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.enters = false
-	if p.ticket != "" && score != 0 {
+	if p.ticket == ticket && ticket != "" && score != 0 {
 		p.score = score
 	}
 }

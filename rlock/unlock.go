@@ -141,7 +141,8 @@ func (h *hold) pass(within time.Duration) (passed, doubt bool) {
 // free releases the lock for anyone, from this time on.
 func (h *hold) free(began time.Time, bound time.Duration, doubt bool) error {
 	c := h.client
-	answer, again, err := h.sendRelease(began, bound)
+	ticket := h.queue.enters()
+	answer, again, err := h.sendRelease(ticket, began, bound)
 	if err != nil {
 		c.releaser.release(h.trace)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
@@ -155,14 +156,14 @@ func (h *hold) free(began time.Time, bound time.Duration, doubt bool) error {
 		return ErrLost
 	}
 	c.told(answer, h.trace.keys)
-	h.queue.released(h, answer, began)
+	h.queue.released(h, ticket, answer, began)
 	return nil
 }
 
-func (h *hold) sendRelease(began time.Time, bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
+func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
 	c := h.client
 	if sharded, known := c.bus.Known(); known {
-		op := h.calling(scripts.Unlock(h.trace.keys, h.trace.field, sharded))
+		op := h.calling(scripts.Unlock(h.trace.keys, h.trace.field, sharded), ticket)
 		if n := h.block.unused(); n > 0 {
 			op = op.Return(h.block.last, n)
 		}
