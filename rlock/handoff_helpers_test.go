@@ -137,16 +137,57 @@ type handLink struct {
 
 type handConn struct {
 	net.Conn
-	link *handLink
+	link   *handLink
+	out    chan handWrite // what is on its way; nil until there is a way
+	closed chan struct{}
+	close  sync.Once
+}
+
+// A handWrite is data that arrives at a time.
+type handWrite struct {
+	at   time.Time
+	data []byte
+}
+
+func (c *handConn) Close() error {
+	c.close.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// deliver writes what is on its way when it has arrived.
+func (c *handConn) deliver() {
+	for {
+		select {
+		case w := <-c.out:
+			time.Sleep(time.Until(w.at))
+			if _, err := c.Conn.Write(w.data); err != nil {
+				return
+			}
+		case <-c.closed:
+			return
+		}
+	}
 }
 
 func (c *handConn) Write(b []byte) (int, error) {
-	time.Sleep(c.link.way)
 	if c.link.subscribing.Load() && bytes.Contains(b, []byte("\r\nsubscribe\r\n")) {
 		_ = c.Close()
 		return 0, net.ErrClosed
 	}
-	return c.Conn.Write(b)
+	if c.link.way == 0 && c.out == nil {
+		return c.Conn.Write(b)
+	}
+	// It does not sleep here: go-redis writes with a mutex held, and virtual time stands still while another goroutine waits for one.
+	if c.out == nil {
+		c.out = make(chan handWrite, 1000)
+		go c.deliver()
+	}
+	select {
+	case c.out <- handWrite{time.Now().Add(c.link.way), bytes.Clone(b)}:
+		return len(b), nil
+	case <-c.closed:
+		return 0, net.ErrClosed
+	}
 }
 
 func (c *handConn) Read(b []byte) (int, error) {
@@ -190,7 +231,7 @@ func (l *handLink) redis(t testing.TB, m *miniredis.Miniredis) *redis.Client {
 				return nil, err
 			}
 			l.conns = append(l.conns, conn)
-			return &handConn{conn, l}, nil
+			return &handConn{Conn: conn, link: l, closed: make(chan struct{})}, nil
 		}
 	})
 }

@@ -175,10 +175,12 @@ func TestP12_ShutdownAsALingeringEnds(t *testing.T) {
 			select {
 			case <-done:
 				early++
+				done <- nil
 			default:
 			}
 			_ = p[0].l.Unlock(g.ctx)
 			runtime.KeepAlive(g.ctx)
+			<-done
 		})
 	}
 	if early > 0 {
