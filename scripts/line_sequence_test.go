@@ -137,8 +137,8 @@ func (q *sequence) fair(o op, got reply, heard []string, before, after snapshot)
 	}
 	_, was := before.hash[o.field]
 	_, is := after.hash[o.field]
-	if (o.kind == "acquire" || o.kind == "wait") && len(before.hash) == 0 && is && len(after.line) == 0 {
-		q.alone[o.field] = true
+	if !was && is { // also again, as a ghost
+		q.alone[o.field] = (o.kind == "acquire" || o.kind == "wait") && len(before.hash) == 0 && len(after.line) == 0
 	}
 	switch {
 	case o.kind == "wait" && got.held:
