@@ -58,7 +58,7 @@ var bugs = []bug{
 	{"second-sleeps", "the second in a line does not watch the first", "line", []string{ruleCalled}, []edit{
 		{"rlock/stand.go", "		s.sleep(p.watch(n.watch))\n", ""}}},
 	{"first-deaf", "the first in a line does not listen for a Redisson client's release", "line", []string{ruleCalled, ruleTurns}, []edit{
-		{"rlock/stand.go", "listens := first && (vain || p.firstFor() >= headListens)", "listens := first && false"},
+		{"rlock/stand.go", "listens := first && (vain || p.firstFor() >= headListens || s.brief())", "listens := first && false"},
 		{"rlock/stand.go", "p.looks(a, listens, ", "p.looks(a, true, "}}},
 	{"line-backwards", "who comes to a line is the first", "line", []string{ruleTurns}, []edit{
 		{"scripts/line.lua", "score = last[#last] + 1", "score = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')[2] - 1"}}},

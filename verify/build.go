@@ -51,7 +51,7 @@ func build(ctx context.Context, shift bool, edits []edit) (program string, remov
 	remove = func() { _ = os.RemoveAll(dir) }
 	defer func() {
 		if err != nil {
-			remove()
+			_ = os.RemoveAll(dir)
 		}
 	}()
 	_, here, _, _ := runtime.Caller(0)

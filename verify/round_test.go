@@ -96,3 +96,18 @@ func TestBugsAreUpToDate(t *testing.T) {
 		}
 	}
 }
+
+// Each bug is one of the code as it is.
+func TestBugsFitTheCode(t *testing.T) {
+	for _, b := range bugs {
+		whole := make(map[string][]byte)
+		for _, e := range b.edits {
+			path := filepath.Join("..", e.file)
+			text, err := e.apply(path, whole[path])
+			if err != nil {
+				t.Errorf("%s: %v", b.name, err)
+			}
+			whole[path] = text
+		}
+	}
+}
