@@ -2,6 +2,7 @@ package quorum_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fencelock/fencelock/rlock"
@@ -23,6 +24,7 @@ func TestLevelsWhereNodesForgot(t *testing.T) {
 		if next <= token {
 			t.Errorf("Inv2: token %d after %d", next, token)
 		}
+		synctest.Wait() // every node has answered, not only a majority
 		equal(t, "nodes that have the lock", s.has("l"), 5)
 		ok(t, l.Check(inner))
 		count, err := l.HoldCount(inner)

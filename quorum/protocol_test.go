@@ -121,6 +121,7 @@ func TestP3_LateVote(t *testing.T) {
 		}, 4)
 		held, err := l.Lock(t.Context())
 		ok(t, err)
+		synctest.Wait() // the vote is under way to the frozen node: an Unlock before would keep it from being sent
 		ok(t, l.Unlock(held))
 		asleep(5 * time.Second)
 		ok(t, (*late.Load())()) // the frozen node goes on
