@@ -239,3 +239,82 @@ func TestP32_LeasesRunOut(t *testing.T) {
 		})
 	}
 }
+
+// P25: the first in the line is stopped, and a Redisson client takes the lock again and again, for most of the time. The others in
+// the line get it all the same, and no sooner than the first one is late.
+func TestP25_StoppedBesideRedisson(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			lineStopped(t, m, rdb, 0)
+			bhJavaHolds(t, rdb, 30*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), 50*time.Second)
+			defer stop()
+			began := time.Now()
+			var all sync.WaitGroup
+			for range n {
+				p := lineNew(t, m)
+				p.link.way = 400 * time.Microsecond
+				all.Go(func() {
+					held, err := p.l.Lock(ctx)
+					if err != nil {
+						t.Errorf("%d clients: %v", n, err)
+						return
+					}
+					if late := time.Since(began); late > 2*time.Second {
+						t.Errorf("%d clients: one has it after %v", n, late)
+					}
+					_ = p.l.Unlock(held) // lost, if the other one came at the same moment
+				})
+			}
+			synctest.Wait()
+			bhAsleep(10 * time.Millisecond) // they are in the line
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for free := 0; ctx.Err() == nil; free++ {
+					m.Del("l")
+					rdb.Publish(t.Context(), bhChannel, "0")
+					time.Sleep(time.Duration(500+1000*(free%2)) * time.Microsecond) // every other time it is back before one of ours comes
+					for m.Exists("l") {
+						time.Sleep(time.Millisecond)
+					}
+					bhJavaHolds(t, rdb, 30*time.Second)
+					time.Sleep(4 * time.Millisecond)
+				}
+			}()
+			all.Wait()
+			stop()
+			<-done
+		})
+	}
+}
+
+// P24: a first one that was called in vain, and is alive, keeps its place beside a Redisson client: the second learns that it lives.
+func TestP24_AliveBesideRedisson(t *testing.T) {
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		rdb := redistest.PipeClient(t, m)
+		bhAsleep(500 * time.Millisecond) // both listen
+		bhEqual(t, "listeners", m.PubSubNumSub(bhChannel)[bhChannel], 2)
+		p[0].spy.wrap(func(ops []string, next func() error) error {
+			p[0].spy.wrap(nil)
+			bhJavaHolds(t, rdb, time.Hour)
+			return next()
+		})
+		release()
+		first := lineOf(t, m)[0]
+		bhAsleep(110 * time.Millisecond) // longer than the bound
+		p[0].spy.wrap(func(ops []string, next func() error) error {
+			time.Sleep(2 * time.Millisecond)
+			return next()
+		})
+		m.Del("l")
+		began := time.Now()
+		rdb.Publish(t.Context(), bhChannel, "0")
+		bhAsleep(time.Millisecond)
+		if line := lineOf(t, m); len(line) != 2 || line[0] != first {
+			t.Errorf("the first was %s, and the line is %v", first, line)
+		}
+		lineGets(t, p[0], got[0], began, 10*time.Millisecond)
+		lineGets(t, p[1], got[1], began, 20*time.Millisecond)
+	})
+}

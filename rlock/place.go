@@ -18,6 +18,7 @@ type place struct {
 	ticket string     // of this stay in the line; "" for none
 	score  int64      // the place, as Redis has said; 0 until then
 	head   time.Time  // since when it is the first, as far as is known; zero if it is not
+	second time.Time  // the same of the second
 	notice notice
 	again  bool // the channel was away: it is to be entered anew, in its old place
 	enters bool // the ticket enters the line with a release that is under way
@@ -50,6 +51,8 @@ const (
 	// headListens is after what time the first client in the line listens on the lock's own channel too: the release of a
 	// Redisson client calls nobody, and is told there alone.
 	headListens = 20 * time.Millisecond
+	// secondListens is after what time the second does, too: the first may be frozen, and others may have the lock again and again.
+	secondListens = 300 * time.Millisecond
 	// strangersPause is how long a client that was called leaves the lock to those that are in no line: a JVM needs about a
 	// millisecond to wake up and ask.
 	strangersPause = 5 * time.Millisecond
@@ -94,7 +97,7 @@ func (p *place) behind() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ticket != "" && (p.score != 0 || p.enters) && !p.again && p.head.IsZero()
+	return p.ticket != "" && (p.score != 0 || p.enters) && !p.again && p.head.IsZero() && (p.second.IsZero() || time.Since(p.second) < secondListens)
 }
 
 // answered notes what Redis says of the place with this ticket.
@@ -105,11 +108,18 @@ func (p *place) answered(ticket string, score int64, before int) {
 		return
 	}
 	p.score, p.again, p.enters = score, false, false
-	if before > 0 {
-		p.head = time.Time{}
-	} else if p.head.IsZero() {
-		p.head = time.Now()
+	p.head, p.second = since(p.head, before == 0), since(p.second, before == 1)
+}
+
+// since is when something began that is so or is not.
+func since(began time.Time, is bool) time.Time {
+	switch {
+	case !is:
+		return time.Time{}
+	case began.IsZero():
+		return time.Now()
 	}
+	return began
 }
 
 // pass leaves what the call that leads was about to do to the next one that does: it may have been called.
@@ -145,7 +155,7 @@ func (p *place) ends(ticket string) {
 	defer p.mu.Unlock()
 	if ticket != "" && p.ticket == ticket {
 		p.last = time.Since(p.entered)
-		p.ticket, p.score, p.head, p.notice, p.called = "", 0, time.Time{}, notice{}, ""
+		p.ticket, p.score, p.head, p.second, p.notice, p.called = "", 0, time.Time{}, time.Time{}, notice{}, ""
 	}
 }
 
@@ -185,6 +195,8 @@ func (p *place) hear(text string) (ghost string) {
 		if len(words) > 3 {
 			p.called = "" // anew: the bound begins again
 		}
+	case words[0] == "a":
+		p.called = ""
 	case words[0] == "n":
 		p.notice.near = true
 	case words[0] == "d":
@@ -239,18 +251,18 @@ func (p *place) left() time.Duration {
 	return time.Until(p.due)
 }
 
-// watch notes that the client with this ticket is called, or with "" that none is, and returns how long it may take to come.
-func (p *place) watch(ticket string) time.Duration {
+// watch notes that the client with this ticket is called, or with "" that none is, and returns how long it may take to come. out:
+// the ticket that was to be taken out just now, or "".
+func (p *place) watch(ticket, out string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.called != ticket {
+	if p.called != ticket || ticket == out {
 		p.called, p.since = ticket, time.Now()
 	}
 	return max(headLate-time.Since(p.since), time.Millisecond)
 }
 
-// late returns the ticket of a client that is called and has not come in time, or "". It is to be taken out now; if it stays,
-// the bound begins again.
+// late returns the ticket of a client that is called and has not come in time, or "".
 func (p *place) late() string {
 	if p == nil {
 		return ""
@@ -260,8 +272,17 @@ func (p *place) late() string {
 	if p.called == "" || time.Since(p.since) < headLate {
 		return ""
 	}
-	p.since = time.Now()
 	return p.called
+}
+
+// secondFor is for how long the client has been the second in the line, as far as is known.
+func (p *place) secondFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.second.IsZero() {
+		return 0
+	}
+	return time.Since(p.second)
 }
 
 // firstFor is for how long the client has been the first in the line, as far as is known.
@@ -297,6 +318,8 @@ func (p *place) looks(a scripts.Answer, listens bool, quiet int, poll time.Durat
 		return max(headListens-time.Since(p.head), 0)
 	case a.Before == 0:
 		return min(a.TTL+time.Millisecond, poll<<min(quiet, 4), most)
+	case a.Before == 1 && !listens:
+		return min(a.TTL+headLate, max(secondListens-time.Since(p.second), 0))
 	case a.Before == 1:
 		return min(a.TTL+headLate, most)
 	}

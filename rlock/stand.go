@@ -22,6 +22,7 @@ type stay struct {
 	pauses  bool          // the lock is left to strangers until due
 	paused  bool          // it was, before the attempt under way
 	called  bool          // that is for having been called
+	out     string        // and takes out the client with this ticket, which is late; "" for none
 	blocker *hold         // the client's own hold that was there at the last look,
 	since   time.Time     // and at every look since then
 }
@@ -227,7 +228,7 @@ func (s *stay) heed(n notice) {
 	case n.lost:
 		s.quiet, s.try = 0, true
 	case n.watch != "":
-		s.sleep(p.watch(n.watch))
+		s.sleep(p.watch(n.watch, ""))
 	case n.near:
 		s.sleep(headListens)
 	}
@@ -242,7 +243,8 @@ func (s *stay) send() {
 	s.paused, s.try, s.looks, s.pauses = s.pauses, false, false, false
 	if s.asks || s.queue.busy(s.acquisition) {
 		s.asks = false
-		s.call = s.askInTurn(looks, s.queue.place.Load().late())
+		s.out = s.queue.place.Load().late()
+		s.call = s.askInTurn(looks, s.out)
 		s.lookAfter(s.lease) // after it no answer is of use
 	}
 }
@@ -370,7 +372,7 @@ func (s *stay) refused(a scripts.Answer) {
 	case a.TTL == scripts.NoKey:
 		pause = min(pause, headLate)
 		if p != nil {
-			pause = p.watch(a.Head)
+			pause = p.watch(a.Head, s.out)
 		}
 	case soon:
 		pause = min(pause, headLate)
@@ -397,7 +399,7 @@ func (s *stay) queued(p *place, a scripts.Answer) {
 		p.paused(vain)
 	}
 	first := a.Before == 0 && a.TTL != scripts.NoKey
-	listens := first && (vain || p.firstFor() >= headListens || s.brief())
+	listens := first && (vain || p.firstFor() >= headListens || s.brief()) || a.Before == 1 && p.secondFor() >= secondListens
 	switch {
 	case listens:
 		s.queue.listen(s.keys.Channel()) // and tries when that is confirmed
@@ -406,15 +408,17 @@ func (s *stay) queued(p *place, a scripts.Answer) {
 	}
 	switch {
 	case a.TTL == scripts.NoKey && a.Before < 2:
-		s.sleep(p.watch(a.Head))
+		s.sleep(p.watch(a.Head, s.out))
 		return
 	case a.TTL == scripts.NoKey && s.quiet > 0: // the look has called the first one, and the second has not taken it out so far
-		s.sleep(p.watch(a.Head) + headLate)
+		s.sleep(p.watch(a.Head, s.out) + headLate)
 		return
 	case a.TTL == scripts.NoKey:
 		s.sleep(p.newcomer())
 		return
 	}
-	p.watch("")
+	if a.Before != 1 {
+		p.watch("", "")
+	}
 	s.sleep(p.looks(a, listens, s.quiet, s.client.poll))
 }

@@ -7,6 +7,7 @@
 --   w TICKET head            it is the second, and this head was called: if the head does not come, it is to look
 --   w TICKET head 1          the same, after a release: what it knew of an earlier call of this head counts no more
 --   n TICKET                 it is the first or the second since a client has left the line, and the lock is held
+--   a TICKET                 it is the second, and the first has just asked for the lock, which somebody else has: it is alive
 --   d TICKET                 it was taken out of the line, as it was called and did not come
 
 -- client is the client that a ticket, or the field of a hold, belongs to.
@@ -84,7 +85,7 @@ end
 -- ticket  <client>:<number>
 -- place   the score that the client had in a line that was lost; '' for the end
 --
--- returns score, before  how many are before it, 2 for more
+-- returns score, before, there  how many are before it, 2 for more; whether it was in the line already
 --         nil, error
 local function enter(line, ticket, place)
   local last = redis.pcall('ZRANGE', line, -2, -1, 'WITHSCORES')
@@ -121,6 +122,6 @@ local function enter(line, ticket, place)
   end
   local there = redis.pcall('ZSCORE', line, ticket)
   local rank = redis.pcall('ZRANK', line, ticket)
-  return string.format('%.0f', tonumber(there) or score), math.min(tonumber(rank) or 2, 2)
+  return string.format('%.0f', tonumber(there) or score), math.min(tonumber(rank) or 2, 2), added == 0
 end
 

@@ -141,7 +141,12 @@ func (m *model) waits(o op, at span, head string) reply {
 	r := reply{ttl: true, before: NotInLine, head: head}
 	if o.turn.Ticket != "" {
 		m.second = m.second || m.field != ""
+		there := m.line.find(o.turn.Ticket) >= 0
 		r.place, r.before = m.line.join(o.turn.Ticket, o.turn.Place, at)
+		if there && r.before == 0 && m.field != "" && len(m.line.stays) > 1 {
+			second := m.line.stays[1].ticket
+			m.line.tell(clientOf(second), "a "+second)
+		}
 	}
 	return r
 }

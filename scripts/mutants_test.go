@@ -110,6 +110,10 @@ var mutants = []mutant{
 	{"who waits is not in the line", &waitText, "return 0, {left, before, score, head or ''}", "return 0, {left, -1, 0, head or ''}", "the reply"},
 	{"who is first is not said", &waitText, "score, head or ''}", "score, ''}", "the reply"},
 
+	{"the first does not tell the second that it is alive", &waitText, "if there and before == 0 and held > 0 then", "if false then", "the clients hear"},
+	{"who comes as the first tells the second that it is alive", &waitText, "if there and before == 0 and held > 0 then", "if before == 0 and held > 0 then", ""},
+	{"who is not the first tells the second that it is alive", &waitText, "if there and before == 0 and held > 0 then", "if there and held > 0 then", "the clients hear"},
+
 	{"newcomers are first", &lineText, "score = last[#last] + 1", "score = last[2] - 1", ""},
 	{"newcomers go by the clock", &lineText, "if #last == 0 then", "if true then last = {}", ""},
 	{"a place is forgotten", &lineText, "if place ~= '' then", "if false then", ""},

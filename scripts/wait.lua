@@ -74,8 +74,14 @@ local function wait(lock, line, counter, lease, field, tokens, publish, ticket, 
     end
   end
   if ticket ~= '' and calls then -- nobody enters whom the release would not call
-    local score, before = enter(line, ticket, place)
+    local score, before, there = enter(line, ticket, place)
     if score then
+      if there and before == 0 and held > 0 then
+        local second = redis.pcall('ZRANGE', line, 1, 1)[1]
+        if second then
+          tell(line, publish, second, 'a ' .. second)
+        end
+      end
       return 0, {left, before, score, head or ''}
     end
   end

@@ -266,7 +266,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P24: each message begins the bound anew",
-		"rlock/place.go", "	if p.called != ticket {\n", "	if p.called != ticket || ticket != \"\" {\n",
+		"rlock/place.go", "	if p.called != ticket || ticket == out {\n", "	if p.called != ticket || ticket != \"\" {\n",
 		"./rlock", "P24_",
 	},
 	{
@@ -333,5 +333,20 @@ var ofLine = []mutant{
 		"P35: a release that finds nothing calls nobody",
 		"scripts/release.lua", "if verdict == 0 and redis", "if false and redis",
 		"./scripts", "P35_",
+	},
+	{
+		"P25: the second never listens on the lock's own channel",
+		"rlock/place.go", "secondListens = 300 * time.Millisecond", "secondListens = time.Hour",
+		"./rlock", "P25_Stopped",
+	},
+	{
+		"P25: the second forgets a late first one when it finds the lock held",
+		"rlock/stand.go", "	if a.Before != 1 {\n		p.watch(\"\", \"\")\n	}\n", "	p.watch(\"\", \"\")\n",
+		"./rlock", "P25_Stopped",
+	},
+	{
+		"P24: the second does not hear that the first one is alive",
+		"rlock/place.go", "	case words[0] == \"a\":\n		p.called = \"\"\n", "",
+		"./rlock", "P24_Alive",
 	},
 }
