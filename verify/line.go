@@ -202,13 +202,10 @@ func (w *lineWatch) counts(ctx context.Context) (commands map[string]int64, hand
 	return commands, handoffs
 }
 
-// unwatched tells whether something befell the second in the line of a gap, or one that became the second; or whether a
-// client of Redisson's had the lock in between.
+// unwatched tells whether something befell the second in the line of a gap, or one that became the second.
 func (t trial) unwatched(g gap) bool {
 	return slices.ContainsFunc(t.Faults, func(e event) bool {
 		return e.From < g.To && e.To > g.From && e.Process > 0 && slices.Contains(g.Processes[1:], e.Process)
-	}) || slices.ContainsFunc(t.Ops, func(o op) bool {
-		return o.Kind == alive && o.Client/10 == redissonProcess && o.Call < g.To && o.Return > g.From
 	})
 }
 
