@@ -81,7 +81,12 @@ func lineSite(t *testing.T, n int, test func(t *testing.T, m *miniredis.Miniredi
 // lineGets requires that the call has the lock so soon after, unlocks it, and returns how long that was.
 func lineGets(t *testing.T, p *lineClient, got <-chan bhGot, since time.Time, within time.Duration) time.Duration {
 	t.Helper()
-	g := <-got
+	var g bhGot
+	select {
+	case g = <-got:
+	case <-time.After(time.Hour):
+		t.Fatal("it does not get the lock")
+	}
 	bhOK(t, g.err)
 	late := g.at.Sub(since)
 	if late > within {

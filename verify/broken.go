@@ -56,7 +56,7 @@ var bugs = []bug{
 	{"quorum-young", "a node of a quorum that has just started counts", "quorum", []string{ruleExclusive, ruleLock}, []edit{
 		{"quorum/node.go", "return !n.young(r) || n.lossless == r.Run", "return true"}}},
 	{"second-sleeps", "the second in a line does not watch the first", "line", []string{ruleCalled}, []edit{
-		{"rlock/stand.go", "		s.sleep(p.watch(n.watch))\n", ""}}},
+		{"rlock/stand.go", "		s.sleep(p.watch(n.watch, \"\"))\n", ""}}},
 	{"first-deaf", "the first in a line does not listen for a Redisson client's release", "line", []string{ruleCalled, ruleTurns}, []edit{
 		{"rlock/stand.go", "listens := first && (vain || p.firstFor() >= headListens || s.brief())", "listens := first && false"},
 		{"rlock/stand.go", "p.looks(a, listens, ", "p.looks(a, true, "}}},
