@@ -48,6 +48,7 @@ type contender struct {
 // What contenders can take part in.
 func ownKeys(m mode) bool    { return m.family == "own" }
 func sharedKeys(m mode) bool { return m.family != "own" }
+func lineOnly(m mode) bool   { return m.callers == 1 && m.nodes == 0 }
 func oneProcess(m mode) bool { return !m.processes }
 
 // A client is what a process using the contender would have one of.
@@ -78,6 +79,8 @@ var contenders = []contender{
 		usual: "own," + emptyOne + ",hot", dial: dialRueidislockTuned},
 	{name: "scripts-pool", note: "fencelock's scripts alone, over go-redis's pool: no watchdog, no waiting, no contexts",
 		can: ownKeys, dial: dialScriptsPool},
+	{name: "scripts-line", note: "fencelock's scripts of the line alone, sent by the callers themselves: no watchdog, no contexts, and nobody looks who is not called",
+		can: lineOnly, usual: "clients/n=4/,clients/n=16/,clients/n=64/,clients/n=256/", dial: dialScriptsLine},
 	{name: "scripts-autopipeline", note: "the same over go-redis's AutoPipeline, default options",
 		can: ownKeys, usual: plainOwn, dial: dialScriptsAutoPipeline},
 	{name: "scripts-autopipeline-duplex", note: "the same with FullDuplex and MaxFlushDelay 50 us",

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
@@ -119,4 +121,70 @@ func dialScripts(rdb redis.UniversalClient, closeAll func()) *client {
 			}, err
 		}
 	}}
+}
+
+// dialScriptsLine is the line's scripts alone, each sent by the caller itself: what the library costs beside them shows, and what
+// no library can do faster with them. It waits for its call and nothing else: a lost one would hang it.
+func dialScriptsLine(addr string) (*client, error) {
+	rdb := open(addr)
+	s := scripts.New(rdb)
+	id := uuid.NewString()
+	var subscriptions []*redis.PubSub
+	var made atomic.Int64
+	fresh := func() string { return fmt.Sprintf("%s:%d", id, made.Add(1)) }
+	return &client{
+		close: func() {
+			for _, ps := range subscriptions {
+				_ = ps.Close()
+			}
+			_ = rdb.Close()
+		},
+		lock: func(key string) lockFunc {
+			keys := scripts.KeysOf(key)
+			ps := rdb.Subscribe(context.Background(), keys.Calls(id))
+			subscriptions = append(subscriptions, ps)
+			_, failed := ps.Receive(context.Background())
+			calls := make(chan string, 1)
+			go func() {
+				for {
+					m, err := ps.ReceiveMessage(context.Background())
+					if err != nil {
+						return
+					}
+					if words := strings.Fields(m.Payload); words[0] == "c" {
+						select {
+						case <-calls: // of an earlier ticket
+						default:
+						}
+						calls <- words[1]
+					}
+				}
+			}()
+			return func(ctx context.Context) (int64, func() error, error) {
+				if failed != nil {
+					return 0, nil, failed
+				}
+				field, ticket := fresh(), fresh()
+				for {
+					answer, err := s.Do(ctx, scripts.Acquire(keys, true, field, lease, 1).InTurn(scripts.Turn{Ticket: ticket}))
+					if err != nil {
+						return 0, nil, err
+					}
+					if answer.Held {
+						return answer.Token, func() error {
+							_, err := s.Do(ctx, scripts.Unlock(keys, field, false).Calling("", 0))
+							return err
+						}, nil
+					}
+					for called := ""; called != ticket; {
+						select {
+						case called = <-calls:
+						case <-ctx.Done():
+							return 0, nil, ctx.Err()
+						}
+					}
+				}
+			}
+		},
+	}, nil
 }
