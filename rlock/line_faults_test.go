@@ -117,8 +117,9 @@ func TestP24_TheBoundOfAnotherStay(t *testing.T) {
 		first := lineOf(t, m)[0]
 		two := bhGo(func() (context.Context, error) { return second.l.TryLock(t.Context(), 50*time.Millisecond, 0) })
 		synctest.Wait()
-		p[0].spy.wrap(func(ops []string, next func() error) error {
-			time.Sleep(2 * time.Millisecond)
+		p[0].spy.wrap(func(ops []string, next func() error) error { // its acquire takes so long that it comes when it is called again
+			p[0].spy.wrap(nil)
+			time.Sleep(252 * time.Millisecond)
 			return next()
 		})
 		release()
@@ -146,17 +147,21 @@ func TestP24_TheBoundOfAnotherCall(t *testing.T) {
 	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
 		barger := rlock.NewLock(bhClient(t, p[0].link.redis(t, m)), "l")
 		p[0].spy.wrap(func(ops []string, next func() error) error {
-			time.Sleep(30 * time.Millisecond)
+			p[0].spy.wrap(nil)
+			time.Sleep(105 * time.Millisecond)
 			return next()
 		})
 		began := time.Now()
 		release()
 		held, err := barger.TryLock(t.Context(), 0, 0)
 		bhOK(t, err)
+		third := lineNew(t, m)
+		last := third.waits(t, t.Context()) // its hold knows from now on that others are in the line
 		bhAsleep(80 * time.Millisecond)
-		bhOK(t, barger.Unlock(held)) // the first one is called again, and comes in 30 ms
+		bhOK(t, barger.Unlock(held)) // the first one is called again, and comes in 25 ms
 		lineGets(t, p[0], got[0], began, 110*time.Millisecond)
 		lineGets(t, p[1], got[1], began, 150*time.Millisecond)
+		lineGets(t, third, last, began, 150*time.Millisecond)
 	})
 }
 
