@@ -159,7 +159,7 @@ func TestBehaviourTwoLocksInTheWrongOrder(t *testing.T) {
 }
 
 // The same with two levels of one lock: the count is right at every step.
-func TestBehaviourLevelsInTheWrongOrder(t *testing.T) {
+func TestP11_LevelsInTheWrongOrder(t *testing.T) {
 	rdb, l := bhOne(t)
 	outer := bhLock(t, l, t.Context())
 	inner := bhLock(t, l, outer)
@@ -265,7 +265,7 @@ func TestBehaviourNewHolderKeepsTheHold(t *testing.T) {
 }
 
 // P11: a second Unlock of an inner level touches nothing of the outer one.
-func TestBehaviourSecondUnlockOfAnInnerLevel(t *testing.T) {
+func TestP11_SecondUnlockOfAnInnerLevel(t *testing.T) {
 	_, l := bhOne(t)
 	outer := bhLock(t, l, t.Context())
 	inner := bhLock(t, l, outer)

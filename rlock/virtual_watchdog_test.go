@@ -83,7 +83,7 @@ func TestVirtualExplicitLease(t *testing.T) {
 }
 
 // P5: Err looks at the clock itself: at the deadline to the nanosecond it says ErrLost, whatever the watchdog does.
-func TestVirtualErrLooksAtTheClock(t *testing.T) {
+func TestP5_ErrLooksAtTheClock(t *testing.T) {
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(bhClient(t, rdb), "l")
 		for range 200 { // whoever runs first
@@ -146,7 +146,7 @@ func TestVirtualShortReentryInARenewedHold(t *testing.T) {
 }
 
 // P11: a re-entry with lease 0 inside an explicit lease is renewed until its own Unlock, and not after it.
-func TestVirtualRenewedReentryInAnExplicitLease(t *testing.T) {
+func TestP11_RenewedReentryInAnExplicitLease(t *testing.T) {
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := bhSpyOn(rdb)
 		l := rlock.NewLock(bhClient(t, rdb), "l")
@@ -168,7 +168,7 @@ func TestVirtualRenewedReentryInAnExplicitLease(t *testing.T) {
 }
 
 // Inv11: a level is not renewed any more once the user's context has ended; the lease runs out.
-func TestVirtualEndedContextIsNotRenewed(t *testing.T) {
+func TestInv11_EndedContextIsNotRenewed(t *testing.T) {
 	for name, wrap := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"cancelled": context.WithCancel,
 		"new holder above": func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -199,7 +199,7 @@ func TestVirtualEndedContextIsNotRenewed(t *testing.T) {
 }
 
 // P11, Inv11: with two levels, the one whose context lives keeps the hold, the other one does not.
-func TestVirtualOneOfTwoLevelsEnds(t *testing.T) {
+func TestP11_OneOfTwoLevelsEnds(t *testing.T) {
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(bhClient(t, rdb), "l")
 		outer := bhLock(t, l, t.Context())
@@ -227,7 +227,7 @@ func TestVirtualOneOfTwoLevelsEnds(t *testing.T) {
 }
 
 // A hold whose outer lock was unlocked first is renewed until its own Unlock (P11), but not beyond the user's context.
-func TestVirtualWrongOrderIsRenewed(t *testing.T) {
+func TestP11_WrongOrderIsRenewed(t *testing.T) {
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := bhClient(t, rdb)
 		a, b := rlock.NewLock(c, "a"), rlock.NewLock(c, "b")
@@ -245,7 +245,7 @@ func TestVirtualWrongOrderIsRenewed(t *testing.T) {
 }
 
 // P4, Inv11: a holder that was dropped without Unlock is logged once and not renewed.
-func TestVirtualDroppedHolder(t *testing.T) {
+func TestP4_DroppedHolder(t *testing.T) {
 	for name, drop := range map[string]func(l *rlock.Lock) error{
 		"plain": func(l *rlock.Lock) error {
 			_, err := l.Lock(context.Background())
@@ -481,7 +481,7 @@ func TestVirtualCloseEndsRenewals(t *testing.T) {
 
 // Inv11, P4: a holder that was dropped without Unlock is not renewed, also where a cancellable context stands between
 // the holder's context and the call.
-func TestVirtualDroppedHolderUnderWithCancel(t *testing.T) {
+func TestP4_DroppedHolderUnderWithCancel(t *testing.T) {
 	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		var log bhLog
 		l := rlock.NewLock(bhClient(t, rdb, log.option()), "l")

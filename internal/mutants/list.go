@@ -183,7 +183,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	{
 		"Inv3, P6: the deadline has no margin",
 		"watchdog/deadline.go", "trust := length - margin(length)", "trust := length",
-		"./rlock", "VirtualExplicitLease|VirtualErrLooks",
+		"./rlock", "VirtualExplicitLease|P5_ErrLooks",
 	},
 	{
 		"Inv6: a call waits for Redis, not for its context",
@@ -233,7 +233,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	{
 		"Inv11, P4: a dropped holder is renewed for ever",
 		"rlock/hold.go", "	if h.owner() != nil {\n", "	if h.owner() != nil || true {\n",
-		"./rlock", "VirtualDroppedHolder",
+		"./rlock", "P4_DroppedHolder",
 	},
 	{
 		"Inv11, P4: the watchdog keeps the holder alive",
