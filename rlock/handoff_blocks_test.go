@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -387,7 +388,8 @@ func TestBlocksForcedOpen(t *testing.T) {
 						lost++
 						bhOK(t, theirs.Check(stranger))
 						fields, _ := m.HKeys("l")
-						bhEqual(t, "fields", len(fields), 1)
+						fields = slices.DeleteFunc(fields, func(f string) bool { return strings.HasSuffix(f, "#") }) // P36
+						bhEqual(t, "holds", len(fields), 1)
 						bhOK(t, theirs.Unlock(stranger))
 					}
 				}
