@@ -53,7 +53,7 @@ func TestP12_BlocksWaitWithinTheBound(t *testing.T) {
 				held, err := l.Lock(handCtx(t))
 				bhOK(t, err)
 				began := time.Now()
-				_ = l.Unlock(held) // both flights may be busy with slow ones: it is sent again behind
+				_ = l.Unlock(held) // both batches may be busy with slow ones: it is sent again behind
 				if d := time.Since(began); d > bound {
 					t.Errorf("Unlock took %v, bound %v", d, bound)
 				}

@@ -45,7 +45,7 @@ func TestVirtualLeaderGivesUpWithTheNews(t *testing.T) {
 		gate := make(holdUp)
 		rdb.AddHook(gate)
 		var busy []<-chan bhGot
-		for _, name := range []string{"a", "b"} { // all flights are under way
+		for _, name := range []string{"a", "b"} { // all batches are under way
 			busy = append(busy, bhGo(func() (context.Context, error) { return rlock.NewLock(c, name).Lock(t.Context()) }))
 			synctest.Wait()
 		}

@@ -26,7 +26,7 @@ var ErrUnconfirmed = errors.New("not confirmed")
 // not given its Answer is there, Held is true, and the error is ErrUnconfirmed. It is to be called before anything is sent.
 func (s *Scripts) Confirm(c Confirmation) {
 	s.confirm = &c
-	s.confirmed = newLines(s, flightBound(s.rdb)+c.Timeout)
+	s.confirmed = newBatchers(s, batchBound(s.rdb)+c.Timeout)
 }
 
 // promises tells whether somebody will rely on what the op has done: that needs a confirmation. A release does not. If it
@@ -46,15 +46,15 @@ type route struct {
 	asking bool // on is to get their slot, and has their keys already
 }
 
-// line is the command as it is to be added to the pipe next.
-func (to route) line(ctx context.Context, pipe redis.Pipeliner, sc *script, line []any) []any {
+// args is the command as it is to be added to the pipe next.
+func (to route) args(ctx context.Context, pipe redis.Pipeliner, sc *script, args []any) []any {
 	if to.asking {
 		_ = pipe.Process(ctx, command{redis.NewCmd(ctx, "asking")})
 	}
 	if to.text {
-		return sc.whole(line)
+		return sc.whole(args)
 	}
-	return line
+	return args
 }
 
 // asked tells that the node of a route has not got a command's keys any more, and which one has: their slot is on its way.
@@ -107,8 +107,8 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 	pipe := to.on.Pipeline()
 	cmds := make([]*prompt, len(groups))
 	for i, g := range groups {
-		line := to.line(ctx, pipe, g.script(), g.line())
-		cmds[i] = &prompt{command: command{redis.NewCmd(ctx, line...)}, group: g}
+		args := to.args(ctx, pipe, g.script(), g.args())
+		cmds[i] = &prompt{command: command{redis.NewCmd(ctx, args...)}, group: g}
 		_ = pipe.Process(ctx, cmds[i])
 	}
 	failed, doubt := s.exec(ctx, pipe)

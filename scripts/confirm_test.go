@@ -110,7 +110,7 @@ func TestConfirm_WhatNoReplicaHas(t *testing.T) {
 	}
 }
 
-// The ops of one flight are confirmed by one request; the ones that need none, or have got nothing, have their answers.
+// The ops of one batch are confirmed by one request; the ones that need none, or have got nothing, have their answers.
 func TestConfirm_Together(t *testing.T) {
 	t.Parallel()
 	site := redistest.Replicated(t, 1)
@@ -119,7 +119,7 @@ func TestConfirm_Together(t *testing.T) {
 	c.acquire(field, lease)
 	busy := newCaller(t, c.rdb)
 	busy.acquire(other, lease)
-	flight := func() []outcome {
+	batch := func() []outcome {
 		free := newKeys(t)
 		return together(c.Scripts,
 			Acquire(free, true, newField(), lease, 1),
@@ -131,14 +131,14 @@ func TestConfirm_Together(t *testing.T) {
 	}
 	check := func(confirmed bool) {
 		t.Helper()
-		for i, got := range flight() {
+		for i, got := range batch() {
 			needs, held := i < 2, i < 2 || i == 3
 			if got.Held != held {
 				t.Errorf("op %d: %+v", i, got)
 			}
 			switch {
 			case needs && !confirmed:
-				wantUnconfirmed(t, "an op of a flight", got.err)
+				wantUnconfirmed(t, "an op of a batch", got.err)
 			case got.err != nil:
 				t.Errorf("op %d says %v", i, got.err)
 			case i == 2 && got.TTL <= 0:
@@ -187,7 +187,7 @@ func TestConfirm_WhoHasNothingDoesNotWait(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	if len(got.heard) > 0 {
-		t.Error("the other one of the flight was answered before")
+		t.Error("the other one of the batch was answered before")
 	}
 	if a, err := c.Do(t.Context(), Acquire(busy.keys, true, newField(), lease, 1)); err != nil || a.Held || a.TTL <= 0 {
 		t.Errorf("%+v, %v", a, err)
@@ -195,7 +195,7 @@ func TestConfirm_WhoHasNothingDoesNotWait(t *testing.T) {
 	wantUnconfirmed(t, "an acquire", (<-got.heard).err)
 }
 
-// While flights wait for replicas, what needs none has a flight of its own, at once.
+// While batches wait for replicas, what needs none has a batch of its own, at once.
 func TestConfirm_ReleasesDoNotWait(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		s.Confirm(Confirmation{Replicas: 1, Timeout: soon})
@@ -203,7 +203,7 @@ func TestConfirm_ReleasesDoNotWait(t *testing.T) {
 		keys, field := newKeys(t), newField()
 		for _, op := range []Op{Unlock(keys, field, false), Level(keys, false, field, 0, 1, 2)} {
 			waiting = append(waiting, send(s, op))
-			g.mustFly(t, 1)
+			g.mustLeave(t, 1)
 		}
 		g.open(len(waiting))
 		for _, x := range waiting {

@@ -1,7 +1,7 @@
 // Package scripts is the wire protocol of a lock: one Lua script for each operation, a typed Go call for each script,
 // and the names of the keys. Nothing else in this module knows keys, arguments or replies.
 //
-// # Alone and in company
+// # Alone and in a batch
 //
 // An operation is sent alone, or together with others of the same moment: one command then does all of them, each as if it
 // were alone. In a cluster those of one slot go in a command, and the commands in a pipeline. What got no answer is to be

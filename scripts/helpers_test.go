@@ -174,7 +174,7 @@ type outcome struct {
 	err error
 }
 
-// ear is the caller of an op in a line: it keeps what it is told.
+// ear is the caller of an op that was sent: it keeps what it is told.
 type ear struct {
 	sending atomic.Int64
 	with    Caller // of the last Sending; to be read once it is answered
@@ -190,7 +190,7 @@ func (e *ear) Sending(with Caller) {
 
 func (e *ear) Answered(a Answer, err error) { e.heard <- outcome{a, err} }
 
-// together sends the ops in one flight of their own, and returns their outcomes in the same order.
+// together sends the ops in one batch of their own, and returns their outcomes in the same order.
 func together(s *Scripts, ops ...Op) []outcome {
 	all, ears := make([]*Op, len(ops)), make([]*ear, len(ops))
 	for i := range ops {

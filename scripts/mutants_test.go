@@ -212,7 +212,7 @@ func compose() {
 	wait = newScript(tokenText + holderText + lineText + function(acquireText) + waitText)
 	tryFree = newScript(tokenText + holderText + lineText + function(acquireText) + function(waitText) + tryText)
 	release, leave = newScript(lineText+function(unlockText)+releaseText), newScript(lineText+leaveText)
-	batch = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText, waitText, tryText, releaseText, leaveText)
+	batched = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText, waitText, tryText, releaseText, leaveText)
 	renew, inspect = newScript(renewText), newScript(holderText+inspectText)
 }
 
@@ -235,7 +235,7 @@ func (m mutant) swap(t *testing.T) {
 // What the mutants are put together like is what runs.
 func TestMutants_AreComposedAsTheScriptsAre(t *testing.T) {
 	all := func() []script {
-		return []script{acquire, level, unlock, transfer, reserve, wait, release, leave, batch, renew, inspect}
+		return []script{acquire, level, unlock, transfer, reserve, wait, release, leave, batched, renew, inspect}
 	}
 	before := all()
 	compose()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An Op is one operation on one lock. Do sends it alone, Send in company.
+// An Op is one operation on one lock. Do sends it alone, Send in a batch with others.
 type Op struct {
 	kind    *kind
 	keys    *Keys
@@ -14,8 +14,8 @@ type Op struct {
 	args    [8]any
 	outside bool // it was to have a line, and the user has no right to that
 	caller  Caller
-	line    *line // that Send gave it to
-	state   state // guarded by its line's mu; of a flight's copy: changed atomically
+	batcher *batcher // that Send gave it to
+	state   state    // guarded by its batcher's mu; of a batch's copy: changed atomically
 }
 
 // kind is what the batch script knows of an operation.
@@ -25,22 +25,22 @@ type kind struct {
 	floored any // and where that has a floor
 	args    int // without the floor's
 	script  *script
-	batch   *script // that does it in company
+	batched *script // that does it together with others
 	lined   bool    // it has a line
 }
 
 var (
-	acquires  = kind{"acquire", "acquire+", "acquire++", 3, &acquire, &batch, false}
-	waits     = kind{"wait", "wait+", "wait++", 8, &wait, &batch, true}
-	levels    = kind{"level", "level+", "level++", 4, &level, &batch, false}
-	unlocks   = kind{"unlock", "", "", 3, &unlock, &batch, false}
-	returns   = kind{"", "unlock+", "", 5, &unlock, &batch, false}
-	tries     = kind{"try", "try+", "try++", 4, &tryFree, &batch, true}
-	releases  = kind{"release", "release+", "", 7, &release, &batch, true}
-	quicks    = kind{"quick", "", "", 3, &release, &batch, true}
-	leaves    = kind{"leave", "", "", 2, &leave, &batch, true}
-	transfers = kind{"transfer", "transfer+", "transfer++", 4, &transfer, &batch, false}
-	reserves  = kind{"", "reserve+", "reserve++", 3, &reserve, &batch, false}
+	acquires  = kind{"acquire", "acquire+", "acquire++", 3, &acquire, &batched, false}
+	waits     = kind{"wait", "wait+", "wait++", 8, &wait, &batched, true}
+	levels    = kind{"level", "level+", "level++", 4, &level, &batched, false}
+	unlocks   = kind{"unlock", "", "", 3, &unlock, &batched, false}
+	returns   = kind{"", "unlock+", "", 5, &unlock, &batched, false}
+	tries     = kind{"try", "try+", "try++", 4, &tryFree, &batched, true}
+	releases  = kind{"release", "release+", "", 7, &release, &batched, true}
+	quicks    = kind{"quick", "", "", 3, &release, &batched, true}
+	leaves    = kind{"leave", "", "", 2, &leave, &batched, true}
+	transfers = kind{"transfer", "transfer+", "transfer++", 4, &transfer, &batched, false}
+	reserves  = kind{"", "reserve+", "reserve++", 3, &reserve, &batched, false}
 )
 
 // Answer is what an operation says.
@@ -207,15 +207,15 @@ func (op *Op) keyCount() int {
 	return n
 }
 
-func (op *Op) appendKeys(line []any) []any {
-	line = append(line, op.keys.Lock)
+func (op *Op) appendKeys(args []any) []any {
+	args = append(args, op.keys.Lock)
 	if op.kind.lined {
-		line = append(line, op.keys.Line)
+		args = append(args, op.keys.Line)
 	}
 	if op.fenced {
-		line = append(line, op.keys.Token)
+		args = append(args, op.keys.Token)
 	}
-	return line
+	return args
 }
 
 // argCount is how many arguments it has.
@@ -226,12 +226,12 @@ func (op *Op) argCount() int {
 	return op.kind.args
 }
 
-func (op *Op) appendArgs(line []any) []any {
-	line = append(line, op.args[:op.kind.args]...)
+func (op *Op) appendArgs(args []any) []any {
+	args = append(args, op.args[:op.kind.args]...)
 	if op.floor != nil {
-		line = append(line, op.floor)
+		args = append(args, op.floor)
 	}
-	return line
+	return args
 }
 
 // name is what the batch script calls the op.
@@ -247,7 +247,7 @@ func (op *Op) name() any {
 
 // alone is the command that does nothing but this op.
 func (op *Op) alone() []any {
-	return op.appendArgs(op.appendKeys(op.kind.script.line(op.keyCount(), op.argCount())))
+	return op.appendArgs(op.appendKeys(op.kind.script.args(op.keyCount(), op.argCount())))
 }
 
 // Do sends the op alone, and blocks until go-redis has an answer or an error: the context ends neither a read nor a

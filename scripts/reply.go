@@ -34,7 +34,7 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if why, failed := second.(string); failed && verdict == -1 {
 		return Answer{}, explain(op.keys, replyError(why))
 	}
-	if op.kind.batch == &ballots {
+	if op.kind.batched == &ballots {
 		return op.parseReport(verdict, second)
 	}
 	a, err := op.parseAnswer(verdict, second)

@@ -71,7 +71,7 @@ var (
 	release  = newScript(lineText + function(unlockText) + releaseText)
 	leave    = newScript(lineText + leaveText)
 	reserve  = newScript(tokenText + reserveText)
-	batch    = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText, waitText, tryText, releaseText, leaveText)
+	batched  = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText, waitText, tryText, releaseText, leaveText)
 	renew    = newScript(renewText)
 	inspect  = newScript(holderText + inspectText)
 )
@@ -82,36 +82,36 @@ type command struct{ *redis.Cmd }
 
 func (command) NoRetry() bool { return true }
 
-// line is the command that runs the script by its digest: room for more arguments is left behind the keys.
-func (sc *script) line(keys, args int) []any {
+// args is the command that runs the script by its digest: room for more arguments is left behind the keys.
+func (sc *script) args(keys, args int) []any {
 	return append(make([]any, 0, 3+keys+args), "evalsha", sc.sha, keys)
 }
 
 // whole is the same command with the script's text, for a server that has not got it (a restart, SCRIPT FLUSH, the
 // first time).
-func (sc *script) whole(line []any) []any { return append([]any{"eval", sc.text}, line[2:]...) }
+func (sc *script) whole(args []any) []any { return append([]any{"eval", sc.text}, args[2:]...) }
 
 func unknown(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
 
 // run sends the script.
 func (s *Scripts) run(ctx context.Context, sc *script, keys []string, args ...any) (any, error) {
-	line := sc.line(len(keys), len(args))
+	all := sc.args(len(keys), len(args))
 	for _, k := range keys {
-		line = append(line, k)
+		all = append(all, k)
 	}
-	return s.send(ctx, sc, append(line, args...))
+	return s.send(ctx, sc, append(all, args...))
 }
 
-func (s *Scripts) send(ctx context.Context, sc *script, line []any) (any, error) {
-	reply, err := s.process(ctx, line)
+func (s *Scripts) send(ctx context.Context, sc *script, args []any) (any, error) {
+	reply, err := s.process(ctx, args)
 	if unknown(err) {
-		return s.process(ctx, sc.whole(line))
+		return s.process(ctx, sc.whole(args))
 	}
 	return reply, err
 }
 
-func (s *Scripts) process(ctx context.Context, line []any) (any, error) {
-	cmd := command{redis.NewCmd(ctx, line...)}
+func (s *Scripts) process(ctx context.Context, args []any) (any, error) {
+	cmd := command{redis.NewCmd(ctx, args...)}
 	if err := s.rdb.Process(ctx, cmd); err != nil {
 		return nil, s.astray(err)
 	}

@@ -20,22 +20,22 @@ const NoKey = time.Duration(-2)
 // each (renewals of up to a hundred locks as well), and block until go-redis has an answer or an error: the context ends neither a
 // read nor a command that was sent. Errors are go-redis's own, some with a sentence added on what to do.
 type Scripts struct {
-	rdb     redis.UniversalClient
-	cluster *redis.ClusterClient // rdb, if it is one
-	known   atomic.Bool          // the cluster client knows its nodes
-	single  atomic.Bool          // a lock a command: something between us and Redis refuses several slots in one
-	lines   *lines
-	flights sync.Pool // of *flight that are over
+	rdb      redis.UniversalClient
+	cluster  *redis.ClusterClient // rdb, if it is one
+	known    atomic.Bool          // the cluster client knows its nodes
+	single   atomic.Bool          // a lock a command: something between us and Redis refuses several slots in one
+	batchers *batchers
+	spare    sync.Pool // of *batch that are over
 
 	confirm   *Confirmation // nil: none is asked for
-	confirmed *lines        // of the ops that need one
+	confirmed *batchers     // of the ops that need one
 }
 
 // New returns the scripts on rdb. It sends nothing.
 func New(rdb redis.UniversalClient) *Scripts {
 	s := &Scripts{rdb: rdb}
 	s.cluster, _ = rdb.(*redis.ClusterClient)
-	s.lines = newLines(s, flightBound(rdb))
+	s.batchers = newBatchers(s, batchBound(rdb))
 	return s
 }
 
@@ -76,7 +76,7 @@ func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, size)))
 		return
 	}
-	reply, err := s.send(ctx, &renew, renewLine(holds))
+	reply, err := s.send(ctx, &renew, renewArgs(holds))
 	if len(holds) > 1 && s.refused(err) {
 		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, 1)))
 		return
@@ -110,7 +110,7 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 	pipe := to.on.Pipeline()
 	cmds := make([]command, len(parts))
 	for i, part := range parts {
-		cmds[i] = command{redis.NewCmd(ctx, to.line(ctx, pipe, &renew, renewLine(part))...)}
+		cmds[i] = command{redis.NewCmd(ctx, to.args(ctx, pipe, &renew, renewArgs(part))...)}
 		_ = pipe.Process(ctx, cmds[i])
 	}
 	var doubt error
@@ -147,12 +147,12 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 	}
 }
 
-// renewLine is the command that renews the holds. It forgets their outcomes.
-func renewLine(holds []Renewal) []any {
-	line := renew.line(len(holds), 2*len(holds))
+// renewArgs is the command that renews the holds. It forgets their outcomes.
+func renewArgs(holds []Renewal) []any {
+	args := renew.args(len(holds), 2*len(holds))
 	for i := range holds {
 		holds[i].Err = nil
-		line = append(line, holds[i].Keys.Lock)
+		args = append(args, holds[i].Keys.Lock)
 	}
 	var lease time.Duration
 	var ms any // made once for leases that are equal: most are
@@ -160,9 +160,9 @@ func renewLine(holds []Renewal) []any {
 		if ms == nil || holds[i].Lease != lease {
 			lease, ms = holds[i].Lease, holds[i].Lease.Milliseconds()
 		}
-		line = append(line, ms, holds[i].Field)
+		args = append(args, ms, holds[i].Field)
 	}
-	return line
+	return args
 }
 
 // renewed sets the outcomes of the holds from what their script answered. doubt is why their extension is not to count,

@@ -135,7 +135,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P30: a refused line refuses the op in company",
-		"scripts/line.go", "case len(g) == 1 && g[0].withoutLine(err):", "case false:",
+		"scripts/deliver.go", "case len(g) == 1 && g[0].withoutLine(err):", "case false:",
 		"./scripts", "P30_WithoutTheRightToTheLine",
 	},
 	{

@@ -55,7 +55,7 @@ var ofServers = []mutant{
 	},
 	{
 		"Inv12: MOVED to a single server's client is ridden out in company",
-		"scripts/line.go", "		err = s.astray(err)\n", "		_ = s.astray(err)\n",
+		"scripts/deliver.go", "		err = s.astray(err)\n", "		_ = s.astray(err)\n",
 		"./rlock", "MOVEDToASingle",
 	},
 	{

@@ -12,7 +12,7 @@ import (
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
-// A connection may be dead without anybody telling, and go-redis wait for it for ever. A flight has a bound of its own.
+// A connection may be dead without anybody telling, and go-redis wait for it for ever. A batch has a bound of its own.
 
 // mustBeAbandoned fails the test unless each op hears now, once, that no answer came.
 func mustBeAbandoned(t *testing.T, all ...*passenger) {
@@ -41,14 +41,14 @@ func mustHearNothing(t *testing.T, all ...*passenger) {
 	}
 }
 
-func TestLine_AFlightThatHangsIsAbandoned(t *testing.T) {
+func TestBatcher_ABatchThatHangsIsAbandoned(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		for range 2 {
-			bound := s.lines.bound
+			bound := s.batchers.bound
 			hanging := fill(t, s, g)
 			third := sendAcquires(t, s, 3)
 			time.Sleep(2 * stallAfter)
-			g.mustFly(t, 3)
+			g.mustLeave(t, 3)
 			time.Sleep(bound - 2*stallAfter - time.Millisecond)
 			mustHearNothing(t, append(hanging, third...)...)
 			time.Sleep(time.Millisecond)
@@ -65,7 +65,7 @@ func TestLine_AFlightThatHangsIsAbandoned(t *testing.T) {
 			}
 			synctest.Wait()
 			flown := len(g.seen())
-			for range maxFlying + 1 { // those that have waited longest
+			for range maxInFlight + 1 { // those that have waited longest
 				g.release <- struct{}{}
 			}
 			mustHearNothing(t, again...)
@@ -77,20 +77,20 @@ func TestLine_AFlightThatHangsIsAbandoned(t *testing.T) {
 }
 
 // However many connections are dead, each is waited for once, and who comes later is served over another one.
-func TestLine_AllPlacesAreAbandoned(t *testing.T) {
+func TestBatcher_AllPlacesAreAbandoned(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		hanging := fill(t, s, g)
-		for n := maxFlying; n < maxStalled; n++ {
+		for n := maxInFlight; n < maxStalled; n++ {
 			hanging = append(hanging, sendAcquires(t, s, 1)...)
 			time.Sleep(2 * stallAfter)
-			g.mustFly(t, 1)
+			g.mustLeave(t, 1)
 		}
 		late := sendAcquires(t, s, 3)
 		time.Sleep(time.Second)
-		g.mustFly(t)
+		g.mustLeave(t)
 		g.open(0)
 		mustHear(t, late...)
-		time.Sleep(s.lines.bound)
+		time.Sleep(s.batchers.bound)
 		mustBeAbandoned(t, hanging...)
 		for range hanging {
 			g.release <- struct{}{}
@@ -101,7 +101,7 @@ func TestLine_AllPlacesAreAbandoned(t *testing.T) {
 }
 
 // What has been told to have no answer is not sent any more: nobody would release what it takes.
-func TestLine_WhatIsAbandonedIsNotSentLater(t *testing.T) {
+func TestBatcher_WhatIsAbandonedIsNotSentLater(t *testing.T) {
 	for what, early := range map[string]bool{"before it was sent": true, "when the server has not got the script": false} {
 		t.Run(what, func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
@@ -112,7 +112,7 @@ func TestLine_WhatIsAbandonedIsNotSentLater(t *testing.T) {
 					g.seen()
 					g.close(early)
 					all := sendAcquires(t, s, n)
-					time.Sleep(2*s.lines.bound + time.Second)
+					time.Sleep(2*s.batchers.bound + time.Second)
 					mustBeAbandoned(t, all...)
 					flown := len(g.seen())
 					g.open(flown)
@@ -127,7 +127,7 @@ func TestLine_WhatIsAbandonedIsNotSentLater(t *testing.T) {
 }
 
 // A client that ends its reads has the first word, and so has the time that replicas have.
-func TestLine_TheBoundOfAFlight(t *testing.T) {
+func TestBatcher_TheBoundOfAFlight(t *testing.T) {
 	rdb := func(reads time.Duration) *redis.Client { return redis.NewClient(&redis.Options{ReadTimeout: reads}) }
 	cluster := func(reads time.Duration) redis.UniversalClient {
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ReadTimeout: reads})
@@ -141,39 +141,39 @@ func TestLine_TheBoundOfAFlight(t *testing.T) {
 	} {
 		s := New(c.rdb)
 		s.Confirm(Confirmation{Replicas: 1, Timeout: time.Hour})
-		if s.lines.bound != c.want || s.confirmed.bound != c.want+time.Hour {
-			t.Errorf("a flight has %v, and %v with a confirmation, want %v", s.lines.bound, s.confirmed.bound, c.want)
+		if s.batchers.bound != c.want || s.confirmed.bound != c.want+time.Hour {
+			t.Errorf("a batch has %v, and %v with a confirmation, want %v", s.batchers.bound, s.confirmed.bound, c.want)
 		}
 		_ = c.rdb.Close()
 	}
-	if defaults := rdb(0); New(defaults).lines.bound <= defaults.Options().PoolTimeout {
-		t.Error("with go-redis's defaults flights are abandoned before it says that its pool is exhausted")
+	if defaults := rdb(0); New(defaults).batchers.bound <= defaults.Options().PoolTimeout {
+		t.Error("with go-redis's defaults batches are abandoned before it says that its pool is exhausted")
 	}
 }
 
 // A lone op: nothing waits, and nobody else looks.
-func TestLine_ALoneFlightIsAbandonedToo(t *testing.T) {
+func TestBatcher_ALoneFlightIsAbandonedToo(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		for range 3 {
 			g.close(false)
 			x := sendAcquires(t, s, 1)
-			time.Sleep(s.lines.bound)
+			time.Sleep(s.batchers.bound)
 			mustBeAbandoned(t, x...)
 			g.open(0)
 			mustHear(t, sendAcquires(t, s, 1)...)
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			s.lines.first.mu.Lock()
-			if s.lines.first.watched {
-				t.Error("an empty line is watched")
+			s.batchers.first.mu.Lock()
+			if s.batchers.first.watched {
+				t.Error("an empty batcher is watched")
 			}
-			s.lines.first.mu.Unlock()
+			s.batchers.first.mu.Unlock()
 		}
 	})
 }
 
 // The same over sockets, confirmed and in a batch: connections over which nothing comes any more.
-func TestLine_DeadConnections(t *testing.T) {
+func TestBatcher_DeadConnections(t *testing.T) {
 	for what, confirm := range map[string]bool{"plain": false, "confirmed": true} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -184,12 +184,12 @@ func TestLine_DeadConnections(t *testing.T) {
 			load(t, redistest.Client(t, addr))
 			proxy := redistest.NewProxy(t, addr)
 			s := New(redistest.Client(t, proxy.Addr(), func(o *redis.Options) { o.ReadTimeout, o.PoolSize = -1, 64 }))
-			ls := s.lines
+			bs := s.batchers
 			if confirm {
 				s.Confirm(Confirmation{Timeout: time.Millisecond})
-				ls = s.confirmed
+				bs = s.confirmed
 			}
-			ls.bound = 300 * time.Millisecond // in place of 5 s
+			bs.bound = 300 * time.Millisecond // in place of 5 s
 			scripts := func(args []string) bool { return args[0] == "evalsha" }
 			for i := range maxStalled {
 				proxy.On(fmt.Sprint("dead ", i), scripts, redistest.SwallowReplySilently)

@@ -96,7 +96,7 @@ func round(t *testing.T, s *Scripts, locks []*Keys, token int64) {
 	}
 }
 
-func TestLineCluster_OpsInManySlots(t *testing.T) {
+func TestBatcherCluster_OpsInManySlots(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	g := &gate{}
@@ -111,7 +111,7 @@ func TestLineCluster_OpsInManySlots(t *testing.T) {
 		sum += n
 	}
 	if sum < 3*5*200 || len(sizes) > sum/4 { // some came twice, to a node that did not know the script yet
-		t.Errorf("%d flights for %d ops", len(sizes), sum)
+		t.Errorf("%d batches for %d ops", len(sizes), sum)
 	}
 
 	// A slot's ops are one command of its node's pipeline.
@@ -146,7 +146,7 @@ func TestLineCluster_OpsInManySlots(t *testing.T) {
 	mustHaveAll(t, slices.Delete(said, 3, 4), tagged)
 }
 
-func TestLineCluster_ASlotThatMoves(t *testing.T) {
+func TestBatcherCluster_ASlotThatMoves(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	s := New(c.rdb)
@@ -219,7 +219,7 @@ func TestLineCluster_ASlotThatMoves(t *testing.T) {
 }
 
 // As TestP14_AForbiddenKeyDoesNotFailItsNeighbours, for a slot's ops in a pipeline.
-func TestLineCluster_AForbiddenKey(t *testing.T) {
+func TestBatcherCluster_AForbiddenKey(t *testing.T) {
 	t.Parallel()
 	server := alone(t)
 	prefix := newKeys(t).Lock
@@ -257,7 +257,7 @@ func (c *cluster) neighbours(n int) (hanging, others []*Keys) {
 }
 
 // A node that hangs keeps the ops of no other node, from the first ones on. The client's reads end much later.
-func TestLineCluster_ANodeThatHangs(t *testing.T) {
+func TestBatcherCluster_ANodeThatHangs(t *testing.T) {
 	t.Parallel()
 	for what, warm := range map[string]bool{"from the first op on": false, "later": true} {
 		t.Run(what, func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestLineCluster_ANodeThatHangs(t *testing.T) {
 			}
 			c.Nodes[0].Freeze()
 			var hanging []*passenger
-			for i := range 20 { // each time one flight more may hang
+			for i := range 20 { // each time one batch more may hang
 				for _, k := range theirs {
 					hanging = append(hanging, send(s, Acquire(k, true, newField(), lease, 1)))
 				}
@@ -288,55 +288,55 @@ func TestLineCluster_ANodeThatHangs(t *testing.T) {
 					t.Fatalf("%+v: this test no longer shows why", <-x.heard)
 				}
 			}
-			for _, l := range s.lines.nodes {
-				l.mu.Lock()
-				if n := len(l.flying); n > maxStalled {
-					t.Errorf("%d flights hang", n)
+			for _, b := range s.batchers.nodes {
+				b.mu.Lock()
+				if n := len(b.inFlight); n > maxStalled {
+					t.Errorf("%d batches hang", n)
 				}
-				l.mu.Unlock()
+				b.mu.Unlock()
 			}
 			c.Nodes[0].Thaw()
 		})
 	}
 }
 
-// Lines are by node, wherever a slot goes, and bounded in their number where nodes come and go.
-func TestLineCluster_LinesFollowTheSlots(t *testing.T) {
+// Batchers are by node, wherever a slot goes, and bounded in their number where nodes come and go.
+func TestBatcherCluster_BatchersFollowTheSlots(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2)
 	s := New(c.rdb)
 	keys := newKeys(t)
 	x := send(s, Acquire(keys, true, newField(), lease, 1))
 	mustHear(t, x)
-	if x.op.line != s.lines.first || len(s.lines.nodes) != 0 {
+	if x.op.batcher != s.batchers.first || len(s.batchers.nodes) != 0 {
 		t.Error("the first op was not sent before the nodes were known")
 	}
 	from, to := c.Nodes[c.node(keys)].Addr(), c.Nodes[1-c.node(keys)].Addr()
-	if l := s.lineOf(&x.op); l != s.lines.of(from) || l == s.lines.of(to) {
-		t.Error("the op is not in the line of its node")
+	if b := s.batcherOf(&x.op); b != s.batchers.of(from) || b == s.batchers.of(to) {
+		t.Error("the op is not with the batcher of its node")
 	}
 	_, finish := c.migrate(keys, keys.Lock, keys.Token)
-	if l := s.lineOf(&x.op); l != s.lines.of(from) {
-		t.Error("the line of a slot that moves is another one already")
+	if b := s.batcherOf(&x.op); b != s.batchers.of(from) {
+		t.Error("the batcher of a slot that moves is another one already")
 	}
 	finish()
 	redistest.Eventually(t, 20*time.Second, func() bool {
 		<-send(s, Unlock(keys, newField(), false)).heard // is told where the slot is
-		return s.lineOf(&x.op) == s.lines.of(to)
-	}, "the line is that of the new node")
+		return s.batcherOf(&x.op) == s.batchers.of(to)
+	}, "the batcher is that of the new node")
 }
 
-func TestLineCluster_FewLinesAreKept(t *testing.T) {
-	ls := newLines(New(redistest.New(t)), time.Second)
-	busy := ls.of("busy")
+func TestBatcherCluster_FewBatchersAreKept(t *testing.T) {
+	bs := newBatchers(New(redistest.New(t)), time.Second)
+	busy := bs.of("busy")
 	busy.waiting = []*Op{{}}
-	for i := range 5 * maxLines {
-		ls.of(fmt.Sprint("node ", i))
-		if len(ls.nodes) > maxLines {
-			t.Fatalf("%d lines after %d nodes", len(ls.nodes), i)
+	for i := range 5 * maxBatchers {
+		bs.of(fmt.Sprint("node ", i))
+		if len(bs.nodes) > maxBatchers {
+			t.Fatalf("%d batchers after %d nodes", len(bs.nodes), i)
 		}
 	}
-	if ls.of("busy") != busy {
-		t.Error("the line of what waits is forgotten")
+	if bs.of("busy") != busy {
+		t.Error("the batcher of what waits is forgotten")
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
-// gate is a hook that sees the flights of a client, and can hold up their answers.
+// gate is a hook that sees the batches of a client, and can hold up their answers.
 type gate struct {
 	mu      sync.Mutex
 	closed  bool
 	early   bool            // hold up the command itself, not its answer
-	only    map[string]bool // hold up flights for these locks only; nil for all
-	flights [][]string
+	only    map[string]bool // hold up batches for these locks only; nil for all
+	batches [][]string
 	most    int // that were under way at once
 	under   int
-	release chan struct{} // one flight each
+	release chan struct{} // one batch each
 	end     chan struct{} // closed with the test
 }
 
@@ -53,9 +53,9 @@ func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-func (g *gate) pass(names []string, cmds []redis.Cmder, fly func() error) error {
+func (g *gate) pass(names []string, cmds []redis.Cmder, send func() error) error {
 	g.mu.Lock()
-	g.flights = append(g.flights, names)
+	g.batches = append(g.batches, names)
 	g.under++
 	g.most = max(g.most, g.under)
 	hold, early := g.closed && g.holds(cmds), g.early
@@ -68,7 +68,7 @@ func (g *gate) pass(names []string, cmds []redis.Cmder, fly func() error) error 
 	if hold && early {
 		g.wait()
 	}
-	err := fly()
+	err := send()
 	if hold && !early {
 		g.wait()
 	}
@@ -108,7 +108,7 @@ func namesOf(cmd redis.Cmder) []string {
 			return []string{kind.name.(string)}
 		}
 	}
-	if args[1] != batch.sha && args[1] != batch.text {
+	if args[1] != batched.sha && args[1] != batched.text {
 		return nil
 	}
 	names := []string{"batch"}
@@ -124,14 +124,14 @@ func namesOf(cmd redis.Cmder) []string {
 	return names
 }
 
-// close holds up the flights that leave from now on.
+// close holds up the batches that leave from now on.
 func (g *gate) close(early bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed, g.early = true, early
 }
 
-// open lets n flights go that are held up, and all that leave later.
+// open lets n batches go that are held up, and all that leave later.
 func (g *gate) open(n int) {
 	g.mu.Lock()
 	g.closed = false
@@ -145,16 +145,16 @@ func (g *gate) open(n int) {
 	}
 }
 
-// seen are the flights since the last time.
+// seen are the batches since the last time.
 func (g *gate) seen() [][]string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	seen := g.flights
-	g.flights = nil
+	seen := g.batches
+	g.batches = nil
 	return seen
 }
 
-// sizes are how many ops the flights had since the last time.
+// sizes are how many ops the batches had since the last time.
 func (g *gate) sizes() []int {
 	sizes := []int{}
 	for _, names := range g.seen() {
@@ -166,7 +166,7 @@ func (g *gate) sizes() []int {
 	return sizes
 }
 
-// mostAtOnce is how many flights were under way at once since the last time.
+// mostAtOnce is how many batches were under way at once since the last time.
 func (g *gate) mostAtOnce() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -188,14 +188,14 @@ func newGate(t *testing.T, rdb redis.UniversalClient) *gate {
 // load makes the server know all scripts.
 func load(t testing.TB, rdb redis.UniversalClient) {
 	t.Helper()
-	for _, sc := range []script{acquire, level, unlock, transfer, reserve, wait, release, leave, batch, renew, inspect} {
+	for _, sc := range []script{acquire, level, unlock, transfer, reserve, wait, release, leave, batched, renew, inspect} {
 		if err := rdb.ScriptLoad(t.Context(), sc.text).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// passenger is an op that was given to a line.
+// passenger is an op that was given to a batcher.
 type passenger struct {
 	*ear
 	op Op
@@ -227,7 +227,7 @@ func mustHear(t *testing.T, all ...*passenger) {
 	}
 }
 
-// inVirtualTime runs a test with a line on a gate, in a bubble.
+// inVirtualTime runs a test with a batcher on a gate, in a bubble.
 func inVirtualTime(t *testing.T, run func(t *testing.T, s *Scripts, g *gate)) {
 	redistest.Virtual(t, func(t *testing.T) {
 		_, rdb := redistest.Pipe(t)
@@ -236,34 +236,34 @@ func inVirtualTime(t *testing.T, run func(t *testing.T, s *Scripts, g *gate)) {
 	})
 }
 
-// mustFly fails the test unless so many ops have left in as many flights since the last time.
-func (g *gate) mustFly(t *testing.T, want ...int) {
+// mustLeave fails the test unless so many ops have left in as many batches since the last time.
+func (g *gate) mustLeave(t *testing.T, want ...int) {
 	t.Helper()
 	synctest.Wait()
 	if got := g.sizes(); !slices.Equal(got, want) {
-		t.Fatalf("the flights have %v ops, want %v", got, want)
+		t.Fatalf("the batches have %v ops, want %v", got, want)
 	}
 }
 
-// fillAll holds up the flights that a line has for a crowd too.
+// fillAll holds up the batches that a batcher has for a manyOps too.
 func fillAll(t *testing.T, s *Scripts, g *gate) []*passenger {
 	t.Helper()
 	all := fill(t, s, g)
-	for range maxCrowded {
-		all = append(all, sendAcquires(t, s, crowd)...)
-		g.mustFly(t, crowd)
+	for range maxExtra {
+		all = append(all, sendAcquires(t, s, manyOps)...)
+		g.mustLeave(t, manyOps)
 	}
 	return all
 }
 
-// fill holds up the two flights that a line has.
+// fill holds up the two batches that a batcher has.
 func fill(t *testing.T, s *Scripts, g *gate) []*passenger {
 	t.Helper()
 	g.close(false)
 	var all []*passenger
-	for range maxFlying {
+	for range maxInFlight {
 		all = append(all, sendAcquires(t, s, 1)...)
-		g.mustFly(t, 1)
+		g.mustLeave(t, 1)
 	}
 	return all
 }

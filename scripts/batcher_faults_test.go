@@ -13,7 +13,7 @@ import (
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
-// What may go wrong with a flight, for each way in which it travels.
+// What may go wrong with a batch, for each way in which it travels.
 
 // ways are a batch, and a pipeline of single commands.
 func ways(t *testing.T, run func(t *testing.T, single bool)) {
@@ -47,14 +47,14 @@ func mustHaveAll(t *testing.T, said []outcome, ops []Op) {
 	}
 }
 
-func TestLine_ALostReplyLeavesAllUnknown(t *testing.T) {
+func TestBatcher_ALostReplyLeavesAllUnknown(t *testing.T) {
 	ways(t, func(t *testing.T, single bool) {
 		addr := redistest.Start(t)
 		load(t, redistest.Client(t, addr))
 		proxy := redistest.NewProxy(t, addr)
 		s := scriptsOn(redistest.Client(t, proxy.Addr()), single) // which repeats commands, but for ours (P13)
 		came := &atomic.Int64{}
-		is := redistest.Script(batch.sha)
+		is := redistest.Script(batched.sha)
 		if single {
 			is = redistest.Script(acquire.sha)
 		}
@@ -80,7 +80,7 @@ func TestLine_ALostReplyLeavesAllUnknown(t *testing.T) {
 	})
 }
 
-func TestLine_AServerThatIsDownHasGotNothing(t *testing.T) {
+func TestBatcher_AServerThatIsDownHasGotNothing(t *testing.T) {
 	ways(t, func(t *testing.T, single bool) {
 		server := redistest.Real(t)
 		s := scriptsOn(server.Client(once), single)
@@ -94,7 +94,7 @@ func TestLine_AServerThatIsDownHasGotNothing(t *testing.T) {
 	})
 }
 
-func TestLine_AClosedClientSendsNothing(t *testing.T) {
+func TestBatcher_AClosedClientSendsNothing(t *testing.T) {
 	ways(t, func(t *testing.T, single bool) {
 		rdb := redistest.New(t)
 		_ = rdb.Close()
@@ -104,7 +104,7 @@ func TestLine_AClosedClientSendsNothing(t *testing.T) {
 	})
 }
 
-func TestLine_AScriptFlushIsRiddenOut(t *testing.T) {
+func TestBatcher_AScriptFlushIsRiddenOut(t *testing.T) {
 	ways(t, func(t *testing.T, single bool) {
 		rdb := redistest.New(t)
 		s := scriptsOn(rdb, single)
@@ -119,14 +119,14 @@ func TestLine_AScriptFlushIsRiddenOut(t *testing.T) {
 			mustHaveAll(t, together(s, ops...), ops)
 			sizes := g.sizes()
 			if len(sizes) != want || sizes[want-1] > len(ops) {
-				t.Errorf("3 ops took flights of %v, want %d", sizes, want)
+				t.Errorf("3 ops took batches of %v, want %d", sizes, want)
 			}
 		}
 	})
 }
 
 // Only some scripts are unknown: the rest is not sent again.
-func TestLine_APipelineRepeatsWhatTheServerDidNotKnow(t *testing.T) {
+func TestBatcher_APipelineRepeatsWhatTheServerDidNotKnow(t *testing.T) {
 	rdb := redistest.New(t)
 	s := scriptsOn(rdb, true)
 	c, old, field := newCaller(t, rdb), newField(), newField()
@@ -141,12 +141,12 @@ func TestLine_APipelineRepeatsWhatTheServerDidNotKnow(t *testing.T) {
 		t.Errorf("the transfer hears %+v", said[1])
 	}
 	if got := fmt.Sprint(g.seen()); got != "[[pipeline acquire transfer acquire] [pipeline transfer]]" {
-		t.Errorf("the flights were %s", got)
+		t.Errorf("the batches were %s", got)
 	}
 }
 
 // A client that is no cluster client, on a server that takes no command for several slots: a proxy in front of a cluster.
-func TestLine_CrossSlotGoesOnOpByOp(t *testing.T) {
+func TestBatcher_CrossSlotGoesOnOpByOp(t *testing.T) {
 	t.Parallel()
 	rdb := alone(t).Client()
 	s := New(rdb)
@@ -158,7 +158,7 @@ func TestLine_CrossSlotGoesOnOpByOp(t *testing.T) {
 		ops := acquires3(t)
 		mustHaveAll(t, together(s, ops...), ops)
 		if got := fmt.Sprint(g.seen()); got != want {
-			t.Errorf("flight %d: %s, want %s", i, got, want)
+			t.Errorf("batch %d: %s, want %s", i, got, want)
 		}
 	}
 	// Each op's own outcome, in order.
@@ -180,10 +180,10 @@ func TestLine_CrossSlotGoesOnOpByOp(t *testing.T) {
 }
 
 // Something that is not Redis, or not these scripts.
-func TestLine_AStrangeReplyIsNobodysAnswer(t *testing.T) {
+func TestBatcher_AStrangeReplyIsNobodysAnswer(t *testing.T) {
 	ways(t, func(t *testing.T, single bool) {
 		rdb := redistest.New(t)
-		sc := &batch
+		sc := &batched
 		if single {
 			sc = &acquire
 		}
@@ -207,8 +207,8 @@ func TestLine_AStrangeReplyIsNobodysAnswer(t *testing.T) {
 	})
 }
 
-// Each op of a flight that hangs has its own end: when go-redis gives up.
-func TestLine_AFrozenServer(t *testing.T) {
+// Each op of a batch that hangs has its own end: when go-redis gives up.
+func TestBatcher_AFrozenServer(t *testing.T) {
 	server := redistest.Real(t)
 	load(t, server.Client())
 	s := New(server.Client(once, func(o *redis.Options) { o.ReadTimeout = 50 * time.Millisecond }))
@@ -219,7 +219,7 @@ func TestLine_AFrozenServer(t *testing.T) {
 		judge(t, (<-x.heard).err, true, true)
 	}
 	server.Thaw()
-	redistest.Eventually(t, 20*time.Second, func() bool { return (<-sendAcquires(t, s, 1)[0].heard).err == nil }, "the line goes on")
+	redistest.Eventually(t, 20*time.Second, func() bool { return (<-sendAcquires(t, s, 1)[0].heard).err == nil }, "the batcher goes on")
 	for _, x := range all {
 		if x.sending.Load() != 1 || len(x.heard) != 0 {
 			t.Errorf("sent %d times, %d more answers", x.sending.Load(), len(x.heard))

@@ -15,13 +15,13 @@ import (
 )
 
 // The other tests go by the names of the bounds.
-func TestLine_TheBoundsAreThosePromised(t *testing.T) {
-	if maxBatch != 128 || maxFlying != 2 || maxStalled != 16 || stallAfter != 100*time.Millisecond || crowd != 8 || maxCrowded != 2 || abandonAfter != 5*time.Second {
-		t.Errorf("%d ops in a batch, %d flights, %d of them stalled for %v; %d more for %d ops; given up after %v", maxBatch, maxFlying, maxStalled, stallAfter, maxCrowded, crowd, abandonAfter)
+func TestBatcher_TheBoundsAreThosePromised(t *testing.T) {
+	if maxOps != 128 || maxInFlight != 2 || maxStalled != 16 || stallAfter != 100*time.Millisecond || manyOps != 8 || maxExtra != 2 || abandonAfter != 5*time.Second {
+		t.Errorf("%d ops in a batch, %d batches, %d of them stalled for %v; %d more for %d ops; given up after %v", maxOps, maxInFlight, maxStalled, stallAfter, maxExtra, manyOps, abandonAfter)
 	}
 }
 
-func TestLine_AnOpWithoutCompanyGoesAloneAndAtOnce(t *testing.T) {
+func TestBatcher_AnOpGoesAloneAndAtOnce(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		keys, first, second := newKeys(t), newField(), newField()
 		began := time.Now()
@@ -42,23 +42,23 @@ func TestLine_AnOpWithoutCompanyGoesAloneAndAtOnce(t *testing.T) {
 	})
 }
 
-// Where many wait the server is not to wait for the first flights to be back.
-func TestLine_ACrowdDoesNotWait(t *testing.T) {
+// Where many wait the server is not to wait for the first batches to be back.
+func TestBatcher_ManyDoNotWait(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
-		all := append(fill(t, s, g), sendAcquires(t, s, crowd-1)...)
-		g.mustFly(t)
-		for range maxCrowded {
+		all := append(fill(t, s, g), sendAcquires(t, s, manyOps-1)...)
+		g.mustLeave(t)
+		for range maxExtra {
 			all = append(all, sendAcquires(t, s, 1)...)
-			g.mustFly(t, crowd)
-			all = append(all, sendAcquires(t, s, crowd-1)...)
-			g.mustFly(t)
+			g.mustLeave(t, manyOps)
+			all = append(all, sendAcquires(t, s, manyOps-1)...)
+			g.mustLeave(t)
 		}
 		all = append(all, sendAcquires(t, s, 1)...)
-		g.mustFly(t)
-		g.open(maxFlying + maxCrowded)
+		g.mustLeave(t)
+		g.open(maxInFlight + maxExtra)
 		mustHear(t, all...)
-		if most := g.mostAtOnce(); most != maxFlying+maxCrowded {
-			t.Errorf("%d flights were under way at once", most)
+		if most := g.mostAtOnce(); most != maxInFlight+maxExtra {
+			t.Errorf("%d batches were under way at once", most)
 		}
 		synctest.Wait()
 		g.seen()
@@ -66,26 +66,26 @@ func TestLine_ACrowdDoesNotWait(t *testing.T) {
 	})
 }
 
-// Who the last flight has woken may come along with the next one, unless a crowd waits for it.
-func TestLine_WhoComesBackComesAlong(t *testing.T) {
-	comesBack(t, crowd-1, func(t *testing.T, s *Scripts, g *gate) *passenger {
+// Who the last batch has woken may come along with the next one, unless a manyOps waits for it.
+func TestBatcher_WhoComesBackComesAlong(t *testing.T) {
+	comesBack(t, manyOps-1, func(t *testing.T, s *Scripts, g *gate) *passenger {
 		all := append(fill(t, s, g), sendAcquires(t, s, 2)...)
 		g.release <- struct{}{}
-		g.mustFly(t, 2)
+		g.mustLeave(t, 2)
 		return all[1]
 	})
 }
 
-func TestLine_ACrowdDoesNotWaitForWhoComesBack(t *testing.T) {
-	comesBack(t, crowd, func(t *testing.T, s *Scripts, g *gate) *passenger { return fillAll(t, s, g)[0] })
+func TestBatcher_ManyDoNotWaitForWhoComesBack(t *testing.T) {
+	comesBack(t, manyOps, func(t *testing.T, s *Scripts, g *gate) *passenger { return fillAll(t, s, g)[0] })
 }
 
-// comesBack has so many ops wait while flights are held up, lets the longest go, in which one is alone, and has that one's
-// caller send one more. The next flight is to have as many ops as a crowd. Other goroutines may be chosen by the
+// comesBack has so many ops wait while batches are held up, lets the longest go, in which one is alone, and has that one's
+// caller send one more. The next batch is to have manyOps. Other goroutines may be chosen by the
 // scheduler, though rarely: once in three times is enough.
 func comesBack(t *testing.T, waiting int, hold func(*testing.T, *Scripts, *gate) *passenger) {
 	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // who is woken runs when the flight lets it
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // who is woken runs when the batch lets it
 	var seen [][]int
 	for range 3 {
 		inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
@@ -100,56 +100,56 @@ func comesBack(t *testing.T, waiting int, hold func(*testing.T, *Scripts, *gate)
 			g.release <- struct{}{}
 			synctest.Wait()
 			seen = append(seen, g.sizes())
-			g.open(maxFlying - 1)
+			g.open(maxInFlight - 1)
 		})
-		if slices.Equal(seen[len(seen)-1], []int{crowd}) {
+		if slices.Equal(seen[len(seen)-1], []int{manyOps}) {
 			return
 		}
 	}
-	t.Errorf("the flights had %v ops, want %d once", seen, crowd)
+	t.Errorf("the batches had %v ops, want %d once", seen, manyOps)
 }
 
-// What comes while all of a crowd's flights hang leaves as soon as it would with two.
-func TestLine_ACrowdThatHangs(t *testing.T) {
+// What comes while all of the batches of many ops hang leaves as soon as it would with two.
+func TestBatcher_ManyThatHang(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		all := append(fillAll(t, s, g), sendAcquires(t, s, 2)...)
 		time.Sleep(stallAfter - time.Millisecond)
-		g.mustFly(t)
+		g.mustLeave(t)
 		time.Sleep(stallAfter + time.Millisecond)
-		g.mustFly(t, 2)
-		g.open(maxFlying + maxCrowded + 1)
+		g.mustLeave(t, 2)
+		g.open(maxInFlight + maxExtra + 1)
 		mustHear(t, all...)
 		mustBeTwo(t, s, g)
 	})
 }
 
-func TestLine_WhatComesMeanwhileGoesTogether(t *testing.T) {
+func TestBatcher_WhatComesMeanwhileGoesTogether(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		first := fillAll(t, s, g)
-		rest := sendAcquires(t, s, 3*maxBatch+crowd-1) // at last no crowd
-		g.mustFly(t)
-		for _, want := range [][]int{{maxBatch}, {maxBatch}, {maxBatch}, {}, {}, {crowd - 1}} {
+		rest := sendAcquires(t, s, 3*maxOps+manyOps-1) // at last no manyOps
+		g.mustLeave(t)
+		for _, want := range [][]int{{maxOps}, {maxOps}, {maxOps}, {}, {}, {manyOps - 1}} {
 			g.release <- struct{}{}
-			g.mustFly(t, want...)
+			g.mustLeave(t, want...)
 		}
-		g.open(maxFlying)
+		g.open(maxInFlight)
 		mustHear(t, append(first, rest...)...)
-		for i, x := range rest { // those of a flight are told of its first
-			if leader := i - i%maxBatch; (x.with == nil) != (i == leader) || x.with != nil && x.with != Caller(rest[leader]) {
-				t.Errorf("op %d is told of another company", i)
+		for i, x := range rest { // those of a batch are told of its first
+			if leader := i - i%maxOps; (x.with == nil) != (i == leader) || x.with != nil && x.with != Caller(rest[leader]) {
+				t.Errorf("op %d is told of another batch", i)
 			}
 		}
-		if most := g.mostAtOnce(); most != maxFlying+maxCrowded {
-			t.Errorf("%d flights were under way at once", most)
+		if most := g.mostAtOnce(); most != maxInFlight+maxExtra {
+			t.Errorf("%d batches were under way at once", most)
 		}
-		if synctest.Wait(); len(s.lines.first.flying) != 0 || len(s.lines.first.waiting) != 0 {
-			t.Errorf("at the end %d flights are under way, and %d ops wait", len(s.lines.first.flying), len(s.lines.first.waiting))
+		if synctest.Wait(); len(s.batchers.first.inFlight) != 0 || len(s.batchers.first.waiting) != 0 {
+			t.Errorf("at the end %d batches are under way, and %d ops wait", len(s.batchers.first.inFlight), len(s.batchers.first.waiting))
 		}
 	})
 }
 
-// The same without virtual time, over sockets: a proxy keeps the replies to the first flights.
-func TestLine_AHundredOpsTakeFewCommands(t *testing.T) {
+// The same without virtual time, over sockets: a proxy keeps the replies to the first batches.
+func TestBatcher_AHundredOpsTakeFewCommands(t *testing.T) {
 	addr := redistest.Start(t)
 	load(t, redistest.Client(t, addr))
 	proxy := redistest.NewProxy(t, addr)
@@ -157,27 +157,27 @@ func TestLine_AHundredOpsTakeFewCommands(t *testing.T) {
 	g := &gate{}
 	s.rdb.AddHook(g)
 	var all []*passenger
-	for i := range maxFlying + maxCrowded {
+	for i := range maxInFlight + maxExtra {
 		sha, n := acquire.sha, 1
-		if i >= maxFlying {
-			sha, n = batch.sha, crowd
+		if i >= maxInFlight {
+			sha, n = batched.sha, manyOps
 		}
 		kept := proxy.On(fmt.Sprint("reply ", i), redistest.Script(sha), redistest.HoldReply)
 		all = sendAcquires(t, s, n)
 		<-kept.Fired()
 		defer kept.Release()
-		if i == maxFlying+maxCrowded-1 {
+		if i == maxInFlight+maxExtra-1 {
 			all = append(all, sendAcquires(t, s, 100)...)
 			kept.Release()
 		}
 	}
 	mustHear(t, all...)
-	if got := g.sizes(); len(got) > maxFlying+maxCrowded+2 { // one; one more where a stall was seen on a slow machine
-		t.Errorf("100 ops took flights of %v", got[maxFlying+maxCrowded:])
+	if got := g.sizes(); len(got) > maxInFlight+maxExtra+2 { // one; one more where a stall was seen on a slow machine
+		t.Errorf("100 ops took batches of %v", got[maxInFlight+maxExtra:])
 	}
 }
 
-func TestLine_ABatchKeepsTheOrderInWhichItWasSent(t *testing.T) {
+func TestBatcher_ABatchKeepsTheOrderInWhichItWasSent(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		c, first, second := newCaller(t, s.rdb), newField(), newField()
 		c.mustHold(first)
@@ -189,7 +189,7 @@ func TestLine_ABatchKeepsTheOrderInWhichItWasSent(t *testing.T) {
 			send(s, Acquire(c.keys, true, second, lease, 1)),
 			send(s, Level(c.keys, true, second, lease, 2, 1)),
 		}
-		g.open(maxFlying)
+		g.open(maxInFlight)
 		if early := <-all[0].heard; early.Held || early.err != nil || early.TTL <= 0 {
 			t.Errorf("before the unlock acquire hears %+v", early)
 		}
@@ -201,8 +201,8 @@ func TestLine_ABatchKeepsTheOrderInWhichItWasSent(t *testing.T) {
 	})
 }
 
-// What goes in two flights may overtake: whoever needs an order waits for the answer.
-func TestLine_FlightsKeepNoOrder(t *testing.T) {
+// What goes in two batches may overtake: whoever needs an order waits for the answer.
+func TestBatcher_FlightsKeepNoOrder(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		c, first, second := newCaller(t, s.rdb), newField(), newField()
 		c.mustHold(first)
@@ -218,9 +218,9 @@ func TestLine_FlightsKeepNoOrder(t *testing.T) {
 	})
 }
 
-func TestLine_WithdrawBeforeAndAfter(t *testing.T) {
+func TestBatcher_WithdrawBeforeAndAfter(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
-		flying := fill(t, s, g)
+		held := fill(t, s, g)
 		waiting := sendAcquires(t, s, 5)
 		back := []*passenger{waiting[0], waiting[2], waiting[4]}
 		for _, x := range back {
@@ -231,21 +231,21 @@ func TestLine_WithdrawBeforeAndAfter(t *testing.T) {
 				t.Error("an op is given back twice: who asks last may not be the one who waits for it")
 			}
 		}
-		for _, x := range flying {
+		for _, x := range held {
 			if s.Withdraw(&x.op) {
 				t.Error("an op is given back that was sent")
 			}
 		}
-		g.open(maxFlying)
-		mustHear(t, append(flying, waiting[1], waiting[3])...)
-		g.mustFly(t, 2)
+		g.open(maxInFlight)
+		mustHear(t, append(held, waiting[1], waiting[3])...)
+		g.mustLeave(t, 2)
 		for _, x := range back {
 			if len(x.heard) > 0 || x.sending.Load() != 0 {
 				t.Errorf("an op that was withdrawn was sent %d times and heard %d answers", x.sending.Load(), len(x.heard))
 			}
 			mustHash(t, s.rdb, x.op.keys, nil)
 		}
-		for _, x := range append(flying, waiting[1], waiting[3]) {
+		for _, x := range append(held, waiting[1], waiting[3]) {
 			if s.Withdraw(&x.op) || x.sending.Load() != 1 || len(x.heard) != 0 {
 				t.Errorf("an op that was answered: sent %d times, %d more answers", x.sending.Load(), len(x.heard))
 			}
@@ -255,27 +255,27 @@ func TestLine_WithdrawBeforeAndAfter(t *testing.T) {
 	})
 }
 
-// A flight for which nothing is left does not leave.
-func TestLine_AllWithdrawn(t *testing.T) {
+// A batch for which nothing is left does not leave.
+func TestBatcher_AllWithdrawn(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
-		flying := fill(t, s, g)
+		held := fill(t, s, g)
 		for range 200 {
 			x := sendAcquires(t, s, 1)
-			g.mustFly(t) // those that were withdrawn are no crowd
+			g.mustLeave(t) // those that were withdrawn are no manyOps
 			if !s.Withdraw(&x[0].op) {
 				t.Error("an op that waits is not given back")
 			}
 		}
-		g.open(maxFlying)
-		mustHear(t, flying...)
-		g.mustFly(t)
+		g.open(maxInFlight)
+		mustHear(t, held...)
+		g.mustLeave(t)
 		mustHear(t, sendAcquires(t, s, 1)...)
-		g.mustFly(t, 1)
+		g.mustLeave(t, 1)
 	})
 }
 
 // Whatever many goroutines do at once: each op is answered once and right, or was withdrawn and never sent.
-func TestLine_ManyGoroutinesAtOnce(t *testing.T) {
+func TestBatcher_ManyGoroutinesAtOnce(t *testing.T) {
 	rdb := redistest.New(t)
 	g := newGate(t, rdb)
 	s := New(rdb)
@@ -328,11 +328,11 @@ func TestLine_ManyGoroutinesAtOnce(t *testing.T) {
 	sum, sizes := 0, g.sizes()
 	for _, n := range sizes {
 		sum += n
-		if n > maxBatch {
+		if n > maxOps {
 			t.Errorf("a batch of %d", n)
 		}
 	}
 	if sum != ops || len(sizes) > ops/2 {
-		t.Errorf("%d ops went in %d flights, of %d ops", ops, len(sizes), sum)
+		t.Errorf("%d ops went in %d batches, of %d ops", ops, len(sizes), sum)
 	}
 }

@@ -1,0 +1,180 @@
+package scripts
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// deliver sends the ops in one round trip, and tells each caller.
+func (s *Scripts) deliver(ctx context.Context, ops []*Op) {
+	if s.confirm != nil && slices.ContainsFunc(ops, (*Op).promises) {
+		s.deliverConfirmed(ctx, ops)
+		return
+	}
+	if len(ops) == 1 {
+		op := ops[0]
+		op.tell(s.do(ctx, op))
+		return
+	}
+	groups := s.group(ops)
+	if len(groups) == 1 {
+		g := groups[0]
+		reply, err := s.send(ctx, g.script(), g.args())
+		if !s.refused(err) {
+			g.answered(reply, err)
+			return
+		}
+		groups = apart(ops)
+	}
+	if s.cluster != nil && (ops[0].batcher == nil || ops[0].batcher.mixed) {
+		s.byNode(ctx, groups, func(_ *redis.Client, groups []group) { s.pipeline(ctx, groups, false) })
+		return
+	}
+	s.pipeline(ctx, groups, false)
+}
+
+// byNode sends the groups for each node of the cluster by themselves: no node's ops wait for another one.
+func (s *Scripts) byNode(ctx context.Context, groups []group, send func(on *redis.Client, groups []group)) {
+	nodes := make(map[*redis.Client][]group)
+	for _, g := range groups {
+		on, err := s.cluster.MasterForKey(ctx, g[0].keys.Lock)
+		if err != nil {
+			s.astray(err)
+			g.answered(nil, err)
+			continue
+		}
+		nodes[on] = append(nodes[on], g)
+	}
+	var all sync.WaitGroup
+	for on, groups := range nodes {
+		all.Go(func() { send(on, groups) })
+	}
+	all.Wait()
+}
+
+// A group is the ops that travel in one command.
+type group []*Op
+
+// group divides the ops into those that may.
+func (s *Scripts) group(ops []*Op) []group {
+	if s.single.Load() {
+		return apart(ops)
+	}
+	if s.cluster == nil {
+		return []group{ops}
+	}
+	bySlot := make(map[uint16]group)
+	for _, op := range ops {
+		bySlot[op.keys.Slot] = append(bySlot[op.keys.Slot], op)
+	}
+	groups := make([]group, 0, len(bySlot))
+	for _, g := range bySlot {
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// apart is a group for each op.
+func apart(ops []*Op) []group {
+	groups := make([]group, len(ops))
+	for i := range ops {
+		groups[i] = ops[i : i+1]
+	}
+	return groups
+}
+
+func (g group) script() *script {
+	if len(g) == 1 {
+		return g[0].kind.script
+	}
+	return g[0].kind.batched
+}
+
+func (g group) args() []any {
+	if len(g) == 1 {
+		return g[0].alone()
+	}
+	keys, args := 0, 0
+	for _, op := range g {
+		keys += op.keyCount()
+		args += 1 + op.argCount()
+	}
+	all := g.script().args(keys, args)
+	for _, op := range g {
+		all = op.appendKeys(all)
+	}
+	for _, op := range g {
+		all = op.appendArgs(append(all, op.name()))
+	}
+	return all
+}
+
+// answered tells each caller what a reply to the group says, or an error in place of it.
+func (g group) answered(reply any, err error) {
+	if len(g) == 1 {
+		g[0].tell(g[0].parse(reply, err))
+		return
+	}
+	parseBatch(g, reply, err, (*Op).tell)
+}
+
+// tell tells the op's caller what came of it, unless it has been told already.
+func (op *Op) tell(a Answer, err error) {
+	if atomic.SwapInt32(&op.state, told) != told {
+		op.caller.Answered(a, err)
+	}
+}
+
+// pipeline sends a command for each group.
+func (s *Scripts) pipeline(ctx context.Context, groups []group, whole bool) {
+	pipe := s.rdb.Pipeline()
+	cmds := make([]command, len(groups))
+	for i, g := range groups {
+		args := g.args()
+		if whole {
+			args = g.script().whole(args)
+		}
+		cmds[i] = command{redis.NewCmd(ctx, args...)}
+		_ = pipe.Process(ctx, cmds[i])
+	}
+	_, failed := pipe.Exec(ctx)
+	var again, split []group
+	for i, g := range groups {
+		reply, err := cmds[i].Result()
+		if err == nil && reply == nil {
+			err = failed // a hook of the user's that did not let it through
+		}
+		err = s.astray(err)
+		switch {
+		case unknown(err) && !whole:
+			again = append(again, g)
+		case len(g) > 1 && s.refused(err):
+			split = append(split, apart(g)...)
+		case len(g) == 1 && g[0].withoutLine(err):
+			split = append(split, g)
+		default:
+			g.answered(reply, err)
+		}
+	}
+	if len(again) > 0 {
+		s.pipeline(ctx, again, true)
+	}
+	if len(split) > 0 {
+		s.pipeline(ctx, split, false)
+	}
+}
+
+// refused tells that a command for several locks was refused as a whole, with nothing done, for a reason that may not be
+// one of each lock's: they are to be sent one by one. Where something on the way takes no commands for several slots that
+// is remembered. A slot on its way to another node, some of whose keys have moved, passes (TRYAGAIN).
+func (s *Scripts) refused(err error) bool {
+	if crossSlot(err) {
+		s.single.Store(true)
+		return true
+	}
+	return forbidden(err) || split(err)
+}
