@@ -349,4 +349,14 @@ var ofLine = []mutant{
 		"rlock/place.go", "	case words[0] == \"a\":\n		p.called = \"\"\n", "",
 		"./rlock", "P24_Alive",
 	},
+	{
+		"P26: who is not the first tries when it hears of a release",
+		"rlock/queue.go", "	if !message || !q.place.Load().behind() {\n", "	if true {\n",
+		"./rlock", "P26_",
+	},
+	{
+		"P33: there is a line where the server does not count all who listen",
+		"rlock/line.go", "	return known && (sharded || !c.cluster)\n", "	return known\n",
+		"./rlock", "P33_",
+	},
 }
