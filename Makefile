@@ -47,7 +47,8 @@ bench-guards: ## what a guarded write costs beside a plain one: memory, Redis, P
 bench-topologies: ## what an acquire and an unlock take on one server, with replicas, Sentinel, a cluster, a quorum
 	@server=$$(.ci/redis-server) && REDIS_SERVER="$$server" go test -run '^$$' -bench Topology -count 3 ./quorum
 
-fuzz: ## each fuzz target a hundred thousand times (by time, Go fails now and then when it is over)
+FUZZ ?= 100000
+fuzz: ## each fuzz target so many times, a hundred thousand if FUZZ does not say (by time, Go fails now and then when it is over)
 	@set -e; for package in scripts guard/httpguard; do \
 		for target in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' $$package/*_test.go | cut -c6-); do \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime 100000x ./$$package; done; done
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ)x ./$$package; done; done
