@@ -9,18 +9,15 @@
 // A break counts as noticed by the first of three runs that fails, and the number of the run is printed where it was not
 // the first; with -times each run must notice it.
 //
-// The working tree is not touched: the broken file reaches the compiler through go test's -overlay.
+// The working tree is not touched: what is broken reaches the compiler through go test's -overlay.
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -63,7 +60,12 @@ func main() {
 		}
 		return
 	}
-	if survivors := runAll(chosen, *jobs, *times); len(survivors) > 0 {
+	survivors, err := runAll(chosen, *jobs, *times)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+	if len(survivors) > 0 {
 		fmt.Printf("%d of %d breaks were NOT noticed:\n%s\n", len(survivors), len(chosen), strings.Join(survivors, "\n"))
 		os.Exit(1)
 	}
@@ -71,7 +73,26 @@ func main() {
 }
 
 // runAll returns, a line each, the mutants that were not noticed each time.
-func runAll(chosen []mutant, jobs, times int) (survivors []string) {
+func runAll(chosen []mutant, jobs, times int) (survivors []string, err error) {
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	all, err := weave(dir, chosen)
+	if err != nil {
+		return nil, err
+	}
+	tests := map[string]string{} // of each package, with all breaks that are in functions and scripts
+	for _, m := range chosen {
+		if _, woven := all.numbers[m.name]; woven && tests[m.pkg] == "" {
+			began := time.Now()
+			if tests[m.pkg], err = all.compile(m.pkg); err != nil {
+				return nil, err
+			}
+			fmt.Printf("compiled the tests of %s in %.1fs\n", m.pkg, time.Since(began).Seconds())
+		}
+	}
 	var (
 		mu   sync.Mutex
 		wg   sync.WaitGroup
@@ -83,7 +104,7 @@ func runAll(chosen []mutant, jobs, times int) (survivors []string) {
 			room <- struct{}{}
 			defer func() { <-room }()
 			began := time.Now()
-			passed, err := m.try(times)
+			passed, err := m.try(all.numbers[m.name], tests[m.pkg], times)
 			mu.Lock()
 			defer mu.Unlock()
 			done++
@@ -99,47 +120,50 @@ func runAll(chosen []mutant, jobs, times int) (survivors []string) {
 		})
 	}
 	wg.Wait()
-	return survivors
+	return survivors, nil
 }
 
 // patience is how many runs may pass before a break counts as not noticed: some tests need a schedule that most runs have,
 // but not all.
 const patience = 3
 
-// try returns nil if the tests notice the break, each of so many times or, for 0, soon; and how many runs passed.
-func (m mutant) try(times int) (passed int, err error) {
+// edit is the file's text with the break.
+func (m mutant) edit(text string) (string, error) {
+	if n := strings.Count(text, m.old); n != 1 {
+		return "", fmt.Errorf("%s: %q occurs %d times in %s: bring the mutant up to date", m.name, m.old, n, m.file)
+	}
+	return strings.Replace(text, m.old, m.new, 1), nil
+}
+
+// alone compiles the tests with this break only, which is in no function, in this folder.
+func (m mutant) alone(dir string) (tests string, err error) {
 	whole, err := os.ReadFile(m.file)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
-	if n := bytes.Count(whole, []byte(m.old)); n != 1 {
-		return 0, fmt.Errorf("%q occurs %d times in %s: bring the mutant up to date", m.old, n, m.file)
-	}
-	dir, err := os.MkdirTemp("", "mutant")
+	text, err := m.edit(string(whole))
 	if err != nil {
-		return 0, err
+		return "", err
 	}
-	defer os.RemoveAll(dir)
-	broken := filepath.Join(dir, filepath.Base(m.file))
-	if err := os.WriteFile(broken, bytes.Replace(whole, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
-		return 0, err
+	l := &loom{dir: dir, overlay: map[string]string{}}
+	if err := l.replace(m.file, text); err != nil {
+		return "", err
 	}
-	path, err := filepath.Abs(m.file)
-	if err != nil {
-		return 0, err
-	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: broken}})
-	if err != nil {
-		return 0, err
-	}
-	list := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, overlay, 0o600); err != nil {
-		return 0, err
-	}
-	// Most of the time goes into compiling: without inlining, and without vet, it takes half of it.
-	tests := filepath.Join(dir, "tests")
-	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=-l", "-ldflags=-s -w", "-overlay="+list, "-o="+tests, m.pkg).CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("it does not compile: %w\n%s", err, out)
+	return l.compile(m.pkg)
+}
+
+// try returns nil if the tests notice the break, each of so many times or, for 0, soon; and how many runs passed. number is
+// the break's in these tests; 0: they have not got it.
+func (m mutant) try(number int, tests string, times int) (passed int, err error) {
+	if number == 0 {
+		dir, err := os.MkdirTemp("", "mutant")
+		if err != nil {
+			return 0, err
+		}
+		defer os.RemoveAll(dir)
+		if tests, err = m.alone(dir); err != nil {
+			return 0, err
+		}
 	}
 	most := times
 	if times == 0 {
@@ -147,7 +171,7 @@ func (m mutant) try(times int) (passed int, err error) {
 	}
 	for range most {
 		run := exec.Command(tests, "-test.timeout=60s", "-test.failfast", "-test.run="+m.run)
-		run.Dir = m.pkg
+		run.Dir, run.Env = m.pkg, append(os.Environ(), fmt.Sprintf("%s=%d", switchFor, number))
 		out, err := run.CombinedOutput()
 		var exit *exec.ExitError
 		switch {
