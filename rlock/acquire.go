@@ -223,7 +223,8 @@ func (a *acquisition) once(own *hold) (*level, error) {
 
 // attempt asks Redis once. It returns the level if that took the lock, or how long another holder's lease lasts.
 func (a *acquisition) attempt() (*level, time.Duration, error) {
-	k := a.ask(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens))
+	k := a.newAttempt()
+	a.ask(k)
 	for due := time.Now().Add(a.lease); !k.over.Load() && time.Now().Before(due); {
 		a.bell.ringAt(due)
 		select {
@@ -239,25 +240,41 @@ func (a *acquisition) attempt() (*level, time.Duration, error) {
 
 // askInTurn sends one acquire that others in the line come before. look, stale: see scripts.Turn.
 func (a *acquisition) askInTurn(look bool, stale string) *call {
+	k := a.newAttemptInTurn(look, stale)
+	a.ask(k)
+	return k
+}
+
+// newAttempt is one acquire, to be sent by ask. Operations are large values: those that this function, and the next one, keep on
+// the stack are gone before the command is sent, so that the stack of a caller that waits stays at 4 KiB.
+//
+//go:noinline
+func (a *acquisition) newAttempt() *call {
+	op := scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens)
+	return a.client.newCall(a.counted(op), a.trace, a.bell)
+}
+
+// newAttemptInTurn is one acquire that others in the line come before.
+//
+//go:noinline
+func (a *acquisition) newAttemptInTurn(look bool, stale string) *call {
 	op := scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens)
 	if a.client.lined() {
 		turn := a.queue.turn(look, stale)
 		a.ticket = turn.Ticket
 		op = op.InTurn(turn)
 	}
-	return a.ask(op)
+	return a.client.newCall(a.counted(op), a.trace, a.bell)
 }
 
 // ask sends one acquire.
-func (a *acquisition) ask(acquire scripts.Op) *call {
+func (a *acquisition) ask(k *call) {
 	a.tries++
-	k := a.client.newCall(a.counted(acquire), a.trace, a.bell)
 	if a.trace.doubtful() {
 		a.client.sendAlone(context.Background(), k)
 	} else {
 		a.client.send(k)
 	}
-	return k
 }
 
 // outcome is what became of a call that is over, or is not waited for any longer.

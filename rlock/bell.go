@@ -14,8 +14,16 @@ type bell struct {
 	late  bool         // it is set for a time that is too far away to be left so
 }
 
-// epoch is what the times of alarms are counted from.
+// A moment is a time in nanoseconds since epoch, which takes less memory than a time.Time; 0 for none.
+type moment int64
+
+// epoch is what moments are counted from.
 var epoch = time.Now()
+
+func momentOf(t time.Time) moment { return moment(t.Sub(epoch)) }
+
+// age is how long ago the moment was.
+func (m moment) age() time.Duration { return time.Since(epoch) - time.Duration(m) }
 
 // maxAlarm bounds the time for which the alarm of a bell stays set that nobody waits for.
 const maxAlarm = time.Minute

@@ -30,12 +30,12 @@ func (c *Client) Books() string {
 	held := c.held
 	uses := make(map[*queue]int)
 	for _, q := range c.queues {
-		uses[q] = q.uses
+		uses[q] = int(q.uses)
 	}
 	c.mu.Unlock()
 	for q, n := range uses {
 		q.mu.Lock()
-		if n == 1 && q.lingering != nil {
+		if n == 1 && q.rivals != nil && q.rivals.lingering != nil {
 			delete(uses, q)
 		}
 		q.mu.Unlock()

@@ -15,7 +15,6 @@ type level struct {
 	hold  *hold
 	outer *level          // the nearest one, of any lock, on the chain of the context it was taken with
 	below <-chan struct{} // closed when the user's context below all holds has ended
-	kept  bool            // taken without a lease of its own: the watchdog's business
 	token int64           // the hold's when the level was taken
 
 	parent context.Context // ends the level's context with the one it was taken with; leads to no holder, so that the watchdog may refer to it
@@ -26,6 +25,7 @@ type level struct {
 	cancel context.CancelCauseFunc
 	link   weak.Pointer[link] // to the context it was taken with, where that is not the signal's parent
 
+	kept bool // taken without a lease of its own: the watchdog's business
 	open bool // guarded by hold.mu
 }
 

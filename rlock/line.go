@@ -81,7 +81,7 @@ func (q *queue) turn(look bool, stale string) scripts.Turn {
 		return t
 	}
 	q.mu.Lock()
-	live := q.calls != nil && q.calls.Live()
+	live := q.rivals != nil && q.rivals.calls != nil && q.rivals.calls.Live()
 	q.mu.Unlock()
 	if live {
 		t.Ticket, t.Place = p.begin(q.client.field)
@@ -93,13 +93,14 @@ func (q *queue) turn(look bool, stale string) scripts.Turn {
 func (q *queue) callable(keys *scripts.Keys) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.calls == nil {
+	r := q.ofRivals()
+	if r.calls == nil {
 		q.wired.Store(true)
-		q.keys = keys
+		r.keys = keys
 		q.place.CompareAndSwap(nil, new(place))
-		q.calls = q.client.bus.Subscribe(keys.Calls(q.client.id), q.heardCall)
+		r.calls = q.client.bus.Subscribe(keys.Calls(q.client.id), q.heardCall)
 	}
-	return q.calls.Live()
+	return r.calls.Live()
 }
 
 // heardCall is called when the client was told something about its place, or might not have been. It takes no lock but the
@@ -112,7 +113,7 @@ func (q *queue) heardCall(message bool, text string) {
 		return
 	}
 	if ghost := p.hear(text); ghost != "" {
-		go q.client.leaveLine(q.keys, ghost)
+		go q.client.leaveLine(q.rivals.keys, ghost)
 		return
 	}
 	if leader := q.leader.Load(); leader != nil {
@@ -143,31 +144,33 @@ func (q *queue) linger(d time.Duration) {
 	if isClosed(q.client.draining) {
 		d = 0
 	}
-	q.until = time.Now().Add(d)
-	if q.lingering == nil {
+	r := q.ofRivals()
+	r.until = time.Now().Add(d)
+	if r.lingering == nil {
 		q.again()
-		q.lingering = time.AfterFunc(max(d, 1), q.lingered)
+		r.lingering = time.AfterFunc(max(d, 1), q.lingered)
 	} else if d == 0 {
-		q.lingering.Reset(1)
+		r.lingering.Reset(1)
 	}
 }
 
 // lingered ends what linger began.
 func (q *queue) lingered() {
 	q.mu.Lock()
-	if q.lingering == nil { // it was fired again as it ended
+	r := q.rivals
+	if r == nil || r.lingering == nil { // it was fired again as it ended
 		q.mu.Unlock()
 		return
 	}
-	if left := time.Until(q.until); left > 0 && !isClosed(q.client.draining) {
-		q.lingering.Reset(left)
+	if left := time.Until(r.until); left > 0 && !isClosed(q.client.draining) {
+		r.lingering.Reset(left)
 		q.mu.Unlock()
 		return
 	}
-	q.lingering = nil
-	if q.first == nil && q.calls != nil {
-		q.calls.Close()
-		q.calls = nil
+	r.lingering = nil
+	if q.first == nil && r.calls != nil {
+		r.calls.Close()
+		r.calls = nil
 	}
 	q.mu.Unlock()
 	q.done()
@@ -184,8 +187,8 @@ func (q *queue) tookPlace(ticket string) {
 func (q *queue) hush() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.lingering != nil {
-		q.lingering.Reset(1)
+	if q.rivals != nil && q.rivals.lingering != nil {
+		q.rivals.lingering.Reset(1)
 	}
 }
 
@@ -212,7 +215,7 @@ func (q *queue) released(h *hold, ticket string, a scripts.Answer, began time.Ti
 	defer q.mu.Unlock()
 	if q.client.lined() {
 		if a.Held {
-			q.calledBy = h
+			q.ofRivals().calledBy = h
 		}
 		return
 	}
@@ -222,7 +225,7 @@ func (q *queue) released(h *hold, ticket string, a scripts.Answer, began time.Ti
 	}
 	if told > 0 {
 		stands := max(2*time.Since(began), minStand)
-		q.stands = time.Now().Add(stands)
+		q.ofRivals().stands = time.Now().Add(stands)
 		q.linger(stands)
 	}
 }
@@ -234,8 +237,8 @@ const minStand = 5 * time.Millisecond
 func (q *queue) standsBack() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.stands.IsZero() {
+	if q.rivals == nil || q.rivals.stands.IsZero() {
 		return 0
 	}
-	return time.Until(q.stands)
+	return time.Until(q.rivals.stands)
 }

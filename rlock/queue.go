@@ -18,30 +18,43 @@ import (
 type queue struct {
 	client *Client
 	name   string
-	uses   int // guarded by client.mu
+	uses   int32 // guarded by client.mu
 
 	asking atomic.Bool           // whether our own hold is still there, soon
 	look   atomic.Bool           // the leader is to look
+	wired  atomic.Bool           // there was ever a subscription
 	leader atomic.Pointer[bell]  // of the one to be told of it, once it waits
 	place  atomic.Pointer[place] // in the line; nil before the client had to wait for another one
-	wired  atomic.Bool           // there was ever a subscription
 
 	mu          sync.Mutex
+	settled     bool              // the hold has lasted for a while: messages may be about it
+	blocks      int32             // of the waiters, how many take tokens of a block
 	first, last *acquisition      // the waiters
-	blocks      int               // of these, how many take tokens of a block
 	sub         seam.Subscription // while somebody waits, or the hold is settled, or the queue lingers
 	hold        *hold             // this client's own, as far as it knows
-	settled     bool              // the hold has lasted for a while: messages may be about it
-	asked       time.Time         // since when an attempt of the leader is under way; zero if none is
+	asked       moment            // since when an attempt of the leader is under way; 0 if none is
 	news        *news             // of Redis, for those who wait; nil before there are any
 	series      series
-	forced      []forced          // holds that may still be answered, and are over
-	calls       seam.Subscription // on which the client is called when it is its turn; nil before it had to wait for another one
-	keys        *scripts.Keys     // of the lock; set with calls
-	lingering   *time.Timer       // keeps the queue although nobody uses it; nil if nothing does
-	until       time.Time         // so long
-	calledBy    *hold             // whose release has called the first client in the line
-	stands      time.Time         // until when others come first, where there is no line
+	forced      []forced // holds that may still be answered, and are over
+	rivals      *rivals  // nil before there were any
+}
+
+// rivals is what a queue keeps as other clients want the lock, too. The queue's mu guards it.
+type rivals struct {
+	calls     seam.Subscription // on which the client is called when it is its turn; nil before it had to wait for another one
+	keys      *scripts.Keys     // of the lock; set with calls
+	lingering *time.Timer       // keeps the queue although nobody uses it; nil if nothing does
+	until     time.Time         // so long
+	calledBy  *hold             // whose release has called the first client in the line
+	stands    time.Time         // until when others come first, where there is no line
+}
+
+// ofRivals makes sure of the queue's rivals. With q.mu held.
+func (q *queue) ofRivals() *rivals {
+	if q.rivals == nil {
+		q.rivals = new(rivals)
+	}
+	return q.rivals
 }
 
 // news is what Redis has said to the leader.
@@ -107,7 +120,7 @@ func (q *queue) clear() bool {
 		return false
 	}
 	q.look.Store(false)
-	q.news, q.series, q.forced, q.stands = nil, series{}, nil, time.Time{}
+	q.news, q.series, q.forced, q.rivals = nil, series{}, nil, nil
 	return true
 }
 
@@ -157,7 +170,7 @@ func (q *queue) leave(a *acquisition) (promised bool, ticket string) {
 		q.leader.Store(nil)
 		switch next := q.first; {
 		case next == nil:
-			q.asked = time.Time{}
+			q.asked = 0
 		default:
 			next.leads = true
 			q.leader.Store(next.bell)
@@ -165,7 +178,7 @@ func (q *queue) leave(a *acquisition) (promised bool, ticket string) {
 		}
 	}
 	q.quiet()
-	if q.first == nil && q.calls != nil {
+	if q.first == nil && q.rivals != nil && q.rivals.calls != nil {
 		ticket = q.place.Load().give()
 		q.linger(lineLingers)
 	}
@@ -211,11 +224,11 @@ func (q *queue) busy(a *acquisition) bool {
 func (q *queue) asks(a *acquisition) {
 	a.busy = true
 	q.look.Store(false)
-	if at := a.began; q.asked.IsZero() {
+	if at := a.began; q.asked == 0 {
 		if a.tokens > 0 { // it is not its first attempt
 			at = time.Now()
 		}
-		q.asked = at
+		q.asked = momentOf(at)
 	}
 	q.reserve(a)
 }
@@ -337,7 +350,7 @@ func (q *queue) took(h *hold, sent watchdog.Instant, begins bool) (over bool) {
 	q.unfollow()
 	q.hold = h
 	if begins {
-		q.series = series{began: sent.Time()}
+		q.series = series{began: momentOf(sent.Time())}
 	}
 	over = q.wasForced(h.trace.field, sent)
 	q.mu.Unlock()
@@ -352,8 +365,10 @@ func (q *queue) took(h *hold, sent watchdog.Instant, begins bool) (over bool) {
 func (q *queue) left(h *hold) {
 	q.mu.Lock()
 	there := q.hold == h
-	called := q.calledBy == h
-	q.calledBy = nil
+	called := q.rivals != nil && q.rivals.calledBy == h
+	if called {
+		q.rivals.calledBy = nil
+	}
 	if there {
 		q.hold = nil
 		q.unfollow()
@@ -378,12 +393,12 @@ func (q *queue) answered(why error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := q.tidings()
-	q.asked, n.trouble, n.why, n.heard = time.Time{}, nil, why, time.Now()
+	q.asked, n.trouble, n.why, n.heard = 0, nil, why, time.Now()
 }
 
 // heardOf is answered with q.mu held.
 func (q *queue) heardOf() {
-	q.asked = time.Time{}
+	q.asked = 0
 	if q.first != q.last || q.news != nil { // somebody waits
 		q.tidings().trouble = nil
 		q.news.heard = time.Now()
@@ -398,7 +413,7 @@ func (q *queue) failed(err error) {
 	if n.trouble == nil {
 		n.since = time.Now()
 	}
-	q.asked, n.trouble, n.failure = time.Time{}, err, time.Now()
+	q.asked, n.trouble, n.failure = 0, err, time.Now()
 }
 
 // tidings returns what is known of Redis. With q.mu held.
@@ -435,7 +450,7 @@ func (q *queue) verdict(began time.Time) error {
 		}
 		return fmt.Errorf("no answer within the wait: %w", n.trouble)
 	// An attempt that has been under way for most of the wait is one that Redis does not answer.
-	case !q.asked.IsZero() && n.heard.Before(began) && time.Since(q.asked) > time.Since(began)/2:
+	case q.asked != 0 && n.heard.Before(began) && q.asked.age() > time.Since(began)/2:
 		return with(fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded), q.client.dials.since(began))
 	}
 	return notAcquired(n.why)

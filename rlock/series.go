@@ -12,7 +12,7 @@ import (
 // cohort locking (Dice, Marathe, Shavit: Lock Cohorting, PPoPP 2012). It is bounded by count, WithHandoffs, and by time.
 type series struct {
 	handoffs int
-	began    time.Time
+	began    moment
 }
 
 const (
@@ -84,7 +84,7 @@ func (q *queue) grant(h *hold, within time.Duration) bool {
 		return false
 	}
 	left := int(b.last - b.next) // when this one has its token
-	most := min(ahead*(q.blocks-1), a.maxTokens())
+	most := min(ahead*(int(q.blocks)-1), a.maxTokens())
 	low := left <= most/2
 	if b.ahead == nil && most > 0 && (low || b.sent.Age() > maxBlockAge/2) && q.more() {
 		b.tokens = most
@@ -141,7 +141,7 @@ func (q *queue) more() bool {
 	if q.place.Load().strangers() {
 		most = min(most, besideStrangers)
 	}
-	if q.series.handoffs >= most || time.Since(q.series.began) > maxSeries {
+	if q.series.handoffs >= most || q.series.began.age() > maxSeries {
 		return false
 	}
 	q.series.handoffs++
@@ -174,7 +174,7 @@ func (q *queue) reserve(a *acquisition) {
 	}
 	a.tokens = 1
 	if a.blocks && q.client.handoffs > 0 {
-		a.tokens = min(max(q.blocks, 1), a.maxTokens())
+		a.tokens = min(max(int(q.blocks), 1), a.maxTokens())
 	}
 }
 

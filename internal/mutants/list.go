@@ -357,7 +357,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P15: a series may last for ever",
-		"rlock/series.go", " || time.Since(q.series.began) > maxSeries", "",
+		"rlock/series.go", " || q.series.began.age() > maxSeries", "",
 		"./rlock", "HandoffsAreBoundedByTime",
 	},
 	{
@@ -387,7 +387,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P9: more tokens are reserved than there are waiters",
-		"rlock/series.go", "		a.tokens = min(max(q.blocks, 1), a.maxTokens())", "		a.tokens = maxBlock",
+		"rlock/series.go", "		a.tokens = min(max(int(q.blocks), 1), a.maxTokens())", "		a.tokens = maxBlock",
 		"./rlock", "BlocksAreUsedInOrder",
 	},
 	{

@@ -306,7 +306,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P12: a lingering ends twice",
-		"rlock/line.go", "	if q.lingering == nil { // it was fired again as it ended\n", "	if false {\n",
+		"rlock/line.go", "	if r == nil || r.lingering == nil { // it was fired again as it ended\n", "	if false {\n",
 		"./rlock", "P12_Shutdown",
 	},
 	{

@@ -4,7 +4,7 @@ package main
 var ofWaiting = []mutant{
 	{
 		"P19: a client that is called for a place that it has not got keeps silent",
-		"rlock/line.go", "		go q.client.leaveLine(q.keys, ghost)\n", "",
+		"rlock/line.go", "		go q.client.leaveLine(q.rivals.keys, ghost)\n", "",
 		"./rlock", "P19_",
 	},
 	{
@@ -69,7 +69,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"Inv9: a queue lingers for ever",
-		"rlock/line.go", "		q.lingering = time.AfterFunc(max(d, 1), q.lingered)\n", "		q.lingering = time.AfterFunc(24*365*time.Hour, q.lingered)\n",
+		"rlock/line.go", "		r.lingering = time.AfterFunc(max(d, 1), q.lingered)\n", "		q.lingering = time.AfterFunc(24*365*time.Hour, q.lingered)\n",
 		"./rlock", "LineLingers|Books",
 	},
 	{
