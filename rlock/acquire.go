@@ -28,7 +28,7 @@ type request struct {
 func (r request) waits() bool { return r.forever || r.wait > 0 }
 
 // counted is the op with the request's way of counting tokens.
-func (r request) counted(op scripts.Op) scripts.Op {
+func (r *request) counted(op scripts.Op) scripts.Op {
 	if r.floor {
 		return op.WithFloor(r.expiry)
 	}
@@ -240,32 +240,26 @@ func (a *acquisition) attempt() (*level, time.Duration, error) {
 
 // askInTurn sends one acquire that others in the line come before. look, stale: see scripts.Turn.
 func (a *acquisition) askInTurn(look bool, stale string) *call {
-	k := a.newAttemptInTurn(look, stale)
+	k := a.newAttempt()
+	if a.client.lined() {
+		turn := a.queue.turn(look, stale)
+		a.ticket = turn.Ticket
+		k.inTurn(turn)
+	}
 	a.ask(k)
 	return k
 }
 
-// newAttempt is one acquire, to be sent by ask. Operations are large values: those that this function, and the next one, keep on
-// the stack are gone before the command is sent, so that the stack of a caller that waits stays at 4 KiB.
+// newAttempt is one acquire, to be sent by ask. Operations are large values. Those that this function, and inTurn, keep on the
+// stack are gone before the command is sent, so that the stack of a caller that waits stays at 4 KiB.
 //
 //go:noinline
 func (a *acquisition) newAttempt() *call {
-	op := scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens)
-	return a.client.newCall(a.counted(op), a.trace, a.bell)
+	return a.client.newCall(a.counted(scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens)), a.trace, a.bell)
 }
 
-// newAttemptInTurn is one acquire that others in the line come before.
-//
 //go:noinline
-func (a *acquisition) newAttemptInTurn(look bool, stale string) *call {
-	op := scripts.Acquire(a.keys, a.fenced, a.trace.field, a.lease, a.tokens)
-	if a.client.lined() {
-		turn := a.queue.turn(look, stale)
-		a.ticket = turn.Ticket
-		op = op.InTurn(turn)
-	}
-	return a.client.newCall(a.counted(op), a.trace, a.bell)
-}
+func (k *call) inTurn(t scripts.Turn) { k.Op = k.Op.InTurn(t) }
 
 // ask sends one acquire.
 func (a *acquisition) ask(k *call) {
