@@ -19,7 +19,7 @@ var ofForce = []mutant{
 	},
 	{
 		"Inv9: what was forced open is kept for the next lock of a queue",
-		"rlock/queue.go", "	q.news, q.series, q.forced, q.rivals = nil, series{}, nil, nil\n", "	q.news, q.series, q.stands = nil, series{}, time.Time{}\n",
+		"rlock/queue.go", "	q.news, q.series, q.forced, q.rivals = nil, series{}, nil, nil\n", "	q.news, q.series, q.rivals = nil, series{}, nil\n",
 		"./rlock", "NothingIsKeptOfForcedHolds",
 	},
 	{

@@ -69,7 +69,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"Inv9: a queue lingers for ever",
-		"rlock/line.go", "		r.lingering = time.AfterFunc(max(d, 1), q.lingered)\n", "		q.lingering = time.AfterFunc(24*365*time.Hour, q.lingered)\n",
+		"rlock/line.go", "		r.lingering = time.AfterFunc(max(d, 1), q.lingered)\n", "		r.lingering = time.AfterFunc(24*365*time.Hour, q.lingered)\n",
 		"./rlock", "LineLingers|Books",
 	},
 	{

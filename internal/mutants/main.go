@@ -99,6 +99,17 @@ func runAll(chosen []mutant, jobs, times int) (survivors []string, err error) {
 		room = make(chan struct{}, jobs)
 		done int
 	)
+	for pkg, binary := range tests {
+		wg.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			if err := passUnbroken(pkg, binary, chosen); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				survivors = append(survivors, fmt.Sprintf("%s: nothing is broken, and the tests fail: %v", pkg, err))
+			}
+		})
+	}
 	for _, m := range chosen {
 		wg.Go(func() {
 			room <- struct{}{}
@@ -121,6 +132,22 @@ func runAll(chosen []mutant, jobs, times int) (survivors []string, err error) {
 	}
 	wg.Wait()
 	return survivors, nil
+}
+
+// passUnbroken tells whether the tests that are to notice the breaks pass where none is switched on.
+func passUnbroken(pkg, binary string, chosen []mutant) error {
+	var names []string
+	for _, m := range chosen {
+		if m.pkg == pkg {
+			names = append(names, m.run)
+		}
+	}
+	run := exec.Command(binary, "-test.timeout=10m", "-test.failfast", "-test.run="+strings.Join(names, "|"))
+	run.Dir, run.Env = pkg, append(os.Environ(), switchFor+"=0")
+	if out, err := run.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
 }
 
 // patience is how many runs may pass before a break counts as not noticed: some tests need a schedule that most runs have,

@@ -17,7 +17,7 @@ import (
 // A loom has all breaks in one copy of the code, each switched on by its number in the environment: the tests of a package
 // are compiled once, and not once for each break. A function with a break has its body in it twice,
 //
-//	if broken.On(17) { the broken one } else { the right one }
+//	if onPurpose.On(17) { the broken one } else { the right one }
 //
 // and the text of a script is exchanged as it is read. What is broken outside of a function is compiled by itself.
 type loom struct {
@@ -108,7 +108,7 @@ func (l *loom) weaveGo(file, text string, ms []mutant) (string, error) {
 			if begin < b.begin || end > b.end {
 				continue
 			}
-			broken[b] += fmt.Sprintf("if broken.On(%d) {%s%s%s\n} else ", l.number(m), text[b.begin:begin], m.new, text[end:b.end])
+			broken[b] += fmt.Sprintf("if onPurpose.On(%d) {%s%s%s\n} else ", l.number(m), text[b.begin:begin], m.new, text[end:b.end])
 		}
 	}
 	bodies := make([]body, 0, len(broken))
@@ -127,7 +127,7 @@ func (l *loom) weaveGo(file, text string, ms []mutant) (string, error) {
 
 // withImport is the file's text with the import of the switches behind its package clause.
 func withImport(text string, end int) string {
-	return text[:end] + "; import broken \"" + modulePath + "/internal/broken\"" + text[end:]
+	return text[:end] + "; import onPurpose \"" + modulePath + "/internal/broken\"" + text[end:]
 }
 
 func hasLabel(body *ast.BlockStmt) (has bool) {
@@ -160,8 +160,8 @@ func (l *loom) weaveEmbedded(lua map[int]mutant) error {
 			if !embedded.MatchString(whole) || strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			woven := embedded.ReplaceAllString(whole, "${1}${3}AsItIs string\n\t${3} = broken.Script(\""+filepath.ToSlash(folder)+"/${2}\", ${3}AsItIs)\n")
-			if !strings.Contains(woven, "; import broken ") {
+			woven := embedded.ReplaceAllString(whole, "${1}${3}AsItIs string\n\t${3} = onPurpose.Script(\""+filepath.ToSlash(folder)+"/${2}\", ${3}AsItIs)\n")
+			if !strings.Contains(woven, "; import onPurpose ") {
 				parsed, err := parser.ParseFile(token.NewFileSet(), path, woven, parser.PackageClauseOnly)
 				if err != nil {
 					return err
