@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -38,6 +39,7 @@ func TestCluster(t *testing.T) {
 			return enough(n, want)
 		}, "%d connections listen to %s", want, channel)
 	}
+	heardEverywhere(t, nodes)
 	for i := range 12 {
 		name := fmt.Sprint("lock:", i)
 		if i%3 == 0 {
@@ -68,5 +70,33 @@ func TestCluster(t *testing.T) {
 		equal(t, name+": getToken", java.number("getToken"), token)
 		java.is("forceUnlock", true)
 		await(t, got.ctx.Done(), soon, name+": the forced hold's context ends")
+	}
+}
+
+// heardEverywhere waits until what is published at each node is heard at each other one. The nodes of a cluster that takes commands may
+// still be connecting to each other, and nobody repeats a message.
+func heardEverywhere(t *testing.T, nodes []*redistest.Server) {
+	t.Helper()
+	for i, at := range nodes {
+		rdb := at.Client()
+		sub := rdb.Subscribe(t.Context(), "heard everywhere?")
+		_, err := sub.Receive(t.Context())
+		noError(t, err)
+		messages := sub.Channel()
+		for j, from := range nodes {
+			said, other := fmt.Sprint(j), from.Client()
+			redistest.Eventually(t, patience, func() bool {
+				noError(t, other.Publish(t.Context(), "heard everywhere?", said).Err())
+				select {
+				case m := <-messages:
+					return m.Payload == said
+				case <-time.After(10 * time.Millisecond):
+					return false
+				}
+			}, "node %d hears node %d", i, j)
+			_ = other.Close()
+		}
+		_ = sub.Close()
+		_ = rdb.Close()
 	}
 }
