@@ -97,7 +97,7 @@ func (p *place) behind() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ticket != "" && (p.score != 0 || p.enters) && !p.again && p.head.IsZero() && (p.second.IsZero() || time.Since(p.second) < secondListens)
+	return p.ticket != "" && (p.score != 0 || p.enters) && !p.again && p.head.IsZero() && lasting(p.second) < secondListens
 }
 
 // answered notes what Redis says of the place with this ticket.
@@ -120,6 +120,14 @@ func since(began time.Time, is bool) time.Time {
 		return time.Now()
 	}
 	return began
+}
+
+// lasting is for how long has been so what began at this time; 0 for none.
+func lasting(began time.Time) time.Duration {
+	if began.IsZero() {
+		return 0
+	}
+	return time.Since(began)
 }
 
 // pass leaves what the call that leads was about to do to the next one that does: it may have been called.
@@ -279,20 +287,14 @@ func (p *place) late() string {
 func (p *place) secondFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.second.IsZero() {
-		return 0
-	}
-	return time.Since(p.second)
+	return lasting(p.second)
 }
 
 // firstFor is for how long the client has been the first in the line, as far as is known.
 func (p *place) firstFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.head.IsZero() {
-		return 0
-	}
-	return time.Since(p.head)
+	return lasting(p.head)
 }
 
 // newcomer notes that this client is further back in the line of a lock that is free, and returns how long it is until it looks:

@@ -7,7 +7,7 @@ import "slices"
 var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofServers, ofGuards, []mutant{
 	{
 		"Inv1: a re-entry looks whether it is admitted before it waits for its turn only",
-		"rlock/acquire.go", "	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {\n		h.mu.Unlock()\n		return nil, errOvertaken\n	}\n", "	_ = nearest\n",
+		"rlock/reenter.go", "	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {\n		h.mu.Unlock()\n		return nil, errOvertaken\n	}\n", "	_ = nearest\n",
 		"./rlock", "P2_ReentriesAtOnce|WorkersOnAnOuterHold|WorkersExclude",
 	},
 	{
@@ -252,7 +252,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P2: re-entries all have the same number",
-		"rlock/acquire.go", "	h.op++\n	op, count := h.op, len(h.levels)+1", "	op, count := h.op+1, len(h.levels)+1",
+		"rlock/reenter.go", "	h.op++\n	op, count := h.op, len(h.levels)+1", "	op, count := h.op+1, len(h.levels)+1",
 		"./rlock", "P2_|ManyReentries",
 	},
 	{
@@ -297,12 +297,12 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P6: a repeated re-entry counts from the repeat",
-		"rlock/acquire.go", "	switch {\n	case err != nil:\n		h.correct()", "	sent = watchdog.Now()\n	switch {\n	case err != nil:\n		h.correct()",
+		"rlock/reenter.go", "	switch {\n	case err != nil:\n		h.correct()", "	sent = watchdog.Now()\n	switch {\n	case err != nil:\n		h.correct()",
 		"./rlock", "VirtualRepeatedReentry",
 	},
 	{
 		"P9: a stable token changes",
-		"rlock/acquire.go", "token := a.fenced && !(h.stable && h.token != 0)", "token := a.fenced",
+		"rlock/reenter.go", "token := a.fenced && !(h.stable && h.token != 0)", "token := a.fenced",
 		"./fenced", "Stable",
 	},
 	{
