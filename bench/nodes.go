@@ -6,12 +6,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/bench/internal/redisd"
+	"github.com/fencelock/fencelock/internal/redisserver"
 )
 
 // nodes are the servers of a quorum.
 type nodes struct {
-	servers []*redisd.Server
+	servers []*redisserver.Server
 	rdbs    []*redis.Client // the program's own, for INFO
 	started time.Time
 }
@@ -26,12 +26,12 @@ const (
 func startNodes(count int) (*nodes, error) {
 	n := new(nodes)
 	for range count {
-		s, err := redisd.Start()
+		s, err := redisserver.StartApart()
 		if err != nil {
 			n.stop()
 			return nil, err
 		}
-		n.servers, n.rdbs = append(n.servers, s), append(n.rdbs, open(s.Addr))
+		n.servers, n.rdbs = append(n.servers, s), append(n.rdbs, open(s.Addr()))
 	}
 	n.started = time.Now()
 	return n, nil
@@ -40,14 +40,14 @@ func startNodes(count int) (*nodes, error) {
 func (n *nodes) stop() {
 	for i, s := range n.servers {
 		_ = n.rdbs[i].Close()
-		s.Stop()
+		s.Close()
 	}
 }
 
 func (n *nodes) addrs() []string {
 	var addrs []string
 	for _, s := range n.servers {
-		addrs = append(addrs, s.Addr)
+		addrs = append(addrs, s.Addr())
 	}
 	return addrs
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fencelock/fencelock/bench/internal/redisd"
+	"github.com/fencelock/fencelock/internal/redisserver"
 )
 
 // A plan is all rounds of a run.
@@ -112,12 +112,12 @@ func (p *plan) prepare(ctx context.Context, r round, env *environment, progress 
 
 // run runs all rounds on a server of its own. On an error, and when ctx ends, it returns what there is until then.
 func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environment, error) {
-	s, err := redisd.Start()
+	s, err := redisserver.StartApart()
 	if err != nil {
 		return nil, environment{}, err
 	}
-	defer s.Stop()
-	rdb := open(s.Addr)
+	defer s.Close()
+	rdb := open(s.Addr())
 	defer func() { _ = rdb.Close() }()
 	env, err := p.environment(ctx, rdb)
 	if err != nil {
@@ -131,7 +131,7 @@ func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environmen
 		defer quorum.stop()
 	}
 
-	defer p.prepare(ctx, round{addr: s.Addr, rdb: rdb, timing: p.timing}, &env, progress)()
+	defer p.prepare(ctx, round{addr: s.Addr(), rdb: rdb, timing: p.timing}, &env, progress)()
 	if ctx.Err() != nil {
 		return nil, env, context.Cause(ctx)
 	}
@@ -145,7 +145,7 @@ func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environmen
 	var results []result
 	for i, r := range rounds {
 		runtime.GC() // what the round before left is not this one's cost
-		r.addr, r.rdb, r.nodes = s.Addr, rdb, quorum
+		r.addr, r.rdb, r.nodes = s.Addr(), rdb, quorum
 		res, err := r.run(ctx)
 		if ctx.Err() != nil {
 			err = fmt.Errorf("ended after %d of %d rounds: %w", i, len(rounds), context.Cause(ctx))

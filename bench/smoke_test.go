@@ -14,20 +14,20 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/bench/internal/redisd"
+	"github.com/fencelock/fencelock/internal/redisserver"
 )
 
 // testServer starts a server for the test.
 func testServer(t testing.TB) (addr string, rdb *redis.Client) {
 	t.Helper()
-	s, err := redisd.Start()
+	s, err := redisserver.StartApart()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Stop)
-	rdb = open(s.Addr)
+	t.Cleanup(s.Close)
+	rdb = open(s.Addr())
 	t.Cleanup(func() { _ = rdb.Close() })
-	return s.Addr, rdb
+	return s.Addr(), rdb
 }
 
 var tiny = timing{warm: 10 * time.Millisecond, window: 60 * time.Millisecond, grace: 5 * time.Second}

@@ -11,17 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
-
-func virtual(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client)) {
-	t.Helper()
-	redistest.Virtual(t, func(t *testing.T) {
-		m, rdb := redistest.Pipe(t)
-		test(t, m, rdb)
-	})
-}
 
 // An acquire that nobody waits behind takes one token, as without the option.
 func TestBlocksUncontended(t *testing.T) {
@@ -29,22 +21,22 @@ func TestBlocksUncontended(t *testing.T) {
 	for want := range int64(5) {
 		held := take(t, l, t.Context(), want+1)
 		current(t, l, held, want+1)
-		noError(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 	}
 	held, token, err := l.TryLockAndGetToken(t.Context(), 0, 0)
-	noError(t, err)
-	equal(t, "token", token, 6)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "token", token, 6)
 	inner := take(t, l, held, 7)
 	current(t, l, held, 7)
-	noError(t, l.Unlock(inner))
-	noError(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(inner))
+	locktest.NoError(t, l.Unlock(held))
 }
 
 // A holder whose lock was passed on within a block is as much a former one as any other: its context has ended, it has
 // neither a token nor a hold, although Redis has the same field as before. What it still calls does not disturb the new
 // holder.
 func TestBlocksFormerHolder(t *testing.T) {
-	virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := fenced.NewLock(newClient(t, rdb), "l", fenced.WithTokenBlocks())
 		first := take(t, l, t.Context(), 1)
 		var former []context.Context
@@ -57,45 +49,45 @@ func TestBlocksFormerHolder(t *testing.T) {
 				names, _ := m.HKeys("l")
 				fields = append(fields, names...)
 				count, err := l.HoldCount(held)
-				noError(t, err)
-				equal(t, "hold count", count, 1)
+				locktest.NoError(t, err)
+				locktest.Equal(t, "hold count", count, 1)
 				for _, old := range former {
-					isError(t, old.Err(), rlock.ErrUnlocked, context.Canceled)
-					isError(t, context.Cause(old), rlock.ErrUnlocked)
-					isError(t, l.Check(old), rlock.ErrUnlocked)
+					locktest.IsError(t, old.Err(), rlock.ErrUnlocked, context.Canceled)
+					locktest.IsError(t, context.Cause(old), rlock.ErrUnlocked)
+					locktest.IsError(t, l.Check(old), rlock.ErrUnlocked)
 					_, err := l.Token(old)
-					isError(t, err, rlock.ErrUnlocked)
+					locktest.IsError(t, err, rlock.ErrUnlocked)
 					_, ok := fenced.TokenFrom(old, "l")
-					equal(t, "TokenFrom of the former holder", ok, false)
+					locktest.Equal(t, "TokenFrom of the former holder", ok, false)
 					count, err := l.HoldCount(old)
-					noError(t, err)
-					equal(t, "hold count of the former holder", count, 0)
+					locktest.NoError(t, err)
+					locktest.Equal(t, "hold count of the former holder", count, 0)
 					is, err := l.IsHeld(old)
-					noError(t, err)
-					equal(t, "held by the former holder", is, false)
-					isError(t, l.Unlock(old), rlock.ErrNotHeld)
+					locktest.NoError(t, err)
+					locktest.Equal(t, "held by the former holder", is, false)
+					locktest.IsError(t, l.Unlock(old), rlock.ErrNotHeld)
 				}
-				noError(t, l.Check(held))
+				locktest.NoError(t, l.Check(held))
 				former = append(former, held)
-				noError(t, l.Unlock(held))
+				locktest.NoError(t, l.Unlock(held))
 			})
 			synctest.Wait()
 		}
-		noError(t, l.Unlock(first))
+		locktest.NoError(t, l.Unlock(first))
 		all.Wait()
 		for _, f := range fields {
-			equal(t, "the block's field", f, fields[0])
+			locktest.Equal(t, "the block's field", f, fields[0])
 		}
 		time.Sleep(time.Millisecond)
 		locked, err := l.IsLocked(t.Context())
-		noError(t, err)
-		equal(t, "locked at the end", locked, false)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "locked at the end", locked, false)
 	})
 }
 
 // WithStableToken and WithTokenBlocks go together: a re-entry keeps the block's token.
 func TestBlocksWithStableToken(t *testing.T) {
-	virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := fenced.NewLock(newClient(t, rdb), "l", fenced.WithTokenBlocks(), fenced.WithStableToken())
 		first := take(t, l, t.Context(), 1)
 		last := int64(1)
@@ -103,7 +95,7 @@ func TestBlocksWithStableToken(t *testing.T) {
 		for i := range 4 {
 			all.Go(func() {
 				held, token, err := l.LockAndGetToken(t.Context())
-				noError(t, err)
+				locktest.NoError(t, err)
 				if token <= last {
 					t.Errorf("token %d after %d", token, last)
 				}
@@ -111,13 +103,13 @@ func TestBlocksWithStableToken(t *testing.T) {
 				if i == 1 {
 					inner := take(t, l, held, token)
 					current(t, l, held, token)
-					noError(t, l.Unlock(inner))
+					locktest.NoError(t, l.Unlock(inner))
 				}
-				noError(t, l.Unlock(held))
+				locktest.NoError(t, l.Unlock(held))
 			})
 			synctest.Wait()
 		}
-		noError(t, l.Unlock(first))
+		locktest.NoError(t, l.Unlock(first))
 		all.Wait()
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 )
 
 // With the floor tokens go on growing after everything in Redis was lost, by every way to take one: an acquire, a
@@ -28,12 +29,12 @@ func TestFloorSurvivesALoss(t *testing.T) {
 			last := time.Now().Add(-time.Minute).UnixMicro()
 			for round := range 3 {
 				held, token, err := l.LockAndGetToken(t.Context())
-				noError(t, err)
+				locktest.NoError(t, err)
 				grows(t, &last, token)
 				inner, token, err := l.LockAndGetToken(held)
-				noError(t, err)
+				locktest.NoError(t, err)
 				grows(t, &last, token)
-				noError(t, l.Unlock(inner))
+				locktest.NoError(t, l.Unlock(inner))
 				var all sync.WaitGroup
 				for range 5 {
 					all.Go(func() {
@@ -48,13 +49,13 @@ func TestFloorSurvivesALoss(t *testing.T) {
 						}
 					})
 				}
-				noError(t, l.Unlock(held))
+				locktest.NoError(t, l.Unlock(held))
 				all.Wait()
 				if ttl := rdb.PTTL(t.Context(), tokenKey).Val(); (name == "expiry") != (ttl > 0) || ttl > time.Hour {
 					t.Errorf("the counter lives for %v", ttl)
 				}
 				if round < 2 {
-					noError(t, rdb.FlushAll(t.Context()).Err())
+					locktest.NoError(t, rdb.FlushAll(t.Context()).Err())
 				}
 			}
 		})
@@ -65,14 +66,14 @@ func TestFloorSurvivesALoss(t *testing.T) {
 func TestFloorCounterLost(t *testing.T) {
 	for _, how := range []string{"re-entry", "handoff", "block"} {
 		t.Run(how, func(t *testing.T) {
-			virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				opts := []fenced.Option{fenced.WithClockFloor()}
 				if how == "block" {
 					opts = append(opts, fenced.WithTokenBlocks())
 				}
 				l := fenced.NewLock(newClient(t, rdb), "l", opts...)
 				held, last, err := l.LockAndGetToken(t.Context())
-				noError(t, err)
+				locktest.NoError(t, err)
 				var all sync.WaitGroup
 				for range 3 {
 					if how == "re-entry" {
@@ -97,11 +98,11 @@ func TestFloorCounterLost(t *testing.T) {
 				m.Del(tokenKey)
 				if how == "re-entry" {
 					inner, token, err := l.LockAndGetToken(held)
-					noError(t, err)
+					locktest.NoError(t, err)
 					grows(t, &last, token)
-					noError(t, l.Unlock(inner))
+					locktest.NoError(t, l.Unlock(inner))
 				}
-				noError(t, l.Unlock(held))
+				locktest.NoError(t, l.Unlock(held))
 				all.Wait()
 			})
 		})
@@ -118,18 +119,18 @@ func grows(t *testing.T, last *int64, token int64) {
 
 // A server clock that is set back changes nothing while the counter is there.
 func TestFloorClockSetBack(t *testing.T) {
-	virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := fenced.NewLock(newClient(t, rdb), "l", fenced.WithClockFloor())
 		now := time.Now()
 		var last int64
 		for _, at := range []time.Duration{0, time.Hour, -time.Hour, -time.Hour, 2 * time.Hour} {
 			m.SetTime(now.Add(at))
 			held, token, err := l.LockAndGetToken(t.Context())
-			noError(t, err)
+			locktest.NoError(t, err)
 			want := max(last+1, now.Add(at).UnixMicro())
-			equal(t, "token", token, want)
+			locktest.Equal(t, "token", token, want)
 			last = token
-			noError(t, l.Unlock(held))
+			locktest.NoError(t, l.Unlock(held))
 		}
 	})
 }
@@ -140,9 +141,9 @@ func TestFloorBesideRedisson(t *testing.T) {
 	var last int64
 	for range 3 {
 		held, token, err := l.LockAndGetToken(t.Context())
-		noError(t, err)
+		locktest.NoError(t, err)
 		grows(t, &last, token)
-		noError(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 		grows(t, &last, rdb.Incr(t.Context(), tokenKey).Val())
 	}
 }
@@ -151,10 +152,10 @@ func TestFloorBesideRedisson(t *testing.T) {
 func TestFloorStable(t *testing.T) {
 	_, _, l := newLock(t, fenced.WithClockFloor(), fenced.WithStableToken())
 	held, token, err := l.LockAndGetToken(t.Context())
-	noError(t, err)
+	locktest.NoError(t, err)
 	inner := take(t, l, held, token)
-	noError(t, l.Unlock(inner))
-	noError(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(inner))
+	locktest.NoError(t, l.Unlock(held))
 }
 
 func TestFloorExpiryTooShort(t *testing.T) {

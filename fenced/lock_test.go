@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -25,7 +26,7 @@ const (
 func newClient(t testing.TB, rdb redis.UniversalClient) *rlock.Client {
 	t.Helper()
 	c, err := rlock.New(rdb)
-	noError(t, err)
+	locktest.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -38,35 +39,12 @@ func newLock(t testing.TB, opts ...fenced.Option) (*redis.Client, *rlock.Client,
 	return rdb, c, fenced.NewLock(c, "l", opts...)
 }
 
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func isError(t testing.TB, err error, targets ...error) {
-	t.Helper()
-	for _, target := range targets {
-		if !errors.Is(err, target) {
-			t.Fatalf("error %v is not %v", err, target)
-		}
-	}
-}
-
-func equal[T comparable](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Fatalf("%s: got %v, want %v", what, got, want)
-	}
-}
-
 // take acquires and requires this token.
 func take(t testing.TB, l *fenced.Lock, ctx context.Context, want int64) context.Context {
 	t.Helper()
 	held, token, err := l.LockAndGetToken(ctx)
-	noError(t, err)
-	equal(t, "token", token, want)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "token", token, want)
 	return held
 }
 
@@ -74,11 +52,11 @@ func take(t testing.TB, l *fenced.Lock, ctx context.Context, want int64) context
 func current(t testing.TB, l *fenced.Lock, ctx context.Context, want int64) {
 	t.Helper()
 	token, err := l.Token(ctx)
-	noError(t, err)
-	equal(t, "Token", token, want)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "Token", token, want)
 	token, ok := fenced.TokenFrom(ctx, l.Name())
-	equal(t, "TokenFrom is there", ok, true)
-	equal(t, "TokenFrom", token, want)
+	locktest.Equal(t, "TokenFrom is there", ok, true)
+	locktest.Equal(t, "TokenFrom", token, want)
 }
 
 // calls are all acquiring calls; those that do not return the token give the one in the context.
@@ -136,33 +114,33 @@ func TestTokensGrow(t *testing.T) {
 			want++
 			began := time.Now()
 			held, token, err := c.call(l, ctx)
-			noError(t, err)
-			equal(t, "token", token, want)
+			locktest.NoError(t, err)
+			locktest.Equal(t, "token", token, want)
 			current(t, l, held, want)
-			equal(t, "counter", rdb.Get(ctx, tokenKey).Val(), fmt.Sprint(want))
+			locktest.Equal(t, "counter", rdb.Get(ctx, tokenKey).Val(), fmt.Sprint(want))
 			if ttl := rdb.PTTL(ctx, "l").Val(); ttl > c.lease || ttl < c.lease-time.Since(began)-time.Millisecond {
 				t.Errorf("the key lives for %v, want %v", ttl, c.lease)
 			}
 			for _, l := range []*fenced.Lock{l, other} {
 				got, token, err := l.TryLockAndGetToken(ctx, 0, 0)
-				isError(t, err, rlock.ErrNotAcquired)
-				equal(t, "token", token, 0)
-				equal(t, "context", got, ctx)
+				locktest.IsError(t, err, rlock.ErrNotAcquired)
+				locktest.Equal(t, "token", token, 0)
+				locktest.Equal(t, "context", got, ctx)
 				for wait := 20 * time.Millisecond; ; wait *= 2 { // Redis may be slow to answer
 					_, _, err = l.TryLockAndGetToken(ctx, wait, 0)
 					if err == nil || !strings.Contains(err.Error(), "no answer") || wait > soon {
 						break
 					}
 				}
-				isError(t, err, rlock.ErrNotAcquired)
+				locktest.IsError(t, err, rlock.ErrNotAcquired)
 			}
 			want++
 			inner, token, err := c.call(l, held)
-			noError(t, err)
-			equal(t, "token of the re-entry", token, want)
+			locktest.NoError(t, err)
+			locktest.Equal(t, "token of the re-entry", token, want)
 			current(t, l, inner, want)
 			current(t, l, held, want) // a holder's current token is its latest
-			noError(t, l.Unlock(inner))
+			locktest.NoError(t, l.Unlock(inner))
 			current(t, l, held, want)
 			if c.waits {
 				next := make(chan error, 1)
@@ -179,11 +157,11 @@ func TestTokensGrow(t *testing.T) {
 					next <- err
 				}()
 				redistest.Eventually(t, soon, func() bool { return rdb.PubSubNumSub(ctx, channel).Val()[channel] > 0 }, "the other waits")
-				noError(t, l.Unlock(held))
-				noError(t, redistest.Await(t, soon, next, "the other gets the lock"))
+				locktest.NoError(t, l.Unlock(held))
+				locktest.NoError(t, redistest.Await(t, soon, next, "the other gets the lock"))
 				return
 			}
-			noError(t, l.Unlock(held))
+			locktest.NoError(t, l.Unlock(held))
 		})
 	}
 }
@@ -212,16 +190,16 @@ func TestTokensFollowTheOrder(t *testing.T) {
 	}
 	workers.Wait()
 	for i, token := range order {
-		equal(t, "token", token, int64(i+1))
+		locktest.Equal(t, "token", token, int64(i+1))
 	}
-	equal(t, "acquires", len(order), 30)
+	locktest.Equal(t, "acquires", len(order), 30)
 }
 
 // Inv12: bad arguments fail before Redis is asked, with the method's own name.
 func TestBadArguments(t *testing.T) {
 	rdb, c, l := newLock(t)
 	ctx := t.Context()
-	noError(t, rdb.Close()) // whoever asks says so
+	locktest.NoError(t, rdb.Close()) // whoever asks says so
 	never := func(context.Context, int64) error { t.Error("fn ran"); return nil }
 	nameless, clientless := fenced.NewLock(c, ""), fenced.NewLock(nil, "l")
 	for _, c := range []struct {
@@ -244,8 +222,8 @@ func TestBadArguments(t *testing.T) {
 		if !errors.As(err, &e) || e.Op != c.op || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: error %v, want an *Error that says %q", c.op, err, c.says)
 		}
-		equal(t, c.op+": context", got, ctx)
-		equal(t, c.op+": token", token, 0)
+		locktest.Equal(t, c.op+": context", got, ctx)
+		locktest.Equal(t, c.op+": token", token, 0)
 	}
 }
 
@@ -259,66 +237,66 @@ func TestDo(t *testing.T) {
 		},
 	} {
 		base := int64(4 * i)
-		noError(t, do(t.Context(), func(ctx context.Context, token int64) error {
-			equal(t, "token", token, base+1)
+		locktest.NoError(t, do(t.Context(), func(ctx context.Context, token int64) error {
+			locktest.Equal(t, "token", token, base+1)
 			current(t, l, ctx, base+1)
 			return do(ctx, func(ctx context.Context, token int64) error {
-				equal(t, "token inside", token, base+2)
+				locktest.Equal(t, "token inside", token, base+2)
 				return nil
 			})
 		}))
 		failed := errors.New("fn failed")
-		isError(t, do(t.Context(), func(context.Context, int64) error { return failed }), failed)
+		locktest.IsError(t, do(t.Context(), func(context.Context, int64) error { return failed }), failed)
 		err := do(t.Context(), func(ctx context.Context, token int64) error {
 			_, err := l.ForceUnlock(ctx)
-			noError(t, err)
+			locktest.NoError(t, err)
 			return failed
 		})
-		isError(t, err, failed, rlock.ErrLost)
+		locktest.IsError(t, err, failed, rlock.ErrLost)
 		is, err := l.IsLocked(t.Context())
-		noError(t, err)
-		equal(t, "locked", is, false)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "locked", is, false)
 	}
-	equal(t, "counter", rdb.Get(t.Context(), tokenKey).Val(), "8")
+	locktest.Equal(t, "counter", rdb.Get(t.Context(), tokenKey).Val(), "8")
 
 	held := take(t, l, t.Context(), 9)
-	isError(t, l.TryDo(t.Context(), 0, 0, func(context.Context, int64) error { t.Error("fn ran"); return nil }), rlock.ErrNotAcquired)
-	noError(t, l.Unlock(held))
+	locktest.IsError(t, l.TryDo(t.Context(), 0, 0, func(context.Context, int64) error { t.Error("fn ran"); return nil }), rlock.ErrNotAcquired)
+	locktest.NoError(t, l.Unlock(held))
 }
 
 // The methods that fenced.Lock forwards.
 func TestForwarded(t *testing.T) {
 	_, _, l := newLock(t)
 	ctx := t.Context()
-	equal(t, "name", l.Name(), "l")
+	locktest.Equal(t, "name", l.Name(), "l")
 	state := func(ctx context.Context, locked, held bool, count int) {
 		t.Helper()
 		is, err := l.IsLocked(ctx)
-		noError(t, err)
-		equal(t, "IsLocked", is, locked)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "IsLocked", is, locked)
 		is, err = l.IsHeld(ctx)
-		noError(t, err)
-		equal(t, "IsHeld", is, held)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "IsHeld", is, held)
 		n, err := l.HoldCount(ctx)
-		noError(t, err)
-		equal(t, "HoldCount", n, count)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "HoldCount", n, count)
 		ttl, err := l.RemainTTL(ctx)
-		noError(t, err)
-		equal(t, "RemainTTL", ttl > 0, locked)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "RemainTTL", ttl > 0, locked)
 	}
 	state(ctx, false, false, 0)
 	held := take(t, l, ctx, 1)
 	inner := take(t, l, held, 2)
 	state(ctx, true, false, 0)
 	state(inner, true, true, 2)
-	noError(t, l.Check(held))
-	isError(t, l.Check(ctx), rlock.ErrNotHeld)
+	locktest.NoError(t, l.Check(held))
+	locktest.IsError(t, l.Check(ctx), rlock.ErrNotHeld)
 	freed, err := l.ForceUnlock(ctx)
-	noError(t, err)
-	equal(t, "freed", freed, true)
-	isError(t, l.Check(held), rlock.ErrLost)
-	isError(t, l.Unlock(inner), rlock.ErrLost)
-	isError(t, l.Unlock(held), rlock.ErrLost)
-	isError(t, l.Unlock(held), rlock.ErrNotHeld)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "freed", freed, true)
+	locktest.IsError(t, l.Check(held), rlock.ErrLost)
+	locktest.IsError(t, l.Unlock(inner), rlock.ErrLost)
+	locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
+	locktest.IsError(t, l.Unlock(held), rlock.ErrNotHeld)
 	take(t, l, ctx, 3) // larger than that of the one that was forced out
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -35,13 +36,13 @@ func TestTokenFrom(t *testing.T) {
 	if _, ok := fenced.TokenFrom(t.Context(), "l"); ok {
 		t.Error("a context without a holder has a token")
 	}
-	noError(t, l.Unlock(inner))
-	noError(t, other.Unlock(inOther))
+	locktest.NoError(t, l.Unlock(inner))
+	locktest.NoError(t, other.Unlock(inOther))
 	if _, ok := fenced.TokenFrom(inner, "other"); ok {
 		t.Error("a token after the last Unlock")
 	}
 	current(t, l, outer, 2)
-	noError(t, l.Unlock(outer))
+	locktest.NoError(t, l.Unlock(outer))
 	for _, ctx := range []context.Context{outer, inner, derived, context.WithoutCancel(inner)} {
 		if _, ok := fenced.TokenFrom(ctx, "l"); ok {
 			t.Error("a token after the last Unlock")
@@ -55,8 +56,8 @@ func TestTokenErrors(t *testing.T) {
 	check := func(ctx context.Context, want error) {
 		t.Helper()
 		token, err := l.Token(ctx)
-		isError(t, err, want)
-		equal(t, "token", token, 0)
+		locktest.IsError(t, err, want)
+		locktest.Equal(t, "token", token, 0)
 		var e *rlock.Error
 		if !errors.As(err, &e) || e.Op != "Token" || e.Lock != "l" {
 			t.Errorf("error %v", err)
@@ -68,36 +69,36 @@ func TestTokenErrors(t *testing.T) {
 	check(t.Context(), rlock.ErrNotHeld)
 	check(rlock.NewHolder(t.Context()), rlock.ErrNotHeld)
 	unlocked := take(t, l, t.Context(), 1)
-	noError(t, l.Unlock(unlocked))
+	locktest.NoError(t, l.Unlock(unlocked))
 	check(unlocked, rlock.ErrUnlocked)
 	check(context.WithoutCancel(unlocked), rlock.ErrUnlocked)
 
 	lost := take(t, l, t.Context(), 2)
 	_, err := l.ForceUnlock(t.Context())
-	noError(t, err)
+	locktest.NoError(t, err)
 	check(lost, rlock.ErrLost)
 	check(context.WithoutCancel(lost), rlock.ErrLost)
-	isError(t, l.Unlock(lost), rlock.ErrLost)
+	locktest.IsError(t, l.Unlock(lost), rlock.ErrLost)
 
 	closed := take(t, l, t.Context(), 3)
-	noError(t, c.Close())
+	locktest.NoError(t, c.Close())
 	check(closed, rlock.ErrClosed)
-	noError(t, l.Unlock(closed))
+	locktest.NoError(t, l.Unlock(closed))
 }
 
 // Inv3: the token is gone with the lease, to the clock.
 func TestTokenEndsWithTheLease(t *testing.T) {
 	_, _, l := newLock(t)
 	held, token, err := l.LockLeaseAndGetToken(t.Context(), 100*time.Millisecond)
-	noError(t, err)
-	equal(t, "token", token, 1)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "token", token, 1)
 	<-held.Done()
-	isError(t, held.Err(), rlock.ErrLost)
+	locktest.IsError(t, held.Err(), rlock.ErrLost)
 	if _, ok := fenced.TokenFrom(held, "l"); ok {
 		t.Error("a token after the lease")
 	}
 	_, err = l.Token(held)
-	isError(t, err, rlock.ErrLost)
+	locktest.IsError(t, err, rlock.ErrLost)
 }
 
 // NewHolder masks the tokens of the holder and those given by hand; its own are seen, also where the context that the
@@ -111,13 +112,13 @@ func TestNewHolderMasksTokens(t *testing.T) {
 			t.Errorf("a new holder has the token %d of %s", token, name)
 		}
 	}
-	noError(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(held))
 	take(t, l, ctx, 2)
 	current(t, l, ctx, 2)
 	if _, ok := fenced.TokenFrom(rlock.NewHolder(ctx), "l"); ok {
 		t.Error("a new holder of a new holder has its token")
 	}
-	noError(t, l.Unlock(ctx))
+	locktest.NoError(t, l.Unlock(ctx))
 	if _, ok := fenced.TokenFrom(ctx, "l"); ok {
 		t.Error("a token after the Unlock")
 	}
@@ -128,21 +129,21 @@ func TestContextWithToken(t *testing.T) {
 	_, _, l := newLock(t)
 	far := fenced.ContextWithToken(t.Context(), "l", 41)
 	token, ok := fenced.TokenFrom(far, "l")
-	equal(t, "token", token, 41)
-	equal(t, "is there", ok, true)
+	locktest.Equal(t, "token", token, 41)
+	locktest.Equal(t, "is there", ok, true)
 	if _, ok := fenced.TokenFrom(far, "m"); ok {
 		t.Error("another lock has the token")
 	}
 	_, err := l.Token(far)
-	isError(t, err, rlock.ErrNotHeld)
-	isError(t, l.Unlock(far), rlock.ErrNotHeld)
+	locktest.IsError(t, err, rlock.ErrNotHeld)
+	locktest.IsError(t, l.Unlock(far), rlock.ErrNotHeld)
 
 	held := take(t, l, far, 1) // the hold's own token is the nearer one
 	current(t, l, held, 1)
 	near := fenced.ContextWithToken(held, "l", 42)
 	token, _ = fenced.TokenFrom(near, "l")
-	equal(t, "token", token, 42)
-	noError(t, l.Unlock(near)) // the holder is still in it
+	locktest.Equal(t, "token", token, 42)
+	locktest.NoError(t, l.Unlock(near)) // the holder is still in it
 }
 
 // P9: the stable token is the first one for the whole hold, and no re-entry increments the counter; the next hold has the
@@ -153,25 +154,25 @@ func TestStableToken(t *testing.T) {
 	outer := take(t, l, ctx, 1)
 	inner := take(t, l, outer, 1)
 	current(t, l, inner, 1)
-	equal(t, "counter", rdb.Get(ctx, tokenKey).Val(), "1")
-	noError(t, l.Do(inner, func(ctx context.Context, token int64) error {
-		equal(t, "token", token, 1)
+	locktest.Equal(t, "counter", rdb.Get(ctx, tokenKey).Val(), "1")
+	locktest.NoError(t, l.Do(inner, func(ctx context.Context, token int64) error {
+		locktest.Equal(t, "token", token, 1)
 		return nil
 	}))
 	plain := fenced.NewLock(c, "l") // the first acquire decides, whichever Lock value re-enters
 	innermost := take(t, plain, inner, 1)
-	equal(t, "counter", rdb.Get(ctx, tokenKey).Val(), "1")
-	noError(t, plain.Unlock(innermost))
-	noError(t, l.Unlock(inner))
-	noError(t, l.Unlock(outer))
+	locktest.Equal(t, "counter", rdb.Get(ctx, tokenKey).Val(), "1")
+	locktest.NoError(t, plain.Unlock(innermost))
+	locktest.NoError(t, l.Unlock(inner))
+	locktest.NoError(t, l.Unlock(outer))
 
 	outer = take(t, plain, ctx, 2) // and the other way round
 	inner = take(t, l, outer, 3)
 	current(t, plain, outer, 3)
-	noError(t, l.Unlock(inner))
-	noError(t, plain.Unlock(outer))
+	locktest.NoError(t, l.Unlock(inner))
+	locktest.NoError(t, plain.Unlock(outer))
 
-	noError(t, l.Unlock(take(t, l, ctx, 4)))
+	locktest.NoError(t, l.Unlock(take(t, l, ctx, 4)))
 }
 
 // A fenced hold that is re-entered without a token keeps its token, and the other way round gets one.
@@ -181,23 +182,23 @@ func TestMixedReentry(t *testing.T) {
 	ctx := t.Context()
 	outer := take(t, l, ctx, 1)
 	inner, err := unfenced.Lock(outer)
-	noError(t, err)
+	locktest.NoError(t, err)
 	current(t, l, inner, 1)
-	equal(t, "counter", rdb.Get(ctx, tokenKey).Val(), "1")
+	locktest.Equal(t, "counter", rdb.Get(ctx, tokenKey).Val(), "1")
 	n, err := l.HoldCount(inner)
-	noError(t, err)
-	equal(t, "count", n, 2)
-	noError(t, l.Unlock(inner)) // either Lock value unlocks it
-	noError(t, unfenced.Unlock(outer))
+	locktest.NoError(t, err)
+	locktest.Equal(t, "count", n, 2)
+	locktest.NoError(t, l.Unlock(inner)) // either Lock value unlocks it
+	locktest.NoError(t, unfenced.Unlock(outer))
 
 	outer, err = unfenced.Lock(ctx)
-	noError(t, err)
+	locktest.NoError(t, err)
 	if _, ok := fenced.TokenFrom(outer, "l"); ok {
 		t.Error("an unfenced hold has a token")
 	}
 	inner = take(t, l, outer, 2)
 	current(t, l, inner, 2)
 	current(t, l, outer, 2)
-	noError(t, l.Unlock(inner))
-	noError(t, unfenced.Unlock(outer))
+	locktest.NoError(t, l.Unlock(inner))
+	locktest.NoError(t, unfenced.Unlock(outer))
 }

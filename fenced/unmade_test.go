@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -69,7 +70,7 @@ func methods(ctx context.Context, l interface {
 
 func misused(t *testing.T, what, name string, calls map[string]func() (context.Context, error)) {
 	t.Helper()
-	equal(t, what+": name", name, "")
+	locktest.Equal(t, what+": name", name, "")
 	for op, call := range calls {
 		got, err := call()
 		var e *rlock.Error
@@ -86,7 +87,7 @@ func misused(t *testing.T, what, name string, calls map[string]func() (context.C
 func TestWaitsThatNobodyMeans(t *testing.T) {
 	rdb, c, l := newLock(t)
 	plain := rlock.NewLock(c, "l")
-	noError(t, rdb.Close()) // whoever asks says so
+	locktest.NoError(t, rdb.Close()) // whoever asks says so
 	ctx := t.Context()
 	for _, w := range []struct {
 		wait time.Duration

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fencelock/fencelock/observe/locktrace"
 )
 
 // ErrFull tells that a write to a resource without a mark was refused, because a [Memory] has as many marks as it may.
@@ -36,6 +38,7 @@ var ErrAbsent = errors.New("the resource does not exist")
 type Memory struct {
 	most   int
 	unused time.Duration // 0: marks are not forgotten
+	trace  *locktrace.Trace
 
 	mu     sync.Mutex
 	marks  map[string]*mark
@@ -81,6 +84,10 @@ func WithMaxResources(n int) MemoryOption { return func(m *Memory) { m.most = n 
 // A holder that was paused for d or longer can then write with its old token. Choose d far above any pause that a process
 // survives: hours, not seconds. Without the option marks are forgotten by [Memory.Forget] only.
 func WithForgetUnused(d time.Duration) MemoryOption { return func(m *Memory) { m.unused = d } }
+
+// WithTrace makes the guard call t.WriteRefused for each write that it refuses because of a newer token. The caller gets the error all
+// the same.
+func WithTrace(t *locktrace.Trace) MemoryOption { return func(m *Memory) { m.trace = t } }
 
 // NewMemory returns a Memory without marks. It panics where an option makes no sense, which is a mistake in the program.
 func NewMemory(opts ...MemoryOption) *Memory {
@@ -136,10 +143,12 @@ func (m *Memory) do(ctx context.Context, resource string, token int64, write fun
 		return err
 	}
 	seen, found := k.seen, k.found
-	defer func() { m.leave(k, seen, found) }()
 	if token < seen {
+		m.leave(k, seen, found)
+		m.trace.Refused(locktrace.WriteRefused{Context: ctx, Guard: "memory", Resource: resource, Token: token, Seen: seen})
 		return &StaleError{Resource: resource, Token: token, Seen: seen}
 	}
+	defer func() { m.leave(k, seen, found) }()
 	if write == nil {
 		seen, found = token, true
 		return nil

@@ -16,22 +16,10 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/observe/locktrace"
 )
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func isError(t testing.TB, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Fatalf("error %v, want %v", err, target)
-	}
-}
 
 func isSeen(t testing.TB, m *Memory, resource string, want int64) {
 	t.Helper()
@@ -59,27 +47,27 @@ func TestInv4_Memory(t *testing.T) {
 			return func(context.Context) error { written += what; return nil }
 		}
 		for range 2 { // a hold may write many times
-			noError(t, m.Do(t.Context(), "r", older, write("o")))
-			noError(t, m.Check(t.Context(), "r", older))
+			locktest.NoError(t, m.Do(t.Context(), "r", older, write("o")))
+			locktest.NoError(t, m.Check(t.Context(), "r", older))
 		}
 		isSeen(t, m, "r", older)
-		noError(t, m.Check(t.Context(), "r", newer))
+		locktest.NoError(t, m.Check(t.Context(), "r", newer))
 		for _, err := range []error{m.Do(t.Context(), "r", older, write("stale")), m.Check(t.Context(), "r", older)} {
 			var stale *StaleError
-			isError(t, err, ErrStale)
+			locktest.IsError(t, err, ErrStale)
 			if !errors.As(err, &stale) || *stale != (StaleError{"r", older, newer}) || !strings.Contains(err.Error(), fmt.Sprint(older)) || !strings.Contains(err.Error(), `"r"`) {
 				t.Errorf("%v", err)
 			}
 		}
-		noError(t, m.Do(t.Context(), "r", newer, write("n")))
-		noError(t, m.Check(t.Context(), "other", older)) // another resource has another mark
+		locktest.NoError(t, m.Do(t.Context(), "r", newer, write("n")))
+		locktest.NoError(t, m.Check(t.Context(), "other", older)) // another resource has another mark
 		if written != "oon" {
 			t.Errorf("written: %q", written)
 		}
 		m.Forget("r")
 		m.Forget("none")
 		isSeen(t, m, "r", 0)
-		noError(t, m.Check(t.Context(), "r", older))
+		locktest.NoError(t, m.Check(t.Context(), "r", older))
 		holdsMarks(t, m, 2)
 	}
 }
@@ -89,7 +77,7 @@ func TestMemory_AFailedWriteLeavesTheMark(t *testing.T) {
 	for _, before := range []int64{0, 5} {
 		m := NewMemory()
 		if before > 0 {
-			noError(t, m.Check(t.Context(), "r", before))
+			locktest.NoError(t, m.Check(t.Context(), "r", before))
 		}
 		failed := errors.New("failed")
 		if err := m.Do(t.Context(), "r", 7, func(context.Context) error { return failed }); err != failed {
@@ -97,7 +85,7 @@ func TestMemory_AFailedWriteLeavesTheMark(t *testing.T) {
 		}
 		isSeen(t, m, "r", before)
 		holdsMarks(t, m, int(min(before, 1)))
-		noError(t, m.Check(t.Context(), "r", 6))
+		locktest.NoError(t, m.Check(t.Context(), "r", 6))
 	}
 }
 
@@ -113,13 +101,13 @@ func TestInv4_MemoryAWriteThatDoesNotReturn(t *testing.T) {
 		_ = m.Do(t.Context(), "r", 7, torn)
 	}()
 	isSeen(t, m, "r", 7)
-	isError(t, m.Check(t.Context(), "r", 6), ErrStale)
-	isError(t, m.Check(t.Context(), "other", 1), ErrFull) // it is not one that nobody has found
+	locktest.IsError(t, m.Check(t.Context(), "r", 6), ErrStale)
+	locktest.IsError(t, m.Check(t.Context(), "other", 1), ErrFull) // it is not one that nobody has found
 	var exit sync.WaitGroup
 	exit.Go(func() { _ = m.Do(t.Context(), "r", 8, func(context.Context) error { runtime.Goexit(); return nil }) })
 	exit.Wait()
 	isSeen(t, m, "r", 8)
-	noError(t, m.Check(t.Context(), "r", 8))
+	locktest.NoError(t, m.Check(t.Context(), "r", 8))
 }
 
 func torn(context.Context) error { panic("boo") }
@@ -161,7 +149,7 @@ func TestMemory_OneAtATime(t *testing.T) {
 					})
 				}()
 				redistest.Eventually(t, time.Minute, func() bool { return m.users("r") == 2 }, "the second one waits")
-				noError(t, m.Do(t.Context(), "other", 1, func(context.Context) error { other = true; return nil }))
+				locktest.NoError(t, m.Do(t.Context(), "other", 1, func(context.Context) error { other = true; return nil }))
 				isSeen(t, m, "r", 0) // does not wait
 				if len(done) > 0 {
 					t.Errorf("the second one is through: %v", <-done)
@@ -172,7 +160,7 @@ func TestMemory_OneAtATime(t *testing.T) {
 			if err != c.first || !other {
 				t.Errorf("the first one says %v, the other resource was written: %v", err, other)
 			}
-			noError(t, <-done)
+			locktest.NoError(t, <-done)
 			isSeen(t, m, "r", c.seen)
 		})
 	}
@@ -220,22 +208,22 @@ func TestInv4_MemoryManyWriters(t *testing.T) {
 // At the bound a new resource is refused: the marks that are there are worth more.
 func TestMemory_Bound(t *testing.T) {
 	m := NewMemory(WithMaxResources(2))
-	noError(t, m.Check(t.Context(), "a", 5))
-	noError(t, m.Check(t.Context(), "b", 5))
+	locktest.NoError(t, m.Check(t.Context(), "a", 5))
+	locktest.NoError(t, m.Check(t.Context(), "b", 5))
 	ran := false
 	for _, err := range []error{m.Check(t.Context(), "c", 5), m.Do(t.Context(), "c", 5, func(context.Context) error { ran = true; return nil })} {
-		isError(t, err, ErrFull)
+		locktest.IsError(t, err, ErrFull)
 		if ran || !strings.Contains(err.Error(), `"c"`) || !strings.Contains(err.Error(), "WithMaxResources") {
 			t.Errorf("%v, ran: %v", err, ran)
 		}
 	}
-	noError(t, m.Check(t.Context(), "a", 6))
-	isError(t, m.Check(t.Context(), "b", 4), ErrStale)
+	locktest.NoError(t, m.Check(t.Context(), "a", 6))
+	locktest.IsError(t, m.Check(t.Context(), "b", 4), ErrStale)
 	m.Forget("b")
-	isError(t, m.Do(t.Context(), "c", 1, func(context.Context) error { return ErrToken }), ErrToken) // fails, and takes no room
-	noError(t, m.Check(t.Context(), "d", 1))
-	isError(t, m.Check(t.Context(), "c", 5), ErrFull)
-	isError(t, m.Check(t.Context(), "a", 5), ErrStale)
+	locktest.IsError(t, m.Do(t.Context(), "c", 1, func(context.Context) error { return ErrToken }), ErrToken) // fails, and takes no room
+	locktest.NoError(t, m.Check(t.Context(), "d", 1))
+	locktest.IsError(t, m.Check(t.Context(), "c", 5), ErrFull)
+	locktest.IsError(t, m.Check(t.Context(), "a", 5), ErrStale)
 	holdsMarks(t, m, 2)
 }
 
@@ -244,46 +232,46 @@ func TestMemory_ForgetUnused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory(WithMaxResources(3), WithForgetUnused(time.Hour))
 		for _, r := range []string{"a", "b", "c"} {
-			noError(t, m.Check(t.Context(), r, 5))
+			locktest.NoError(t, m.Check(t.Context(), r, 5))
 			time.Sleep(time.Minute)
 		}
-		noError(t, m.Check(t.Context(), "a", 6)) // used again: b is the oldest now
+		locktest.NoError(t, m.Check(t.Context(), "a", 6)) // used again: b is the oldest now
 		time.Sleep(58*time.Minute - time.Nanosecond)
-		isError(t, m.Check(t.Context(), "d", 1), ErrFull)
-		isError(t, m.Check(t.Context(), "b", 4), ErrStale) // asking is a use, and a refusal is an answer
+		locktest.IsError(t, m.Check(t.Context(), "d", 1), ErrFull)
+		locktest.IsError(t, m.Check(t.Context(), "b", 4), ErrStale) // asking is a use, and a refusal is an answer
 		time.Sleep(time.Nanosecond)
-		isError(t, m.Check(t.Context(), "d", 1), ErrFull)
+		locktest.IsError(t, m.Check(t.Context(), "d", 1), ErrFull)
 		time.Sleep(time.Minute)
-		noError(t, m.Check(t.Context(), "d", 1)) // c is an hour old
+		locktest.NoError(t, m.Check(t.Context(), "d", 1)) // c is an hour old
 		isSeen(t, m, "c", 0)
-		noError(t, m.Do(t.Context(), "a", 7, func(context.Context) error { // in use for long
+		locktest.NoError(t, m.Do(t.Context(), "a", 7, func(context.Context) error { // in use for long
 			time.Sleep(2 * time.Hour)
-			noError(t, m.Check(t.Context(), "e", 1))
-			noError(t, m.Check(t.Context(), "f", 1))
-			isError(t, m.Check(t.Context(), "g", 1), ErrFull)
+			locktest.NoError(t, m.Check(t.Context(), "e", 1))
+			locktest.NoError(t, m.Check(t.Context(), "f", 1))
+			locktest.IsError(t, m.Check(t.Context(), "g", 1), ErrFull)
 			return nil
 		}))
-		isError(t, m.Check(t.Context(), "a", 6), ErrStale)
-		isError(t, m.Check(t.Context(), "g", 1), ErrFull) // a was in use until now
+		locktest.IsError(t, m.Check(t.Context(), "a", 6), ErrStale)
+		locktest.IsError(t, m.Check(t.Context(), "g", 1), ErrFull) // a was in use until now
 		holdsMarks(t, m, 3)
 		m.Forget("e") // out of the middle, the end, the beginning
 		m.Forget("a")
 		m.Forget("f")
 		holdsMarks(t, m, 0)
 		for _, r := range []string{"a", "b", "c"} {
-			noError(t, m.Check(t.Context(), r, 1))
+			locktest.NoError(t, m.Check(t.Context(), r, 1))
 		}
-		isError(t, m.Check(t.Context(), "d", 1), ErrFull)
+		locktest.IsError(t, m.Check(t.Context(), "d", 1), ErrFull)
 		time.Sleep(time.Hour)
 		for _, r := range []string{"d", "e", "f"} {
-			noError(t, m.Check(t.Context(), r, 1))
+			locktest.NoError(t, m.Check(t.Context(), r, 1))
 		}
-		isError(t, m.Check(t.Context(), "g", 1), ErrFull)
+		locktest.IsError(t, m.Check(t.Context(), "g", 1), ErrFull)
 		for range 2 {
 			time.Sleep(40 * time.Minute)
-			isError(t, m.Check(t.Context(), "g", 1), ErrFull) // each was used within the hour
+			locktest.IsError(t, m.Check(t.Context(), "g", 1), ErrFull) // each was used within the hour
 			for _, r := range []string{"d", "e", "f"} {
-				noError(t, m.Check(t.Context(), r, 1))
+				locktest.NoError(t, m.Check(t.Context(), r, 1))
 			}
 		}
 	})
@@ -293,8 +281,8 @@ func TestMemory_BadArguments(t *testing.T) {
 	m := NewMemory()
 	never := func(context.Context) error { t.Error("the write ran"); return nil }
 	for _, token := range []int64{0, -1, math.MinInt64} {
-		isError(t, m.Check(t.Context(), "r", token), ErrToken)
-		isError(t, m.Do(t.Context(), "r", token, never), ErrToken)
+		locktest.IsError(t, m.Check(t.Context(), "r", token), ErrToken)
+		locktest.IsError(t, m.Do(t.Context(), "r", token, never), ErrToken)
 	}
 	for _, err := range []error{Check("", 1), m.Check(t.Context(), "", 1), m.Do(t.Context(), "", 1, never)} {
 		if err == nil || !strings.Contains(err.Error(), "name the resource") || errors.Is(err, ErrToken) {
@@ -324,7 +312,7 @@ func TestMemory_KeepsNoOnesString(t *testing.T) {
 	func() {
 		large := strings.Repeat("x", 1<<20)
 		runtime.AddCleanup(unsafe.StringData(large), func(struct{}) { close(freed) }, struct{}{})
-		noError(t, m.Check(t.Context(), large[:3], 1))
+		locktest.NoError(t, m.Check(t.Context(), large[:3], 1))
 	}()
 	redistest.Eventually(t, time.Minute, func() bool {
 		runtime.GC()
@@ -342,15 +330,33 @@ func TestMemory_Allocations(t *testing.T) {
 	for name, m := range map[string]*Memory{"plain": NewMemory(), "forgets": NewMemory(WithForgetUnused(time.Hour))} {
 		token, balance := int64(1), 0
 		write := func(context.Context) error { balance++; return nil }
-		noError(t, m.Check(t.Context(), "r", token))
-		if n := testing.AllocsPerRun(1000, func() { token++; noError(t, m.Check(t.Context(), "r", token)) }); n != 0 {
+		locktest.NoError(t, m.Check(t.Context(), "r", token))
+		if n := testing.AllocsPerRun(1000, func() { token++; locktest.NoError(t, m.Check(t.Context(), "r", token)) }); n != 0 {
 			t.Errorf("%s: Check allocates %v times", name, n)
 		}
-		if n := testing.AllocsPerRun(1000, func() { token++; noError(t, m.Do(t.Context(), "r", token, write)) }); n != 1 { // write's context
+		if n := testing.AllocsPerRun(1000, func() { token++; locktest.NoError(t, m.Do(t.Context(), "r", token, write)) }); n != 1 { // write's context
 			t.Errorf("%s: Do allocates %v times", name, n)
 		}
 		if n := testing.AllocsPerRun(1000, func() { isSeen(t, m, "r", token) }); n != 0 {
 			t.Errorf("%s: Seen allocates %v times", name, n)
 		}
 	}
+}
+
+// Each write that is refused because of a newer token is told, with no lock held, and no other one.
+func TestTraceOfRefusedWrites(t *testing.T) {
+	var told []locktrace.WriteRefused
+	var m *Memory
+	m = NewMemory(WithTrace(&locktrace.Trace{WriteRefused: func(e locktrace.WriteRefused) {
+		told = append(told, e)
+		locktest.NoError(t, m.Check(t.Context(), "r", 7)) // its turn is not this one's
+	}}))
+	locktest.NoError(t, m.Check(t.Context(), "r", 7))
+	locktest.IsError(t, m.Check(t.Context(), "r", 6), ErrStale)
+	locktest.IsError(t, m.Do(t.Context(), "r", 5, func(context.Context) error { return nil }), ErrStale)
+	locktest.IsError(t, m.Check(t.Context(), "r", 0), ErrToken)
+	locktest.DeepEqual(t, "what was told", told, []locktrace.WriteRefused{{Context: t.Context(), Guard: "memory", Resource: "r", Token: 6, Seen: 7}, {Context: t.Context(), Guard: "memory", Resource: "r", Token: 5, Seen: 7}})
+	silent := NewMemory(WithTrace(new(locktrace.Trace)))
+	locktest.NoError(t, silent.Check(t.Context(), "r", 2))
+	locktest.IsError(t, silent.Check(t.Context(), "r", 1), ErrStale)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,7 @@ func TestMemory_Nested(t *testing.T) {
 func testMemoryNested(t *testing.T) {
 	m, other := NewMemory(), NewMemory()
 	type key struct{}
-	noError(t, m.Do(t.Context(), "a", 5, func(ctx context.Context) error {
+	locktest.NoError(t, m.Do(t.Context(), "a", 5, func(ctx context.Context) error {
 		return m.Do(ctx, "b", 5, func(ctx context.Context) error {
 			ctx, cancel := context.WithCancel(context.WithValue(ctx, key{}, 1))
 			defer cancel()
@@ -29,20 +30,20 @@ func testMemoryNested(t *testing.T) {
 						m.Check(ctx, resource, token),
 						m.Do(ctx, resource, token, func(context.Context) error { t.Error("it ran"); return nil }),
 					} {
-						isError(t, err, ErrNested)
+						locktest.IsError(t, err, ErrNested)
 						if !strings.Contains(err.Error(), fmt.Sprintf("%q", resource)) {
 							t.Errorf("%v", err)
 						}
 					}
 				}
-				noError(t, other.Check(ctx, resource, 5))
+				locktest.NoError(t, other.Check(ctx, resource, 5))
 			}
 			return m.Check(ctx, "c", 5)
 		})
 	}))
 	for _, resource := range []string{"a", "b", "c"} {
 		isSeen(t, m, resource, 5)
-		noError(t, m.Check(t.Context(), resource, 5)) // nobody is left at it
+		locktest.NoError(t, m.Check(t.Context(), resource, 5)) // nobody is left at it
 	}
 }
 
@@ -51,10 +52,10 @@ func TestMemory_AContextThatIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
 		var kept context.Context
-		noError(t, m.Do(t.Context(), "r", 5, func(ctx context.Context) error { kept = ctx; return nil }))
-		noError(t, m.Check(kept, "r", 5))
+		locktest.NoError(t, m.Do(t.Context(), "r", 5, func(ctx context.Context) error { kept = ctx; return nil }))
+		locktest.NoError(t, m.Check(kept, "r", 5))
 		done := make(chan error, 1)
-		noError(t, m.Do(t.Context(), "r", 6, func(context.Context) error {
+		locktest.NoError(t, m.Do(t.Context(), "r", 6, func(context.Context) error {
 			go func() { done <- m.Check(kept, "r", 7) }()
 			synctest.Wait()
 			if len(done) > 0 {
@@ -62,7 +63,7 @@ func TestMemory_AContextThatIsKept(t *testing.T) {
 			}
 			return nil
 		}))
-		noError(t, <-done)
+		locktest.NoError(t, <-done)
 		isSeen(t, m, "r", 7)
 	})
 }
@@ -78,7 +79,7 @@ func TestMemory_AContextThatEnds(t *testing.T) {
 			return func(context.Context) error { order = append(order, token); return nil }
 		}
 		errs := make([]error, 4)
-		noError(t, m.Do(t.Context(), "r", 1, func(context.Context) error {
+		locktest.NoError(t, m.Do(t.Context(), "r", 1, func(context.Context) error {
 			for i, ctx := range []context.Context{t.Context(), ended, t.Context(), ended} {
 				go func() { errs[i] = m.Do(ctx, "r", int64(i+2), write(int64(i+2))) }()
 				synctest.Wait()
@@ -86,8 +87,8 @@ func TestMemory_AContextThatEnds(t *testing.T) {
 			end(lost)
 			synctest.Wait()
 			for _, i := range []int{1, 3} {
-				isError(t, errs[i], context.Canceled)
-				isError(t, errs[i], lost)
+				locktest.IsError(t, errs[i], context.Canceled)
+				locktest.IsError(t, errs[i], lost)
 			}
 			if n := m.users("r"); n != 3 {
 				t.Errorf("%d are at the resource", n)
@@ -98,8 +99,8 @@ func TestMemory_AContextThatEnds(t *testing.T) {
 		if fmt.Sprint(order) != "[2 4]" || errs[0] != nil || errs[2] != nil {
 			t.Errorf("written: %v, %v", order, errs)
 		}
-		isError(t, m.Do(ended, "r", 9, write(9)), lost) // although nobody is there
-		isError(t, m.Check(ended, "new", 9), lost)
+		locktest.IsError(t, m.Do(ended, "r", 9, write(9)), lost) // although nobody is there
+		locktest.IsError(t, m.Check(ended, "new", 9), lost)
 		isSeen(t, m, "r", 4)
 		holdsMarks(t, m, 1)
 	})
@@ -111,7 +112,7 @@ func TestMemory_ATurnThatComesTooLate(t *testing.T) {
 		m := NewMemory()
 		ctx := &silent{Context: t.Context()}
 		late, next := error(nil), errors.New("it still waits")
-		noError(t, m.Do(t.Context(), "r", 1, func(context.Context) error {
+		locktest.NoError(t, m.Do(t.Context(), "r", 1, func(context.Context) error {
 			go func() {
 				late = m.Do(ctx, "r", 2, func(context.Context) error { t.Error("written after the context's end"); return nil })
 			}()
@@ -122,8 +123,8 @@ func TestMemory_ATurnThatComesTooLate(t *testing.T) {
 			return nil
 		}))
 		synctest.Wait()
-		isError(t, late, context.Canceled)
-		noError(t, next)
+		locktest.IsError(t, late, context.Canceled)
+		locktest.NoError(t, next)
 		isSeen(t, m, "r", 1)
 	})
 }
@@ -147,7 +148,7 @@ func (c *silent) Err() error {
 func TestMemory_ForgetDuringAWrite(t *testing.T) {
 	for _, result := range []error{nil, ErrAbsent, errors.New("failed")} {
 		m := NewMemory()
-		noError(t, m.Check(t.Context(), "r", 5))
+		locktest.NoError(t, m.Check(t.Context(), "r", 5))
 		if err := m.Do(t.Context(), "r", 7, func(context.Context) error {
 			m.Forget("r")
 			isSeen(t, m, "r", 5)
@@ -157,18 +158,18 @@ func TestMemory_ForgetDuringAWrite(t *testing.T) {
 		}
 		isSeen(t, m, "r", 0)
 		holdsMarks(t, m, 0)
-		noError(t, m.Check(t.Context(), "r", 1))
+		locktest.NoError(t, m.Check(t.Context(), "r", 1))
 	}
 	synctest.Test(t, func(t *testing.T) { // the next one finds none
 		m := NewMemory()
 		done := make(chan error, 1)
-		noError(t, m.Do(t.Context(), "r", 7, func(context.Context) error {
+		locktest.NoError(t, m.Do(t.Context(), "r", 7, func(context.Context) error {
 			go func() { done <- m.Check(t.Context(), "r", 3) }()
 			synctest.Wait()
 			m.Forget("r")
 			return nil
 		}))
-		noError(t, <-done)
+		locktest.NoError(t, <-done)
 		isSeen(t, m, "r", 3)
 	})
 }
@@ -180,23 +181,23 @@ func TestInv4_MemoryAbsent(t *testing.T) {
 	absent := func(resource string, token int64) error {
 		return m.Do(t.Context(), resource, token, func(context.Context) error { return fmt.Errorf("no such account: %w", ErrAbsent) })
 	}
-	noError(t, m.Check(t.Context(), "there", 5))
+	locktest.NoError(t, m.Check(t.Context(), "there", 5))
 	for _, r := range []string{"x", "y"} {
-		isError(t, absent(r, 5), ErrAbsent)
-		isError(t, m.Check(t.Context(), r, 4), ErrStale) // an older one does not create it behind a newer one's back
+		locktest.IsError(t, absent(r, 5), ErrAbsent)
+		locktest.IsError(t, m.Check(t.Context(), r, 4), ErrStale) // an older one does not create it behind a newer one's back
 	}
-	isError(t, absent("there", 6), ErrAbsent)
+	locktest.IsError(t, absent("there", 6), ErrAbsent)
 	for i := range 1000 {
-		isError(t, absent(fmt.Sprint("none:", i), 1), ErrAbsent)
+		locktest.IsError(t, absent(fmt.Sprint("none:", i), 1), ErrAbsent)
 	}
 	holdsMarks(t, m, 3)
-	isError(t, m.Check(t.Context(), "there", 5), ErrStale)
+	locktest.IsError(t, m.Check(t.Context(), "there", 5), ErrStale)
 	isSeen(t, m, "none:998", 1)
-	isError(t, absent("none:998", 2), ErrAbsent) // used again: 999 is the oldest now
-	noError(t, m.Check(t.Context(), "new", 1))
+	locktest.IsError(t, absent("none:998", 2), ErrAbsent) // used again: 999 is the oldest now
+	locktest.NoError(t, m.Check(t.Context(), "new", 1))
 	isSeen(t, m, "none:999", 0)
-	noError(t, m.Check(t.Context(), "none:998", 2)) // created
-	isError(t, m.Check(t.Context(), "more", 1), ErrFull)
-	isError(t, absent("there", 7), ErrAbsent)
-	isError(t, absent("more", 1), ErrFull)
+	locktest.NoError(t, m.Check(t.Context(), "none:998", 2)) // created
+	locktest.IsError(t, m.Check(t.Context(), "more", 1), ErrFull)
+	locktest.IsError(t, absent("there", 7), ErrAbsent)
+	locktest.IsError(t, absent("more", 1), ErrFull)
 }

@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	probeTimeout = 500 * time.Millisecond // for the question whether there are sharded channels
-	silence      = 3 * time.Second        // without a sign of life: ping, and as long again: reconnect
-	linger       = time.Second            // how long a channel outlives its last subscription
-	firstRetry   = 50 * time.Millisecond  // between attempts to connect, doubled up to
-	lastRetry    = 1000 * time.Millisecond
+	probeTimeout = 500 * time.Millisecond  // for the question whether there are sharded channels
+	silence      = 3 * time.Second         // a connection without a sign of life is pinged after it, and replaced after as long again
+	linger       = time.Second             // how long a channel stays subscribed after its last subscription was closed
+	firstRetry   = 50 * time.Millisecond   // the first pause between attempts to connect, which doubles
+	lastRetry    = 1000 * time.Millisecond // up to this one
 )
 
-// Sharding says whether a cluster's channels are sharded (SSUBSCRIBE). Outside a cluster channels never are, also with a
-// cluster client such as redis.NewFailoverClusterClient returns.
+// Sharding says whether the channels of a cluster are sharded (SSUBSCRIBE). Outside a cluster channels never are, also with
+// a cluster client such as redis.NewFailoverClusterClient returns.
 type Sharding int
 
 const (
-	Auto Sharding = iota // where the servers are a cluster that knows sharded channels, as Redisson does
-	On                   // where they are a cluster, or do not say what they are
-	Off
+	Auto Sharding = iota // sharded where the servers are a cluster that knows sharded channels, as Redisson does
+	On                   // sharded where the servers are a cluster, or do not say what they are
+	Off                  // never sharded
 )
 
-// Bus is the subscriptions of one client. Create it with New.
+// A Bus has the subscriptions of one Redis client. New makes one.
 type Bus struct {
 	rdb      redis.UniversalClient
 	cluster  *redis.ClusterClient // rdb, if it is one
@@ -37,36 +37,37 @@ type Bus struct {
 	ctx      context.Context
 	shutdown context.CancelFunc
 
-	wanted Sharding
+	wanted  Sharding
+	changed func(node string, up bool) // of OnChange
 
 	mu       sync.Mutex
 	sharding Sharding // Auto until the server was asked
 	channels map[string]*channel
-	links    map[string]*link // by node address, "" for the only one
-	said     string           // the latest complaint in the log
+	links    map[string]*link // by the address of the node, "" where there is one link
+	said     string           // the error that was logged last
 }
 
 // A channel is what the subscriptions to one name share. Its fields are guarded by Bus.mu.
 type channel struct {
 	name string
-	subs []*Subscription // few: one for each who wants it in this process
-	link *link           // nil while its node is looked up
-	idle time.Time
-	drop bool // at once, without lingering
-	sent bool // the command to subscribe was written
-	live bool // and confirmed
+	subs []*Subscription // few: one for each caller of Subscribe in this process
+	link *link           // nil while the channel's node is looked up
+	idle time.Time       // when the last of subs was closed
+	drop bool            // the bus unsubscribes at once, without lingering
+	sent bool            // the command to subscribe is being written, or was
+	live bool            // the server has confirmed the subscription, and the connection is there
 }
 
-// Subscription is one caller's interest in a channel.
+// A Subscription is one caller's interest in a channel.
 type Subscription struct {
 	bus  *Bus
 	ch   *channel
 	wake func(message bool, text string)
 }
 
-// New returns a bus on rdb. It connects with the first subscription.
+// New returns a bus on rdb. The bus connects with the first subscription, and logs to log what keeps it from listening.
 func New(rdb redis.UniversalClient, sharding Sharding, log *slog.Logger) *Bus {
-	b := &Bus{rdb: rdb, log: log, wanted: sharding, sharding: sharding, channels: map[string]*channel{}, links: map[string]*link{}}
+	b := &Bus{rdb: rdb, log: log, wanted: sharding, sharding: sharding, changed: func(string, bool) {}, channels: map[string]*channel{}, links: map[string]*link{}}
 	b.cluster, _ = rdb.(*redis.ClusterClient)
 	switch {
 	case b.cluster == nil:
@@ -78,9 +79,16 @@ func New(rdb redis.UniversalClient, sharding Sharding, log *slog.Logger) *Bus {
 	return b
 }
 
-// Subscribe calls wake whenever the channel may have news, from the bus's goroutines, until the subscription is closed;
-// with message where it is one, which has this text, and not a change of the connection. wake must not block, nor call the
-// bus. It never fails: without a connection the subscription is not live.
+// OnChange makes the bus call changed when a connection on which it listens is up, as Redis has answered on it, or is down. A
+// connection that is closed because nobody needs it is not told of. node is the address of the cluster's node with sharded channels,
+// otherwise "". The bus calls changed with no lock held, and reads no messages of that connection meanwhile. OnChange comes before
+// the first Subscribe.
+func (b *Bus) OnChange(changed func(node string, up bool)) { b.changed = changed }
+
+// Subscribe calls wake whenever the channel may have news, until the subscription is closed: for a message with message true
+// and the text of the message, for a change of the connection with message false. The bus calls wake from goroutines of its
+// own, and from Subscribe itself where the channel is live already. wake must not block, nor call the bus. Subscribe never
+// fails: while Redis is away the subscription is not live, and becomes so by itself.
 func (b *Bus) Subscribe(name string, wake func(message bool, text string)) *Subscription {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,8 +106,8 @@ func (b *Bus) Subscribe(name string, wake func(message bool, text string)) *Subs
 	return s
 }
 
-// Hears tells whether this client is one of those that the server counts as listening on the channel: it is subscribed, or was
-// a moment ago.
+// Hears tells whether the server counts this client as listening on the channel: the client is subscribed, or has closed its
+// last subscription a moment ago.
 func (b *Bus) Hears(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,17 +115,20 @@ func (b *Bus) Hears(name string) bool {
 	return ch != nil && ch.live
 }
 
-// Live tells whether a message would arrive: the subscription is confirmed, and its connection answers.
+// Live tells whether a message would arrive: the server has confirmed the subscription, and its connection is not known to
+// be broken.
 func (s *Subscription) Live() bool {
 	s.bus.mu.Lock()
 	defer s.bus.mu.Unlock()
 	return s.ch.live
 }
 
-// Close ends the subscription. It may be called twice. The client stays subscribed for a moment, as callers often come back.
+// Close ends the subscription. It may be called twice. The client stays subscribed to the channel for a second after its
+// last subscription, as callers often come back.
 func (s *Subscription) Close() { s.end(false) }
 
-// Drop is Close, and tells the server at once: releases count who listens.
+// Drop is Close, but the client unsubscribes at once where this was the last subscription to the channel. A release counts
+// the connections that listen, and a client that does not want to hear is not to be one of them.
 func (s *Subscription) Drop() { s.end(true) }
 
 func (s *Subscription) end(drop bool) {
@@ -137,13 +148,14 @@ func (s *Subscription) end(drop bool) {
 	}
 }
 
-// Close ends all subscriptions and connections.
+// Close ends all subscriptions and connections. It does not wait until they have ended.
 func (b *Bus) Close() {
 	b.shutdown()
 }
 
-// Sharded tells whether messages are to be published to sharded channels. With a cluster client it asks the server once:
-// whether it is one of a cluster, and whether it knows them, the way Redisson does. While no answer came it says no.
+// Sharded tells whether messages are to be published to sharded channels. With a cluster client Sharded asks a server
+// whether the servers are a cluster and know sharded channels, the way Redisson does, and remembers the answer. Without an
+// answer, as while Redis is away, Sharded returns false, and the next call asks again.
 func (b *Bus) Sharded(ctx context.Context) bool {
 	b.mu.Lock()
 	known := b.sharding
@@ -154,7 +166,7 @@ func (b *Bus) Sharded(ctx context.Context) bool {
 	return known == On
 }
 
-// Known is what Sharded says, without asking the server; known is false if that would be needed.
+// Known returns what Sharded does, without asking a server. known is false where Sharded would have to ask.
 func (b *Bus) Known() (sharded, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,8 +192,8 @@ func (b *Bus) probe(ctx context.Context) Sharding {
 	return answer
 }
 
-// guessed tells that a cluster client has not learned from its servers that they are a cluster: somebody else says which
-// of them has the slots, as the Sentinels do for redis.NewFailoverClusterClient.
+// guessed tells that the cluster client has not learned from its servers that they are a cluster: somebody else says which
+// server has which slots, as the Sentinels do for redis.NewFailoverClusterClient.
 func (b *Bus) guessed() bool { return b.cluster.Options().ClusterSlots != nil }
 
 // clustered asks whether the servers are a cluster: On or Off, or Auto where no answer came.
@@ -199,7 +211,7 @@ func (b *Bus) clustered(ctx context.Context) Sharding {
 	case err != nil && !isReply(err) || passing(err):
 		return Auto
 	}
-	// The user may not ask so, or a proxy has answered.
+	// The Redis user has no right to INFO, or a proxy has answered.
 	info, err = node.ClusterInfo(ctx).Result()
 	switch {
 	case strings.Contains(info, "cluster_state:"):
@@ -216,12 +228,12 @@ func (b *Bus) clustered(ctx context.Context) Sharding {
 	return Off
 }
 
-// passing tells that a server will soon say something else.
+// passing tells that err is of a server that will soon say something else.
 func passing(err error) bool {
 	return err != nil && (strings.HasPrefix(err.Error(), "LOADING") || strings.HasPrefix(err.Error(), "MASTERDOWN") || strings.HasPrefix(err.Error(), "BUSY"))
 }
 
-// knows asks whether a cluster has sharded channels: On or Off, or Auto where no answer came.
+// knows asks whether the cluster has sharded channels: On or Off, or Auto where no answer came.
 func (b *Bus) knows(ctx context.Context) Sharding {
 	err := b.cluster.PubSubShardNumSub(ctx, "fencelock").Err()
 	switch {
@@ -236,7 +248,8 @@ func (b *Bus) knows(ctx context.Context) Sharding {
 	return Auto
 }
 
-// place gives the channel to a link. With b.mu held.
+// place gives each of the channels to the link of its node, at once or, where a node must be looked up, later. With b.mu
+// held.
 func (b *Bus) place(channels ...*channel) {
 	if b.sharding == Off {
 		for _, ch := range channels {
@@ -247,7 +260,7 @@ func (b *Bus) place(channels ...*channel) {
 	go b.placeSharded(channels)
 }
 
-// placeSharded looks up each channel's node, for as long as that takes.
+// placeSharded gives each of the channels to the link of its node, and tries to look the nodes up for as long as that takes.
 func (b *Bus) placeSharded(channels []*channel) {
 	for retry := firstRetry; b.ctx.Err() == nil; retry = min(2*retry, lastRetry) {
 		sharded := b.Sharded(b.ctx)
@@ -265,7 +278,8 @@ func (b *Bus) placeSharded(channels []*channel) {
 	}
 }
 
-// placeOne tells whether there is nothing left to do for the channel.
+// placeOne gives the channel to the link of its node, if the node is known, or drops a channel without subscriptions. It
+// tells whether nothing is left to do for the channel.
 func (b *Bus) placeOne(ch *channel, sharded bool) bool {
 	address, node := "", b.rdb
 	if sharded {
@@ -299,7 +313,7 @@ func (b *Bus) forget(ch *channel) bool {
 	return true
 }
 
-// attach hands the channel to the link to this node. With b.mu held.
+// attach gives the channel to the link to this node, and makes the link if there is none. With b.mu held.
 func (b *Bus) attach(ch *channel, address string, node redis.UniversalClient) {
 	l := b.links[address]
 	if l == nil {
@@ -313,7 +327,7 @@ func (b *Bus) attach(ch *channel, address string, node redis.UniversalClient) {
 	l.look()
 }
 
-// complain logs what is wrong, once until something else is.
+// complain logs what is wrong, unless the same error was logged last.
 func (b *Bus) complain(what string, err error) {
 	b.mu.Lock()
 	again := b.said == err.Error()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/pubsub"
 )
@@ -19,7 +20,7 @@ func TestCluster_AttemptsToConnectAreSpacedOut(t *testing.T) {
 	t.Parallel()
 	c := needSharded(t, newCluster(t, 1, func(o *redis.ClusterOptions) { o.DialerRetries = 1 })) // each attempt is one dial
 	var dials atomic.Int64
-	c.rdb.OnNewNode(func(node *redis.Client) { node.AddHook(dialHook(func() { dials.Add(1) })) })
+	c.rdb.OnNewNode(func(node *redis.Client) { node.AddHook(locktest.DialHook(func() { dials.Add(1) })) })
 	b, _ := newBus(t, c.rdb, pubsub.On)
 	l := listen(b, "a")
 	l.eventually(t)

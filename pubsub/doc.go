@@ -1,19 +1,23 @@
-// Package pubsub wakes the waiters of a channel: one connection per client (in a cluster with sharded channels, one per
-// node that has any), shared by all subscriptions. It knows nothing of locks.
+// Package pubsub subscribes to channels of Redis, and wakes the subscribers. All subscriptions of a client share one
+// connection; in a cluster with sharded channels they share one for each node that has any of the channels. The package
+// knows nothing of locks.
 //
 // # What a wake-up means
 //
-// Something may have changed: look. A wake-up comes with every message, whatever it says; with every confirmation of the
-// subscription, the first one and each one after a reconnect, because messages may have been lost before it; and when the
-// connection is lost, because from then on none will come. Wake-ups may coalesce. To miss nothing: subscribe, wait for a
-// wake-up, look; and look again at each further one. While Live is false, poll.
+// A wake-up says that something may have changed, and that the subscriber is to look. A wake-up comes with every message,
+// whatever the message says; with every confirmation of the subscription, the first one and each one after a reconnect,
+// because messages may have been lost before; and when the connection is lost, because from then on no message will come. A
+// subscriber may take several wake-ups for one. To miss nothing a subscriber subscribes, waits for a wake-up and looks, and
+// looks again at each further wake-up. While Live is false the subscriber polls.
 //
 // # When the connection is not there
 //
-// It is pinged when nothing was heard for three seconds, and replaced when three more pass in silence, or when it
-// breaks; meanwhile Live is false. Attempts to connect are spaced out up to a second. A user who may not subscribe
-// (NOPERM) never becomes live, which is logged once.
+// The bus pings a connection from which nothing was heard for three seconds, and replaces the connection when three more
+// pass in silence, or when it breaks. Live is false from then until the new connection is confirmed. Attempts to connect are
+// spaced out, up to a second. The subscriptions of a Redis user who may not subscribe (NOPERM) never become live, which is
+// logged once.
 //
-// A channel is given up a second after its last subscription was closed, and the connection with its last channel: a
-// lock that is contended again and again does not subscribe anew each time, and nothing is left behind.
+// The bus unsubscribes from a channel a second after the last subscription to the channel was closed, and closes the
+// connection with its last channel. So a channel that is wanted again and again is not subscribed to anew each time, and
+// nothing is left.
 package pubsub

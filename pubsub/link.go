@@ -10,18 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A link is one connection and its channels. It has two goroutines: one writes (subscribe, unsubscribe, ping) and
-// decides when the connection is over, one reads. Its maps are guarded by Bus.mu.
+// A link is one connection and its channels. It has two goroutines: one writes (subscribe, unsubscribe, ping) and decides
+// when the connection is over, the other one reads. The maps and fresh are guarded by Bus.mu.
 type link struct {
 	bus     *Bus
 	address string
 	node    redis.UniversalClient
 	sharded bool
-	nudge   chan struct{} // there are fresh channels, or some to be dropped
+	nudge   chan struct{} // there are fresh channels, or channels to unsubscribe from at once
 
 	channels map[string]*channel
-	fresh    []*channel     // not yet subscribed to on this connection
-	leaving  map[string]int // sharded channels whose SUNSUBSCRIBE was sent, and not confirmed, so often
+	fresh    []*channel     // not yet subscribed to over this connection
+	leaving  map[string]int // for a sharded channel, how many SUNSUBSCRIBE are sent and not confirmed
 }
 
 // run keeps the link connected until it has no channels left.
@@ -35,7 +35,7 @@ func (l *link) run() {
 		if time.Since(began) > lastRetry {
 			retry = firstRetry
 		} else if l.sharded {
-			retry = lastRetry // a new link will not know how often this one has failed
+			retry = lastRetry // the link that replaces this one will not know how often this one has failed
 		}
 		pause(l.bus.ctx, retry)
 		retry = min(2*retry, lastRetry)
@@ -43,7 +43,7 @@ func (l *link) run() {
 			return
 		}
 		if l.sharded {
-			// The slots may have moved: every channel looks for its node anew.
+			// The slots may have moved: the bus looks up the node of every channel anew.
 			l.bus.cluster.ReloadState(l.bus.ctx)
 			l.dissolve()
 			return
@@ -51,7 +51,7 @@ func (l *link) run() {
 	}
 }
 
-// connect serves one connection until it breaks, or until nothing is left to do, which it returns.
+// connect serves one connection until it breaks. done is true where the link has nothing left to do, or the bus is closed.
 func (l *link) connect() (done bool) {
 	ctx := l.bus.ctx
 	var ps *redis.PubSub
@@ -75,10 +75,14 @@ func (l *link) connect() (done bool) {
 	ps.Close()
 	<-broken
 	l.down()
+	if !done && heard.Load() > 0 {
+		l.bus.changed(l.address, false)
+	}
 	return done
 }
 
-// write serves the connection's outgoing side. heard counts what comes in.
+// write serves the connection's outgoing side, and pings a silent connection. heard counts what read has received. done is
+// as connect returns it.
 func (l *link) write(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64, broken <-chan struct{}) (done bool) {
 	tick := time.NewTicker(linger)
 	defer tick.Stop()
@@ -117,13 +121,13 @@ func (l *link) write(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64,
 	}
 }
 
-// subscribe sends the commands for the fresh channels, one each: a channel that is refused, or in a slot of its own, does
-// not take others with it.
+// subscribe sends the commands for the fresh channels, one for each, so that a channel which is refused, or is in another
+// slot, does not make others fail. It returns false if the connection is broken.
 func (l *link) subscribe(ctx context.Context, ps *redis.PubSub) bool {
 	l.bus.mu.Lock()
 	var fresh []*channel
 	for _, ch := range l.fresh {
-		if l.channels[ch.name] == ch { // still wanted
+		if l.channels[ch.name] == ch { // unwanted has not removed the channel
 			ch.sent = true
 			fresh = append(fresh, ch)
 		}
@@ -142,7 +146,7 @@ func (l *link) subscribe(ctx context.Context, ps *redis.PubSub) bool {
 	return true
 }
 
-// look makes the link see to its channels.
+// look makes the link see to its fresh channels, and to those that it is to unsubscribe from. It does not block.
 func (l *link) look() {
 	select {
 	case l.nudge <- struct{}{}:
@@ -150,7 +154,8 @@ func (l *link) look() {
 	}
 }
 
-// sweep gives up the channels that nobody has wanted for a while, or that are to be dropped, and tells whether the link is over.
+// sweep unsubscribes from the channels without subscriptions whose time is over, or that are to be dropped. done is true
+// where the link has no channels left.
 func (l *link) sweep(ctx context.Context, ps *redis.PubSub) (done bool) {
 	old, done := l.unwanted()
 	if done || len(old) == 0 {
@@ -161,7 +166,7 @@ func (l *link) sweep(ctx context.Context, ps *redis.PubSub) (done bool) {
 			l.bus.mu.Lock()
 			l.leaving[name]++
 			l.bus.mu.Unlock()
-			_ = ps.SUnsubscribe(ctx, name) // a broken connection is the reader's to notice
+			_ = ps.SUnsubscribe(ctx, name) // read notices a broken connection
 		}
 	} else {
 		_ = ps.Unsubscribe(ctx, old...)
@@ -169,7 +174,8 @@ func (l *link) sweep(ctx context.Context, ps *redis.PubSub) (done bool) {
 	return false
 }
 
-// unwanted takes the channels off the books that nobody has wanted for a while; and the link, if none is left.
+// unwanted removes from the bus and the link the channels that have had no subscription for a while, or are to be dropped,
+// and returns their names. Where none is left it removes the link from the bus too, and done is true.
 func (l *link) unwanted() (old []string, done bool) {
 	b := l.bus
 	b.mu.Lock()
@@ -194,7 +200,9 @@ func (l *link) read(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64) 
 		if err != nil && !isReply(err) {
 			return
 		}
-		heard.Add(1)
+		if heard.Add(1) == 1 {
+			l.bus.changed(l.address, true)
+		}
 		switch got := got.(type) {
 		case *redis.Message:
 			l.wake(got.Channel, false, got.Payload)
@@ -204,7 +212,7 @@ func (l *link) read(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64) 
 				l.wake(got.Channel, true, "")
 			case "sunsubscribe":
 				if l.dropped(got.Channel) {
-					return // the slot has left this node
+					return // the slot has moved to another node
 				}
 			}
 		}
@@ -214,7 +222,7 @@ func (l *link) read(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64) 
 	}
 }
 
-// refused deals with an error reply, and tells whether the connection is of no use any more.
+// refused deals with an error reply, and tells whether the connection is to be replaced.
 func (l *link) refused(err error) bool {
 	text := err.Error()
 	switch {
@@ -228,7 +236,7 @@ func (l *link) refused(err error) bool {
 	return true
 }
 
-// dropped tells whether the server has ended a subscription that nobody asked it to end.
+// dropped tells whether the server has ended the subscription to a channel without a SUNSUBSCRIBE of this link.
 func (l *link) dropped(name string) bool {
 	l.bus.mu.Lock()
 	defer l.bus.mu.Unlock()
@@ -242,7 +250,8 @@ func (l *link) dropped(name string) bool {
 	return ch != nil && ch.sent
 }
 
-// wake calls the channel's subscribers about a message with this text; with confirmed the channel is live from now on.
+// wake calls the channel's subscribers, for a message with this text, or for a confirmation: with confirmed the channel is
+// live from now on.
 func (l *link) wake(name string, confirmed bool, text string) {
 	l.bus.mu.Lock()
 	defer l.bus.mu.Unlock()
@@ -258,7 +267,7 @@ func (l *link) wake(name string, confirmed bool, text string) {
 	}
 }
 
-// restart makes every channel of the link a fresh one.
+// restart makes every channel of the link a fresh one, for a new connection.
 func (l *link) restart() {
 	l.bus.mu.Lock()
 	defer l.bus.mu.Unlock()
@@ -269,7 +278,7 @@ func (l *link) restart() {
 	}
 }
 
-// down tells the subscribers that no messages come for now.
+// down wakes the subscribers of live channels, as no messages come until there is a new connection.
 func (l *link) down() {
 	l.bus.mu.Lock()
 	defer l.bus.mu.Unlock()
@@ -283,7 +292,7 @@ func (l *link) down() {
 	}
 }
 
-// dissolve gives the link up and places its channels anew.
+// dissolve removes the link from the bus, and has the bus give its channels to other links.
 func (l *link) dissolve() {
 	b := l.bus
 	b.mu.Lock()

@@ -2,13 +2,8 @@ package pubsub_test
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"log/slog"
 	"net"
 	"os"
-	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +12,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/pubsub"
 )
@@ -24,37 +20,13 @@ import (
 // bound is how long these tests wait for what must happen and has no bound of its own.
 const bound = 20 * time.Second
 
-// TestMain runs more parallel tests at a time than there are processors, for they wait most of the time, and requires
-// that the package leaves no goroutine, whatever a test did to it.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", "6")
-	}
-	code := m.Run()
-	var stacks string
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		buf := make([]byte, 1<<20)
-		stacks = string(buf[:runtime.Stack(buf, true)])
-		if !strings.Contains(stacks, "fencelock/pubsub.(") {
-			break
-		}
-		if time.Now().After(deadline) {
-			fmt.Fprintf(os.Stderr, "goroutines remain:\n%s\n", stacks)
-			code = max(code, 1)
-			break
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(locktest.Main(m, 6)) }
 
 // newBus is a bus that is closed with the test.
-func newBus(t *testing.T, rdb redis.UniversalClient, sharding pubsub.Sharding) (*pubsub.Bus, *redistest.Log) {
+func newBus(t *testing.T, rdb redis.UniversalClient, sharding pubsub.Sharding) (*pubsub.Bus, *locktest.Log) {
 	t.Helper()
-	log := new(redistest.Log)
-	b := pubsub.New(rdb, sharding, slog.New(log))
+	log := new(locktest.Log)
+	b := pubsub.New(rdb, sharding, log.Logger())
 	t.Cleanup(b.Close)
 	return b, log
 }

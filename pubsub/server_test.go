@@ -2,7 +2,6 @@ package pubsub_test
 
 import (
 	"context"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/pubsub"
 )
@@ -146,7 +146,7 @@ func TestServer_WrongPassword(t *testing.T) {
 	server := redistest.Real(t, "--requirepass", "secret")
 	var dials atomic.Int64
 	rdb := server.Client(func(o *redis.Options) { o.Password = "wrong" })
-	rdb.AddHook(dialHook(func() { dials.Add(1) }))
+	rdb.AddHook(locktest.DialHook(func() { dials.Add(1) }))
 	b, _ := newBus(t, rdb, pubsub.Auto)
 	began := time.Now()
 	l := listen(b, "a")
@@ -161,18 +161,4 @@ func TestServer_WrongPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.eventually(t)
-}
-
-// dialHook calls f before each connection.
-type dialHook func()
-
-func (h dialHook) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		h()
-		return next(ctx, network, addr)
-	}
-}
-func (h dialHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-func (h dialHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }

@@ -8,38 +8,41 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// maxProposals bounds the numbers that one operation proposes: more than one is needed where a node that has not voted in
-// time knows a larger one.
+// maxProposals is how many tokens one operation proposes at most. A second proposal is needed where a node that has not voted
+// in time has a larger counter.
 const maxProposals = 3
 
-// maxToken is what no token may reach: beyond it Lua cannot count exactly.
+// maxToken is the number that every token must be less than: beyond it Lua cannot count exactly.
 const maxToken = 1 << 53
 
 var errTooLarge = errors.New("ERR fencing counter has reached 2^53, where Lua cannot count exactly")
 
-// An election is one operation that asks a majority for the lock, and for a token where it takes one.
+// An election is one acquire or re-entry: a round that asks the nodes for their votes (for the lock, or for the new hold count),
+// and, where the operation takes a token, rounds that propose one.
 type election struct {
 	store  *store
 	order  scripts.Order
 	votes  round
 	done   func(scripts.Answer, error)
-	lost   func() // what becomes of a hold that is gone
-	enough int    // from so many nodes
+	lost   func() // called in place of done where the hold is gone
+	enough int    // so many nodes must answer a proposal that they have not got the hold, and it is gone
 
 	// Guarded by votes.mu.
-	proposal  *round
-	proposals int
-	token     int64
+	proposal  *round // the latest one; nil before the first
+	proposals int    // how many were made
+	token     int64  // the latest that was proposed, or a larger counter that a node has told of
 }
 
-// acquire takes the lock on a majority of the nodes.
+// acquire takes the lock on a majority of the nodes, and a token where the order asks for one. Where other clients want the lock
+// too, it asks the first node alone, and then the other nodes, unless the first refuses for a hold that this client takes for the
+// owner. done is called once: with Held, or with the time after which to look again, or with an error.
 func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
-	b := s.ballot(o.Field)
+	rec := s.field(o.Field)
 	e := &election{store: s, order: o, enough: 1}
-	lease := o.Lease + keep
+	lease := o.Lease + extraLease
 	e.votes.op = func() scripts.Op { return scripts.Vote(o.Keys, o.Field, lease) }
 	e.votes.heard = func(a *ask) {
-		b.voted(a, lease)
+		rec.voted(a, lease)
 		if e.proposal != nil && a.yes {
 			e.proposal.add(a.node)
 		}
@@ -59,36 +62,36 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 			if a.state == answered && !a.yes {
 				if pause, believed := s.believes(o.Keys.Channel(), a.report.Holder); believed {
 					ttl := sooner(a.report.TTL, pause)
-					return true, func() { done(scripts.Answer{TTL: ttl, Owed: s.drop(o.Field, b)}, nil) }
+					return true, func() { done(scripts.Answer{TTL: ttl, Owed: s.drop(o.Field, rec)}, nil) }
 				}
 			}
 			more := rest
 			rest = nil
-			b.voting(more, lease)
+			rec.voting(more, lease)
 			e.votes.widen(more, s.within(o.Lease))
 			return false, nil
 		}
 		yes, open := e.count(final)
 		owner := e.owner()
-		if yes < s.most && (yes+open >= s.most || open > 0 && owner == nil) {
-			return false, nil // there may be a majority, or an owner that has one
+		if yes < s.majority && (yes+open >= s.majority || open > 0 && owner == nil) {
+			return false, nil // more answers may make a majority, or show an owner
 		}
-		answer, err := scripts.Answer{}, s.twins(&e.votes)
+		answer, err := scripts.Answer{}, s.checkDistinct(&e.votes)
 		switch {
 		case err != nil:
-		case yes >= s.most && o.Fenced:
+		case yes >= s.majority && o.Fenced:
 			return true, e.propose
-		case yes >= s.most:
+		case yes >= s.majority:
 			return true, func() { e.done(scripts.Answer{Held: true}, nil) }
 		default:
 			answer, err = e.refused(owner)
 		}
 		return true, func() {
 			if owner == nil {
-				b.giveUp(s.first(o.Keys.Channel()))
+				rec.giveUp(s.first(o.Keys.Channel()))
 			}
-			answer.Owed = s.drop(o.Field, b)
-			if m, few := err.(*MajorityError); few {
+			answer.Owed = s.drop(o.Field, rec)
+			if m, tooFew := err.(*MajorityError); tooFew {
 				m.nothing = !answer.Owed
 			}
 			done(answer, err)
@@ -96,21 +99,21 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 	}
 	e.done = func(answer scripts.Answer, err error) {
 		if answer.Held {
-			b.win()
+			rec.win()
 		} else {
 			answer.Owed = true
 		}
 		done(answer, err)
 	}
 	e.lost = func() { e.done(scripts.Answer{TTL: s.split(o.Keys.Channel())}, nil) }
-	if !b.voting(nodes, lease) {
+	if !rec.voting(nodes, lease) {
 		done(scripts.Answer{}, errors.New("quorum: the field of a hold was used again"))
 		return
 	}
 	e.votes.start(s.nodes, nodes, s.within(o.Lease))
 }
 
-// count returns how many nodes that count said yes, and how many may do so in time.
+// count returns how many of the nodes that count have voted yes, and how many nodes may still answer in time.
 func (e *election) count(final bool) (yes, open int) {
 	for a := range e.votes.all {
 		switch {
@@ -123,20 +126,21 @@ func (e *election) count(final bool) (yes, open int) {
 	return yes, open
 }
 
-// owner is who else has a majority, or nil.
-func (e *election) owner() *grip {
-	if all := grips(&e.votes); len(all) > 0 && all[0].field != e.order.Field && len(all[0].ttls) >= e.store.most {
+// owner returns the share of another hold that has the lock on a majority; nil if no answer shows one.
+func (e *election) owner() *share {
+	if all := shares(&e.votes); len(all) > 0 && all[0].field != e.order.Field && len(all[0].ttls) >= e.store.majority {
 		return all[0]
 	}
 	return nil
 }
 
-// refused is why there was no majority: somebody else has one, or a part that is enough, or too few nodes count.
-func (e *election) refused(owner *grip) (scripts.Answer, error) {
+// refused returns why an attempt got no majority: another hold is the owner, or the votes are split among several attempts, or
+// too few nodes count. Only the last of these is an error.
+func (e *election) refused(owner *share) (scripts.Answer, error) {
 	s := e.store
 	if owner != nil {
 		pause := s.owns(e.order.Keys.Channel(), &e.votes, owner.field)
-		return scripts.Answer{TTL: sooner(owner.lasts(len(s.nodes)-s.most+1), pause)}, nil
+		return scripts.Answer{TTL: sooner(owner.lasts(len(s.nodes)-s.majority+1), pause)}, nil
 	}
 	counting := 0
 	for a := range e.votes.all {
@@ -145,14 +149,14 @@ func (e *election) refused(owner *grip) (scripts.Answer, error) {
 		}
 	}
 	s.failed(e.order.Keys.Channel())
-	if counting < s.most {
-		return scripts.Answer{}, s.missing(&e.votes, counts)
+	if counting < s.majority {
+		return scripts.Answer{}, s.majorityError(&e.votes, counts)
 	}
 	return scripts.Answer{TTL: s.split(e.order.Keys.Channel()), Why: ErrSplitVote}, nil
 }
 
-// propose asks the nodes that have the hold to accept a token: one more than the largest that a majority has told of, and
-// than the floor.
+// propose asks the nodes that have voted yes to accept a token. The token is one more than the floor, or than the token proposed
+// before or a larger counter that refused that. A token of 2^53 or more is an error.
 func (e *election) propose() {
 	s, o := e.store, e.order
 	e.votes.mu.Lock()
@@ -177,11 +181,11 @@ func (e *election) propose() {
 	e.votes.mu.Unlock()
 }
 
-// floor is what the next token has to exceed by what the nodes that count have told: the largest of their counters, and
-// their time, so that tokens grow although a node has forgotten its counter. The time is the one in the middle of theirs,
-// which no single clock can move to where the others are not; of two clocks nobody knows which is right, so that the
-// client's is the third. A node without a counter may have forgotten it a moment ago: then the floor is higher by more
-// than clocks may differ, see the package doc. With votes.mu held.
+// floor returns the number that the next token has to exceed, by the answers of the nodes that count: the largest of their
+// counters, or their time in microseconds where that is larger, so that tokens grow although a node has forgotten its counter. The
+// time is the middle one of the nodes' times: one wrong clock cannot move that beyond the others. Of two clocks nobody knows which
+// is right, so the client's own clock is the third. A node without a counter may have forgotten it a moment ago: then a
+// quarter of the delay is added to the time, which is more than clocks may differ (see the package doc). With votes.mu held.
 func (e *election) floor() int64 {
 	var times []int64
 	var counter, ahead int64
@@ -199,13 +203,14 @@ func (e *election) floor() int64 {
 		times = append(times, time.Now().UnixMicro())
 	}
 	slices.Sort(times)
-	if len(times) == 0 { // they have all restarted since they answered: the proposal will fail
+	if len(times) == 0 { // no node counts any more, all have restarted since they voted: the proposal will fail
 		return counter
 	}
 	return max(counter, times[len(times)/2]+ahead-1)
 }
 
-// tally counts the answers to a proposal. With p.mu held.
+// tally is the judge of the round p, which has proposed the token. Where too many nodes refused because of larger counters, the
+// election proposes a larger token. With p.mu held.
 func (e *election) tally(p *round, token int64, final bool) (bool, func()) {
 	s := e.store
 	accepted, refused, gone, open := 0, 0, 0, 0
@@ -225,13 +230,13 @@ func (e *election) tally(p *round, token int64, final bool) (bool, func()) {
 		}
 	}
 	switch {
-	case accepted >= s.most:
+	case accepted >= s.majority:
 		return true, func() { e.done(scripts.Answer{Held: true, Token: token}, nil) }
-	case accepted+open >= s.most:
+	case accepted+open >= s.majority:
 		return false, nil
 	case open > 0:
-		return false, nil // they may know larger numbers still
-	case accepted+refused >= s.most && e.proposals < maxProposals:
+		return false, nil // a node that has not answered may have a larger counter
+	case accepted+refused >= s.majority && e.proposals < maxProposals:
 		return true, func() {
 			e.votes.mu.Lock()
 			e.token = max(e.token, larger)
@@ -242,6 +247,6 @@ func (e *election) tally(p *round, token int64, final bool) (bool, func()) {
 		return true, e.lost
 	}
 	good := func(a *ask) bool { return a.yes && counts(a) }
-	err := s.missing(p, good)
-	return true, func() { e.done(scripts.Answer{}, s.before(err, &e.votes, p, good)) }
+	err := s.majorityError(p, good)
+	return true, func() { e.done(scripts.Answer{}, s.withEarlierRound(err, &e.votes, p, good)) }
 }

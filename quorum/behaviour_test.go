@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -25,8 +26,8 @@ func TestLockOnSomeNodes(t *testing.T) {
 						u.down(i)
 					}
 					methods(t, u.lock("a"))
-					asleep(time.Minute) // what is sent again in the background is over
-					equal(t, "nodes that have the lock", s.has("a"), 0)
+					locktest.Sleep(time.Minute) // what is sent again in the background is over
+					locktest.Equal(t, "nodes that have the lock", s.has("a"), 0)
 				})
 			})
 		}
@@ -44,66 +45,66 @@ func methods(t *testing.T, l *fenced.Lock) {
 		last = token
 	}
 	held, token, err := l.LockAndGetToken(ctx)
-	ok(t, err)
+	locktest.NoError(t, err)
 	next(token)
 	inner, token, err := l.TryLockAndGetToken(held, 0, 5*time.Second)
-	ok(t, err)
+	locktest.NoError(t, err)
 	next(token)
 	count, err := l.HoldCount(inner)
-	ok(t, err)
-	equal(t, "hold count", count, 2)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "hold count", count, 2)
 	_, err = l.TryLock(ctx, 0, 0)
-	is(t, err, rlock.ErrNotAcquired)
+	locktest.IsError(t, err, rlock.ErrNotAcquired)
 	_, err = l.TryLock(ctx, 100*time.Millisecond, 0)
-	is(t, err, rlock.ErrNotAcquired)
+	locktest.IsError(t, err, rlock.ErrNotAcquired)
 	ttl, err := l.RemainTTL(ctx)
-	ok(t, err)
+	locktest.NoError(t, err)
 	if ttl < 29*time.Second || ttl > 30*time.Second+time.Millisecond {
 		t.Fatalf("TTL %v", ttl)
 	}
-	ok(t, l.Unlock(inner))
+	locktest.NoError(t, l.Unlock(inner))
 	count, err = l.HoldCount(held)
-	ok(t, err)
-	equal(t, "hold count", count, 1)
-	asleep(2 * time.Minute) // the watchdog keeps it
-	ok(t, l.Check(held))
+	locktest.NoError(t, err)
+	locktest.Equal(t, "hold count", count, 1)
+	locktest.Sleep(2 * time.Minute) // the watchdog keeps it
+	locktest.NoError(t, l.Check(held))
 	locked, err := l.IsLocked(ctx)
-	ok(t, err)
-	equal(t, "locked", locked, true)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "locked", locked, true)
 	mine, err := l.IsHeld(held)
-	ok(t, err)
-	equal(t, "held", mine, true)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "held", mine, true)
 	current, err := l.Token(held)
-	ok(t, err)
-	equal(t, "token", current, last)
-	ok(t, l.Unlock(held))
-	is(t, l.Unlock(held), rlock.ErrNotHeld)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "token", current, last)
+	locktest.NoError(t, l.Unlock(held))
+	locktest.IsError(t, l.Unlock(held), rlock.ErrNotHeld)
 	locked, err = l.IsLocked(ctx)
-	ok(t, err)
-	equal(t, "locked", locked, false)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "locked", locked, false)
 	ttl, err = l.RemainTTL(ctx)
-	ok(t, err)
-	equal(t, "TTL", ttl, -2)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "TTL", ttl, -2)
 
 	held, token, err = l.LockLeaseAndGetToken(ctx, time.Second)
-	ok(t, err)
+	locktest.NoError(t, err)
 	next(token)
-	asleep(1100 * time.Millisecond)
-	is(t, context.Cause(held), rlock.ErrLost)
-	is(t, l.Unlock(held), rlock.ErrLost)
+	locktest.Sleep(1100 * time.Millisecond)
+	locktest.IsError(t, context.Cause(held), rlock.ErrLost)
+	locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 
-	ok(t, l.TryDo(ctx, time.Second, 0, func(ctx context.Context, token int64) error { next(token); return ctx.Err() }))
+	locktest.NoError(t, l.TryDo(ctx, time.Second, 0, func(ctx context.Context, token int64) error { next(token); return ctx.Err() }))
 	held, err = l.Lock(ctx)
-	ok(t, err)
+	locktest.NoError(t, err)
 	freed, err := l.ForceUnlock(ctx)
-	ok(t, err)
-	equal(t, "freed", freed, true)
-	is(t, context.Cause(held), rlock.ErrLost)
-	is(t, l.Unlock(held), rlock.ErrLost)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "freed", freed, true)
+	locktest.IsError(t, context.Cause(held), rlock.ErrLost)
+	locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 	freed, err = l.ForceUnlock(ctx)
-	ok(t, err)
-	equal(t, "freed", freed, false)
-	ok(t, l.Do(ctx, func(_ context.Context, token int64) error { next(token); return nil }))
+	locktest.NoError(t, err)
+	locktest.Equal(t, "freed", freed, false)
+	locktest.NoError(t, l.Do(ctx, func(_ context.Context, token int64) error { next(token); return nil }))
 }
 
 // One more node down than that: an error in time that says which, and nothing is left.
@@ -114,7 +115,7 @@ func TestInv12_NoMajority(t *testing.T) {
 		l := u.lock("a")
 		began := time.Now()
 		_, err := l.Lock(t.Context())
-		is(t, err, quorum.ErrNoMajority)
+		locktest.IsError(t, err, quorum.ErrNoMajority)
 		var e *quorum.MajorityError
 		if !errors.As(err, &e) || e.Need != 3 || e.Nodes != 5 || len(e.Failed) != 3 {
 			t.Fatalf("%v: %+v", err, e)
@@ -123,18 +124,18 @@ func TestInv12_NoMajority(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		_, err = l.TryLock(t.Context(), 300*time.Millisecond, 0)
-		is(t, err, quorum.ErrNoMajority)
+		locktest.IsError(t, err, quorum.ErrNoMajority)
 		_, err = l.IsLocked(t.Context())
-		is(t, err, quorum.ErrNoMajority)
-		asleep(time.Minute)
-		equal(t, "nodes that have the lock", s.has("a"), 0)
+		locktest.IsError(t, err, quorum.ErrNoMajority)
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "nodes that have the lock", s.has("a"), 0)
 
-		waits := start(func() (context.Context, int64, error) { return l.LockAndGetToken(t.Context()) })
-		asleep(time.Second)
+		waits := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(t.Context()) })
+		locktest.Sleep(time.Second)
 		u.up()
 		got := <-waits
-		ok(t, got.err)
-		ok(t, l.Unlock(got.ctx))
+		locktest.NoError(t, got.Err)
+		locktest.NoError(t, l.Unlock(got.Ctx))
 	})
 }
 
@@ -179,7 +180,7 @@ func TestContendersMakeProgress(t *testing.T) {
 		}
 		began := time.Now()
 		for range clients {
-			ok(t, <-done)
+			locktest.NoError(t, <-done)
 		}
 		took, each := time.Since(began), float64(votes.Load())/5/float64(holds.Load())
 		t.Logf("%d holds in %v, %.1f attempts each", holds.Load(), took, each)
@@ -189,8 +190,8 @@ func TestContendersMakeProgress(t *testing.T) {
 		if took > 20*time.Second {
 			t.Errorf("%d holds took %v", holds.Load(), took)
 		}
-		asleep(time.Minute)
-		equal(t, "nodes that have the lock", s.has("a"), 0)
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "nodes that have the lock", s.has("a"), 0)
 	})
 }
 
@@ -198,7 +199,7 @@ func TestContendersMakeProgress(t *testing.T) {
 func TestTries(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		held, err := s.user().lock("a").Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		var votes atomic.Int64
 		u := s.user(quorum.WithTries(3))
 		u.on(func(_ int, op string, _ []any, next func() error) error {
@@ -209,8 +210,8 @@ func TestTries(t *testing.T) {
 		}, 0, 1, 2)
 		l := u.lock("a")
 		_, err = l.TryLock(t.Context(), time.Hour, 0)
-		is(t, err, rlock.ErrNotAcquired)
-		ok(t, held.Err())
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
+		locktest.NoError(t, held.Err())
 		// The first try asks two of the nodes at least: what has not left when they have answered does not leave any more.
 		// The others ask the node that settles between clients, and may ask all. The first node may be asked twice, as it
 		// does not know the script yet.

@@ -6,32 +6,33 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/seam"
+	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/pubsub"
 )
 
-// bus is the subscriptions to the nodes. Each node that had a hold tells of its release. A waiter listens to the node that
-// is asked first, as the owner has that too nearly always; and to all of them where that node is silent, or the owner was
-// seen without it.
+// A bus is the subscriptions to the nodes, as an engine.Bus. Each node that had a hold publishes its release. A waiter listens to the
+// first node, the one that attempts ask first, because the owner nearly always has that node. The waiter listens to all nodes where
+// the first node is silent, or an answer has shown that the owner has not got it.
 type bus struct {
-	store *store
-	buses []*pubsub.Bus
-	least int           // so many of the nodes meet every majority
-	group int           // of waiters, that this client is in
-	coil  time.Duration // the longest time between messages that are taken for one, where all nodes are listened to
+	store       *store
+	buses       []*pubsub.Bus
+	least       int           // this many nodes have one in common with every majority
+	group       int           // the group of waiters that this client listens in, 0 to scripts.Groups-1
+	mergeWithin time.Duration // messages within this time are taken for one, where all nodes are listened to
 }
 
 const (
-	// silentAfter is for how long the first node may not confirm a subscription.
+	// silentAfter is the time in which the first node has to confirm a subscription; then the waiter listens to all nodes.
 	silentAfter = 100 * time.Millisecond
-	// eager is how many waiters try when they hear of a release.
-	eager = 4
-	// idleAfter is after what time without a further message the others try too: up to twice of it.
+	// askAtOnce is how many clients, on the average, ask for the lock at once when they hear of a release.
+	askAtOnce = 4
+	// idleAfter is the pause without a further message after which the other clients ask too: a random time from idleAfter to
+	// twice as long.
 	idleAfter = 25 * time.Millisecond
 )
 
-// Subscribe implements seam.Bus.
-func (b *bus) Subscribe(channel string, wake func(message bool, text string)) seam.Subscription {
+// Subscribe implements engine.Bus. It listens to the first node, or to all nodes where there is no first node now.
+func (b *bus) Subscribe(channel string, wake func(message bool, text string)) engine.Subscription {
 	s := &subscription{bus: b, channel: channel, wake: wake, subs: make([]*pubsub.Subscription, len(b.buses))}
 	first := b.store.first(channel)
 	if first == nil {
@@ -45,40 +46,42 @@ func (b *bus) Subscribe(channel string, wake func(message bool, text string)) se
 	return s
 }
 
-// Hears implements seam.Bus. It is asked where there is a line of clients, which a quorum has not.
+// Hears implements engine.Bus. The engine asks it for the line of clients, which a quorum has not got.
 func (b *bus) Hears(string) bool { return false }
 
-// Sharded implements seam.Bus: a node is no cluster.
+// Sharded implements engine.Bus: a node is no cluster.
 func (b *bus) Sharded(context.Context) bool { return false }
 
-// Known implements seam.Bus.
+// Known implements engine.Bus: channels are not sharded, and that is known.
 func (b *bus) Known() (sharded, known bool) { return false, true }
 
-// Close implements seam.Bus.
+// Close implements engine.Bus: it closes the connections to all nodes.
 func (b *bus) Close() {
 	for _, one := range b.buses {
 		one.Close()
 	}
 }
 
+// A subscription is this client's interest in the releases of one lock.
 type subscription struct {
 	bus     *bus
 	channel string
 	wake    func(message bool, text string)
 
 	mu      sync.Mutex
-	subs    []*pubsub.Subscription // by node
-	first   *pubsub.Subscription   // nil where all nodes are listened to from the beginning
-	doubt   *time.Timer            // whether that is live
+	subs    []*pubsub.Subscription // by the node's index; nil for a node that is not listened to
+	first   *pubsub.Subscription   // the one to the first node; nil where all nodes are listened to from the beginning
+	doubt   *time.Timer            // after silentAfter looks whether first is live
 	wide    bool                   // all nodes are listened to
-	timer   *time.Timer            // until what was heard is said
-	at      time.Time              // when that is,
-	last    time.Time              // and when it was decided
-	message bool                   // one was heard
+	timer   *time.Timer            // calls say; nil while nothing is to be said
+	at      time.Time              // when timer fires
+	last    time.Time              // when timer was set
+	message bool                   // a release was heard since wake was called
 	closed  bool
 }
 
-// listen subscribes to a node.
+// listen subscribes to a node: to the channel of this client's group, or, where all nodes are listened to, to the channel of the
+// lock.
 func (s *subscription) listen(node int) {
 	channel := s.channel
 	s.mu.Lock()
@@ -96,7 +99,7 @@ func (s *subscription) listen(node int) {
 	}
 }
 
-// widen subscribes to all nodes.
+// widen subscribes to all nodes that are not listened to yet.
 func (s *subscription) widen() {
 	s.mu.Lock()
 	if s.wide || s.closed {
@@ -116,7 +119,7 @@ func (s *subscription) widen() {
 	}
 }
 
-// narrow gives up the subscriptions to all nodes but the first one, if that is live.
+// narrow closes the subscriptions to all nodes but the first one, if that one is live.
 func (s *subscription) narrow() {
 	s.mu.Lock()
 	first, wide := s.first, s.wide
@@ -137,10 +140,10 @@ func (s *subscription) narrow() {
 	for _, sub := range rest {
 		sub.Close()
 	}
-	s.unlessLive() // it may have gone meanwhile
+	s.unlessLive() // the first node may have become silent meanwhile
 }
 
-// unlessLive subscribes to all nodes if the first one is silent.
+// unlessLive subscribes to all nodes if the subscription to the first one is not live.
 func (s *subscription) unlessLive() {
 	s.mu.Lock()
 	first := s.first
@@ -150,7 +153,8 @@ func (s *subscription) unlessLive() {
 	}
 }
 
-// heard is called by the nodes' buses.
+// heard is called by the nodes' buses: message is true for a release, and false for a change of a subscription. It sets the timer for
+// waking the waiters: at once for one of the few clients that ask first, after idleAfter or more for the others.
 func (s *subscription) heard(message bool, _ string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,8 +167,8 @@ func (s *subscription) heard(message bool, _ string) {
 	s.message = s.message || message
 	now := time.Now()
 	if s.timer != nil {
-		if s.at.Before(now.Add(s.bus.coil)) || s.wide && now.Sub(s.last) < s.bus.coil {
-			return // it is told soon, or is about the same release as the last one
+		if s.at.Before(now.Add(s.bus.mergeWithin)) || s.wide && now.Sub(s.last) < s.bus.mergeWithin {
+			return // the waiters are woken soon anyway, or this is the same release as the last message was
 		}
 		s.timer.Stop()
 	}
@@ -172,13 +176,14 @@ func (s *subscription) heard(message bool, _ string) {
 	switch {
 	case message && !s.bus.store.tries(s.channel):
 		after = between(idleAfter, 2*idleAfter)
-	case s.wide: // a release comes as a message from each node, one after the other
-		after = between(0, s.bus.coil)
+	case s.wide: // one release is a message from each node, one after the other
+		after = between(0, s.bus.mergeWithin)
 	}
 	s.last, s.at = now, now.Add(after)
 	s.timer = time.AfterFunc(max(after, 1), s.say) // not 0: in a synctest bubble Go 1.26 runs such a timer at once, and crashes with -race
 }
 
+// say wakes the waiters, with what was heard.
 func (s *subscription) say() {
 	s.mu.Lock()
 	message, closed := s.message, s.closed
@@ -189,9 +194,10 @@ func (s *subscription) say() {
 	}
 }
 
-// Live implements seam.Subscription: a release would be heard.
+// Live implements engine.Subscription: it tells whether a release would be heard. It first subscribes to all nodes if the owner was
+// seen without the first node, and to the first node alone otherwise.
 func (s *subscription) Live() bool {
-	if s.bus.store.elsewhere(s.channel) {
+	if s.bus.store.ownerLacksFirst(s.channel) {
 		s.widen()
 	} else {
 		s.narrow()
@@ -217,10 +223,10 @@ func (s *subscription) Live() bool {
 	return live >= least
 }
 
-// Drop implements seam.Subscription.
+// Drop implements engine.Subscription: it closes the subscription.
 func (s *subscription) Drop() { s.Close() }
 
-// Close implements seam.Subscription.
+// Close implements engine.Subscription: it ends the subscriptions to all nodes, and wakes nobody afterwards.
 func (s *subscription) Close() {
 	s.mu.Lock()
 	s.closed = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"reflect"
 	"time"
@@ -11,27 +12,27 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
-	"github.com/fencelock/fencelock/internal/seam"
+	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// Client is what the locks of one process share: the nodes, the watchdog, the subscriptions, and who holds or waits for
-// what. Create one per process with New. It is safe for concurrent use.
+// Client is what the locks of one process share: the nodes, the watchdog, the subscriptions, the holds and the waiters. Create one
+// per process with New. It is safe for concurrent use.
 type Client struct {
 	client *rlock.Client
 	store  *store
 }
 
-// New returns a client on these nodes: servers that know nothing of each other. It sends nothing. All clients of a lock
+// New returns a client on these nodes: servers that know nothing of each other. New sends nothing. All clients of a lock
 // must have the same nodes. An odd number is best: of four nodes, three are a majority, so that four outlast no more than
 // three. The nodes' clients stay the caller's: close them after this client.
 //
-// Nodes may be down, also when New is called: the lock works as long as a majority answers and counts, and the log says
-// once which ones do not (rlock.WithLogger). Two nodes that are the same server are ErrSameServer, from the first call that
-// hears it from both. A node is one server: Sentinel's failover clients and cluster clients are refused, because a replica
-// that is promoted in a node's place has forgotten holds without having restarted.
+// Nodes may be down, also when New is called: the lock works as long as a majority answers and counts, and the log says once which
+// nodes do not (rlock.WithLogger). Where two nodes are the same server, the first call that gets answers of both returns
+// ErrSameServer; so does New for the same client twice. A node is one server: Sentinel's failover clients and cluster clients are
+// refused, because a replica that is promoted in a node's place has forgotten holds without having restarted.
 func New(nodes []redis.UniversalClient, opts ...Option) (*Client, error) {
 	if len(nodes) == 0 {
 		return nil, errors.New("quorum: New: no nodes: pass a client for each server, best an odd number of them")
@@ -56,41 +57,52 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Client, error) {
 		}
 		opt(&o)
 	}
-	c := new(Client)
-	client, err := seam.NewClient(o.lock, func(set seam.Settings) (seam.Parts, error) {
-		if err := o.check(set.Lease); err != nil {
-			return seam.Parts{}, err
-		}
-		most := len(nodes)/2 + 1
-		s := &store{
-			nodes:   make([]*node, len(nodes)),
-			most:    most,
-			timeout: o.timeout,
-			retry:   o.retry,
-			delay:   (o.longest + time.Second - 1).Truncate(time.Second) + time.Second,
-			ballots: make(map[string]*ballot),
-			sweepAt: minSweep,
-			rivals:  make(map[string]*rivals),
-
-			sweepRivalsAt: minSweep,
-		}
-		b := &bus{store: s, group: rand.N(scripts.Groups), least: len(nodes) - most + 1, coil: o.retry[0]}
-		for i, rdb := range nodes {
-			s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.New(rdb), delay: s.delay, log: set.Log}
-			b.buses = append(b.buses, pubsub.New(rdb, pubsub.Off, set.Log))
-		}
-		s.sorted = byName(s.nodes)
-		c.store = s
-		return seam.Parts{Store: s, Bus: b, Longest: o.longest, Tries: o.tries, Owes: s.owes}, nil
-	})
+	set, err := engine.MakeSettings(o.lock)
 	if err != nil {
 		return nil, err
 	}
-	c.client = client.(*rlock.Client)
-	return c, nil
+	if err := set.CheckSeveral(); err != nil {
+		return nil, err
+	}
+	if err := o.check(set.Lease); err != nil {
+		return nil, err
+	}
+	s, b := newStore(nodes, names, &o, set.Log)
+	client := engine.NewOn(s, b, engine.Limits{Several: true, Longest: o.longest, Tries: o.tries, Owes: s.owes}, set)
+	for i, bus := range b.buses {
+		bus.OnChange(func(_ string, up bool) { client.SubscriptionChanged(names[i], up) })
+	}
+	client.PresentOn(nodes...)
+	return &Client{client: (*rlock.Client)(client), store: s}, nil
 }
 
-// nodeName is what errors call the node.
+// newStore returns the nodes as a store, and their subscriptions as a bus. The delay after which a started node counts is the longest
+// lease in whole seconds, rounded up, and a second more, because a node tells its uptime in whole seconds.
+func newStore(nodes []redis.UniversalClient, names []string, o *options, log *slog.Logger) (*store, *bus) {
+	majority := len(nodes)/2 + 1
+	s := &store{
+		nodes:    make([]*node, len(nodes)),
+		majority: majority,
+		timeout:  o.timeout,
+		retry:    o.retry,
+		delay:    (o.longest + time.Second - 1).Truncate(time.Second) + time.Second,
+		fields:   make(map[string]*fieldRecord),
+		sweepAt:  minSweep,
+		rivals:   make(map[string]*rivals),
+
+		sweepRivalsAt: minSweep,
+	}
+	b := &bus{store: s, group: rand.N(scripts.Groups), least: len(nodes) - majority + 1, mergeWithin: o.retry[0]}
+	for i, rdb := range nodes {
+		s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.New(rdb), delay: s.delay, log: log}
+		b.buses = append(b.buses, pubsub.New(rdb, pubsub.Off, log))
+	}
+	s.sorted = byName(s.nodes)
+	return s, b
+}
+
+// nodeName returns the node's name in errors and the log: its address, or the type of a client that has none. It is an error where
+// the client is nil, or is not for one server.
 func nodeName(rdb redis.UniversalClient) (string, error) {
 	errNil := errors.New("the client is nil: pass a *redis.Client for each server")
 	switch r := rdb.(type) {
@@ -110,15 +122,21 @@ func nodeName(rdb redis.UniversalClient) (string, error) {
 	return fmt.Sprintf("%T", rdb), nil
 }
 
-// Close is rlock.Client.Close.
+// ID returns the client's id, a UUID: the fields of its holds on the nodes begin with it, and so do the events of a trace.
+func (c *Client) ID() string { return c.client.ID() }
+
+// Close ends the client's work: calls that wait return rlock.ErrClosed, as new ones do; the contexts of held locks end, and their
+// leases are not renewed any more. Close waits until what is under way has been answered and released, but no longer than
+// rlock.WithUnlockTimeout, also where no node answers. The nodes' clients stay open. Close may be called more than once.
 func (c *Client) Close() error { return c.client.Close() }
 
-// Shutdown is rlock.Client.Shutdown.
+// Shutdown stops taking locks for contexts that hold none, waits until the held ones are unlocked, and closes the client, as Close
+// does; when ctx ends first it closes the client all the same, and the error says how many holds were open.
 func (c *Client) Shutdown(ctx context.Context) error { return c.client.Shutdown(ctx) }
 
 // NewLock returns the lock of this name on the client's nodes. It is a fenced.Lock, with the methods and the tokens of
-// one on a single Redis, as the package doc says; fenced.WithTokenBlocks has no effect, and neither has fenced.WithClockFloor:
-// tokens are at least the nodes' time in microseconds in any case. It asks no one.
+// one on a single Redis, as the package doc says. fenced.WithTokenBlocks has no effect, and neither has fenced.WithClockFloor:
+// tokens are at least the nodes' time in microseconds in any case. NewLock sends nothing.
 func NewLock(client *Client, name string, opts ...fenced.Option) *fenced.Lock {
 	if client == nil {
 		return fenced.NewLock(nil, name, opts...)

@@ -1,38 +1,37 @@
-// Package quorum is the lock of package fenced on several Redis servers that know nothing of each other: whoever has a
-// majority of them has the lock, so that it outlasts the loss of a minority. The algorithm is Redlock, of the Redis
-// documentation ("Distributed Locks with Redis"), with what that leaves to the reader: the delayed restart, and fencing
-// tokens.
+// Package quorum is the lock of package fenced on several Redis servers that know nothing of each other. Whoever has a
+// majority of the servers has the lock, so that the lock outlasts the loss of a minority. The algorithm is Redlock, of the Redis
+// documentation ("Distributed Locks with Redis"), with two things that this leaves to the reader: the delayed restart, and
+// fencing tokens. A server is called a node below.
 //
 //	client, err := quorum.New([]redis.UniversalClient{a, b, c, d, e})
 //	lock := quorum.NewLock(client, "account:42")
 //	held, token, err := lock.TryLockAndGetToken(ctx, 3*time.Second, 0)
 //
-// What a holder is, how contexts end, what Unlock, Do and the errors say is in package rlock, which does it here too.
+// Package rlock says what a holder is, how contexts end, and what Unlock, Do and the errors say; all of that holds here too.
 //
 // # How the lock is taken
 //
-// All nodes are asked at once to take the lock for one field, a number that belongs to this attempt alone; each has a
-// time that is small against the lease (WithNodeTimeout), and nobody waits for the slowest. When a majority has said yes,
-// the attempt proposes a token to the nodes (see below), and when a majority has accepted that, the lock is held. The
-// hold's deadline counts from before the first command was sent; the nodes keep the lock for longer than the hold's
-// context lives, by a percent of the lease and 2 ms, for clocks that run at different speeds. An attempt that fails is released on
-// every node that may have taken it, again and again until it cannot matter (also on those that did not answer), and the
-// next one has another field.
+// The client asks all nodes at once to take the lock for one field, a number that belongs to this attempt alone. Each node has a
+// time that is small against the lease (WithNodeTimeout), and the client does not wait for the slowest node. When a majority has
+// said yes, the attempt proposes a token to the nodes (see below), and when a majority has accepted that, the lock is held. The
+// hold's deadline counts from before the first command was sent; the nodes keep the lock for longer than the hold's context lives,
+// by a percent of the lease and 2 ms, for clocks that run at different speeds. An attempt that fails is released on every node that
+// may have taken it, also on nodes that did not answer, again and again until it cannot matter. The next attempt has another field.
 //
 // Where a client has met others that want the same lock, its attempts ask one node first, and the rest only if that one said
-// yes. So one of them is ahead of all others, and the votes are not split. Which node that is follows from the lock's name
-// and the nodes' addresses: give all clients the same addresses, or votes are split more often. It is passed over while it does not answer this client, or is
-// much farther away than most. That is a matter of speed: a majority decides all the same. Where several callers had each a
-// part of the nodes they try again after a random time, which doubles from one time to the next (WithRetryDelay); a call
-// whose wait ends meanwhile gets ErrSplitVote.
+// yes. So one client is ahead of all others, and the votes are not split. Which node is asked first follows from the lock's name
+// and the nodes' addresses: give all clients the same addresses, or votes are split more often. A client passes over a node
+// that does not answer it, or is much farther away than most. The choice is a matter of speed: a majority decides all the same.
+// Where several callers had each a part of the nodes they try again after a random time, which doubles from one time to the
+// next (WithRetryDelay); a call whose wait ends meanwhile gets ErrSplitVote.
 //
-// Waiters sleep until a node tells of a release, the owner's lease is over, or the poll interval has passed. They listen to
-// the node that is asked first, in eight groups, at random, and to all nodes while that node is silent to them or
-// the owner has not got it. A release after less than 100 ms tells one group, and any other tells all; who has not seen the
-// owner for that long looks again after 100 to 200 ms. So a lock that is taken again and again costs the same whether four
-// clients want it or a hundred. Among clients there is no order; within one it is that of arrival. A call that does not
-// wait asks once: where several do so at the same moment, it may be that none gets the lock. Handoffs between the goroutines of
-// a process are off: each hold is taken from the nodes.
+// Waiters sleep until a node tells of a release, the owner's lease is over, or the poll interval has passed. They listen to the
+// node that is asked first, in eight groups, at random, and to all nodes while that node is silent to them or the owner has not got
+// it. The release of a hold of less than 100 ms tells one group, any other release tells all; a waiter that has not seen the owner
+// for that long looks again after 100 to 200 ms. So a lock that is taken again and again costs the same whether four clients want
+// it or a hundred. Among clients there is no order; within one it is that of arrival. A call that does not wait asks once: where
+// several do so at the same moment, it may be that none gets the lock. Handoffs between the goroutines of a process are off: each
+// hold is taken from the nodes.
 //
 // A renewal counts when a majority has confirmed it. On a node that has lost the hold, or never had it, the renewal takes
 // the lock for it anew, if it is free there; but not where a majority has released it, so that a ForceUnlock stays one. IsLocked,
@@ -43,9 +42,9 @@
 // Assumptions: a node that runs keeps what it was told; it keeps a lease for as long as it says, by a clock that runs at
 // the holder's speed, give or take a percent; its clock is not set. The first one does not hold for a node that restarts: it may
 // come back empty, or with an old snapshot. Therefore a node does not count, neither for a vote nor for a renewal, a
-// re-entry or a token, before it has been up for longer than the longest lease (WithMaxLease) and a second more, for its
-// uptime is told in whole seconds. The uptime comes from the node itself, in the same atomic step as its answer. Such a node
-// is told everything all the same.
+// re-entry or a token, before it has been up for longer than the longest lease (WithMaxLease) and a second more, called the
+// delay below: the second is there because uptime is told in whole seconds. The uptime comes from the node itself, in the same
+// atomic step as its answer. A node that does not count yet is asked and told everything all the same.
 //
 // Redis counts its uptime by its wall clock, and has no other. A client therefore believes what it has seen more than the
 // uptime: a node whose run before it has heard from less than the delay ago is young, and one whose run it has heard from
@@ -63,21 +62,21 @@
 // before the vote; or j had restarted in between, and as it counted for A, longer ago than any lease. In no case do both
 // trust their holds at the same time. The same holds for A's field that j took anew in a renewal: it is a vote as any other.
 //
-// A node whose every command is on disk before it is answered (appendonly yes, appendfsync always, no-appendfsync-on-rewrite
-// no) loses nothing by a restart and counts at once. It must prove it: by that configuration, which the Redis user must be
-// allowed to read (CONFIG GET), and by a key (fencelock:quorum) that a run before has left there, and that an empty disk has
-// not got. The key is written by this package, into the database that the node's client has selected; without the right to
-// it (GET, SET, DEL) the node counts after its delay. A disk that was put back to an older state is beyond that, and so is the
-// file that Redis finds again after it ran without it: delete the key before appendonly or appendfsync are changed, or keep
-// such a node away for the longest lease.
+// A node whose every command is on disk before it is answered (appendonly yes, appendfsync always, no-appendfsync-on-rewrite no)
+// loses nothing by a restart and counts at once. The node must prove that it does so: by that configuration, which the Redis user
+// must be allowed to read (CONFIG GET), and by a key (fencelock:quorum) that a run before has left there, and that an empty disk
+// has not got. The key is written by this package, into the database that the node's client has selected; without the right to it
+// (GET, SET, DEL) the node counts after its delay. The proof does not notice a disk that was put back to an older state, nor a file
+// that Redis finds again after it ran without that file: delete the key before appendonly or appendfsync are changed, or keep such
+// a node away for the longest lease.
 //
 // A quorum that was started as a whole takes no lock until its nodes are old enough. The error says so: a
 // *MajorityError, ErrRestarted for each such node.
 //
 // # Tokens
 //
-// Redlock has none, and its author's answer to that (a random value, checked and set) orders nothing. Here each node has the
-// counter of the lock, the largest token that it has accepted. With its vote a node tells its counter; the attempt proposes
+// Redlock has no tokens, and its author's answer to that (a random value, checked and set) orders nothing. Here each node has the
+// counter of the lock, the largest token that this node has accepted. With its vote a node tells its counter; the attempt proposes
 // one more than the largest that a majority told of; a node accepts a proposal from the hold that has the lock there, and only
 // if it is larger than its counter, which then is that. A token counts when a majority accepted it. Each attempt proposes a
 // number to a node once, and an answer that does not come counts as a refusal; where nodes refuse because they know a larger

@@ -12,19 +12,20 @@ import (
 )
 
 var (
-	// ErrNoMajority: too few nodes answered and count, so that nobody can say who has the lock. What is returned is a
-	// *MajorityError, which says what each node said. From every method that asks the nodes.
+	// ErrNoMajority says that too few nodes answered and count, so that nobody can say who has the lock. The error that is
+	// returned is a *MajorityError, which has each node's error. Every method that asks the nodes may return it.
 	ErrNoMajority = errors.New("no majority of the nodes")
-	// ErrRestarted: a node started less than the longest lease ago, and may have forgotten holds. From a node's error in
-	// a *MajorityError.
+	// ErrRestarted says that a node started less than the longest lease ago, and may have forgotten holds. It is the error of a
+	// node in a *MajorityError.
 	ErrRestarted = errors.New("the node has started a moment ago and may have forgotten holds")
-	// ErrSameServer: two of the nodes are one server, whose vote must not count twice. From every method that asks the nodes.
+	// ErrSameServer says that two of the nodes are one server, whose vote must not count twice. New returns it, and every method
+	// that asks the nodes may.
 	ErrSameServer = errors.New("two nodes are the same server: give each node an address of its own")
 )
 
-// ErrSplitVote: several clients asked for the lock at the same moment, each had the votes of a part of the nodes, and that
-// did not change within the call's wait. It is rlock.ErrNotAcquired too: ask for the lock again, or with a longer wait.
-// From acquiring calls with a wait.
+// ErrSplitVote says that several clients asked for the lock at the same moment, that each had the votes of a part of the nodes, and
+// that this did not change within the call's wait. It is rlock.ErrNotAcquired too, by errors.Is: ask for the lock again, or with a
+// longer wait. Acquiring calls with a wait return it.
 var ErrSplitVote error = splitVote{}
 
 type splitVote struct{}
@@ -35,32 +36,34 @@ func (splitVote) Error() string {
 
 func (splitVote) Is(target error) bool { return target == rlock.ErrNotAcquired }
 
-// errSilent is a node without an answer in time.
+// errSilent is the error of a node that has not answered in time.
 var errSilent = errors.New("no answer in time (see WithNodeTimeout)")
 
-// errNoUptime is a node that cannot count.
+// errNoUptime is the error of a node that does not tell its uptime, and so never counts.
 var errNoUptime = errors.New("the node does not tell since when it runs (INFO server), and cannot count: the Redis user needs INFO")
 
-// NodeError is what one node said, or why it does not count.
+// NodeError is the error of one node: the one that Redis or the network returned, or why the node does not count.
 type NodeError struct {
-	Node string // its address
-	Err  error
+	Node string // the node's address
+	Err  error  // what is wrong with the node
 }
 
+// Error returns the address and the error.
 func (e *NodeError) Error() string { return e.Node + ": " + e.Err.Error() }
 
 // Unwrap returns e.Err.
 func (e *NodeError) Unwrap() error { return e.Err }
 
-// MajorityError is ErrNoMajority with what the nodes said.
+// MajorityError is ErrNoMajority, by errors.Is, with the error of each node that did not count.
 type MajorityError struct {
-	Nodes, Need int           // how many there are, and a majority of them
-	Failed      []*NodeError  // the ones that did not count
+	Nodes, Need int           // how many nodes there are, and how many are a majority
+	Failed      []*NodeError  // the nodes that did not answer, refused, or do not count
 	Delay       time.Duration // how long after its start a node does not count
 
-	nothing bool // no node can have done what it was asked to
+	nothing bool // no node can have done, or do late, what it was asked to
 }
 
+// Error returns how many nodes answered and count, and each other node's error.
 func (e *MajorityError) Error() string {
 	young := 0
 	why := make([]string, len(e.Failed))
@@ -77,7 +80,7 @@ func (e *MajorityError) Error() string {
 	return text + ": " + strings.Join(why, "; ")
 }
 
-// Is makes it ErrNoMajority.
+// Is tells that the error is ErrNoMajority.
 func (e *MajorityError) Is(target error) bool { return target == ErrNoMajority }
 
 // Unwrap returns the nodes' errors.
@@ -89,10 +92,11 @@ func (e *MajorityError) Unwrap() []error {
 	return errs
 }
 
-// Unanswered tells whether some node may have done what it was asked to.
+// Unanswered tells whether some node may have done what it was asked to, or may do so late.
 func (e *MajorityError) Unanswered() bool { return !e.nothing }
 
-// Passing tells whether it may go away by itself: so many nodes could still form a majority.
+// Passing tells whether the error may go away by itself: without the nodes whose errors stay until somebody mends them, a majority
+// is left.
 func (e *MajorityError) Passing() bool {
 	good := e.Nodes
 	for _, f := range e.Failed {
@@ -103,24 +107,26 @@ func (e *MajorityError) Passing() bool {
 	return good >= e.Need
 }
 
+// passing tells whether a node's error may go away by itself.
 func passing(err error) bool {
 	return errors.Is(err, errSilent) || errors.Is(err, ErrRestarted) || scripts.Passing(err) && !errors.Is(err, errNoUptime)
 }
 
-// sameServer is ErrSameServer with the two.
+// sameServer returns ErrSameServer with the names of the two nodes.
 func sameServer(a, b *node) error {
 	return &wrongNodes{fmt.Errorf("%w: %s and %s", ErrSameServer, a.name, b.name)}
 }
 
-// wrongNodes is an error that stays until somebody mends it.
+// wrongNodes is an error of the nodes that stays until somebody mends it.
 type wrongNodes struct{ error }
 
 func (e *wrongNodes) Unwrap() error    { return e.error }
-func (e *wrongNodes) Unanswered() bool { return true } // some may have done what they were asked to
+func (e *wrongNodes) Unanswered() bool { return true } // some node may have done what it was asked to
 func (e *wrongNodes) Passing() bool    { return false }
 
-// before adds to the error of a round the nodes that it did not ask, because the round before had missed them already.
-func (s *store) before(e *MajorityError, first, next *round, counts func(*ask) bool) error {
+// withEarlierRound adds to e, the error of the round next, the errors of nodes that next did not ask because they did not count in
+// the round first.
+func (s *store) withEarlierRound(e *MajorityError, first, next *round, counts func(*ask) bool) error {
 	first.mu.Lock()
 	defer first.mu.Unlock()
 	rest := &round{asks: slices.Clone(first.asks)}
@@ -129,13 +135,14 @@ func (s *store) before(e *MajorityError, first, next *round, counts func(*ask) b
 			rest.asks[i] = nil
 		}
 	}
-	e.Failed = append(e.Failed, s.missing(rest, counts).Failed...)
+	e.Failed = append(e.Failed, s.majorityError(rest, counts).Failed...)
 	return e
 }
 
-// missing returns the error of a round whose nodes do not make a majority.
-func (s *store) missing(r *round, counts func(*ask) bool) *MajorityError {
-	e := &MajorityError{Nodes: len(s.nodes), Need: s.most, Delay: s.delay}
+// majorityError returns the error of a round without a majority. Its nodes are those with an outcome, or none in time, that is not
+// an answer with counts.
+func (s *store) majorityError(r *round, counts func(*ask) bool) *MajorityError {
+	e := &MajorityError{Nodes: len(s.nodes), Need: s.majority, Delay: s.delay}
 	for _, a := range r.asks {
 		if a == nil || a.state == pending || a.state == answered && counts(a) {
 			continue

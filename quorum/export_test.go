@@ -7,11 +7,11 @@ func Naive(c *Client) {
 	}
 }
 
-// Ballots is how many fields the client keeps in mind.
-func Ballots(c *Client) int {
+// Records is how many fields the client keeps in mind.
+func Records(c *Client) int {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()
-	return len(c.store.ballots)
+	return len(c.store.fields)
 }
 
 // Learned tells whether a node that is old enough has told what it keeps, and was marked if that is everything.

@@ -6,31 +6,32 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// extend extends a hold's lease on a majority of the nodes, and takes the lock anew for it on those that have lost it, or
-// never had it. Where somebody has released it on a majority it is gone. Lease 0 only asks.
+// extend extends a hold's lease on a majority of the nodes. On nodes that have not got the hold, because they lost it or never
+// had it, extend takes the lock for the hold by repair. done gets nil, or ErrGone where the hold is forced open or its record is
+// gone, or an error where no majority confirmed. Lease 0 extends nothing: it only asks whether the hold is there.
 func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, done func(error)) {
-	b, _ := s.find(field)
-	if b == nil {
-		done(scripts.ErrGone) // released, or expired everywhere
+	rec, _ := s.find(field)
+	if rec == nil {
+		done(scripts.ErrGone) // every node has confirmed the release, or the hold expired on all of them
 		return
 	}
 	if lease > 0 {
-		lease += keep
+		lease += extraLease
 	}
 	r := &round{op: func() scripts.Op { return scripts.Extend(keys, field, lease) }}
-	extended := false // guarded by r.mu
+	extended := false // a majority has confirmed; guarded by r.mu
 	r.heard = func(a *ask) {
 		switch {
 		case a.state != answered:
 		case a.yes:
-			b.extended(a, lease)
+			rec.extended(a, lease)
 		case extended && lease > 0:
-			go s.retake(b, keys, field, lease, []*node{a.node}, nil, nil)
+			go s.repair(rec, keys, field, lease, []*node{a.node}, nil, nil)
 		}
 	}
 	r.judge = func(final bool) (bool, func()) {
 		held, there, removed, open := 0, 0, 0, 0
-		var bare []*node // without it
+		var without []*node // the nodes that have not got the hold
 		for a := range r.all {
 			switch {
 			case a.state == pending && !final:
@@ -42,51 +43,55 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 					held++
 				}
 			default:
-				bare = append(bare, a.node)
-				if b.removed(a) {
+				without = append(without, a.node)
+				if rec.removed(a) {
 					removed++
 				}
 			}
 		}
 		switch {
-		case held >= s.most, lease == 0 && there >= s.most:
+		case held >= s.majority, lease == 0 && there >= s.majority:
 			extended = true
 			return true, func() {
 				done(nil)
-				if lease > 0 && len(bare) > 0 {
-					s.retake(b, keys, field, lease, bare, nil, nil)
+				if lease > 0 && len(without) > 0 {
+					s.repair(rec, keys, field, lease, without, nil, nil)
 				}
 			}
-		case s.freed(removed, len(bare)):
+		case s.forcedOpen(removed, len(without)):
 			return true, func() { done(scripts.ErrGone) }
 		case open > 0:
 			return false, nil
-		case lease > 0 && removed == 0 && len(bare) > 0: // also where they are too few, or do not count: they will
+		case lease > 0 && removed == 0 && len(without) > 0: // also where these nodes are too few for a majority, or do not count yet: they will
 			return true, func() {
-				s.retake(b, keys, field, lease, bare, r, func(more int, err error) {
-					if held+more >= s.most {
+				s.repair(rec, keys, field, lease, without, r, func(more int, err error) {
+					if held+more >= s.majority {
 						err = nil
 					}
 					done(err)
 				})
 			}
 		}
-		err := s.missing(r, func(a *ask) bool { return a.yes && counts(a) })
+		err := s.majorityError(r, func(a *ask) bool { return a.yes && counts(a) })
 		return true, func() { done(err) }
 	}
 	r.start(s.nodes, s.nodes, s.within(lease))
 }
 
-// freed tells whether a hold has been forced open, going by how many nodes had it and have not, and how many have not in all.
-func (s *store) freed(removed, bare int) bool {
-	return removed > len(s.nodes)-s.most || removed > 0 && bare >= s.most
+// forcedOpen tells whether a hold has been forced open: somebody has released it on more nodes than a majority can do without, or
+// on at least one where a majority has not got it. removed is the number of nodes that had the hold in this run of theirs and have
+// not now, without the number of all nodes that have not got it.
+func (s *store) forcedOpen(removed, without int) bool {
+	return removed > len(s.nodes)-s.majority || removed > 0 && without >= s.majority
 }
 
-// retake takes the lock on nodes for a hold that has a part of the others. It is a vote as every other: what it takes is
-// released with the hold. done, unless nil, is told how many that count said yes; first is the round that found them.
-func (s *store) retake(b *ballot, keys *scripts.Keys, field string, lease time.Duration, nodes []*node, first *round, done func(more int, err error)) {
+// repair asks these nodes for their votes, so that a hold which they have not got is on them too. The votes are votes as those of
+// an acquire: what repair takes is released with the hold. first is the round which found that the nodes have not got the hold.
+// done, unless nil, is called with the number of nodes that count and said yes, and with an error for the case that these are too
+// few; with ErrGone where the hold is being released.
+func (s *store) repair(rec *fieldRecord, keys *scripts.Keys, field string, lease time.Duration, nodes []*node, first *round, done func(more int, err error)) {
 	r := &round{op: func() scripts.Op { return scripts.Vote(keys, field, lease) }}
-	r.heard = func(a *ask) { b.voted(a, lease) }
+	r.heard = func(a *ask) { rec.voted(a, lease) }
 	r.judge = func(final bool) (bool, func()) {
 		more, open := 0, 0
 		for a := range r.all {
@@ -104,10 +109,10 @@ func (s *store) retake(b *ballot, keys *scripts.Keys, field string, lease time.D
 			return true, nil
 		}
 		good := func(a *ask) bool { return a.yes && counts(a) }
-		err := s.missing(r, good)
-		return true, func() { done(more, s.before(err, first, r, good)) }
+		err := s.majorityError(r, good)
+		return true, func() { done(more, s.withEarlierRound(err, first, r, good)) }
 	}
-	if !b.voting(nodes, lease) {
+	if !rec.voting(nodes, lease) {
 		if done != nil {
 			done(0, scripts.ErrGone)
 		}

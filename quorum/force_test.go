@@ -1,6 +1,7 @@
 package quorum_test
 
 import (
+	"github.com/fencelock/fencelock/internal/locktest"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -25,7 +26,7 @@ func TestForceUnlockByTwo(t *testing.T) {
 				owner.down(round%5, (round+1)%5) // it has a bare majority
 			}
 			_, err := owner.lock("l").LockLease(t.Context(), 30*time.Second)
-			ok(t, err)
+			locktest.NoError(t, err)
 			owner.up()
 			var all sync.WaitGroup
 			var said atomic.Int32
@@ -48,7 +49,7 @@ func TestForceUnlockByTwo(t *testing.T) {
 			if locked, err := owner.lock("l").IsLocked(t.Context()); err != nil || locked {
 				t.Fatalf("round %d: locked: %v, %v", round, locked, err)
 			}
-			asleep(time.Second)
+			locktest.Sleep(time.Second)
 		}
 		t.Logf("one of the two said so in %d of 60 rounds", freed)
 		if freed < 30 {
@@ -63,7 +64,7 @@ func TestForceUnlockWhileANodeRestarts(t *testing.T) {
 		owner, u := s.user(), s.user()
 		owner.down(3, 4)
 		_, err := owner.lock("l").LockLease(t.Context(), 30*time.Second)
-		ok(t, err)
+		locktest.NoError(t, err)
 		var once sync.Once
 		u.on(func(_ int, op string, _ []any, next func() error) error {
 			if op == "withdraw" {
@@ -72,8 +73,8 @@ func TestForceUnlockWhileANodeRestarts(t *testing.T) {
 			return next()
 		}, 0, 1, 2, 3, 4)
 		freed, err := u.lock("l").ForceUnlock(t.Context())
-		ok(t, err)
-		equal(t, "freed", freed, true)
-		equal(t, "nodes that have the lock", s.has("l"), 0)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, true)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
 	})
 }

@@ -2,14 +2,9 @@ package quorum_test
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
-	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/quorum"
 )
@@ -30,44 +26,10 @@ import (
 // bound is how long these tests wait for what must happen and has no bound of its own.
 const bound = 20 * time.Second
 
-// TestMain runs more parallel tests at a time than there are processors, for they wait most of the time, and requires
-// that no goroutine of the library is left when all of them are over (Inv9).
+// TestMain looks for goroutines that remain, too.
 func TestMain(m *testing.M) {
-	flag.Parse()
 	logging.Disable() // of go-redis, which tells of each connection that is refused
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", "6")
-	}
-	code := m.Run()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		left := goroutines()
-		if len(left) == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			fmt.Fprintf(os.Stderr, "Inv9: %d goroutines remain:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
-			code = max(code, 1)
-			break
-		}
-	}
-	os.Exit(code)
-}
-
-// goroutines is the stacks of goroutines that the library started.
-func goroutines() []string {
-	buf := make([]byte, 1<<22)
-	var left []string
-	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		for _, room := range []string{"quorum.", "rlock.", "watchdog.", "pubsub.", "scripts."} {
-			if strings.Contains(stack, "created by github.com/fencelock/fencelock/"+room) {
-				left = append(left, stack)
-				break
-			}
-		}
-	}
-	return left
+	os.Exit(locktest.Main(m, 6))
 }
 
 // site is the nodes of a test.
@@ -94,7 +56,7 @@ func virtual(t *testing.T, n int, test func(t *testing.T, s *site)) {
 		s.connect = func(i int) *redis.Client { return redistest.PipeClient(t, s.minis[i]) }
 		for i := range n {
 			m, rdb := redistest.Pipe(t)
-			ok(t, rdb.Ping(t.Context()).Err()) // it is up with its first connection
+			locktest.NoError(t, rdb.Ping(t.Context()).Err()) // it is up with its first connection
 			s.minis = append(s.minis, m)
 			s.starts = append(s.starts, run{fmt.Sprintf("first%d", i), time.Now().Add(-time.Hour)})
 			s.clock(i, 0)
@@ -135,7 +97,7 @@ func (s *site) user(opts ...quorum.Option) *user {
 		nodes = append(nodes, rdb)
 	}
 	c, err := quorum.New(nodes, opts...)
-	ok(s.t, err)
+	locktest.NoError(s.t, err)
 	u.Client = c
 	s.t.Cleanup(func() { _ = c.Close() })
 	return u
@@ -216,7 +178,7 @@ func (l *link) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		l.mu.Lock()
 		down, on := l.down, l.on
 		l.mu.Unlock()
-		op := opOf(cmd.Args())
+		op := strings.Join(locktest.Ops(cmd.Args()), " ") // of several in one, with a space between
 		switch {
 		case down:
 			cmd.SetErr(errRefused)
@@ -228,52 +190,6 @@ func (l *link) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		cmd.SetErr(err)
 		return err
 	}
-}
-
-var opNames = sync.OnceValue(func() map[string]string {
-	names := map[string]string{}
-	for _, name := range []string{"vote", "extend", "raise", "withdraw", "look", "recount"} {
-		text := file("holder") + file("report") + file(name)
-		if name == "recount" {
-			level := file("level")
-			text = level[:strings.LastIndex(level, "\nlocal verdict")+1] + text
-		}
-		sum := sha1.Sum([]byte(text))
-		names[hex.EncodeToString(sum[:])], names[text] = name, name
-	}
-	return names
-})
-
-func file(name string) string {
-	text, err := os.ReadFile("../scripts/" + name + ".lua")
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
-}
-
-// opOf is the operation that a command does; of several in one, the names with a space between.
-func opOf(args []any) string {
-	if len(args) < 2 {
-		return ""
-	}
-	name, _ := args[0].(string)
-	text, _ := args[1].(string)
-	if !strings.HasPrefix(name, "eval") {
-		return ""
-	}
-	if op := opNames()[text]; op != "" {
-		return op
-	}
-	var found []string
-	for _, arg := range args[2:] {
-		if s, isText := arg.(string); isText {
-			if s = strings.TrimSuffix(s, "+"); slices.Contains([]string{"vote", "extend", "raise", "withdraw", "look", "recount"}, s) {
-				found = append(found, s)
-			}
-		}
-	}
-	return strings.Join(found, " ")
 }
 
 // fieldOf is the field that a vote, or an extension, is for.
@@ -313,44 +229,12 @@ func (s *site) has(name string) int {
 	return n
 }
 
-func ok(t testing.TB, err error) {
+// teach makes all nodes know the scripts of an acquire and a release.
+func teach(t *testing.T, l *fenced.Lock) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("got %v, want %v", err, want)
-	}
-}
-
-func equal[T comparable](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Fatalf("%s: got %v, want %v", what, got, want)
-	}
-}
-
-// asleep lets virtual time pass, and everything that is due then happen.
-func asleep(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
-type result struct {
-	ctx   context.Context
-	token int64
-	err   error
-}
-
-func start(call func() (context.Context, int64, error)) <-chan result {
-	ch := make(chan result, 1)
-	go func() {
-		ctx, token, err := call()
-		ch <- result{ctx, token, err}
-	}()
-	return ch
+	locktest.NoError(t, l.Do(t.Context(), func(context.Context, int64) error {
+		synctest.Wait() // an Unlock before the last vote has left would keep it from being sent
+		return nil
+	}))
+	locktest.Sleep(time.Second)
 }

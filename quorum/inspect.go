@@ -6,7 +6,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// Inspect implements seam.Store: who has a majority has the lock.
+// Inspect implements engine.Store. It waits for all nodes, until the node timeout. The lock is held where one hold has a majority
+// of the nodes; State.TTL is how long that hold keeps its majority. It is an error where too few nodes answer to tell.
 func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (scripts.State, error) {
 	type outcome struct {
 		state scripts.State
@@ -16,7 +17,7 @@ func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (sc
 	r := &round{op: func() scripts.Op { return scripts.Look(keys, field) }}
 	r.judge = func(final bool) (bool, func()) {
 		if !final {
-			return false, nil // an expiry is told by the last of the nodes
+			return false, nil // how long a majority lasts is known when all nodes have answered
 		}
 		answers := 0
 		state := scripts.State{TTL: scripts.NoKey}
@@ -30,15 +31,15 @@ func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (sc
 				change, state.Count = a.report.Change, a.report.Count
 			}
 		}
-		all := grips(r)
+		all := shares(r)
 		unknown := len(s.nodes) - answers
-		switch err := s.twins(r); {
+		switch err := s.checkDistinct(r); {
 		case err != nil:
 			return true, func() { ch <- outcome{err: err} }
-		case len(all) > 0 && len(all[0].ttls) >= s.most:
-			state.Locked, state.Field, state.TTL = true, all[0].field, all[0].lasts(s.most)
-		case answers < s.most, len(all) > 0 && len(all[0].ttls)+unknown >= s.most:
-			err := s.missing(r, func(a *ask) bool { return a.state == answered })
+		case len(all) > 0 && len(all[0].ttls) >= s.majority:
+			state.Locked, state.Field, state.TTL = true, all[0].field, all[0].lasts(s.majority)
+		case answers < s.majority, len(all) > 0 && len(all[0].ttls)+unknown >= s.majority:
+			err := s.majorityError(r, func(a *ask) bool { return a.state == answered })
 			return true, func() { ch <- outcome{err: err} }
 		}
 		if state.Field != field {

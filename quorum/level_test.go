@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -16,38 +17,38 @@ func TestLevelsWhereNodesForgot(t *testing.T) {
 		u.down(3, 4)
 		l := u.lock("l")
 		held, token, err := l.LockAndGetToken(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		u.up()
 		s.restart(2)
 		inner, next, err := l.LockAndGetToken(held)
-		ok(t, err)
+		locktest.NoError(t, err)
 		if next <= token {
 			t.Errorf("Inv2: token %d after %d", next, token)
 		}
 		synctest.Wait() // every node has answered, not only a majority
-		equal(t, "nodes that have the lock", s.has("l"), 5)
-		ok(t, l.Check(inner))
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 5)
+		locktest.NoError(t, l.Check(inner))
 		count, err := l.HoldCount(inner)
-		ok(t, err)
-		equal(t, "hold count", count, 2)
-		ok(t, l.Unlock(inner))
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, err)
+		locktest.Equal(t, "hold count", count, 2)
+		locktest.NoError(t, l.Unlock(inner))
+		locktest.NoError(t, l.Unlock(held))
 	})
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		u.down(3, 4)
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		inner, err := l.Lock(held)
-		ok(t, err)
+		locktest.NoError(t, err)
 		u.up()
 		s.restart(2)
-		ok(t, l.Unlock(inner))
-		ok(t, l.Check(held))
-		asleep(time.Minute)
-		ok(t, l.Check(held))
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(inner))
+		locktest.NoError(t, l.Check(held))
+		locktest.Sleep(time.Minute)
+		locktest.NoError(t, l.Check(held))
+		locktest.NoError(t, l.Unlock(held))
 	})
 }
 
@@ -58,14 +59,14 @@ func TestLevelsOfAForcedLock(t *testing.T) {
 		u.down(3, 4)
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		u.up()
 		freed, err := s.user().lock("l").ForceUnlock(t.Context())
-		ok(t, err)
-		equal(t, "freed", freed, true)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, true)
 		_, err = l.Lock(held)
-		is(t, err, rlock.ErrLost)
-		equal(t, "nodes that have the lock", s.has("l"), 0)
-		is(t, l.Unlock(held), rlock.ErrLost)
+		locktest.IsError(t, err, rlock.ErrLost)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
+		locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
@@ -74,7 +75,7 @@ func TestReal_MarkerOfARunThatIsOver(t *testing.T) {
 		}
 	}})
 	c, err := quorum.New([]redis.UniversalClient{rdb}, lease(rlock.WithPatience(2*time.Second)), patient())
-	ok(t, err)
+	locktest.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	l := quorum.NewLock(c, "a")
 	redistest.Eventually(t, bound, func() bool {
@@ -84,7 +85,7 @@ func TestReal_MarkerOfARunThatIsOver(t *testing.T) {
 		return marked.Load() > 0
 	}, "the node restarts, and is marked after that")
 	there, err := s.direct[0].Exists(t.Context(), marker).Result()
-	ok(t, err)
+	locktest.NoError(t, err)
 	if there == 1 {
 		t.Errorf("an empty node says that it kept everything: %q", s.direct[0].Get(t.Context(), marker).Val())
 	}
@@ -95,9 +96,9 @@ func TestReal_NoFsyncOnRewrite(t *testing.T) {
 	s := masters(t, 1, "--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "yes")
 	rdb := redistest.Client(t, s.servers[0].Addr())
 	c, err := quorum.New([]redis.UniversalClient{rdb}, lease(), patient())
-	ok(t, err)
+	locktest.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	ok(t, quorum.NewLock(c, "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
+	locktest.NoError(t, quorum.NewLock(c, "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
 	redistest.Eventually(t, bound, func() bool { return c.Learned(0) }, "the node has been asked what it keeps")
 	if s.direct[0].Exists(t.Context(), marker).Val() == 1 {
 		t.Error("the node is marked as one that keeps everything")
@@ -108,16 +109,16 @@ func TestReal_NoFsyncOnRewrite(t *testing.T) {
 // log.
 func TestReal_MarkerRefused(t *testing.T) {
 	s := masters(t, 1)
-	ok(t, s.direct[0].Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~a", "~*{a}*", "&*", "+@all", "-config").Err())
+	locktest.NoError(t, s.direct[0].Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~a", "~*{a}*", "&*", "+@all", "-config").Err())
 	var asked atomic.Int64
 	rdb := redistest.Client(t, s.servers[0].Addr(), func(o *redis.Options) { o.Username, o.Password = "app", "pw" })
 	rdb.AddHook(&before{names: []string{marker}, do: func(redis.Cmder) { asked.Add(1) }})
 	c, err := quorum.New([]redis.UniversalClient{rdb}, lease(), patient())
-	ok(t, err)
+	locktest.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	l := quorum.NewLock(c, "a")
 	for began := time.Now(); time.Since(began) < 3*time.Second; time.Sleep(100 * time.Millisecond) {
-		ok(t, l.TryDo(t.Context(), 5*time.Second, 0, func(context.Context, int64) error { return nil }))
+		locktest.NoError(t, l.TryDo(t.Context(), 5*time.Second, 0, func(context.Context, int64) error { return nil }))
 	}
-	equal(t, "how often the marker was asked for", asked.Load(), 1)
+	locktest.Equal(t, "how often the marker was asked for", asked.Load(), 1)
 }

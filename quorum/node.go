@@ -14,41 +14,42 @@ import (
 )
 
 const (
-	// maxSilent is how many operations without an answer in time are left with a node before it is asked less often: what
-	// it does not answer has to be released again and again.
+	// maxSilent is how many operations may be with a node without an answer in time; then the node is asked less often, because
+	// each vote without an answer has to be released again and again.
 	maxSilent = 4
-	// probeEvery is how often it is asked then.
+	// probeEvery is how often a node with maxSilent such operations is sent one more.
 	probeEvery = 200 * time.Millisecond
-	// learnEvery bounds how often a node is asked what it keeps, where it does not say.
+	// learnEvery is the least time between two questions to a node whether it keeps its data through a restart.
 	learnEvery = time.Second
 )
 
-// A node is one of the servers.
+// A node is one of the servers of the quorum.
 type node struct {
 	index   int
 	name    string
 	rdb     redis.UniversalClient
 	scripts *scripts.Scripts
-	delay   time.Duration // so long after its start it counts again
+	delay   time.Duration // this long after its start the node counts again
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	silent   int           // operations that were not answered in time, nor since
-	probed   time.Time     // when one more was sent
-	trip     time.Duration // from an operation to its answer, on the average
-	trouble  error         // what it said last in place of an answer; nil since it has answered
-	fresh    bool          // it has started too lately to count, by what it said last
-	run      string        // its run id, when it said it last
-	first    time.Time     // when it said that for the first time,
-	heard    time.Time     // and for the last time
-	before   time.Time     // when another run was heard of for the last time; zero if none was
-	warned   string        // the run that the log was told of
-	lossless string        // the run that began with all that the one before had
-	learned  string        // the run, and whether it was young, that it was asked about
-	asked    time.Time     // and when
+	silent   int           // operations that were not answered in time, and have no answer yet
+	probed   time.Time     // when an operation was sent although maxSilent were without an answer
+	trip     time.Duration // the average time from an operation to its answer
+	trouble  error         // why the node fails, by the latest operation that says so or not; nil where the node has answered it
+	tooNew   bool          // the node has started too lately to count, by its latest answer
+	run      string        // its run id, by its latest answer
+	first    time.Time     // when the node told this run id for the first time
+	heard    time.Time     // when the node told a run id for the last time
+	before   time.Time     // when the run before this one was heard of for the last time; zero if none was
+	warned   string        // the run id of which the log says that it does not count yet
+	lossless string        // the run id of a run that began with all data of the run before
+	learned  string        // the state of the node that learn has finished with: the run id, and " young" where it was young
+	asked    time.Time     // when learn was started last
 }
 
-// send sends the ask; false if it is not worth it: the node does not answer.
+// send sends the ask. It returns false, and sends nothing, where the node has left maxSilent operations without an answer and was
+// probed less than probeEvery ago.
 func (n *node) send(a *ask) bool {
 	n.mu.Lock()
 	if n.silent >= maxSilent {
@@ -64,29 +65,30 @@ func (n *node) send(a *ask) bool {
 	return true
 }
 
-// near tells how long an answer takes on the average, and whether the node answers and counts, as far as is known.
+// near returns how long the node's answers take on the average, and whether the node answers and counts, as far as is known.
 func (n *node) near() (trip time.Duration, there bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.trip, n.silent < maxSilent && n.trouble == nil && !n.fresh
+	return n.trip, n.silent < maxSilent && n.trouble == nil && !n.tooNew
 }
 
-// missed notes that the answer to an operation did not come in time; late, that it came after all.
+// missed notes that an operation was not answered in time.
 func (n *node) missed() {
 	n.mu.Lock()
 	n.silent++
 	n.mu.Unlock()
 }
 
+// late notes that an operation which missed has noted has its outcome after all.
 func (n *node) late() {
 	n.mu.Lock()
 	n.silent--
 	n.mu.Unlock()
 }
 
-// said notes the outcome of an operation.
-func (n *node) said(r *scripts.Report, err error, took time.Duration) {
-	if err != nil && !ails(err) {
+// noteOutcome notes the outcome of an operation, and how long that took. An error of the operation alone says nothing about the node.
+func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration) {
+	if err != nil && !nodeFailing(err) {
 		return
 	}
 	n.mu.Lock()
@@ -99,7 +101,7 @@ func (n *node) said(r *scripts.Report, err error, took time.Duration) {
 			n.run, n.first, n.before = r.Run, now, n.heard
 		}
 		n.heard = now
-		n.fresh = !n.ripe(r)
+		n.tooNew = !n.countsLocked(r)
 	}
 	n.mu.Unlock()
 	switch {
@@ -110,32 +112,34 @@ func (n *node) said(r *scripts.Report, err error, took time.Duration) {
 	}
 }
 
-// ails tells that an error is one of the node, and not of one operation on it.
-func ails(err error) bool {
+// nodeFailing tells whether an error says that the node fails, and not only one operation on it.
+func nodeFailing(err error) bool {
 	return scripts.Passing(err) || redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") || scripts.Unanswered(err)
 }
 
-// lastTrouble is what the node said last, if that was an error.
+// lastTrouble returns why the node fails, as noteOutcome has noted it; nil where the node answers.
 func (n *node) lastTrouble() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.trouble
 }
 
+// lastRun returns the run id that the node told last; "" for none.
 func (n *node) lastRun() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.run
 }
 
-// counts tells whether the node's vote counts: it cannot have forgotten a hold that may be trusted still. It has been up
-// for longer than any lease, or it says that it lost nothing when it started.
+// counts tells whether the node's answer counts: the node cannot have forgotten a hold that may be trusted still, because it has been
+// up for longer than any lease, or has proved that it lost nothing when it started. A node that does not tell its run id and uptime
+// never counts. Where learn has not asked the node in its present state, counts starts that.
 func (n *node) counts(r *scripts.Report) bool {
 	if r.Run == "" {
 		return false
 	}
 	n.mu.Lock()
-	young, ripe := n.young(r), n.ripe(r)
+	young, counted := n.young(r), n.countsLocked(r)
 	what := r.Run
 	if young {
 		what += " young"
@@ -144,7 +148,7 @@ func (n *node) counts(r *scripts.Report) bool {
 	if learn {
 		n.asked = time.Now()
 	}
-	warn := !ripe && n.warned != r.Run
+	warn := !counted && n.warned != r.Run
 	if warn {
 		n.warned = r.Run
 	}
@@ -155,15 +159,15 @@ func (n *node) counts(r *scripts.Report) bool {
 	if warn {
 		go n.log.Warn("quorum: a node has started and may have forgotten holds, it does not count yet", "node", n.name, "up", r.Uptime, "counts after", n.delay)
 	}
-	return ripe
+	return counted
 }
 
-// ripe is counts for who knows the node's run. With n.mu held.
-func (n *node) ripe(r *scripts.Report) bool { return !n.young(r) || n.lossless == r.Run }
+// countsLocked is counts without its question to the node and its line in the log. With n.mu held.
+func (n *node) countsLocked(r *scripts.Report) bool { return !n.young(r) || n.lossless == r.Run }
 
-// young tells whether the node may have started less than the delay ago. Its uptime goes by its wall clock, which may have
-// been set since; this client knows better where it has heard of this run for longer than that, or of the run before for
-// the last time less than that ago. With n.mu held.
+// young tells whether the node may have started less than the delay ago. The node's uptime goes by its wall clock, which may have
+// been set since. Two things that this client has seen itself go before the uptime: it has heard of this run for longer than the
+// delay, or it has heard of the run before less than the delay ago. With n.mu held.
 func (n *node) young(r *scripts.Report) bool {
 	if n.run == r.Run {
 		switch {
@@ -176,7 +180,7 @@ func (n *node) young(r *scripts.Report) bool {
 	return r.Uptime < n.delay
 }
 
-// tooYoung is why a node does not count that has told its run and uptime.
+// tooYoung returns the error of a node that has told its run id and uptime, and does not count.
 func (n *node) tooYoung(r *scripts.Report) error {
 	switch {
 	case r.Uptime < 0:
@@ -188,21 +192,24 @@ func (n *node) tooYoung(r *scripts.Report) error {
 	return fmt.Errorf("%w (up for %v)", ErrRestarted, r.Uptime)
 }
 
-// marker is the key by which a server proves that it kept its data through a restart: the id of the run that wrote it. It
-// is written only where every command is on disk before it is answered.
+// marker is the key by which a server proves that it kept its data through a restart. Its value is the id of the run in which it was
+// written. The client writes the key only where the server has every command on disk before it answers.
 const marker = "fencelock:quorum"
 
-// learn asks a node that runs long whether it keeps everything, and leaves the marker there; and one that has just
-// started, whether it finds the marker of a run before.
+// learn finds out whether the node keeps its data through a restart. On a node that is old enough it leaves the marker if the node
+// has every command on disk before it answers, and takes the marker away if not; it leaves the marker alone where the node does not
+// tell its configuration. A young node with that configuration that has the marker of a run before has lost nothing: it counts at
+// once. run is the run id that was told with an answer, and what goes into n.learned when learn is done; where the node does not
+// answer, or is in another run, learn is started again later.
 func (n *node) learn(run string, young bool, what string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	pipe := n.rdb.Pipeline()
 	server, persistence := pipe.Info(ctx, "server"), pipe.Info(ctx, "persistence")
 	fsync, mark := pipe.ConfigGet(ctx, "*appendfsync*"), pipe.Get(ctx, marker)
-	_, _ = pipe.Exec(ctx) // each command has its own outcome
+	_, _ = pipe.Exec(ctx) // each command of the pipeline has its own error
 	if !strings.Contains(server.Val(), "run_id:"+run) || scripts.Passing(mark.Err()) {
-		return // it is asked again
+		return // counts starts learn again
 	}
 	keeps := strings.Contains(persistence.Val(), "aof_enabled:1") && fsync.Val()["appendfsync"] == "always" &&
 		fsync.Val()["no-appendfsync-on-rewrite"] == "no"

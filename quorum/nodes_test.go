@@ -2,7 +2,6 @@ package quorum_test
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
@@ -65,14 +65,14 @@ func TestSameServer(t *testing.T) {
 		l := s.user().lock("l")
 		held, err := l.Lock(t.Context())
 		if err == nil { // by the two that are not the same
-			ok(t, l.Unlock(held))
+			locktest.NoError(t, l.Unlock(held))
 			_, err = l.Lock(t.Context())
 		}
-		is(t, err, quorum.ErrSameServer)
+		locktest.IsError(t, err, quorum.ErrSameServer)
 		_, err = l.IsLocked(t.Context())
-		is(t, err, quorum.ErrSameServer)
-		asleep(time.Minute)
-		equal(t, "nodes that have the lock", s.has("l"), 0)
+		locktest.IsError(t, err, quorum.ErrSameServer)
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
 	})
 }
 
@@ -80,10 +80,10 @@ func TestSameServer(t *testing.T) {
 func TestNoUptime(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, s *site) {
 		m, rdb := redistest.Pipe(t)
-		ok(t, rdb.Ping(t.Context()).Err())
+		locktest.NoError(t, rdb.Ping(t.Context()).Err())
 		s.minis[0] = m
 		_, err := s.user().lock("l").Lock(t.Context())
-		is(t, err, quorum.ErrNoMajority)
+		locktest.IsError(t, err, quorum.ErrNoMajority)
 		if !strings.Contains(err.Error(), "INFO") {
 			t.Errorf("the error does not say what is wrong: %v", err)
 		}
@@ -95,7 +95,7 @@ func TestShortLeases(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		l := s.user(quorum.WithLockOptions(rlock.WithLease(190 * time.Millisecond))).lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		_ = l.Unlock(held) // on a busy machine it may be over: the lease is short in real time too
 	})
 }
@@ -110,34 +110,34 @@ func TestNodesOfOwnTypes(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{})
 	defer func() { _ = rdb.Close() }()
 	_, err := quorum.New([]redis.UniversalClient{values{UniversalClient: rdb}, values{UniversalClient: rdb}})
-	ok(t, err)
+	locktest.NoError(t, err)
 }
 
 // Nodes that are down when the client is made are told of once each, and once more when they are back.
 func TestNodesDownAreLogged(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		var lines redistest.Log
-		u := s.user(quorum.WithLockOptions(rlock.WithLogger(slog.New(&lines))))
+		var lines locktest.Log
+		u := s.user(withLog(&lines))
 		u.down(1, 3)
 		l := u.lock("l")
 		for range 12 { // a message that repeats itself comes once in 10 s
-			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
-			asleep(time.Second)
+			locktest.NoError(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
+			locktest.Sleep(time.Second)
 		}
-		equal(t, "lines about nodes that fail", len(lines.With("a node fails")), 2)
+		locktest.Equal(t, "lines about nodes that fail", len(lines.With("a node fails")), 2)
 		u.up()
 		for range 12 {
-			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
-			asleep(time.Second)
+			locktest.NoError(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
+			locktest.Sleep(time.Second)
 		}
-		equal(t, "lines about nodes that are back", len(lines.With("a node answers again")), 2)
+		locktest.Equal(t, "lines about nodes that are back", len(lines.With("a node answers again")), 2)
 		s.restart(0)
 		for range 12 {
-			ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
-			asleep(time.Second)
+			locktest.NoError(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
+			locktest.Sleep(time.Second)
 		}
-		equal(t, "lines about nodes that do not count", len(lines.With("does not count yet")), 1)
-		equal(t, "lines", len(lines.With("")), 5)
+		locktest.Equal(t, "lines about nodes that do not count", len(lines.With("does not count yet")), 1)
+		locktest.Equal(t, "lines", len(lines.With("")), 5)
 	})
 }
 
@@ -157,9 +157,9 @@ func TestNothingIsSentAfterARefusal(t *testing.T) {
 			return next()
 		}, 2)
 		_, err := u.lock("l").Lock(t.Context())
-		is(t, err, quorum.ErrNoMajority)
-		asleep(time.Minute)
-		equal(t, "releases", withdraws.Load(), 0)
-		equal(t, "ballots", quorum.Ballots(u.Client), 0)
+		locktest.IsError(t, err, quorum.ErrNoMajority)
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "releases", withdraws.Load(), 0)
+		locktest.Equal(t, "records", quorum.Records(u.Client), 0)
 	})
 }

@@ -7,50 +7,51 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
+// options is what the options of New set.
 type options struct {
 	lock    []rlock.Option
-	timeout time.Duration
-	retry   [2]time.Duration
-	tries   int
-	longest time.Duration
+	timeout time.Duration    // WithNodeTimeout
+	retry   [2]time.Duration // WithRetryDelay
+	tries   int              // WithTries
+	longest time.Duration    // WithMaxLease; 0: the lease of rlock.WithLease
 }
 
-// nodeTimeout is what WithNodeTimeout changes, and bounded by the lease: see store.within.
+// nodeTimeout is the default of WithNodeTimeout. The lease bounds the timeout of each operation further: see store.within.
 const nodeTimeout = 50 * time.Millisecond
 
 // Option changes a default of New.
 type Option func(*options)
 
-// WithLockOptions passes options of rlock.New on: WithLease, WithPollInterval, WithUnlockTimeout, WithPatience, WithLogger.
+// WithLockOptions passes these options of rlock.New on: WithLease, WithPollInterval, WithUnlockTimeout, WithPatience, WithLogger.
 // WithHandoffs and WithShardedPubSub have no effect here.
 func WithLockOptions(opts ...rlock.Option) Option {
 	return func(o *options) { o.lock = append(o.lock, opts...) }
 }
 
-// WithNodeTimeout sets how long one node is waited for, 50 ms by default, and an eighth of the lease where that is less. A
-// node that is down or hangs costs no more than this, and only where the others are no majority. Lengthen it where nodes
+// WithNodeTimeout sets how long the client waits for one node, 50 ms by default, and an eighth of the lease where that is less. A
+// node that is down or hangs costs no more than this time, and only where the other nodes are no majority. Lengthen it where nodes
 // are far away: to some round trips, so that a first contact with its handshakes fits in.
 func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // WithRetryDelay sets the random time after which a call tries again when several callers had each a part of the nodes and
-// none a majority: 5 to 50 ms by default. It is the lower bound and a bit more at first, and doubles each time that this
-// happens again, up to 16 times the upper bound. Lengthen both where nodes are far away: the lower one to some round trips.
+// none a majority: 5 to 50 ms by default. The time is the lower bound and a bit more at first, and doubles each time that this
+// happens again, up to 16 times the upper bound. Lengthen both bounds where nodes are far away: the lower one to some round trips.
 func WithRetryDelay(least, most time.Duration) Option {
 	return func(o *options) { o.retry = [2]time.Duration{least, most} }
 }
 
-// WithTries bounds how often one call asks for the lock, besides its wait: then the error is ErrNotAcquired. It is for
-// code that was written with a count of retries. By default only the wait counts, and the waiter sleeps until the lock may
-// be free, so that tries are few.
+// WithTries bounds how often one call asks for the lock, besides its wait: after that many tries the error is ErrNotAcquired. The
+// option is for code that was written with a count of retries. By default only the wait counts, and the waiter sleeps until the
+// lock may be free, so that tries are few.
 func WithTries(n int) Option { return func(o *options) { o.tries = n } }
 
 // WithMaxLease sets the longest lease that a lock may be taken with, by default that of rlock.WithLease. A node that has
 // started less than this ago, and a second more for the granularity of its uptime, does not count: it may have forgotten a
-// hold that is trusted still. All clients of a quorum must have the same, and one that takes a longer lease breaks
-// exclusion when a node restarts. A longer lease is an error of its call.
+// hold that is trusted still. All clients of a quorum must set the same: a client that takes a longer lease breaks
+// exclusion when a node restarts. A call with a longer lease than this returns an error.
 func WithMaxLease(d time.Duration) Option { return func(o *options) { o.longest = d } }
 
-// check completes the options with what the lock's options say.
+// check fills in the defaults that depend on the lease of rlock.WithLease, and returns an error for values out of range.
 func (o *options) check(lease time.Duration) error {
 	if o.longest == 0 {
 		o.longest = lease

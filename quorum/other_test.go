@@ -1,6 +1,7 @@
 package quorum_test
 
 import (
+	"github.com/fencelock/fencelock/internal/locktest"
 	"strings"
 	"testing"
 	"time"
@@ -47,12 +48,12 @@ func TestAnotherObjectOnAMinority(t *testing.T) {
 		s.minis[1].SetTTL("l", time.Hour)
 		l := s.user().lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		freed, err := s.user().lock("l").ForceUnlock(t.Context())
-		ok(t, err)
-		equal(t, "freed", freed, true)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, true)
 		_ = l.Unlock(held)
-		asleep(time.Minute)
-		equal(t, "what is there", s.minis[1].HGet("l", "mode"), "write")
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "what is there", s.minis[1].HGet("l", "mode"), "write")
 	})
 }

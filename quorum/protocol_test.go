@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/watchdog"
@@ -31,7 +32,7 @@ func TestP6_DeadlineCountsFromBeforeTheVotes(t *testing.T) {
 		_ = l.Do(t.Context(), func(context.Context, int64) error { return nil }) // the nodes know the scripts
 		began := time.Now()
 		held, err := l.LockLease(t.Context(), lease)
-		ok(t, err)
+		locktest.NoError(t, err)
 		if took := time.Since(began); took < 700*time.Millisecond {
 			t.Fatalf("the acquire took %v", took)
 		}
@@ -51,13 +52,13 @@ func TestP6_Drift(t *testing.T) {
 		const lease = 10 * time.Second
 		l := s.user().lock("l")
 		held, err := l.LockLease(t.Context(), lease)
-		ok(t, err)
+		locktest.NoError(t, err)
 		synctest.Wait() // until the last node has answered too
 		margin := watchdog.Now().Time().Add(lease).Sub(watchdog.DeadlineOf(watchdog.Now(), lease).Time())
 		if drift := s.minis[0].TTL("l") - lease + margin; drift != lease/100+2*time.Millisecond {
 			t.Errorf("the nodes keep the lock for %v longer than the hold is trusted", drift)
 		}
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 	})
 }
 
@@ -87,7 +88,7 @@ func TestP1_EachAttemptHasItsOwnField(t *testing.T) {
 		}, 3)
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		mu.Lock()
 		if n := len(fields); n < 3 || n > 100 { // in half a second, with 5 to 50 ms between them
 			t.Errorf("%d attempts, with the fields %v", n, fields)
@@ -97,10 +98,10 @@ func TestP1_EachAttemptHasItsOwnField(t *testing.T) {
 		for _, again := range copies {
 			_ = again()
 		}
-		asleep(time.Second)
-		equal(t, "the field on the node that was free", s.fields("l")[3], fields[len(fields)-1])
-		ok(t, held.Err())
-		ok(t, l.Unlock(held))
+		locktest.Sleep(11 * time.Second) // the last vote, where it had not left when the others were a majority, goes there with the renewal
+		locktest.Equal(t, "the field on the node that was free", s.fields("l")[3], fields[len(fields)-1])
+		locktest.NoError(t, held.Err())
+		locktest.NoError(t, l.Unlock(held))
 	})
 }
 
@@ -109,8 +110,7 @@ func TestP3_LateVote(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		l := u.lock("l")
-		ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil })) // the nodes know the scripts
-		asleep(time.Second)
+		teach(t, l)
 		var late atomic.Pointer[func() error]
 		u.on(func(_ int, op string, _ []any, next func() error) error {
 			if op == "vote" && late.CompareAndSwap(nil, &next) {
@@ -120,24 +120,24 @@ func TestP3_LateVote(t *testing.T) {
 			return next()
 		}, 4)
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		synctest.Wait() // the vote is under way to the frozen node: an Unlock before would keep it from being sent
-		ok(t, l.Unlock(held))
-		asleep(5 * time.Second)
-		ok(t, (*late.Load())()) // the frozen node goes on
-		equal(t, "nodes that have the lock", s.has("l"), 1)
-		asleep(25 * time.Second) // it does not run out before
-		equal(t, "nodes that have the lock", s.has("l"), 0)
+		locktest.NoError(t, l.Unlock(held))
+		locktest.Sleep(5 * time.Second)
+		locktest.NoError(t, (*late.Load())()) // the frozen node goes on
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 1)
+		locktest.Sleep(25 * time.Second) // it does not run out before
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
 	})
 }
 
-// A retake that arrives after the Unlock leaves nothing behind either (Inv10).
-func TestInv10_LateRetake(t *testing.T) {
+// A repair that arrives after the Unlock leaves nothing behind either (Inv10).
+func TestInv10_LateRepair(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		synctest.Wait() // its vote came from every node
 		s.restart(4)
 		release := make(chan struct{})
@@ -148,17 +148,17 @@ func TestInv10_LateRetake(t *testing.T) {
 			}
 			return next()
 		}, 4)
-		asleep(11 * time.Second)
+		locktest.Sleep(11 * time.Second)
 		if !late.Load() {
-			t.Error("no retake is under way")
+			t.Error("no repair is under way")
 		}
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 		synctest.Wait() // the release came to every node
 		close(release)
-		asleep(2 * time.Second)
-		equal(t, "nodes that have the lock", s.has("l"), 0)
-		asleep(time.Minute)
-		equal(t, "ballots", quorum.Ballots(u.Client), 0)
+		locktest.Sleep(2 * time.Second)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "records", quorum.Records(u.Client), 0)
 	})
 }
 
@@ -168,36 +168,36 @@ func TestForceUnlockIsNotUndone(t *testing.T) {
 		u := s.user()
 		u.down(3, 4)
 		held, err := u.lock("l").Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		u.up()
 		freed, err := s.user().lock("l").ForceUnlock(t.Context())
-		ok(t, err)
-		equal(t, "freed", freed, true)
-		asleep(11 * time.Second)
-		is(t, context.Cause(held), rlock.ErrLost)
-		asleep(time.Minute)
-		equal(t, "nodes that have the lock", s.has("l"), 0)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, true)
+		locktest.Sleep(11 * time.Second)
+		locktest.IsError(t, context.Cause(held), rlock.ErrLost)
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
 	})
 }
 
-// A retake does not put the lock where somebody else's field is.
-func TestRetakeLeavesOthersAlone(t *testing.T) {
+// A repair does not put the lock where somebody else's field is.
+func TestRepairLeavesOthersAlone(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		u.down(4)
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		const other = "6b1f0d1e-0000-4000-8000-000000000001:1"
 		s.minis[4].HSet("l", other, "1")
 		s.minis[4].SetTTL("l", time.Hour)
 		u.up()
-		asleep(30 * time.Second)
-		ok(t, held.Err())
-		equal(t, "the other's field", s.fields("l")[4], other)
-		ok(t, l.Unlock(held))
-		asleep(time.Minute)
-		equal(t, "the other's field", s.fields("l")[4], other)
+		locktest.Sleep(30 * time.Second)
+		locktest.NoError(t, held.Err())
+		locktest.Equal(t, "the other's field", s.fields("l")[4], other)
+		locktest.NoError(t, l.Unlock(held))
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "the other's field", s.fields("l")[4], other)
 	})
 }
 
@@ -210,7 +210,7 @@ func TestTokensOutbid(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		u := s.user()
 		l := u.lock("l")
-		ok(t, s.minis[2].Set("redisson_lock_token:{l}", fmt.Sprint(ahead)))
+		locktest.NoError(t, s.minis[2].Set("redisson_lock_token:{l}", fmt.Sprint(ahead)))
 		u.on(func(_ int, op string, _ []any, next func() error) error {
 			if op == "vote" {
 				time.Sleep(10 * time.Millisecond) // its vote is not waited for
@@ -218,25 +218,25 @@ func TestTokensOutbid(t *testing.T) {
 			return next()
 		}, 2)
 		held, first, err := l.LockAndGetToken(t.Context())
-		ok(t, err)
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, err)
+		locktest.NoError(t, l.Unlock(held))
 		u.up()
 		u.down(0)
 		held, second, err := l.LockAndGetToken(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		if first >= ahead || second != ahead+1 {
 			t.Errorf("tokens %d, %d", first, second)
 		}
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 		u.up()
 		s.minis[0].Del("redisson_lock_token:{l}")
 		u.down(1)
 		held, third, err := l.LockAndGetToken(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		if third <= second {
 			t.Errorf("token %d after %d", third, second)
 		}
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 	})
 }
 
@@ -255,9 +255,9 @@ func TestProposalsAreRaised(t *testing.T) {
 			return next()
 		}, 0, 1)
 		held, token, err := l.LockAndGetToken(t.Context())
-		ok(t, err)
-		equal(t, "token", token, ahead+1)
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, err)
+		locktest.Equal(t, "token", token, ahead+1)
+		locktest.NoError(t, l.Unlock(held))
 	})
 }
 
@@ -267,8 +267,8 @@ func TestWaitersAreWoken(t *testing.T) {
 		long := quorum.WithLockOptions(rlock.WithPollInterval(time.Minute))
 		l := s.user(long).lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
-		var waits []<-chan result
+		locktest.NoError(t, err)
+		var waits []<-chan locktest.Result
 		var votes atomic.Int64
 		for i := range 3 {
 			w := s.user(long)
@@ -282,7 +282,7 @@ func TestWaitersAreWoken(t *testing.T) {
 				return next()
 			}, 2)
 			other := w.lock("l")
-			waits = append(waits, start(func() (context.Context, int64, error) {
+			waits = append(waits, locktest.StartFenced(func() (context.Context, int64, error) {
 				ctx, token, err := other.LockAndGetToken(t.Context())
 				if err == nil {
 					err = other.Unlock(ctx)
@@ -290,14 +290,14 @@ func TestWaitersAreWoken(t *testing.T) {
 				return ctx, token, err
 			}))
 		}
-		asleep(20 * time.Second)
+		locktest.Sleep(20 * time.Second)
 		if n := votes.Load(); n > 12 {
 			t.Errorf("waiters asked %d times", n)
 		}
 		began := time.Now()
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 		for _, w := range waits {
-			ok(t, (<-w).err)
+			locktest.NoError(t, (<-w).Err)
 		}
 		if took := time.Since(began); took > 500*time.Millisecond {
 			t.Errorf("three waiters took %v", took)
@@ -311,16 +311,16 @@ func TestInv3_HoldEndsWithItsMajority(t *testing.T) {
 		u := s.user(quorum.WithLockOptions(rlock.WithLease(3*time.Second), rlock.WithUnlockTimeout(time.Second)))
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
-		asleep(10 * time.Second)
-		ok(t, held.Err())
+		locktest.NoError(t, err)
+		locktest.Sleep(10 * time.Second)
+		locktest.NoError(t, held.Err())
 		u.down(0, 1, 2)
 		began := time.Now()
 		<-held.Done()
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("the hold was trusted for %v", took)
 		}
-		is(t, l.Unlock(held), rlock.ErrLost)
+		locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 	})
 }
 
@@ -330,28 +330,28 @@ func TestCloseAndShutdown(t *testing.T) {
 		u := s.user()
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		go func() {
 			time.Sleep(time.Second)
 			if err := l.Unlock(held); err != nil {
 				t.Error(err)
 			}
 		}()
-		ok(t, u.Shutdown(t.Context()))
-		equal(t, "nodes that have the lock", s.has("l"), 0)
+		locktest.NoError(t, u.Shutdown(t.Context()))
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
 		_, err = l.Lock(t.Context())
-		is(t, err, rlock.ErrClosed)
+		locktest.IsError(t, err, rlock.ErrClosed)
 
 		u = s.user()
 		l = u.lock("l")
 		held, err = l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		synctest.Wait() // until the last vote has come: Close drops what is to be sent again
-		ok(t, u.Close())
-		is(t, held.Err(), rlock.ErrClosed)
-		ok(t, l.Unlock(held))
-		asleep(time.Second)
-		equal(t, "nodes that have the lock", s.has("l"), 0)
+		locktest.NoError(t, u.Close())
+		locktest.IsError(t, held.Err(), rlock.ErrClosed)
+		locktest.NoError(t, l.Unlock(held))
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
 		for i, m := range s.minis {
 			for _, key := range m.Keys() {
 				if key != "redisson_lock_token:{l}" {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
@@ -147,25 +147,8 @@ func (w *witness) verdict() (holds int, wrong error) {
 	return w.holds, w.wrong
 }
 
-// says requires an error with these words.
-func says(t testing.TB, err error, words ...string) {
+// within requires that what began then has taken no longer than the bound.
+func within(t testing.TB, began time.Time, bound time.Duration, what string) {
 	t.Helper()
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
-			t.Fatalf("%v: does not say %q", err, w)
-		}
-	}
-}
-
-// soon requires that what began then has taken no longer than this. The slack is the
-// machine's, and grows with what it shows itself to be.
-func soon(t testing.TB, began time.Time, within time.Duration, what string) {
-	t.Helper()
-	const slack = 2 * time.Second
-	if took := time.Since(began); took > redistest.Bound(began, within+slack) {
-		t.Fatalf("%s took %v, want %v at most", what, took.Round(time.Millisecond), within)
-	}
+	locktest.TookAtMost(t, began, bound, 2*time.Second, what)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
@@ -24,19 +25,19 @@ func TestReal_MastersStop(t *testing.T) {
 	u := s.user(lease(rlock.WithPatience(time.Second), rlock.WithUnlockTimeout(time.Second)), patient())
 	l := u.lock("a")
 	held, token, err := l.LockAndGetToken(t.Context())
-	ok(t, err)
+	locktest.NoError(t, err)
 	s.servers[0].Kill()
 	s.servers[3].Kill()
 	time.Sleep(2 * realLease)
-	ok(t, l.Check(held)) // renewed by three
+	locktest.NoError(t, l.Check(held)) // renewed by three
 	inner, next, err := l.LockAndGetToken(held)
-	ok(t, err)
+	locktest.NoError(t, err)
 	if next <= token {
 		t.Errorf("Inv2: token %d after %d", next, token)
 	}
-	ok(t, l.Unlock(inner))
-	ok(t, l.Unlock(held))
-	ok(t, l.Do(t.Context(), func(ctx context.Context, token int64) error {
+	locktest.NoError(t, l.Unlock(inner))
+	locktest.NoError(t, l.Unlock(held))
+	locktest.NoError(t, l.Do(t.Context(), func(ctx context.Context, token int64) error {
 		if token <= next {
 			t.Errorf("Inv2: token %d after %d", token, next)
 		}
@@ -44,7 +45,7 @@ func TestReal_MastersStop(t *testing.T) {
 	}))
 
 	held, err = l.Lock(t.Context())
-	ok(t, err)
+	locktest.NoError(t, err)
 	s.servers[4].Kill()
 	began := time.Now()
 	select {
@@ -52,30 +53,30 @@ func TestReal_MastersStop(t *testing.T) {
 	case <-time.After(bound):
 		t.Fatal("the hold's context lives on without a majority")
 	}
-	soon(t, began, realLease, "the end of the hold's context")
-	is(t, context.Cause(held), rlock.ErrLost)
-	is(t, l.Unlock(held), rlock.ErrLost)
+	within(t, began, realLease, "the end of the hold's context")
+	locktest.IsError(t, context.Cause(held), rlock.ErrLost)
+	locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 
 	redistest.Eventually(t, bound, func() bool { // the two that are left may have the old hold still, and say so
 		began = time.Now()
 		_, err = l.TryLock(t.Context(), 0, 0)
 		return !errors.Is(err, rlock.ErrNotAcquired)
 	}, "the old hold is released")
-	is(t, err, quorum.ErrNoMajority)
-	says(t, err, s.servers[0].Addr(), s.servers[3].Addr(), s.servers[4].Addr())
-	soon(t, began, 1500*time.Millisecond, "a call that does not wait")
+	locktest.IsError(t, err, quorum.ErrNoMajority)
+	locktest.ErrorSays(t, err, s.servers[0].Addr(), s.servers[3].Addr(), s.servers[4].Addr())
+	within(t, began, 1500*time.Millisecond, "a call that does not wait")
 	began = time.Now()
 	_, err = l.Lock(t.Context())
-	is(t, err, quorum.ErrNoMajority)
-	soon(t, began, 2*time.Second, "a call with a patience of a second")
+	locktest.IsError(t, err, quorum.ErrNoMajority)
+	within(t, began, 2*time.Second, "a call with a patience of a second")
 
 	s.servers[4].Restart()
 	_, err = l.TryLock(t.Context(), 0, 0)
-	is(t, err, quorum.ErrNoMajority)
+	locktest.IsError(t, err, quorum.ErrNoMajority)
 	s.ripen(4)
 	held, err = l.TryLock(t.Context(), 5*time.Second, 0)
-	ok(t, err)
-	ok(t, l.Unlock(held))
+	locktest.NoError(t, err)
+	locktest.NoError(t, l.Unlock(held))
 	s.servers[0].Restart()
 	s.servers[3].Restart()
 	s.free("a")
@@ -87,24 +88,24 @@ func TestReal_FrozenNode(t *testing.T) {
 	u := s.user(lease(), patient()) // a pair that waited for the node would take two or three of its timeouts
 	l := u.lock("a")
 	held, err := l.Lock(t.Context())
-	ok(t, err)
+	locktest.NoError(t, err)
 	s.servers[1].Freeze()
 	began := time.Now()
 	const pairs = 20
-	ok(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(held))
 	for range pairs {
-		ok(t, l.TryDo(t.Context(), 5*time.Second, 0, func(ctx context.Context, _ int64) error { return ctx.Err() }))
+		locktest.NoError(t, l.TryDo(t.Context(), 5*time.Second, 0, func(ctx context.Context, _ int64) error { return ctx.Err() }))
 	}
-	soon(t, began, pairs*200*time.Millisecond, "locking twenty times beside a frozen node")
+	within(t, began, pairs*200*time.Millisecond, "locking twenty times beside a frozen node")
 
 	began = time.Now()
 	locked, err := l.IsLocked(t.Context())
-	ok(t, err)
-	equal(t, "locked", locked, false)
-	soon(t, began, 500*time.Millisecond, "a question beside a frozen node")
+	locktest.NoError(t, err)
+	locktest.Equal(t, "locked", locked, false)
+	within(t, began, 500*time.Millisecond, "a question beside a frozen node")
 	s.servers[1].Thaw()
 	s.free("a")
-	ok(t, u.Shutdown(t.Context()))
+	locktest.NoError(t, u.Shutdown(t.Context()))
 	s.clean("a")
 }
 
@@ -129,9 +130,9 @@ func TestReal_LostReplies(t *testing.T) {
 				return io.EOF
 			}, pair, (pair+1)%5)
 			held, token, err := l.LockAndGetToken(t.Context())
-			ok(t, err)
+			locktest.NoError(t, err)
 			inner, next, err := l.LockAndGetToken(held)
-			ok(t, err)
+			locktest.NoError(t, err)
 			if token <= last || next <= token {
 				t.Fatalf("Inv2: tokens %d, %d, %d", last, token, next)
 			}
@@ -140,10 +141,10 @@ func TestReal_LostReplies(t *testing.T) {
 				redistest.Eventually(t, bound, lostAny.Load, "a renewal is lost")
 			}
 			count, err := l.HoldCount(inner)
-			ok(t, err)
-			equal(t, "hold count", count, 2)
-			ok(t, l.Unlock(inner))
-			ok(t, l.Unlock(held))
+			locktest.NoError(t, err)
+			locktest.Equal(t, "hold count", count, 2)
+			locktest.NoError(t, l.Unlock(inner))
+			locktest.NoError(t, l.Unlock(held))
 			if op != "" && op != "withdraw" && !lostAny.Load() {
 				t.Errorf("no %s was lost", op)
 			}
@@ -151,7 +152,7 @@ func TestReal_LostReplies(t *testing.T) {
 		}
 	}
 	s.free("a")
-	ok(t, u.Shutdown(t.Context()))
+	locktest.NoError(t, u.Shutdown(t.Context()))
 	s.clean("a")
 }
 
@@ -170,10 +171,10 @@ func TestReal_DelayedRestart(t *testing.T) {
 			}
 			s.servers[2].Restart()
 			got, err := l.TryLock(t.Context(), 0, 0)
-			ok(t, err)
+			locktest.NoError(t, err)
 			both := held.Err() == nil && got.Err() == nil
 			_ = a.lock("l").Unlock(held)
-			ok(t, l.Unlock(got))
+			locktest.NoError(t, l.Unlock(got))
 			if both {
 				return
 			}
@@ -185,18 +186,18 @@ func TestReal_DelayedRestart(t *testing.T) {
 		s := masters(t, 5)
 		a, b := counterexample(s)
 		held, err := a.lock("l").LockLease(t.Context(), realLease)
-		ok(t, err)
+		locktest.NoError(t, err)
 		s.servers[2].Restart()
 		refused := 0
 		for l := b.lock("l"); ; refused++ {
 			got, err := l.Lock(t.Context())
 			if err == nil {
-				is(t, held.Err(), rlock.ErrLost)
-				ok(t, l.Unlock(got))
+				locktest.IsError(t, held.Err(), rlock.ErrLost)
+				locktest.NoError(t, l.Unlock(got))
 				break
 			}
-			is(t, err, quorum.ErrRestarted)
-			says(t, err, "1 of 5 nodes started less than 3s ago and may have forgotten holds", s.servers[2].Addr())
+			locktest.IsError(t, err, quorum.ErrRestarted)
+			locktest.ErrorSays(t, err, "1 of 5 nodes started less than 3s ago and may have forgotten holds", s.servers[2].Addr())
 		}
 		if refused == 0 {
 			t.Error("B was never refused")
@@ -219,7 +220,7 @@ func TestReal_NodesThatKeepEverything(t *testing.T) {
 	s := masters(t, 3, "--appendonly", "yes", "--appendfsync", "always")
 	u := s.user(lease(rlock.WithPatience(2*time.Second)), patient())
 	l := u.lock("a")
-	ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
+	locktest.NoError(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
 	for i := range 3 {
 		redistest.Eventually(t, bound, func() bool {
 			_ = l.Do(t.Context(), func(context.Context, int64) error { return nil })
@@ -227,22 +228,22 @@ func TestReal_NodesThatKeepEverything(t *testing.T) {
 		}, "node %d is marked as one that keeps everything", i)
 	}
 	held, err := l.LockLease(t.Context(), realLease)
-	ok(t, err)
+	locktest.NoError(t, err)
 	s.servers[0].Restart()
 	s.servers[1].Kill()
 	other := s.user(lease(rlock.WithPatience(2*time.Second)), patient()).lock("a")
 	_, err = other.TryLock(t.Context(), 0, 0)
 	if held.Err() == nil {
-		is(t, err, rlock.ErrNotAcquired)
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
 	}
 	_ = l.Unlock(held)
 	quick := false
 	for range 5 { // on a busy machine it may be old before it has answered
 		s.servers[0].Restart()
 		held, err = other.TryLock(t.Context(), 5*time.Second, 0)
-		ok(t, err)
+		locktest.NoError(t, err)
 		young := uptimeLine.FindStringSubmatch(s.direct[0].Info(t.Context(), "server").Val())
-		ok(t, other.Unlock(held))
+		locktest.NoError(t, other.Unlock(held))
 		if up, err := strconv.Atoi(young[1]); err == nil && time.Duration(up)*time.Second < realDelay {
 			quick = true
 			break
@@ -252,14 +253,14 @@ func TestReal_NodesThatKeepEverything(t *testing.T) {
 		t.Error("a node that kept everything did not count before it was old")
 	}
 
-	ok(t, s.direct[0].FlushAll(context.Background()).Err()) // a new disk
+	locktest.NoError(t, s.direct[0].FlushAll(context.Background()).Err()) // a new disk
 	s.servers[0].Restart()
 	_, err = other.TryLock(t.Context(), 0, 0)
-	is(t, err, quorum.ErrRestarted)
+	locktest.IsError(t, err, quorum.ErrRestarted)
 	s.ripen(0)
 	held, err = other.TryLock(t.Context(), 5*time.Second, 0)
-	ok(t, err)
-	ok(t, other.Unlock(held))
+	locktest.NoError(t, err)
+	locktest.NoError(t, other.Unlock(held))
 }
 
 // A password that is wrong on a minority is for the log; on a majority it is what the call returns, at once, with the
@@ -267,7 +268,7 @@ func TestReal_NodesThatKeepEverything(t *testing.T) {
 func TestReal_WrongPasswords(t *testing.T) {
 	s := masters(t, 3)
 	for i := range 3 {
-		ok(t, s.direct[i].ConfigSet(context.Background(), "requirepass", "secret").Err())
+		locktest.NoError(t, s.direct[i].ConfigSet(context.Background(), "requirepass", "secret").Err())
 	}
 	connect := func(wrong ...int) *quorum.Client {
 		var nodes []redis.UniversalClient
@@ -282,19 +283,19 @@ func TestReal_WrongPasswords(t *testing.T) {
 			}))
 		}
 		c, err := quorum.New(nodes, lease(), patient())
-		ok(t, err)
+		locktest.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	ok(t, quorum.NewLock(connect(1), "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
+	locktest.NoError(t, quorum.NewLock(connect(1), "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
 	began := time.Now()
 	_, err := quorum.NewLock(connect(1, 2), "a").Lock(t.Context())
-	is(t, err, quorum.ErrNoMajority)
-	says(t, err, s.servers[1].Addr(), s.servers[2].Addr(), "WRONGPASS")
+	locktest.IsError(t, err, quorum.ErrNoMajority)
+	locktest.ErrorSays(t, err, s.servers[1].Addr(), s.servers[2].Addr(), "WRONGPASS")
 	if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("the error tells the password: %v", err)
 	}
-	soon(t, began, 3*time.Second, "a call that can only fail")
+	within(t, began, 3*time.Second, "a call that can only fail")
 }
 
 // A waiter is woken by what the nodes say, long before it would look by itself; also when two of them say nothing.
@@ -302,11 +303,11 @@ func TestReal_WaitersAreWoken(t *testing.T) {
 	s := masters(t, 5)
 	l := s.user(lease(rlock.WithPollInterval(time.Minute)), patient()).lock("a")
 	held, err := l.Lock(t.Context())
-	ok(t, err)
+	locktest.NoError(t, err)
 	w := s.user(lease(rlock.WithPollInterval(time.Minute)), patient())
 	w.down(0, 1)
 	other := w.lock("a")
-	got := start(func() (context.Context, int64, error) { return other.LockAndGetToken(t.Context()) })
+	got := locktest.StartFenced(func() (context.Context, int64, error) { return other.LockAndGetToken(t.Context()) })
 	redistest.Eventually(t, bound, func() bool {
 		for _, node := range s.direct[2:] {
 			if len(node.PubSubChannels(context.Background(), "redisson_lock__channel:{a}*").Val()) > 0 {
@@ -317,12 +318,12 @@ func TestReal_WaitersAreWoken(t *testing.T) {
 	}, "the waiter listens on a node")
 	time.Sleep(50 * time.Millisecond)
 	began := time.Now()
-	ok(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(held))
 	select {
 	case r := <-got:
-		ok(t, r.err)
-		soon(t, began, 500*time.Millisecond, "waking a waiter")
-		ok(t, other.Unlock(r.ctx))
+		locktest.NoError(t, r.Err)
+		within(t, began, 500*time.Millisecond, "waking a waiter")
+		locktest.NoError(t, other.Unlock(r.Ctx))
 	case <-time.After(bound):
 		t.Fatal("the waiter sleeps on")
 	}
@@ -333,7 +334,7 @@ func TestReal_Inv6_ContextsEndCalls(t *testing.T) {
 	s := masters(t, 3)
 	l := s.user(lease(rlock.WithUnlockTimeout(500*time.Millisecond)), patient()).lock("a")
 	held, err := l.Lock(t.Context())
-	ok(t, err)
+	locktest.NoError(t, err)
 	s.servers[0].Freeze()
 	s.servers[2].Freeze()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -342,12 +343,12 @@ func TestReal_Inv6_ContextsEndCalls(t *testing.T) {
 	if _, err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Lock: %v", err)
 	}
-	soon(t, began, 100*time.Millisecond, "Lock with a context that ends")
+	within(t, began, 100*time.Millisecond, "Lock with a context that ends")
 	began = time.Now()
 	if err := l.Unlock(held); err == nil {
 		t.Error("Unlock says that it is done, by one node of three")
 	}
-	soon(t, began, time.Second, "Unlock without a majority")
+	within(t, began, time.Second, "Unlock without a majority")
 	s.servers[0].Thaw()
 	s.servers[2].Thaw()
 	s.free("a")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -20,7 +21,7 @@ func TestDelayedRestart(t *testing.T) {
 			a.down(3, 4)
 			began := time.Now()
 			held, err := a.lock("l").LockLease(t.Context(), 30*time.Second)
-			ok(t, err)
+			locktest.NoError(t, err)
 			s.restart(2)
 			a.down(0, 1, 2, 3, 4)
 			b := s.user(quorum.WithLockOptions(rlock.WithPatience(2 * time.Second)))
@@ -31,15 +32,15 @@ func TestDelayedRestart(t *testing.T) {
 			l := b.lock("l")
 			got, err := l.TryLock(t.Context(), 0, 0)
 			if naive {
-				ok(t, err)
-				ok(t, got.Err())
+				locktest.NoError(t, err)
+				locktest.NoError(t, got.Err())
 				if held.Err() != nil {
 					t.Fatal("the counterexample shows nothing: A's hold is over")
 				}
 				return
 			}
-			is(t, err, quorum.ErrNoMajority)
-			is(t, err, quorum.ErrRestarted)
+			locktest.IsError(t, err, quorum.ErrNoMajority)
+			locktest.IsError(t, err, quorum.ErrRestarted)
 			if !strings.Contains(err.Error(), "1 of 5 nodes started less than 31s ago and may have forgotten holds") {
 				t.Errorf("the error does not say why: %v", err)
 			}
@@ -47,13 +48,13 @@ func TestDelayedRestart(t *testing.T) {
 				if got, err = l.Lock(t.Context()); err == nil {
 					break
 				}
-				is(t, err, quorum.ErrNoMajority)
+				locktest.IsError(t, err, quorum.ErrNoMajority)
 			}
-			is(t, held.Err(), rlock.ErrLost)
+			locktest.IsError(t, held.Err(), rlock.ErrLost)
 			if took := time.Since(began); took < 30*time.Second || took > 33*time.Second {
 				t.Errorf("B got it after %v", took)
 			}
-			ok(t, l.Unlock(got))
+			locktest.NoError(t, l.Unlock(got))
 		})
 	}
 }
@@ -67,9 +68,9 @@ func TestDelayedRestartForExtensions(t *testing.T) {
 		began := time.Now()
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		s.restart(2)
-		asleep(12 * time.Second)
+		locktest.Sleep(12 * time.Second)
 		if s.fields("l")[2] == "" {
 			t.Error("a node that forgot the hold was not told of it again")
 		}
@@ -82,35 +83,35 @@ func TestDelayedRestartForExtensions(t *testing.T) {
 		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("the hold was trusted for %v", took)
 		}
-		is(t, context.Cause(held), rlock.ErrLost)
+		locktest.IsError(t, context.Cause(held), rlock.ErrLost)
 		_ = l.Unlock(held)
 	})
 }
 
 // The same with the two others within reach: they take the hold anew, and it goes on. Once the node counts again, it
 // may fail that one of the first three.
-func TestRetakeKeepsAHold(t *testing.T) {
+func TestRepairKeepsAHold(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		u.down(3, 4)
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		u.up()
 		s.restart(2)
-		asleep(11 * time.Second)
-		equal(t, "nodes that have the lock", s.has("l"), 5)
-		asleep(40 * time.Second)
+		locktest.Sleep(11 * time.Second)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 5)
+		locktest.Sleep(40 * time.Second)
 		s.restart(0)
 		u.down(1)
-		asleep(5 * time.Minute)
-		ok(t, held.Err())
+		locktest.Sleep(5 * time.Minute)
+		locktest.NoError(t, held.Err())
 		_, err = s.user().lock("l").TryLock(t.Context(), 0, 0)
-		is(t, err, rlock.ErrNotAcquired)
-		ok(t, l.Unlock(held))
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
+		locktest.NoError(t, l.Unlock(held))
 		u.up()
-		asleep(time.Minute)
-		equal(t, "nodes that have the lock", s.has("l"), 0)
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
 	})
 }
 
@@ -119,8 +120,8 @@ func TestMaxLease(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		l := s.user(quorum.WithMaxLease(40 * time.Second)).lock("l")
 		held, err := l.LockLease(t.Context(), 40*time.Second)
-		ok(t, err)
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, err)
+		locktest.NoError(t, l.Unlock(held))
 		_, err = l.LockLease(t.Context(), 41*time.Second)
 		if err == nil || !strings.Contains(err.Error(), "use 40s or less") {
 			t.Errorf("a lease of 41 s: %v", err)
@@ -134,11 +135,11 @@ func TestRestartAndClockSetForward(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		a := s.user()
 		b := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
-		ok(t, b.lock("other").Do(t.Context(), func(context.Context, int64) error { return nil }))
-		asleep(time.Second)
+		locktest.NoError(t, b.lock("other").Do(t.Context(), func(context.Context, int64) error { return nil }))
+		locktest.Sleep(time.Second)
 		a.down(3, 4)
 		held, err := a.lock("l").LockLease(t.Context(), 30*time.Second)
-		ok(t, err)
+		locktest.NoError(t, err)
 		s.restart(2)
 		s.clock(2, time.Hour)
 		b.down(0, 1)
@@ -146,11 +147,11 @@ func TestRestartAndClockSetForward(t *testing.T) {
 		for {
 			got, err := l.Lock(t.Context())
 			if err == nil {
-				is(t, held.Err(), rlock.ErrLost)
-				ok(t, l.Unlock(got))
+				locktest.IsError(t, held.Err(), rlock.ErrLost)
+				locktest.NoError(t, l.Unlock(got))
 				return
 			}
-			is(t, err, quorum.ErrRestarted)
+			locktest.IsError(t, err, quorum.ErrRestarted)
 			if !strings.Contains(err.Error(), "(up for 1h") {
 				t.Errorf("the error does not say why: %v", err)
 			}
@@ -163,7 +164,7 @@ func TestRestartAndClockSetForward(t *testing.T) {
 func TestClockSetBackBehindTheStart(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		old := s.user()
-		ok(t, old.lock("other").Do(t.Context(), func(context.Context, int64) error { return nil }))
+		locktest.NoError(t, old.lock("other").Do(t.Context(), func(context.Context, int64) error { return nil }))
 		for i := range 3 {
 			s.clock(i, -2*time.Hour)
 		}
@@ -174,7 +175,7 @@ func TestClockSetBackBehindTheStart(t *testing.T) {
 			if err == nil {
 				break
 			}
-			is(t, err, quorum.ErrRestarted)
+			locktest.IsError(t, err, quorum.ErrRestarted)
 			if !strings.Contains(err.Error(), "its clock was set back behind its start") {
 				t.Errorf("the error does not say why: %v", err)
 			}
@@ -182,7 +183,7 @@ func TestClockSetBackBehindTheStart(t *testing.T) {
 		if took := time.Since(began); took < 31*time.Second || took > 33*time.Second {
 			t.Errorf("the nodes count after %v", took)
 		}
-		ok(t, old.lock("l").TryDo(t.Context(), 0, 0, func(context.Context, int64) error { return nil }))
+		locktest.NoError(t, old.lock("l").TryDo(t.Context(), 0, 0, func(context.Context, int64) error { return nil }))
 	})
 }
 
@@ -196,16 +197,16 @@ func TestTokensAfterLoss(t *testing.T) {
 			u.up()
 			u.down(i, (i+1)%5)
 			held, token, err := l.LockAndGetToken(t.Context())
-			ok(t, err)
+			locktest.NoError(t, err)
 			if token <= last {
 				t.Fatalf("Inv2: token %d after %d", token, last)
 			}
 			last = token
-			ok(t, l.Unlock(held))
+			locktest.NoError(t, l.Unlock(held))
 			for node := range 5 {
 				s.restart(node)
 			}
-			asleep(40 * time.Second)
+			locktest.Sleep(40 * time.Second)
 		}
 	})
 }

@@ -8,50 +8,53 @@ import (
 	"time"
 )
 
-// rivals is what a client knows of others that want the same lock. If there are any, an attempt asks one node first, the
-// same for all of them, and goes on to the others only if it has got that one: so the votes are not split. Who is refused
-// there has cost one operation on one node, and waits to be told: a release after a short hold tells a few of the waiters.
+// rivals is what this client knows of other clients that want the same lock. If there are any, an attempt asks one node first, the
+// same for all clients, and asks the other nodes only if it has got that one: so the votes are not split. An attempt that is refused
+// there has cost one operation on one node, and its waiter waits to be told. A release after a short hold tells a few of the waiters.
 type rivals struct {
-	met    time.Time // when an attempt met another one for the last time
-	splits int       // attempts in a row that met others, none of which had a majority
-	field  string    // who had the first node, when it was asked last,
-	since  time.Time // since when, as far as was seen
-	owner  string    // who had a majority, which may be another one: the first node may have a hold of before still
-	owned  time.Time // when it was seen to have one
-	owning time.Time // since when, as far as was seen
-	away   bool      // it had not got the first node
-	failed time.Time // when an attempt of this client came to nothing, though no owner was seen
-	told   int       // how many clients listened when this one released the lock
+	lastMet    time.Time // when an attempt of this client met another client's for the last time
+	splits     int       // attempts in a row that met others while nobody had a majority
+	field      string    // the field that had the first node, when that was asked last
+	since      time.Time // when field was first seen there
+	owner      string    // the field that had a majority, when all nodes were asked last. The first node may still have another field, of a hold before
+	owned      time.Time // when owner was seen last to have a majority
+	owning     time.Time // when owner was first seen
+	lacksFirst bool      // owner had not got the first node
+	failed     time.Time // when an attempt of this client failed without an owner in sight
+	told       int       // how many clients listened at this client's latest release of the lock
 }
 
 const (
-	// rivalry is for how long rivals are expected after one was met.
+	// rivalry is for how long after meeting another client an attempt asks the first node alone.
 	rivalry = time.Minute
-	// doubtAfter is when a waiter looks again that has met somebody new: after half of it to all of it.
+	// doubtAfter bounds when a waiter that has met a new hold looks at the lock again: after a random time from half of it to all
+	// of it.
 	doubtAfter = 200 * time.Millisecond
-	// trustOwner is for how long an owner is taken for one as long as it has the first node.
+	// trustOwner is for how long after an owner was seen to have a majority this client takes it for the owner without asking the
+	// other nodes, while it has the first node.
 	trustOwner = time.Second
 )
 
-// contended returns the node that is to be asked first, where others want the lock; else nil.
+// contended returns the node that an attempt is to ask first, where other clients want the lock; nil where no other is known. lock is
+// the lock's channel, here and below.
 func (s *store) contended(lock string) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.rivals[lock]; r == nil || time.Since(r.met) > rivalry {
+	if r := s.rivals[lock]; r == nil || time.Since(r.lastMet) > rivalry {
 		return nil
 	}
 	return s.first(lock)
 }
 
-// met notes that an attempt has met others.
-func (s *store) met(lock string, note func(*rivals)) {
+// noteRivals notes that an attempt has met other clients, and calls note with what is known of them, with s.mu held.
+func (s *store) noteRivals(lock string, note func(*rivals)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.rivals[lock]
 	if r == nil {
 		if len(s.rivals) >= s.sweepRivalsAt {
 			for name, r := range s.rivals {
-				if time.Since(r.met) > rivalry {
+				if time.Since(r.lastMet) > rivalry {
 					delete(s.rivals, name)
 				}
 			}
@@ -60,16 +63,16 @@ func (s *store) met(lock string, note func(*rivals)) {
 		r = new(rivals)
 		s.rivals[lock] = r
 	}
-	r.met = time.Now()
+	r.lastMet = time.Now()
 	note(r)
 }
 
-// failed notes that an attempt came to nothing, though no owner was seen. Its release is told to this client too.
+// failed notes that an attempt of this client failed without an owner in sight. This client too hears of that attempt's release.
 func (s *store) failed(lock string) {
-	s.met(lock, func(r *rivals) { r.failed = time.Now() })
+	s.noteRivals(lock, func(r *rivals) { r.failed = time.Now() })
 }
 
-// released notes how many were told of a release. Where nobody was there are no rivals.
+// released notes how many clients were told of this client's release. Where none was, no other client waits.
 func (s *store) released(lock string, told int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,29 +83,30 @@ func (s *store) released(lock string, told int) {
 	}
 }
 
-// tries tells whether this client is one of the few that try when they hear of a release. It is not if the release may be
-// that of its own attempt.
+// tries tells whether this client is one of the few that ask for the lock at once when they hear of a release: as many as askAtOnce, on
+// the average. A client is none of them while the release may be that of its own failed attempt.
 func (s *store) tries(lock string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.rivals[lock]
-	return r == nil || time.Since(r.failed) > idleAfter && rand.N(max(r.told, 1)) < eager
+	return r == nil || time.Since(r.failed) > idleAfter && rand.N(max(r.told, 1)) < askAtOnce
 }
 
-// elsewhere tells whether the owner was seen without the node that is asked first.
-func (s *store) elsewhere(lock string) bool {
+// ownerLacksFirst tells whether the owner was seen without the first node.
+func (s *store) ownerLacksFirst(lock string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.rivals[lock]
-	return r != nil && r.away
+	return r != nil && r.lacksFirst
 }
 
-// believes tells whether somebody who has the first node need not be asked about on the others, as it was found to be the
-// owner, or may become it; and when the lock is to be looked at again.
+// believes notes that the first node has this field, and tells whether the attempt can do without asking the other nodes: the field
+// was seen there less than doubtAfter/2 ago for the first time, so that it may become the owner, or was seen to be the owner less
+// than trustOwner ago. pause is the time after which the waiter is to look again.
 func (s *store) believes(lock, field string) (pause time.Duration, believed bool) {
-	s.met(lock, func(r *rivals) {
+	s.noteRivals(lock, func(r *rivals) {
 		if r.field != field {
-			*r = rivals{met: r.met, splits: r.splits, failed: r.failed, told: r.told, field: field, since: time.Now()}
+			*r = rivals{lastMet: r.lastMet, splits: r.splits, failed: r.failed, told: r.told, field: field, since: time.Now()}
 		}
 		believed = time.Since(r.since) < doubtAfter/2 || r.owner == field && time.Since(r.owned) < trustOwner
 		pause = r.pause()
@@ -110,32 +114,32 @@ func (s *store) believes(lock, field string) (pause time.Duration, believed bool
 	return pause, believed
 }
 
-// owns notes who has a majority, and returns when the lock is to be looked at again.
+// owns notes that this field has a majority by the votes, and returns the time after which the waiter is to look again.
 func (s *store) owns(lock string, votes *round, field string) (pause time.Duration) {
-	away, known := false, true
+	lacksFirst, known := false, true
 	if first := s.first(lock); first != nil {
 		a := votes.asks[first.index]
 		known = a != nil && a.state == answered
-		away = known && a.report.Holder != field
+		lacksFirst = known && a.report.Holder != field
 	}
-	s.met(lock, func(r *rivals) {
+	s.noteRivals(lock, func(r *rivals) {
 		if r.owner == field && !known {
-			away = r.away // the others have told of the owner before the first node answered
+			lacksFirst = r.lacksFirst // the other nodes have shown the owner before the first node answered: what was known of the first node stays
 		}
 		if r.owner != field {
 			r.owner, r.owning = field, time.Now()
-			if !away && r.field == field {
+			if !lacksFirst && r.field == field {
 				r.owning = r.since
 			}
 		}
-		r.owned, r.away, r.splits = time.Now(), away, 0
+		r.owned, r.lacksFirst, r.splits = time.Now(), lacksFirst, 0
 		pause = r.pause()
 	})
 	return pause
 }
 
-// pause is when a waiter is to look again. Only who has had the lock for a while tells all of them when it is released: see
-// ballot.short.
+// pause returns the time after which a waiter is to look again: forever for an owner that was first seen doubtAfter/2 ago or more,
+// because its release tells all waiters (see fieldRecord.short).
 func (r *rivals) pause() time.Duration {
 	if r.owner != "" && time.Since(r.owning) >= doubtAfter/2 {
 		return forever
@@ -143,11 +147,11 @@ func (r *rivals) pause() time.Duration {
 	return between(doubtAfter/2, doubtAfter)
 }
 
-// split notes that nobody had a majority, and returns a random time after which contenders that had each a part of the
-// nodes try again: it grows with each time that this happens.
+// split notes that nobody had a majority, and returns the random time after which this client tries again. The time grows with each
+// such attempt in a row, up to 16 times the upper bound of WithRetryDelay.
 func (s *store) split(lock string) time.Duration {
 	var n int
-	s.met(lock, func(r *rivals) {
+	s.noteRivals(lock, func(r *rivals) {
 		r.splits = min(r.splits+1, 10)
 		n = r.splits
 	})
@@ -155,8 +159,9 @@ func (s *store) split(lock string) time.Duration {
 	return between(least, min(max(least, most/8)<<n, 16*most))
 }
 
-// first is the node that settles between those who want this lock: the same for all clients, as long as it counts, and answers
-// them all, and is not much farther away from one of them than most of the others. It is a matter of speed, not of safety.
+// first returns the first node of a lock, the one that attempts ask first: the same for all clients, as long as it counts, answers
+// all of them, and is not much farther away from one of them than most of the other nodes. It is nil where fewer nodes than a
+// majority answer and count. The choice is a matter of speed, not of safety.
 func (s *store) first(lock string) *node {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(lock))
@@ -167,11 +172,11 @@ func (s *store) first(lock string) *node {
 			trips = append(trips, trip)
 		}
 	}
-	if len(trips) < s.most {
+	if len(trips) < s.majority {
 		return nil
 	}
 	slices.Sort(trips)
-	far := 4*trips[s.most-1] + 5*time.Millisecond
+	far := 4*trips[s.majority-1] + 5*time.Millisecond
 	for i := range s.sorted {
 		n := s.sorted[(start+i)%len(s.sorted)]
 		if trip, there := n.near(); there && trip <= far {
@@ -181,7 +186,7 @@ func (s *store) first(lock string) *node {
 	return nil
 }
 
-// byName is the nodes in an order that is the same for all clients which call them the same.
+// byName returns the nodes in an order that is the same for all clients that have the same names for them.
 func byName(nodes []*node) []*node {
 	return slices.SortedFunc(slices.Values(nodes), func(a, b *node) int { return cmp.Compare(a.name, b.name) })
 }

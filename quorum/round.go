@@ -7,21 +7,24 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A round asks several nodes the same at once, and is over as soon as its outcome is decided: it does not wait for the
-// slowest. What is answered later is heard all the same.
+// A round asks several nodes the same question at once, and is over as soon as the answers decide its outcome: it does not wait
+// for the slowest node. heard gets the answers that come later too.
 type round struct {
-	op    func() scripts.Op
-	heard func(*ask)                                // of each ask, once, when its outcome is known; with mu held
-	judge func(final bool) (over bool, then func()) // with mu held, until over; final: there will be no more answers in time
+	op func() scripts.Op // makes the question for one node
+	// heard is called once for each ask, when its outcome is known, with mu held. It may be nil.
+	heard func(*ask)
+	// judge is called after each outcome until it returns over, with mu held. final: no more answers will come in time. The
+	// func that it returns, unless nil, is called without mu.
+	judge func(final bool) (over bool, then func())
 
 	mu    sync.Mutex
-	asks  []*ask // by node; nil for one that is not asked
-	open  int    // whose time has not passed
+	asks  []*ask // by the node's index; nil for a node that is not asked
+	open  int    // asks that have neither an answer nor used up their time
 	over  bool
 	timer *time.Timer
 }
 
-// An ask is the part of a round that one node has.
+// An ask is the question of a round to one node, and its outcome.
 type ask struct {
 	op     scripts.Op
 	round  *round
@@ -29,21 +32,21 @@ type ask struct {
 	sent   time.Time
 	state  askState
 	report *scripts.Report // nil unless answered
-	yes    bool
-	err    error
+	yes    bool            // the node has done what it was asked
+	err    error           // in place of an answer
 }
 
 type askState int8
 
 const (
-	pending askState = iota
-	silent           // not in time; the answer may come still
-	unsent           // taken back, or never sent
-	failed           // err in place of an answer
-	answered
+	pending  askState = iota // sent, and its time has not passed
+	silent                   // not answered in time; the answer may still come
+	unsent                   // never sent, or withdrawn before it was
+	failed                   // the outcome is an error
+	answered                 // the node has answered yes or no
 )
 
-// start asks the nodes, and gives them this time.
+// start asks these nodes, a part of all, and gives them this time to answer.
 func (r *round) start(all, nodes []*node, within time.Duration) {
 	r.mu.Lock()
 	r.asks = make([]*ask, len(all))
@@ -57,7 +60,7 @@ func (r *round) start(all, nodes []*node, within time.Duration) {
 	r.mu.Unlock()
 }
 
-// add asks one node more, if the round is not over.
+// add asks one node more, unless it is asked already or the round is over. The round's time stays as it is.
 func (r *round) add(n *node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +69,7 @@ func (r *round) add(n *node) {
 	}
 }
 
-// widen asks more nodes, and gives them this time. With mu held.
+// widen asks more nodes, and gives the round this time from now. With mu held.
 func (r *round) widen(nodes []*node, within time.Duration) {
 	for _, n := range nodes {
 		r.ask(n)
@@ -74,6 +77,7 @@ func (r *round) widen(nodes []*node, within time.Duration) {
 	r.timer.Reset(within)
 }
 
+// ask asks one node. With mu held.
 func (r *round) ask(n *node) {
 	a := &ask{op: r.op(), round: r, node: n, sent: time.Now()}
 	r.asks[n.index] = a
@@ -85,6 +89,7 @@ func (r *round) ask(n *node) {
 	r.tell(a)
 }
 
+// tell calls heard for an ask whose outcome is known. With mu held.
 func (r *round) tell(a *ask) {
 	if r.heard != nil {
 		r.heard(a)
@@ -94,10 +99,10 @@ func (r *round) tell(a *ask) {
 // Sending implements scripts.Caller.
 func (a *ask) Sending(scripts.Caller) {}
 
-// Answered implements scripts.Caller.
+// Answered implements scripts.Caller: it notes the node's answer or error, also one that comes after the round's time.
 func (a *ask) Answered(answer scripts.Answer, err error) {
 	r := a.round
-	a.node.said(answer.Report, err, time.Since(a.sent))
+	a.node.noteOutcome(answer.Report, err, time.Since(a.sent))
 	r.mu.Lock()
 	if a.state == silent {
 		a.node.late()
@@ -116,7 +121,7 @@ func (a *ask) Answered(answer scripts.Answer, err error) {
 	r.settle(r.open == 0)
 }
 
-// timeout is the end of the nodes' time.
+// timeout ends the nodes' time. An ask that has not been sent by then is withdrawn; an ask that was sent is silent.
 func (r *round) timeout() {
 	r.mu.Lock()
 	for _, a := range r.asks {
@@ -135,7 +140,7 @@ func (r *round) timeout() {
 	r.settle(true)
 }
 
-// settle sees whether the outcome is decided. It gives r.mu back.
+// settle asks judge whether the outcome is decided. With mu held, which settle releases.
 func (r *round) settle(final bool) {
 	var then func()
 	if !r.over {
@@ -147,7 +152,7 @@ func (r *round) settle(final bool) {
 	}
 }
 
-// all returns the asks that were made.
+// all iterates over the asks that were made.
 func (r *round) all(yield func(*ask) bool) {
 	for _, a := range r.asks {
 		if a != nil && !yield(a) {

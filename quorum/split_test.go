@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -24,8 +25,8 @@ func TestSplitVoteHasItsOwnError(t *testing.T) {
 		l := s.user().lock("l")
 		for _, wait := range []time.Duration{0, 3 * time.Second} {
 			_, err := l.TryLock(t.Context(), wait, 0)
-			is(t, err, quorum.ErrSplitVote)
-			is(t, err, rlock.ErrNotAcquired)
+			locktest.IsError(t, err, quorum.ErrSplitVote)
+			locktest.IsError(t, err, rlock.ErrNotAcquired)
 			if strings.Contains(err.Error(), "held by") {
 				t.Errorf("wait %v: %v", wait, err)
 			}
@@ -34,13 +35,13 @@ func TestSplitVoteHasItsOwnError(t *testing.T) {
 		s.minis[1].Del("l")
 		other := s.user().lock("l")
 		held, err := other.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		_, err = l.TryLock(t.Context(), time.Second, 0)
-		is(t, err, rlock.ErrNotAcquired)
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		if errors.Is(err, quorum.ErrSplitVote) {
 			t.Errorf("somebody holds the lock: %v", err)
 		}
-		ok(t, other.Unlock(held))
+		locktest.NoError(t, other.Unlock(held))
 	})
 }
 
@@ -102,13 +103,13 @@ func TestNoMajorityIsSaidWhateverOneNodeHas(t *testing.T) {
 			}
 			u := s.user(quorum.WithLockOptions(rlock.WithPatience(50 * time.Millisecond)))
 			_, err := u.lock("l").TryLock(t.Context(), 0, 0)
-			is(t, err, rlock.ErrNotAcquired)
+			locktest.IsError(t, err, rlock.ErrNotAcquired)
 			s.restart(gone)
 			u.down((gone+1)%5, (gone+2)%5)
 			_, err = u.lock("other").Lock(t.Context()) // hears from all nodes that are left
-			is(t, err, quorum.ErrNoMajority)
+			locktest.IsError(t, err, quorum.ErrNoMajority)
 			_, err = u.lock("l").TryLock(t.Context(), 0, 0)
-			is(t, err, quorum.ErrNoMajority)
+			locktest.IsError(t, err, quorum.ErrNoMajority)
 		})
 	}
 }

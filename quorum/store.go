@@ -9,35 +9,36 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/seam"
+	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// store is the nodes as a seam.Store.
+// A store is the nodes as an engine.Store: each operation on a lock is one or more rounds over the nodes.
 type store struct {
-	nodes   []*node
-	sorted  []*node       // by name
-	most    int           // of the nodes, a majority
-	timeout time.Duration // of one node
-	retry   [2]time.Duration
-	delay   time.Duration          // so long after its start a node counts
-	owner   atomic.Pointer[string] // what the fields of this client begin with
+	nodes    []*node
+	sorted   []*node                // by name, so that all clients have the same order
+	majority int                    // how many nodes are a majority
+	timeout  time.Duration          // of one node, for one operation: see within
+	retry    [2]time.Duration       // the bounds of WithRetryDelay
+	delay    time.Duration          // this long after its start a node counts again
+	owner    atomic.Pointer[string] // the client's uuid, with which its fields begin; nil before the first acquire
 
 	mu      sync.Mutex
-	ballots map[string]*ballot // by field
-	sweepAt int                // so many ballots
-	rivals  map[string]*rivals // by lock
+	fields  map[string]*fieldRecord // by field
+	sweepAt int                     // with this many records the next one sweeps
+	rivals  map[string]*rivals      // by the lock's channel
 
-	sweepRivalsAt int
+	sweepRivalsAt int // with this many rivals the next one sweeps
 }
 
-var _ seam.Store = (*store)(nil)
+var _ engine.Store = (*store)(nil)
 
-// keep is what is added to a lease on the nodes: with the client's margin of 1 ms and one percent it makes Redlock's
-// drift of 2 ms and one percent.
-const keep = time.Millisecond
+// extraLease is added to each lease on the nodes. With the client's margin of 1 ms and one percent it makes Redlock's drift of 2 ms
+// and one percent.
+const extraLease = time.Millisecond
 
-// within is the time that one node has for an operation with this lease.
+// within returns the time that one node has to answer an operation with this lease: the node timeout, but no more than an eighth of
+// the lease, and at least 1 ms. Lease 0 is an operation without a lease.
 func (s *store) within(lease time.Duration) time.Duration {
 	if lease == 0 {
 		return s.timeout
@@ -45,17 +46,17 @@ func (s *store) within(lease time.Duration) time.Duration {
 	return max(min(s.timeout, lease/8), time.Millisecond)
 }
 
-// Send implements seam.Store. The operation leaves at once.
+// Send implements engine.Store. The operation is sent at once, so that its lease counts from now (P6).
 func (s *store) Send(op *scripts.Op, caller scripts.Caller) {
 	order := op.Order()
 	caller.Sending(nil)
 	s.do(order, caller.Answered)
 }
 
-// Withdraw implements seam.Store: it is too late.
+// Withdraw implements engine.Store. An operation that was given to Send has been sent: there is nothing to withdraw.
 func (s *store) Withdraw(*scripts.Op) bool { return false }
 
-// Do implements seam.Store. It takes no longer than the nodes have.
+// Do implements engine.Store. The times of the rounds bound how long it takes, not the context.
 func (s *store) Do(_ context.Context, op scripts.Op) (scripts.Answer, error) {
 	type outcome struct {
 		answer scripts.Answer
@@ -67,7 +68,7 @@ func (s *store) Do(_ context.Context, op scripts.Op) (scripts.Answer, error) {
 	return got.answer, got.err
 }
 
-// Renew implements seam.Store.
+// Renew implements engine.Store. It extends all holds at the same time, and returns when each has its outcome.
 func (s *store) Renew(_ context.Context, holds []scripts.Renewal) {
 	var all sync.WaitGroup
 	all.Add(len(holds))
@@ -81,6 +82,7 @@ func (s *store) Renew(_ context.Context, holds []scripts.Renewal) {
 	all.Wait()
 }
 
+// do carries out the operation. done is called once, from any goroutine.
 func (s *store) do(o scripts.Order, done func(scripts.Answer, error)) {
 	switch o.Verb {
 	case scripts.ToAcquire:
@@ -94,76 +96,79 @@ func (s *store) do(o scripts.Order, done func(scripts.Answer, error)) {
 	}
 }
 
-// ballot returns the ballot of a field, made if need be.
-func (s *store) ballot(field string) *ballot {
+// field returns the record of a field, and makes one where there is none.
+func (s *store) field(field string) *fieldRecord {
 	if s.owner.Load() == nil {
 		id, _, _ := strings.Cut(field, ":")
 		s.owner.Store(&id)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.ballots[field]
-	if b == nil {
-		if len(s.ballots) >= s.sweepAt {
+	rec := s.fields[field]
+	if rec == nil {
+		if len(s.fields) >= s.sweepAt {
 			s.sweep()
 		}
-		b = &ballot{began: time.Now(), marks: make([]mark, len(s.nodes))}
-		s.ballots[field] = b
+		rec = &fieldRecord{began: time.Now(), nodes: make([]nodeRecord, len(s.nodes))}
+		s.fields[field] = rec
 	}
-	return b
+	return rec
 }
 
-// minSweep is the least number of ballots that is worth a look.
+// minSweep is the least number of records from which on a sweep is worth its time.
 const minSweep = 64
 
-// sweep drops the ballots of holds that were lost, and never unlocked. With s.mu held.
+// sweep deletes the records that can no longer matter: of holds that were lost and never unlocked. With s.mu held.
 func (s *store) sweep() {
 	now := time.Now()
-	for field, b := range s.ballots {
-		if b.expired(now) {
-			delete(s.ballots, field)
+	for field, rec := range s.fields {
+		if rec.expired(now) {
+			delete(s.fields, field)
 		}
 	}
-	s.sweepAt = max(minSweep, 2*len(s.ballots))
+	s.sweepAt = max(minSweep, 2*len(s.fields))
 }
 
-// find returns the ballot of a field. nil, own: it is one of this client's, and nothing is owed.
-func (s *store) find(field string) (b *ballot, own bool) {
+// find returns the record of a field, nil where there is none, and whether the field is one of this client's. For a field of this
+// client without a record no release is owed: every node has confirmed one, or no node took the lock, or the hold expired.
+func (s *store) find(field string) (rec *fieldRecord, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id, _, _ := strings.Cut(field, ":")
 	owner := s.owner.Load()
-	return s.ballots[field], owner != nil && *owner == id
+	return s.fields[field], owner != nil && *owner == id
 }
 
-// drop forgets a ballot if nothing is owed.
-func (s *store) drop(field string, b *ballot) (owed bool) {
-	if b.owed() {
+// drop deletes a record if no release is owed any more, and tells whether one is.
+func (s *store) drop(field string, rec *fieldRecord) (owed bool) {
+	if rec.owed() {
 		return true
 	}
 	s.mu.Lock()
-	if s.ballots[field] == b {
-		delete(s.ballots, field)
+	if s.fields[field] == rec {
+		delete(s.fields, field)
 	}
 	s.mu.Unlock()
 	return false
 }
 
-// owes implements seam.Parts.
+// owes is engine.Limits.Owes: it tells whether some node may have the field, or get it late.
 func (s *store) owes(field string) bool {
-	b, own := s.find(field)
-	return b != nil && b.owed() || b == nil && !own
+	rec, own := s.find(field)
+	return rec != nil && rec.owed() || rec == nil && !own
 }
 
+// between returns a random time from least to most.
 func between(least, most time.Duration) time.Duration {
 	return least + rand.N(most-least+1)
 }
 
-// counts tells whether an answer counts.
+// counts tells whether the node has answered and counts.
 func counts(a *ask) bool { return a.state == answered && a.node.counts(a.report) }
 
-// twins returns ErrSameServer if two nodes are one server, as far as they have said.
-func (s *store) twins(r *round) error {
+// checkDistinct returns ErrSameServer if two nodes have told the same run id: they are one server. For a node that has not answered
+// this round its latest run id is taken.
+func (s *store) checkDistinct(r *round) error {
 	seen := make(map[string]*node, len(s.nodes))
 	for a := range r.all {
 		var run string
@@ -184,22 +189,22 @@ func (s *store) twins(r *round) error {
 	return nil
 }
 
-// A grip is the part of the nodes that one hold has.
-type grip struct {
+// A share is the part of the nodes on which one hold has the lock.
+type share struct {
 	field string
-	ttls  []time.Duration // longest last
+	ttls  []time.Duration // the leases that are left on these nodes, the longest last
 }
 
-// grips returns who has the lock where, as the answers of a round say, whoever has most first.
-func grips(r *round) []*grip {
-	var found []*grip
+// shares returns the shares of all holds by the answers of a round, the largest first.
+func shares(r *round) []*share {
+	var found []*share
 	for a := range r.all {
 		if a.state != answered || a.report.Holder == "" {
 			continue
 		}
-		i := slices.IndexFunc(found, func(g *grip) bool { return g.field == a.report.Holder })
+		i := slices.IndexFunc(found, func(sh *share) bool { return sh.field == a.report.Holder })
 		if i < 0 {
-			i, found = len(found), append(found, &grip{field: a.report.Holder})
+			i, found = len(found), append(found, &share{field: a.report.Holder})
 		}
 		ttl := a.report.TTL
 		if ttl == scripts.NoExpiry {
@@ -207,14 +212,14 @@ func grips(r *round) []*grip {
 		}
 		found[i].ttls = append(found[i].ttls, ttl)
 	}
-	for _, g := range found {
-		slices.Sort(g.ttls)
+	for _, sh := range found {
+		slices.Sort(sh.ttls)
 	}
-	slices.SortFunc(found, func(a, b *grip) int { return len(b.ttls) - len(a.ttls) })
+	slices.SortFunc(found, func(a, b *share) int { return len(b.ttls) - len(a.ttls) })
 	return found
 }
 
-// sooner is the shorter of a lease that is left, which may be without end, and a pause.
+// sooner returns the shorter of what is left of a lease, or NoExpiry, and a pause, or forever.
 func sooner(ttl, pause time.Duration) time.Duration {
 	if pause != forever && (ttl == scripts.NoExpiry || ttl > pause) {
 		return pause
@@ -222,11 +227,12 @@ func sooner(ttl, pause time.Duration) time.Duration {
 	return ttl
 }
 
+// forever is a time without end: the rest of a lease without an expiry, or the pause of a waiter that is told of the release.
 const forever time.Duration = 1<<63 - 1
 
-// lasts is for how long the hold has at least n nodes.
-func (g *grip) lasts(n int) time.Duration {
-	ttl := g.ttls[len(g.ttls)-n]
+// lasts returns for how long the hold has at least n nodes; NoExpiry where that has no end.
+func (sh *share) lasts(n int) time.Duration {
+	ttl := sh.ttls[len(sh.ttls)-n]
 	if ttl == forever {
 		return scripts.NoExpiry
 	}

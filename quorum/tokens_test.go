@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"context"
 	"fmt"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"testing"
 	"time"
 )
@@ -19,7 +20,7 @@ func TestReal_TokensAfterANodeForgot(t *testing.T) {
 				t.Helper()
 				for i := range last {
 					l := u.lock(fmt.Sprint("lock", i))
-					ok(t, l.TryDo(t.Context(), bound, 0, func(_ context.Context, token int64) error {
+					locktest.NoError(t, l.TryDo(t.Context(), bound, 0, func(_ context.Context, token int64) error {
 						if token <= last[i] {
 							t.Errorf("Inv2: lock %d: token %d after %d", i, token, last[i])
 						}
@@ -73,7 +74,7 @@ func TestInv2_ANodeThatForgetsAndItsClock(t *testing.T) {
 							var last int64
 							take := func(u *user) {
 								t.Helper()
-								ok(t, u.lock("l").Do(t.Context(), func(_ context.Context, token int64) error {
+								locktest.NoError(t, u.lock("l").Do(t.Context(), func(_ context.Context, token int64) error {
 									if token <= last {
 										t.Errorf("Inv2: token %d after %d", token, last)
 									}
@@ -82,11 +83,11 @@ func TestInv2_ANodeThatForgetsAndItsClock(t *testing.T) {
 								}))
 							}
 							take(left)
-							asleep(10 * time.Second)
+							locktest.Sleep(10 * time.Second)
 							take(left)
 							if restart {
 								s.restart(0)
-								asleep(2 * time.Minute)
+								locktest.Sleep(2 * time.Minute)
 							} else {
 								s.minis[0].FlushAll()
 							}

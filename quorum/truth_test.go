@@ -1,59 +1,41 @@
 package quorum_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// logged is what the log was told.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logged) option() quorum.Option {
-	return quorum.WithLockOptions(rlock.WithLogger(slog.New(slog.NewTextHandler(l, nil))))
+// withLog returns the option that makes a client tell the log.
+func withLog(log *locktest.Log) quorum.Option {
+	return quorum.WithLockOptions(rlock.WithLogger(log.Logger()))
 }
 
 // A client that is closed when all nodes have confirmed its releases has nothing to wait for, or to warn of.
 func TestCloseAfterUnlock(t *testing.T) {
 	for _, gently := range []bool{false, true} {
 		virtual(t, 5, func(t *testing.T, s *site) {
-			var log logged
-			u := s.user(log.option())
-			ok(t, u.lock("l").Do(t.Context(), func(context.Context, int64) error {
-				asleep(time.Millisecond) // all nodes have voted
+			var log locktest.Log
+			u := s.user(withLog(&log))
+			locktest.NoError(t, u.lock("l").Do(t.Context(), func(context.Context, int64) error {
+				locktest.Sleep(time.Millisecond) // all nodes have voted
 				return nil
 			}))
-			asleep(time.Millisecond) // and told of the release
-			equal(t, "nodes that have the lock", s.has("l"), 0)
+			locktest.Sleep(time.Millisecond) // and told of the release
+			locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
 			began := time.Now()
 			if gently {
-				ok(t, u.Shutdown(t.Context()))
+				locktest.NoError(t, u.Shutdown(t.Context()))
 			} else {
-				ok(t, u.Close())
+				locktest.NoError(t, u.Close())
 			}
 			if took := time.Since(began); took > 10*time.Millisecond {
 				t.Errorf("it took %v", took)
@@ -70,8 +52,7 @@ func TestP3_VoteLaterThanItsLease(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		l := u.lock("l")
-		ok(t, l.Do(t.Context(), func(context.Context, int64) error { return nil })) // the nodes know the scripts
-		asleep(time.Second)
+		teach(t, l)
 		var hung atomic.Bool
 		u.on(func(_ int, op string, _ []any, next func() error) error {
 			if op == "vote" && hung.CompareAndSwap(false, true) {
@@ -80,14 +61,15 @@ func TestP3_VoteLaterThanItsLease(t *testing.T) {
 			return next()
 		}, 4)
 		held, err := l.LockLease(t.Context(), 2*time.Second)
-		ok(t, err)
-		ok(t, l.Unlock(held))
-		asleep(4900 * time.Millisecond)
-		equal(t, "the vote is under way", hung.Load(), true)
-		asleep(time.Second)
-		equal(t, "nodes that have the lock", s.has("l"), 0)
-		asleep(time.Minute)
-		equal(t, "ballots", quorum.Ballots(u.Client), 0)
+		locktest.NoError(t, err)
+		synctest.Wait() // the vote is under way to the node that hangs: an Unlock before would keep it from being sent
+		locktest.NoError(t, l.Unlock(held))
+		locktest.Sleep(4900 * time.Millisecond)
+		locktest.Equal(t, "the vote is under way", hung.Load(), true)
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "records", quorum.Records(u.Client), 0)
 	})
 }
 
@@ -98,16 +80,16 @@ func TestP12_UnlockOfAForcedLock(t *testing.T) {
 		u := s.user()
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
-		asleep(500 * time.Millisecond)
+		locktest.NoError(t, err)
+		locktest.Sleep(500 * time.Millisecond)
 		admin := s.user()
 		admin.down(0)
 		freed, err := admin.lock("l").ForceUnlock(t.Context())
-		ok(t, err)
-		equal(t, "freed", freed, true)
-		ok(t, held.Err())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, true)
+		locktest.NoError(t, held.Err())
 		u.down(3, 4)
-		is(t, l.Unlock(held), rlock.ErrLost)
+		locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 	})
 }
 
@@ -130,14 +112,14 @@ func TestInv12_NodesThatAreMissing(t *testing.T) {
 		}
 	})
 	virtual(t, 5, func(t *testing.T, s *site) {
-		var log logged
-		u := s.user(log.option())
+		var log locktest.Log
+		u := s.user(withLog(&log))
 		l := u.lock("l")
 		u.down(3, 4)
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		s.restart(2)
-		asleep(12 * time.Second)
+		locktest.Sleep(12 * time.Second)
 		if !strings.Contains(log.String(), "2 of 5 nodes answered and count") {
 			t.Errorf("a renewal:\n%s", log.String())
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -154,13 +155,13 @@ func virtualStorm(t *testing.T, s *site, seed uint64, calm int, prepare func(*us
 	for _, u := range users {
 		u.up()
 	}
-	asleep(time.Minute)
+	locktest.Sleep(time.Minute)
 	if n := s.has("a"); n > 0 {
 		t.Errorf("Inv9: %d nodes have the lock", n)
 	}
 	for i, u := range users {
-		if n := quorum.Ballots(u.Client); n > 64 {
-			t.Errorf("Inv9: client %d keeps %d ballots", i, n)
+		if n := quorum.Records(u.Client); n > 64 {
+			t.Errorf("Inv9: client %d keeps %d records", i, n)
 		}
 	}
 	return w.verdict()

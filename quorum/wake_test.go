@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -26,20 +27,20 @@ func TestP10_AttemptThatLookedLikeAHold(t *testing.T) {
 			}
 			return next()
 		}, 0, 1, 2)
-		failed := start(func() (context.Context, int64, error) { return trying.lock("l").TryLockAndGetToken(t.Context(), 0, 0) })
-		asleep(500 * time.Millisecond)
-		equal(t, "nodes that have the attempt's field", s.has("l"), 3)
+		failed := locktest.StartFenced(func() (context.Context, int64, error) { return trying.lock("l").TryLockAndGetToken(t.Context(), 0, 0) })
+		locktest.Sleep(500 * time.Millisecond)
+		locktest.Equal(t, "nodes that have the attempt's field", s.has("l"), 3)
 		l := s.user(quorum.WithLockOptions(rlock.WithPollInterval(time.Minute))).lock("l")
 		began := time.Now()
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		if took := time.Since(began); took < 500*time.Millisecond || took > 2*time.Second {
 			t.Errorf("the waiter got the lock after %v", took)
 		}
-		if r := <-failed; r.err == nil {
+		if r := <-failed; r.Err == nil {
 			t.Error("the attempt came to something")
 		}
-		ok(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 	})
 }
 
@@ -48,17 +49,17 @@ func TestP10_FirstNodeWithoutAnOwner(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		other, u := s.user(), s.user()
 		held, err := other.lock("l").Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		_, err = u.lock("l").TryLock(t.Context(), 0, 0) // it has met somebody
-		is(t, err, rlock.ErrNotAcquired)
-		ok(t, other.lock("l").Unlock(held))
-		asleep(time.Second)
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
+		locktest.NoError(t, other.lock("l").Unlock(held))
+		locktest.Sleep(time.Second)
 		first := s.minis[u.First("l")]
 		first.HSet("l", "6b1f0d1e-0000-4000-8000-000000000001:1", "1")
 		first.SetTTL("l", time.Hour)
 		held, err = u.lock("l").TryLock(t.Context(), time.Second, 0)
-		ok(t, err)
-		ok(t, u.lock("l").Unlock(held))
+		locktest.NoError(t, err)
+		locktest.NoError(t, u.lock("l").Unlock(held))
 	})
 }
 
@@ -68,8 +69,8 @@ func TestP10_OwnerWithoutTheFirstNode(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		virtual(t, 5, func(t *testing.T, s *site) {
 			owner := s.user()
-			ok(t, owner.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }))
-			asleep(time.Second)
+			locktest.NoError(t, owner.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }))
+			locktest.Sleep(time.Second)
 			first := owner.First("l")
 			owner.down(first)
 			if before {
@@ -85,7 +86,7 @@ func TestP10_OwnerWithoutTheFirstNode(t *testing.T) {
 			l := waiter.lock("l")
 			for range 4 {
 				held, err := owner.lock("l").Lock(t.Context())
-				ok(t, err)
+				locktest.NoError(t, err)
 				votes.Store(0)
 				waitsBehind(t, l, 12*time.Second, func() error {
 					if n := votes.Load(); n > 30 { // five when it comes, when it listens, and when the hold is old enough to be waited for
@@ -102,8 +103,8 @@ func TestP10_OwnerWithoutTheFirstNode(t *testing.T) {
 func TestP10_OwnerWithoutTheFirstNodeForLong(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		owner := s.user(quorum.WithMaxLease(50 * time.Minute))
-		ok(t, owner.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }))
-		asleep(time.Second)
+		locktest.NoError(t, owner.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }))
+		locktest.Sleep(time.Second)
 		first := owner.First("l")
 		owner.down(first)
 		waiter := s.user(quorum.WithMaxLease(50*time.Minute), quorum.WithLockOptions(rlock.WithPollInterval(time.Minute)))
@@ -117,7 +118,7 @@ func TestP10_OwnerWithoutTheFirstNodeForLong(t *testing.T) {
 		l := waiter.lock("l")
 		for _, long := range []time.Duration{90 * time.Second, 250 * time.Second, 10 * time.Minute} {
 			held, err := owner.lock("l").LockLease(t.Context(), 45*time.Minute)
-			ok(t, err)
+			locktest.NoError(t, err)
 			waitsBehind(t, l, long, func() error { return owner.lock("l").Unlock(held) })
 		}
 	})
@@ -126,17 +127,17 @@ func TestP10_OwnerWithoutTheFirstNodeForLong(t *testing.T) {
 // waitsBehind waits for a lock that is released after so long, and requires that the waiter has it soon after that.
 func waitsBehind(t *testing.T, l *fenced.Lock, long time.Duration, release func() error) {
 	t.Helper()
-	got := start(func() (context.Context, int64, error) { return l.LockAndGetToken(t.Context()) })
-	asleep(long)
+	got := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(t.Context()) })
+	locktest.Sleep(long)
 	began := time.Now()
-	ok(t, release())
+	locktest.NoError(t, release())
 	r := <-got
-	ok(t, r.err)
+	locktest.NoError(t, r.Err)
 	if took := time.Since(began); took > 500*time.Millisecond {
 		t.Errorf("the waiter got the lock %v after its release, which came after %v", took, long)
 	}
-	ok(t, l.Unlock(r.ctx))
-	asleep(5 * time.Second)
+	locktest.NoError(t, l.Unlock(r.Ctx))
+	locktest.Sleep(5 * time.Second)
 }
 
 // P10: whoever has seen an owner for a while sleeps until it is told, and the release of a hold that has lasted for that long
@@ -145,7 +146,7 @@ func TestP10_ALongHoldTellsAll(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		l := s.user().lock("l")
 		held, err := l.Lock(t.Context())
-		ok(t, err)
+		locktest.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		var waiters sync.WaitGroup
 		var mu sync.Mutex
@@ -168,14 +169,14 @@ func TestP10_ALongHoldTellsAll(t *testing.T) {
 				}
 			})
 		}
-		asleep(2 * time.Second)
+		locktest.Sleep(2 * time.Second)
 		mu.Lock()
 		clear(tried)
 		mu.Unlock()
-		ok(t, l.Unlock(held))
-		asleep(90 * time.Millisecond)
+		locktest.NoError(t, l.Unlock(held))
+		locktest.Sleep(90 * time.Millisecond)
 		mu.Lock()
-		equal(t, "clients that have tried", len(tried), clients)
+		locktest.Equal(t, "clients that have tried", len(tried), clients)
 		mu.Unlock()
 		stop()
 		waiters.Wait()

@@ -10,12 +10,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// bhCalls are all acquiring calls that return a context. The lease is the TTL that each asks for.
-var bhCalls = []struct {
+// lockCalls are all acquiring calls that return a context. The lease is the TTL that each asks for.
+var lockCalls = []struct {
 	name, op string
 	waits    bool
 	lease    time.Duration
@@ -46,17 +47,17 @@ var bhCalls = []struct {
 func TestBehaviourEveryCallExcludes(t *testing.T) {
 	rdb := redistest.New(t)
 	late := rlock.WithPollInterval(time.Hour) // later than the message
-	first, second := bhClient(t, rdb, late), bhClient(t, rdb, late)
-	for _, c := range bhCalls {
+	first, second := newClient(t, rdb, late), newClient(t, rdb, late)
+	for _, c := range lockCalls {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := t.Context()
 			mine, other := rlock.NewLock(first, "l"), rlock.NewLock(second, "l")
 			began := time.Now()
 			held, err := c.call(mine, ctx)
-			bhOK(t, err)
-			bhOK(t, held.Err())
-			bhOK(t, mine.Check(held))
-			bhCount(t, mine, held, 1)
+			locktest.NoError(t, err)
+			locktest.NoError(t, held.Err())
+			locktest.NoError(t, mine.Check(held))
+			wantHolds(t, mine, held, 1)
 			if ttl := rdb.PTTL(ctx, "l").Val(); ttl > c.lease || ttl < c.lease-time.Since(began)-time.Millisecond {
 				t.Errorf("the key lives for %v, want %v", ttl, c.lease)
 			}
@@ -64,28 +65,28 @@ func TestBehaviourEveryCallExcludes(t *testing.T) {
 				t.Errorf("RemainTTL %v %v, want %v", ttl, err, c.lease)
 			}
 			for _, l := range []*rlock.Lock{mine, other} { // both as someone new
-				bhLocked(t, l, true)
+				wantLocked(t, l, true)
 				got, err := l.TryLock(ctx, 0, 0)
-				bhIs(t, err, rlock.ErrNotAcquired)
-				bhEqual(t, "context", got, ctx)
-				bhTaken(t, func(wait time.Duration) error {
+				locktest.IsError(t, err, rlock.ErrNotAcquired)
+				locktest.Equal(t, "context", got, ctx)
+				wantTaken(t, func(wait time.Duration) error {
 					got, err := l.TryLock(ctx, wait, 0)
-					bhEqual(t, "context", got, ctx)
+					locktest.Equal(t, "context", got, ctx)
 					return err
 				})
 			}
 			if !c.waits {
-				bhOK(t, mine.Unlock(held))
+				locktest.NoError(t, mine.Unlock(held))
 				return
 			}
-			next := bhGo(func() (context.Context, error) { return c.call(other, ctx) })
-			bhSubscribed(t, rdb)
-			bhNone(t, next, 10*time.Millisecond, "the lock was taken twice")
-			bhOK(t, mine.Unlock(held))
-			got := bhWait(t, next, bhSoon, "the message of the unlock")
-			bhOK(t, got.err)
-			bhOK(t, other.Unlock(got.ctx))
-			bhLocked(t, mine, false)
+			next := locktest.StartLock(func() (context.Context, error) { return c.call(other, ctx) })
+			waitsForLock(t, rdb)
+			locktest.NothingComes(t, next, 10*time.Millisecond, "the lock was taken twice")
+			locktest.NoError(t, mine.Unlock(held))
+			got := redistest.Await(t, soon, next, "the message of the unlock")
+			locktest.NoError(t, got.Err)
+			locktest.NoError(t, other.Unlock(got.Ctx))
+			wantLocked(t, mine, false)
 		})
 	}
 }
@@ -94,8 +95,8 @@ func TestBehaviourEveryCallExcludes(t *testing.T) {
 // *Error with the method and the lock's name.
 func TestBehaviourBadArguments(t *testing.T) {
 	rdb := redistest.New(t)
-	spy := bhSpyOn(rdb)
-	client := bhClient(t, rdb)
+	spy := locktest.SpyOn(rdb)
+	client := newClient(t, rdb)
 	good, nameless, clientless := rlock.NewLock(client, "l"), rlock.NewLock(client, ""), rlock.NewLock(nil, "l")
 	const year = 365 * 24 * time.Hour
 	ctx := t.Context()
@@ -143,24 +144,24 @@ func TestBehaviourBadArguments(t *testing.T) {
 		}
 	}
 	for _, script := range []string{"acquire", "level", "inspect", "unlock"} {
-		bhEqual(t, "calls of "+script, spy.count(script), 0)
+		locktest.Equal(t, "calls of "+script, spy.Count(script), 0)
 	}
 }
 
 // The ends of the range of leases work.
 func TestBehaviourLeaseRange(t *testing.T) {
-	rdb, l := bhOne(t)
+	rdb, l := newLock(t)
 	held, err := l.LockLease(t.Context(), 100*365*24*time.Hour)
-	bhOK(t, err)
-	bhOK(t, held.Err())
+	locktest.NoError(t, err)
+	locktest.NoError(t, held.Err())
 	if ttl := rdb.PTTL(t.Context(), "l").Val(); ttl < 99*365*24*time.Hour {
 		t.Errorf("the key lives for %v", ttl)
 	}
-	bhOK(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(held))
 	held, err = l.LockLease(t.Context(), 10*time.Millisecond)
 	if err == nil { // a busy machine may not answer within 10 ms
-		redistest.Eventually(t, bhSoon, func() bool { return held.Err() != nil }, "10 ms are over")
-		bhIs(t, l.Unlock(held), rlock.ErrLost)
+		redistest.Eventually(t, soon, func() bool { return held.Err() != nil }, "10 ms are over")
+		locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 	}
 }
 
@@ -202,9 +203,9 @@ func TestBehaviourNewRefuses(t *testing.T) {
 func TestBehaviourClusterNames(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer cluster.Close()
-	client := bhClient(t, cluster)
-	single := bhClient(t, redistest.New(t))
-	ctx, cancel := context.WithTimeout(t.Context(), bhSoon)
+	client := newClient(t, cluster)
+	single := newClient(t, redistest.New(t))
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	for _, name := range []string{"a{b", "a{}b", "{}", "a}b", "}x"} {
 		_, err := rlock.NewLock(client, name).Lock(ctx)
@@ -213,71 +214,71 @@ func TestBehaviourClusterNames(t *testing.T) {
 			t.Errorf("%q in a cluster: %v", name, err)
 		}
 		l := rlock.NewLock(single, name)
-		bhOK(t, l.Unlock(bhLock(t, l, t.Context())))
+		locktest.NoError(t, l.Unlock(take(t, l, t.Context())))
 	}
 }
 
 // Inv12: ErrNotHeld says which of its cases it is, and the error is an *Error.
 func TestBehaviourNotHeld(t *testing.T) {
-	rdb, l := bhOne(t)
+	rdb, l := newLock(t)
 	ctx := t.Context()
-	other := rlock.NewLock(bhClient(t, rdb), "other")
+	other := rlock.NewLock(newClient(t, rdb), "other")
 	for _, c := range []struct {
 		name, says string
 		ctx        func() context.Context
 	}{
 		{"no holder", "no holder in ctx", func() context.Context { return ctx }},
 		{"unlocked already", "unlocked already", func() context.Context {
-			held := bhLock(t, l, ctx)
-			bhOK(t, l.Unlock(held))
+			held := take(t, l, ctx)
+			locktest.NoError(t, l.Unlock(held))
 			return held
 		}},
 		{"another holder", "another holder", func() context.Context {
-			held := bhLock(t, l, ctx)
-			t.Cleanup(func() { bhOK(t, l.Unlock(held)) })
+			held := take(t, l, ctx)
+			t.Cleanup(func() { locktest.NoError(t, l.Unlock(held)) })
 			return rlock.NewHolder(held)
 		}},
-		{"holder of another lock", "another holder", func() context.Context { return bhLock(t, other, ctx) }},
+		{"holder of another lock", "another holder", func() context.Context { return take(t, other, ctx) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			given := c.ctx()
 			before := rdb.HGetAll(ctx, "l").Val()
 			err := l.Unlock(given)
-			bhIs(t, err, rlock.ErrNotHeld)
-			bhIsNot(t, err, rlock.ErrLost, rlock.ErrUnlocked, rlock.ErrNotAcquired)
+			locktest.IsError(t, err, rlock.ErrNotHeld)
+			locktest.IsNotError(t, err, rlock.ErrLost, rlock.ErrUnlocked, rlock.ErrNotAcquired)
 			var e *rlock.Error
 			if !errors.As(err, &e) || e.Op != "Unlock" || e.Lock != "l" || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v does not say %q", err, c.says)
 			}
-			bhEqual(t, "the lock in Redis", fmt.Sprint(rdb.HGetAll(ctx, "l").Val()), fmt.Sprint(before))
+			locktest.Equal(t, "the lock in Redis", fmt.Sprint(rdb.HGetAll(ctx, "l").Val()), fmt.Sprint(before))
 		})
 	}
 }
 
 // Inv12: an acquire with a context that is over says why, is not sent, and holds nothing.
 func TestBehaviourEndedContext(t *testing.T) {
-	rdb, l := bhOne(t)
-	spy := bhSpyOn(rdb)
+	rdb, l := newLock(t)
+	spy := locktest.SpyOn(rdb)
 	why := errors.New("the user's reason")
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	for _, c := range bhCalls {
+	for _, c := range lockCalls {
 		got, err := c.call(l, ended)
-		bhIs(t, err, context.Canceled, why)
+		locktest.IsError(t, err, context.Canceled, why)
 		var e *rlock.Error
 		if !errors.As(err, &e) || e.Op != c.op || e.Lock != "l" {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		bhEqual(t, "context", got, context.Context(ended))
+		locktest.Equal(t, "context", got, context.Context(ended))
 	}
-	bhEqual(t, "acquires", spy.count("acquire"), 0)
+	locktest.Equal(t, "acquires", spy.Count("acquire"), 0)
 }
 
 // A context that ends while it waits ends the wait, with its cause; nothing is left in line.
 func TestBehaviourContextEndsWait(t *testing.T) {
-	_, l := bhOne(t)
-	held := bhLock(t, l, t.Context())
-	for _, c := range bhCalls {
+	_, l := newLock(t)
+	held := take(t, l, t.Context())
+	for _, c := range lockCalls {
 		if !c.waits {
 			continue
 		}
@@ -285,52 +286,52 @@ func TestBehaviourContextEndsWait(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
 		got, err := c.call(l, ctx)
-		bhIs(t, err, context.Canceled, why)
-		bhIsNot(t, err, rlock.ErrNotAcquired)
-		bhEqual(t, "context", got, context.Context(ctx))
+		locktest.IsError(t, err, context.Canceled, why)
+		locktest.IsNotError(t, err, rlock.ErrNotAcquired)
+		locktest.Equal(t, "context", got, context.Context(ctx))
 
 		late, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		got, err = c.call(l, late)
-		bhIs(t, err, context.DeadlineExceeded)
-		bhIsNot(t, err, rlock.ErrNotAcquired)
-		bhEqual(t, "context", got, context.Context(late))
+		locktest.IsError(t, err, context.DeadlineExceeded)
+		locktest.IsNotError(t, err, rlock.ErrNotAcquired)
+		locktest.Equal(t, "context", got, context.Context(late))
 		stop()
 	}
-	bhOK(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(held))
 	again, err := l.TryLock(t.Context(), 0, 0)
-	bhOK(t, err)
-	bhOK(t, l.Unlock(again))
+	locktest.NoError(t, err)
+	locktest.NoError(t, l.Unlock(again))
 }
 
 // ForceUnlock frees the lock whoever holds it, and says whether there was something to free.
 func TestBehaviourForceUnlock(t *testing.T) {
-	rdb, l := bhOne(t)
+	rdb, l := newLock(t)
 	ctx := t.Context()
-	other := rlock.NewLock(bhClient(t, rdb), "l")
+	other := rlock.NewLock(newClient(t, rdb), "l")
 	freed, err := l.ForceUnlock(ctx)
-	bhOK(t, err)
-	bhEqual(t, "freed", freed, false)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "freed", freed, false)
 
-	held := bhLock(t, l, ctx)
+	held := take(t, l, ctx)
 	freed, err = other.ForceUnlock(ctx)
-	bhOK(t, err)
-	bhEqual(t, "freed", freed, true)
-	bhLocked(t, l, false)
-	next := bhLock(t, other, ctx)
-	bhIs(t, l.Unlock(held), rlock.ErrLost) // and leaves the next hold alone
-	bhCount(t, other, next, 1)
-	bhOK(t, other.Unlock(next))
-	bhIs(t, l.Unlock(held), rlock.ErrNotHeld)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "freed", freed, true)
+	wantLocked(t, l, false)
+	next := take(t, other, ctx)
+	locktest.IsError(t, l.Unlock(held), rlock.ErrLost) // and leaves the next hold alone
+	wantHolds(t, other, next, 1)
+	locktest.NoError(t, other.Unlock(next))
+	locktest.IsError(t, l.Unlock(held), rlock.ErrNotHeld)
 }
 
 // RemainTTL speaks as go-redis does: -2 without a key, -1 without an expiry.
 func TestBehaviourRemainTTL(t *testing.T) {
-	rdb, l := bhOne(t)
+	rdb, l := newLock(t)
 	ttl, err := l.RemainTTL(t.Context())
-	bhOK(t, err)
-	bhEqual(t, "without a key", ttl, -2)
-	bhOK(t, rdb.HSet(t.Context(), "l", "someone:1", 1).Err())
+	locktest.NoError(t, err)
+	locktest.Equal(t, "without a key", ttl, -2)
+	locktest.NoError(t, rdb.HSet(t.Context(), "l", "someone:1", 1).Err())
 	ttl, err = l.RemainTTL(t.Context())
-	bhOK(t, err)
-	bhEqual(t, "without an expiry", ttl, -1)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "without an expiry", ttl, -1)
 }

@@ -7,21 +7,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// bhDos are the ways to run a function with the lock.
-var bhDos = map[string]func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error{
+// doCalls are the ways to run a function with the lock.
+var doCalls = map[string]func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error{
 	"Do": func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error { return l.Do(ctx, fn) },
 	"TryDo": func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error {
 		return l.TryDo(ctx, time.Second, 10*time.Second, fn)
 	},
 }
 
-func bhEachDo(t *testing.T, test func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error)) {
-	for name, do := range bhDos {
+func eachDo(t *testing.T, test func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error)) {
+	for name, do := range doCalls {
 		t.Run(name, func(t *testing.T) {
-			_, l := bhOne(t)
+			_, l := newLock(t)
 			test(t, l, func(ctx context.Context, fn func(context.Context) error) error { return do(l, ctx, fn) })
 		})
 	}
@@ -29,52 +31,52 @@ func bhEachDo(t *testing.T, test func(t *testing.T, l *rlock.Lock, do func(conte
 
 // fn runs with the lock, may re-enter it, and the lock is free after it; its error comes back as it is.
 func TestBehaviourDo(t *testing.T) {
-	bhEachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
+	eachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
 		var inside context.Context
-		bhOK(t, do(t.Context(), func(ctx context.Context) error {
+		locktest.NoError(t, do(t.Context(), func(ctx context.Context) error {
 			inside = ctx
-			bhCount(t, l, ctx, 1)
+			wantHolds(t, l, ctx, 1)
 			return do(ctx, func(ctx context.Context) error {
-				bhCount(t, l, ctx, 2)
+				wantHolds(t, l, ctx, 2)
 				return nil
 			})
 		}))
-		bhIs(t, inside.Err(), rlock.ErrUnlocked)
-		bhLocked(t, l, false)
+		locktest.IsError(t, inside.Err(), rlock.ErrUnlocked)
+		wantLocked(t, l, false)
 		failed := errors.New("fn failed")
 		err := do(t.Context(), func(context.Context) error { return failed })
-		bhIs(t, err, failed)
-		bhIsNot(t, err, rlock.ErrLost)
-		bhLocked(t, l, false)
+		locktest.IsError(t, err, failed)
+		locktest.IsNotError(t, err, rlock.ErrLost)
+		wantLocked(t, l, false)
 	})
 }
 
 // P12: fn nil and the hold lost is ErrLost; fn failed and the hold lost is both.
 func TestBehaviourDoLost(t *testing.T) {
-	bhEachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
+	eachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
 		lose := func(ctx context.Context) {
 			_, err := l.ForceUnlock(context.WithoutCancel(ctx))
-			bhOK(t, err)
+			locktest.NoError(t, err)
 		}
-		bhIs(t, do(t.Context(), func(ctx context.Context) error { lose(ctx); return nil }), rlock.ErrLost)
+		locktest.IsError(t, do(t.Context(), func(ctx context.Context) error { lose(ctx); return nil }), rlock.ErrLost)
 		failed := errors.New("fn failed")
 		err := do(t.Context(), func(ctx context.Context) error { lose(ctx); return failed })
-		bhIs(t, err, failed, rlock.ErrLost)
-		bhIs(t, do(t.Context(), func(ctx context.Context) error { lose(ctx); return ctx.Err() }), rlock.ErrLost)
-		bhLocked(t, l, false)
+		locktest.IsError(t, err, failed, rlock.ErrLost)
+		locktest.IsError(t, do(t.Context(), func(ctx context.Context) error { lose(ctx); return ctx.Err() }), rlock.ErrLost)
+		wantLocked(t, l, false)
 	})
 }
 
 // A panic unlocks and goes on; Goexit unlocks.
 func TestBehaviourDoPanics(t *testing.T) {
-	bhEachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
+	eachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
 		what := errors.New("what was thrown")
 		func() {
-			defer func() { bhEqual(t, "recovered", recover(), any(what)) }()
+			defer func() { locktest.Equal(t, "recovered", recover(), any(what)) }()
 			err := do(t.Context(), func(context.Context) error { panic(what) })
 			t.Errorf("Do returned %v", err)
 		}()
-		bhLocked(t, l, false)
+		wantLocked(t, l, false)
 
 		done := make(chan struct{})
 		go func() {
@@ -82,15 +84,15 @@ func TestBehaviourDoPanics(t *testing.T) {
 			err := do(t.Context(), func(context.Context) error { runtime.Goexit(); return nil })
 			t.Errorf("Do returned %v", err)
 		}()
-		bhWait(t, done, bhSoon, "Goexit")
-		bhLocked(t, l, false)
+		redistest.Await(t, soon, done, "Goexit")
+		wantLocked(t, l, false)
 	})
 }
 
 // fn does not run where the lock was not acquired.
 func TestBehaviourDoNotAcquired(t *testing.T) {
-	_, l := bhOne(t)
-	held := bhLock(t, l, t.Context())
+	_, l := newLock(t)
+	held := take(t, l, t.Context())
 	never := func(context.Context) error { t.Error("fn ran"); return nil }
 	try := func(wait time.Duration) error {
 		err := l.TryDo(t.Context(), wait, 0, never)
@@ -100,25 +102,25 @@ func TestBehaviourDoNotAcquired(t *testing.T) {
 		}
 		return err
 	}
-	bhIs(t, try(0), rlock.ErrNotAcquired)
-	bhTaken(t, try)
+	locktest.IsError(t, try(0), rlock.ErrNotAcquired)
+	wantTaken(t, try)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	bhIs(t, l.Do(ctx, never), context.DeadlineExceeded)
-	bhOK(t, l.Unlock(held))
+	locktest.IsError(t, l.Do(ctx, never), context.DeadlineExceeded)
+	locktest.NoError(t, l.Unlock(held))
 }
 
 // Inv7: the lock is released although the context ended while fn ran.
 func TestBehaviourDoContextEnds(t *testing.T) {
-	bhEachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
+	eachDo(t, func(t *testing.T, l *rlock.Lock, do func(context.Context, func(context.Context) error) error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := do(ctx, func(ctx context.Context) error {
 			cancel()
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		bhIs(t, err, context.Canceled)
-		bhIsNot(t, err, rlock.ErrLost)
-		bhLocked(t, l, false)
+		locktest.IsError(t, err, context.Canceled)
+		locktest.IsNotError(t, err, rlock.ErrLost)
+		wantLocked(t, l, false)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -50,7 +51,7 @@ func TestP12_CloseLeavesNoLockBehind(t *testing.T) {
 func closeRound(t *testing.T, rdb *redis.Client, closing func(*rlock.Client), workers int, section time.Duration) (taken bool) {
 	t.Helper()
 	c, err := rlock.New(rdb)
-	bhOK(t, err)
+	locktest.NoError(t, err)
 	l := rlock.NewLock(c, "l")
 	var all sync.WaitGroup
 	holds := make(chan struct{}, 1<<16)
@@ -77,17 +78,17 @@ func closeRound(t *testing.T, rdb *redis.Client, closing func(*rlock.Client), wo
 
 // A client that is closed right after an acquire failed leaves nothing taken: what the attempt took is released first.
 func TestP12_CloseAfterAnUnansweredAcquire(t *testing.T) {
-	s := faultNew(t)
+	s := newSite(t)
 	c := s.client()
 	acquired := s.on("acquire", redistest.HoldReply)
 	ctx, cancel := context.WithCancel(t.Context())
-	got := faultGo(func() error { _, err := rlock.NewLock(c, "a").Lock(ctx); return err })
-	faultAwait(t, acquired.Fired(), "the acquire was executed")
+	got := locktest.Start(func() error { _, err := rlock.NewLock(c, "a").Lock(ctx); return err })
+	redistest.Await(t, bound, acquired.Fired(), "the acquire was executed")
 	cancel()
-	faultIs(t, faultGet(t, got, "the call ends"), context.Canceled)
-	closed := faultGo(c.Close)
+	locktest.IsError(t, redistest.Await(t, bound, got, "the call ends"), context.Canceled)
+	closed := locktest.Start(c.Close)
 	acquired.Release()
-	faultNo(t, faultGet(t, closed, "Close returns"))
+	locktest.NoError(t, redistest.Await(t, bound, closed, "Close returns"))
 	s.wantCount("a", "")
 }
 
@@ -96,26 +97,26 @@ func TestP12_CloseAfterAnUnconfirmedAcquire(t *testing.T) {
 	t.Parallel()
 	server := redistest.Real(t)
 	rdb := server.Client()
-	c := bhClient(t, rdb, rlock.WithReplicas(1, 20*time.Millisecond))
+	c := newClient(t, rdb, rlock.WithReplicas(1, 20*time.Millisecond))
 	_, err := rlock.NewLock(c, "a").TryLock(t.Context(), 0, 0)
-	bhIs(t, err, rlock.ErrUnconfirmed)
-	bhOK(t, c.Close())
-	bhEqual(t, "keys", rdb.DBSize(t.Context()).Val(), int64(0))
+	locktest.IsError(t, err, rlock.ErrUnconfirmed)
+	locktest.NoError(t, c.Close())
+	locktest.Equal(t, "keys", rdb.DBSize(t.Context()).Val(), int64(0))
 }
 
 // Close waits for a Redis that does not answer as long as an Unlock would, and then says what is left.
 func TestP12_CloseIsBounded(t *testing.T) {
-	s := faultNew(t)
-	log := &faultLog{}
-	c := s.client(rlock.WithUnlockTimeout(100*time.Millisecond), log.option())
+	s := newSite(t)
+	log := &locktest.Log{}
+	c := s.client(rlock.WithUnlockTimeout(100*time.Millisecond), rlock.WithLogger(log.Logger()))
 	acquired := s.on("acquire", redistest.SwallowReplySilently)
 	ctx, cancel := context.WithCancel(t.Context())
-	got := faultGo(func() error { _, err := rlock.NewLock(c, "a").Lock(ctx); return err })
-	faultAwait(t, acquired.Fired(), "the acquire was executed")
+	got := locktest.Start(func() error { _, err := rlock.NewLock(c, "a").Lock(ctx); return err })
+	redistest.Await(t, bound, acquired.Fired(), "the acquire was executed")
 	s.proxy.Freeze()
 	cancel()
-	faultIs(t, faultGet(t, got, "the call ends"), context.Canceled)
-	faultNo(t, faultGet(t, faultGo(c.Close), "Close returns"))
+	locktest.IsError(t, redistest.Await(t, bound, got, "the call ends"), context.Canceled)
+	locktest.NoError(t, redistest.Await(t, bound, locktest.Start(c.Close), "Close returns"))
 	s.proxy.Thaw()
 	if len(log.With("closed before a release was confirmed")) == 0 {
 		t.Error("nothing was said")
@@ -130,16 +131,15 @@ func TestP12_CloseDoesNotWaitForWhatIsRefused(t *testing.T) {
 		"ERR the release was refused by somebody on the way, and will be for ever": true,
 	} {
 		t.Run(reply[:9], func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redis.Client) {
-				log := &faultLog{}
-				c := bhClient(t, rdb, rlock.WithUnlockTimeout(time.Hour), log.option())
+			locktest.Virtual(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redis.Client) {
+				log := &locktest.Log{}
+				c := newClient(t, rdb, rlock.WithUnlockTimeout(time.Hour), rlock.WithLogger(log.Logger()))
 				l := rlock.NewLock(c, "l")
-				bhOK(t, l.Unlock(bhLock(t, l, t.Context())))
-				var spy handSpy
-				rdb.AddHook(&spy)
-				spy.wrap(func(ops []string, next func() error) error {
+				locktest.NoError(t, l.Unlock(take(t, l, t.Context())))
+				spy := locktest.SpyOn(rdb)
+				spy.Wrap(func(ops []string, next func() error) error {
 					if ops[0] == "unlock" {
-						return closeReply(reply)
+						return locktest.Reply(reply)
 					}
 					defer time.Sleep(50 * time.Millisecond)
 					return next()
@@ -147,20 +147,14 @@ func TestP12_CloseDoesNotWaitForWhatIsRefused(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				defer cancel()
 				_, err := l.Lock(ctx)
-				bhIs(t, err, context.DeadlineExceeded)
+				locktest.IsError(t, err, context.DeadlineExceeded)
 				began := time.Now()
-				bhOK(t, c.Close())
+				locktest.NoError(t, c.Close())
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("Close took %v", took)
 				}
-				bhEqual(t, "said", len(log.With("closed before a release was confirmed")) > 0, said)
+				locktest.Equal(t, "said", len(log.With("closed before a release was confirmed")) > 0, said)
 			})
 		})
 	}
 }
-
-// closeReply is an error reply of Redis.
-type closeReply string
-
-func (e closeReply) Error() string { return string(e) }
-func (closeReply) RedisError()     {}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -30,7 +31,7 @@ func TestConfirm_Cluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Clustered(t, 3, 1)
 	rdb := cluster.Client()
-	client := faultClient(t, rdb, rlock.WithReplicas(1, 500*time.Millisecond), rlock.WithPatience(time.Minute), rlock.WithLease(10*time.Minute))
+	client := newClient(t, rdb, rlock.WithReplicas(1, 500*time.Millisecond), rlock.WithPatience(time.Minute), rlock.WithLease(10*time.Minute))
 	names := confirmNames(cluster, 3)
 	masters := cluster.Nodes[:3]
 	all := func(what string, unconfirmed *redistest.Server) {
@@ -52,7 +53,7 @@ func TestConfirm_Cluster(t *testing.T) {
 		for range masters {
 			switch r := <-results; {
 			case r.master == unconfirmed:
-				faultIs(t, r.err, rlock.ErrUnconfirmed)
+				locktest.IsError(t, r.err, rlock.ErrUnconfirmed)
 			case r.err != nil:
 				t.Errorf("%s: %v", what, r.err)
 			}
@@ -73,44 +74,44 @@ func TestConfirm_Cluster(t *testing.T) {
 		slot := cluster.SlotOf(name)
 		l := fenced.NewLock(client, name)
 		held, token, err := l.LockAndGetToken(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		cluster.BeginMove(slot, from, to)
 		cluster.MoveKeys(slot, from, to, name, "redisson_lock_token:{"+name+"}")
 		var nested context.Context
 		var again int64
-		done := faultGo(func() (err error) { nested, again, err = l.LockAndGetToken(held); return err })
+		done := locktest.Start(func() (err error) { nested, again, err = l.LockAndGetToken(held); return err })
 		time.Sleep(100 * time.Millisecond) // it may ask in vain meanwhile
 		cluster.EndMove(slot, from, to)
-		faultNo(t, faultGet(t, done, "the re-entry"))
+		locktest.NoError(t, redistest.Await(t, bound, done, "the re-entry"))
 		if again != token+1 {
 			t.Errorf("tokens %d and %d", token, again)
 		}
-		faultNo(t, l.Unlock(nested))
-		faultNo(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(nested))
+		locktest.NoError(t, l.Unlock(held))
 	})
 	t.Run("failover", func(t *testing.T) {
 		master := masters[2]
 		l := fenced.NewLock(client, names[master])
 		held, token, err := l.LockAndGetToken(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		master.Kill()
 		cluster.AwaitMaster(cluster.Nodes[5])
 		if err := held.Err(); err != nil {
 			t.Errorf("what a replica has is lost: %v", err)
 		}
 		// The new master has no replica: nothing counts, and it says so.
-		redistest.Eventually(t, faultBound, func() bool { // first go-redis has to find it
+		redistest.Eventually(t, bound, func() bool { // first go-redis has to find it
 			_, err = l.TryLock(held, 3*time.Second, 0)
 			return err == nil || errors.Is(err, rlock.ErrUnconfirmed)
 		}, "the new master answers")
-		faultIs(t, err, rlock.ErrUnconfirmed)
+		locktest.IsError(t, err, rlock.ErrUnconfirmed)
 		master.Restart()
 		nested, again, err := l.LockAndGetToken(held)
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		if again <= token {
 			t.Errorf("tokens %d and %d", token, again)
 		}
-		faultNo(t, l.Unlock(nested))
-		faultNo(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(nested))
+		locktest.NoError(t, l.Unlock(held))
 	})
 }

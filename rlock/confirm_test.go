@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
-	"github.com/fencelock/fencelock/internal/seam"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -55,11 +55,8 @@ func TestConfirm_Arguments(t *testing.T) {
 	if _, err := rlock.New(clusters, rlock.WithReplicas(1, time.Second)); err == nil || !strings.Contains(err.Error(), "a longer ReadTimeout") {
 		t.Errorf("on a cluster: %v", err)
 	}
-	if _, err := seam.NewClient([]rlock.Option{rlock.WithFsync(1, 0, time.Second)}, nil); err == nil || !strings.Contains(err.Error(), "are for one Redis") {
-		t.Errorf("of several servers: %v", err)
-	}
 
-	l := rlock.NewLock(faultClient(t, rdb, rlock.WithReplicas(1, 100*time.Millisecond)), "a")
+	l := rlock.NewLock(newClient(t, rdb, rlock.WithReplicas(1, 100*time.Millisecond)), "a")
 	if _, err := l.LockLease(t.Context(), 100*time.Millisecond); err == nil || !strings.Contains(err.Error(), "use more than the 100ms") {
 		t.Errorf("a lease as long as the timeout: %v", err)
 	}
@@ -69,11 +66,11 @@ func TestConfirm_Arguments(t *testing.T) {
 func TestConfirm_NoReplicas(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.New(t)
-	client := faultClient(t, rdb, rlock.WithReplicas(1, 20*time.Millisecond), rlock.WithPatience(500*time.Millisecond))
-	l, plain := fenced.NewLock(client, "a"), fenced.NewLock(faultClient(t, rdb), "a")
+	client := newClient(t, rdb, rlock.WithReplicas(1, 20*time.Millisecond), rlock.WithPatience(500*time.Millisecond))
+	l, plain := fenced.NewLock(client, "a"), fenced.NewLock(newClient(t, rdb), "a")
 	_, token, err := l.TryLockAndGetToken(t.Context(), 0, 0)
-	faultIs(t, err, rlock.ErrUnconfirmed)
-	faultTold(t, err, "0 of 1 replicas", `"a"`)
+	locktest.IsError(t, err, rlock.ErrUnconfirmed)
+	wantTold(t, err, "0 of 1 replicas", `"a"`)
 	if token != 0 {
 		t.Errorf("an error, and the token %d", token)
 	}
@@ -81,21 +78,21 @@ func TestConfirm_NoReplicas(t *testing.T) {
 
 	began := time.Now()
 	_, err = l.Lock(t.Context())
-	faultIs(t, err, rlock.ErrUnconfirmed)
+	locktest.IsError(t, err, rlock.ErrUnconfirmed)
 	if took := time.Since(began); took < 500*time.Millisecond {
 		t.Errorf("it was not ridden out: %v", took)
 	}
 	confirmFree(t, plain, 4)
 	_, err = l.TryLock(t.Context(), 2*time.Second, 0)
-	faultIs(t, err, rlock.ErrUnconfirmed)
+	locktest.IsError(t, err, rlock.ErrUnconfirmed)
 	confirmFree(t, plain, 6)
 
 	// What somebody else holds is told as ever.
 	held, err := plain.Lock(t.Context())
-	faultNo(t, err)
+	locktest.NoError(t, err)
 	_, err = l.TryLock(t.Context(), 2*time.Second, 0)
-	faultIs(t, err, rlock.ErrNotAcquired)
-	faultNo(t, plain.Unlock(held))
+	locktest.IsError(t, err, rlock.ErrNotAcquired)
+	locktest.NoError(t, plain.Unlock(held))
 }
 
 // confirmFree requires that the lock becomes free, and takes it once: with this token, or a later one, where a repeat that
@@ -103,11 +100,11 @@ func TestConfirm_NoReplicas(t *testing.T) {
 func confirmFree(t *testing.T, l *fenced.Lock, want int64) {
 	t.Helper()
 	held, token, err := l.TryLockAndGetToken(t.Context(), 10*time.Second, 0)
-	faultNo(t, err)
+	locktest.NoError(t, err)
 	if token < want {
 		t.Errorf("the token is %d, want %d or more", token, want)
 	}
-	faultNo(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(held))
 }
 
 // confirmSite is a master with a replica, and its clients.
@@ -126,14 +123,14 @@ func confirmNew(t *testing.T) *confirmSite {
 
 func (s *confirmSite) lock(name string, opts ...rlock.Option) *fenced.Lock {
 	s.t.Helper()
-	return fenced.NewLock(faultClient(s.t, s.Master.Client(), opts...), name)
+	return fenced.NewLock(newClient(s.t, s.Master.Client(), opts...), name)
 }
 
 // field is the field of the hold that has the lock, "" if it is free.
 func (s *confirmSite) field(name string) string {
 	s.t.Helper()
 	fields, err := s.direct.HKeys(s.t.Context(), name).Result()
-	faultNo(s.t, err)
+	locktest.NoError(s.t, err)
 	for _, f := range fields {
 		if !strings.HasSuffix(f, "#") {
 			return f
@@ -144,30 +141,30 @@ func (s *confirmSite) field(name string) string {
 
 func (s *confirmSite) wantFree(name string) {
 	s.t.Helper()
-	redistest.Eventually(s.t, faultBound, func() bool { return s.field(name) == "" }, "%q is free", name)
+	redistest.Eventually(s.t, bound, func() bool { return s.field(name) == "" }, "%q is free", name)
 }
 
 func TestConfirm_ReplicaHasIt(t *testing.T) {
 	s := confirmNew(t)
 	l := s.lock("a", rlock.WithReplicas(1, 3*time.Second), rlock.WithHandoffs(4))
 	held, token, err := l.LockAndGetToken(t.Context())
-	faultNo(t, err)
+	locktest.NoError(t, err)
 	replica := s.Replicas[0].Client()
 	if n := replica.HLen(t.Context(), "a").Val(); n != 1 {
 		t.Errorf("the replica has %d fields", n)
 	}
 	nested, again, err := l.LockAndGetToken(held)
-	faultNo(t, err)
+	locktest.NoError(t, err)
 	if again != token+1 {
 		t.Errorf("tokens %d and %d", token, again)
 	}
-	faultNo(t, l.Unlock(nested))
-	faultNo(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(nested))
+	locktest.NoError(t, l.Unlock(held))
 
 	var all sync.WaitGroup // handoffs, blocks, and batches
 	sum := 0
 	for i := range 20 {
-		other := fenced.NewLock(faultClient(t, s.Master.Client(), rlock.WithReplicas(1, 3*time.Second)), fmt.Sprint("b", i%3))
+		other := fenced.NewLock(newClient(t, s.Master.Client(), rlock.WithReplicas(1, 3*time.Second)), fmt.Sprint("b", i%3))
 		for range 10 {
 			all.Go(func() {
 				if err := l.Do(t.Context(), func(context.Context, int64) error { sum++; return nil }); err != nil {
@@ -189,22 +186,22 @@ func TestConfirm_ReplicaHasIt(t *testing.T) {
 
 	two := s.lock("a", rlock.WithReplicas(2, time.Second))
 	_, err = two.TryLock(t.Context(), 0, 0)
-	faultIs(t, err, rlock.ErrUnconfirmed)
-	faultTold(t, err, "1 of 2 replicas")
+	locktest.IsError(t, err, rlock.ErrUnconfirmed)
+	wantTold(t, err, "1 of 2 replicas")
 	s.wantFree("a")
 }
 
 // A call that may wait keeps what it has taken until a replica has it.
 func TestConfirm_RidesOut(t *testing.T) {
 	s := confirmNew(t)
-	l := s.lock("a", rlock.WithReplicas(1, 100*time.Millisecond), rlock.WithPatience(faultBound))
+	l := s.lock("a", rlock.WithReplicas(1, 100*time.Millisecond), rlock.WithPatience(bound))
 	s.Replicas[0].Freeze()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var held context.Context
 	var token int64
-	done := faultGo(func() (err error) { held, token, err = l.LockAndGetToken(ctx); return err })
-	redistest.Eventually(t, faultBound, func() bool { return s.field("a") != "" }, "it is taken")
+	done := locktest.Start(func() (err error) { held, token, err = l.LockAndGetToken(ctx); return err })
+	redistest.Eventually(t, bound, func() bool { return s.field("a") != "" }, "it is taken")
 	field := s.field("a")
 	select {
 	case err := <-done:
@@ -212,11 +209,11 @@ func TestConfirm_RidesOut(t *testing.T) {
 	case <-time.After(300 * time.Millisecond): // three timeouts
 	}
 	s.Replicas[0].Thaw()
-	faultNo(t, faultGet(t, done, "the lock is taken"))
+	locktest.NoError(t, redistest.Await(t, bound, done, "the lock is taken"))
 	if got := s.field("a"); got != field || token != 1 {
 		t.Errorf("field %q and then %q, token %d", field, got, token)
 	}
-	faultNo(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(held))
 	s.wantFree("a")
 }
 
@@ -224,18 +221,18 @@ func TestConfirm_RidesOut(t *testing.T) {
 func TestConfirm_Inv6_ContextEnds(t *testing.T) {
 	s := confirmNew(t)
 	l := s.lock("a", rlock.WithReplicas(1, 4*time.Second))
-	faultNo(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
+	locktest.NoError(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
 	s.Replicas[0].Freeze()
 	for what, try := range map[string]func(context.Context) error{
 		"Lock":    func(ctx context.Context) error { _, err := l.Lock(ctx); return err },
 		"TryLock": func(ctx context.Context) error { _, err := l.TryLock(ctx, 0, 0); return err },
 	} {
 		began := time.Now()
-		err := try(faultTimeout(t, t.Context(), 100*time.Millisecond))
-		faultIs(t, err, context.DeadlineExceeded)
-		faultWithin(t, began, 100*time.Millisecond, what)
+		err := try(withTimeout(t, t.Context(), 100*time.Millisecond))
+		locktest.IsError(t, err, context.DeadlineExceeded)
+		within(t, began, 100*time.Millisecond, what)
 		s.wantFree("a")
-		faultWithin(t, began, 2*time.Second, "the release after "+what)
+		within(t, began, 2*time.Second, "the release after "+what)
 	}
 }
 
@@ -244,10 +241,10 @@ func TestConfirm_Inv6_ContextEnds(t *testing.T) {
 func TestConfirm_Renewals(t *testing.T) {
 	s := confirmNew(t)
 	const lease = 4500 * time.Millisecond
-	log := &faultLog{}
-	l := s.lock("a", rlock.WithLease(lease), rlock.WithReplicas(1, time.Second), log.option())
+	log := &locktest.Log{}
+	l := s.lock("a", rlock.WithLease(lease), rlock.WithReplicas(1, time.Second), rlock.WithLogger(log.Logger()))
 	held, err := l.Lock(t.Context())
-	faultNo(t, err)
+	locktest.NoError(t, err)
 	select {
 	case <-held.Done():
 		t.Fatalf("a hold that is confirmed ended: %v", context.Cause(held))
@@ -255,39 +252,39 @@ func TestConfirm_Renewals(t *testing.T) {
 	}
 	frozen := time.Now()
 	s.Replicas[0].Freeze()
-	faultAwait(t, held.Done(), "the hold ends")
+	redistest.Await(t, bound, held.Done(), "the hold ends")
 	if took := time.Since(frozen); took > redistest.Bound(frozen, lease+100*time.Millisecond) {
 		t.Errorf("it ended %v after the last renewal that can have counted, its lease is %v", took, lease)
 	}
-	faultIs(t, context.Cause(held), rlock.ErrLost)
+	locktest.IsError(t, context.Cause(held), rlock.ErrLost)
 	if left := s.direct.PTTL(t.Context(), "a").Val(); left < lease/4 {
 		t.Errorf("its renewals were not executed (%v left): this test shows nothing", left)
 	}
 	if len(log.With("0 of 1 replicas")) == 0 {
 		t.Error("nothing was logged")
 	}
-	faultIs(t, l.Unlock(held), rlock.ErrLost)
+	locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 	s.wantFree("a")
 }
 
-// A lock that was passed on, and not confirmed, is the heir's as soon as it is; the Unlock that passed it on is done.
+// A lock that was passed on, and not confirmed, is the next waiter's as soon as it is; the Unlock that passed it on is done.
 func TestConfirm_Handoff(t *testing.T) {
 	s := confirmNew(t)
-	client := faultClient(t, s.Master.Client(), rlock.WithReplicas(1, 100*time.Millisecond), rlock.WithPatience(faultBound),
+	client := newClient(t, s.Master.Client(), rlock.WithReplicas(1, 100*time.Millisecond), rlock.WithPatience(bound),
 		rlock.WithPollInterval(time.Hour))
 	l := rlock.NewLock(client, "a")
-	for range 20 { // until the heir does not ask for itself just then
+	for range 20 { // until the next waiter does not ask for itself just then
 		held, err := l.Lock(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		first := s.field("a")
-		var heir context.Context
-		done := faultGo(func() (err error) { heir, err = l.Lock(t.Context()); return err })
-		redistest.Eventually(t, faultBound, func() bool {
+		var passedOn context.Context
+		done := locktest.Start(func() (err error) { passedOn, err = l.Lock(t.Context()); return err })
+		redistest.Eventually(t, bound, func() bool {
 			_, idle := client.InLine("a")
 			return idle && s.direct.PubSubNumSub(t.Context(), "redisson_lock__channel:{a}").Val()["redisson_lock__channel:{a}"] > 0
-		}, "the heir waits")
+		}, "the next waiter waits")
 		s.Replicas[0].Freeze()
-		faultNo(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 		second := s.field("a")
 		passed := second != "" && second != first
 		if passed {
@@ -298,11 +295,11 @@ func TestConfirm_Handoff(t *testing.T) {
 			}
 		}
 		s.Replicas[0].Thaw()
-		faultNo(t, faultGet(t, done, "the heir has it"))
+		locktest.NoError(t, redistest.Await(t, bound, done, "the next waiter has it"))
 		if got := s.field("a"); passed && got != second {
 			t.Errorf("passed on to %q, held by %q", second, got)
 		}
-		faultNo(t, l.Unlock(heir))
+		locktest.NoError(t, l.Unlock(passedOn))
 		s.wantFree("a")
 		if passed {
 			return
@@ -316,16 +313,16 @@ func TestConfirm_Reentry(t *testing.T) {
 	s := confirmNew(t)
 	l := s.lock("a", rlock.WithReplicas(1, 50*time.Millisecond), rlock.WithPatience(3*time.Second))
 	held, token, err := l.LockAndGetToken(t.Context())
-	faultNo(t, err)
+	locktest.NoError(t, err)
 	s.Replicas[0].Freeze()
 	_, err = l.Lock(held)
-	faultIs(t, err, rlock.ErrUnconfirmed)
-	faultNo(t, held.Err())
+	locktest.IsError(t, err, rlock.ErrUnconfirmed)
+	locktest.NoError(t, held.Err())
 	if now, err := l.Token(held); err != nil || now != token {
 		t.Errorf("its token was %d and is %d, %v", token, now, err)
 	}
-	redistest.Eventually(t, faultBound, func() bool { return s.direct.HGet(t.Context(), "a", s.field("a")).Val() == "1" }, "the count is 1 again")
-	faultNo(t, l.Unlock(held))
+	redistest.Eventually(t, bound, func() bool { return s.direct.HGet(t.Context(), "a", s.field("a")).Val() == "1" }, "the count is 1 again")
+	locktest.NoError(t, l.Unlock(held))
 	s.wantFree("a")
 }
 
@@ -333,12 +330,12 @@ func TestConfirm_Reentry(t *testing.T) {
 func TestConfirm_ManyCalls(t *testing.T) {
 	s := confirmNew(t)
 	const timeout = 500 * time.Millisecond
-	client := faultClient(t, s.Master.Client(), rlock.WithReplicas(1, timeout))
+	client := newClient(t, s.Master.Client(), rlock.WithReplicas(1, timeout))
 	held := make([]context.Context, 50)
 	for i := range held {
 		var err error
 		held[i], err = rlock.NewLock(client, fmt.Sprint("held", i)).Lock(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 	}
 	s.Replicas[0].Freeze()
 	began := time.Now()
@@ -357,7 +354,7 @@ func TestConfirm_ManyCalls(t *testing.T) {
 		})
 	}
 	all.Wait()
-	faultWithin(t, began, 2*timeout, "fifty calls at once")
+	within(t, began, 2*timeout, "fifty calls at once")
 	for i := range held {
 		s.wantFree(fmt.Sprint("held", i))
 		s.wantFree(fmt.Sprint("free", i))
@@ -374,29 +371,29 @@ func TestConfirm_Fsync(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, site := range []*redistest.Replication{always, never} {
-			_, err := rlock.NewLock(faultClient(t, site.Master.Client(), rlock.WithFsync(1, 0, time.Second)), "a").Lock(t.Context())
-			faultIs(t, err, rlock.ErrUnconfirmed)
-			faultTold(t, err, "Redis 7.2 or later")
+			_, err := rlock.NewLock(newClient(t, site.Master.Client(), rlock.WithFsync(1, 0, time.Second)), "a").Lock(t.Context())
+			locktest.IsError(t, err, rlock.ErrUnconfirmed)
+			wantTold(t, err, "Redis 7.2 or later")
 		}
 		return
 	}
 	for what, opt := range map[string]rlock.Option{
 		"server": rlock.WithFsync(1, 0, 3*time.Second), "replica": rlock.WithFsync(0, 1, 3*time.Second), "both": rlock.WithFsync(1, 1, 3*time.Second),
 	} {
-		l := rlock.NewLock(faultClient(t, always.Master.Client(), opt), what)
+		l := rlock.NewLock(newClient(t, always.Master.Client(), opt), what)
 		held, err := l.Lock(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		if log := redistest.Client(t, always.Replicas[0].Addr()).Exists(t.Context(), what).Val(); what != "server" && log != 1 {
 			t.Errorf("%s: the replica has no lock", what)
 		}
-		faultNo(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 	}
-	l := rlock.NewLock(faultClient(t, never.Master.Client(), rlock.WithFsync(1, 0, time.Second)), "a")
+	l := rlock.NewLock(newClient(t, never.Master.Client(), rlock.WithFsync(1, 0, time.Second)), "a")
 	_, err := l.Lock(t.Context())
-	faultIs(t, err, rlock.ErrUnconfirmed)
-	faultTold(t, err, "appendonly is disabled", "set appendonly yes")
-	l = rlock.NewLock(faultClient(t, never.Master.Client(), rlock.WithFsync(0, 1, 100*time.Millisecond)), "b")
+	locktest.IsError(t, err, rlock.ErrUnconfirmed)
+	wantTold(t, err, "appendonly is disabled", "set appendonly yes")
+	l = rlock.NewLock(newClient(t, never.Master.Client(), rlock.WithFsync(0, 1, 100*time.Millisecond)), "b")
 	_, err = l.TryLock(t.Context(), 0, 0)
-	faultIs(t, err, rlock.ErrUnconfirmed)
-	faultTold(t, err, "0 of 1 replicas")
+	locktest.IsError(t, err, rlock.ErrUnconfirmed)
+	wantTold(t, err, "0 of 1 replicas")
 }

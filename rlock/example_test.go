@@ -108,7 +108,7 @@ func ExampleLock_Do() {
 
 // The shape of
 //
-//	if (lock.tryLock(100, 10_000, TimeUnit.MILLISECONDS)) {
+//	if (lock.tryLock(1, 10, TimeUnit.SECONDS)) {
 //	    try { ... } finally { lock.unlock(); }
 //	}
 func ExampleLock_TryLock() {
@@ -117,7 +117,7 @@ func ExampleLock_TryLock() {
 	ctx := context.Background()
 	lock := rlock.NewLock(client, "order:7")
 
-	held, err := lock.TryLock(ctx, 100*time.Millisecond, 10*time.Second) // wait, lease
+	held, err := lock.TryLock(ctx, time.Second, 10*time.Second) // wait, lease
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -125,7 +125,7 @@ func ExampleLock_TryLock() {
 	defer lock.Unlock(held)
 
 	// ctx carries no holder: this is somebody else.
-	_, err = lock.TryLock(ctx, 100*time.Millisecond, 10*time.Second)
+	_, err = lock.TryLock(ctx, time.Second, 10*time.Second)
 	fmt.Println(errors.Is(err, rlock.ErrNotAcquired))
 	fmt.Println(err)
 

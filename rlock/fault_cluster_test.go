@@ -8,46 +8,47 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// faultCluster is real servers with all slots between them.
-type faultCluster struct {
+// cluster is real servers with all slots between them.
+type cluster struct {
 	*redistest.Cluster
 	t *testing.T
 }
 
-func faultNewCluster(t *testing.T, nodes int) *faultCluster {
+func newCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	t.Parallel()
-	return &faultCluster{redistest.Clustered(t, nodes, 0, "--cluster-node-timeout", "2000"), t}
+	return &cluster{redistest.Clustered(t, nodes, 0, "--cluster-node-timeout", "2000"), t}
 }
 
 // do sends a command to a node.
-func (c *faultCluster) do(node int, args ...any) any {
+func (c *cluster) do(node int, args ...any) any {
 	c.t.Helper()
 	return c.Nodes[node].Do(args...)
 }
 
 // node is the one that has the key's slot.
-func (c *faultCluster) node(key string) int {
+func (c *cluster) node(key string) int {
 	c.t.Helper()
 	return c.SlotOf(key) * len(c.Nodes) / redistest.Slots
 }
 
-func (c *faultCluster) client(opts ...rlock.Option) *rlock.Client {
+func (c *cluster) client(opts ...rlock.Option) *rlock.Client {
 	c.t.Helper()
-	return faultClient(c.t, c.Client(), opts...)
+	return newClient(c.t, c.Client(), opts...)
 }
 
 // waits requires that somebody waits for a message about the lock, in the way that sharded says.
-func (c *faultCluster) waits(name string, sharded bool) {
+func (c *cluster) waits(name string, sharded bool) {
 	c.t.Helper()
 	channel := "redisson_lock__channel:{" + name + "}"
 	sharded = sharded && c.Sharded()
-	redistest.Eventually(c.t, faultBound, func() bool {
+	redistest.Eventually(c.t, bound, func() bool {
 		if sharded {
 			return c.do(c.node(name), "pubsub", "shardnumsub", channel).([]any)[1].(int64) > 0
 		}
@@ -67,7 +68,7 @@ func TestP10_ClusterWakesBySlot(t *testing.T) {
 				continue // what auto finds out
 			}
 			t.Run(fmt.Sprintf("%d nodes/%s", nodes, mode), func(t *testing.T) {
-				c := faultNewCluster(t, nodes)
+				c := newCluster(t, nodes)
 				if sharding == pubsub.On && !c.Sharded() {
 					redistest.Lacks(t, "this server has no sharded channels")
 				}
@@ -82,13 +83,13 @@ func TestP10_ClusterWakesBySlot(t *testing.T) {
 				for _, name := range names {
 					slots[c.do(0, "cluster", "keyslot", name)] = true
 					l := fenced.NewLock(one, name)
-					outer := faultLock(t, l, t.Context(), 1)
-					held[name] = faultLock(t, l, outer, 2)
-					faultNo(t, l.Unlock(held[name]))
+					outer := takeToken(t, l, t.Context(), 1)
+					held[name] = takeToken(t, l, outer, 2)
+					locktest.NoError(t, l.Unlock(held[name]))
 					held[name] = outer
 					ch := make(chan context.Context, 1)
 					got[name] = ch
-					done[name] = faultGo(func() error {
+					done[name] = locktest.Start(func() error {
 						ctx, err := fenced.NewLock(two, name).Lock(t.Context())
 						ch <- ctx
 						return err
@@ -104,10 +105,10 @@ func TestP10_ClusterWakesBySlot(t *testing.T) {
 				}
 				for _, name := range names {
 					began := time.Now()
-					faultNo(t, fenced.NewLock(one, name).Unlock(held[name]))
-					faultNo(t, faultGet(t, done[name], "the waiter for "+name))
-					faultWithin(t, began, time.Second, "the wake-up")
-					faultNo(t, fenced.NewLock(two, name).Unlock(<-got[name]))
+					locktest.NoError(t, fenced.NewLock(one, name).Unlock(held[name]))
+					locktest.NoError(t, redistest.Await(t, bound, done[name], "the waiter for %s", name))
+					within(t, began, time.Second, "the wake-up")
+					locktest.NoError(t, fenced.NewLock(two, name).Unlock(<-got[name]))
 				}
 			})
 		}
@@ -117,18 +118,18 @@ func TestP10_ClusterWakesBySlot(t *testing.T) {
 // [run] SSUBSCRIBE of two slots in one command is CROSSSLOT, and go-redis resubscribes to all in one: after a reconnect
 // the waiters of a node's locks are woken as before.
 func TestP10_ClusterReconnectsSlotBySlot(t *testing.T) {
-	c := faultNewCluster(t, 1)
-	var log faultLog
+	c := newCluster(t, 1)
+	var log locktest.Log
 	one := c.client()
-	two := c.client(rlock.WithPollInterval(time.Minute), log.option())
+	two := c.client(rlock.WithPollInterval(time.Minute), rlock.WithLogger(log.Logger()))
 	names := []string{"a", "b", "c"}
 	held := map[string]context.Context{}
 	done := map[string]<-chan error{}
 	for _, name := range names {
 		var err error
 		held[name], err = rlock.NewLock(one, name).Lock(t.Context())
-		faultNo(t, err)
-		done[name] = faultGo(func() error { _, err := rlock.NewLock(two, name).Lock(t.Context()); return err })
+		locktest.NoError(t, err)
+		done[name] = locktest.Start(func() error { _, err := rlock.NewLock(two, name).Lock(t.Context()); return err })
 	}
 	for _, name := range names {
 		c.waits(name, true)
@@ -139,9 +140,9 @@ func TestP10_ClusterReconnectsSlotBySlot(t *testing.T) {
 	}
 	for _, name := range names {
 		began := time.Now()
-		faultNo(t, rlock.NewLock(one, name).Unlock(held[name]))
-		faultNo(t, faultGet(t, done[name], "the waiter for "+name))
-		faultWithin(t, began, time.Second, "the wake-up")
+		locktest.NoError(t, rlock.NewLock(one, name).Unlock(held[name]))
+		locktest.NoError(t, redistest.Await(t, bound, done[name], "the waiter for %s", name))
+		within(t, began, time.Second, "the wake-up")
 	}
 	if said := log.With("CROSSSLOT"); len(said) > 0 {
 		t.Errorf("logged: %q", said)
@@ -150,10 +151,10 @@ func TestP10_ClusterReconnectsSlotBySlot(t *testing.T) {
 
 // Renewals go by slot, and to the node that has it.
 func TestP14_ClusterRenewsEverySlot(t *testing.T) {
-	c := faultNewCluster(t, 3)
+	c := newCluster(t, 3)
 	const lease = 6 * time.Second
-	var log faultLog
-	cl := c.client(rlock.WithLease(lease), log.option())
+	var log locktest.Log
+	cl := c.client(rlock.WithLease(lease), rlock.WithLogger(log.Logger()))
 	held := map[string]context.Context{}
 	on := map[int]bool{}
 	for i := range 40 {
@@ -161,16 +162,16 @@ func TestP14_ClusterRenewsEverySlot(t *testing.T) {
 		on[c.node(name)] = true
 		var err error
 		held[name], err = rlock.NewLock(cl, name).Lock(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 	}
 	if len(on) != 3 {
 		t.Fatalf("the locks are on %v", on)
 	}
 	began := time.Now()
-	redistest.Eventually(t, faultBound, func() bool { return time.Since(began) > lease+lease/2 }, "a lease and more passes")
+	redistest.Eventually(t, bound, func() bool { return time.Since(began) > lease+lease/2 }, "a lease and more passes")
 	for name, ctx := range held {
-		faultNo(t, ctx.Err())
-		faultNo(t, rlock.NewLock(cl, name).Unlock(ctx))
+		locktest.NoError(t, ctx.Err())
+		locktest.NoError(t, rlock.NewLock(cl, name).Unlock(ctx))
 	}
 	if all := log.With(""); len(all) > 0 {
 		t.Errorf("logged: %q", all)
@@ -179,7 +180,7 @@ func TestP14_ClusterRenewsEverySlot(t *testing.T) {
 
 // A node that is down takes the locks of its slots with it, and no others.
 func TestInv12_ClusterNodeDown(t *testing.T) {
-	c := faultNewCluster(t, 3)
+	c := newCluster(t, 3)
 	cl := c.client(rlock.WithLease(6*time.Second), rlock.WithPatience(500*time.Millisecond))
 	names := map[int]string{}
 	for i := 0; len(names) < 3; i++ {
@@ -190,24 +191,24 @@ func TestInv12_ClusterNodeDown(t *testing.T) {
 	for node, name := range names {
 		var err error
 		held[node], err = rlock.NewLock(cl, name).Lock(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 	}
 	c.Nodes[1].Kill()
 	began := time.Now()
 	_, err := rlock.NewLock(cl, "{"+names[1]+"}").TryLock(t.Context(), 0, 0)
-	faultTold(t, err)
-	faultWithin(t, began, 3*time.Second, "one try at a lock of a node that is down")
-	faultAwait(t, held[1].Done(), "the hold of its lock ends")
-	faultIs(t, context.Cause(held[1]), rlock.ErrLost)
-	redistest.Eventually(t, faultBound, func() bool { return time.Since(began) > 7*time.Second }, "more than a lease passes")
+	wantTold(t, err)
+	within(t, began, 3*time.Second, "one try at a lock of a node that is down")
+	redistest.Await(t, bound, held[1].Done(), "the hold of its lock ends")
+	locktest.IsError(t, context.Cause(held[1]), rlock.ErrLost)
+	redistest.Eventually(t, bound, func() bool { return time.Since(began) > 7*time.Second }, "more than a lease passes")
 	for _, node := range []int{0, 2} {
-		faultNo(t, held[node].Err())
-		faultNo(t, rlock.NewLock(cl, names[node]).Unlock(held[node]))
+		locktest.NoError(t, held[node].Err())
+		locktest.NoError(t, rlock.NewLock(cl, names[node]).Unlock(held[node]))
 	}
 }
 
 func TestP16_NamesThatDoNotHashWithTheirCounter(t *testing.T) {
-	c := faultNewCluster(t, 1)
+	c := newCluster(t, 1)
 	cl := c.client()
 	for _, name := range []string{"a{b", "a{}b", "{}", "a}b", "}x"} {
 		l := fenced.NewLock(cl, name)
@@ -226,9 +227,9 @@ func TestP16_NamesThatDoNotHashWithTheirCounter(t *testing.T) {
 	}
 	for _, name := range []string{"a", "{b}", "c{d}e", "f{g}{h}", "i j"} {
 		l := fenced.NewLock(cl, name)
-		outer := faultLock(t, l, t.Context(), 1)
-		inner := faultLock(t, l, outer, 2)
-		faultNo(t, l.Unlock(inner))
-		faultNo(t, l.Unlock(outer))
+		outer := takeToken(t, l, t.Context(), 1)
+		inner := takeToken(t, l, outer, 2)
+		locktest.NoError(t, l.Unlock(inner))
+		locktest.NoError(t, l.Unlock(outer))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -16,9 +17,9 @@ import (
 // Two goroutines lock with the same context, the second while the first one's re-entry is on its way. They exclude each
 // other (DESIGN 3, "Re-entry follows the context"): one of them is in the section, the other one waits.
 func TestP2_ReentriesAtOnceExcludeEachOther(t *testing.T) {
-	s := faultNew(t)
+	s := newSite(t)
 	l := fenced.NewLock(s.client(), "a")
-	outer := faultLock(t, l, t.Context(), 1)
+	outer := takeToken(t, l, t.Context(), 1)
 	f := s.on("level", redistest.HoldReply)
 	entered := make(chan context.Context, 2)
 	for range 2 {
@@ -30,7 +31,7 @@ func TestP2_ReentriesAtOnceExcludeEachOther(t *testing.T) {
 			entered <- inner
 		}()
 	}
-	faultAwait(t, f.Fired(), "one of them is on its way")
+	redistest.Await(t, bound, f.Fired(), "one of them is on its way")
 	time.Sleep(50 * time.Millisecond) // for the other to get as far as it does; without it the test only sees less
 	f.Release()
 	first := <-entered
@@ -39,63 +40,63 @@ func TestP2_ReentriesAtOnceExcludeEachOther(t *testing.T) {
 		t.Error("both goroutines are in the section at once")
 	case <-time.After(300 * time.Millisecond):
 		s.wantCount("a", "2")
-		faultNo(t, l.Unlock(first))
-		faultNo(t, l.Unlock(<-entered))
+		locktest.NoError(t, l.Unlock(first))
+		locktest.NoError(t, l.Unlock(<-entered))
 	}
 }
 
 // The lock's key is gone, and Redis has said LOADING (it was restarted) before it says so: no copy of this unlock can
 // have released anything, so the lock was lost. Unlock must not say nil.
 func TestP12_UnlockThatWasRefusedAndThenFindsNothingIsALoss(t *testing.T) {
-	s := faultNew(t)
+	s := newSite(t)
 	l := fenced.NewLock(s.client(), "a")
-	held := faultLock(t, l, t.Context(), 1)
-	faultNo(t, s.direct.Del(t.Context(), "a").Err())
+	held := takeToken(t, l, t.Context(), 1)
+	locktest.NoError(t, s.direct.Del(t.Context(), "a").Err())
 	other := fenced.NewLock(s.other(), "a")
-	next := faultLock(t, other, t.Context(), 2)
+	next := takeToken(t, other, t.Context(), 2)
 	s.on("unlock", redistest.Refuse("LOADING Redis is loading the dataset in memory"))
 	if err := l.Unlock(held); !errors.Is(err, rlock.ErrLost) {
 		t.Errorf("Unlock says %v: somebody else has the lock since before it was called", err)
 	}
-	faultNo(t, other.Unlock(next))
+	locktest.NoError(t, other.Unlock(next))
 }
 
 // A re-entry asked for a longer lease and got no answer, but was executed: what has to be released behind is in Redis for
 // that lease, not for the one of the outer level.
 func TestP3_UnansweredReentryWithALongerLease(t *testing.T) {
-	s := faultNew(t)
-	c := faultClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = time.Second }))
+	s := newSite(t)
+	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = time.Second }))
 	l := rlock.NewLock(c, "a")
 	outer, err := l.LockLease(t.Context(), 3*time.Second)
-	faultNo(t, err)
+	locktest.NoError(t, err)
 	f := s.on("level", redistest.SwallowReplySilently)
-	_, err = l.LockLease(faultTimeout(t, outer, 100*time.Millisecond), time.Hour)
-	faultIs(t, err, context.DeadlineExceeded)
-	faultAwait(t, f.Fired(), "the re-entry was executed")
+	_, err = l.LockLease(withTimeout(t, outer, 100*time.Millisecond), time.Hour)
+	locktest.IsError(t, err, context.DeadlineExceeded)
+	redistest.Await(t, bound, f.Fired(), "the re-entry was executed")
 	s.proxy.Refuse(true) // Redis is away for longer than the lease that the process knows of
 	s.proxy.Cut()
-	faultAwait(t, outer.Done(), "the lease is over")
-	faultIs(t, l.Unlock(outer), rlock.ErrLost)
+	redistest.Await(t, bound, outer.Done(), "the lease is over")
+	locktest.IsError(t, l.Unlock(outer), rlock.ErrLost)
 	time.Sleep(1500 * time.Millisecond)
 	s.proxy.Refuse(false)
-	redistest.Eventually(t, 5*time.Second, func() bool { return s.count("a") == "" }, "it is released (the lease in Redis: %v)", s.direct.PTTL(t.Context(), "a").Val())
+	redistest.Eventually(t, 5*time.Second, func() bool { return s.count("a") == "" }, "it is released")
 }
 
 // An acquire arrives, and is answered, when its caller has given up a lease ago, while a release that came just before it
 // is still under way: it is released like any other, not left for a lease of its own.
 func TestP3_GhostThatIsAnsweredLate(t *testing.T) {
-	s := faultNew(t)
-	c := faultClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 20 * time.Second }))
+	s := newSite(t)
+	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 20 * time.Second }))
 	const lease = 3 * time.Second
 	ghost := s.on("acquire", redistest.Hold)
 	began := time.Now()
-	_, err := rlock.NewLock(c, "a").TryLock(faultHeld(t, ghost), 0, lease)
-	faultIs(t, err, context.Canceled)
+	_, err := rlock.NewLock(c, "a").TryLock(untilFired(t, ghost), 0, lease)
+	locktest.IsError(t, err, context.Canceled)
 	redistest.Eventually(t, 10*time.Second, func() bool { return time.Since(began) > lease+200*time.Millisecond }, "a lease has passed")
 	release := s.on("unlock", redistest.HoldReply)
-	faultAwait(t, release.Fired(), "a release found nothing")
+	redistest.Await(t, bound, release.Fired(), "a release found nothing")
 	released := s.released("a")
 	ghost.Release()
-	faultAwait(t, ghost.Done(), "the acquire has arrived")
+	redistest.Await(t, bound, ghost.Done(), "the acquire has arrived")
 	released()
 }

@@ -8,19 +8,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // What does not go away by itself is told at once, by every call (DESIGN 5.12, "a clear error, not ridden out").
 func TestInv12_ErrorsThatStayAreToldAtOnce(t *testing.T) {
-	s := faultNew(t)
+	s := newSite(t)
 	l := fenced.NewLock(s.other(), "a")
 	ctx := t.Context()
-	outer := faultLock(t, l, ctx, 1)
-	inner := faultLock(t, l, outer, 2)
-	faultNo(t, s.direct.Del(ctx, "a").Err())
-	faultNo(t, s.direct.Set(ctx, "a", "x", 0).Err())
+	outer := takeToken(t, l, ctx, 1)
+	inner := takeToken(t, l, outer, 2)
+	locktest.NoError(t, s.direct.Del(ctx, "a").Err())
+	locktest.NoError(t, s.direct.Set(ctx, "a", "x", 0).Err())
 	for _, call := range []struct {
 		what string
 		call func() error
@@ -34,8 +35,8 @@ func TestInv12_ErrorsThatStayAreToldAtOnce(t *testing.T) {
 		{"Unlock", func() error { return l.Unlock(outer) }},
 	} {
 		began := time.Now()
-		faultTold(t, call.call(), "WRONGTYPE")
-		faultWithin(t, began, time.Second, call.what+" of a key that is no lock") // and is not ridden out
+		wantTold(t, call.call(), "WRONGTYPE")
+		within(t, began, time.Second, call.what+" of a key that is no lock") // and is not ridden out
 	}
 }
 
@@ -44,11 +45,11 @@ func TestInv12_ErrorsThatStayAreToldAtOnce(t *testing.T) {
 func TestInv12_ManyWaitersAndNoRedis(t *testing.T) {
 	for what, away := range map[string]func(*redistest.Server){"refused": (*redistest.Server).Kill, "frozen": (*redistest.Server).Freeze} {
 		t.Run(what, func(t *testing.T) {
-			server := faultReal(t)
+			server := realServer(t)
 			const patience = time.Second
 			rdb := server.Client(func(o *redis.Options) { o.ReadTimeout = 500 * time.Millisecond })
-			l := rlock.NewLock(faultClient(t, rdb, rlock.WithPatience(patience)), "a")
-			faultNo(t, rdb.Ping(t.Context()).Err())
+			l := rlock.NewLock(newClient(t, rdb, rlock.WithPatience(patience)), "a")
+			locktest.NoError(t, rdb.Ping(t.Context()).Err())
 			away(server)
 			began := time.Now()
 			const waiters = 100
@@ -59,9 +60,9 @@ func TestInv12_ManyWaitersAndNoRedis(t *testing.T) {
 				go func() { _, err := l.Lock(ctx); told <- err }()
 			}
 			for i := range waiters {
-				faultTold(t, redistest.Await(t, faultBound, told, "more than %d of %d waiters are told", i, waiters))
+				wantTold(t, redistest.Await(t, bound, told, "more than %d of %d waiters are told", i, waiters))
 			}
-			faultWithin(t, began, patience+2*time.Second, "telling all")
+			within(t, began, patience+2*time.Second, "telling all")
 		})
 	}
 }
@@ -69,10 +70,10 @@ func TestInv12_ManyWaitersAndNoRedis(t *testing.T) {
 // A user whose rights end between two commands of the script: what is left behind would be a lock without an expiry, that
 // nobody holds and nobody ever releases (P7).
 func TestP7_AcquireThatFailsHalfwayLeavesNoLock(t *testing.T) {
-	server := faultReal(t)
-	l := fenced.NewLock(faultClient(t, faultUser(t, server, "~*", "&*", "+@all", "-pexpire")), "a")
+	server := realServer(t)
+	l := fenced.NewLock(newClient(t, newUser(t, server, "~*", "&*", "+@all", "-pexpire")), "a")
 	_, err := l.TryLock(t.Context(), 0, 0)
-	faultTold(t, err)
+	wantTold(t, err)
 	direct := server.Client()
 	redistest.Eventually(t, 3*time.Second, func() bool { return direct.Exists(t.Context(), "a").Val() == 0 },
 		"nothing is left of %v (expiry %v)", err, direct.PTTL(t.Context(), "a").Val())

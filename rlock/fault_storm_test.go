@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -23,14 +24,14 @@ import (
 // that are right, and nothing left at the end (Inv1, Inv2, Inv5, Inv9).
 func TestInv5_Storm(t *testing.T) {
 	for seed := range uint64(2) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { faultStorm(t, seed, 4*time.Second, faultLoop) })
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { storm(t, seed, 4*time.Second, stormLoop) })
 	}
 }
 
 // The same storm sees what it is there to see: two clients that believe to have the lock at once.
 func TestInv5_StormCatchesALockThatIsNone(t *testing.T) {
 	var caught atomic.Bool
-	faultStorm(t, 0, time.Second, func(ctx context.Context, s *faultSite, l *fenced.Lock, w *faultWitness, rng *rand.Rand) {
+	storm(t, 0, time.Second, func(ctx context.Context, s *site, l *fenced.Lock, w *witness, rng *rand.Rand) {
 		for ctx.Err() == nil {
 			token, err := s.direct.Incr(context.Background(), "redisson_lock_token:{a}").Result() // asks for no lock
 			if err != nil {
@@ -50,8 +51,8 @@ func TestInv5_StormCatchesALockThatIsNone(t *testing.T) {
 	}
 }
 
-// faultWitness is the shared thing that the lock protects.
-type faultWitness struct {
+// witness is the shared thing that the lock protects.
+type witness struct {
 	mu     sync.Mutex
 	inside func() error // of who is in the section: nil while its context is alive
 	token  int64
@@ -59,7 +60,7 @@ type faultWitness struct {
 }
 
 // enter notes a holder with its first token; alive tells whether it may still believe to have the lock.
-func (w *faultWitness) enter(token int64, alive func() error) (leave func(), err error) {
+func (w *witness) enter(token int64, alive func() error) (leave func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.inside != nil && w.inside() == nil && alive() == nil {
@@ -79,8 +80,8 @@ func (w *faultWitness) enter(token int64, alive func() error) (leave func(), err
 	}, nil
 }
 
-// faultLoop takes and gives back the lock until ctx ends, with a re-entry now and then.
-func faultLoop(ctx context.Context, s *faultSite, l *fenced.Lock, w *faultWitness, rng *rand.Rand) {
+// stormLoop takes and gives back the lock until ctx ends, with a re-entry now and then.
+func stormLoop(ctx context.Context, s *site, l *fenced.Lock, w *witness, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		wait := time.Duration(rng.IntN(3)) * 500 * time.Millisecond
 		held, token, err := l.TryLockAndGetToken(context.Background(), wait, time.Duration(rng.IntN(2))*20*time.Second)
@@ -121,18 +122,18 @@ func faultLoop(ctx context.Context, s *faultSite, l *fenced.Lock, w *faultWitnes
 	}
 }
 
-const faultDuplicate = 0 // where Duplicate is among the actions
+const duplicates = 0 // where Duplicate is among the actions
 
-func faultStorm(t *testing.T, seed uint64, length time.Duration, loop func(context.Context, *faultSite, *fenced.Lock, *faultWitness, *rand.Rand)) {
-	s := faultNew(t)
+func storm(t *testing.T, seed uint64, length time.Duration, loop func(context.Context, *site, *fenced.Lock, *witness, *rand.Rand)) {
+	s := newSite(t)
 	ctx, stop := context.WithTimeout(t.Context(), length)
 	defer stop()
-	w := &faultWitness{}
+	w := &witness{}
 	var workers sync.WaitGroup
 	var clients []*rlock.Client
 	for i := range 4 {
 		rdb := redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
-		c := faultClient(t, rdb, rlock.WithPollInterval(50*time.Millisecond), rlock.WithLease(20*time.Second))
+		c := newClient(t, rdb, rlock.WithPollInterval(50*time.Millisecond), rlock.WithLease(20*time.Second))
 		clients = append(clients, c)
 		for j := range 2 {
 			rng := rand.New(rand.NewPCG(seed, uint64(10*i+j)))
@@ -141,17 +142,17 @@ func faultStorm(t *testing.T, seed uint64, length time.Duration, loop func(conte
 	}
 	rng := rand.New(rand.NewPCG(seed, 99))
 	actions := []redistest.Action{
-		faultDuplicate: redistest.Duplicate,
+		duplicates: redistest.Duplicate,
 		redistest.SwallowReply, redistest.SwallowReplySilently, redistest.Hold, redistest.HoldCut, redistest.HoldReply,
 		redistest.Refuse("LOADING not now"),
 	}
-	acquire, evalsha := faultOf(t, "acquire"), redistest.Command("evalsha")
+	acquire, evalsha := locktest.CallsOf("acquire"), redistest.Command("evalsha")
 	// A second copy of an acquire, alone or in a batch, that was sent once and answered is nothing that TCP makes, and nothing that P3 covers:
 	// after the release it takes the lock, and only its expiry ends that.
 	repeatable := redistest.And(evalsha, func(args []string) bool { return !acquire(args) && !slices.Contains(args, "acquire+") })
 	for faults := 0; ctx.Err() == nil; faults++ {
 		match, n := evalsha, rng.IntN(len(actions))
-		if n == faultDuplicate {
+		if n == duplicates {
 			match = repeatable
 		}
 		f := s.proxy.On(fmt.Sprint("fault ", faults), redistest.Nth(1+rng.IntN(8), match), actions[n])
@@ -159,7 +160,7 @@ func faultStorm(t *testing.T, seed uint64, length time.Duration, loop func(conte
 		case <-f.Fired():
 		case <-ctx.Done():
 			// let it find its command, so that none is left over
-			redistest.Eventually(t, faultBound, func() bool {
+			redistest.Eventually(t, bound, func() bool {
 				_ = s.direct.Ping(context.Background()).Err()
 				probe := redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 20*time.Millisecond, -1 })
 				_ = probe.EvalSha(context.Background(), "0000000000000000000000000000000000000000", nil).Err()
@@ -183,6 +184,6 @@ func faultStorm(t *testing.T, seed uint64, length time.Duration, loop func(conte
 	// The ghosts of the last second are released within the schedule, without anybody's help.
 	redistest.Eventually(t, 8*time.Second, func() bool { return s.count("a") == "" }, "the lock is free")
 	for _, c := range clients {
-		faultNo(t, c.Close())
+		locktest.NoError(t, c.Close())
 	}
 }

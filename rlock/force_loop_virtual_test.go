@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -22,13 +23,13 @@ func forceJava(n int) string { return fmt.Sprintf("6b1f0d1e-0000-4000-8000-00000
 
 // forceSite is a lock "l" that is held by Redisson's hold number 0, and the client that is to force it open. after is done
 // whenever that has looked who holds the lock.
-func forceSite(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, after func(look int), opts ...rlock.Option) (*rlock.Lock, *handSpy) {
+func forceSite(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, after func(look int), opts ...rlock.Option) (*rlock.Lock, *locktest.Spy) {
 	own := redistest.PipeClient(t, m)
-	spy := handSpyOn(own)
-	l := rlock.NewLock(bhClient(t, own, opts...), "l")
+	spy := locktest.SpyOn(own)
+	l := rlock.NewLock(newClient(t, own, opts...), "l")
 	forceHands(m, 0)
 	looks := 0
-	spy.wrap(func(ops []string, next func() error) error {
+	spy.Wrap(func(ops []string, next func() error) error {
 		err := next()
 		if err == nil && slices.Contains(ops, "inspect") {
 			after(looks)
@@ -48,7 +49,7 @@ func forceHands(m *miniredis.Miniredis, n int) {
 
 // P12: a lock that is handed on between the look at its holder and the release is forced open all the same.
 func TestForceUnlockOfALockThatIsHandedOn(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		const times = 50
 		l, spy := forceSite(t, m, rdb, func(look int) {
 			if look < times {
@@ -56,10 +57,10 @@ func TestForceUnlockOfALockThatIsHandedOn(t *testing.T) {
 			}
 		})
 		freed, err := l.ForceUnlock(t.Context())
-		bhOK(t, err)
-		bhEqual(t, "freed", freed, true)
-		bhEqual(t, "looks", spy.count("inspect"), times+1)
-		bhEqual(t, "the lock is there", m.Exists("l"), false)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, true)
+		locktest.Equal(t, "looks", spy.Count("inspect"), times+1)
+		locktest.Equal(t, "the lock is there", m.Exists("l"), false)
 	})
 }
 
@@ -70,21 +71,21 @@ func TestForceUnlockIsBounded(t *testing.T) {
 		want time.Duration
 	}{"WithPatience": {5 * time.Second, time.Second}, "the context": {500 * time.Millisecond, 500 * time.Millisecond}} {
 		t.Run(what, func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				l, _ := forceSite(t, m, rdb, func(look int) { forceHands(m, look+1) }, rlock.WithPatience(time.Second))
 				ctx, cancel := context.WithTimeout(t.Context(), c.ctx)
 				defer cancel()
 				began := time.Now()
 				freed, err := l.ForceUnlock(ctx)
-				bhEqual(t, "freed", freed, false)
-				bhIs(t, err, context.DeadlineExceeded)
+				locktest.Equal(t, "freed", freed, false)
+				locktest.IsError(t, err, context.DeadlineExceeded)
 				if !strings.Contains(err.Error(), "handed on") {
 					t.Errorf("it says %v", err)
 				}
 				if took := time.Since(began); took < c.want || took > c.want+50*time.Millisecond {
 					t.Errorf("it took %v, want %v", took, c.want)
 				}
-				bhEqual(t, "the lock is there", m.Exists("l"), true)
+				locktest.Equal(t, "the lock is there", m.Exists("l"), true)
 			})
 		})
 	}
@@ -111,11 +112,11 @@ func TestForceUnlockStopsAfterARelease(t *testing.T) {
 		}, func(*miniredis.Miniredis) error { return nil }},
 	} {
 		t.Run(what, func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				looks, ended := 0, false
 				l, spy := forceSite(t, m, rdb, func(look int) { looks++; c.after(m, look) })
-				look := spy.around
-				spy.wrap(func(ops []string, next func() error) error {
+				var look func(ops []string, next func() error) error
+				look = spy.Wrap(func(ops []string, next func() error) error {
 					err := look(ops, next)
 					if err == nil && !ended && slices.Contains(ops, "unlock") {
 						ended = true
@@ -124,11 +125,11 @@ func TestForceUnlockStopsAfterARelease(t *testing.T) {
 					return err
 				})
 				freed, err := l.ForceUnlock(t.Context())
-				bhOK(t, err)
-				bhEqual(t, "freed", freed, c.freed)
-				bhEqual(t, "looks", looks, c.looks)
+				locktest.NoError(t, err)
+				locktest.Equal(t, "freed", freed, c.freed)
+				locktest.Equal(t, "looks", looks, c.looks)
 				fields, _ := m.HKeys("l")
-				bhEqual(t, "fields", fmt.Sprint(fields), fmt.Sprint([]string{forceJava(7)}))
+				locktest.Equal(t, "fields", fmt.Sprint(fields), fmt.Sprint([]string{forceJava(7)}))
 			})
 		})
 	}
@@ -137,28 +138,28 @@ func TestForceUnlockStopsAfterARelease(t *testing.T) {
 // P3, P12: what a repeat took anew, after a ForceUnlock of the first attempt whose answer was lost, is a hold that came after
 // the release: it is not lost.
 func TestForceUnlockSparesWhatIsTakenAnew(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c := bhClient(t, rdb)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
 		l := rlock.NewLock(c, "l")
-		spy, attempts := handSpyOn(rdb), 0
-		spy.wrap(func(ops []string, next func() error) error {
+		spy, attempts := locktest.SpyOn(rdb), 0
+		spy.Wrap(func(ops []string, next func() error) error {
 			err := next()
 			if err == nil && slices.Contains(ops, "acquire") {
 				if attempts++; attempts == 1 {
 					freed, failed := l.ForceUnlock(t.Context())
-					bhEqual(t, "freed", freed, true)
+					locktest.Equal(t, "freed", freed, true)
 					return errors.Join(io.ErrUnexpectedEOF, failed)
 				}
 			}
 			return err
 		})
 		held, err := l.LockLease(t.Context(), time.Minute)
-		bhOK(t, err)
-		bhEqual(t, "attempts", attempts, 2)
-		bhAsleep(time.Second)
-		bhOK(t, held.Err())
-		bhOK(t, l.Unlock(held))
-		bhAsleep(2 * time.Minute)
-		handFree(t, m, 0, c)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "attempts", attempts, 2)
+		locktest.Sleep(time.Second)
+		locktest.NoError(t, held.Err())
+		locktest.NoError(t, l.Unlock(held))
+		locktest.Sleep(2 * time.Minute)
+		wantFree(t, m, 0, c)
 	})
 }

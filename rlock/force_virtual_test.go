@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,17 +13,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // forceUnheard has the client of l force the lock open when the next op of this kind has taken it and its answer is still
 // under way. first: the answer to ForceUnlock comes first.
-func forceUnheard(t *testing.T, spy *handSpy, l interface {
+func forceUnheard(t *testing.T, spy *locktest.Spy, l interface {
 	ForceUnlock(context.Context) (bool, error)
 }, op string, first bool) (forced <-chan error) {
 	armed, gone, done := true, make(chan struct{}), make(chan error, 1)
-	spy.wrap(func(ops []string, next func() error) error {
+	spy.Wrap(func(ops []string, next func() error) error {
 		err := next()
 		switch {
 		case armed && err == nil && slices.Contains(ops, op):
@@ -75,40 +77,42 @@ func TestForceUnlockOfAHoldThatIsUnderWay(t *testing.T) {
 		} {
 			for _, opts := range [][]fenced.Option{nil, {fenced.WithTokenBlocks()}} {
 				t.Run(fmt.Sprintf("%s, blocks %t, ForceUnlock first %t", what, opts != nil, first), func(t *testing.T) {
-					bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-						spy := handSpyOn(rdb)
-						c1, c2 := bhClient(t, rdb), bhClient(t, redistest.PipeClient(t, m))
+					locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+						spy := locktest.SpyOn(rdb)
+						c1, c2 := newClient(t, rdb), newClient(t, redistest.PipeClient(t, m))
 						l, other := fenced.NewLock(c1, "l", opts...), fenced.NewLock(c2, "l")
 						var former context.Context
 						if c.wait {
-							former = handTake(t, l, 1)
+							former = takeToken(t, l, t.Context(), 1)
 						}
-						start := func() <-chan bhGot { return bhGo(func() (context.Context, error) { return c.lock(l) }) }
-						var waiting <-chan bhGot
+						start := func() <-chan locktest.Result {
+							return locktest.StartLock(func() (context.Context, error) { return c.lock(l) })
+						}
+						var waiting <-chan locktest.Result
 						if c.wait {
 							waiting = start()
 							synctest.Wait()
 						}
 						forced := forceUnheard(t, spy, l, c.op, first)
 						if c.wait {
-							bhOK(t, l.Unlock(former))
+							locktest.NoError(t, l.Unlock(former))
 						} else {
 							waiting = start()
 						}
 						got := <-waiting
-						bhOK(t, got.err)
-						bhOK(t, <-forced)
-						bhIs(t, got.ctx.Err(), rlock.ErrLost)
-						bhIs(t, context.Cause(got.ctx), rlock.ErrLost)
+						locktest.NoError(t, got.Err)
+						locktest.NoError(t, <-forced)
+						locktest.IsError(t, got.Ctx.Err(), rlock.ErrLost)
+						locktest.IsError(t, context.Cause(got.Ctx), rlock.ErrLost)
 						held, err := other.TryLock(t.Context(), 0, 0)
-						bhOK(t, err)
-						bhIs(t, l.Unlock(got.ctx), rlock.ErrLost)
-						bhAsleep(time.Millisecond)
-						bhOK(t, other.Check(held))
-						bhLocked(t, rlock.NewLock(c2, "l"), true)
-						bhOK(t, other.Unlock(held))
-						bhAsleep(2 * lease)
-						handFree(t, m, 0, c1, c2)
+						locktest.NoError(t, err)
+						locktest.IsError(t, l.Unlock(got.Ctx), rlock.ErrLost)
+						locktest.Sleep(time.Millisecond)
+						locktest.NoError(t, other.Check(held))
+						wantLocked(t, rlock.NewLock(c2, "l"), true)
+						locktest.NoError(t, other.Unlock(held))
+						locktest.Sleep(2 * lease)
+						wantFree(t, m, 0, c1, c2)
 					})
 				})
 			}
@@ -120,20 +124,21 @@ func TestForceUnlockOfAHoldThatIsUnderWay(t *testing.T) {
 // under way.
 func TestForceUnlockOfABlock(t *testing.T) {
 	for i := range 30 {
-		handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
-			first := handTake(t, l, 1)
-			var all []<-chan handGot
+		withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+			first := takeToken(t, l, t.Context(), 1)
+			var all []<-chan locktest.Result
 			for range 3 {
-				all = append(all, handGo(func() (context.Context, int64, error) { return l.LockLeaseAndGetToken(t.Context(), time.Hour) }))
+				all = append(all, locktest.StartFenced(func() (context.Context, int64, error) { return l.LockLeaseAndGetToken(t.Context(), time.Hour) }))
 				synctest.Wait()
 			}
-			bhOK(t, l.Unlock(first))
+			locktest.NoError(t, l.Unlock(first))
 			one := <-all[0]
-			bhOK(t, one.err)
-			spy.wrap(func(ops []string, next func() error) error {
+			locktest.NoError(t, one.Err)
+			var meanwhile sync.WaitGroup
+			spy.Wrap(func(ops []string, next func() error) error {
 				err := next()
 				if slices.Contains(ops, "unlock") {
-					go func() { _ = l.Unlock(one.ctx) }()
+					meanwhile.Go(func() { _ = l.Unlock(one.Ctx) })
 					if i%2 == 0 {
 						time.Sleep(10 * time.Microsecond)
 					}
@@ -141,13 +146,13 @@ func TestForceUnlockOfABlock(t *testing.T) {
 				return err
 			})
 			freed, err := l.ForceUnlock(t.Context())
-			bhOK(t, err)
-			bhEqual(t, "freed", freed, true)
-			spy.wrap(nil)
+			locktest.NoError(t, err)
+			locktest.Equal(t, "freed", freed, true)
+			spy.Wrap(nil)
 			two := <-all[1]
-			bhOK(t, two.err)
+			locktest.NoError(t, two.Err)
 			alive := 0
-			for _, held := range []context.Context{one.ctx, two.ctx} {
+			for _, held := range []context.Context{one.Ctx, two.Ctx} {
 				if held.Err() == nil {
 					alive++
 				}
@@ -156,11 +161,12 @@ func TestForceUnlockOfABlock(t *testing.T) {
 			if alive > len(fields) {
 				t.Errorf("%d contexts are alive, and in Redis there is %v", alive, fields)
 			}
-			_ = l.Unlock(two.ctx)
+			_ = l.Unlock(two.Ctx)
 			three := <-all[2]
-			bhOK(t, three.err)
-			_ = l.Unlock(three.ctx)
-			handFree(t, m, 200*time.Millisecond, c)
+			locktest.NoError(t, three.Err)
+			_ = l.Unlock(three.Ctx)
+			meanwhile.Wait()
+			wantFree(t, m, 200*time.Millisecond, c)
 		})
 	}
 }

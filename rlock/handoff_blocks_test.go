@@ -18,36 +18,35 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
-const handCounter = "redisson_lock_token:{l}"
-
-// handBlocks runs a test with a client whose fenced lock "l" has token blocks.
-func handBlocks(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock), opts ...rlock.Option) {
+// withBlocks runs a test with a client whose fenced lock "l" has token blocks.
+func withBlocks(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock), opts ...rlock.Option) {
 	t.Helper()
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c := bhClient(t, rdb, opts...)
-		test(t, m, handSpyOn(rdb), c, fenced.NewLock(c, "l", fenced.WithTokenBlocks()))
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb, opts...)
+		test(t, m, locktest.SpyOn(rdb), c, fenced.NewLock(c, "l", fenced.WithTokenBlocks()))
 	})
 }
 
 // Tokens of a block are as many as there are waiters, and each is used by one of them, in order, without a command.
 func TestBlocksAreUsedInOrder(t *testing.T) {
-	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
 		const n = 20
-		first := handTake(t, l, 1)
-		var in handInside
-		done := handLine(n, func(i int) {
-			held, token, err := l.LockAndGetToken(handCtx(t))
-			bhOK(t, err)
+		first := takeToken(t, l, t.Context(), 1)
+		var in section
+		done := lineUp(n, func(i int) {
+			held, token, err := l.LockAndGetToken(longContext(t))
+			locktest.NoError(t, err)
 			leave := in.enter(t, held, token)
 			if token != int64(i+2) {
 				t.Errorf("waiter %d has token %d", i, token)
 			}
 			if i == 0 {
-				bhEqual(t, "the counter", fmt.Sprint(mustGet(m, handCounter)), fmt.Sprint(n+1)) // no more than there are waiters
+				locktest.Equal(t, "the counter", fmt.Sprint(mustGet(m, tokenKey)), fmt.Sprint(n+1)) // no more than there are waiters
 			}
 			if count, err := l.HoldCount(held); count != 1 || err != nil {
 				t.Errorf("hold count %d, %v", count, err)
@@ -60,29 +59,29 @@ func TestBlocksAreUsedInOrder(t *testing.T) {
 				t.Errorf("hold count of the former holder %d, %v", count, err)
 			}
 		})
-		spy.reset()
-		bhOK(t, l.Unlock(first))
+		spy.Reset()
+		locktest.NoError(t, l.Unlock(first))
 		done()
 		synctest.Wait()
-		bhEqual(t, "transfers", spy.count("transfer"), 1)
-		bhEqual(t, "releases", spy.count("unlock"), 1)
-		bhEqual(t, "acquires", spy.count("acquire"), 0)
-		handFree(t, m, 100*time.Millisecond, c)
+		locktest.Equal(t, "transfers", spy.Count("transfer"), 1)
+		locktest.Equal(t, "releases", spy.Count("unlock"), 1)
+		locktest.Equal(t, "acquires", spy.Count("acquire"), 0)
+		wantFree(t, m, 100*time.Millisecond, c)
 	})
 }
 
 // Inv2: tokens are reserved for goroutines that come back, and those that are left over when they do not are given back:
 // in the end as many tokens were taken as there were holds.
 func TestBlocksGiveBackWhatIsLeft(t *testing.T) {
-	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
 		const n, rounds = 10, 5
 		var most atomic.Int64
-		first := handTake(t, l, 1)
-		done := handLine(n, func(int) {
+		first := takeToken(t, l, t.Context(), 1)
+		done := lineUp(n, func(int) {
 			for range rounds {
-				held, token, err := l.LockAndGetToken(handCtx(t))
-				bhOK(t, err)
-				if counter, err := strconv.ParseInt(mustGet(m, handCounter), 10, 64); err == nil {
+				held, token, err := l.LockAndGetToken(longContext(t))
+				locktest.NoError(t, err)
+				if counter, err := strconv.ParseInt(mustGet(m, tokenKey), 10, 64); err == nil {
 					most.Store(max(most.Load(), counter-token))
 				}
 				time.Sleep(100 * time.Microsecond)
@@ -91,14 +90,14 @@ func TestBlocksGiveBackWhatIsLeft(t *testing.T) {
 				}
 			}
 		})
-		bhOK(t, l.Unlock(first))
+		locktest.NoError(t, l.Unlock(first))
 		done()
 		synctest.Wait()
-		bhEqual(t, "the counter", mustGet(m, handCounter), fmt.Sprint(1+n*rounds))
+		locktest.Equal(t, "the counter", mustGet(m, tokenKey), fmt.Sprint(1+n*rounds))
 		if most.Load() <= n {
 			t.Errorf("no more than %d tokens were ahead at any time: none was reserved for those who come back", most.Load())
 		}
-		handFree(t, m, 100*time.Millisecond, c)
+		wantFree(t, m, 100*time.Millisecond, c)
 	})
 }
 
@@ -109,13 +108,13 @@ func mustGet(m *miniredis.Miniredis, key string) string {
 
 // Inv1, Inv2: clients with the option and one without share a lock.
 func TestBlocksOfSeveralClients(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
-		link := &handLink{way: 100 * time.Microsecond}
-		var in handInside
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+		link := &slowLink{way: 100 * time.Microsecond}
+		var in section
 		var all sync.WaitGroup
 		var clients []*rlock.Client
 		for i := range 3 {
-			c := bhClient(t, link.redis(t, m))
+			c := newClient(t, link.redis(t, m))
 			clients = append(clients, c)
 			var opts []fenced.Option
 			if i > 0 {
@@ -125,7 +124,7 @@ func TestBlocksOfSeveralClients(t *testing.T) {
 			for j := range 6 {
 				all.Go(func() {
 					for k := range 30 {
-						held, token, err := l.LockAndGetToken(handCtx(t))
+						held, token, err := l.LockAndGetToken(longContext(t))
 						if err != nil {
 							t.Error(err)
 							return
@@ -141,28 +140,28 @@ func TestBlocksOfSeveralClients(t *testing.T) {
 			}
 		}
 		all.Wait()
-		bhEqual(t, "holds", len(in.tokens), 3*6*30)
-		if counter := mustGet(m, handCounter); counter != fmt.Sprint(3*6*30) {
+		locktest.Equal(t, "holds", len(in.tokens), 3*6*30)
+		if counter := mustGet(m, tokenKey); counter != fmt.Sprint(3*6*30) {
 			t.Logf("%s tokens for %d holds", counter, 3*6*30)
 		}
-		handFree(t, m, 100*time.Millisecond, clients...)
+		wantFree(t, m, 100*time.Millisecond, clients...)
 	})
 }
 
 // P9: a re-entry in the middle of a block takes a token above all that are reserved, and ends the block.
 func TestBlocksEndWithAReentry(t *testing.T) {
-	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
-		first := handTake(t, l, 1)
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+		first := takeToken(t, l, t.Context(), 1)
 		var tokens []int64
-		done := handLine(6, func(i int) {
-			held, token, err := l.LockAndGetToken(handCtx(t))
-			bhOK(t, err)
+		done := lineUp(6, func(i int) {
+			held, token, err := l.LockAndGetToken(longContext(t))
+			locktest.NoError(t, err)
 			tokens = append(tokens, token)
 			if i == 2 {
-				reserved, err := strconv.ParseInt(mustGet(m, handCounter), 10, 64)
-				bhOK(t, err)
+				reserved, err := strconv.ParseInt(mustGet(m, tokenKey), 10, 64)
+				locktest.NoError(t, err)
 				inner, token, err := l.LockAndGetToken(held)
-				bhOK(t, err)
+				locktest.NoError(t, err)
 				if token <= reserved {
 					t.Errorf("the re-entry has token %d, and up to %d are reserved", token, reserved)
 				}
@@ -170,19 +169,19 @@ func TestBlocksEndWithAReentry(t *testing.T) {
 				if now, err := l.Token(held); err != nil || now != token {
 					t.Errorf("the current token is %v, %v; want %d", now, err, token)
 				}
-				bhOK(t, l.Unlock(inner))
+				locktest.NoError(t, l.Unlock(inner))
 			}
-			bhOK(t, l.Unlock(held))
+			locktest.NoError(t, l.Unlock(held))
 		})
-		spy.reset()
-		bhOK(t, l.Unlock(first))
+		spy.Reset()
+		locktest.NoError(t, l.Unlock(first))
 		done()
 		if !slices.IsSorted(tokens) || len(slices.Compact(slices.Clone(tokens))) != 7 {
 			t.Errorf("tokens %v", tokens)
 		}
-		bhEqual(t, "transfers", spy.count("transfer"), 2)
-		bhAsleep(time.Millisecond)
-		handFree(t, m, 100*time.Millisecond, c)
+		locktest.Equal(t, "transfers", spy.Count("transfer"), 2)
+		locktest.Sleep(time.Millisecond)
+		wantFree(t, m, 100*time.Millisecond, c)
 	})
 }
 
@@ -212,56 +211,56 @@ func TestBlocksRepeatedAcquire(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				const lease = 200 * time.Millisecond
 				var opts []rlock.Option
-				c := bhClient(t, rdb, opts...)
+				c := newClient(t, rdb, opts...)
 				l := fenced.NewLock(c, "l", fenced.WithTokenBlocks())
-				other := fenced.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
-				theirs := handTake(t, other, 1)
+				other := fenced.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
+				theirs := takeToken(t, other, t.Context(), 1)
 				theirs2, token, err := other.LockAndGetToken(theirs)
-				bhOK(t, err)
-				bhOK(t, other.Unlock(theirs2))
-				var in handInside
+				locktest.NoError(t, err)
+				locktest.NoError(t, other.Unlock(theirs2))
+				var in section
 				in.most = token
-				spy := handSpyOn(rdb)
+				spy := locktest.SpyOn(rdb)
 				ctx, giveUp := context.WithCancel(t.Context())
 				defer giveUp()
 				wait := func(ctx context.Context) func(int) {
 					return func(int) {
 						held, token, err := l.LockLeaseAndGetToken(ctx, lease)
 						if err != nil {
-							bhIs(t, err, context.Canceled)
+							locktest.IsError(t, err, context.Canceled)
 							return
 						}
 						in.enter(t, held, token)()
 						_ = l.Unlock(held)
 					}
 				}
-				leader := handLine(1, wait(handCtx(t)))
-				behind := handLine(test.before, wait(ctx))
-				bhAsleep(10 * time.Millisecond)
+				leader := lineUp(1, wait(longContext(t)))
+				behind := lineUp(test.before, wait(ctx))
+				locktest.Sleep(10 * time.Millisecond)
 				armed := true
-				spy.wrap(func(ops []string, next func() error) error {
+				spy.Wrap(func(ops []string, next func() error) error {
 					if armed && ops[0] == "acquire" {
 						armed = false
 						return test.late(lease, next)
 					}
 					return next()
 				})
-				bhOK(t, other.Unlock(theirs))
+				locktest.NoError(t, other.Unlock(theirs))
 				synctest.Wait()
 				giveUp()
-				later := handLine(test.later, wait(handCtx(t)))
+				later := lineUp(test.later, wait(longContext(t)))
 				leader()
 				behind()
 				later()
-				bhAsleep(time.Second)
+				locktest.Sleep(time.Second)
 				if armed {
 					t.Error("no acquire was held up")
 				}
-				bhEqual(t, "holds", len(in.tokens), 1+test.later)
-				handFree(t, m, time.Second, c)
+				locktest.Equal(t, "holds", len(in.tokens), 1+test.later)
+				wantFree(t, m, time.Second, c)
 			})
 		})
 	}
@@ -271,10 +270,10 @@ func TestBlocksRepeatedAcquire(t *testing.T) {
 func TestBlocksAgeSoon(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		t.Run(fmt.Sprint("reserve hangs ", hangs), func(t *testing.T) {
-			handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
-				first := handTake(t, l, 1)
+			withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+				first := takeToken(t, l, t.Context(), 1)
 				var asked atomic.Int64
-				spy.wrap(func(ops []string, next func() error) error {
+				spy.Wrap(func(ops []string, next func() error) error {
 					switch ops[0] {
 					case "reserve":
 						if hangs {
@@ -288,9 +287,9 @@ func TestBlocksAgeSoon(t *testing.T) {
 					return next()
 				})
 				last := int64(1)
-				done := handLine(12, func(i int) {
-					held, token, err := l.LockAndGetToken(handCtx(t))
-					bhOK(t, err)
+				done := lineUp(12, func(i int) {
+					held, token, err := l.LockAndGetToken(longContext(t))
+					locktest.NoError(t, err)
 					if age := time.Since(time.Unix(0, asked.Load())); age > 5*time.Millisecond {
 						t.Errorf("waiter %d got the lock %v after Redis was asked", i, age)
 					}
@@ -299,15 +298,15 @@ func TestBlocksAgeSoon(t *testing.T) {
 					}
 					last = token
 					time.Sleep(2 * time.Millisecond)
-					bhOK(t, l.Unlock(held))
+					locktest.NoError(t, l.Unlock(held))
 				})
-				spy.reset()
-				bhOK(t, l.Unlock(first))
+				spy.Reset()
+				locktest.NoError(t, l.Unlock(first))
 				done()
-				if n := spy.count("transfer") + spy.count("acquire") + spy.count("reserve"); n < 4 || n > 12 {
+				if n := spy.Count("transfer") + spy.Count("acquire") + spy.Count("reserve"); n < 4 || n > 12 {
 					t.Errorf("Redis was asked %d times for 12 holds of 2 ms: %v", n, spy)
 				}
-				handFree(t, m, 100*time.Millisecond, c)
+				wantFree(t, m, 100*time.Millisecond, c)
 				time.Sleep(time.Second) // what hangs ends
 			})
 		})
@@ -318,37 +317,37 @@ func TestBlocksAgeSoon(t *testing.T) {
 func TestBlocksEndAtAnotherKindOfWaiter(t *testing.T) {
 	for _, kind := range []string{"lease", "option", "unfenced"} {
 		t.Run(kind, func(t *testing.T) {
-			handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
-				first := handTake(t, l, 1)
-				var in handInside
+			withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+				first := takeToken(t, l, t.Context(), 1)
+				var in section
 				var asked []int // how often, at each hold
-				done := handLine(5, func(i int) {
+				done := lineUp(5, func(i int) {
 					var held context.Context
 					var token int64
 					var err error
 					switch {
 					case i != 2:
-						held, token, err = l.LockAndGetToken(handCtx(t))
+						held, token, err = l.LockAndGetToken(longContext(t))
 					case kind == "lease":
-						held, token, err = l.LockLeaseAndGetToken(handCtx(t), 10*time.Second)
-						bhEqual(t, "TTL", m.TTL("l"), 10*time.Second)
+						held, token, err = l.LockLeaseAndGetToken(longContext(t), 10*time.Second)
+						locktest.Equal(t, "TTL", m.TTL("l"), 10*time.Second)
 					case kind == "option":
-						held, token, err = fenced.NewLock(c, "l").LockAndGetToken(handCtx(t))
+						held, token, err = fenced.NewLock(c, "l").LockAndGetToken(longContext(t))
 					default:
-						held, err = rlock.NewLock(c, "l").Lock(handCtx(t))
+						held, err = rlock.NewLock(c, "l").Lock(longContext(t))
 					}
-					bhOK(t, err)
-					asked = append(asked, spy.count("transfer")+spy.count("acquire"))
+					locktest.NoError(t, err)
+					asked = append(asked, spy.Count("transfer")+spy.Count("acquire"))
 					in.enter(t, held, token)()
-					bhOK(t, l.Unlock(held))
+					locktest.NoError(t, l.Unlock(held))
 				})
-				spy.reset()
-				bhOK(t, l.Unlock(first))
+				spy.Reset()
+				locktest.NoError(t, l.Unlock(first))
 				done()
 				if asked[1] != asked[0] || asked[2] == asked[1] || asked[3] == asked[2] {
 					t.Errorf("Redis had been asked so often at each hold: %v; want it for the third and the fourth", asked)
 				}
-				handFree(t, m, 100*time.Millisecond, c)
+				wantFree(t, m, 100*time.Millisecond, c)
 			})
 		})
 	}
@@ -360,47 +359,47 @@ func TestBlocksEndAtAnotherKindOfWaiter(t *testing.T) {
 func TestBlocksForcedOpen(t *testing.T) {
 	for forced := range 3 {
 		t.Run(fmt.Sprint("at hold ", forced), func(t *testing.T) {
-			handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
-				other := bhClient(t, redistest.PipeClient(t, m))
+			withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+				other := newClient(t, redistest.PipeClient(t, m))
 				theirs := fenced.NewLock(other, "l")
-				first := handTake(t, l, 1)
-				var in handInside
+				first := takeToken(t, l, t.Context(), 1)
+				var in section
 				var stranger context.Context
 				var above int64
 				lost := 0
 				wait := func(i int) {
-					held, token, err := l.LockAndGetToken(handCtx(t))
-					bhOK(t, err)
+					held, token, err := l.LockAndGetToken(longContext(t))
+					locktest.NoError(t, err)
 					in.enter(t, held, token)()
 					if i == forced {
 						freed, err := theirs.ForceUnlock(t.Context())
-						bhOK(t, err)
-						bhEqual(t, "freed", freed, true)
-						stranger, above, err = theirs.LockAndGetToken(handCtx(t))
-						bhOK(t, err)
+						locktest.NoError(t, err)
+						locktest.Equal(t, "freed", freed, true)
+						stranger, above, err = theirs.LockAndGetToken(longContext(t))
+						locktest.NoError(t, err)
 					}
 					if i > forced && theirs.Check(stranger) == nil && token >= above {
 						t.Errorf("waiter %d has token %d, the stranger %d", i, token, above)
 					}
 					time.Sleep(10 * time.Microsecond) // what was sent meanwhile is answered
 					if err := l.Unlock(held); err != nil {
-						bhIs(t, err, rlock.ErrLost)
+						locktest.IsError(t, err, rlock.ErrLost)
 						lost++
-						bhOK(t, theirs.Check(stranger))
+						locktest.NoError(t, theirs.Check(stranger))
 						fields, _ := m.HKeys("l")
 						fields = slices.DeleteFunc(fields, func(f string) bool { return strings.HasSuffix(f, "#") }) // P36
-						bhEqual(t, "holds", len(fields), 1)
-						bhOK(t, theirs.Unlock(stranger))
+						locktest.Equal(t, "holds", len(fields), 1)
+						locktest.NoError(t, theirs.Unlock(stranger))
 					}
 				}
-				done := handLine(5, wait)
-				unlocked := faultGo(func() error { return l.Unlock(first) })
-				late := handLine(4, func(i int) { wait(5 + i) }) // these are not in the first block
-				bhOK(t, <-unlocked)
+				done := lineUp(5, wait)
+				unlocked := locktest.Start(func() error { return l.Unlock(first) })
+				late := lineUp(4, func(i int) { wait(5 + i) }) // these are not in the first block
+				locktest.NoError(t, <-unlocked)
 				done()
 				late()
-				bhEqual(t, "holders who heard of the loss", lost, 1)
-				handFree(t, m, 200*time.Millisecond, c, other)
+				locktest.Equal(t, "holders who heard of the loss", lost, 1)
+				wantFree(t, m, 200*time.Millisecond, c, other)
 			})
 		})
 	}
@@ -409,52 +408,52 @@ func TestBlocksForcedOpen(t *testing.T) {
 // Inv8, P3: a waiter that gives up at the moment in which it is granted the lock frees it at once.
 func TestBlocksGrantedWaiterGivesUp(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
-		other := bhClient(t, redistest.PipeClient(t, m))
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+		other := newClient(t, redistest.PipeClient(t, m))
 		theirs := fenced.NewLock(other, "l")
 		gaveUp := 0
 		for i := range 300 {
-			first, _, err := l.LockAndGetToken(handCtx(t))
-			bhOK(t, err)
-			one := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+			first, _, err := l.LockAndGetToken(longContext(t))
+			locktest.NoError(t, err)
+			one := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(longContext(t)) })
 			synctest.Wait()
 			ctx, giveUp := context.WithCancel(t.Context())
-			two := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(ctx) })
+			two := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(ctx) })
 			synctest.Wait()
-			spy.reset()
-			bhOK(t, l.Unlock(first))
+			spy.Reset()
+			locktest.NoError(t, l.Unlock(first))
 			got := <-one
-			bhOK(t, got.err)
+			locktest.NoError(t, got.Err)
 			synctest.Wait()
 			switch i % 3 {
 			case 0:
-				bhOK(t, l.Unlock(got.ctx))
+				locktest.NoError(t, l.Unlock(got.Ctx))
 				giveUp() // before the one who was granted the lock has run
 			case 1:
 				go giveUp()
-				bhOK(t, l.Unlock(got.ctx))
+				locktest.NoError(t, l.Unlock(got.Ctx))
 			default:
-				unlocked := faultGo(func() error { return l.Unlock(got.ctx) })
+				unlocked := locktest.Start(func() error { return l.Unlock(got.Ctx) })
 				giveUp()
-				bhOK(t, <-unlocked)
+				locktest.NoError(t, <-unlocked)
 			}
 			freed := time.Now()
-			if got := <-two; got.err == nil {
-				bhOK(t, l.Unlock(got.ctx))
+			if got := <-two; got.Err == nil {
+				locktest.NoError(t, l.Unlock(got.Ctx))
 			} else {
 				gaveUp++
 			}
-			held, _, err := theirs.LockAndGetToken(handCtx(t))
-			bhOK(t, err)
+			held, _, err := theirs.LockAndGetToken(longContext(t))
+			locktest.NoError(t, err)
 			if late := time.Since(freed); late > 25*time.Millisecond {
 				t.Errorf("another client waited %v for a free lock", late)
 			}
-			bhOK(t, theirs.Unlock(held))
+			locktest.NoError(t, theirs.Unlock(held))
 			giveUp()
-			bhAsleep(30 * time.Millisecond)
+			locktest.Sleep(30 * time.Millisecond)
 		}
 		t.Logf("%d of 300 gave up", gaveUp)
-		handFree(t, m, 200*time.Millisecond, c, other)
+		wantFree(t, m, 200*time.Millisecond, c, other)
 	})
 }
 
@@ -462,18 +461,18 @@ func TestBlocksGrantedWaiterGivesUp(t *testing.T) {
 func TestBlocksGrantedWaiterGivesUpDuringShutdown(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for i := range 20 {
-		handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
-			first := handTake(t, l, 1)
-			one := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+		withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+			first := takeToken(t, l, t.Context(), 1)
+			one := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(longContext(t)) })
 			synctest.Wait()
 			ctx, giveUp := context.WithCancel(t.Context())
-			two := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(ctx) })
+			two := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(ctx) })
 			synctest.Wait()
-			bhOK(t, l.Unlock(first))
+			locktest.NoError(t, l.Unlock(first))
 			got := <-one
-			bhOK(t, got.err)
+			locktest.NoError(t, got.Err)
 			synctest.Wait()
-			bhOK(t, l.Unlock(got.ctx))
+			locktest.NoError(t, l.Unlock(got.Ctx))
 			down := make(chan error, 1)
 			if i%2 == 0 {
 				go func() { down <- c.Shutdown(t.Context()) }()
@@ -482,12 +481,12 @@ func TestBlocksGrantedWaiterGivesUpDuringShutdown(t *testing.T) {
 				go giveUp()
 				go func() { down <- c.Shutdown(t.Context()) }()
 			}
-			if got := <-two; got.err == nil {
-				bhOK(t, l.Unlock(got.ctx))
+			if got := <-two; got.Err == nil {
+				locktest.NoError(t, l.Unlock(got.Ctx))
 			}
-			bhOK(t, <-down)
+			locktest.NoError(t, <-down)
 			giveUp()
-			handFree(t, m, time.Second, c)
+			wantFree(t, m, time.Second, c)
 		})
 		if t.Failed() {
 			t.Fatalf("round %d", i)
@@ -498,25 +497,25 @@ func TestBlocksGrantedWaiterGivesUpDuringShutdown(t *testing.T) {
 // Shutdown at the moment of a grant waits for the hold that it makes.
 func TestBlocksGrantDuringShutdown(t *testing.T) {
 	for i := range 60 {
-		handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
-			first := handTake(t, l, 1)
-			one := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+		withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+			first := takeToken(t, l, t.Context(), 1)
+			one := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(longContext(t)) })
 			synctest.Wait()
-			two := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+			two := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(longContext(t)) })
 			synctest.Wait()
-			bhOK(t, l.Unlock(first))
+			locktest.NoError(t, l.Unlock(first))
 			got := <-one
-			bhOK(t, got.err)
+			locktest.NoError(t, got.Err)
 			synctest.Wait()
-			bhOK(t, l.Unlock(got.ctx))
-			down := faultGo(func() error { return c.Shutdown(t.Context()) })
+			locktest.NoError(t, l.Unlock(got.Ctx))
+			down := locktest.Start(func() error { return c.Shutdown(t.Context()) })
 			got = <-two
-			bhOK(t, got.err)
-			bhNone(t, down, time.Millisecond, "Shutdown is done although a lock is held")
-			bhOK(t, l.Check(got.ctx))
-			bhOK(t, l.Unlock(got.ctx))
-			bhOK(t, <-down)
-			handFree(t, m, 100*time.Millisecond, c)
+			locktest.NoError(t, got.Err)
+			locktest.NothingComes(t, down, time.Millisecond, "Shutdown is done although a lock is held")
+			locktest.NoError(t, l.Check(got.Ctx))
+			locktest.NoError(t, l.Unlock(got.Ctx))
+			locktest.NoError(t, <-down)
+			wantFree(t, m, 100*time.Millisecond, c)
 		})
 		if t.Failed() {
 			t.Fatalf("round %d", i)
@@ -527,40 +526,40 @@ func TestBlocksGrantDuringShutdown(t *testing.T) {
 // P3: a waiter whose own acquire got no answer is granted the lock by a block instead: what it asked for is released all
 // the same, when it arrives.
 func TestBlocksGrantToAWaiterInDoubt(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c := bhClient(t, rdb, rlock.WithPollInterval(time.Millisecond))
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb, rlock.WithPollInterval(time.Millisecond))
 		for _, name := range []string{"acquire", "wait", "try"} { // the attempt that comes late is sent by its digest
-			bhOK(t, rdb.ScriptLoad(t.Context(), bhText(name)).Err())
+			locktest.NoError(t, rdb.ScriptLoad(t.Context(), locktest.ScriptText(name)).Err())
 		}
-		spy, l := handSpyOn(rdb), fenced.NewLock(c, "l", fenced.WithTokenBlocks())
-		first := handTake(t, l, 1)
-		one := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+		spy, l := locktest.SpyOn(rdb), fenced.NewLock(c, "l", fenced.WithTokenBlocks())
+		first := takeToken(t, l, t.Context(), 1)
+		one := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(longContext(t)) })
 		synctest.Wait()
-		two := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
+		two := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(longContext(t)) })
 		synctest.Wait()
 		late := make(chan func() error, 1)
-		spy.wrap(func(ops []string, next func() error) error {
+		spy.Wrap(func(ops []string, next func() error) error {
 			if ops[0] == "acquire" && len(late) == 0 {
 				late <- next
 				return io.EOF
 			}
 			return next()
 		})
-		bhOK(t, l.Unlock(first))
+		locktest.NoError(t, l.Unlock(first))
 		got := <-one
-		bhOK(t, got.err)
-		bhAsleep(2 * time.Millisecond) // two looks, and its connection breaks
+		locktest.NoError(t, got.Err)
+		locktest.Sleep(2 * time.Millisecond) // two looks, and its connection breaks
 		if len(late) == 0 {
 			t.Fatal("the waiter did not look: this test no longer shows anything")
 		}
-		bhOK(t, l.Unlock(got.ctx))
+		locktest.NoError(t, l.Unlock(got.Ctx))
 		got = <-two
-		bhOK(t, got.err)
-		bhEqual(t, "transfers", spy.count("transfer"), 1) // it was granted
-		bhOK(t, l.Unlock(got.ctx))
-		bhAsleep(time.Millisecond)
-		bhOK(t, (<-late)()) // the acquire that was lost arrives
-		for range 110 {     // until a third of the lease, which is 30 s
+		locktest.NoError(t, got.Err)
+		locktest.Equal(t, "transfers", spy.Count("transfer"), 1) // it was granted
+		locktest.NoError(t, l.Unlock(got.Ctx))
+		locktest.Sleep(time.Millisecond)
+		locktest.NoError(t, (<-late)()) // the acquire that was lost arrives
+		for range 110 {                 // until a third of the lease, which is 30 s
 			if time.Sleep(100 * time.Millisecond); !m.Exists("l") {
 				break
 			}
@@ -568,21 +567,21 @@ func TestBlocksGrantToAWaiterInDoubt(t *testing.T) {
 		if m.Exists("l") {
 			t.Error("P3: a lock that nobody has, until the end of its lease")
 		}
-		handFree(t, m, 45*time.Second, c)
+		wantFree(t, m, 45*time.Second, c)
 	})
 }
 
 // A long section at the end of a block is renewed as any other.
 func TestBlocksAreRenewed(t *testing.T) {
-	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
-		first := handTake(t, l, 1)
-		done := handLine(3, func(i int) {
-			held, token, err := l.LockAndGetToken(handCtx(t))
-			bhOK(t, err)
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+		first := takeToken(t, l, t.Context(), 1)
+		done := lineUp(3, func(i int) {
+			held, token, err := l.LockAndGetToken(longContext(t))
+			locktest.NoError(t, err)
 			if i == 2 {
 				for range 20 {
 					time.Sleep(10 * time.Second)
-					bhOK(t, l.Check(held))
+					locktest.NoError(t, l.Check(held))
 					if now, err := l.Token(held); now != token || err != nil {
 						t.Errorf("token %v, %v", now, err)
 					}
@@ -591,41 +590,41 @@ func TestBlocksAreRenewed(t *testing.T) {
 					}
 				}
 			}
-			bhOK(t, l.Unlock(held))
+			locktest.NoError(t, l.Unlock(held))
 		})
-		spy.reset()
-		bhOK(t, l.Unlock(first))
+		spy.Reset()
+		locktest.NoError(t, l.Unlock(first))
 		done()
-		bhEqual(t, "transfers", spy.count("transfer"), 1)
-		handFree(t, m, 100*time.Millisecond, c)
+		locktest.Equal(t, "transfers", spy.Count("transfer"), 1)
+		wantFree(t, m, 100*time.Millisecond, c)
 	})
 }
 
 // Inv3: the lease of a hold that was granted counts from when the block was reserved.
 func TestBlocksDeadline(t *testing.T) {
-	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
 		const lease = 100 * time.Millisecond
-		first, err := l.LockLease(handCtx(t), lease)
-		bhOK(t, err)
-		done := handLine(2, func(i int) {
-			held, err := l.LockLease(handCtx(t), lease)
-			bhOK(t, err)
+		first, err := l.LockLease(longContext(t), lease)
+		locktest.NoError(t, err)
+		done := lineUp(2, func(i int) {
+			held, err := l.LockLease(longContext(t), lease)
+			locktest.NoError(t, err)
 			if i == 0 {
 				time.Sleep(4 * time.Millisecond)
-				bhOK(t, l.Unlock(held))
+				locktest.NoError(t, l.Unlock(held))
 				return
 			}
 			<-held.Done()
-			bhIs(t, context.Cause(held), rlock.ErrLost)
+			locktest.IsError(t, context.Cause(held), rlock.ErrLost)
 			if !m.Exists("l") {
 				t.Error("the lease was over in Redis before the context was")
 			}
-			bhIs(t, l.Unlock(held), rlock.ErrLost)
+			locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 		})
-		spy.reset()
-		bhOK(t, l.Unlock(first))
+		spy.Reset()
+		locktest.NoError(t, l.Unlock(first))
 		done()
-		bhEqual(t, "transfers", spy.count("transfer"), 1)
-		handFree(t, m, 200*time.Millisecond, c)
+		locktest.Equal(t, "transfers", spy.Count("transfer"), 1)
+		wantFree(t, m, 200*time.Millisecond, c)
 	})
 }

@@ -11,34 +11,35 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // With WithHandoffs(0) every release is told to all clients, with token blocks too.
 func TestBlocksWithoutHandoffs(t *testing.T) {
-	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
 		const n = 20
-		first := handTake(t, l, 1)
-		done := handLine(n, func(i int) {
-			held, _, err := l.LockAndGetToken(handCtx(t))
-			bhOK(t, err)
-			bhOK(t, l.Unlock(held))
+		first := takeToken(t, l, t.Context(), 1)
+		done := lineUp(n, func(i int) {
+			held, _, err := l.LockAndGetToken(longContext(t))
+			locktest.NoError(t, err)
+			locktest.NoError(t, l.Unlock(held))
 		})
-		spy.reset()
-		bhOK(t, l.Unlock(first))
+		spy.Reset()
+		locktest.NoError(t, l.Unlock(first))
 		done()
 		synctest.Wait()
-		bhEqual(t, "releases of 21 holds", spy.count("unlock"), n+1)
+		locktest.Equal(t, "releases of 21 holds", spy.Count("unlock"), n+1)
 	}, rlock.WithHandoffs(0))
 }
 
 // P12: an Unlock that waits for tokens on their way takes no longer than its bound.
 func TestP12_BlocksWaitWithinTheBound(t *testing.T) {
 	const bound = 4 * time.Millisecond
-	handBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *handSpy, c *rlock.Client, l *fenced.Lock) {
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
 		slow := 0
 		var mu sync.Mutex
-		spy.wrap(func(ops []string, next func() error) error {
+		spy.Wrap(func(ops []string, next func() error) error {
 			if slices.Contains(ops, "reserve") {
 				mu.Lock()
 				slow++
@@ -47,11 +48,11 @@ func TestP12_BlocksWaitWithinTheBound(t *testing.T) {
 			}
 			return next()
 		})
-		first := handTake(t, l, 1)
-		done := handLine(4, func(i int) {
+		first := takeToken(t, l, t.Context(), 1)
+		done := lineUp(4, func(i int) {
 			for range 3 {
-				held, err := l.Lock(handCtx(t))
-				bhOK(t, err)
+				held, err := l.Lock(longContext(t))
+				locktest.NoError(t, err)
 				began := time.Now()
 				_ = l.Unlock(held) // both batches may be busy with slow ones: it is sent again behind
 				if d := time.Since(began); d > bound {
@@ -59,9 +60,9 @@ func TestP12_BlocksWaitWithinTheBound(t *testing.T) {
 				}
 			}
 		})
-		bhOK(t, l.Unlock(first))
+		locktest.NoError(t, l.Unlock(first))
 		done()
-		bhAsleep(10 * time.Second)
+		locktest.Sleep(10 * time.Second)
 		if slow == 0 {
 			t.Error("nothing was slow")
 		}
@@ -70,23 +71,23 @@ func TestP12_BlocksWaitWithinTheBound(t *testing.T) {
 
 // Inv2: tokens with a floor are not taken faster than the clock goes: no command takes many.
 func TestInv2_BlocksWithAFloorAreSmall(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c := bhClient(t, rdb)
-		spy := handSpyOn(rdb)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		spy := locktest.SpyOn(rdb)
 		l := fenced.NewLock(c, "l", fenced.WithTokenBlocks(), fenced.WithClockFloor())
 		held, first, err := l.LockAndGetToken(t.Context())
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		last := first
-		done := handLine(60, func(i int) {
-			held, token, err := l.LockAndGetToken(handCtx(t))
-			bhOK(t, err)
+		done := lineUp(60, func(i int) {
+			held, token, err := l.LockAndGetToken(longContext(t))
+			locktest.NoError(t, err)
 			last = max(last, token)
-			bhOK(t, l.Unlock(held))
+			locktest.NoError(t, l.Unlock(held))
 		})
-		spy.reset()
-		bhOK(t, l.Unlock(held))
+		spy.Reset()
+		locktest.NoError(t, l.Unlock(held))
 		done()
-		commands := spy.count("acquire") + spy.count("transfer") + spy.count("reserve")
+		commands := spy.Count("acquire") + spy.Count("transfer") + spy.Count("reserve")
 		if most := int64(8 * commands); last-first > most || commands < 60/8 {
 			t.Errorf("%d tokens by %d commands in no time", last-first, commands)
 		}

@@ -18,25 +18,25 @@ import (
 // Three clients whose goroutines want one lock in every way there is, handed from one to the next, while connections
 // break and replies get lost: one holder alive at a time (Inv1), tokens that grow (Inv2), nothing left (Inv9).
 func TestHandoffStorm(t *testing.T) {
-	handStorm(t, 3*time.Second, true)
+	handoffStorm(t, 3*time.Second, true)
 }
 
 // On a network that is well nothing is left as soon as the last one is done.
 func TestHandoffCalm(t *testing.T) {
-	handStorm(t, time.Second, false)
+	handoffStorm(t, time.Second, false)
 }
 
-func handStorm(t *testing.T, length time.Duration, rough bool) {
+func handoffStorm(t *testing.T, length time.Duration, rough bool) {
 	t.Helper()
 	t.Parallel()
 	lease := time.Minute // where nothing is lost no hold ends by itself
 	if rough {
 		lease = 3 * time.Second
 	}
-	s := faultAt(t, redistest.Real(t).Addr())
+	s := siteAt(t, redistest.Real(t).Addr())
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var in handInside
+	var in section
 	var workers sync.WaitGroup
 	var clients []*rlock.Client
 	patience := 5 * time.Second // where nothing is lost an answer may take its time
@@ -45,7 +45,7 @@ func handStorm(t *testing.T, length time.Duration, rough bool) {
 	}
 	for i := range 3 {
 		rdb := redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = patience })
-		c := faultClient(t, rdb, rlock.WithLease(lease), rlock.WithPollInterval(100*time.Millisecond), rlock.WithHandoffs(4*i))
+		c := newClient(t, rdb, rlock.WithLease(lease), rlock.WithPollInterval(100*time.Millisecond), rlock.WithHandoffs(4*i))
 		clients = append(clients, c)
 		for j := range 8 {
 			var opts []fenced.Option
@@ -56,7 +56,7 @@ func handStorm(t *testing.T, length time.Duration, rough bool) {
 			rng := rand.New(rand.NewPCG(uint64(i), uint64(j)))
 			workers.Go(func() {
 				for ctx.Err() == nil {
-					handStormOnce(t, l, &in, rng, rough, lease)
+					handoffStormTurn(t, l, &in, rng, rough, lease)
 				}
 			})
 		}
@@ -66,7 +66,7 @@ func handStorm(t *testing.T, length time.Duration, rough bool) {
 	over := func() bool {
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		return time.Since(began) > length && len(in.tokens) >= 50 || time.Since(began) > redistest.Bound(began, faultBound)
+		return time.Since(began) > length && len(in.tokens) >= 50 || time.Since(began) > redistest.Bound(began, bound)
 	}
 	if rough {
 		rng := rand.New(rand.NewPCG(7, 7))
@@ -105,9 +105,9 @@ func handStorm(t *testing.T, length time.Duration, rough bool) {
 }
 
 // met waits until the fault has met a command; when nobody sends any more it sends one itself.
-func (s *faultSite) met(t *testing.T, f *redistest.Fault) *redistest.Fault {
+func (s *site) met(t *testing.T, f *redistest.Fault) *redistest.Fault {
 	t.Helper()
-	redistest.Eventually(t, faultBound, func() bool {
+	redistest.Eventually(t, bound, func() bool {
 		select {
 		case <-f.Fired():
 			return true
@@ -121,8 +121,8 @@ func (s *faultSite) met(t *testing.T, f *redistest.Fault) *redistest.Fault {
 	return f
 }
 
-// handStormOnce takes and gives back the lock, or fails to.
-func handStormOnce(t *testing.T, l *fenced.Lock, in *handInside, rng *rand.Rand, rough bool, lease time.Duration) {
+// handoffStormTurn takes and gives back the lock, or fails to.
+func handoffStormTurn(t *testing.T, l *fenced.Lock, in *section, rng *rand.Rand, rough bool, lease time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if rng.IntN(4) == 0 {

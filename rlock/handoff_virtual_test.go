@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -19,15 +20,15 @@ import (
 // DESIGN 6: a handoff is one command; tokens grow by one, the order is that of arrival, and the former holder's context
 // has ended before the next one's begins.
 func TestHandoffIsOneCommand(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		const n = 12
-		spy := handSpyOn(rdb)
-		c := bhClient(t, rdb)
+		spy := locktest.SpyOn(rdb)
+		c := newClient(t, rdb)
 		l := fenced.NewLock(c, "l")
-		last := handTake(t, l, 1)
+		last := takeToken(t, l, t.Context(), 1)
 		next := 0
-		done := handLine(n, func(i int) {
-			held, token, err := l.LockAndGetToken(handCtx(t))
+		done := lineUp(n, func(i int) {
+			held, token, err := l.LockAndGetToken(longContext(t))
 			if err != nil {
 				t.Error(err)
 				return
@@ -38,7 +39,7 @@ func TestHandoffIsOneCommand(t *testing.T) {
 			if last.Err() == nil || held.Err() != nil || l.Check(held) != nil {
 				t.Errorf("the former holder's context: %v, the new one's: %v, Check: %v", last.Err(), held.Err(), l.Check(held))
 			}
-			bhIs(t, context.Cause(last), rlock.ErrUnlocked)
+			locktest.IsError(t, context.Cause(last), rlock.ErrUnlocked)
 			last = held
 			next++
 			if got, err := l.Token(held); err != nil || got != token {
@@ -48,17 +49,17 @@ func TestHandoffIsOneCommand(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		bhAsleep(time.Millisecond)
-		spy.reset()
-		bhOK(t, l.Unlock(last))
+		locktest.Sleep(time.Millisecond)
+		spy.Reset()
+		locktest.NoError(t, l.Unlock(last))
 		done()
-		bhEqual(t, "waiters served", next, n)
-		if spy.commands > n+1 {
-			t.Errorf("%d commands for %d handoffs and a release: %v", spy.commands, n, spy)
+		locktest.Equal(t, "waiters served", next, n)
+		if spy.Commands() > n+1 {
+			t.Errorf("%d commands for %d handoffs and a release: %v", spy.Commands(), n, spy)
 		}
-		bhEqual(t, "transfers", spy.count("transfer"), n)
-		bhEqual(t, "releases", spy.count("unlock"), 1)
-		handFree(t, m, 100*time.Millisecond, c)
+		locktest.Equal(t, "transfers", spy.Count("transfer"), n)
+		locktest.Equal(t, "releases", spy.Count("unlock"), 1)
+		wantFree(t, m, 100*time.Millisecond, c)
 	})
 }
 
@@ -66,19 +67,19 @@ func TestHandoffIsOneCommand(t *testing.T) {
 func TestHandoffsAreBoundedByCount(t *testing.T) {
 	for _, test := range []struct{ bound, transfers, releases int }{{0, 0, 9}, {1, 4, 5}, {3, 6, 3}, {7, 7, 2}, {8, 8, 1}, {100, 8, 1}} {
 		t.Run(fmt.Sprint(test.bound), func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				spy := handSpyOn(rdb)
-				c := bhClient(t, rdb, rlock.WithHandoffs(test.bound))
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				spy := locktest.SpyOn(rdb)
+				c := newClient(t, rdb, rlock.WithHandoffs(test.bound))
 				l := fenced.NewLock(c, "l")
-				listener := redistest.PipeClient(t, m).Subscribe(t.Context(), bhChannel)
+				listener := redistest.PipeClient(t, m).Subscribe(t.Context(), lockChannel)
 				defer listener.Close()
 				_, err := listener.Receive(t.Context())
-				bhOK(t, err)
+				locktest.NoError(t, err)
 				messages := listener.Channel()
-				first := handTake(t, l, 1)
-				var in handInside
-				done := handLine(8, func(i int) {
-					held, token, err := l.LockAndGetToken(handCtx(t))
+				first := takeToken(t, l, t.Context(), 1)
+				var in section
+				done := lineUp(8, func(i int) {
+					held, token, err := l.LockAndGetToken(longContext(t))
 					if err != nil {
 						t.Error(err)
 						return
@@ -92,15 +93,15 @@ func TestHandoffsAreBoundedByCount(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				bhAsleep(10 * time.Millisecond)
-				spy.reset()
-				bhOK(t, l.Unlock(first))
+				locktest.Sleep(10 * time.Millisecond)
+				spy.Reset()
+				locktest.NoError(t, l.Unlock(first))
 				done()
 				synctest.Wait()
-				bhEqual(t, "transfers", spy.count("transfer"), test.transfers)
-				bhEqual(t, "releases", spy.count("unlock"), test.releases)
-				bhEqual(t, "messages", len(messages), test.releases)
-				handFree(t, m, 100*time.Millisecond, c)
+				locktest.Equal(t, "transfers", spy.Count("transfer"), test.transfers)
+				locktest.Equal(t, "releases", spy.Count("unlock"), test.releases)
+				locktest.Equal(t, "messages", len(messages), test.releases)
+				wantFree(t, m, 100*time.Millisecond, c)
 			})
 		})
 	}
@@ -110,13 +111,13 @@ func TestHandoffsAreBoundedByCount(t *testing.T) {
 func TestHandoffsAreBoundedByTime(t *testing.T) {
 	for _, section := range []time.Duration{3 * time.Millisecond, 19 * time.Millisecond, 25 * time.Millisecond, time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				const n = 40
-				c := bhClient(t, rdb, rlock.WithHandoffs(1000))
+				c := newClient(t, rdb, rlock.WithHandoffs(1000))
 				l := rlock.NewLock(c, "l")
 				series := time.Now()
-				spy := handSpyOn(rdb)
-				spy.wrap(func(ops []string, next func() error) error {
+				spy := locktest.SpyOn(rdb)
+				spy.Wrap(func(ops []string, next func() error) error {
 					for _, op := range ops {
 						if op == "transfer" && time.Since(series) > 20*time.Millisecond {
 							t.Errorf("a transfer after %v", time.Since(series))
@@ -127,27 +128,27 @@ func TestHandoffsAreBoundedByTime(t *testing.T) {
 					}
 					return next()
 				})
-				first := bhLock(t, l, t.Context())
-				done := handLine(n, func(int) {
-					if err := l.Do(handCtx(t), func(context.Context) error { time.Sleep(section); return nil }); err != nil {
+				first := take(t, l, t.Context())
+				done := lineUp(n, func(int) {
+					if err := l.Do(longContext(t), func(context.Context) error { time.Sleep(section); return nil }); err != nil {
 						t.Error(err)
 					}
 				})
-				bhOK(t, l.Unlock(first))
+				locktest.NoError(t, l.Unlock(first))
 				done()
 				each := int(20*time.Millisecond/section) + 1 // holds of a series
-				if least := n / each; spy.count("unlock") < least {
-					t.Errorf("%d releases, %d transfers; want %d releases", spy.count("unlock"), spy.count("transfer"), least)
+				if least := n / each; spy.Count("unlock") < least {
+					t.Errorf("%d releases, %d transfers; want %d releases", spy.Count("unlock"), spy.Count("transfer"), least)
 				}
 				if section > 20*time.Millisecond {
 					// the first hold was short
-					if got := spy.count("transfer"); got > 1 {
+					if got := spy.Count("transfer"); got > 1 {
 						t.Errorf("%d transfers after sections of %v", got, section)
 					}
-				} else if spy.count("transfer") == 0 {
+				} else if spy.Count("transfer") == 0 {
 					t.Error("no transfers")
 				}
-				handFree(t, m, 100*time.Millisecond, c)
+				wantFree(t, m, 100*time.Millisecond, c)
 			})
 		})
 	}
@@ -157,39 +158,39 @@ func TestHandoffsAreBoundedByTime(t *testing.T) {
 func TestHandoffLeaseIsTheNewHolders(t *testing.T) {
 	for _, leases := range [][2]time.Duration{{10 * time.Second, 3 * time.Second}, {3 * time.Second, 10 * time.Second}, {0, 3 * time.Second}, {3 * time.Second, 0}} {
 		t.Run(fmt.Sprint(leases), func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				spy := handSpyOn(rdb)
-				c := bhClient(t, rdb)
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				spy := locktest.SpyOn(rdb)
+				c := newClient(t, rdb)
 				l := rlock.NewLock(c, "l")
-				held, err := l.LockLease(handCtx(t), leases[0])
-				bhOK(t, err)
-				call := bhGo(func() (context.Context, error) { return l.LockLease(handCtx(t), leases[1]) })
-				bhAsleep(5 * time.Millisecond)
-				bhOK(t, l.Unlock(held))
+				held, err := l.LockLease(longContext(t), leases[0])
+				locktest.NoError(t, err)
+				call := locktest.StartLock(func() (context.Context, error) { return l.LockLease(longContext(t), leases[1]) })
+				locktest.Sleep(5 * time.Millisecond)
+				locktest.NoError(t, l.Unlock(held))
 				got := <-call
-				bhOK(t, got.err)
-				bhEqual(t, "transfers", spy.count("transfer"), 1)
+				locktest.NoError(t, got.Err)
+				locktest.Equal(t, "transfers", spy.Count("transfer"), 1)
 				want := leases[1]
 				if want == 0 {
 					want = 30 * time.Second
 				}
-				bhEqual(t, "TTL", m.TTL("l"), want)
-				bhCount(t, l, got.ctx, 1)
-				bhCount(t, l, held, 0)
+				locktest.Equal(t, "TTL", m.TTL("l"), want)
+				wantHolds(t, l, got.Ctx, 1)
+				wantHolds(t, l, held, 0)
 				if leases[1] == 0 {
-					bhAsleep(time.Minute)
-					bhOK(t, l.Check(got.ctx))
-					bhOK(t, l.Unlock(got.ctx))
+					locktest.Sleep(time.Minute)
+					locktest.NoError(t, l.Check(got.Ctx))
+					locktest.NoError(t, l.Unlock(got.Ctx))
 				} else {
-					bhAsleep(want - want/20)
-					bhOK(t, l.Check(got.ctx))
-					bhAsleep(want/20 - time.Millisecond)
-					bhIs(t, l.Check(got.ctx), rlock.ErrLost)
-					bhIs(t, got.ctx.Err(), rlock.ErrLost)
-					bhIs(t, l.Unlock(got.ctx), rlock.ErrLost)
-					bhAsleep(time.Millisecond)
+					locktest.Sleep(want - want/20)
+					locktest.NoError(t, l.Check(got.Ctx))
+					locktest.Sleep(want/20 - time.Millisecond)
+					locktest.IsError(t, l.Check(got.Ctx), rlock.ErrLost)
+					locktest.IsError(t, got.Ctx.Err(), rlock.ErrLost)
+					locktest.IsError(t, l.Unlock(got.Ctx), rlock.ErrLost)
+					locktest.Sleep(time.Millisecond)
 				}
-				handFree(t, m, 100*time.Millisecond, c)
+				wantFree(t, m, 100*time.Millisecond, c)
 			})
 		})
 	}
@@ -197,82 +198,82 @@ func TestHandoffLeaseIsTheNewHolders(t *testing.T) {
 
 // P9: the lock passes between fenced and unfenced holders; only the fenced ones take tokens.
 func TestHandoffFencedAndUnfenced(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		spy := handSpyOn(rdb)
-		c := bhClient(t, rdb)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		c := newClient(t, rdb)
 		f, u := fenced.NewLock(c, "l"), rlock.NewLock(c, "l")
-		first := handTake(t, f, 1)
+		first := takeToken(t, f, t.Context(), 1)
 		var order []int64
-		done := handLine(6, func(i int) {
+		done := lineUp(6, func(i int) {
 			if i%2 == 0 {
-				held, err := u.Lock(handCtx(t))
-				bhOK(t, err)
+				held, err := u.Lock(longContext(t))
+				locktest.NoError(t, err)
 				if _, ok := fenced.TokenFrom(held, "l"); ok {
 					t.Error("an unfenced hold has a token")
 				}
 				order = append(order, 0)
-				bhOK(t, u.Unlock(held))
+				locktest.NoError(t, u.Unlock(held))
 				return
 			}
-			held, token, err := f.LockAndGetToken(handCtx(t))
-			bhOK(t, err)
+			held, token, err := f.LockAndGetToken(longContext(t))
+			locktest.NoError(t, err)
 			order = append(order, token)
-			bhOK(t, f.Unlock(held))
+			locktest.NoError(t, f.Unlock(held))
 		})
-		bhOK(t, f.Unlock(first))
+		locktest.NoError(t, f.Unlock(first))
 		done()
-		bhEqual(t, "tokens", fmt.Sprint(order), "[0 2 0 3 0 4]")
-		bhEqual(t, "transfers", spy.count("transfer"), 6)
-		handFree(t, m, 100*time.Millisecond, c)
+		locktest.Equal(t, "tokens", fmt.Sprint(order), "[0 2 0 3 0 4]")
+		locktest.Equal(t, "transfers", spy.Count("transfer"), 6)
+		wantFree(t, m, 100*time.Millisecond, c)
 	})
 }
 
 // P2: a hold that was re-entered passes on whole: one field, with count 1, and nothing of the former.
 func TestHandoffOfAHoldWithReentries(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		spy := handSpyOn(rdb)
-		c := bhClient(t, rdb)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		c := newClient(t, rdb)
 		l := fenced.NewLock(c, "l")
-		outer := handTake(t, l, 1)
+		outer := takeToken(t, l, t.Context(), 1)
 		inner, err := l.Lock(outer)
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		innermost, err := l.Lock(inner)
-		bhOK(t, err)
-		call := handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(handCtx(t)) })
-		bhAsleep(time.Millisecond)
-		bhOK(t, l.Unlock(innermost))
-		bhOK(t, l.Unlock(inner))
-		bhNone(t, call, time.Millisecond, "the lock passed on before its last Unlock")
-		bhOK(t, l.Unlock(outer))
+		locktest.NoError(t, err)
+		call := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(longContext(t)) })
+		locktest.Sleep(time.Millisecond)
+		locktest.NoError(t, l.Unlock(innermost))
+		locktest.NoError(t, l.Unlock(inner))
+		locktest.NothingComes(t, call, time.Millisecond, "the lock passed on before its last Unlock")
+		locktest.NoError(t, l.Unlock(outer))
 		got := <-call
-		bhOK(t, got.err)
-		bhEqual(t, "token", got.token, 4)
-		bhEqual(t, "fields", len(rdb.HGetAll(t.Context(), "l").Val()), 1)
-		bhEqual(t, "transfers", spy.count("transfer"), 1)
-		bhEqual(t, "count", rdb.HVals(t.Context(), "l").Val()[0], "1")
-		again, token, err := l.LockAndGetToken(got.ctx) // its own numbering of changes begins anew
-		bhOK(t, err)
-		bhEqual(t, "token", token, 5)
+		locktest.NoError(t, got.Err)
+		locktest.Equal(t, "token", got.Token, 4)
+		locktest.Equal(t, "fields", len(rdb.HGetAll(t.Context(), "l").Val()), 1)
+		locktest.Equal(t, "transfers", spy.Count("transfer"), 1)
+		locktest.Equal(t, "count", rdb.HVals(t.Context(), "l").Val()[0], "1")
+		again, token, err := l.LockAndGetToken(got.Ctx) // its own numbering of changes begins anew
+		locktest.NoError(t, err)
+		locktest.Equal(t, "token", token, 5)
 		n, err := l.HoldCount(again)
-		bhOK(t, err)
-		bhEqual(t, "hold count", n, 2)
-		bhOK(t, l.Unlock(again))
-		bhOK(t, l.Unlock(got.ctx))
-		handFree(t, m, 100*time.Millisecond, c)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "hold count", n, 2)
+		locktest.NoError(t, l.Unlock(again))
+		locktest.NoError(t, l.Unlock(got.Ctx))
+		wantFree(t, m, 100*time.Millisecond, c)
 	})
 }
 
 // P9, DESIGN 6: another client's waiter is told at the end of a series and has its turn; tokens grow over both.
 func TestHandoffThenTheOtherClientsTurn(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c := bhClient(t, rdb, rlock.WithHandoffs(2))
-		other := bhClient(t, redistest.PipeClient(t, m))
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb, rlock.WithHandoffs(2))
+		other := newClient(t, redistest.PipeClient(t, m))
 		l, theirs := fenced.NewLock(c, "l"), fenced.NewLock(other, "l")
-		first := handTake(t, l, 1)
-		var in handInside
+		first := takeToken(t, l, t.Context(), 1)
+		var in section
 		var order []string
 		work := func(l *fenced.Lock, name string) {
-			held, token, err := l.LockAndGetToken(handCtx(t))
+			held, token, err := l.LockAndGetToken(longContext(t))
 			if err != nil {
 				t.Error(err)
 				return
@@ -284,51 +285,51 @@ func TestHandoffThenTheOtherClientsTurn(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		theirDone := handLine(1, func(int) { work(theirs, "other") })
-		bhAsleep(time.Millisecond)
-		done := handLine(5, func(int) { work(l, "own") })
-		bhOK(t, l.Unlock(first))
+		theirDone := lineUp(1, func(int) { work(theirs, "other") })
+		locktest.Sleep(time.Millisecond)
+		done := lineUp(5, func(int) { work(l, "own") })
+		locktest.NoError(t, l.Unlock(first))
 		done()
 		theirDone()
-		bhEqual(t, "order", fmt.Sprint(order), "[own own other own own own]")
-		handFree(t, m, 100*time.Millisecond, c, other)
+		locktest.Equal(t, "order", fmt.Sprint(order), "[own own other own own own]")
+		wantFree(t, m, 100*time.Millisecond, c, other)
 	})
 }
 
 // P15, Inv8: the waiter is told when the transfer to it gets no answer, a third of the unlock's bound after it was sent: it
 // gets the lock with the release that follows, and does not wait for the answer.
 func TestHandoffWithoutAnAnswer(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		spy := handSpyOn(rdb)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
 		end := make(chan struct{})
-		spy.wrap(func(ops []string, next func() error) error {
+		spy.Wrap(func(ops []string, next func() error) error {
 			if ops[0] == "transfer" {
 				<-end
 				return io.EOF
 			}
 			return next()
 		})
-		c := bhClient(t, rdb, rlock.WithUnlockTimeout(3*time.Second))
+		c := newClient(t, rdb, rlock.WithUnlockTimeout(3*time.Second))
 		l := fenced.NewLock(c, "l")
-		held := handTake(t, l, 1)
+		held := takeToken(t, l, t.Context(), 1)
 		var took time.Duration
 		var next context.Context
-		done := handLine(1, func(int) {
+		done := lineUp(1, func(int) {
 			began := time.Now()
 			var err error
-			if next, err = l.Lock(handCtx(t)); err != nil {
+			if next, err = l.Lock(longContext(t)); err != nil {
 				t.Error(err)
 			}
 			took = time.Since(began)
 		})
-		bhAsleep(time.Millisecond)
-		bhOK(t, l.Unlock(held))
+		locktest.Sleep(time.Millisecond)
+		locktest.NoError(t, l.Unlock(held))
 		done()
 		if took > 1010*time.Millisecond {
 			t.Errorf("the waiter got the lock after %v", took)
 		}
 		close(end)
-		bhOK(t, l.Unlock(next))
-		handFree(t, m, 40*time.Second, c)
+		locktest.NoError(t, l.Unlock(next))
+		wantFree(t, m, 40*time.Second, c)
 	})
 }

@@ -2,21 +2,17 @@ package rlock_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
-
-// hookError is an error of a hook's own that looks like a reply of Redis.
-type hookError string
-
-func (e hookError) Error() string { return string(e) }
-func (hookError) RedisError()     {}
 
 // P3: a hook of the user's that fails after the command has run makes the acquire fail, whatever the error looks like:
 // what was taken is released behind it.
@@ -30,26 +26,26 @@ func TestP3_AHookThatFailsAfterTheCommand(t *testing.T) {
 	}
 	for name, why := range map[string]error{
 		"redis.Nil": redis.Nil, "redis.ErrClosed": redis.ErrClosed,
-		"an error reply": hookError("NOPE not today"), "a reply of a server that loads": hookError("LOADING not today"),
+		"an error reply": locktest.Reply("NOPE not today"), "a reply of a server that loads": locktest.Reply("LOADING not today"),
 	} {
 		for how, call := range calls {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				rdb := redistest.New(t)
 				spied := redistest.Client(t, rdb.Options().Addr)
-				spy := bhSpyOn(spied)
-				l := rlock.NewLock(bhClient(t, spied, rlock.WithPatience(100*time.Millisecond)), "l")
+				spy := locktest.SpyOn(spied)
+				l := rlock.NewLock(newClient(t, spied, rlock.WithPatience(500*time.Millisecond)), "l")
 				var taken atomic.Bool
-				spy.wrap(func(ctx context.Context, s string, next func() error) error {
-					if err := next(); err != nil || s != "acquire" {
+				spy.Wrap(func(ops []string, next func() error) error {
+					if err := next(); err != nil || !slices.Contains(ops, "acquire") {
 						return err
 					}
-					taken.Store(rdb.Exists(ctx, "l").Val() == 1)
+					taken.Store(rdb.Exists(t.Context(), "l").Val() == 1)
 					return why
 				})
 				_, err := call(t.Context(), l)
-				bhIs(t, err, why)
-				bhEqual(t, "taken", taken.Load(), true)
-				redistest.Eventually(t, bhSoon, func() bool { return rdb.Exists(t.Context(), "l").Val() == 0 }, "the lock is free")
+				locktest.IsError(t, err, why)
+				locktest.Equal(t, "taken", taken.Load(), true)
+				redistest.Eventually(t, soon, func() bool { return rdb.Exists(t.Context(), "l").Val() == 0 }, "the lock is free")
 			})
 		}
 	}

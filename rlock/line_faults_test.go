@@ -12,6 +12,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -23,10 +24,10 @@ func lineStopped(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, i int)
 	client := fmt.Sprintf("00000000-0000-0000-0000-%012d", i)
 	sub := rdb.Subscribe(t.Context(), lineKey+":"+client)
 	_, err := sub.Receive(t.Context())
-	bhOK(t, err)
+	locktest.NoError(t, err)
 	t.Cleanup(func() { _ = sub.Close() })
 	_, err = m.ZAdd(lineKey, float64(1000+i), client+":1")
-	bhOK(t, err)
+	locktest.NoError(t, err)
 	return client + ":1"
 }
 
@@ -35,22 +36,22 @@ func lineStopped(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client, i int)
 func TestP24_StoppedClients(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				holder := rlock.NewLock(bhClient(t, rdb), "l")
-				held := bhLock(t, holder, t.Context())
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				holder := rlock.NewLock(newClient(t, rdb), "l")
+				held := take(t, holder, t.Context())
 				for i := range n {
 					lineStopped(t, m, rdb, i)
 				}
 				p := lineNew(t, m)
-				got := bhGo(func() (context.Context, error) { return p.l.TryLock(t.Context(), time.Minute, 0) })
+				got := locktest.StartLock(func() (context.Context, error) { return p.l.TryLock(t.Context(), time.Minute, 0) })
 				synctest.Wait()
-				bhEqual(t, "in the line", len(lineOf(t, m)), n+1)
+				locktest.Equal(t, "in the line", len(lineOf(t, m)), n+1)
 				bound := 100 * time.Millisecond
 				if n > 1 {
 					bound = time.Second + time.Duration(n)*200*time.Millisecond
 				}
 				began := time.Now()
-				bhOK(t, holder.Unlock(held))
+				locktest.NoError(t, holder.Unlock(held))
 				lineGets(t, p, got, began, bound)
 			})
 		})
@@ -60,17 +61,17 @@ func TestP24_StoppedClients(t *testing.T) {
 // P32: tickets of clients that are gone do not keep a free lock from a call that waits for half a second.
 func TestP32_GhostsOfAFreeLock(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
-		bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 			for i := range n {
 				_, err := m.ZAdd(lineKey, float64(1000+i), fmt.Sprintf("00000000-0000-0000-0000-%012d:1", i))
-				bhOK(t, err)
+				locktest.NoError(t, err)
 			}
 			p := lineNew(t, m)
 			held, err := p.l.TryLock(t.Context(), 500*time.Millisecond, 0)
 			if err != nil {
 				t.Fatalf("%d ghosts: %v", n, err)
 			}
-			bhOK(t, p.l.Unlock(held))
+			locktest.NoError(t, p.l.Unlock(held))
 		})
 	}
 }
@@ -78,7 +79,7 @@ func TestP32_GhostsOfAFreeLock(t *testing.T) {
 // P27: clients of several callers each, none of whom is a stranger: nothing is left to strangers, and nobody listens on the lock's own
 // channel for long.
 func TestP27_CallersAreNoStrangers(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		const clients, callers, each = 8, 4, 50
 		var all sync.WaitGroup
 		began := time.Now()
@@ -94,8 +95,8 @@ func TestP27_CallersAreNoStrangers(t *testing.T) {
 							return
 						}
 						time.Sleep(time.Millisecond)
-						most = max(most, m.PubSubNumSub(bhChannel)[bhChannel]) // the lock guards it
-						bhOK(t, p.l.Unlock(held))
+						most = max(most, m.PubSubNumSub(lockChannel)[lockChannel]) // the lock guards it
+						locktest.NoError(t, p.l.Unlock(held))
 					}
 				})
 			}
@@ -111,24 +112,24 @@ func TestP27_CallersAreNoStrangers(t *testing.T) {
 
 // P24: a client that is called anew has its 100 ms anew. One that was second before, and left, comes back.
 func TestP24_TheBoundOfAnotherStay(t *testing.T) {
-	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
-		barger := rlock.NewLock(bhClient(t, p[0].link.redis(t, m)), "l")
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
+		barger := rlock.NewLock(newClient(t, p[0].link.redis(t, m)), "l")
 		second := lineNew(t, m)
 		first := lineOf(t, m)[0]
-		two := bhGo(func() (context.Context, error) { return second.l.TryLock(t.Context(), 50*time.Millisecond, 0) })
+		two := locktest.StartLock(func() (context.Context, error) { return second.l.TryLock(t.Context(), 50*time.Millisecond, 0) })
 		synctest.Wait()
-		p[0].spy.wrap(func(ops []string, next func() error) error { // its acquire takes so long that it comes when it is called again
-			p[0].spy.wrap(nil)
+		p[0].spy.Wrap(func(ops []string, next func() error) error { // its acquire takes so long that it comes when it is called again
+			p[0].spy.Wrap(nil)
 			time.Sleep(252 * time.Millisecond)
 			return next()
 		})
 		release()
 		held, err := barger.TryLock(t.Context(), 0, 0) // it takes it before the first one comes
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		<-two // in vain
-		bhAsleep(200 * time.Millisecond)
-		bhEqual(t, "the first", lineOf(t, m)[0], first)
-		bhOK(t, barger.Unlock(held))
+		locktest.Sleep(200 * time.Millisecond)
+		locktest.Equal(t, "the first", lineOf(t, m)[0], first)
+		locktest.NoError(t, barger.Unlock(held))
 		// The first one is called, and comes in 2 ms.
 		began := time.Now()
 		held, err = second.l.TryLock(t.Context(), 50*time.Millisecond, 0)
@@ -136,7 +137,7 @@ func TestP24_TheBoundOfAnotherStay(t *testing.T) {
 			if since := time.Since(began); since < 2*time.Millisecond {
 				t.Errorf("another client has the lock %v after the first one was called", since)
 			}
-			bhOK(t, second.l.Unlock(held))
+			locktest.NoError(t, second.l.Unlock(held))
 		}
 		lineGets(t, p[0], got[0], began, time.Second)
 	})
@@ -144,21 +145,21 @@ func TestP24_TheBoundOfAnotherStay(t *testing.T) {
 
 // P24: within one stay: called in vain, and called again.
 func TestP24_TheBoundOfAnotherCall(t *testing.T) {
-	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
-		barger := rlock.NewLock(bhClient(t, p[0].link.redis(t, m)), "l")
-		p[0].spy.wrap(func(ops []string, next func() error) error {
-			p[0].spy.wrap(nil)
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
+		barger := rlock.NewLock(newClient(t, p[0].link.redis(t, m)), "l")
+		p[0].spy.Wrap(func(ops []string, next func() error) error {
+			p[0].spy.Wrap(nil)
 			time.Sleep(105 * time.Millisecond)
 			return next()
 		})
 		began := time.Now()
 		release()
 		held, err := barger.TryLock(t.Context(), 0, 0)
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		third := lineNew(t, m)
 		last := third.waits(t, t.Context()) // its hold knows from now on that others are in the line
-		bhAsleep(80 * time.Millisecond)
-		bhOK(t, barger.Unlock(held)) // the first one is called again, and comes in 25 ms
+		locktest.Sleep(80 * time.Millisecond)
+		locktest.NoError(t, barger.Unlock(held)) // the first one is called again, and comes in 25 ms
 		lineGets(t, p[0], got[0], began, 110*time.Millisecond)
 		lineGets(t, p[1], got[1], began, 150*time.Millisecond)
 		lineGets(t, third, last, began, 150*time.Millisecond)
@@ -169,10 +170,10 @@ func TestP24_TheBoundOfAnotherCall(t *testing.T) {
 func TestP12_ShutdownAsALingeringEnds(t *testing.T) {
 	early := 0
 	for range 30 {
-		lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+		lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 			release()
 			g := <-got[0]
-			bhOK(t, g.err)
+			locktest.NoError(t, g.Err)
 			time.Sleep(2 * time.Second) // lineLingers
 			done := make(chan error, 1)
 			go func() { done <- p[0].c.Shutdown(context.Background()) }()
@@ -183,8 +184,8 @@ func TestP12_ShutdownAsALingeringEnds(t *testing.T) {
 				done <- nil
 			default:
 			}
-			_ = p[0].l.Unlock(g.ctx)
-			runtime.KeepAlive(g.ctx)
+			_ = p[0].l.Unlock(g.Ctx)
+			runtime.KeepAlive(g.Ctx)
 			<-done
 		})
 	}
@@ -201,19 +202,19 @@ func TestP25_ShortWaitBesideRedisson(t *testing.T) {
 }
 
 func lineShortWait(t *testing.T, wait time.Duration) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		p := lineNew(t, m)
-		bhJavaHolds(t, rdb, time.Hour)
+		javaHolds(t, rdb, time.Hour)
 		time.AfterFunc(wait/2, func() {
 			m.Del("l")
-			rdb.Publish(context.Background(), bhChannel, "0")
+			rdb.Publish(context.Background(), lockChannel, "0")
 		})
 		held, err := p.l.TryLock(t.Context(), wait, 0)
 		if err != nil {
 			t.Errorf("wait %v, released after %v: %v", wait, wait/2, err)
 			return
 		}
-		bhOK(t, p.l.Unlock(held))
+		locktest.NoError(t, p.l.Unlock(held))
 	})
 }
 
@@ -221,21 +222,21 @@ func lineShortWait(t *testing.T, wait time.Duration) {
 func TestP32_LeasesRunOut(t *testing.T) {
 	for _, lease := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second} {
 		t.Run(lease.String(), func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				const clients = 6
-				bhJavaHolds(t, rdb, 3*time.Second)
+				javaHolds(t, rdb, 3*time.Second)
 				began := time.Now()
-				var got []<-chan bhGot
+				var got []<-chan locktest.Result
 				for range clients {
-					l := rlock.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
-					got = append(got, bhGo(func() (context.Context, error) { return l.LockLease(t.Context(), lease) }))
+					l := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
+					got = append(got, locktest.StartLock(func() (context.Context, error) { return l.LockLease(t.Context(), lease) }))
 					synctest.Wait()
 				}
 				var last time.Duration
 				for i := range clients {
 					g := <-got[i]
-					bhOK(t, g.err)
-					last = max(last, g.at.Sub(began)-3*time.Second)
+					locktest.NoError(t, g.Err)
+					last = max(last, g.At.Sub(began)-3*time.Second)
 				}
 				if ideal := (clients - 1) * lease; last > ideal+clients*110*time.Millisecond {
 					t.Errorf("the last one has it after %v, the leases together are %v", last, ideal)
@@ -249,9 +250,9 @@ func TestP32_LeasesRunOut(t *testing.T) {
 // the line get it all the same, and no sooner than the first one is late.
 func TestP25_StoppedBesideRedisson(t *testing.T) {
 	for _, n := range []int{1, 3} {
-		bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 			lineStopped(t, m, rdb, 0)
-			bhJavaHolds(t, rdb, 30*time.Second)
+			javaHolds(t, rdb, 30*time.Second)
 			ctx, stop := context.WithTimeout(t.Context(), 50*time.Second)
 			defer stop()
 			began := time.Now()
@@ -272,18 +273,18 @@ func TestP25_StoppedBesideRedisson(t *testing.T) {
 				})
 			}
 			synctest.Wait()
-			bhAsleep(10 * time.Millisecond) // they are in the line
+			locktest.Sleep(10 * time.Millisecond) // they are in the line
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
 				for free := 0; ctx.Err() == nil; free++ {
 					m.Del("l")
-					rdb.Publish(t.Context(), bhChannel, "0")
+					rdb.Publish(t.Context(), lockChannel, "0")
 					time.Sleep(time.Duration(500+1000*(free%2)) * time.Microsecond) // every other time it is back before one of ours comes
 					for m.Exists("l") {
 						time.Sleep(time.Millisecond)
 					}
-					bhJavaHolds(t, rdb, 30*time.Second)
+					javaHolds(t, rdb, 30*time.Second)
 					time.Sleep(4 * time.Millisecond)
 				}
 			}()
@@ -296,26 +297,26 @@ func TestP25_StoppedBesideRedisson(t *testing.T) {
 
 // P24: a first one that was called in vain, and is alive, keeps its place beside a Redisson client: the second learns that it lives.
 func TestP24_AliveBesideRedisson(t *testing.T) {
-	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		rdb := redistest.PipeClient(t, m)
-		bhAsleep(500 * time.Millisecond) // both listen
-		bhEqual(t, "listeners", m.PubSubNumSub(bhChannel)[bhChannel], 2)
-		p[0].spy.wrap(func(ops []string, next func() error) error {
-			p[0].spy.wrap(nil)
-			bhJavaHolds(t, rdb, time.Hour)
+		locktest.Sleep(500 * time.Millisecond) // both listen
+		locktest.Equal(t, "listeners", m.PubSubNumSub(lockChannel)[lockChannel], 2)
+		p[0].spy.Wrap(func(ops []string, next func() error) error {
+			p[0].spy.Wrap(nil)
+			javaHolds(t, rdb, time.Hour)
 			return next()
 		})
 		release()
 		first := lineOf(t, m)[0]
-		bhAsleep(110 * time.Millisecond) // longer than the bound
-		p[0].spy.wrap(func(ops []string, next func() error) error {
+		locktest.Sleep(110 * time.Millisecond) // longer than the bound
+		p[0].spy.Wrap(func(ops []string, next func() error) error {
 			time.Sleep(2 * time.Millisecond)
 			return next()
 		})
 		m.Del("l")
 		began := time.Now()
-		rdb.Publish(t.Context(), bhChannel, "0")
-		bhAsleep(time.Millisecond)
+		rdb.Publish(t.Context(), lockChannel, "0")
+		locktest.Sleep(time.Millisecond)
 		if line := lineOf(t, m); len(line) != 2 || line[0] != first {
 			t.Errorf("the first was %s, and the line is %v", first, line)
 		}

@@ -9,32 +9,33 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/fencelock/fencelock/internal/locktest"
 )
 
 // lineTells sends a message to the client that has the ticket, as a script would.
 func lineTells(t *testing.T, m *miniredis.Miniredis, kind, ticket, more string) {
 	t.Helper()
 	client, _, _ := strings.Cut(ticket, ":")
-	bhEqual(t, "listeners of "+ticket, m.Publish(lineKey+":"+client, kind+" "+ticket+more), 1)
+	locktest.Equal(t, "listeners of "+ticket, m.Publish(lineKey+":"+client, kind+" "+ticket+more), 1)
 	synctest.Wait()
 }
 
 // P20: a client whose channel is away asks without a ticket: a line that has lost it gets it back when it would hear a call.
 func TestP20_ChannelAway(t *testing.T) {
-	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		before := strings.Join(lineOf(t, m), " ")
 		p[0].link.subscribing.Store(true) // it cannot
 		p[0].link.cut(false)
 		m.Del(lineKey)
-		asked := p[0].spy.count("acquire")
-		bhAsleep(15 * time.Second)
-		if p[0].spy.count("acquire") == asked {
+		asked := p[0].spy.Count("acquire")
+		locktest.Sleep(15 * time.Second)
+		if p[0].spy.Count("acquire") == asked {
 			t.Error("it did not look: this test shows nothing")
 		}
-		bhEqual(t, "the line", len(lineOf(t, m)), 0)
+		locktest.Equal(t, "the line", len(lineOf(t, m)), 0)
 		p[0].link.subscribing.Store(false)
-		bhAsleep(10 * time.Second)
-		bhEqual(t, "the line", strings.Join(lineOf(t, m), " "), before)
+		locktest.Sleep(10 * time.Second)
+		locktest.Equal(t, "the line", strings.Join(lineOf(t, m), " "), before)
 		began := time.Now()
 		release()
 		lineGets(t, p[0], got[0], began, linePause)
@@ -44,30 +45,30 @@ func TestP20_ChannelAway(t *testing.T) {
 // P22: a client that a release took out of the line, as its channel was away, is before those that came later, and asks as soon
 // as it hears again.
 func TestP22_BeforeThoseThatCameLater(t *testing.T) {
-	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		p[0].link.subscribing.Store(true)
 		p[0].link.cut(false)
-		bhAsleep(time.Millisecond)
+		locktest.Sleep(time.Millisecond)
 		release()
 		second := <-got[1]
-		bhOK(t, second.err)
+		locktest.NoError(t, second.Err)
 		third := lineNew(t, m)
 		last := third.waits(t, t.Context())
-		bhEqual(t, "in the line", len(lineOf(t, m)), 1)
+		locktest.Equal(t, "in the line", len(lineOf(t, m)), 1)
 		p[0].link.subscribing.Store(false)
-		bhAsleep(2 * time.Second) // it has connected again
-		bhEqual(t, "in the line", len(lineOf(t, m)), 2)
+		locktest.Sleep(2 * time.Second) // it has connected again
+		locktest.Equal(t, "in the line", len(lineOf(t, m)), 2)
 		began := time.Now()
-		bhOK(t, p[1].l.Unlock(second.ctx))
+		locktest.NoError(t, p[1].l.Unlock(second.Ctx))
 		select {
 		case first := <-got[0]:
-			bhOK(t, first.err)
-			bhEqual(t, "in the line", len(lineOf(t, m)), 1)
-			bhOK(t, p[0].l.Unlock(first.ctx))
+			locktest.NoError(t, first.Err)
+			locktest.Equal(t, "in the line", len(lineOf(t, m)), 1)
+			locktest.NoError(t, p[0].l.Unlock(first.Ctx))
 			lineGets(t, third, last, began, 2*linePause)
 		case later := <-last:
 			t.Error("a client that came later was first")
-			bhOK(t, third.l.Unlock(later.ctx))
+			locktest.NoError(t, third.l.Unlock(later.Ctx))
 			lineGets(t, p[0], got[0], began, time.Minute)
 		}
 	})
@@ -77,23 +78,23 @@ func TestP22_BeforeThoseThatCameLater(t *testing.T) {
 func TestP24_TheBound(t *testing.T) {
 	for _, told := range []string{"w", "n"} {
 		t.Run(told, func(t *testing.T) {
-			lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+			lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 				line, more := lineOf(t, m), ""
 				if told == "w" {
 					more = " " + line[0]
 				}
 				frozen := make(chan struct{})
-				p[0].spy.wrap(func(ops []string, next func() error) error {
+				p[0].spy.Wrap(func(ops []string, next func() error) error {
 					<-frozen
 					return next()
 				})
 				began := time.Now()
 				release()
 				for range 3 {
-					bhAsleep(30 * time.Millisecond)
+					locktest.Sleep(30 * time.Millisecond)
 					lineTells(t, m, told, line[1], more)
 				}
-				bhEqual(t, "in the line", len(lineOf(t, m)), 2)
+				locktest.Equal(t, "in the line", len(lineOf(t, m)), 2)
 				late := lineGets(t, p[1], got[1], began, 120*time.Millisecond)
 				if late < 100*time.Millisecond {
 					t.Errorf("the first one was taken out after %v", late)
@@ -108,16 +109,16 @@ func TestP24_TheBound(t *testing.T) {
 // P27: the first in the line, which listens on the lock's own channel, is no stranger to itself. It hears of the release there,
 // and that it is called, while it waits for an answer from before.
 func TestP27_NoStrangerToItself(t *testing.T) {
-	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
-		bhAsleep(100 * time.Millisecond)
-		bhEqual(t, "listeners", m.PubSubNumSub(bhChannel)[bhChannel], 1)
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
+		locktest.Sleep(100 * time.Millisecond)
+		locktest.Equal(t, "listeners", m.PubSubNumSub(lockChannel)[lockChannel], 1)
 		answer := make(chan struct{})
-		p[0].spy.wrap(func(ops []string, next func() error) error {
-			p[0].spy.wrap(nil)
+		p[0].spy.Wrap(func(ops []string, next func() error) error {
+			p[0].spy.Wrap(nil)
 			defer func() { <-answer }()
 			return next()
 		})
-		m.Publish(bhChannel, "0")
+		m.Publish(lockChannel, "0")
 		synctest.Wait()
 		began := time.Now()
 		release()
@@ -129,7 +130,7 @@ func TestP27_NoStrangerToItself(t *testing.T) {
 
 // P32: a client that was called while its first caller gave up does not let the call pass: its next caller asks at once.
 func TestP32_ACallIsNotLostWithItsCaller(t *testing.T) {
-	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		ctx, cancel := context.WithCancel(t.Context())
 		second := lineNew(t, m)
 		one := second.waits(t, ctx)
@@ -137,9 +138,9 @@ func TestP32_ACallIsNotLostWithItsCaller(t *testing.T) {
 		third := lineNew(t, m)
 		last := third.waits(t, t.Context())
 		held := make(chan struct{})
-		second.spy.wrap(func(ops []string, next func() error) error {
+		second.spy.Wrap(func(ops []string, next func() error) error {
 			if ops[0] == "acquire" {
-				second.spy.wrap(nil)
+				second.spy.Wrap(nil)
 				cancel() // as it asks
 				<-held
 			}
@@ -148,33 +149,33 @@ func TestP32_ACallIsNotLostWithItsCaller(t *testing.T) {
 		began := time.Now()
 		release()
 		lineGets(t, p[0], got[0], began, linePause)
-		bhIs(t, (<-one).err, context.Canceled)
+		locktest.IsError(t, (<-one).Err, context.Canceled)
 		g := <-two
-		bhOK(t, g.err)
-		if late := g.at.Sub(began); late > 2*linePause {
+		locktest.NoError(t, g.Err)
+		if late := g.At.Sub(began); late > 2*linePause {
 			t.Errorf("the next caller has got the lock after %v", late)
 		}
-		bhOK(t, second.l.Unlock(g.ctx))
+		locktest.NoError(t, second.l.Unlock(g.Ctx))
 		lineGets(t, third, last, began, 3*linePause)
 		close(held)
-		bhAsleep(time.Second)
+		locktest.Sleep(time.Second)
 	})
 }
 
 // P35: a client whose release found nothing, and so may have called nobody, asks for itself.
 func TestP35_ReleaseThatFoundNothing(t *testing.T) {
-	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
-		bhAsleep(100 * time.Millisecond) // it has looked, and looks again when a message comes, or after a while
-		m.Del("l")                       // nobody is told
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
+		locktest.Sleep(100 * time.Millisecond) // it has looked, and looks again when a message comes, or after a while
+		m.Del("l")                             // nobody is told
 		held, err := p[0].l.TryLock(t.Context(), 0, 0)
-		bhOK(t, err)
-		p[0].spy.wrap(func(ops []string, next func() error) error {
-			p[0].spy.wrap(nil)
+		locktest.NoError(t, err)
+		p[0].spy.Wrap(func(ops []string, next func() error) error {
+			p[0].spy.Wrap(nil)
 			m.Del("l")
 			return io.EOF // the release was lost, and so was the lock
 		})
 		began := time.Now()
-		bhOK(t, p[0].l.Unlock(held))
+		locktest.NoError(t, p[0].l.Unlock(held))
 		lineGets(t, p[0], got[0], began, 50*time.Millisecond)
 	})
 }

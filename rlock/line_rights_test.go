@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
@@ -23,24 +24,24 @@ func TestP30_NoRightToTheLine(t *testing.T) {
 		"commands": {[]any{"~*", "allchannels", "+@all", "-@sortedset"}, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
-			server := faultReal(t)
-			var log faultLog
-			opts := []rlock.Option{log.option(), rlock.WithPollInterval(faultBound)}
-			other := rlock.NewLock(faultClient(t, server.Client()), "a")
-			l := rlock.NewLock(faultClient(t, faultUser(t, server, c.rights...), opts...), "a")
+			server := realServer(t)
+			var log locktest.Log
+			opts := []rlock.Option{rlock.WithLogger(log.Logger()), rlock.WithPollInterval(bound)}
+			other := rlock.NewLock(newClient(t, server.Client()), "a")
+			l := rlock.NewLock(newClient(t, newUser(t, server, c.rights...), opts...), "a")
 			for range 3 {
 				held, err := other.Lock(t.Context())
-				faultNo(t, err)
+				locktest.NoError(t, err)
 				var mine context.Context
-				done := faultGo(func() (err error) { mine, err = l.Lock(t.Context()); return err })
-				redistest.Eventually(t, faultBound, func() bool {
+				done := locktest.Start(func() (err error) { mine, err = l.Lock(t.Context()); return err })
+				redistest.Eventually(t, bound, func() bool {
 					return server.Client().PubSubNumSub(t.Context(), "redisson_lock__channel:{a}").Val()["redisson_lock__channel:{a}"] > 0
 				}, "it listens on the lock's own channel")
 				began := time.Now()
-				faultNo(t, other.Unlock(held))
-				faultNo(t, faultGet(t, done, "the waiter"))
-				faultWithin(t, began, 2*time.Second, "the wait for a free lock")
-				faultNo(t, l.Unlock(mine))
+				locktest.NoError(t, other.Unlock(held))
+				locktest.NoError(t, redistest.Await(t, bound, done, "the waiter"))
+				within(t, began, 2*time.Second, "the wait for a free lock")
+				locktest.NoError(t, l.Unlock(mine))
 			}
 			if c.says != "" && len(log.With(c.says)) != 1 {
 				t.Errorf("logged: %q", log.With(""))
@@ -55,15 +56,15 @@ func TestP33_LineInACluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.Clustered(t, 2, 0)
 	for name, sharding := range map[string]pubsub.Sharding{"sharded": pubsub.Auto, "not": pubsub.Off} {
-		opts := []rlock.Option{rlock.WithShardedPubSub(sharding), rlock.WithPollInterval(faultBound)}
+		opts := []rlock.Option{rlock.WithShardedPubSub(sharding), rlock.WithPollInterval(bound)}
 		for i := range 4 { // on both nodes
 			name := fmt.Sprint(name, i)
-			holder := rlock.NewLock(faultClient(t, c.Client(), opts...), name)
-			waiter := rlock.NewLock(faultClient(t, c.Client(), opts...), name)
+			holder := rlock.NewLock(newClient(t, c.Client(), opts...), name)
+			waiter := rlock.NewLock(newClient(t, c.Client(), opts...), name)
 			held, err := holder.Lock(t.Context())
-			faultNo(t, err)
+			locktest.NoError(t, err)
 			var mine context.Context
-			done := faultGo(func() (err error) { mine, err = waiter.Lock(t.Context()); return err })
+			done := locktest.Start(func() (err error) { mine, err = waiter.Lock(t.Context()); return err })
 			line := func() bool { return c.Client().Exists(t.Context(), "fencelock_line:{"+name+"}").Val() == 1 }
 			listens := func() bool {
 				for _, node := range c.Nodes {
@@ -74,18 +75,18 @@ func TestP33_LineInACluster(t *testing.T) {
 				return false
 			}
 			if sharding == pubsub.Off || !c.Sharded() {
-				redistest.Eventually(t, faultBound, listens, "the waiter of %q listens", name)
+				redistest.Eventually(t, bound, listens, "the waiter of %q listens", name)
 				if line() {
 					t.Errorf("%q has a line", name)
 				}
 			} else {
-				redistest.Eventually(t, faultBound, line, "the waiter of %q is in the line", name)
+				redistest.Eventually(t, bound, line, "the waiter of %q is in the line", name)
 			}
 			began := time.Now()
-			faultNo(t, holder.Unlock(held))
-			faultNo(t, faultGet(t, done, "the waiter"))
-			faultWithin(t, began, 2*time.Second, "the wait for a free lock")
-			faultNo(t, waiter.Unlock(mine))
+			locktest.NoError(t, holder.Unlock(held))
+			locktest.NoError(t, redistest.Await(t, bound, done, "the waiter"))
+			within(t, began, 2*time.Second, "the wait for a free lock")
+			locktest.NoError(t, waiter.Unlock(mine))
 		}
 	}
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // The tests of the line of clients; the scripts' part is tested in package scripts. A lineClient is one client in it.
 type lineClient struct {
-	link *handLink
-	spy  *handSpy
+	link *slowLink
+	spy  *locktest.Spy
 	c    *rlock.Client
 	l    *rlock.Lock
 }
@@ -33,18 +34,18 @@ const linePause = 5 * time.Millisecond
 
 func lineNew(t *testing.T, m *miniredis.Miniredis, opts ...rlock.Option) *lineClient {
 	t.Helper()
-	p := &lineClient{link: new(handLink)}
+	p := &lineClient{link: new(slowLink)}
 	rdb := p.link.redis(t, m)
-	p.spy = handSpyOn(rdb)
-	p.c = bhClient(t, rdb, opts...)
+	p.spy = locktest.SpyOn(rdb)
+	p.c = newClient(t, rdb, opts...)
 	p.l = rlock.NewLock(p.c, "l")
 	return p
 }
 
 // waits makes a call of the client wait, and returns when it is in the line.
-func (p *lineClient) waits(t *testing.T, ctx context.Context) <-chan bhGot {
+func (p *lineClient) waits(t *testing.T, ctx context.Context) <-chan locktest.Result {
 	t.Helper()
-	got := bhGo(func() (context.Context, error) { return p.l.Lock(ctx) })
+	got := locktest.StartLock(func() (context.Context, error) { return p.l.Lock(ctx) })
 	synctest.Wait()
 	return got
 }
@@ -56,68 +57,68 @@ func lineOf(t *testing.T, m *miniredis.Miniredis) []string {
 		return nil
 	}
 	line, err := m.ZMembers(lineKey)
-	bhOK(t, err)
+	locktest.NoError(t, err)
 	return line
 }
 
 // lineSite runs a test on a lock that one client holds and others wait for, in this order.
-func lineSite(t *testing.T, n int, test func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot)) {
+func lineSite(t *testing.T, n int, test func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result)) {
 	t.Helper()
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		holder := rlock.NewLock(bhClient(t, rdb), "l")
-		held := bhLock(t, holder, t.Context())
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		holder := rlock.NewLock(newClient(t, rdb), "l")
+		held := take(t, holder, t.Context())
 		defer runtime.KeepAlive(held) // also where it is not released
 		var p []*lineClient
-		var got []<-chan bhGot
+		var got []<-chan locktest.Result
 		for i := range n {
 			p = append(p, lineNew(t, m))
 			got = append(got, p[i].waits(t, t.Context()))
 		}
-		bhEqual(t, "clients in the line", len(lineOf(t, m)), n)
-		test(t, m, func() { bhOK(t, holder.Unlock(held)) }, p, got)
+		locktest.Equal(t, "clients in the line", len(lineOf(t, m)), n)
+		test(t, m, func() { locktest.NoError(t, holder.Unlock(held)) }, p, got)
 	})
 }
 
 // lineGets requires that the call has the lock so soon after, unlocks it, and returns how long that was.
-func lineGets(t *testing.T, p *lineClient, got <-chan bhGot, since time.Time, within time.Duration) time.Duration {
+func lineGets(t *testing.T, p *lineClient, got <-chan locktest.Result, since time.Time, within time.Duration) time.Duration {
 	t.Helper()
-	var g bhGot
+	var g locktest.Result
 	select {
 	case g = <-got:
 	case <-time.After(time.Hour):
 		t.Fatal("it does not get the lock")
 	}
-	bhOK(t, g.err)
-	late := g.at.Sub(since)
+	locktest.NoError(t, g.Err)
+	late := g.At.Sub(since)
 	if late > within {
 		t.Errorf("it has got the lock after %v, want %v at most", late, within)
 	}
-	bhOK(t, p.l.Unlock(g.ctx))
+	locktest.NoError(t, p.l.Unlock(g.Ctx))
 	return late
 }
 
 // P18 to P35: clients get the lock in their order of arrival, each by one command after each release.
 func TestLineIsServedInOrder(t *testing.T) {
-	lineSite(t, 5, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 5, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		for _, c := range p {
-			c.spy.reset()
+			c.spy.Reset()
 		}
 		began := time.Now()
 		release()
 		for i := range p {
 			lineGets(t, p[i], got[i], began, 0)
-			bhEqual(t, "attempts", p[i].spy.count("acquire"), 1)
+			locktest.Equal(t, "attempts", p[i].spy.Count("acquire"), 1)
 		}
-		bhEqual(t, "in the line", len(lineOf(t, m)), 0)
+		locktest.Equal(t, "in the line", len(lineOf(t, m)), 0)
 	})
 }
 
 // P19: a client that is called for a place that it has not got passes that on.
 func TestP19_AGhostPassesOn(t *testing.T) {
-	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		client, _, _ := strings.Cut(lineOf(t, m)[1], ":")
 		_, err := m.ZAdd(lineKey, 1, client+":777")
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		began := time.Now()
 		release()
 		lineGets(t, p[0], got[0], began, 0)
@@ -127,11 +128,11 @@ func TestP19_AGhostPassesOn(t *testing.T) {
 
 // P20: a client enters the line only when it would hear that it is called.
 func TestP20_EntersWhenItHears(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		bhJavaHolds(t, rdb, time.Hour)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		javaHolds(t, rdb, time.Hour)
 		p := lineNew(t, m)
 		p.link.way = 5 * time.Millisecond
-		got := bhGo(func() (context.Context, error) { return p.l.TryLock(t.Context(), time.Second, 0) })
+		got := locktest.StartLock(func() (context.Context, error) { return p.l.TryLock(t.Context(), time.Second, 0) })
 		entered := false
 		for range 500 {
 			time.Sleep(time.Millisecond)
@@ -144,20 +145,20 @@ func TestP20_EntersWhenItHears(t *testing.T) {
 				}
 			}
 		}
-		bhEqual(t, "entered", entered, true)
-		bhIs(t, (<-got).err, rlock.ErrNotAcquired)
+		locktest.Equal(t, "entered", entered, true)
+		locktest.IsError(t, (<-got).Err, rlock.ErrNotAcquired)
 	})
 }
 
 // P22: a client whose connection was away has its old place again.
 func TestP22_PlaceAfterAReconnect(t *testing.T) {
-	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		before := lineOf(t, m)
 		p[1].link.cut(false)
 		_, err := m.ZRem(lineKey, before[1]) // as a release does that reaches nobody
-		bhOK(t, err)
-		bhAsleep(200 * time.Millisecond)
-		bhEqual(t, "the line", strings.Join(lineOf(t, m), " "), strings.Join(before, " "))
+		locktest.NoError(t, err)
+		locktest.Sleep(200 * time.Millisecond)
+		locktest.Equal(t, "the line", strings.Join(lineOf(t, m), " "), strings.Join(before, " "))
 		began := time.Now()
 		release()
 		for i := range p {
@@ -169,16 +170,16 @@ func TestP22_PlaceAfterAReconnect(t *testing.T) {
 // P24: a client that was called and does not come keeps the others waiting for as long as the bound, and not longer. It
 // loses its place.
 func TestP24_TheHeadIsFrozen(t *testing.T) {
-	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		frozen := make(chan struct{})
-		p[0].spy.wrap(func(ops []string, next func() error) error {
+		p[0].spy.Wrap(func(ops []string, next func() error) error {
 			<-frozen
 			return next()
 		})
 		began := time.Now()
 		release()
 		late := lineGets(t, p[1], got[1], began, 100*time.Millisecond)
-		bhEqual(t, "the bound", late, 100*time.Millisecond)
+		locktest.Equal(t, "the bound", late, 100*time.Millisecond)
 		lineGets(t, p[2], got[2], began, 100*time.Millisecond)
 		close(frozen)
 		lineGets(t, p[0], got[0], began, 110*time.Millisecond)
@@ -187,20 +188,20 @@ func TestP24_TheHeadIsFrozen(t *testing.T) {
 
 // P24: a client that comes within the bound is not taken out, however many others look meanwhile.
 func TestP24_TheHeadIsSlow(t *testing.T) {
-	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
-		p[0].spy.wrap(func(ops []string, next func() error) error {
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
+		p[0].spy.Wrap(func(ops []string, next func() error) error {
 			time.Sleep(90 * time.Millisecond)
 			return next()
 		})
 		began := time.Now()
 		release()
-		bhAsleep(10 * time.Millisecond)
+		locktest.Sleep(10 * time.Millisecond)
 		for range 5 {
 			other := lineNew(t, m)
 			_, err := other.l.TryLock(t.Context(), 10*time.Millisecond, 0)
-			bhIs(t, err, rlock.ErrNotAcquired)
+			locktest.IsError(t, err, rlock.ErrNotAcquired)
 		}
-		bhEqual(t, "attempts of the second", p[1].spy.count("acquire"), 2) // those by which it entered
+		locktest.Equal(t, "attempts of the second", p[1].spy.Count("acquire"), 2) // those by which it entered
 		lineGets(t, p[0], got[0], began, 90*time.Millisecond)
 		lineGets(t, p[1], got[1], began, 180*time.Millisecond)
 	})
@@ -209,25 +210,25 @@ func TestP24_TheHeadIsSlow(t *testing.T) {
 // P25: the release of a Redisson client calls nobody. The first client in the line hears it all the same, once it has been
 // first for a while; P26: the others do not ask.
 func TestP25_TheHeadHearsARedissonClient(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		bhJavaHolds(t, rdb, time.Hour)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		javaHolds(t, rdb, time.Hour)
 		var p []*lineClient
-		var got []<-chan bhGot
+		var got []<-chan locktest.Result
 		for i := range 3 {
 			p = append(p, lineNew(t, m))
 			got = append(got, p[i].waits(t, t.Context()))
 		}
-		bhAsleep(100 * time.Millisecond)
+		locktest.Sleep(100 * time.Millisecond)
 		for _, c := range p {
-			c.spy.reset()
+			c.spy.Reset()
 		}
 		began := time.Now()
-		rdb.Publish(t.Context(), bhChannel, "0") // of another hold, say
-		bhAsleep(0)
-		bhEqual(t, "attempts of the first", p[0].spy.count("acquire"), 1)
-		bhEqual(t, "attempts of the others", p[1].spy.count("acquire")+p[2].spy.count("acquire"), 0)
+		rdb.Publish(t.Context(), lockChannel, "0") // of another hold, say
+		locktest.Sleep(0)
+		locktest.Equal(t, "attempts of the first", p[0].spy.Count("acquire"), 1)
+		locktest.Equal(t, "attempts of the others", p[1].spy.Count("acquire")+p[2].spy.Count("acquire"), 0)
 		m.Del("l")
-		rdb.Publish(t.Context(), bhChannel, "0")
+		rdb.Publish(t.Context(), lockChannel, "0")
 		for i := range p {
 			lineGets(t, p[i], got[i], began, linePause)
 		}
@@ -236,18 +237,18 @@ func TestP25_TheHeadHearsARedissonClient(t *testing.T) {
 
 // P25: a client that was called, and found the lock taken by somebody who is in no line, listens from then on.
 func TestP25_CalledInVain(t *testing.T) {
-	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		rdb := redistest.PipeClient(t, m)
-		p[0].spy.wrap(func(ops []string, next func() error) error {
-			p[0].spy.wrap(nil)
-			bhJavaHolds(t, rdb, time.Hour)
+		p[0].spy.Wrap(func(ops []string, next func() error) error {
+			p[0].spy.Wrap(nil)
+			javaHolds(t, rdb, time.Hour)
 			return next()
 		})
 		release()
-		bhAsleep(time.Millisecond)
+		locktest.Sleep(time.Millisecond)
 		began := time.Now()
 		m.Del("l")
-		rdb.Publish(t.Context(), bhChannel, "0")
+		rdb.Publish(t.Context(), lockChannel, "0")
 		lineGets(t, p[0], got[0], began, 0)
 	})
 }
@@ -255,65 +256,93 @@ func TestP25_CalledInVain(t *testing.T) {
 // P27: a client that is called leaves the lock to those that are in no line for a moment, as often as another client in the
 // line gets it: each time where it is alone there. If none of them comes for four times, that is not repeated soon.
 func TestP27_TurnsOfStrangers(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		java := rdb.Subscribe(t.Context(), bhChannel)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		java := rdb.Subscribe(t.Context(), lockChannel)
 		_, err := java.Receive(t.Context())
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		defer func() { _ = java.Close() }()
 		p := lineNew(t, m)
-		holder := rlock.NewLock(bhClient(t, rdb), "l")
-		release := func() (time.Time, <-chan bhGot) {
-			held := bhLock(t, holder, t.Context())
+		holder := rlock.NewLock(newClient(t, rdb), "l")
+		release := func() (time.Time, <-chan locktest.Result) {
+			held := take(t, holder, t.Context())
 			got := p.waits(t, t.Context())
 			began := time.Now()
-			bhOK(t, holder.Unlock(held))
+			locktest.NoError(t, holder.Unlock(held))
 			return began, got
 		}
 		for range 4 {
 			began, got := release()
-			bhEqual(t, "a stranger has", lineGets(t, p, got, began, time.Second), 5*time.Millisecond)
+			locktest.Equal(t, "a stranger has", lineGets(t, p, got, began, time.Second), 5*time.Millisecond)
 		}
 		began, got := release()
-		bhEqual(t, "and soon after those were in vain", lineGets(t, p, got, began, time.Second), 0)
-		bhAsleep(time.Second)
+		locktest.Equal(t, "and soon after those were in vain", lineGets(t, p, got, began, time.Second), 0)
+		locktest.Sleep(time.Second)
 		began, got = release()
-		bhAsleep(time.Millisecond)
-		bhJavaHolds(t, rdb, time.Hour)
-		bhAsleep(10 * time.Millisecond)
+		locktest.Sleep(time.Millisecond)
+		javaHolds(t, rdb, time.Hour)
+		locktest.Sleep(10 * time.Millisecond)
 		m.Del("l")
-		rdb.Publish(t.Context(), bhChannel, "0")
-		bhEqual(t, "it is used", lineGets(t, p, got, began, time.Second), 11*time.Millisecond)
+		rdb.Publish(t.Context(), lockChannel, "0")
+		locktest.Equal(t, "it is used", lineGets(t, p, got, began, time.Second), 11*time.Millisecond)
+	})
+}
+
+// P37: a holder hears soon that its hold was forced open, however many wait behind it: that release is not for the line alone.
+func TestP37_AForcedHolderHearsOfIt(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		holder, forcer := lineNew(t, m), rlock.NewLock(newClient(t, rdb), "l")
+		behind := []*lineClient{lineNew(t, m), lineNew(t, m)}
+		for range 8 {
+			held := take(t, holder.l, t.Context())
+			var got []<-chan locktest.Result
+			for _, p := range behind {
+				got = append(got, p.waits(t, t.Context()))
+			}
+			locktest.Sleep(2 * time.Second) // whoever holds it for a second listens
+			began := time.Now()
+			forced, err := forcer.ForceUnlock(t.Context())
+			locktest.NoError(t, err)
+			locktest.Equal(t, "forced", forced, true)
+			<-held.Done()
+			if late := time.Since(began); late > time.Second { // and not at its next renewal
+				t.Errorf("the holder hears of it after %v", late)
+			}
+			locktest.IsError(t, context.Cause(held), rlock.ErrLost)
+			for i, p := range behind {
+				lineGets(t, p, got[i], began, time.Second)
+			}
+		}
 	})
 }
 
 // P27: beside strangers a client hands the lock on within its own process once, and not 32 times.
 func TestP27_SeriesBesideStrangers(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		java := rdb.Subscribe(t.Context(), bhChannel)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		java := rdb.Subscribe(t.Context(), lockChannel)
 		_, err := java.Receive(t.Context())
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		defer func() { _ = java.Close() }()
-		bhJavaHolds(t, rdb, time.Hour)
+		javaHolds(t, rdb, time.Hour)
 		p := lineNew(t, m)
-		done := handLine(60, func(int) {
+		done := lineUp(60, func(int) {
 			held, err := p.l.Lock(t.Context())
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			bhOK(t, p.l.Unlock(held))
+			locktest.NoError(t, p.l.Unlock(held))
 		})
 		turns := 1
 		for range 60 {
-			bhAsleep(30 * time.Millisecond)
+			locktest.Sleep(30 * time.Millisecond)
 			if n, _ := p.c.InLine("l"); n == 0 {
 				break
 			}
 			m.Del("l")
-			rdb.Publish(t.Context(), bhChannel, "0")
-			bhAsleep(time.Millisecond) // the client's turn is over, and it leaves the lock to strangers
+			rdb.Publish(t.Context(), lockChannel, "0")
+			locktest.Sleep(time.Millisecond) // the client's turn is over, and it leaves the lock to strangers
 			if !m.Exists("l") {
-				bhJavaHolds(t, rdb, time.Hour)
+				javaHolds(t, rdb, time.Hour)
 				turns++
 			}
 		}
@@ -327,33 +356,33 @@ func TestP27_SeriesBesideStrangers(t *testing.T) {
 // P31: who has become the first because another one left hears of it while the lock is held, and so also the release of a
 // Redisson client.
 func TestP31_LeaveTellsTheNext(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		bhJavaHolds(t, rdb, time.Hour)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		javaHolds(t, rdb, time.Hour)
 		first, next := lineNew(t, m), lineNew(t, m)
 		ctx, giveUp := context.WithCancel(t.Context())
 		one := first.waits(t, ctx)
 		two := next.waits(t, t.Context())
 		giveUp()
-		bhIs(t, (<-one).err, context.Canceled)
-		bhAsleep(100 * time.Millisecond)
-		bhEqual(t, "in the line", len(lineOf(t, m)), 1)
+		locktest.IsError(t, (<-one).Err, context.Canceled)
+		locktest.Sleep(100 * time.Millisecond)
+		locktest.Equal(t, "in the line", len(lineOf(t, m)), 1)
 		began := time.Now()
 		m.Del("l")
-		rdb.Publish(t.Context(), bhChannel, "0")
+		rdb.Publish(t.Context(), lockChannel, "0")
 		lineGets(t, next, two, began, 0)
 	})
 }
 
 // P32: a crowd that waits for a lock which is held for long hardly asks.
 func TestP32_Looks(t *testing.T) {
-	lineSite(t, 20, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 20, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		for _, c := range p {
-			c.spy.reset()
+			c.spy.Reset()
 		}
-		bhAsleep(time.Minute)
+		locktest.Sleep(time.Minute)
 		asked := 0
 		for _, c := range p {
-			asked += c.spy.count("acquire")
+			asked += c.spy.Count("acquire")
 		}
 		if asked > 20*10 {
 			t.Errorf("20 clients have asked %d times in a minute", asked)
@@ -368,8 +397,8 @@ func TestP32_Looks(t *testing.T) {
 
 // P32: what nobody tells (a key that was deleted by hand) the first client in the line finds out within ten seconds.
 func TestP32_DeletedByHand(t *testing.T) {
-	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
-		bhAsleep(time.Minute)
+	lineSite(t, 2, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
+		locktest.Sleep(time.Minute)
 		m.Del("l")
 		began := time.Now()
 		lineGets(t, p[0], got[0], began, 10*time.Second)
@@ -379,7 +408,7 @@ func TestP32_DeletedByHand(t *testing.T) {
 
 // P19, P24: calls that are lost cost the bound, not more.
 func TestLineWithLostMessages(t *testing.T) {
-	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		p[0].link.drop.Store(true)
 		began := time.Now()
 		release()
@@ -394,74 +423,74 @@ func TestLineWithLostMessages(t *testing.T) {
 // P18, P35: a client with several callers enters the line again with the release that ends its turn, and waits there like
 // the others.
 func TestLineSeveralCallers(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		holder := rlock.NewLock(bhClient(t, rdb), "l")
-		held := bhLock(t, holder, t.Context())
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		holder := rlock.NewLock(newClient(t, rdb), "l")
+		held := take(t, holder, t.Context())
 		var order []string
 		var dones []func()
 		for _, name := range []string{"a", "b"} {
 			p := lineNew(t, m, rlock.WithHandoffs(1))
-			dones = append(dones, handLine(4, func(int) {
+			dones = append(dones, lineUp(4, func(int) {
 				held, err := p.l.Lock(t.Context())
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				order = append(order, name)
-				bhOK(t, p.l.Unlock(held))
+				locktest.NoError(t, p.l.Unlock(held))
 			}))
-			bhAsleep(0)
+			locktest.Sleep(0)
 		}
-		bhOK(t, holder.Unlock(held))
+		locktest.NoError(t, holder.Unlock(held))
 		for _, done := range dones {
 			done()
 		}
-		bhEqual(t, "order", strings.Join(order, ""), "aabbaabb")
-		bhEqual(t, "in the line", len(lineOf(t, m)), 0)
+		locktest.Equal(t, "order", strings.Join(order, ""), "aabbaabb")
+		locktest.Equal(t, "in the line", len(lineOf(t, m)), 0)
 	})
 }
 
 // P26: the second does not ask when it hears of a release, also where it listens on the lock's own channel.
 func TestP26_OnlyTheFirstTries(t *testing.T) {
-	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		rdb := redistest.PipeClient(t, m)
-		bhAsleep(100 * time.Millisecond)
+		locktest.Sleep(100 * time.Millisecond)
 		own := lineOf(t, m)
 		_, err := m.ZAdd(lineKey, 1, own[2]) // the last one is the first now
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		for _, c := range p {
-			c.spy.reset()
+			c.spy.Reset()
 		}
 		_, err = m.ZAdd(lineKey, 9e15, own[0])
-		bhOK(t, err)
-		rdb.Publish(t.Context(), bhChannel, "0")
-		bhAsleep(time.Millisecond)
-		bhEqual(t, "attempts of the one that was first", p[0].spy.count("acquire"), 1)
+		locktest.NoError(t, err)
+		rdb.Publish(t.Context(), lockChannel, "0")
+		locktest.Sleep(time.Millisecond)
+		locktest.Equal(t, "attempts of the one that was first", p[0].spy.Count("acquire"), 1)
 		for range 5 {
-			rdb.Publish(t.Context(), bhChannel, "0")
-			bhAsleep(time.Millisecond)
+			rdb.Publish(t.Context(), lockChannel, "0")
+			locktest.Sleep(time.Millisecond)
 		}
-		bhEqual(t, "and when it has learned that it is not", p[0].spy.count("acquire"), 1)
+		locktest.Equal(t, "and when it has learned that it is not", p[0].spy.Count("acquire"), 1)
 	})
 }
 
 // Inv9: what a client keeps for callers that come back is gone after a while; Shutdown does not wait for that.
 func TestLineLingers(t *testing.T) {
-	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		began := time.Now()
 		release()
 		lineGets(t, p[0], got[0], began, 0)
-		bhAsleep(time.Second)
-		bhEqual(t, "queues", p[0].c.Queues(), 1)
-		bhAsleep(3 * time.Second)
-		bhEqual(t, "queues", p[0].c.Queues(), 0)
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "queues", p[0].c.Queues(), 1)
+		locktest.Sleep(3 * time.Second)
+		locktest.Equal(t, "queues", p[0].c.Queues(), 0)
 	})
-	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan bhGot) {
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		began := time.Now()
 		release()
 		lineGets(t, p[0], got[0], began, 0)
 		began = time.Now()
-		bhOK(t, p[0].c.Shutdown(t.Context()))
+		locktest.NoError(t, p[0].c.Shutdown(t.Context()))
 		if took := time.Since(began); took > 10*time.Millisecond {
 			t.Errorf("Shutdown took %v", took)
 		}
@@ -473,8 +502,8 @@ func TestLineLingers(t *testing.T) {
 func TestP32_ShortWaits(t *testing.T) {
 	for what, told := range map[string]bool{"a release of Redisson's": true, "a key deleted by hand": false} {
 		t.Run(what, func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				bhJavaHolds(t, rdb, time.Hour)
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				javaHolds(t, rdb, time.Hour)
 				p := lineNew(t, m)
 				var done atomic.Bool
 				var all sync.WaitGroup
@@ -484,16 +513,16 @@ func TestP32_ShortWaits(t *testing.T) {
 							held, err := p.l.TryLock(t.Context(), time.Duration(2+3*i)*time.Millisecond, 0)
 							if err == nil {
 								done.Store(true)
-								bhOK(t, p.l.Unlock(held))
+								locktest.NoError(t, p.l.Unlock(held))
 							}
 						}
 					})
 				}
-				bhAsleep(100 * time.Millisecond)
+				locktest.Sleep(100 * time.Millisecond)
 				began := time.Now()
 				m.Del("l")
 				if told {
-					rdb.Publish(t.Context(), bhChannel, "0")
+					rdb.Publish(t.Context(), lockChannel, "0")
 				}
 				all.Wait()
 				if late := time.Since(began); late > 11*time.Second || told && late > 20*time.Millisecond {
@@ -508,11 +537,11 @@ func TestP32_ShortWaits(t *testing.T) {
 func TestP36_NobodyWaits(t *testing.T) {
 	server := redistest.Real(t)
 	rdb := server.Client()
-	l := fenced.NewLock(bhClient(t, rdb), "l")
+	l := fenced.NewLock(newClient(t, rdb), "l")
 	for range 10 {
 		held, _, err := l.LockAndGetToken(t.Context())
-		bhOK(t, err)
-		bhOK(t, l.Unlock(held))
+		locktest.NoError(t, err)
+		locktest.NoError(t, l.Unlock(held))
 	}
 	if stats := rdb.Info(t.Context(), "commandstats").Val(); strings.Contains(stats, "cmdstat_z") || !strings.Contains(stats, "cmdstat_hdel") {
 		t.Errorf("the commands were %s", stats)
@@ -522,21 +551,22 @@ func TestP36_NobodyWaits(t *testing.T) {
 // P36: a release looks at the line where others were there already when the hold got the lock: in turn, or from another
 // hold of its client.
 func TestP36_OthersWaitAlready(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		a, b, c := lineNew(t, m), lineNew(t, m), lineNew(t, m)
-		held := bhLock(t, a.l, t.Context())
+		held := take(t, a.l, t.Context())
 		two := b.waits(t, t.Context())
 		three := c.waits(t, t.Context())
-		again := bhGo(func() (context.Context, error) { return a.l.Lock(t.Context()) })
+		again := locktest.StartLock(func() (context.Context, error) { return a.l.Lock(t.Context()) })
 		synctest.Wait()
 		began := time.Now()
-		bhOK(t, a.l.Unlock(held))
+		locktest.NoError(t, a.l.Unlock(held))
 		got := <-again // handed on within the client
-		bhOK(t, got.err)
-		bhEqual(t, "transfers", a.spy.count("transfer"), 1)
-		bhOK(t, a.l.Unlock(got.ctx))
+		locktest.NoError(t, got.Err)
+		locktest.Equal(t, "transfers", a.spy.Count("transfer"), 1)
+		synctest.Wait() // until Redis knows that this client listens no more: the first one would leave the lock to a stranger
+		locktest.NoError(t, a.l.Unlock(got.Ctx))
 		lineGets(t, b, two, began, 0)
 		lineGets(t, c, three, began, 0)
-		bhEqual(t, "in the line", len(lineOf(t, m)), 0)
+		locktest.Equal(t, "in the line", len(lineOf(t, m)), 0)
 	})
 }

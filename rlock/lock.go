@@ -2,10 +2,9 @@ package rlock
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/internal/engine"
 )
 
 // Lock is a reentrant lock without tokens. It is a name and a client, holds no state, and may be copied and used by any
@@ -14,11 +13,7 @@ import (
 //
 // Do not use a Lock and a fenced.Lock of the same name side by side: an acquire of this one takes no token, so that the
 // writes of a fenced holder that was paused are not refused after it.
-type Lock struct {
-	client *Client
-	name   string
-	keys   *scripts.Keys
-}
+type Lock engine.Lock
 
 // NewLock returns the lock of this name. It asks no one: two locks of one name are the same lock. The name is the key of
 // the lock in Redis, and any text but the empty one; in a cluster it must hash with its counter's name, which names with
@@ -26,36 +21,13 @@ type Lock struct {
 // return its WRONGTYPE error, also where that is a hash with a field that is of no hold, as Redisson's RReadWriteLock has
 // it.
 func NewLock(client *Client, name string) *Lock {
-	return &Lock{client, name, scripts.KeysOf(name)}
+	return (*Lock)(engine.NewLock((*engine.Client)(client), name, engine.Tokens{}))
 }
+
+func (l *Lock) engine() *engine.Lock { return (*engine.Lock)(l) }
 
 // Name returns the lock's name.
-func (l *Lock) Name() string {
-	if l == nil {
-		return ""
-	}
-	return l.name
-}
-
-// checkMade refuses a lock that NewLock did not make, or not with a client and a name.
-func (l *Lock) checkMade() error {
-	switch {
-	case l == nil || l.keys == nil:
-		return errors.New("the lock is nil or a zero value: make it with NewLock")
-	case l.client == nil || l.client.dog == nil:
-		return errors.New("the lock's client is nil or a zero value: make one with rlock.New")
-	case l.name == "":
-		return errors.New("the lock's name is empty: give it one")
-	}
-	return nil
-}
-
-func (l *Lock) checkName() error {
-	if err := l.checkMade(); err != nil || !l.client.cluster {
-		return err
-	}
-	return l.keys.CheckCluster()
-}
+func (l *Lock) Name() string { return l.engine().Name() }
 
 // Lock takes the lock, waiting for as long as ctx lives. ctx bounds the wait and the hold: when it ends, so does the
 // returned context, and the lease is not renewed any more. To bound only the wait, use TryLock.
@@ -74,16 +46,14 @@ func (l *Lock) checkName() error {
 // ErrClosed, the context's error, or what Redis said. Errors of Redis that go away by themselves are ridden out for
 // WithPatience. What may have reached Redis without an answer is released in the background.
 func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
-	ctx, _, err := l.acquire(ctx, request{op: "Lock", forever: true})
-	return ctx, err
+	return l.acquire(ctx, "Lock", engine.Request{Forever: true})
 }
 
 // LockLease is Lock with a lease of the caller's, which nobody renews: the lock is lost after it if it was not unlocked
 // before. From 10 ms to 100 years, in whole milliseconds; 0 is Lock. A re-entry with a shorter lease than the hold has
 // left does not shorten it.
 func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Context, error) {
-	ctx, _, err := l.acquire(ctx, request{op: "LockLease", forever: true, lease: lease})
-	return ctx, err
+	return l.acquire(ctx, "LockLease", engine.Request{Forever: true, Lease: lease})
 }
 
 // TryLock is Lock with a bound on the wait: after it the error is ErrNotAcquired, if somebody else held the lock, or
@@ -91,8 +61,36 @@ func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Cont
 // other wait is 1 ms or more: a bare number, as in Java, is nanoseconds in Go, and is refused. lease 0 is the watchdog's,
 // as in Lock, otherwise as in LockLease. ctx bounds the wait and the hold.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
-	ctx, _, err := l.acquire(ctx, request{op: "TryLock", wait: wait, lease: lease})
-	return ctx, err
+	return l.acquire(ctx, "TryLock", engine.Request{Wait: wait, Lease: lease})
+}
+
+// acquire is an acquiring method with this name.
+func (l *Lock) acquire(ctx context.Context, op string, r engine.Request) (context.Context, error) {
+	held, _, err := l.engine().Acquire(ctx, r)
+	return held, l.wrap(op, err)
+}
+
+// Do runs fn while it holds the lock, which it takes as Lock does; fn's context is the one that Lock would return. The
+// error says all there is to say: fn's own, joined with Unlock's, which is ErrLost where the lock was lost, also if fn
+// returned nil. A panic in fn unlocks and goes on.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	return l.do(ctx, "Do", engine.Request{Forever: true}, fn)
+}
+
+// TryDo is Do that takes the lock as TryLock does; ErrNotAcquired means that fn did not run.
+func (l *Lock) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx context.Context) error) error {
+	return l.do(ctx, "TryDo", engine.Request{Wait: wait, Lease: lease}, fn)
+}
+
+func (l *Lock) do(ctx context.Context, op string, r engine.Request, fn func(context.Context) error) error {
+	if fn == nil {
+		return l.wrap(op, engine.ErrNothingToDo)
+	}
+	held, err := l.acquire(ctx, op, r)
+	if err != nil {
+		return err
+	}
+	return engine.Do(func() error { return fn(held) }, func() error { return l.wrap(op, l.engine().Unlock(held)) })
 }
 
 // Unlock releases ctx's own level of the hold; with a context that carries the holder but no level of this lock (from
@@ -103,9 +101,7 @@ func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.
 // Redis does not answer it returns an error, and the release is sent again in the background; the caller's level is over
 // in any case. ErrLost: the lock had been lost, so that what was done under it may have met another holder's work.
 // ErrNotHeld: ctx has nothing to unlock, or its level was unlocked before; nothing happened.
-func (l *Lock) Unlock(ctx context.Context) error {
-	return l.wrap("Unlock", l.unlock(ctx))
-}
+func (l *Lock) Unlock(ctx context.Context) error { return l.wrap("Unlock", l.engine().Unlock(ctx)) }
 
 // Check tells, without asking Redis, whether the hold that ctx belongs to can be trusted now: nil, or ErrLost,
 // ErrUnlocked (ctx's level was unlocked), ErrNotHeld (ctx has no hold of this lock), ErrClosed, or the error and the cause
@@ -115,28 +111,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 //
 // Check goes by ctx's values and the clocks, so that it also tells the truth where context.WithoutCancel has cut ctx off
 // from the loss.
-func (l *Lock) Check(ctx context.Context) error {
-	_, err := l.held(ctx)
-	return l.wrap("Check", err)
-}
-
-// held returns the hold that ctx belongs to, if it can be trusted.
-func (l *Lock) held(ctx context.Context) (*hold, error) {
-	lv, err := l.levelFor(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := lv.hold.state(); err != nil {
-		return nil, err
-	}
-	lv.hold.mu.Lock()
-	open := lv.open
-	lv.hold.mu.Unlock()
-	if !open {
-		return nil, ErrUnlocked
-	}
-	return lv.hold, lv.outlived()
-}
+func (l *Lock) Check(ctx context.Context) error { return l.wrap("Check", l.engine().Check(ctx)) }
 
 // ForceUnlock releases the hold of whoever has the lock, and wakes the waiters. It returns true when it has released one,
 // and false when it saw the lock free. Use it to clean up by hand: the former holder may be in the middle of its work.
@@ -154,49 +129,41 @@ func (l *Lock) held(ctx context.Context) (*hold, error) {
 // Beyond that a hold finds out by its next renewal, within a third of the lease. One with an explicit lease is never
 // renewed: it finds out by a nested acquire or an Unlock, otherwise its context ends with the lease.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
-	freed, err := l.forceUnlock(ctx)
+	freed, err := l.engine().ForceUnlock(ctx)
 	return freed, l.wrap("ForceUnlock", err)
 }
 
 // IsLocked asks Redis whether anybody holds the lock.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
-	state, err := l.inspect(ctx, "")
-	return state.Locked, l.wrap("IsLocked", err)
+	is, err := l.engine().IsLocked(ctx)
+	return is, l.wrap("IsLocked", err)
 }
 
 // IsHeld asks Redis whether ctx's holder has the lock, if this client knows of such a hold.
 func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
-	count, err := l.count(ctx)
-	return count > 0, l.wrap("IsHeld", err)
+	is, err := l.engine().IsHeld(ctx)
+	return is, l.wrap("IsHeld", err)
 }
 
 // HoldCount asks Redis how often ctx's holder has acquired the lock without unlocking it; 0 if it does not hold it.
 func (l *Lock) HoldCount(ctx context.Context) (int, error) {
-	count, err := l.count(ctx)
+	count, err := l.engine().HoldCount(ctx)
 	return count, l.wrap("HoldCount", err)
 }
 
-func (l *Lock) count(ctx context.Context) (int, error) {
-	if err := l.checkName(); err != nil {
-		return 0, err
-	}
-	who := holderOf(ctx)
-	if who == nil {
-		return 0, nil
-	}
-	h := who.find(l.client, l.name)
-	if h == nil {
-		return 0, nil
-	}
-	state, err := l.inspect(ctx, h.trace.field)
-	return state.Count, err
+// Remaining tells, without asking Redis, for how long the hold that ctx belongs to is good if no renewal succeeds from now on: after
+// that its context ends with ErrLost. Use it before a step of known length that must not outlast the lock. The errors are those
+// of Check.
+func (l *Lock) Remaining(ctx context.Context) (time.Duration, error) {
+	left, err := l.engine().Remaining(ctx)
+	return left, l.wrap("Remaining", err)
 }
 
 // RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, in whole milliseconds. As
 // go-redis has it, time.Duration(-2) means that nobody holds the lock, time.Duration(-1) that its key does not expire.
 func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {
-	state, err := l.inspect(ctx, "")
-	return state.TTL, l.wrap("RemainTTL", err)
+	ttl, err := l.engine().RemainTTL(ctx)
+	return ttl, l.wrap("RemainTTL", err)
 }
 
 func (l *Lock) wrap(op string, err error) error {

@@ -1,10 +1,10 @@
 package rlock_test
 
 import (
-	"context"
 	"errors"
 	"log"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,7 +12,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -24,11 +24,8 @@ type logLine struct {
 	leftOut int
 }
 
-// logKeeper keeps what is logged.
-type logKeeper struct{ redistest.Log }
-
-// of returns the lines of this text.
-func (k *logKeeper) of(text string) []logLine {
+// logLines returns the lines of this text.
+func logLines(k *locktest.Log, text string) []logLine {
 	var found []logLine
 	for _, r := range k.Records() {
 		if r.Message != text {
@@ -49,9 +46,9 @@ func (k *logKeeper) of(text string) []logLine {
 	return found
 }
 
-// logDefault makes a keeper the default log, until the test ends. No parallel test runs meanwhile.
-func logDefault(t *testing.T) *logKeeper {
-	k := new(logKeeper)
+// logDefault makes a new log the default one, until the test ends. No parallel test runs meanwhile.
+func logDefault(t *testing.T) *locktest.Log {
+	k := new(locktest.Log)
 	before, writer, flags := slog.Default(), log.Writer(), log.Flags()
 	t.Cleanup(func() {
 		slog.SetDefault(before)
@@ -70,18 +67,18 @@ const (
 // A client without WithLogger tells slog.Default, whatever that is when there is something to tell; one with a
 // DiscardHandler nobody.
 func TestLogDefault(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		loud := rlock.NewLock(bhClient(t, rdb), "loud")
-		silent := rlock.NewLock(bhClient(t, rdb, rlock.WithLogger(slog.New(slog.DiscardHandler))), "silent")
-		bhLock(t, loud, t.Context())
-		bhLock(t, silent, t.Context())
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		loud := rlock.NewLock(newClient(t, rdb), "loud")
+		silent := rlock.NewLock(newClient(t, rdb, rlock.WithLogger(slog.New(slog.DiscardHandler))), "silent")
+		take(t, loud, t.Context())
+		take(t, silent, t.Context())
 		k := logDefault(t) // after New
 		for _, l := range []*rlock.Lock{silent, loud} {
 			_, err := l.ForceUnlock(t.Context())
-			bhOK(t, err)
+			locktest.NoError(t, err)
 		}
-		bhAsleep(time.Second)
-		if lines := k.of(logLost); len(lines) != 1 || lines[0].lock != "loud" || lines[0].level != slog.LevelWarn {
+		locktest.Sleep(time.Second)
+		if lines := logLines(k, logLost); len(lines) != 1 || lines[0].lock != "loud" || lines[0].level != slog.LevelWarn {
 			t.Errorf("the default log has %v", lines)
 		}
 	})
@@ -90,35 +87,35 @@ func TestLogDefault(t *testing.T) {
 // A message that repeats itself is logged at once, then once in 10 s with the number of lines that were left out; Close
 // tells the rest. None is lost, and other messages do not wait for it.
 func TestLogIsThrottled(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		k := new(logKeeper)
-		spy := bhSpyOn(rdb)
-		c := bhClient(t, rdb, rlock.WithLease(20*time.Second), rlock.WithLogger(slog.New(k)))
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		k := new(locktest.Log)
+		spy := locktest.SpyOn(rdb)
+		c := newClient(t, rdb, rlock.WithLease(20*time.Second), rlock.WithLogger(slog.New(k)))
 		l := rlock.NewLock(c, "l")
 		other := rlock.NewLock(c, "other")
-		bhLock(t, l, t.Context())
-		bhLock(t, other, t.Context())
+		take(t, l, t.Context())
+		take(t, other, t.Context())
 		var failures atomic.Int64
-		spy.wrap(func(ctx context.Context, s string, next func() error) error {
-			if s == "renew" {
+		spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "renew") {
 				failures.Add(1)
 				return errors.New("no renewals today")
 			}
 			return next()
 		})
-		bhAsleep(15 * time.Second)
+		locktest.Sleep(15 * time.Second)
 		_, err := other.ForceUnlock(t.Context())
-		bhOK(t, err)
-		bhAsleep(time.Millisecond)
-		bhEqual(t, "lines of the other loss, at once", len(k.of(logLost)), 1)
-		bhAsleep(10 * time.Second)
-		bhEqual(t, "lines of both losses", len(k.of(logLost)), 2)
-		bhLock(t, l, t.Context())
-		bhAsleep(9 * time.Second)
-		bhOK(t, c.Close())
-		bhAsleep(time.Minute)
+		locktest.NoError(t, err)
+		locktest.Sleep(time.Millisecond)
+		locktest.Equal(t, "lines of the other loss, at once", len(logLines(k, logLost)), 1)
+		locktest.Sleep(10 * time.Second)
+		locktest.Equal(t, "lines of both losses", len(logLines(k, logLost)), 2)
+		take(t, l, t.Context())
+		locktest.Sleep(9 * time.Second)
+		locktest.NoError(t, c.Close())
+		locktest.Sleep(time.Minute)
 
-		lines, told, failed := k.of(logRenewals), 0, int(failures.Load())
+		lines, told, failed := logLines(k, logRenewals), 0, int(failures.Load())
 		for i, line := range lines {
 			told += 1 + line.leftOut
 			if i > 0 && i < len(lines)-1 && line.at.Sub(lines[i-1].at) < 10*time.Second {

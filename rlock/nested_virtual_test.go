@@ -9,6 +9,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -22,26 +24,26 @@ func TestVirtualNestedCallWithTheOuterContext(t *testing.T) {
 		"another holder": func(_, held context.Context) context.Context { return rlock.NewHolder(held) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				k := new(logKeeper)
-				l := rlock.NewLock(bhClient(t, rdb, rlock.WithLease(20*time.Second), rlock.WithLogger(slog.New(k))), "mine")
-				held := bhLock(t, l, t.Context())
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				k := new(locktest.Log)
+				l := rlock.NewLock(newClient(t, rdb, rlock.WithLease(20*time.Second), rlock.WithLogger(slog.New(k))), "mine")
+				held := take(t, l, t.Context())
 				began, done := time.Now(), make(chan error, 2)
 				for range 2 {
 					go func() {
 						done <- l.Do(of(t.Context(), held), func(context.Context) error { return nil })
 					}()
 				}
-				bhAsleep(20 * time.Second)
-				bhEqual(t, "lines before a lease has gone by", len(k.of(logNested)), 0)
-				bhAsleep(5 * time.Minute)
-				lines := k.of(logNested)
+				locktest.Sleep(20 * time.Second)
+				locktest.Equal(t, "lines before a lease has gone by", len(logLines(k, logNested)), 0)
+				locktest.Sleep(5 * time.Minute)
+				lines := logLines(k, logNested)
 				if len(lines) != 1 || lines[0].lock != "mine" || lines[0].level != slog.LevelWarn || lines[0].at.Sub(began) > 32*time.Second {
 					t.Errorf("the log has %v", lines)
 				}
-				bhOK(t, l.Unlock(held))
-				bhOK(t, <-done)
-				bhOK(t, <-done)
+				locktest.NoError(t, l.Unlock(held))
+				locktest.NoError(t, <-done)
+				locktest.NoError(t, <-done)
 			})
 		})
 	}
@@ -50,10 +52,10 @@ func TestVirtualNestedCallWithTheOuterContext(t *testing.T) {
 // A call that waits for a lease, or for many, while holds of its client come and go, or behind one that was taken for
 // longer, or behind another client, is nothing to warn of.
 func TestVirtualContentionIsNoNestedCall(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		k := new(logKeeper)
-		c := bhClient(t, rdb, rlock.WithLease(20*time.Second), rlock.WithLogger(slog.New(k)))
-		stranger := bhClient(t, rdb, rlock.WithLogger(slog.New(slog.DiscardHandler)))
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		k := new(locktest.Log)
+		c := newClient(t, rdb, rlock.WithLease(20*time.Second), rlock.WithLogger(slog.New(k)))
+		stranger := newClient(t, rdb, rlock.WithLogger(slog.New(slog.DiscardHandler)))
 
 		busy, done := rlock.NewLock(c, "busy"), make(chan error)
 		for range 6 {
@@ -66,21 +68,21 @@ func TestVirtualContentionIsNoNestedCall(t *testing.T) {
 		}
 		long := rlock.NewLock(c, "long")
 		_, err := long.LockLease(t.Context(), 2*time.Minute)
-		bhOK(t, err)
-		behind := bhGo(func() (context.Context, error) { return long.Lock(t.Context()) })
+		locktest.NoError(t, err)
+		behind := locktest.StartLock(func() (context.Context, error) { return long.Lock(t.Context()) })
 		theirs := rlock.NewLock(stranger, "theirs")
-		held := bhLock(t, theirs, t.Context())
-		there := bhGo(func() (context.Context, error) { return rlock.NewLock(c, "theirs").Lock(t.Context()) })
+		held := take(t, theirs, t.Context())
+		there := locktest.StartLock(func() (context.Context, error) { return rlock.NewLock(c, "theirs").Lock(t.Context()) })
 
 		for range 6 {
-			bhOK(t, <-done)
+			locktest.NoError(t, <-done)
 		}
-		bhAsleep(time.Minute)
-		bhOK(t, theirs.Unlock(held))
-		for _, ch := range []<-chan bhGot{behind, there} {
-			bhOK(t, bhWait(t, ch, time.Minute, "a waiter gets the lock").err)
+		locktest.Sleep(time.Minute)
+		locktest.NoError(t, theirs.Unlock(held))
+		for _, ch := range []<-chan locktest.Result{behind, there} {
+			locktest.NoError(t, redistest.Await(t, time.Minute, ch, "a waiter gets the lock").Err)
 		}
-		if lines := k.of(logNested); len(lines) > 0 {
+		if lines := logLines(k, logNested); len(lines) > 0 {
 			t.Errorf("the log has %v", lines)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -48,33 +49,33 @@ func TestVirtualHelperThatEndsItsContext(t *testing.T) {
 		}, []error{context.Canceled}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				l := fenced.NewLock(bhClient(t, rdb), "l")
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				l := fenced.NewLock(newClient(t, rdb), "l")
 				says := func(err error, targets ...error) {
 					t.Helper()
-					bhIs(t, err, targets...)
+					locktest.IsError(t, err, targets...)
 					if !strings.Contains(err.Error(), outlivedText) {
 						t.Errorf("%v does not name the context", err)
 					}
 				}
 				held, err := c.take(t.Context(), l)
-				bhOK(t, err)
-				bhAsleep(time.Millisecond) // the end of a context is passed on by a goroutine
+				locktest.NoError(t, err)
+				locktest.Sleep(time.Millisecond) // the end of a context is passed on by a goroutine
 				for _, ctx := range []context.Context{held, context.WithoutCancel(held)} {
 					says(l.Check(ctx), c.is...)
-					bhIsNot(t, l.Check(ctx), rlock.ErrLost)
+					locktest.IsNotError(t, l.Check(ctx), rlock.ErrLost)
 					_, err := l.Token(ctx)
 					says(err, c.is...)
 				}
-				bhAsleep(20 * time.Second)
+				locktest.Sleep(20 * time.Second)
 				locked, err := l.IsLocked(t.Context())
-				bhOK(t, err)
-				bhEqual(t, "locked after 20 s of 30", locked, true)
-				bhOK(t, l.Unlock(held))
+				locktest.NoError(t, err)
+				locktest.Equal(t, "locked after 20 s of 30", locked, true)
+				locktest.NoError(t, l.Unlock(held))
 
 				held, err = c.take(t.Context(), l)
-				bhOK(t, err)
-				bhAsleep(time.Minute)
+				locktest.NoError(t, err)
+				locktest.Sleep(time.Minute)
 				says(l.Check(held), rlock.ErrLost)
 				says(l.Unlock(held), rlock.ErrLost)
 			})
@@ -84,32 +85,32 @@ func TestVirtualHelperThatEndsItsContext(t *testing.T) {
 
 // The inner context's end is not the outer level's, which goes on being renewed; an outer lock's Unlock ends nothing.
 func TestVirtualOnlyTheLevelsOwnContext(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c := bhClient(t, rdb)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
 		a, b := rlock.NewLock(c, "a"), rlock.NewLock(c, "b")
-		outer := bhLock(t, a, t.Context())
+		outer := take(t, a, t.Context())
 		within, cancel := context.WithCancel(outer)
-		inner := bhLock(t, a, within)
+		inner := take(t, a, within)
 		cancel()
-		bhAsleep(time.Millisecond)
-		bhIs(t, a.Check(inner), context.Canceled)
-		bhAsleep(5 * time.Minute)
-		bhOK(t, a.Check(outer))
-		bhOK(t, a.Unlock(inner))
+		locktest.Sleep(time.Millisecond)
+		locktest.IsError(t, a.Check(inner), context.Canceled)
+		locktest.Sleep(5 * time.Minute)
+		locktest.NoError(t, a.Check(outer))
+		locktest.NoError(t, a.Unlock(inner))
 
-		other := bhLock(t, b, outer)
-		bhOK(t, a.Unlock(outer))
-		bhOK(t, b.Check(other))
-		bhAsleep(5 * time.Minute)
-		bhOK(t, b.Check(other))
-		bhOK(t, b.Unlock(other))
+		other := take(t, b, outer)
+		locktest.NoError(t, a.Unlock(outer))
+		locktest.NoError(t, b.Check(other))
+		locktest.Sleep(5 * time.Minute)
+		locktest.NoError(t, b.Check(other))
+		locktest.NoError(t, b.Unlock(other))
 
 		// A lease of the caller's ends as it was asked for, whatever has ended before.
 		ctx, end := context.WithCancel(t.Context())
 		held, err := a.LockLease(ctx, time.Second)
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		end()
-		bhAsleep(time.Minute)
+		locktest.Sleep(time.Minute)
 		if err := a.Check(held); !errors.Is(err, rlock.ErrLost) || strings.Contains(err.Error(), outlivedText) {
 			t.Errorf("after a lease of its own: %v", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -18,7 +19,7 @@ import (
 // refusedVirtually runs a test in virtual time with a lock client whose connections are refused while down is set.
 func refusedVirtually(t *testing.T, test func(t *testing.T, rdb *redis.Client, l *rlock.Lock, down *atomic.Bool)) {
 	t.Helper()
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		var down atomic.Bool
 		own := redistest.PipeClient(t, m, func(o *redis.Options) {
 			dial := o.Dialer
@@ -29,8 +30,8 @@ func refusedVirtually(t *testing.T, test func(t *testing.T, rdb *redis.Client, l
 				return dial(ctx, network, addr)
 			}
 		})
-		defer bhAsleep(time.Minute) // go-redis goes on dialing
-		test(t, rdb, rlock.NewLock(bhClient(t, own), "l"), &down)
+		defer locktest.Sleep(time.Minute) // go-redis goes on dialing
+		test(t, rdb, rlock.NewLock(newClient(t, own), "l"), &down)
 	})
 }
 
@@ -65,7 +66,7 @@ func TestVirtualRefusedWithinAShortWait(t *testing.T) {
 			refusedVirtually(t, func(t *testing.T, _ *redis.Client, l *rlock.Lock, down *atomic.Bool) {
 				down.Store(true)
 				for range 2 { // the second one as the first
-					bhIs(t, call(t.Context(), l), context.DeadlineExceeded, syscall.ECONNREFUSED)
+					locktest.IsError(t, call(t.Context(), l), context.DeadlineExceeded, syscall.ECONNREFUSED)
 				}
 			})
 		})
@@ -77,17 +78,17 @@ func TestVirtualNoRefusalOfBefore(t *testing.T) {
 	refusedVirtually(t, func(t *testing.T, rdb *redis.Client, l *rlock.Lock, down *atomic.Bool) {
 		down.Store(true)
 		_, err := l.TryLock(t.Context(), 3*time.Second, 0)
-		bhIs(t, err, syscall.ECONNREFUSED)
-		bhAsleep(time.Second)
+		locktest.IsError(t, err, syscall.ECONNREFUSED)
+		locktest.Sleep(time.Second)
 		down.Store(false)
-		bhLock(t, rlock.NewLock(bhClient(t, rdb), "l"), t.Context())
+		take(t, rlock.NewLock(newClient(t, rdb), "l"), t.Context())
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		_, err = l.Lock(ctx)
-		bhIs(t, err, context.DeadlineExceeded)
-		bhIsNot(t, err, syscall.ECONNREFUSED)
+		locktest.IsError(t, err, context.DeadlineExceeded)
+		locktest.IsNotError(t, err, syscall.ECONNREFUSED)
 		_, err = l.TryLock(t.Context(), 2*time.Second, 0)
-		bhIs(t, err, rlock.ErrNotAcquired)
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
 	})
 }
 
@@ -98,7 +99,7 @@ func TestOneHookForAClientOfRedis(t *testing.T) {
 	rdb.AddHook(hookCount{&wrapped})
 	before := wrapped.Load()
 	for range 10 {
-		bhOK(t, bhClient(t, rdb).Close())
+		locktest.NoError(t, newClient(t, rdb).Close())
 	}
 	if n := wrapped.Load() - before; n != 1 { // go-redis asks each hook again when one is added
 		t.Errorf("10 lock clients have added %d hooks", n)

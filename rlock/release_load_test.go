@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"runtime"
 	"sync"
 	"testing"
@@ -12,25 +11,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// slowAnswers keeps each answer of Redis back for a while.
-type slowAnswers time.Duration
-
-func (h slowAnswers) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-func (h slowAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h slowAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		time.Sleep(time.Duration(h))
+// slowAnswers returns a hook that keeps each answer of Redis back for a while.
+func slowAnswers(d time.Duration) locktest.Hook {
+	return func(_ context.Context, _ redis.Cmder, send func() error) error {
+		err := send()
+		time.Sleep(d)
 		return err
 	}
 }
@@ -52,7 +42,7 @@ func TestP3_GivenUpAcquiresAreReleasedInCompany(t *testing.T) {
 			if load.answers > 0 {
 				rdb.AddHook(slowAnswers(load.answers))
 			}
-			c := bhClient(t, rdb)
+			c := newClient(t, rdb)
 			const callers = 300
 			before := runtime.NumGoroutine()
 			stop := make(chan struct{})

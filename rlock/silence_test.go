@@ -10,6 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
@@ -23,7 +24,7 @@ func TestInv12_LostSaysWhatTheLastRenewalHeard(t *testing.T) {
 		t.Helper()
 		select {
 		case <-held.Done():
-		case <-time.After(faultBound):
+		case <-time.After(bound):
 			t.Fatal("the hold is not lost")
 		}
 		for what, err := range map[string]error{"the cause": context.Cause(held), "Err": held.Err(), "Check": l.Check(held), "Unlock": l.Unlock(held)} {
@@ -38,10 +39,10 @@ func TestInv12_LostSaysWhatTheLastRenewalHeard(t *testing.T) {
 		}
 	}
 	t.Run("an error reply", func(t *testing.T) {
-		server := faultReal(t)
-		l := rlock.NewLock(faultClient(t, faultUser(t, server, "~*", "allchannels", "+@all"), rlock.WithLease(2*time.Second)), "a")
+		server := realServer(t)
+		l := rlock.NewLock(newClient(t, newUser(t, server, "~*", "allchannels", "+@all"), rlock.WithLease(2*time.Second)), "a")
 		held, err := l.Lock(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		server.Do("acl", "setuser", "limited", "-evalsha")
 		says(t, l, held, "the lease ran out; last renewal: NOPERM")
 		var said redis.Error
@@ -50,10 +51,10 @@ func TestInv12_LostSaysWhatTheLastRenewalHeard(t *testing.T) {
 		}
 	})
 	t.Run("no answer", func(t *testing.T) {
-		server := faultReal(t)
-		l := rlock.NewLock(faultClient(t, server.Client(), rlock.WithLease(2*time.Second), rlock.WithUnlockTimeout(time.Second)), "a")
+		server := realServer(t)
+		l := rlock.NewLock(newClient(t, server.Client(), rlock.WithLease(2*time.Second), rlock.WithUnlockTimeout(time.Second)), "a")
 		held, err := l.Lock(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		server.Freeze()
 		says(t, l, held, "the lease ran out; last renewal: ")
 		if errors.Is(context.Cause(held), context.DeadlineExceeded) {
@@ -61,19 +62,19 @@ func TestInv12_LostSaysWhatTheLastRenewalHeard(t *testing.T) {
 		}
 	})
 	t.Run("one that is over", func(t *testing.T) {
-		server := faultReal(t)
-		var log faultLog
-		c := faultClient(t, faultUser(t, server, "~*", "allchannels", "+@all"), rlock.WithLease(10*time.Second), log.option())
+		server := realServer(t)
+		var log locktest.Log
+		c := newClient(t, newUser(t, server, "~*", "allchannels", "+@all"), rlock.WithLease(10*time.Second), rlock.WithLogger(log.Logger()))
 		l := rlock.NewLock(c, "a")
 		held, err := l.Lock(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		server.Do("acl", "setuser", "limited", "-evalsha")
-		redistest.Eventually(t, faultBound, func() bool { return len(log.With("renewals failed")) > 0 }, "a renewal fails")
+		redistest.Eventually(t, bound, func() bool { return len(log.With("renewals failed")) > 0 }, "a renewal fails")
 		server.Do("acl", "setuser", "limited", "+evalsha")
-		redistest.Eventually(t, faultBound, func() bool { return server.Client().PTTL(t.Context(), "a").Val() > 8*time.Second }, "one succeeds")
+		redistest.Eventually(t, bound, func() bool { return server.Client().PTTL(t.Context(), "a").Val() > 8*time.Second }, "one succeeds")
 		inner, err := l.Lock(held)
-		faultNo(t, err)
-		faultNo(t, l.Unlock(inner))
+		locktest.NoError(t, err)
+		locktest.NoError(t, l.Unlock(inner))
 		server.Do("del", "a")
 		says(t, l, held)
 		if text := context.Cause(held).Error(); strings.Contains(text, "last renewal") {
@@ -84,11 +85,11 @@ func TestInv12_LostSaysWhatTheLastRenewalHeard(t *testing.T) {
 
 // A key that is no hash any more has no hold: the first renewal that hears of it ends it, not the end of the lease.
 func TestVirtualRenewalThatFindsAnotherType(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		held := bhLock(t, l, t.Context())
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		held := take(t, l, t.Context())
 		m.Del("l")
-		bhOK(t, m.Set("l", "something else"))
+		locktest.NoError(t, m.Set("l", "something else"))
 		began := time.Now()
 		<-held.Done()
 		if took := time.Since(began); took > 11*time.Second {
@@ -117,8 +118,8 @@ func TestInv12_MOVEDToASingleServersClient(t *testing.T) {
 	if len(names) < 2 {
 		t.Fatalf("only %q are at the second node", names)
 	}
-	client := faultClient(t, c.Nodes[0].Client(), rlock.WithPatience(24*time.Hour))
-	ctx := faultTimeout(t, t.Context(), faultBound)
+	client := newClient(t, c.Nodes[0].Client(), rlock.WithPatience(24*time.Hour))
+	ctx := withTimeout(t, t.Context(), bound)
 	calls := map[string]func(l *rlock.Lock) error{
 		"Lock":        func(l *rlock.Lock) error { _, err := l.Lock(ctx); return err },
 		"TryLock":     func(l *rlock.Lock) error { _, err := l.TryLock(ctx, 0, 0); return err },
@@ -133,14 +134,14 @@ func TestInv12_MOVEDToASingleServersClient(t *testing.T) {
 	}
 	together := make([]<-chan error, 40) // in company
 	for i := range together {
-		together[i] = faultGo(func() error { return calls["TryLock"](rlock.NewLock(client, names[i%2])) })
+		together[i] = locktest.Start(func() error { return calls["TryLock"](rlock.NewLock(client, names[i%2])) })
 	}
 	for _, ch := range together {
-		if err := faultGet(t, ch, "a call in company"); err == nil || !strings.Contains(err.Error(), "redis.NewClusterClient") {
+		if err := redistest.Await(t, bound, ch, "a call in company"); err == nil || !strings.Contains(err.Error(), "redis.NewClusterClient") {
 			t.Errorf("in company: %v", err)
 		}
 	}
-	confirmed := faultClient(t, c.Nodes[0].Client(), rlock.WithPatience(24*time.Hour), rlock.WithReplicas(1, time.Second))
+	confirmed := newClient(t, c.Nodes[0].Client(), rlock.WithPatience(24*time.Hour), rlock.WithReplicas(1, time.Second))
 	if err := calls["Lock"](rlock.NewLock(confirmed, names[0])); err == nil || !strings.Contains(err.Error(), "redis.NewClusterClient") {
 		t.Errorf("with replicas: %v", err)
 	}
@@ -153,17 +154,17 @@ func TestConfirmed_AServerWithoutWAITAOF(t *testing.T) {
 	if err := server.Client().Do(t.Context(), "waitaof", 0, 0, 1).Err(); err == nil {
 		server = redistest.Real(t, "--rename-command", "WAITAOF", "")
 	}
-	c := faultClient(t, server.Client(), rlock.WithPatience(24*time.Hour), rlock.WithFsync(1, 0, time.Second))
-	ctx := faultTimeout(t, t.Context(), faultBound)
+	c := newClient(t, server.Client(), rlock.WithPatience(24*time.Hour), rlock.WithFsync(1, 0, time.Second))
+	ctx := withTimeout(t, t.Context(), bound)
 	for what, call := range map[string]func(l *rlock.Lock) error{
 		"Lock":         func(l *rlock.Lock) error { _, err := l.Lock(ctx); return err },
 		"TryLock":      func(l *rlock.Lock) error { _, err := l.TryLock(ctx, 0, 0); return err },
 		"TryLock, 1 h": func(l *rlock.Lock) error { _, err := l.TryLock(ctx, time.Hour, 0); return err },
 	} {
 		err := call(rlock.NewLock(c, what))
-		faultIs(t, err, rlock.ErrUnconfirmed)
-		faultTold(t, err, "Redis 7.2 or later", "leave WithFsync out")
-		redistest.Eventually(t, faultBound, func() bool { return server.Client().Exists(t.Context(), what).Val() == 0 }, "%s: what was taken is released", what)
+		locktest.IsError(t, err, rlock.ErrUnconfirmed)
+		wantTold(t, err, "Redis 7.2 or later", "leave WithFsync out")
+		redistest.Eventually(t, bound, func() bool { return server.Client().Exists(t.Context(), what).Val() == 0 }, "%s: what was taken is released", what)
 	}
 }
 
@@ -175,20 +176,20 @@ func TestSentinelClientsOfBothKindsWakeEachOther(t *testing.T) {
 		"auto": nil, "on": {rlock.WithShardedPubSub(pubsub.On)}, "off": {rlock.WithShardedPubSub(pubsub.Off)},
 	} {
 		opts := append(opts, rlock.WithPollInterval(time.Hour), rlock.WithLease(10*time.Minute)) // neither is what wakes
-		one, two := faultClient(t, s.Client(), opts...), faultClient(t, s.ClusterClient(), opts...)
-		for _, pair := range [][2]*rlock.Client{{one, two}, {two, one}, {two, faultClient(t, s.ClusterClient(), opts...)}} {
+		one, two := newClient(t, s.Client(), opts...), newClient(t, s.ClusterClient(), opts...)
+		for _, pair := range [][2]*rlock.Client{{one, two}, {two, one}, {two, newClient(t, s.ClusterClient(), opts...)}} {
 			holds, waits := rlock.NewLock(pair[0], "a"), rlock.NewLock(pair[1], "a")
 			held, err := holds.Lock(t.Context())
-			faultNo(t, err)
+			locktest.NoError(t, err)
 			var next context.Context
-			got := faultGo(func() (err error) { next, err = waits.Lock(t.Context()); return err })
-			redistest.Eventually(t, faultBound, func() bool { _, idle := pair[1].InLine("a"); return idle }, "%s: somebody waits", what)
-			redistest.Eventually(t, faultBound, func() bool {
+			got := locktest.Start(func() (err error) { next, err = waits.Lock(t.Context()); return err })
+			redistest.Eventually(t, bound, func() bool { _, idle := pair[1].InLine("a"); return idle }, "%s: somebody waits", what)
+			redistest.Eventually(t, bound, func() bool {
 				return s.Master().Do("pubsub", "numsub", "redisson_lock__channel:{a}").([]any)[1].(int64) > 0
 			}, "%s: somebody listens, as a Redisson of Sentinel's does", what)
-			faultNo(t, holds.Unlock(held))
-			faultNo(t, faultGet(t, got, what+": the waiter"))
-			faultNo(t, waits.Unlock(next))
+			locktest.NoError(t, holds.Unlock(held))
+			locktest.NoError(t, redistest.Await(t, bound, got, "%s: the waiter", what))
+			locktest.NoError(t, waits.Unlock(next))
 		}
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// topNames returns so many names of locks for each of the masters, in slots of their own.
-func topNames(t *testing.T, c *redistest.Cluster, each int, masters ...*redistest.Server) map[*redistest.Server][]string {
+// namesOnMasters returns so many names of locks for each of the masters, in slots of their own.
+func namesOnMasters(t *testing.T, c *redistest.Cluster, each int, masters ...*redistest.Server) map[*redistest.Server][]string {
 	t.Helper()
 	names, found := map[*redistest.Server][]string{}, 0
 	for i := 0; found < each*len(masters); i++ {
@@ -27,15 +28,15 @@ func topNames(t *testing.T, c *redistest.Cluster, each int, masters ...*redistes
 	return names
 }
 
-// topListened waits until somebody listens to the channels of these locks at the node, to sharded ones or not.
-func topListened(t *testing.T, c *redistest.Cluster, node *redistest.Server, sharded bool, locks []*topLock) {
+// awaitListening waits until somebody listens to the channels of these locks at the node, to sharded ones or not.
+func awaitListening(t *testing.T, c *redistest.Cluster, node *redistest.Server, sharded bool, locks []*contested) {
 	t.Helper()
 	nodes, ask := c.Nodes, "numsub" // a subscription may be at any node
 	if sharded && c.Sharded() {
 		nodes, ask = []*redistest.Server{node}, "shardnumsub"
 	}
 	for _, l := range locks {
-		redistest.Settles(t, topBound, func() bool {
+		redistest.Settles(t, failoverBound, func() bool {
 			n := int64(0)
 			for _, node := range nodes {
 				if node.Running() {
@@ -56,55 +57,55 @@ func TestClusterResharding(t *testing.T) {
 			t.Parallel()
 			c := redistest.Clustered(t, 3, 0, "--cluster-node-timeout", "5000")
 			// The poll comes too late to be what wakes.
-			opts := []rlock.Option{rlock.WithLease(6 * time.Second), rlock.WithPatience(topBound), rlock.WithPollInterval(time.Minute),
+			opts := []rlock.Option{rlock.WithLease(6 * time.Second), rlock.WithPatience(failoverBound), rlock.WithPollInterval(time.Minute),
 				rlock.WithShardedPubSub(sharding)}
-			one, two := faultClient(t, c.Client(), opts...), faultClient(t, c.Client(), opts...)
+			one, two := newClient(t, c.Client(), opts...), newClient(t, c.Client(), opts...)
 			from, to := c.Nodes[0], c.Nodes[1]
-			names := topNames(t, c, 4, c.Nodes...)
-			moving := topTake(t, one, two, 0, names[from]...)
-			staying := topTake(t, one, two, 0, append(names[to], names[c.Nodes[2]]...)...)
+			names := namesOnMasters(t, c, 4, c.Nodes...)
+			moving := contest(t, one, two, 0, names[from]...)
+			staying := contest(t, one, two, 0, append(names[to], names[c.Nodes[2]]...)...)
 
-			var reentries, fresh []<-chan handGot
+			var reentries, fresh []<-chan locktest.Result
 			for _, l := range moving {
 				slot := c.SlotOf(l.Name())
 				c.BeginMove(slot, from, to)
 				l.intact(t) // all its keys are here
 				c.MoveKeys(slot, from, to, l.Name())
 				// The lock is there and its counter here: nobody can do what needs both. Nor can a lock be taken anew.
-				reentries = append(reentries, handGo(func() (context.Context, int64, error) { return l.LockAndGetToken(l.held) }))
-				fresh = append(fresh, handGo(func() (context.Context, int64, error) {
-					return topFenced(one, "{"+l.Name()+"}new").LockAndGetToken(t.Context())
+				reentries = append(reentries, locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(l.held) }))
+				fresh = append(fresh, locktest.StartFenced(func() (context.Context, int64, error) {
+					return withClockFloor(one, "{"+l.Name()+"}new").LockAndGetToken(t.Context())
 				}))
 			}
-			topRenewed(t, moving)
+			awaitRenewals(t, moving)
 			for i, l := range moving {
 				select {
 				case got := <-reentries[i]:
-					t.Fatalf("a re-entry of %q without its counter: %v", l.Name(), got.err)
+					t.Fatalf("a re-entry of %q without its counter: %v", l.Name(), got.Err)
 				case got := <-fresh[i]:
-					t.Fatalf("a new lock in the slot of %q: %v", l.Name(), got.err)
+					t.Fatalf("a new lock in the slot of %q: %v", l.Name(), got.Err)
 				default:
 				}
 				slot := c.SlotOf(l.Name())
 				c.MoveKeys(slot, from, to)
 				c.EndMove(slot, from, to)
-				got := topGet(t, reentries[i], "the re-entry of "+l.Name())
-				faultNo(t, got.err)
-				l.token = got.token
-				faultNo(t, l.Unlock(got.ctx))
-				got = topGet(t, fresh[i], "the new lock in the slot of "+l.Name())
-				faultNo(t, got.err)
-				faultNo(t, topFenced(one, "{"+l.Name()+"}new").Unlock(got.ctx))
+				got := redistest.Await(t, failoverBound, reentries[i], "the re-entry of %s", l.Name())
+				locktest.NoError(t, got.Err)
+				l.token = got.Token
+				locktest.NoError(t, l.Unlock(got.Ctx))
+				got = redistest.Await(t, failoverBound, fresh[i], "the new lock in the slot of %s", l.Name())
+				locktest.NoError(t, got.Err)
+				locktest.NoError(t, withClockFloor(one, "{"+l.Name()+"}new").Unlock(got.Ctx))
 			}
-			topRenewed(t, slices.Concat(moving, staying))
-			topListened(t, c, to, sharding != pubsub.Off, moving)
+			awaitRenewals(t, slices.Concat(moving, staying))
+			awaitListening(t, c, to, sharding != pubsub.Off, moving)
 			for _, l := range slices.Concat(moving, staying) {
 				l.intact(t)
 				began := time.Now()
 				l.pass(t)
-				faultWithin(t, began, 2*time.Second, "the waiter's turn at "+l.Name())
+				within(t, began, 2*time.Second, "the waiter's turn at "+l.Name())
 			}
-			topClean(t, []*rlock.Client{one, two}, c.Nodes...)
+			wantClean(t, []*rlock.Client{one, two}, c.Nodes...)
 		})
 	}
 }
@@ -117,15 +118,15 @@ func TestClusterFailover(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			c := redistest.Clustered(t, 3, 1)
-			opts := []rlock.Option{rlock.WithLease(topLease), rlock.WithPatience(topBound), rlock.WithPollInterval(time.Minute),
+			opts := []rlock.Option{rlock.WithLease(failoverLease), rlock.WithPatience(failoverBound), rlock.WithPollInterval(time.Minute),
 				rlock.WithShardedPubSub(sharding)}
-			one, two := faultClient(t, c.Client(), opts...), faultClient(t, c.Client(), opts...)
+			one, two := newClient(t, c.Client(), opts...), newClient(t, c.Client(), opts...)
 			old := c.Nodes[0]
 			replica := c.ReplicaOf(old)
-			names := topNames(t, c, 4, c.Nodes[:3]...)
+			names := namesOnMasters(t, c, 4, c.Nodes[:3]...)
 			lost := rlock.NewLock(one, names[old][3])
-			locks := topTake(t, one, two, 0, names[old][:3]...)
-			others := topTake(t, one, two, 0, append(names[c.Nodes[1]], names[c.Nodes[2]]...)...)
+			locks := contest(t, one, two, 0, names[old][:3]...)
+			others := contest(t, one, two, 0, append(names[c.Nodes[1]], names[c.Nodes[2]]...)...)
 			(&redistest.Replication{Master: old, Replicas: []*redistest.Server{replica}}).Sync()
 
 			if how == "command" {
@@ -133,27 +134,27 @@ func TestClusterFailover(t *testing.T) {
 			} else {
 				replica.Detach()
 				lostCtx, err := lost.Lock(t.Context())
-				faultNo(t, err)
+				locktest.NoError(t, err)
 				old.Kill()
-				topGet(t, lostCtx.Done(), "the loss is noticed")
+				redistest.Await(t, failoverBound, lostCtx.Done(), "the loss is noticed")
 				cause := context.Cause(lostCtx)
-				faultIs(t, cause, rlock.ErrLost)
+				locktest.IsError(t, cause, rlock.ErrLost)
 				if !strings.Contains(cause.Error(), "its key is gone") { // and not: the lease ran out
 					t.Errorf("no renewal has found out: %v", cause)
 				}
-				faultIs(t, lost.Unlock(lostCtx), rlock.ErrLost)
+				locktest.IsError(t, lost.Unlock(lostCtx), rlock.ErrLost)
 			}
-			topRenewed(t, locks)
+			awaitRenewals(t, locks)
 			for _, l := range slices.Concat(locks, others) {
 				l.intact(t)
 			}
-			topListened(t, c, replica, sharding != pubsub.Off, locks)
+			awaitListening(t, c, replica, sharding != pubsub.Off, locks)
 			for _, l := range slices.Concat(locks, others) {
 				began := time.Now()
 				l.pass(t)
-				faultWithin(t, began, 2*time.Second, "the waiter's turn at "+l.Name())
+				within(t, began, 2*time.Second, "the waiter's turn at "+l.Name())
 			}
-			topClean(t, []*rlock.Client{one, two}, replica, c.Nodes[1], c.Nodes[2])
+			wantClean(t, []*rlock.Client{one, two}, replica, c.Nodes[1], c.Nodes[2])
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -13,31 +14,31 @@ import (
 func TestSentinelFailoverKeepsWhatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Watched(t, 2)
-	lease := 2 * topLease // beside other work a failover has taken longer than one
+	lease := 2 * failoverLease // beside other work a failover has taken longer than one
 	if s.Slow() {
-		lease = 4 * topLease
+		lease = 4 * failoverLease
 	}
-	opts := []rlock.Option{rlock.WithLease(lease), rlock.WithPatience(topBound), rlock.WithReplicas(2, time.Second)}
-	one, two := faultClient(t, s.Client(), opts...), faultClient(t, s.Client(), opts...)
+	opts := []rlock.Option{rlock.WithLease(lease), rlock.WithPatience(failoverBound), rlock.WithReplicas(2, time.Second)}
+	one, two := newClient(t, s.Client(), opts...), newClient(t, s.Client(), opts...)
 	old := s.Master()
-	locks := topTake(t, one, two, 0, "a", "b", "c")
+	locks := contest(t, one, two, 0, "a", "b", "c")
 	old.Kill()
 	s.AwaitMaster(old)
 	for _, l := range locks {
-		faultNo(t, l.Check(l.held))
+		locktest.NoError(t, l.Check(l.held))
 		if held, err := l.IsHeld(l.held); err != nil || !held {
 			t.Errorf("%q is held, says the new master: %v, %v", l.Name(), held, err)
 		}
 	}
-	_, err := topFenced(two, "d").TryLock(t.Context(), 0, 0)
-	faultIs(t, err, rlock.ErrUnconfirmed) // the new master has one replica
+	_, err := withClockFloor(two, "d").TryLock(t.Context(), 0, 0)
+	locktest.IsError(t, err, rlock.ErrUnconfirmed) // the new master has one replica
 
 	old.Restart() // and now two again
 	s.Settle()
-	topRenewed(t, locks)
+	awaitRenewals(t, locks)
 	for _, l := range locks {
 		l.intact(t)
 		l.pass(t)
 	}
-	topClean(t, []*rlock.Client{one, two}, s.Master())
+	wantClean(t, []*rlock.Client{one, two}, s.Master())
 }

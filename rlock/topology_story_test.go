@@ -15,12 +15,13 @@ import (
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// topStory is one account and how its writers exclude each other.
-type topStory struct {
+// story is one account and how its writers exclude each other.
+type story struct {
 	what    string
 	fence   bool // the account checks tokens
 	options []fenced.Option
@@ -32,7 +33,7 @@ type topStory struct {
 	read         int // what it has read
 }
 
-func (s *topStory) balance(t *testing.T, g *redisguard.Guard, store *redis.Client, token int64) (n int, err error) {
+func (s *story) balance(t *testing.T, g *redisguard.Guard, store *redis.Client, token int64) (n int, err error) {
 	t.Helper()
 	if !s.fence {
 		n, err = store.Get(t.Context(), s.key).Int()
@@ -45,7 +46,7 @@ func (s *topStory) balance(t *testing.T, g *redisguard.Guard, store *redis.Clien
 	return n, err
 }
 
-func (s *topStory) write(t *testing.T, g *redisguard.Guard, store *redis.Client, token int64, n int) error {
+func (s *story) write(t *testing.T, g *redisguard.Guard, store *redis.Client, token int64, n int) error {
 	t.Helper()
 	if !s.fence {
 		return store.Set(t.Context(), s.key, n, 0).Err()
@@ -64,11 +65,11 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 	s := redistest.Watched(t, 1)
 	store := redistest.Real(t).Client()
 	g, err := redisguard.New(store)
-	faultNo(t, err)
-	opts := []rlock.Option{rlock.WithLease(topLease), rlock.WithPatience(topBound)}
-	one, two := faultClient(t, s.Client(), opts...), faultClient(t, s.Client(), opts...)
+	locktest.NoError(t, err)
+	opts := []rlock.Option{rlock.WithLease(2 * failoverLease), rlock.WithPatience(failoverBound)}
+	one, two := newClient(t, s.Client(), opts...), newClient(t, s.Client(), opts...)
 	var parted atomic.Bool
-	away := faultClient(t, s.Client(func(o *redis.FailoverOptions) {
+	away := newClient(t, s.Client(func(o *redis.FailoverOptions) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if parted.Load() {
 				return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.EHOSTUNREACH}
@@ -76,7 +77,7 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 			return new(net.Dialer).DialContext(ctx, network, addr)
 		}
 	}), opts...)
-	stories := []*topStory{
+	stories := []*story{
 		{what: "no guard"},
 		{what: "guard", fence: true},
 		{what: "guard and floor", fence: true, options: []fenced.Option{fenced.WithClockFloor()}},
@@ -97,34 +98,34 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 		st.key = fmt.Sprint("balance:", i)
 		st.first, st.other = fenced.NewLock(away, st.key, st.options...), fenced.NewLock(two, st.key, st.options...)
 		st.held, st.token, err = st.first.LockLeaseAndGetToken(t.Context(), long)
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		st.read, err = st.balance(t, g, store, st.token)
-		faultNo(t, err)
+		locktest.NoError(t, err)
 	}
 	gone, taken := rlock.NewLock(one, "gone"), rlock.NewLock(one, "taken") // these are renewed
 	goneCtx, err := gone.Lock(t.Context())
-	faultNo(t, err)
+	locktest.NoError(t, err)
 	takenCtx, err := taken.Lock(t.Context())
-	faultNo(t, err)
+	locktest.NoError(t, err)
 
 	parted.Store(true) // the first writers hear of nothing any more
 	old.Kill()
 	s.AwaitMaster(old)
 
-	redistest.Settles(t, topBound, func() bool { return plain(plainTwo, "two") }, "the plain lock is free")
+	redistest.Settles(t, failoverBound, func() bool { return plain(plainTwo, "two") }, "the plain lock is free")
 	for _, st := range stories {
 		held, token, err := st.other.LockAndGetToken(t.Context())
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		if st.held.Err() != nil || held.Err() != nil {
 			t.Fatalf("%s: there are no two holders: %v, %v", st.what, st.held.Err(), held.Err())
 		}
 		n, err := st.balance(t, g, store, token)
-		faultNo(t, err)
-		faultNo(t, st.write(t, g, store, token, n+10))
+		locktest.NoError(t, err)
+		locktest.NoError(t, st.write(t, g, store, token, n+10))
 
 		late := st.write(t, g, store, st.token, st.read+5) // the first writer goes on
 		end, err := store.Get(t.Context(), st.key).Int()
-		faultNo(t, err)
+		locktest.NoError(t, err)
 		switch floor := st.options != nil; {
 		case !floor && (late != nil || end != 5):
 			t.Errorf("%s: the late write was expected to go through, and the other deposit to be lost: %v, balance %d", st.what, late, end)
@@ -135,18 +136,18 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 		case floor && end != 10:
 			t.Errorf("Inv4: %s: balance %d", st.what, end)
 		case floor:
-			faultIs(t, late, guard.ErrStale)
+			locktest.IsError(t, late, guard.ErrStale)
 		}
-		faultNo(t, st.other.Unlock(held))
+		locktest.NoError(t, st.other.Unlock(held))
 	}
 	parted.Store(false)
 	for _, st := range stories {
-		faultIs(t, st.first.Unlock(st.held), rlock.ErrLost)
+		locktest.IsError(t, st.first.Unlock(st.held), rlock.ErrLost)
 	}
 
 	// What was refused is done again, from the read on and under a new token.
 	st := stories[len(stories)-1]
-	faultNo(t, st.first.Do(t.Context(), func(_ context.Context, token int64) error {
+	locktest.NoError(t, st.first.Do(t.Context(), func(_ context.Context, token int64) error {
 		n, err := st.balance(t, g, store, token)
 		if err != nil {
 			return err
@@ -159,22 +160,22 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 
 	// The holds that are renewed: one lock is free at the new master, the other one somebody else's by now.
 	theirs, err := rlock.NewLock(two, "taken").Lock(t.Context())
-	faultNo(t, err)
+	locktest.NoError(t, err)
 	for l, ctx := range map[*rlock.Lock]context.Context{gone: goneCtx, taken: takenCtx} {
-		topGet(t, ctx.Done(), "the loss is noticed")
+		redistest.Await(t, failoverBound, ctx.Done(), "the loss is noticed")
 		cause := context.Cause(ctx)
-		faultIs(t, cause, rlock.ErrLost)
+		locktest.IsError(t, cause, rlock.ErrLost)
 		if !strings.Contains(cause.Error(), "its key is gone") { // and not: the lease ran out
 			t.Errorf("no renewal has found out: %v", cause)
 		}
-		faultIs(t, l.Check(ctx), rlock.ErrLost)
-		faultIs(t, l.Unlock(ctx), rlock.ErrLost)
+		locktest.IsError(t, l.Check(ctx), rlock.ErrLost)
+		locktest.IsError(t, l.Unlock(ctx), rlock.ErrLost)
 	}
-	faultNo(t, theirs.Err())
+	locktest.NoError(t, theirs.Err())
 	if held, err := rlock.NewLock(two, "taken").IsHeld(theirs); err != nil || !held {
 		t.Errorf("the other holder has the lock: %v, %v", held, err)
 	}
-	faultNo(t, rlock.NewLock(two, "taken").Unlock(theirs))
+	locktest.NoError(t, rlock.NewLock(two, "taken").Unlock(theirs))
 	plainTwo.Del(t.Context(), "plain")
-	topClean(t, []*rlock.Client{one, two, away}, replica)
+	wantClean(t, []*rlock.Client{one, two, away}, replica)
 }

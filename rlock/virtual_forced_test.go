@@ -8,6 +8,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -21,22 +22,22 @@ func TestVirtualForcedOpenByAnotherClient(t *testing.T) {
 		young = time.Second
 	)
 	test := func(t *testing.T, lease time.Duration, explicit bool) {
-		bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 			var opts []rlock.Option
 			var own time.Duration
 			if own = lease; !explicit {
 				own, opts = 0, []rlock.Option{rlock.WithLease(lease)}
 			}
-			l := rlock.NewLock(bhClient(t, rdb, opts...), "l")
-			other := rlock.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
+			l := rlock.NewLock(newClient(t, rdb, opts...), "l")
+			other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
 			for age := time.Duration(0); age < 6*time.Second && (!explicit || age < lease-2*heard); age += 170 * time.Millisecond {
 				held, err := l.TryLock(t.Context(), 0, own)
-				bhOK(t, err)
-				bhAsleep(age)
-				bhOK(t, held.Err())
+				locktest.NoError(t, err)
+				locktest.Sleep(age)
+				locktest.NoError(t, held.Err())
 				forced, err := other.ForceUnlock(t.Context())
-				bhOK(t, err)
-				bhEqual(t, "forced", forced, true)
+				locktest.NoError(t, err)
+				locktest.Equal(t, "forced", forced, true)
 				began, most := time.Now(), heard
 				switch {
 				case !explicit && lease <= 3*time.Second:
@@ -48,11 +49,11 @@ func TestVirtualForcedOpenByAnotherClient(t *testing.T) {
 				if took := time.Since(began); took > most {
 					t.Errorf("of an age of %v it was noticed after %v, want %v", age, took, most)
 				}
-				bhIs(t, held.Err(), rlock.ErrLost)
-				bhIs(t, l.Unlock(held), rlock.ErrLost)
-				bhAsleep(3 * time.Second) // the subscription is given up
-				bhEqual(t, "subscribers", len(m.PubSubNumSub("redisson_lock__channel:{l}")), 1)
-				bhEqual(t, "subscribers", m.PubSubNumSub("redisson_lock__channel:{l}")["redisson_lock__channel:{l}"], 0)
+				locktest.IsError(t, held.Err(), rlock.ErrLost)
+				locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
+				locktest.Sleep(3 * time.Second) // the subscription is given up
+				locktest.Equal(t, "subscribers", len(m.PubSubNumSub("redisson_lock__channel:{l}")), 1)
+				locktest.Equal(t, "subscribers", m.PubSubNumSub("redisson_lock__channel:{l}")["redisson_lock__channel:{l}"], 0)
 			}
 		})
 	}

@@ -1,9 +1,9 @@
 package rlock_test
 
 import (
-	"context"
 	"io"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -18,15 +19,15 @@ import (
 // Inv1, Inv3, P6: the answer of a re-entry is lost, and its repeat, which Redis has nothing to do for, is answered. The
 // deadline counts from the attempt that was executed.
 func TestVirtualRepeatedReentryPromisesNoMore(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		spy := bhSpyOn(rdb)
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		other := rlock.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
 		held, err := l.LockLease(t.Context(), 5*time.Second)
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		var n atomic.Int32
-		spy.wrap(func(ctx context.Context, s string, next func() error) error {
-			if s == "level" && n.Load() == 0 {
+		spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "level") && n.Load() == 0 {
 				if err := next(); err != nil {
 					return err
 				}
@@ -37,7 +38,7 @@ func TestVirtualRepeatedReentryPromisesNoMore(t *testing.T) {
 			return next()
 		})
 		inner, err := l.LockLease(held, 10*time.Second)
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		direct := redistest.PipeClient(t, m)
 		for direct.Exists(t.Context(), "l").Val() == 1 {
 			time.Sleep(time.Millisecond)
@@ -51,18 +52,18 @@ func TestVirtualRepeatedReentryPromisesNoMore(t *testing.T) {
 
 // The same where the watchdog's renewals fail from then on.
 func TestVirtualRepeatedReentryOfARenewedHold(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		spy := bhSpyOn(rdb)
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		other := rlock.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
 		held, err := l.Lock(t.Context())
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		var n atomic.Int32
-		spy.wrap(func(ctx context.Context, s string, next func() error) error {
-			if s == "renew" {
+		spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "renew") {
 				return &net.OpError{Op: "dial", Err: io.EOF}
 			}
-			if s == "level" && n.Load() == 0 {
+			if slices.Contains(ops, "level") && n.Load() == 0 {
 				if err := next(); err != nil {
 					return err
 				}
@@ -72,9 +73,9 @@ func TestVirtualRepeatedReentryOfARenewedHold(t *testing.T) {
 			}
 			return next()
 		})
-		bhAsleep(5 * time.Second)
+		locktest.Sleep(5 * time.Second)
 		inner, err := l.Lock(held)
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		direct := redistest.PipeClient(t, m)
 		for direct.Exists(t.Context(), "l").Val() == 1 {
 			time.Sleep(time.Millisecond)
@@ -83,6 +84,6 @@ func TestVirtualRepeatedReentryOfARenewedHold(t *testing.T) {
 		if err == nil && h2.Err() == nil && inner.Err() == nil && held.Err() == nil && l.Check(inner) == nil {
 			t.Error("two holders are alive")
 		}
-		spy.wrap(nil)
+		spy.Wrap(nil)
 	})
 }

@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,24 +11,25 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // DESIGN 6: the waiters of one client get the lock in the order of their arrival.
 func TestVirtualFIFO(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		bhInOrder(t, rlock.NewLock(bhClient(t, rdb), "l"), 100)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		wantOrder(t, rlock.NewLock(newClient(t, rdb), "l"), 100)
 	})
 }
 
-// bhInOrder lines up waiters behind a hold, releases it, and requires that each gets the lock in its turn.
-func bhInOrder(t *testing.T, l *rlock.Lock, n int) {
+// wantOrder lines up waiters behind a hold, releases it, and requires that each gets the lock in its turn.
+func wantOrder(t *testing.T, l *rlock.Lock, n int) {
 	t.Helper()
-	held := bhLock(t, l, t.Context())
-	turns := bhLineUp(t, l, n)
+	held := take(t, l, t.Context())
+	turns := enterInOrder(t, l, n)
 	began := time.Now()
-	bhOK(t, l.Unlock(held))
+	locktest.NoError(t, l.Unlock(held))
 	for i := range n {
 		if got := <-turns; got != i {
 			t.Fatalf("waiter %d came in place of %d", got, i)
@@ -36,13 +38,13 @@ func bhInOrder(t *testing.T, l *rlock.Lock, n int) {
 	if took := time.Since(began); took > time.Duration(n)*time.Millisecond+10*time.Millisecond {
 		t.Errorf("the handoffs took %v", took)
 	}
-	bhAsleep(10 * time.Millisecond)
-	bhLocked(t, l, false)
+	locktest.Sleep(10 * time.Millisecond)
+	wantLocked(t, l, false)
 }
 
-// bhLineUp starts waiters one after the other; each says its number when it has the lock, keeps it for a millisecond and
+// enterInOrder starts waiters one after the other; each says its number when it has the lock, keeps it for a millisecond and
 // releases it.
-func bhLineUp(t *testing.T, l *rlock.Lock, n int) <-chan int {
+func enterInOrder(t *testing.T, l *rlock.Lock, n int) <-chan int {
 	turns := make(chan int, n)
 	for i := range n {
 		go func() {
@@ -63,14 +65,14 @@ func bhLineUp(t *testing.T, l *rlock.Lock, n int) <-chan int {
 // DESIGN 6: ten thousand waiters have one subscription, only the leader asks Redis, and they get the lock in order. For
 // the sake of time only the first two thousand do; the others give up at once. Nothing is left of them (Inv9).
 func TestVirtualManyWaiters(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		const n, turn = 10_000, 2_000
 		ctx, giveUp := context.WithCancel(t.Context())
 		defer giveUp()
-		spy := bhSpyOn(rdb)
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		other := rlock.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
-		held := bhLock(t, other, t.Context())
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
+		held := take(t, other, t.Context())
 		turns := make(chan int, n)
 		for i := range n {
 			go func() {
@@ -91,53 +93,53 @@ func TestVirtualManyWaiters(t *testing.T) {
 				}
 			}()
 		}
-		bhAsleep(30 * time.Second) // until the poll has backed off
-		before := spy.count("acquire")
-		bhAsleep(10 * time.Minute)
-		if asked := spy.count("acquire") - before; asked > 61 {
+		locktest.Sleep(30 * time.Second) // until the poll has backed off
+		before := spy.Count("acquire")
+		locktest.Sleep(10 * time.Minute)
+		if asked := spy.Count("acquire") - before; asked > 61 {
 			t.Errorf("%d acquires in ten idle minutes", asked)
 		}
-		bhEqual(t, "subscriptions", m.PubSubNumSub(bhChannel)[bhChannel], 2) // of the waiters' client, and of the holder's
-		bhOK(t, other.Unlock(held))
+		locktest.Equal(t, "subscriptions", m.PubSubNumSub(lockChannel)[lockChannel], 2) // of the waiters' client, and of the holder's
+		locktest.NoError(t, other.Unlock(held))
 		for i := range turn {
 			if got := <-turns; got != i {
 				t.Fatalf("waiter %d came in place of %d", got, i)
 			}
 		}
-		bhAsleep(5 * time.Second)
-		bhEqual(t, "turns after the last", len(turns), 0)
-		bhEqual(t, "subscriptions left", len(m.PubSubChannels("*")), 0)
-		bhEqual(t, "keys left", len(m.Keys()), 0)
+		locktest.Sleep(5 * time.Second)
+		locktest.Equal(t, "turns after the last", len(turns), 0)
+		locktest.Equal(t, "subscriptions left", len(m.PubSubChannels("*")), 0)
+		locktest.Equal(t, "keys left", len(m.Keys()), 0)
 	})
 }
 
 // DESIGN 6: a leader that gives up hands the lead on; one in the middle that gives up is not missed.
 func TestVirtualWaitersGiveUp(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		other := rlock.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
-		held := bhLock(t, other, t.Context())
-		var calls []<-chan bhGot
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
+		held := take(t, other, t.Context())
+		var calls []<-chan locktest.Result
 		var cancels []context.CancelFunc
 		for range 6 {
 			ctx, cancel := context.WithCancel(t.Context())
-			calls = append(calls, bhGo(func() (context.Context, error) { return l.Lock(ctx) }))
+			calls = append(calls, locktest.StartLock(func() (context.Context, error) { return l.Lock(ctx) }))
 			cancels = append(cancels, cancel)
 			synctest.Wait()
 		}
-		bhAsleep(time.Minute)
+		locktest.Sleep(time.Minute)
 		for _, i := range []int{3, 0, 1, 5} { // the middle, the leader, the next leader, the last
 			cancels[i]()
-			bhIs(t, (<-calls[i]).err, context.Canceled)
+			locktest.IsError(t, (<-calls[i]).Err, context.Canceled)
 		}
-		bhAsleep(time.Second)
+		locktest.Sleep(time.Second)
 		freed := time.Now()
-		bhOK(t, other.Unlock(held))
+		locktest.NoError(t, other.Unlock(held))
 		for _, i := range []int{2, 4} {
 			got := <-calls[i]
-			bhOK(t, got.err)
-			bhEqual(t, "late", time.Since(freed), 0)
-			bhOK(t, l.Unlock(got.ctx))
+			locktest.NoError(t, got.Err)
+			locktest.Equal(t, "late", time.Since(freed), 0)
+			locktest.NoError(t, l.Unlock(got.Ctx))
 		}
 		for _, cancel := range cancels {
 			cancel()
@@ -147,15 +149,15 @@ func TestVirtualWaitersGiveUp(t *testing.T) {
 
 // Inv8: the leader gives up in the very moment in which the lock becomes free: the next one gets it at once.
 func TestVirtualLeaderGivesUpAtTheRelease(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
 		for i := range 200 {
-			held := bhLock(t, l, t.Context())
+			held := take(t, l, t.Context())
 			ctx, giveUp := context.WithCancel(t.Context())
-			first := bhGo(func() (context.Context, error) { return l.Lock(ctx) })
+			first := locktest.StartLock(func() (context.Context, error) { return l.Lock(ctx) })
 			synctest.Wait()
-			second := bhGo(func() (context.Context, error) { return l.Lock(t.Context()) })
-			bhAsleep(10 * time.Millisecond)
+			second := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+			locktest.Sleep(10 * time.Millisecond)
 			freed := time.Now()
 			unlocked := make(chan error, 1)
 			if i%2 == 0 {
@@ -165,16 +167,16 @@ func TestVirtualLeaderGivesUpAtTheRelease(t *testing.T) {
 				go func() { unlocked <- l.Unlock(held) }()
 				giveUp()
 			}
-			if got := <-first; got.err == nil {
-				_ = l.Unlock(got.ctx)
+			if got := <-first; got.Err == nil {
+				_ = l.Unlock(got.Ctx)
 			}
-			bhOK(t, <-unlocked)
+			locktest.NoError(t, <-unlocked)
 			got := <-second
-			bhOK(t, got.err)
-			if late := got.at.Sub(freed); late > 110*time.Millisecond { // the release behind the first may take its turn
+			locktest.NoError(t, got.Err)
+			if late := got.At.Sub(freed); late > 110*time.Millisecond { // the release behind the first may take its turn
 				t.Errorf("the next waiter slept %v on a free lock", late)
 			}
-			bhOK(t, l.Unlock(got.ctx))
+			locktest.NoError(t, l.Unlock(got.Ctx))
 			giveUp()
 		}
 	})
@@ -182,230 +184,230 @@ func TestVirtualLeaderGivesUpAtTheRelease(t *testing.T) {
 
 // Inv6, Inv12: a wait that is over says ErrNotAcquired exactly then, in first place and behind others.
 func TestVirtualWaitEnds(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		other := rlock.NewLock(bhClient(t, redistest.PipeClient(t, m)), "l")
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
 		for _, holder := range []*rlock.Lock{l, other} {
-			held := bhLock(t, holder, t.Context())
+			held := take(t, holder, t.Context())
 			began := time.Now()
 			waits := []time.Duration{3 * time.Second, time.Second, 1500 * time.Millisecond, time.Millisecond, time.Minute}
-			var calls []<-chan bhGot
+			var calls []<-chan locktest.Result
 			for _, wait := range waits {
-				calls = append(calls, bhGo(func() (context.Context, error) { return l.TryLock(t.Context(), wait, 0) }))
+				calls = append(calls, locktest.StartLock(func() (context.Context, error) { return l.TryLock(t.Context(), wait, 0) }))
 				synctest.Wait()
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			bounded := bhGo(func() (context.Context, error) { return l.TryLock(ctx, time.Minute, 0) })
+			bounded := locktest.StartLock(func() (context.Context, error) { return l.TryLock(ctx, time.Minute, 0) })
 			for i, wait := range waits {
 				got := <-calls[i]
-				bhIs(t, got.err, rlock.ErrNotAcquired)
-				bhIsNot(t, got.err, context.DeadlineExceeded)
-				bhEqual(t, "waited", got.at.Sub(began), wait)
+				locktest.IsError(t, got.Err, rlock.ErrNotAcquired)
+				locktest.IsNotError(t, got.Err, context.DeadlineExceeded)
+				locktest.Equal(t, "waited", got.At.Sub(began), wait)
 			}
 			got := <-bounded
-			bhIs(t, got.err, context.DeadlineExceeded)
-			bhIsNot(t, got.err, rlock.ErrNotAcquired)
-			bhEqual(t, "waited", got.at.Sub(began), 2*time.Second)
+			locktest.IsError(t, got.Err, context.DeadlineExceeded)
+			locktest.IsNotError(t, got.Err, rlock.ErrNotAcquired)
+			locktest.Equal(t, "waited", got.At.Sub(began), 2*time.Second)
 			cancel()
-			bhOK(t, holder.Unlock(held))
+			locktest.NoError(t, holder.Unlock(held))
 		}
 	})
 }
 
 // A context that ends with a cause of its own while it waits behind others.
 func TestVirtualCauseOfAWait(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		held := bhLock(t, l, t.Context())
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		held := take(t, l, t.Context())
 		why := errors.New("the user's reason")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, why)
 		defer cancel()
 		_, err := l.Lock(ctx)
-		bhIs(t, err, why, context.DeadlineExceeded)
-		bhOK(t, l.Unlock(held))
+		locktest.IsError(t, err, why, context.DeadlineExceeded)
+		locktest.NoError(t, l.Unlock(held))
 	})
 }
 
 // Inv8, P10: a plain DEL sends no message: the poll finds it, within ten intervals while the subscription works.
 func TestVirtualPlainDel(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		bhJavaHolds(t, rdb, time.Hour)
-		call := bhGo(func() (context.Context, error) { return l.Lock(t.Context()) })
-		bhAsleep(5 * time.Minute)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		javaHolds(t, rdb, time.Hour)
+		call := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		locktest.Sleep(5 * time.Minute)
 		m.Del("l")
 		began := time.Now()
 		got := <-call
-		bhOK(t, got.err)
-		if took := got.at.Sub(began); took > 10*time.Second {
+		locktest.NoError(t, got.Err)
+		if took := got.At.Sub(began); took > 10*time.Second {
 			t.Errorf("the DEL was found after %v", took)
 		}
-		bhOK(t, l.Unlock(got.ctx))
+		locktest.NoError(t, l.Unlock(got.Ctx))
 	})
 }
 
 // P7: a key without an expiry is waited for, by polling every interval.
 func TestVirtualKeyWithoutExpiry(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		bhJavaHolds(t, rdb, 0)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		javaHolds(t, rdb, 0)
 		_, err := l.TryLock(t.Context(), 0, 0)
-		bhIs(t, err, rlock.ErrNotAcquired)
-		call := bhGo(func() (context.Context, error) { return l.Lock(t.Context()) })
-		bhAsleep(5 * time.Minute)
-		bhEqual(t, "field", bhField(t, rdb), bhJava)
-		bhEqual(t, "TTL", m.TTL("l"), 0)
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
+		call := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		locktest.Sleep(5 * time.Minute)
+		locktest.Equal(t, "field", fieldInRedis(t, rdb), javaField)
+		locktest.Equal(t, "TTL", m.TTL("l"), 0)
 		m.Del("l")
 		began := time.Now()
 		got := <-call
-		bhOK(t, got.err)
-		if took := got.at.Sub(began); took > time.Second {
+		locktest.NoError(t, got.Err)
+		if took := got.At.Sub(began); took > time.Second {
 			t.Errorf("the DEL was found after %v", took)
 		}
-		bhOK(t, l.Unlock(got.ctx))
+		locktest.NoError(t, l.Unlock(got.Ctx))
 	})
 }
 
 // Inv8: the holder's TTL wakes the waiter to the millisecond, its release at once.
 func TestVirtualRedisson(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		bhJavaHolds(t, rdb, 25*time.Second)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		javaHolds(t, rdb, 25*time.Second)
 		began := time.Now()
-		held := bhLock(t, l, t.Context())
+		held := take(t, l, t.Context())
 		if took := time.Since(began); took < 25*time.Second || took > 25*time.Second+2*time.Millisecond {
 			t.Errorf("a lease of 25 s was waited for for %v", took)
 		}
-		bhOK(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 
-		bhJavaHolds(t, rdb, time.Hour)
-		call := bhGo(func() (context.Context, error) { return l.Lock(t.Context()) })
-		bhAsleep(time.Minute)
+		javaHolds(t, rdb, time.Hour)
+		call := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		locktest.Sleep(time.Minute)
 		m.Del("l")
-		rdb.Publish(t.Context(), bhChannel, "0")
+		rdb.Publish(t.Context(), lockChannel, "0")
 		freed := time.Now()
 		got := <-call
-		bhOK(t, got.err)
-		bhEqual(t, "woken after", got.at.Sub(freed), 0)
-		bhOK(t, l.Unlock(got.ctx))
+		locktest.NoError(t, got.Err)
+		locktest.Equal(t, "woken after", got.At.Sub(freed), 0)
+		locktest.NoError(t, l.Unlock(got.Ctx))
 	})
 }
 
 // Inv8: a hold of this client that is lost frees its waiters when the lease in Redis is over, and no later.
 func TestVirtualWaiterBehindALostHold(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
 		began := time.Now()
 		held, err := l.LockLease(t.Context(), 10*time.Second)
-		bhOK(t, err)
-		call := bhGo(func() (context.Context, error) { return l.Lock(t.Context()) })
+		locktest.NoError(t, err)
+		call := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
 		got := <-call
-		bhOK(t, got.err)
-		bhIs(t, held.Err(), rlock.ErrLost)
-		if took := got.at.Sub(began); took < 10*time.Second || took > 10*time.Second+2*time.Millisecond {
+		locktest.NoError(t, got.Err)
+		locktest.IsError(t, held.Err(), rlock.ErrLost)
+		if took := got.At.Sub(began); took < 10*time.Second || took > 10*time.Second+2*time.Millisecond {
 			t.Errorf("a lease of 10 s was waited for for %v", took)
 		}
-		bhIs(t, l.Unlock(held), rlock.ErrLost)
-		bhOK(t, got.ctx.Err())
-		bhCount(t, l, got.ctx, 1)
-		bhOK(t, l.Unlock(got.ctx))
+		locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
+		locktest.NoError(t, got.Ctx.Err())
+		wantHolds(t, l, got.Ctx, 1)
+		locktest.NoError(t, l.Unlock(got.Ctx))
 	})
 }
 
 // DESIGN 3: a call of the same holder from elsewhere waits, and says so once, after the poll interval.
 func TestVirtualSameHolderElsewhere(t *testing.T) {
 	const line = "held by this holder through another context; a nested call needs the ctx that Lock returned"
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		var log bhLog
-		l := rlock.NewLock(bhClient(t, rdb, log.option()), "l")
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		var log locktest.Log
+		l := rlock.NewLock(newClient(t, rdb, rlock.WithLogger(log.Logger())), "l")
 		ctx := rlock.NewHolder(t.Context())
-		bhLock(t, l, ctx)
+		take(t, l, ctx)
 		_, err := l.TryLock(ctx, 0, 0)
-		bhIs(t, err, rlock.ErrNotAcquired)
-		calls := []<-chan bhGot{
-			bhGo(func() (context.Context, error) { return l.Lock(ctx) }),
-			bhGo(func() (context.Context, error) { return l.Lock(ctx) }),
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
+		calls := []<-chan locktest.Result{
+			locktest.StartLock(func() (context.Context, error) { return l.Lock(ctx) }),
+			locktest.StartLock(func() (context.Context, error) { return l.Lock(ctx) }),
 		}
-		bhAsleep(999 * time.Millisecond)
-		bhEqual(t, "log lines before the poll interval", log.count(line), 0)
-		bhAsleep(2 * time.Millisecond)
-		bhEqual(t, "log lines after it", log.count(line), 1)
-		bhAsleep(10 * time.Minute)
-		bhEqual(t, "log lines later", log.count(line), 1)
-		bhOK(t, l.Check(ctx)) // renewed meanwhile
+		locktest.Sleep(999 * time.Millisecond)
+		locktest.Equal(t, "log lines before the poll interval", log.Count(line), 0)
+		locktest.Sleep(2 * time.Millisecond)
+		locktest.Equal(t, "log lines after it", log.Count(line), 1)
+		locktest.Sleep(10 * time.Minute)
+		locktest.Equal(t, "log lines later", log.Count(line), 1)
+		locktest.NoError(t, l.Check(ctx)) // renewed meanwhile
 		for range calls {
-			bhOK(t, l.Unlock(ctx))
-			bhAsleep(time.Second)
+			locktest.NoError(t, l.Unlock(ctx))
+			locktest.Sleep(time.Second)
 		}
-		bhOK(t, (<-calls[0]).err)
-		bhOK(t, (<-calls[1]).err)
-		bhOK(t, l.Unlock(ctx))
-		bhIs(t, l.Unlock(ctx), rlock.ErrNotHeld)
+		locktest.NoError(t, (<-calls[0]).Err)
+		locktest.NoError(t, (<-calls[1]).Err)
+		locktest.NoError(t, l.Unlock(ctx))
+		locktest.IsError(t, l.Unlock(ctx), rlock.ErrNotHeld)
 	})
 }
 
 // DESIGN 3: a call that waits with the context of an outer level re-enters when the inner level, of a sibling, is
 // unlocked; no message tells it to.
 func TestVirtualSiblingReenters(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		outer := bhLock(t, l, t.Context())
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		outer := take(t, l, t.Context())
 		for range 50 {
-			sibling := bhLock(t, l, outer)
+			sibling := take(t, l, outer)
 			_, err := l.TryLock(outer, 0, 0)
-			bhIs(t, err, rlock.ErrNotAcquired)
-			call := bhGo(func() (context.Context, error) { return l.Lock(outer) })
-			bhAsleep(100 * time.Millisecond)
+			locktest.IsError(t, err, rlock.ErrNotAcquired)
+			call := locktest.StartLock(func() (context.Context, error) { return l.Lock(outer) })
+			locktest.Sleep(100 * time.Millisecond)
 			freed := time.Now()
-			bhOK(t, l.Unlock(sibling))
+			locktest.NoError(t, l.Unlock(sibling))
 			got := <-call
-			bhOK(t, got.err)
-			bhEqual(t, "woken after", got.at.Sub(freed), 0)
-			bhCount(t, l, got.ctx, 2)
-			bhOK(t, l.Unlock(got.ctx))
+			locktest.NoError(t, got.Err)
+			locktest.Equal(t, "woken after", got.At.Sub(freed), 0)
+			wantHolds(t, l, got.Ctx, 2)
+			locktest.NoError(t, l.Unlock(got.Ctx))
 		}
-		bhOK(t, l.Unlock(outer))
+		locktest.NoError(t, l.Unlock(outer))
 	})
 }
 
 // A wait with the context of a hold of another lock ends with that hold's loss.
 func TestVirtualWaitEndsWithTheOuterHold(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c := bhClient(t, rdb)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
 		a, b := rlock.NewLock(c, "a"), rlock.NewLock(c, "b")
-		stranger := bhLock(t, b, t.Context())
+		stranger := take(t, b, t.Context())
 		inA, err := a.LockLease(t.Context(), 5*time.Second)
-		bhOK(t, err)
+		locktest.NoError(t, err)
 		began := time.Now()
 		got, err := b.Lock(inA)
-		bhIs(t, err, rlock.ErrLost, context.Canceled)
-		bhEqual(t, "context", got, inA)
+		locktest.IsError(t, err, rlock.ErrLost, context.Canceled)
+		locktest.Equal(t, "context", got, inA)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("it waited for %v", took)
 		}
-		bhOK(t, b.Unlock(stranger))
-		bhIs(t, a.Unlock(inA), rlock.ErrLost)
+		locktest.NoError(t, b.Unlock(stranger))
+		locktest.IsError(t, a.Unlock(inA), rlock.ErrLost)
 	})
 }
 
 // P15: TryLock with wait 0 does not ask Redis what the client knows, and asks when its knowledge is older than a second.
 func TestVirtualTryLockAsksNobody(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		spy := bhSpyOn(rdb)
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		held := bhLock(t, l, t.Context())
-		before := spy.count("acquire")
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		held := take(t, l, t.Context())
+		before := spy.Count("acquire")
 		for range 10 {
 			_, err := l.TryLock(t.Context(), 0, 0)
-			bhIs(t, err, rlock.ErrNotAcquired)
+			locktest.IsError(t, err, rlock.ErrNotAcquired)
 		}
-		bhEqual(t, "acquires", spy.count("acquire"), before)
+		locktest.Equal(t, "acquires", spy.Count("acquire"), before)
 		m.Del("l")
-		bhAsleep(1001 * time.Millisecond)
+		locktest.Sleep(1001 * time.Millisecond)
 		next, err := l.TryLock(t.Context(), 0, 0)
-		bhOK(t, err)
-		bhIs(t, held.Err(), rlock.ErrLost)
-		bhOK(t, l.Unlock(next))
+		locktest.NoError(t, err)
+		locktest.IsError(t, held.Err(), rlock.ErrLost)
+		locktest.NoError(t, l.Unlock(next))
 	})
 }
 
@@ -413,65 +415,63 @@ func TestVirtualTryLockAsksNobody(t *testing.T) {
 // the message gives up; the next in line becomes the leader while the client still believes in its own hold. When the
 // reply comes, the new leader must look.
 func TestVirtualNextLeaderSleepsOnAFreeLock(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		spy := bhSpyOn(rdb)
-		l := rlock.NewLock(bhClient(t, rdb), "l")
-		bhOK(t, l.Unlock(bhLock(t, l, t.Context()))) // the server has the scripts
-		held := bhLock(t, l, t.Context())
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		locktest.NoError(t, l.Unlock(take(t, l, t.Context()))) // the server has the scripts
+		held := take(t, l, t.Context())
 		leader, giveUp := context.WithCancel(t.Context())
-		first := bhGo(func() (context.Context, error) { return l.Lock(leader) })
-		bhAsleep(time.Millisecond)
-		second := bhGo(func() (context.Context, error) { return l.Lock(t.Context()) })
-		bhAsleep(300 * time.Millisecond) // the subscription is there
+		first := locktest.StartLock(func() (context.Context, error) { return l.Lock(leader) })
+		locktest.Sleep(time.Millisecond)
+		second := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		locktest.Sleep(300 * time.Millisecond) // the subscription is there
 
-		spy.wrap(func(ctx context.Context, script string, next func() error) error {
-			switch script {
-			case "unlock": // done, and its reply takes 20 ms
-				err := next()
+		spy.Wrap(func(ops []string, next func() error) error {
+			err := next()
+			if slices.Contains(ops, "unlock") { // done, and its reply takes 20 ms
 				time.Sleep(20 * time.Millisecond)
-				return err
 			}
-			return next()
+			return err
 		})
 		go func() {
 			time.Sleep(10 * time.Millisecond)
 			giveUp()
 		}()
-		bhOK(t, l.Unlock(held))
+		locktest.NoError(t, l.Unlock(held))
 		freed := time.Now()
-		bhIs(t, (<-first).err, context.Canceled)
+		locktest.IsError(t, (<-first).Err, context.Canceled)
 		got := <-second
-		bhOK(t, got.err)
-		if late := got.at.Sub(freed); late > 100*time.Millisecond {
+		locktest.NoError(t, got.Err)
+		if late := got.At.Sub(freed); late > 100*time.Millisecond {
 			t.Errorf("the next waiter slept %v on a free lock", late)
 		}
-		spy.wrap(nil)
-		bhOK(t, l.Unlock(got.ctx))
-		bhAsleep(time.Second) // for what was sent behind
+		spy.Wrap(nil)
+		locktest.NoError(t, l.Unlock(got.Ctx))
+		locktest.Sleep(time.Second) // for what was sent behind
 	})
 }
 
 // Close (DESIGN 3): waiters get ErrClosed, at once, also the leader whose attempt hangs.
 func TestVirtualCloseWhileTheLeaderAsks(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		spy := bhSpyOn(rdb)
-		c := bhClient(t, rdb)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		c := newClient(t, rdb)
 		l := rlock.NewLock(c, "l")
 		thaw := make(chan struct{})
-		spy.wrap(func(ctx context.Context, script string, next func() error) error {
-			if script == "acquire" {
+		spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "acquire") {
 				<-thaw
 			}
 			return next()
 		})
 		defer close(thaw)
-		call := bhGo(func() (context.Context, error) { return l.Lock(t.Context()) })
-		bhAsleep(time.Second)
+		call := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		locktest.Sleep(time.Second)
 		began := time.Now()
-		bhOK(t, c.Close())
+		locktest.NoError(t, c.Close())
 		got := <-call
-		bhIs(t, got.err, rlock.ErrClosed)
-		if took := got.at.Sub(began); took > 100*time.Millisecond {
+		locktest.IsError(t, got.Err, rlock.ErrClosed)
+		if took := got.At.Sub(began); took > 100*time.Millisecond {
 			t.Errorf("ErrClosed came %v after Close", took)
 		}
 	})
@@ -481,35 +481,35 @@ func TestVirtualCloseWhileTheLeaderAsks(t *testing.T) {
 // key goes (DEL by hand, eviction) before the client knows. Whatever the waiting call returns must be usable: ErrLost, or
 // a hold that nested calls re-enter and HoldCount counts.
 func TestVirtualSecondHoldOfOneHolder(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := rlock.NewLock(bhClient(t, rdb), "l")
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
 		shared := rlock.NewHolder(t.Context())
-		first := bhLock(t, l, shared)
-		second := bhGo(func() (context.Context, error) { return l.Lock(shared) })
-		bhAsleep(100 * time.Millisecond)
+		first := take(t, l, shared)
+		second := locktest.StartLock(func() (context.Context, error) { return l.Lock(shared) })
+		locktest.Sleep(100 * time.Millisecond)
 		m.Del("l")
 		got := <-second // at its poll it looks
-		bhIs(t, l.Check(first), rlock.ErrLost)
-		if got.err != nil {
-			bhIs(t, got.err, rlock.ErrLost)
+		locktest.IsError(t, l.Check(first), rlock.ErrLost)
+		if got.Err != nil {
+			locktest.IsError(t, got.Err, rlock.ErrLost)
 			return
 		}
-		bhOK(t, l.Check(got.ctx))
-		bhCount(t, l, got.ctx, 1)
-		nested, err := l.TryLock(got.ctx, 0, 0)
-		bhOK(t, err)
-		bhOK(t, l.Unlock(nested))
-		bhOK(t, l.Unlock(got.ctx))
+		locktest.NoError(t, l.Check(got.Ctx))
+		wantHolds(t, l, got.Ctx, 1)
+		nested, err := l.TryLock(got.Ctx, 0, 0)
+		locktest.NoError(t, err)
+		locktest.NoError(t, l.Unlock(nested))
+		locktest.NoError(t, l.Unlock(got.Ctx))
 	})
 }
 
 // A Close ends a Shutdown that waits: the client is closed, its watchdog has stopped, and nothing tells any more that a
 // hold which is never unlocked is over.
 func TestVirtualCloseEndsShutdown(t *testing.T) {
-	bhVirtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c := bhClient(t, rdb)
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
 		l := rlock.NewLock(c, "l")
-		held := bhLock(t, l, t.Context())
+		held := take(t, l, t.Context())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began := time.Now()
@@ -518,8 +518,8 @@ func TestVirtualCloseEndsShutdown(t *testing.T) {
 			_ = c.Shutdown(ctx)
 			down <- time.Since(began)
 		}()
-		bhAsleep(time.Second)
-		bhOK(t, c.Close())
+		locktest.Sleep(time.Second)
+		locktest.NoError(t, c.Close())
 		if took := <-down; took > time.Minute {
 			t.Errorf("Shutdown waited for %v, after Close and long after the lease", took)
 		}

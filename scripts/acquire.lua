@@ -1,10 +1,13 @@
--- confirm looks at a lock that somebody has: it confirms that the hold has it already, or tells how long another one's lasts.
+-- confirm looks at a lock that is held. It confirms that the asking hold has the lock already, or tells how long another
+-- hold's lease lasts.
 --
--- lock, counter, lease, field, tokens, expiry   see acquire
--- mark                                          the client is to enter the line: the hold that has the lock gets its second
---                                               field, as number 0 of its changes, so that its release looks at the line
+-- lock, counter, lease, field, tokens, expiry   see acquire below
+-- mark                                          true: the client is to enter the line (P36). The hold that has the lock gets
+--                                               its second field, as number 0 of its changes, so that its release looks at
+--                                               the line
 --
--- returns as acquire does, and where another holder has it whether the hold has its second field
+-- returns as acquire does. Where another holder has the lock, a third value is true if the hold that has it has its second
+-- field, or if the hash has no hold's field
 local function confirm(lock, counter, lease, field, tokens, expiry, mark)
   local token = 0
   local holder, other, second = holding(lock, field)
@@ -12,24 +15,29 @@ local function confirm(lock, counter, lease, field, tokens, expiry, mark)
     return nil, other
   end
   if holder ~= field then
-    if mark and not second and holder ~= '' and other ~= 'mode' then
-      second = type(redis.pcall('HINCRBY', lock, holder .. '#', '0')) ~= 'table' -- refused by a replica, and at maxmemory
+    local marked = mark and not second and holder ~= '' and other ~= 'mode'
+    if marked then
+      second = type(redis.pcall('HINCRBY', lock, holder .. '#', '0')) ~= 'table' -- a replica refuses this, and a server at maxmemory
     end
-    local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "held"
+    local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not "held"
     if type(written) == 'table' then
       return nil, written
     end
     if other == 'mode' then
-      return nil, notALock('mode') -- its end would not be told on this lock's channel
+      return nil, notALock('mode') -- Redisson would not tell the end of that object on this lock's channel
     end
     local left = redis.pcall('PTTL', lock)
     if type(left) == 'table' then
       return nil, left
     end
+    if marked and left == -1 and redis.pcall('HEXISTS', lock, holder) == 0 then
+      redis.pcall('DEL', lock) -- the lock has expired since EXISTS, on a server whose clock goes on in a script (miniredis); Redis's does not
+      left = 1
+    end
     return 0, left, second or holder == ''
   end
-  -- A repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
-  -- counter since, so its value is the last of this hold's tokens.
+  -- This is a repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
+  -- counter since the first copy, so the counter's value is the last of this hold's tokens.
   if counter then
     local why
     token, why = again(counter, tokens, expiry)
@@ -48,9 +56,9 @@ local function confirm(lock, counter, lease, field, tokens, expiry, mark)
   return 1, token
 end
 
--- begin takes a free lock.
+-- begin takes a free lock for a new hold.
 --
--- lock, counter, lease, field, tokens, expiry   see acquire
+-- lock, counter, lease, field, tokens, expiry   see acquire below
 --
 -- returns as acquire does
 local function begin(lock, counter, lease, field, tokens, expiry)
@@ -67,7 +75,7 @@ local function begin(lock, counter, lease, field, tokens, expiry)
     return nil, counted
   end
   local expires = redis.pcall('PEXPIRE', lock, lease)
-  if type(expires) == 'table' then -- refused, to a user without the right to it: a lock that never expires must not stay
+  if type(expires) == 'table' then -- the user has no right to PEXPIRE: a lock that never expires must not stay
     redis.pcall('DEL', lock)
     redis.pcall('HDEL', lock, field)
     return nil, expires
@@ -75,17 +83,18 @@ local function begin(lock, counter, lease, field, tokens, expiry)
   return 1, token
 end
 
--- acquire takes a free lock for a new hold, or confirms that the hold has it already.
+-- acquire takes a free lock for a new hold, or confirms that the hold has the lock already.
 --
 -- lock     hash: field <uuid>:<number> = hold count
 -- counter  the fencing counter; nil for a lock without tokens
 -- lease    milliseconds
--- field    <uuid>:<number> of the hold, never used for another one
--- tokens   how many to take; the hold's own is the first of them
--- expiry   of the counter, see take; nil for tokens without a floor
+-- field    <uuid>:<number> of the hold, never used for another hold
+-- tokens   how many tokens to take; the hold's own is the first of them
+-- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
 -- returns 1, token   the hold has the lock; the last of its tokens, 0 without a counter
---         0, pttl    another holder has it; pttl is -1 where its key never expires
+--         0, pttl    another holder has the lock; milliseconds until the lock's key expires, -1 where it never does
+--         nil, error
 local function acquire(lock, counter, lease, field, tokens, expiry)
   local exists = redis.pcall('EXISTS', lock)
   if type(exists) == 'table' then
@@ -96,6 +105,3 @@ local function acquire(lock, counter, lease, field, tokens, expiry)
   end
   return begin(lock, counter, lease, field, tokens, expiry)
 end
-
-local verdict, value = acquire(KEYS[1], KEYS[2], unpack(ARGV))
-return verdict and {verdict, value} or value

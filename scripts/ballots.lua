@@ -1,5 +1,5 @@
--- The operations of a batch on a server of a quorum, as those in batch.
-local operations = {
-  ['vote+'] = {vote, 2, true}, ['extend+'] = {extend, 2, true}, ['recount+'] = {recount, 4, true}, ['raise+'] = {raise, 3, true},
-  ['look+'] = {look, 1, true}, withdraw = {withdraw, 4},
+-- The operations of a batch on one server of a quorum, as operations.lua has those of a batch on one server. batch.lua follows.
+local functions = {
+  ['vote+'] = vote, ['extend+'] = extend, ['recount+'] = recount, ['raise+'] = raise, ['look+'] = look, withdraw = withdraw,
 }
+local shapes = {['vote+'] = 22, ['extend+'] = 22, ['recount+'] = 24, ['raise+'] = 23, ['look+'] = 21, withdraw = 4}

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	// maxOps bounds the ops in one batch: so many hold the server for 0.2 to 0.6 ms.
+	// maxOps bounds the ops in one batch. A batch of so many ops keeps the server busy for 0.2 to 0.6 ms.
 	maxOps = 128
-	// maxInFlight bounds the batches of a batcher that are under way: while one is answered the next one fills, and the more
-	// there are, the fewer ops share each.
+	// maxInFlight bounds the batches of one batcher that are under way. While a batch is under way the next one fills; with
+	// more batches under way fewer ops would share each.
 	maxInFlight = 2
-	// manyOps is how many ops are enough for a batch that leaves before one of those is back, and maxExtra how many such
-	// batches there may be: with so many callers the server would wait for the next command otherwise.
+	// manyOps is how many waiting ops are enough for a batch to leave although maxInFlight batches are under way. maxExtra
+	// is how many such batches there may be. Without them the server would, with so many callers, wait for the next command.
 	manyOps  = 8
 	maxExtra = 2
-	// stallAfter is how long batches may take before they no longer keep other ops waiting.
+	// stallAfter is how long batches may take before the batcher sends one more, so that they keep no other ops waiting.
 	stallAfter = 100 * time.Millisecond
-	// maxStalled bounds the batches under way where earlier ones have stalled, and with them the connections that a server
-	// that hangs can take.
+	// maxStalled bounds the batches under way once earlier ones have stalled, and so the connections that a server that
+	// hangs can take.
 	maxStalled = 16
-	// stackSize is what a command needs of a batch's stack. Less grows the stack in the depth of a call, more only costs memory
-	// while batches are under way.
+	// stackSize is how many bytes of stack a batch needs to send a command. With less the stack grows in the depth of a
+	// call; more only costs memory while batches are under way.
 	stackSize = 6 << 10
 )
 
-// Caller is who an op is sent for. It is called from the batcher's goroutines, and must not block. Once it is answered, the
-// op is its own again.
+// A Caller is who an op is sent for. Goroutines of the batcher call its methods, which must not block. After Answered the
+// caller may use its op again.
 type Caller interface {
-	// Sending tells that the op is about to be written, together with that of another caller, which was told just before;
-	// with is nil for the first one. It is not called for an op that was withdrawn.
+	// Sending tells the caller that its op is about to be written. with is the caller of the first op in the same batch,
+	// whose Sending came just before; with is nil for that first one. Sending is not called for an op that was withdrawn.
 	Sending(with Caller)
-	// Answered tells what came of it, once after each Sending.
+	// Answered gives the caller the answer to its op, or the error, once after each Sending.
 	Answered(Answer, error)
 }
 
@@ -47,41 +47,43 @@ const (
 	waiting state = iota
 	sent
 	withdrawn
-	told // its caller knows
+	told // its caller has the answer
 )
 
-// A batcher sends ops in batches: a batch is one round trip that its ops share. No op waits to share one: an op that finds
-// fewer than maxInFlight batches under way leaves at once, alone if no other has come. What comes meanwhile leaves with the
-// next batch, or as soon as there are manyOps.
+// A batcher sends ops in batches. The ops of a batch share one round trip. No op waits in order to share one: an op that
+// finds fewer than maxInFlight batches under way leaves at once, alone if no other op waits. Otherwise the op leaves with
+// the next batch: after one of those under way, or as soon as manyOps ops wait.
 type batcher struct {
 	*batchers
-	mixed bool // its ops may be of several nodes
+	mixed bool // its ops may be for several nodes of a cluster
 
 	mu       sync.Mutex
 	waiting  []*Op
-	gone     int      // how many of these were withdrawn
-	inFlight []*batch // under way
-	most     int      // how many may be: maxInFlight, and one more for each that has stalled
-	started  uint64   // how many batches have left
-	guarded  bool     // a timer will look whether batches have stalled
-	shared   bool     // the last batch had more than one op
-	overdue  *time.Timer
-	watched  bool // overdue will look for batches to be abandoned
+	gone     int         // how many ops in waiting were withdrawn
+	inFlight []*batch    // the batches under way
+	most     int         // how many batches may be under way: maxInFlight, and one more for each that has stalled
+	started  uint64      // how many batches have left
+	guarded  bool        // the timer of guard is set
+	shared   bool        // the last batch had more than one op
+	overdue  *time.Timer // calls abandon
+	watched  bool        // overdue is set
 }
 
-// A batch is some ops that travel together. It is their context too, which ends when the batch is abandoned: what go-redis
-// has not sent by then it does not send any more.
+// A batch is some ops that travel together. The batch is also the context of their commands, and ends when it is abandoned:
+// go-redis then sends none of the commands that it has not sent yet.
 type batch struct {
 	context.Context
 	batcher *batcher
-	store   []Op // copies: a caller that is answered uses its op again, and an abandoned batch is not done with it
-	ops     []*Op
-	began   time.Time
-	left    atomic.Bool   // and began is known
-	end     chan struct{} // closed when it is abandoned
+	store   []Op          // copies: a caller with its answer uses its op again, and an abandoned batch still reads the copy
+	ops     []*Op         // the elements of store
+	began   time.Time     // when the batch left, or began to ask for the nodes of the cluster
+	left    atomic.Bool   // began is set, and the time of the batch is bounded
+	end     chan struct{} // closed when the batch is abandoned
 }
 
-// Send sends the op together with others that are sent at the same time. It does not block.
+// Send sends the op together with others that are sent at the same time. It does not block. The caller gets the answer, or
+// the error, by Answered. Where Redis does not answer, that is the error of go-redis, or the one of a batch that is
+// abandoned: 5 s after the ReadTimeout of the Redis client and the Timeout of a Confirmation.
 func (s *Scripts) Send(op *Op, caller Caller) {
 	b := s.batcherOf(op)
 	op.caller, op.state, op.batcher = caller, waiting, b
@@ -95,8 +97,8 @@ func (s *Scripts) Send(op *Op, caller Caller) {
 	}
 }
 
-// Withdraw takes an op back that was given to Send, and tells whether it did: after Sending it is too late, and once is
-// enough.
+// Withdraw takes back an op that was given to Send, and tells whether it did. It returns false when a batch has the op
+// already, whose Sending then comes or has come, and when the op was withdrawn before.
 func (s *Scripts) Withdraw(op *Op) bool {
 	b := op.batcher
 	b.mu.Lock()
@@ -112,7 +114,8 @@ func (s *Scripts) Withdraw(op *Op) bool {
 	return true
 }
 
-// idle tells that no op is in the batcher. A caller that has found the batcher before may use it still.
+// idle tells that no op waits in the batcher or is under way. A Send that has looked the batcher up before may still add
+// one.
 func (b *batcher) idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,7 +136,7 @@ func (b *batcher) start() {
 	go f.run()
 }
 
-// run sends batch after batch until no op waits in the batcher.
+// run fills and sends the batch again and again, until there are no ops for it.
 func (f *batch) run() {
 	growStack()
 	b := f.batcher
@@ -180,8 +183,8 @@ func (f *batch) abandoned() bool {
 	}
 }
 
-// growStack gives its goroutine a stack on which go-redis has room. The stack is still empty here: to move a full one later
-// costs more than the whole command does.
+// growStack gives its goroutine a stack on which go-redis has room. It runs while the stack is still empty: to move a full
+// stack later costs more than the whole command does.
 //
 //go:noinline
 func growStack() byte {
@@ -189,15 +192,15 @@ func growStack() byte {
 	return room[runtime.NumCPU()%stackSize]
 }
 
-// yields tells whether the callers that the last batch has answered run first: where there were several they may have the
-// next ops already. Where many ops wait they leave before that, so that the server does not wait for the next command.
+// yields tells whether the batcher lets the callers of the last batch run before it fills the next one. Several callers may
+// have their next ops at once. Where many ops wait they leave before that, so that the server does not wait for a command.
 func (b *batcher) yields() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.shared && !b.hasMany()
 }
 
-// hasMany tells whether many ops wait. With b.mu held.
+// hasMany tells whether manyOps or more ops wait. With b.mu held.
 func (b *batcher) hasMany() bool { return len(b.waiting)-b.gone >= manyOps }
 
 // room is how many batches may be under way now. With b.mu held.
@@ -208,13 +211,13 @@ func (b *batcher) room() int {
 	return b.most
 }
 
-// fill takes the next ops into the batch, and tells whether there are any: otherwise the batch is over.
+// fill takes the next ops into the batch, and tells whether there are any. A batch without ops is over.
 func (b *batcher) fill(f *batch) bool {
 	stalled := f.left.Load() && time.Since(f.began) >= stallAfter
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if f.abandoned() {
-		return false // it is not in flight any more, and is not used again
+		return false // an abandoned batch is not in inFlight, and is not used again
 	}
 	f.left.Store(false)
 	if stalled {
@@ -224,7 +227,7 @@ func (b *batcher) fill(f *batch) bool {
 	f.store, f.ops = f.store[:0], f.ops[:0]
 	taken := 0
 	if len(b.inFlight) <= b.room() {
-		f.store = slices.Grow(f.store, min(len(b.waiting)-b.gone, maxOps)) // it must not move below
+		f.store = slices.Grow(f.store, min(len(b.waiting)-b.gone, maxOps)) // ops points into store, which must not move below
 		for taken < len(b.waiting) && len(f.ops) < maxOps {
 			if op := b.waiting[taken]; op.state == waiting {
 				op.state = sent
@@ -244,7 +247,7 @@ func (b *batcher) fill(f *batch) bool {
 	}
 	if len(f.ops) == 0 {
 		b.inFlight = slices.DeleteFunc(b.inFlight, func(g *batch) bool { return g == f })
-		b.most = max(maxInFlight, min(b.most, len(b.inFlight)+1)) // raised for ops that were withdrawn since
+		b.most = max(maxInFlight, min(b.most, len(b.inFlight)+1)) // guard may have raised most for ops that were withdrawn since
 		f.batcher = nil
 		b.scripts.spare.Put(f)
 		return false
@@ -254,7 +257,8 @@ func (b *batcher) fill(f *batch) bool {
 	return true
 }
 
-// guard sees to it that batches that have stalled do not keep other ops waiting. With b.mu held.
+// guard lets one more batch leave, up to maxStalled, where ops wait and no batch has left for stallAfter: batches that have
+// stalled do not keep other ops waiting. It looks again after each stallAfter as long as ops wait. With b.mu held.
 func (b *batcher) guard() {
 	b.guarded = true
 	before := b.started
@@ -273,7 +277,7 @@ func (b *batcher) guard() {
 	})
 }
 
-// lookAfter looks for batches that are to be abandoned, then and as long as there are batches. With b.mu held.
+// lookAfter has abandon called after d, and abandon calls lookAfter as long as batches are under way. With b.mu held.
 func (b *batcher) lookAfter(d time.Duration) {
 	b.watched = true
 	if b.overdue == nil {
@@ -283,9 +287,10 @@ func (b *batcher) lookAfter(d time.Duration) {
 	}
 }
 
-// abandon gives up the batches whose time is over: a connection may be dead, and go-redis wait for it without an end. Their
-// ops are answered, others may leave in their place, and their goroutines end when go-redis lets go of the connection, so
-// that there are no more of them than connections in its pool.
+// abandon gives up the batches that have been under way for b.bound: a connection may be dead, and go-redis may wait for it
+// without an end. The callers of their ops get an error, and other batches may leave in their place. The goroutine of an
+// abandoned batch ends when go-redis lets go of the connection, so there are no more such goroutines than connections in the
+// pool of go-redis.
 func (b *batcher) abandon() {
 	var over []*batch
 	b.mu.Lock()

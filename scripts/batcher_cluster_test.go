@@ -221,7 +221,7 @@ func TestBatcherCluster_ASlotThatMoves(t *testing.T) {
 // As TestP14_AForbiddenKeyDoesNotFailItsNeighbours, for a slot's ops in a pipeline.
 func TestBatcherCluster_AForbiddenKey(t *testing.T) {
 	t.Parallel()
-	server := alone(t)
+	server := oneMaster(t)
 	prefix := newKeys(t).Lock
 	as(t, server, "some-keys", "~{"+prefix+"}*", "~redisson_lock_token:{"+prefix+"}*", "&*", "+@all")
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}, Username: "some-keys", Password: "secret"})

@@ -73,8 +73,9 @@ func TestBatcher_ALostReplyLeavesAllUnknown(t *testing.T) {
 			judge(t, o.err, true, true)
 		}
 		s.rdb.Ping(t.Context())
-		if want := map[bool]int64{false: 1, true: 3}[single]; came.Load() != want {
-			t.Errorf("%d commands came, want %d", came.Load(), want)
+		// None is repeated. What was written behind the first one may not have come, as the proxy closes the connection then.
+		if most := map[bool]int64{false: 1, true: 3}[single]; came.Load() < 1 || came.Load() > most {
+			t.Errorf("%d commands came, want 1 to %d", came.Load(), most)
 		}
 		mustHaveAll(t, together(s, ops...), ops) // they are repeated as they are (P2)
 	})
@@ -148,7 +149,7 @@ func TestBatcher_APipelineRepeatsWhatTheServerDidNotKnow(t *testing.T) {
 // A client that is no cluster client, on a server that takes no command for several slots: a proxy in front of a cluster.
 func TestBatcher_CrossSlotGoesOnOpByOp(t *testing.T) {
 	t.Parallel()
-	rdb := alone(t).Client()
+	rdb := oneMaster(t).Client()
 	s := New(rdb)
 	g := newGate(t, rdb)
 	for i, want := range []string{

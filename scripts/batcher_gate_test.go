@@ -116,7 +116,7 @@ func namesOf(cmd redis.Cmder) []string {
 		for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers, &waits, &releases, &leaves} {
 			if args[i] == kind.name || args[i] == kind.fenced {
 				names = append(names, kind.name.(string))
-				i += 1 + kind.args
+				i += 1 + kind.count
 				break
 			}
 		}

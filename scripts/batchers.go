@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// abandonAfter is when a batch is given up, beyond the client's ReadTimeout, which ends it first where there is one.
+	// abandonAfter is how long a batch may take beyond the ReadTimeout of the Redis client. A ReadTimeout, where there is
+	// one, ends the batch first.
 	abandonAfter = 5 * time.Second
-	// maxBatchers is the number of batchers from which on the idle ones are forgotten: nodes come and go.
+	// maxBatchers is how many batchers there may be before the idle ones are removed: nodes of a cluster come and go.
 	maxBatchers = 1024
 )
 
-// batchers are where ops wait to be sent: one batcher, or one for each node of a cluster, so that a node that hangs keeps
-// nobody else's ops.
+// batchers has the batchers of one Redis client: one for a server, or one for each node of a cluster, so that a node that
+// hangs keeps no other node's ops waiting.
 type batchers struct {
 	scripts *Scripts
-	bound   time.Duration // of a batch
-	first   *batcher      // of the server; in a cluster, of the ops whose node is not known yet
+	bound   time.Duration // how long a batch may take
+	first   *batcher      // for the server; in a cluster, for the ops whose node is not known yet
 
 	mu    sync.Mutex
-	nodes map[string]*batcher // of a cluster, by the address of the master
+	nodes map[string]*batcher // for the nodes of a cluster, by the address of the master
 }
 
 func newBatchers(s *Scripts, bound time.Duration) *batchers {
@@ -33,7 +34,7 @@ func newBatchers(s *Scripts, bound time.Duration) *batchers {
 	return bs
 }
 
-// batchBound is how long a batch may take.
+// batchBound is how long a batch of this Redis client may take: its ReadTimeout, if it has one, and abandonAfter.
 func batchBound(rdb redis.UniversalClient) time.Duration {
 	var reads time.Duration
 	switch r := rdb.(type) {
@@ -45,9 +46,9 @@ func batchBound(rdb redis.UniversalClient) time.Duration {
 	return abandonAfter + max(reads, 0)
 }
 
-// batcherOf is the batcher that is to send the op. What is to be confirmed has batchers of its own, so that nothing else
-// waits for replicas. It does not block: where the cluster client knows the nodes it has them in memory, and sees to it
-// that they are up to date.
+// batcherOf returns the batcher that is to send the op. Ops that need a confirmation have batchers of their own, so that no
+// other op waits for replicas. batcherOf does not block: a cluster client that knows the nodes has them in memory, and keeps
+// them up to date by itself.
 func (s *Scripts) batcherOf(op *Op) *batcher {
 	bs := s.batchers
 	if s.confirm != nil && op.promises() {
@@ -61,7 +62,7 @@ func (s *Scripts) batcherOf(op *Op) *batcher {
 	return bs.first
 }
 
-// of is the batcher of a node.
+// of returns the batcher for the node at this address, and makes it if there is none.
 func (bs *batchers) of(node string) *batcher {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -76,7 +77,8 @@ func (bs *batchers) of(node string) *batcher {
 	return b
 }
 
-// learn makes the cluster client know its nodes, before any ops are in the batch: a node that hangs may be asked for them.
+// learn makes a cluster client load the nodes of the cluster, and returns why it could not. It runs before any ops are in
+// the batch, as the client may ask a node that hangs.
 func (s *Scripts) learn(f *batch) error {
 	if s.cluster == nil || s.known.Load() {
 		return nil

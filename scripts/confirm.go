@@ -10,43 +10,45 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Confirmation is who else has to have a change before it counts: replicas in memory (WAIT), or the append-only files of
-// the server and of replicas on disk (WAITAOF).
+// A Confirmation says who must have a change before the change counts: replicas in memory (WAIT), or the append-only files
+// of the server and of replicas on disk (WAITAOF).
 type Confirmation struct {
-	Fsync    bool
-	Local    int // with Fsync: 1 for the server's own file, 0 to do without it
-	Replicas int
-	Timeout  time.Duration // how long the server waits for them, in whole milliseconds
+	Fsync    bool          // on disk; otherwise in memory
+	Local    int           // with Fsync: 1 for the server's own file, 0 to do without it
+	Replicas int           // how many replicas
+	Timeout  time.Duration // how long the server waits for the confirmation, in whole milliseconds
 }
 
-// ErrUnconfirmed tells that what was asked for has been done, and is not to count: too few have confirmed it in time.
+// ErrUnconfirmed tells that an operation was done and is not to count: too few servers have confirmed it in time, or the
+// request for the confirmation failed.
 var ErrUnconfirmed = errors.New("not confirmed")
 
-// Confirm asks from now on for a confirmation of every op that takes a lock, or a token, or extends a lease. Where that is
-// not given its Answer is there, Held is true, and the error is ErrUnconfirmed. It is to be called before anything is sent.
+// Confirm asks from now on for a confirmation of every op that takes a lock or a token, or extends a lease. Where the
+// confirmation is not given, the caller gets the op's Answer, with Held true, and an error that is ErrUnconfirmed. Confirm
+// sends nothing. It is to be called before anything is sent.
 func (s *Scripts) Confirm(c Confirmation) {
 	s.confirm = &c
 	s.confirmed = newBatchers(s, batchBound(s.rdb)+c.Timeout)
 }
 
-// promises tells whether somebody will rely on what the op has done: that needs a confirmation. A release does not. If it
-// is forgotten in a failover, the lock stays taken until the lease is over, which is late, and safe.
+// promises tells whether somebody will rely on what the op has done, so that the op needs a confirmation. A release needs
+// none: if a failover forgets the release, the lock stays taken until the lease is over, which is late, and safe.
 func (op *Op) promises() bool {
-	return !op.releases() && op.kind != &leaves && (op.kind != &levels || op.fenced || op.args[0] != int64(0))
+	return !op.releases() && op.kind != &leaves && (op.kind != &levels || op.fenced || op.lease > 0)
 }
 
-// A pipeliner is what a pipeline starts from, all of whose commands go over one connection.
+// A pipeliner makes pipelines. For one server, the commands of a pipeline go over one connection.
 type pipeliner interface{ Pipeline() redis.Pipeliner }
 
-// A route is how commands go to the one server that has their keys: its confirmation is that of what went over the same
-// connection. A cluster client would send it to any node.
+// A route is how commands go to the one server that has their keys. A server confirms what came over the same connection as
+// the request for the confirmation, and a cluster client would send that request to any node.
 type route struct {
 	on     pipeliner
-	text   bool // with the text of their scripts
-	asking bool // on is to get their slot, and has their keys already
+	text   bool // the commands carry the text of their scripts
+	asking bool // on is to get the slot of the commands, and has their keys already: each needs an ASKING before it
 }
 
-// args is the command as it is to be added to the pipe next.
+// args returns the script's command as it is to be added to the pipe next. On a route with asking it adds an ASKING first.
 func (to route) args(ctx context.Context, pipe redis.Pipeliner, sc *script, args []any) []any {
 	if to.asking {
 		_ = pipe.Process(ctx, command{redis.NewCmd(ctx, "asking")})
@@ -57,8 +59,8 @@ func (to route) args(ctx context.Context, pipe redis.Pipeliner, sc *script, args
 	return args
 }
 
-// asked tells that the node of a route has not got a command's keys any more, and which one has: their slot is on its way.
-// Where a cluster client finds the node it follows by itself.
+// asked tells that a command's slot is moving from the node of the route to another one, which has the command's keys by
+// now, and returns the address of that. Without confirmations the cluster client finds the node, and follows by itself.
 func (s *Scripts) asked(to route, err error) (addr string, ask bool) {
 	if s.cluster == nil || s.confirm == nil || to.asking {
 		return "", false
@@ -66,7 +68,8 @@ func (s *Scripts) asked(to route, err error) (addr string, ask bool) {
 	return redis.IsAskError(err)
 }
 
-// follow has send go to the node at this address. The cluster client may not know it yet, and does not give it away.
+// follow calls send with a route to the node at this address, by a Redis client of its own. The cluster client may not know
+// that node yet, and returns no client for an address.
 func (s *Scripts) follow(from route, addr string, send func(route)) {
 	o := *from.on.(*redis.Client).Options()
 	o.Addr, o.MinIdleConns = addr, 0
@@ -75,7 +78,8 @@ func (s *Scripts) follow(from route, addr string, send func(route)) {
 	send(route{on: node, asking: true})
 }
 
-// deliverConfirmed is deliver of ops that are to be confirmed: once for all that go to the same server.
+// deliverConfirmed is deliver of ops some of which need a confirmation. It asks for one confirmation for all ops that go to
+// the same server.
 func (s *Scripts) deliverConfirmed(ctx context.Context, ops []*Op) {
 	if s.cluster == nil {
 		s.sendConfirmed(ctx, route{on: s.rdb}, s.group(ops))
@@ -84,7 +88,7 @@ func (s *Scripts) deliverConfirmed(ctx context.Context, ops []*Op) {
 	s.byNode(ctx, s.group(ops), func(on *redis.Client, groups []group) { s.sendConfirmed(ctx, route{on: on}, groups) })
 }
 
-// sole is the caller of an op that is waited for.
+// sole is the Caller of an op that goes alone, and keeps the answer for doConfirmed.
 type sole struct {
 	answer Answer
 	err    error
@@ -94,7 +98,7 @@ func (*sole) Sending(Caller) {}
 
 func (o *sole) Answered(a Answer, err error) { o.answer, o.err = a, err }
 
-// doConfirmed is Do of an op that is to be confirmed.
+// doConfirmed is Do of an op that needs a confirmation.
 func (s *Scripts) doConfirmed(ctx context.Context, op Op) (Answer, error) {
 	var heard sole
 	op.caller, op.state = &heard, sent
@@ -102,7 +106,7 @@ func (s *Scripts) doConfirmed(ctx context.Context, op Op) (Answer, error) {
 	return heard.answer, heard.err
 }
 
-// sendConfirmed sends a command for each group, and behind them what asks for their confirmation.
+// sendConfirmed sends a command for each group, and behind them the request for their confirmation.
 func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 	pipe := to.on.Pipeline()
 	cmds := make([]*prompt, len(groups))
@@ -121,7 +125,7 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 			if reply != nil {
 				cmd.look(reply)
 			} else {
-				err = failed // a hook of the user's that did not let it through
+				err = failed // a hook of the user's did not let the command through
 			}
 		}
 		addr, ask := s.asked(to, err)
@@ -132,7 +136,7 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 			}
 		case unknown(err) && !to.text:
 			again = append(again, g)
-		case len(g) > 1 && (s.refused(err) || ask): // Redis 6 says ASK where some keys are still here
+		case len(g) > 1 && (s.refused(err) || ask): // Redis 6 says ASK also while some of the keys are on this node
 			split = append(split, apart(g)...)
 		case len(g) == 1 && g[0].withoutLine(err):
 			unlined = append(unlined, g)
@@ -156,15 +160,16 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 	}
 }
 
-// A prompt is the command of a group. As soon as go-redis has read the reply it sets the command's error, and goes on to wait
-// for the confirmation: the ops that need none, or have got nothing, are answered then.
+// A prompt is the command of a group. go-redis sets the command's error as soon as it has read the reply, and goes on to
+// wait for the confirmation. In between the prompt answers the ops that need no confirmation, or have got nothing.
 type prompt struct {
 	command
 	group    group
 	read     bool
-	promises []promise // that wait for the confirmation
+	promises []promise
 }
 
+// A promise is an op whose answer waits for the confirmation.
 type promise struct {
 	op     *Op
 	answer Answer
@@ -178,7 +183,7 @@ func (p *prompt) SetErr(err error) {
 	}
 }
 
-// look reads the reply.
+// look reads the reply, and answers the ops that do not wait for the confirmation.
 func (p *prompt) look(reply any) {
 	p.read = true
 	tell := func(op *Op, a Answer, err error) {
@@ -197,8 +202,8 @@ func (p *prompt) look(reply any) {
 	tell(op, a, err)
 }
 
-// exec executes the pipeline, and asks for the confirmation of all that is in it. failed is the first error, doubt why
-// nothing of it is to count.
+// exec sends the pipeline, and at its end the request for the confirmation of all that is in it. failed is the first error.
+// doubt says why nothing in the pipeline is to count, or is nil.
 func (s *Scripts) exec(ctx context.Context, pipe redis.Pipeliner) (failed, doubt error) {
 	ask := s.confirm.command(ctx)
 	_ = pipe.Process(ctx, ask)
@@ -206,12 +211,12 @@ func (s *Scripts) exec(ctx context.Context, pipe redis.Pipeliner) (failed, doubt
 	failed = s.astray(failed)
 	reply, err := ask.Result()
 	if err == nil && reply == nil {
-		err = failed // a hook of the user's that did not let it through
+		err = failed // a hook of the user's did not let the command through
 	}
 	return failed, s.confirm.verdict(reply, err)
 }
 
-// command is what asks for the confirmation of all that went before it on its connection.
+// command is the request for the confirmation of all that went before it over its connection.
 func (c *Confirmation) command(ctx context.Context) command {
 	ms := c.Timeout.Milliseconds()
 	if c.Fsync {
@@ -220,7 +225,7 @@ func (c *Confirmation) command(ctx context.Context) command {
 	return command{redis.NewCmd(ctx, "wait", c.Replicas, ms)}
 }
 
-// verdict is nil if the confirmation was given, and otherwise says what is missing.
+// verdict reads the reply to command. It is nil if the confirmation was given, and otherwise says what is missing.
 func (c *Confirmation) verdict(reply any, err error) error {
 	if err != nil {
 		return c.refused(err)

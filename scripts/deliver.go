@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// deliver sends the ops in one round trip, and tells each caller.
+// deliver sends the ops in one round trip, and gives each caller its answer. What was refused as a whole, or whose script
+// the server has not got, is sent again.
 func (s *Scripts) deliver(ctx context.Context, ops []*Op) {
 	if s.confirm != nil && slices.ContainsFunc(ops, (*Op).promises) {
 		s.deliverConfirmed(ctx, ops)
@@ -37,7 +38,8 @@ func (s *Scripts) deliver(ctx context.Context, ops []*Op) {
 	s.pipeline(ctx, groups, false)
 }
 
-// byNode sends the groups for each node of the cluster by themselves: no node's ops wait for another one.
+// byNode calls send for each node of the cluster, with the groups whose keys are there. The calls run at the same time: no
+// node's ops wait for another node.
 func (s *Scripts) byNode(ctx context.Context, groups []group, send func(on *redis.Client, groups []group)) {
 	nodes := make(map[*redis.Client][]group)
 	for _, g := range groups {
@@ -59,7 +61,8 @@ func (s *Scripts) byNode(ctx context.Context, groups []group, send func(on *redi
 // A group is the ops that travel in one command.
 type group []*Op
 
-// group divides the ops into those that may.
+// group divides the ops into groups: in a cluster one for each slot, and one for each op where something on the way refuses
+// several slots in one command.
 func (s *Scripts) group(ops []*Op) []group {
 	if s.single.Load() {
 		return apart(ops)
@@ -78,7 +81,7 @@ func (s *Scripts) group(ops []*Op) []group {
 	return groups
 }
 
-// apart is a group for each op.
+// apart makes a group of each op.
 func apart(ops []*Op) []group {
 	groups := make([]group, len(ops))
 	for i := range ops {
@@ -113,7 +116,7 @@ func (g group) args() []any {
 	return all
 }
 
-// answered tells each caller what a reply to the group says, or an error in place of it.
+// answered gives each caller of the group its part of the reply, or an error in place of the reply.
 func (g group) answered(reply any, err error) {
 	if len(g) == 1 {
 		g[0].tell(g[0].parse(reply, err))
@@ -122,14 +125,14 @@ func (g group) answered(reply any, err error) {
 	parseBatch(g, reply, err, (*Op).tell)
 }
 
-// tell tells the op's caller what came of it, unless it has been told already.
+// tell gives the op's caller the answer, unless the caller has one already.
 func (op *Op) tell(a Answer, err error) {
 	if atomic.SwapInt32(&op.state, told) != told {
 		op.caller.Answered(a, err)
 	}
 }
 
-// pipeline sends a command for each group.
+// pipeline sends a command for each group, in one round trip. With whole each command carries the text of its script.
 func (s *Scripts) pipeline(ctx context.Context, groups []group, whole bool) {
 	pipe := s.rdb.Pipeline()
 	cmds := make([]command, len(groups))
@@ -146,7 +149,7 @@ func (s *Scripts) pipeline(ctx context.Context, groups []group, whole bool) {
 	for i, g := range groups {
 		reply, err := cmds[i].Result()
 		if err == nil && reply == nil {
-			err = failed // a hook of the user's that did not let it through
+			err = failed // a hook of the user's did not let the command through
 		}
 		err = s.astray(err)
 		switch {
@@ -168,9 +171,10 @@ func (s *Scripts) pipeline(ctx context.Context, groups []group, whole bool) {
 	}
 }
 
-// refused tells that a command for several locks was refused as a whole, with nothing done, for a reason that may not be
-// one of each lock's: they are to be sent one by one. Where something on the way takes no commands for several slots that
-// is remembered. A slot on its way to another node, some of whose keys have moved, passes (TRYAGAIN).
+// refused tells that a command for several locks was refused as a whole, with nothing done, for a reason that may not hold
+// for each of the locks: what it asked for is to be sent lock by lock. After CROSSSLOT refused remembers that something on
+// the way takes no command for several slots. TRYAGAIN, of a slot that is moving to another node with some of its keys,
+// passes.
 func (s *Scripts) refused(err error) bool {
 	if crossSlot(err) {
 		s.single.Store(true)

@@ -11,14 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A several is an error of several servers, which says itself what the two functions below tell of others.
+// A several is an error of several servers. It says itself what Unanswered and Passing say of the error of one server.
 type several interface {
 	error
 	Unanswered() bool
 	Passing() bool
 }
 
-// oneNode is what a node of a cluster says to a client that talks to no other: that does not go away.
+// oneNode is the error of a node of a cluster (MOVED, ASK) to a Redis client that talks to no other node. The error stays
+// until somebody changes the client.
 type oneNode struct{ error }
 
 func (e *oneNode) Error() string {
@@ -29,8 +30,8 @@ func (e *oneNode) Unwrap() error  { return e.error }
 func (*oneNode) Unanswered() bool { return false }
 func (*oneNode) Passing() bool    { return false }
 
-// Unanswered tells that after err nobody knows whether the command was, or will be, executed: no reply came, and it may
-// have been sent.
+// Unanswered tells that after err nobody knows whether the command was executed, or will be: no reply came, and the command
+// may have been sent. Unanswered is false for nil.
 func Unanswered(err error) bool {
 	if err == nil {
 		return false
@@ -46,34 +47,36 @@ func Unanswered(err error) bool {
 	switch {
 	case errors.As(err, &op) && op.Op == "dial",
 		errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
-		return false // there was no connection to send it on
+		return false // there was no connection to send the command on
 	}
 	return true
 }
 
-// Refused tells that err says that the command was not executed, and may be wrong: a hook of the user's can return an
-// error reply, or redis.ErrClosed, after the command has run. A server that asks for a password has run none, and takes no
-// command as long as those of many ops together.
+// Refused tells that err says that the command was not executed, and that err may be wrong: a go-redis hook of the user's
+// can return an error reply, or redis.ErrClosed, after the command has run. Refused is false for nil, and for a server that
+// asks for a password (NOAUTH, WRONGPASS): that has run nothing, and takes no command as long as the one of many ops
+// together.
 func Refused(err error) bool {
 	var of several
 	return err != nil && !errors.As(err, &of) && (answered(err) || errors.Is(err, redis.ErrClosed)) &&
 		!redis.HasErrorPrefix(err, "NOAUTH") && !redis.HasErrorPrefix(err, "WRONGPASS")
 }
 
-// answered tells that err is what Redis said: an error reply, which the scripts make sure left nothing behind, or a
-// reply that is none of theirs.
+// answered tells that err is what Redis said: an error reply, after which the scripts have left nothing behind, or a reply
+// that none of the scripts gives.
 func answered(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said) || errors.Is(err, errReply)
 }
 
-// passing are the error replies of a server that is on its way up, being replaced, or busy.
+// passing has the error replies of a server that is starting, is being replaced, or is busy.
 var passing = []string{
 	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY ", "UNBLOCKED", "max number of clients reached",
 }
 
 // Passing tells that err goes away by itself in the ordinary life of a Redis installation: a restart, a failover, a
-// connection that broke. What stays wrong until somebody mends it (a password, a type, memory) is not.
+// connection that broke. Passing is false for an error that stays until somebody mends its cause (a password, a type,
+// memory), and for nil.
 func Passing(err error) bool {
 	var of several
 	if errors.As(err, &of) {
@@ -96,7 +99,7 @@ func Passing(err error) bool {
 	if _, ask := redis.IsAskError(err); ask {
 		return true
 	}
-	text := said.Error() // its own words: err's may hold names, and a lock may be called LOADING
+	text := said.Error() // Redis's own words: those of err may have names in them, and a lock may be called LOADING
 	for _, p := range passing {
 		if strings.Contains(text, p) {
 			return true
@@ -108,17 +111,17 @@ func Passing(err error) bool {
 // crossSlot tells that a command was refused because its keys are not in one slot.
 func crossSlot(err error) bool { return err != nil && strings.Contains(err.Error(), "CROSSSLOT") }
 
-// forbidden tells that the user has no right to the whole command, maybe for one of its keys, and that nothing was done:
-// what a script may not do has other words.
+// forbidden tells that the Redis user has no right to the whole command, maybe for one of its keys, and that nothing was
+// done. For a command inside a script that the user may not run Redis has other words.
 func forbidden(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOPERM") }
 
-// split tells that the slot of a command's keys is on its way to another node, that only some of them are here, and that nothing was
-// done.
+// split tells that the slot of a command's keys is moving to another node, that only some of the keys are on this one, and
+// that nothing was done.
 func split(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
 
 const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET, HSET, HDEL, HKEYS, HINCRBY, GET, SET, INCRBY, TIME, DEL, PTTL, PEXPIRE, PUBLISH, ZADD, ZCARD, ZRANGE, ZRANK, ZREM, ZSCORE on the lock's keys and channels"
 
-// hints say what to do about an error reply whose own words don't.
+// hints say what to do about an error reply whose own words do not.
 var hints = []struct{ reply, hint string }{
 	{"WRONGTYPE", "a key of this lock holds data of another type: choose a name that nothing else uses"},
 	{"not an integer", "the fencing counter holds something that is not a number: choose a name that nothing else uses, or repair the counter"},

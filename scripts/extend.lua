@@ -1,13 +1,14 @@
--- extend extends the lease of a hold that is there, on one server of a quorum; it never brings one back.
+-- extend extends the lease of a hold on one server of a quorum, if the server has the hold. It never brings a hold back.
 --
 -- lock     hash: field <uuid>:<number> = hold count
 -- counter  the fencing counter, only read
 -- lease    milliseconds; a longer expiry is kept; 0 only asks whether the hold is there
 -- field    <uuid>:<number> of the hold
 --
--- returns  1, report   it is there
---         -2, report   it is not
---         with the key's expiry before it as the report's first element
+-- returns  1, report   the hold is there
+--         -2, report   the hold is not there
+--         nil, error
+--         The report is that of report.lua. Its first element is the PTTL of the lock's key before this call
 local function extend(lock, counter, lease, field)
   local left = redis.pcall('PTTL', lock)
   if type(left) == 'table' then
@@ -21,7 +22,7 @@ local function extend(lock, counter, lease, field)
   if there == 1 and tonumber(lease) > left then
     written = redis.pcall('PEXPIRE', lock, lease)
   else
-    written = redis.pcall('HDEL', lock, '#') -- of nothing: a replica answers READONLY
+    written = redis.pcall('HDEL', lock, '#') -- removes nothing, but a replica answers READONLY
   end
   if type(written) == 'table' then
     return nil, written
@@ -29,6 +30,3 @@ local function extend(lock, counter, lease, field)
   local said, why = report(lock, counter, left)
   return said and (there == 1 and 1 or -2), said or why
 end
-
-local verdict, value = extend(KEYS[1], KEYS[2], unpack(ARGV))
-return verdict and {verdict, value} or value

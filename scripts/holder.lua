@@ -1,10 +1,11 @@
 -- holding tells which hold has a lock, by the fields of the lock's hash.
 --
--- lock  hash: field <uuid>:<number> = hold count, field <uuid>:<number># = number of the latest change
--- mine  the field that is asked about, or nil
+-- lock  hash: field <uuid>:<number> = hold count, second field <uuid>:<number># = number of the latest change of the count
+-- mine  the field of the hold that asks, or nil
 --
--- returns holder, other, second   the field of the hold that has the lock, mine if that is there, '' for none; a field that is
---                                 of no hold, or nil; whether the holder has its second field
+-- returns holder, other, second   holder: the field of the hold that has the lock, mine if mine is in the hash, '' for none.
+--                                 other: a field that is of no hold ('mode' if that is one), or nil. second: true if the
+--                                 hold that has the lock has its second field, otherwise nil
 --         nil, error
 local function holding(lock, mine)
   local fields = redis.pcall('HKEYS', lock)
@@ -24,7 +25,7 @@ local function holding(lock, mine)
   return holder, other, seconds[holder .. '#']
 end
 
--- notALock is the error of a lock whose hash has a field that is of no hold.
+-- notALock makes the error for a lock whose hash has this field, which is of no hold.
 local function notALock(field)
   return redis.error_reply("WRONGTYPE the lock's key is a hash with the field '" .. string.gsub(string.sub(field, 1, 64), '%c', '?') ..
     "', which is of no hold: it is another object, such as Redisson's RReadWriteLock, whose field is 'mode'")

@@ -1,12 +1,12 @@
--- inspect tells who has a lock. It writes nothing, but begins with a write of nothing, so that a replica or a demoted
--- master answers READONLY and not an old truth.
+-- inspect tells which hold has a lock. It changes nothing, but begins with a write command that removes nothing, so that a
+-- replica or a demoted master answers READONLY and not with old data (P8).
 --
 -- KEYS[1]  lock
 -- ARGV[1]  field  <uuid>:<number> of the hold that is asked about; may be empty
 --
--- returns {exists, count, pttl, holder}: 1 or 0; the asked hold's count, 0 where it is not there; the key's expiry
--- in milliseconds (-1 never, -2 no key); the field of the hold that has the lock, '' for none; an error where the hash
--- has a field that is of no hold
+-- returns {exists, count, pttl, holder}: exists: 1 or 0. count: the asked hold's count, 0 where that hold is not there.
+-- pttl: milliseconds until the lock's key expires (-1 never, -2 no key). holder: the field of the hold that has the lock, ''
+-- for none. Returns an error where the hash has a field that is of no hold
 redis.call('HDEL', KEYS[1], '#')
 local holder, other = holding(KEYS[1])
 if not holder then

@@ -8,18 +8,18 @@ import (
 
 // Keys are the names that belong to one lock.
 type Keys struct {
-	Lock  string // the hash; the lock's own name
+	Lock  string // the hash, whose key is the lock's own name
 	Token string // the fencing counter
 	Line  string // the line of the clients that wait
 	Slot  uint16 // the lock's hash slot in a cluster
 
-	channel atomic.Pointer[any] // Channel, as an argument of a command; nil until it is asked for
+	channel atomic.Pointer[any] // what Channel returns, as an argument of a command; nil until the first call
 }
 
-// Channel is where a release is told.
+// Channel returns the name of the lock's channel, on which a release is published.
 func (k *Keys) Channel() string { return k.told().(string) }
 
-// told is Channel as an argument of a command.
+// told returns what Channel does, as an argument of a command.
 func (k *Keys) told() any {
 	c := k.channel.Load()
 	if c == nil {
@@ -36,8 +36,8 @@ func KeysOf(name string) *Keys {
 	return &Keys{Lock: name, Token: prefixed("redisson_lock_token", name), Line: lineOf(name), Slot: slot(name)}
 }
 
-// lineOf is the key of the lock's line. Locks called "a" and "{a}" have one counter and one channel, by Redisson's rule for
-// names; they must not have one line.
+// lineOf returns the key of the lock's line. Locks called "a" and "{a}" share one counter and one channel, by Redisson's
+// rule for names. They must not share one line (P34).
 func lineOf(name string) string {
 	if strings.Contains(name, "{") {
 		return "fencelock_line_of:" + name
@@ -45,7 +45,7 @@ func lineOf(name string) string {
 	return "fencelock_line:{" + name + "}"
 }
 
-// Calls is the channel on which the client of this id is told about its place in the lock's line.
+// Calls returns the name of the channel on which the client with this id is told about its place in the lock's line.
 func (k *Keys) Calls(client string) string { return k.Line + ":" + client }
 
 func prefixed(prefix, name string) string {
@@ -55,8 +55,9 @@ func prefixed(prefix, name string) string {
 	return prefix + ":{" + name + "}"
 }
 
-// CheckCluster tells whether all keys of the lock are in one hash slot, as one script in a Redis Cluster needs. Names
-// such as "a}b" or "a{b" are not: Redisson's form of the counter's name puts it elsewhere.
+// CheckCluster returns an error where the keys of the lock are not all in one hash slot, as a script in a Redis Cluster
+// needs (P16). It asks no server. Names such as "a}b" or "a{b" fail: Redisson's form of the counter's name puts the counter
+// into another slot.
 func (k *Keys) CheckCluster() error {
 	if hashTag(k.Lock) != hashTag(k.Token) {
 		return fmt.Errorf("name %q and its counter %q are in different slots of a cluster: use a name without braces, or with one pair around a part that is not empty", k.Lock, k.Token)
@@ -77,7 +78,7 @@ func hashTag(key string) string {
 	return tag
 }
 
-// slots is how many a cluster has.
+// slots is how many hash slots a cluster has.
 const slots = 16384
 
 // slot is the hash slot of a key (Redis Cluster specification, "Key distribution model"): CRC16/XMODEM of the hash tag,

@@ -1,23 +1,25 @@
--- level sets the hold count of a hold that is there: a re-entry raises it, an inner unlock lowers it. The count is
--- set, not added, and each change has a number of its own, so that a copy that arrives twice or late changes nothing.
+-- level sets the hold count of a hold that is there: a re-entry raises the count, an inner unlock lowers it. The count is
+-- set, not added, and each change has a number of its own, so that a copy that arrives twice or late changes nothing (P2).
 --
--- lock     hash: field <uuid>:<number> = hold count, field <uuid>:<number># = number of the latest change
+-- lock     hash: field <uuid>:<number> = hold count, second field <uuid>:<number># = number of the latest change of the
+--          count
 -- counter  the fencing counter, for a re-entry that takes a new token; otherwise nil
 -- lease    milliseconds that a re-entry asks for; 0 leaves the key's expiry as it is
 -- field    <uuid>:<number> of the hold
 -- count    the new hold count
 -- op       number of this change, growing within the hold
--- expiry   of the counter, see take; nil for tokens without a floor
+-- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
 -- returns 1, token   done (token 0 without a counter)
---         -2, 0      the hold is gone; the lock is never taken here
+--         -2, 0      the hold is gone; level never takes a lock
+--         nil, error
 local function level(lock, counter, lease, field, count, op, expiry)
   local there = redis.pcall('HEXISTS', lock, field)
   if type(there) == 'table' then
     return nil, there
   end
   if there == 0 then
-    local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "gone"
+    local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not "gone"
     if type(written) == 'table' then
       return nil, written
     end
@@ -37,9 +39,9 @@ local function level(lock, counter, lease, field, count, op, expiry)
         return nil, why
       end
     end
-    local written = redis.pcall('HDEL', lock, '#') -- of nothing, as above
+    local written = redis.pcall('HDEL', lock, '#') -- removes nothing, but a replica answers READONLY
     if type(written) ~= 'table' and tonumber(lease) > 0 then
-      written = redis.pcall('HINCRBY', lock, field, '0') -- adds nothing, but replicas can confirm only what was written
+      written = redis.pcall('HINCRBY', lock, field, '0') -- adds nothing, but replicas confirm only writes
     end
     if type(written) == 'table' then
       return nil, written
@@ -61,7 +63,7 @@ local function level(lock, counter, lease, field, count, op, expiry)
     end
     written = redis.pcall('PEXPIRE', lock, math.max(left, lease))
   else
-    written = redis.pcall('HDEL', lock, '#') -- of nothing: after a write that is always allowed, HSET is too at maxmemory
+    written = redis.pcall('HDEL', lock, '#') -- removes nothing, but after this write Redis allows HSET at maxmemory
   end
   if type(written) == 'table' then
     return nil, written
@@ -72,6 +74,3 @@ local function level(lock, counter, lease, field, count, op, expiry)
   end
   return 1, token
 end
-
-local verdict, value = level(KEYS[1], KEYS[2], unpack(ARGV))
-return verdict and {verdict, value} or value

@@ -1,35 +1,38 @@
--- The line of the clients that wait for a lock: a sorted set in the lock's slot. A member is a ticket, <client>:<number>, made
--- for one stay of one client in the line and never used again. The score is the order of arrival. Each client listens on a
--- channel of its own, <line>:<client>, where it is told, about its ticket:
+-- The line of the clients that wait for a lock is a sorted set in the lock's slot. A member is a ticket, <client>:<number>,
+-- made for one stay of one client in the line and never used again (P18). The score is the order of arrival. Each client
+-- listens on a channel of its own, <line>:<client>. On that channel the scripts tell the client about its ticket:
 --
---   c TICKET others length   it is called: the lock is free, and it is the first of so many in the line. So many connections
---                            heard of the release on the lock's own channel, without the one of the client that released it
---   w TICKET head            it is the second, and this head was called: if the head does not come, it is to look
---   w TICKET head 1          the same, after a release: what it knew of an earlier call of this head counts no more
---   n TICKET                 it is the first or the second since a client has left the line, and the lock is held
---   a TICKET                 it is the second, and the first has just asked for the lock, which somebody else has: it is alive
---   d TICKET                 it was taken out of the line, as it was called and did not come
+--   c TICKET others   the client is called: the lock is free, and the client is the first in the line. others: how many
+--                     connections heard of the release on the lock's own channel, without the one of the client that
+--                     released the lock, unless the called client is that client
+--   w TICKET head     the client is the second, and the first, which has the ticket head, was called (P23): if the first does
+--                     not come, the client is to look
+--   w TICKET head 1   the same, after a release: an earlier call of head that the client knows of counts no more
+--   n TICKET          a client has left the line, this client is the first or the second now, and the lock is held
+--   a TICKET          the client is the second. The first has just asked for the lock, which somebody else has: the first is
+--                     alive
+--   d TICKET          the ticket was taken out of the line, as the client was called and did not come
 
--- client is the client that a ticket, or the field of a hold, belongs to.
+-- client returns the id of the client that a ticket, or the field of a hold, belongs to.
 local function client(ticket)
   return string.match(ticket, '^[^:]*')
 end
 
--- tell sends a message to the client that has the ticket, and returns how many connections were told, or the error.
+-- tell sends a message to the client that has the ticket. It returns how many connections were told, or the error.
 local function tell(line, publish, ticket, message)
   return redis.pcall(publish, line .. ':' .. client(ticket), message)
 end
 
--- call tells the first client in the line that the lock is free, and the second one to watch the first. Clients that nobody
--- listens for are taken out of the line, up to a bound. It never fails: the lock has been released already.
+-- call tells the first client in the line that the lock is free, and the second client to watch the first. It takes out of
+-- the line the tickets for which nobody listens, up to a bound (P29). call never fails: the lock is free already.
 --
 -- line     zset
 -- publish  PUBLISH, or SPUBLISH where the clients use sharded channels
 -- told     how many connections were told on the lock's own channel
 -- field    of the hold that was released; '' for none
--- known    how many of those who were told are the client that had the hold: 1 or 0
+-- known    how many of the told connections are of the client that had the hold: 1 or 0
 --
--- returns 1  the first one was called
+-- returns 1  a client was called
 --         0  nobody is in the line, or the user has no right to the line or to the channels
 --         2  the bound was reached: call again
 local function call(line, publish, told, field, known)
@@ -43,15 +46,13 @@ local function call(line, publish, told, field, known)
     end
     for i, head in ipairs(heads) do
       local others = client(head) == client(field) and told or math.max(told - known, 0)
-      local length = others > 0 and redis.pcall('ZCARD', line) or 0 -- which is of interest only then
-      length = type(length) == 'number' and math.max(length - #dead, 0) or 0
-      local heard = tell(line, publish, head, 'c ' .. head .. ' ' .. others .. ' ' .. length)
+      local heard = tell(line, publish, head, 'c ' .. head .. ' ' .. others)
       if type(heard) == 'table' then
         return 0
       end
       if heard > 0 then
         local second = heads[i + 1]
-        if i == batch then -- which was not read with the first
+        if i == batch then -- the second was not read with the first
           second = redis.pcall('ZRANGE', line, #dead + 1, #dead + 1)[1]
         end
         if #dead > 0 then
@@ -71,7 +72,16 @@ local function call(line, publish, told, field, known)
   return batch == 0 and 0 or 2
 end
 
--- near tells the first two in the line where they are, as nobody else does before the next release.
+-- forLine tells whether a release is for the clients in the line alone, and those who listen on the lock's own channel are left
+-- asleep (P37). They, who are in no line, are told as often as it is one client's turn: 1 in the number of clients in the line and one
+-- more. A lone client in the line has nobody to watch it, so that they are told each time. The choice is a hash of the field: each
+-- hold has another one.
+local function forLine(line, field)
+  local waiting = redis.pcall('ZCARD', line)
+  return type(waiting) == 'number' and waiting > 1 and tonumber(string.sub(redis.sha1hex(field), 1, 6), 16) % (waiting + 1) > 0
+end
+
+-- near tells the first two clients in the line where they are, as nobody else does before the next release.
 local function near(line, publish)
   local heads = redis.pcall('ZRANGE', line, 0, 1)
   for _, head in ipairs(heads.err and {} or heads) do
@@ -79,13 +89,14 @@ local function near(line, publish)
   end
 end
 
--- enter puts a ticket at the end of the line, or where it was. A repeat changes nothing.
+-- enter puts a ticket at the end of the line, or at the place that the client had before. A repeat changes nothing.
 --
 -- line    zset
 -- ticket  <client>:<number>
--- place   the score that the client had in a line that was lost; '' for the end
+-- place   the score that the client had before and has lost (P22); '' for the end
 --
--- returns score, before, there  how many are before it, 2 for more; whether it was in the line already
+-- returns score, before, there  score: the ticket's. before: how many tickets are before it, at most 2. there: true if the
+--                               ticket was in the line already
 --         nil, error
 local function enter(line, ticket, place)
   local last = redis.pcall('ZRANGE', line, -2, -1, 'WITHSCORES')
@@ -100,7 +111,7 @@ local function enter(line, ticket, place)
     end
     score = now[1] * 1000000 + now[2]
   else
-    score = last[#last] + 1 -- not the clock, which may be set back: a newcomer would be first
+    score = last[#last] + 1 -- and not the clock: that may be set back, and a newcomer be first (P21)
   end
   if place ~= '' then
     score = math.min(score, tonumber(place))
@@ -112,7 +123,7 @@ local function enter(line, ticket, place)
   end
   if #last == 0 or added == 0 or place ~= '' or score % 16 == 0 then
     local expires = redis.pcall('PEXPIRE', line, 600000)
-    if type(expires) == 'table' and #last == 0 then -- refused, to a user without the right to it
+    if type(expires) == 'table' and #last == 0 then -- the user has no right to PEXPIRE: a line that never expires must not stay
       redis.pcall('ZREM', line, ticket)
       return nil, expires
     end

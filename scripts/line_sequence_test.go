@@ -42,7 +42,7 @@ func (q *sequence) stepLine() error {
 			return nil
 		}
 		h.held = false
-		o := op{kind: "release", field: h.field, known: q.rng.IntN(2)}
+		o := op{kind: "release", field: h.field, known: q.rng.IntN(3) - 1}
 		if q.rng.IntN(3) == 0 && !h.ticket {
 			o = op{kind: "quick", field: h.field}
 		} else if q.rng.IntN(2) == 0 && !w.in {

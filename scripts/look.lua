@@ -1,13 +1,15 @@
--- look tells who has a lock on one server of a quorum. It writes nothing, but begins with a write of nothing, so that a
--- replica answers READONLY and not an old truth.
+-- look tells which hold has a lock on one server of a quorum. It changes nothing, but begins with a write command that
+-- removes nothing, so that a replica answers READONLY and not with old data (P8).
 --
--- lock     hash: field <uuid>:<number> = hold count, field <uuid>:<number># = number of the latest change
+-- lock     hash: field <uuid>:<number> = hold count, second field <uuid>:<number># = number of the latest change of the
+--          count
 -- counter  the fencing counter, only read
 -- field    <uuid>:<number> of the hold that is asked about; may be empty
 --
--- returns 1, report   with the key's expiry in milliseconds as the report's first element, and two elements more: the
---                     asked hold's count, and the number of its latest change, 0 where there is none; an error where
---                     the hash has a field that is of no hold
+-- returns 1, report    the report is that of report.lua. Its first element is the PTTL of the lock's key in milliseconds.
+--                      Two more elements follow: the asked hold's count, and the number of its latest change, 0 where there
+--                      is none
+--         nil, error   also where the hash has a field that is of no hold
 local function look(lock, counter, field)
   local written = redis.pcall('HDEL', lock, '#')
   if type(written) == 'table' then
@@ -32,6 +34,3 @@ local function look(lock, counter, field)
   said[8], said[9] = counts[1] or '0', counts[2] or '0'
   return 1, said
 end
-
-local verdict, value = look(KEYS[1], KEYS[2], unpack(ARGV))
-return verdict and {verdict, value} or value

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"crypto/sha1"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,17 +39,15 @@ func (l *lined) tell(client, message string) int {
 }
 
 // call calls the first client that is listened for, and tells the second to watch it. The first one is told how many heard
-// of the release on the lock's own channel, but for the client who had the hold of this field, if that is another one.
-func (l *lined) call(told int, field string, known int) {
+// of the release on the lock's own channel, but for the client who had the hold of this field, if that is another one. It reports
+// whether it has called one.
+func (l *lined) call(told int, field string, known int) bool {
 	for len(l.stays) > 0 {
-		head, length, others := l.stays[0].ticket, 0, told
+		head, others := l.stays[0].ticket, told
 		if clientOf(head) != clientOf(field) {
 			others = max(told-known, 0)
 		}
-		if others > 0 {
-			length = len(l.stays)
-		}
-		if l.tell(clientOf(head), fmt.Sprintf("c %s %d %d", head, others, length)) > 0 {
+		if l.tell(clientOf(head), fmt.Sprintf("c %s %d", head, others)) > 0 {
 			if len(l.stays) > 1 {
 				second := l.stays[1].ticket
 				if field != "" {
@@ -56,10 +55,22 @@ func (l *lined) call(told int, field string, known int) {
 				}
 				l.tell(clientOf(second), "w "+second+" "+head)
 			}
-			return
+			return true
 		}
 		l.stays = l.stays[1:]
 	}
+	return false
+}
+
+// forLine reports whether a release of the hold of this field is not told on the lock's own channel.
+func (l *lined) forLine(field string) bool {
+	return len(l.stays) > 1 && choice(field, len(l.stays)+1) > 0
+}
+
+// choice is a number below n that goes with the field.
+func choice(field string, n int) int {
+	sum := sha1.Sum([]byte(field))
+	return (int(sum[0])<<16 | int(sum[1])<<8 | int(sum[2])) % n
 }
 
 // find is where the ticket is in the line, -1 if it is not there.
@@ -161,21 +172,27 @@ func (m *model) release(o op, at span) reply {
 	}
 	calls := o.kind == "release" || o.kind == "quick" && (m.second || m.change > 0)
 	m.free()
-	r := reply{released: true, told: m.line.tell("", "0")}
-	if !calls {
-		return r
-	}
-	if o.again != "" {
+	r := reply{released: true}
+	if calls && o.again != "" {
 		r.place, _ = m.line.join(o.again, 0, at)
 	}
-	m.line.call(r.told, o.field, o.known)
+	forLine := calls && o.known != NotTheHolder && m.line.forLine(o.field)
+	if forLine && m.line.call(0, o.field, 0) {
+		return r
+	}
+	r.told = m.line.tell("", "0")
+	if calls && !forLine {
+		m.line.call(r.told, o.field, max(o.known, 0))
+	}
 	return r
 }
 
 func (m *model) leave(o op) {
 	removed := m.line.remove(o.again)
 	if m.field == "" && !m.wrong {
-		m.line.call(0, "", 0)
+		if !m.line.call(0, "", 0) {
+			m.line.tell("", "0")
+		}
 	} else if removed {
 		m.line.near()
 	}

@@ -3,7 +3,6 @@ package scripts
 import (
 	"context"
 	_ "embed"
-	"strings"
 	"time"
 )
 
@@ -27,70 +26,86 @@ var (
 	//go:embed mark.lua
 	markText string
 
-	vote     = newScript(holderText + reportText + voteText)
-	extend   = newScript(holderText + reportText + extendText)
-	recount  = newScript(function(levelText) + holderText + reportText + recountText)
-	raise    = newScript(holderText + reportText + raiseText)
-	withdraw = newScript(holderText + reportText + withdrawText)
-	look     = newScript(holderText + reportText + lookText)
+	vote     = alone("vote", holderText+reportText+voteText)
+	extend   = alone("extend", holderText+reportText+extendText)
+	recount  = alone("recount", levelText+holderText+reportText+recountText)
+	raise    = alone("raise", holderText+reportText+raiseText)
+	withdraw = alone("withdraw", holderText+reportText+withdrawText)
+	look     = alone("look", holderText+reportText+lookText)
 	mark     = newScript(markText)
-	ballots  = newScript(holderText + reportText + function(voteText) + function(extendText) + function(levelText) + function(recountText) +
-		function(raiseText) + function(withdrawText) + function(lookText) + ballotsText + batchText[strings.Index(batchText, "local replies"):])
+	ballots  = newScript(holderText + reportText + voteText + extendText + levelText + recountText + raiseText + withdrawText + lookText +
+		ballotsText + batchText)
 )
 
 var (
-	votes     = kind{"", "vote+", "", 2, &vote, &ballots, false}
-	extends   = kind{"", "extend+", "", 2, &extend, &ballots, false}
-	recounts  = kind{"", "recount+", "", 4, &recount, &ballots, false}
-	raises    = kind{"", "raise+", "", 3, &raise, &ballots, false}
-	withdraws = kind{"withdraw", "", "", 4, &withdraw, &ballots, false}
-	looks     = kind{"", "look+", "", 1, &look, &ballots, false}
+	votes     = kind{fenced: "vote+", count: 2, arguments: toExtend, script: &vote, batched: &ballots}
+	extends   = kind{fenced: "extend+", count: 2, arguments: toExtend, script: &extend, batched: &ballots}
+	recounts  = kind{fenced: "recount+", count: 4, arguments: toLevel, script: &recount, batched: &ballots}
+	raises    = kind{fenced: "raise+", count: 3, arguments: toRaise, script: &raise, batched: &ballots}
+	withdraws = kind{name: "withdraw", count: 4, arguments: toWithdraw, script: &withdraw, batched: &ballots}
+	looks     = kind{fenced: "look+", count: 1, arguments: toLook, script: &look, batched: &ballots}
 )
 
-// The operations on one server of a quorum. Each is answered with a Report. They travel with each other, not with the
-// others.
+func toExtend(r request, _ *Keys, to []any) []any {
+	return append(to, r.lease.Milliseconds(), r.field)
+}
 
-// Vote takes the lock on this server for the hold of this field, or confirms that it has it here.
+func toRaise(r request, _ *Keys, to []any) []any {
+	return append(to, r.field, r.token, r.expiry.Milliseconds())
+}
+
+func toWithdraw(r request, keys *Keys, to []any) []any {
+	command := any("")
+	if r.tell {
+		command = publish(false)
+	}
+	return append(to, r.field, keys.told(), command, r.group)
+}
+
+func toLook(r request, _ *Keys, to []any) []any { return append(to, r.field) }
+
+// The operations from Vote to Look are for one server of a quorum. The Answer to each has a Report. These operations share
+// commands with each other, and not with those of op.go.
+
+// Vote takes the lock on this server for the hold of this field, or confirms that the hold has the lock here. Held tells
+// whether it has. Vote takes no token. The lease is cut to whole milliseconds, as in all operations.
 func Vote(keys *Keys, field string, lease time.Duration) Op {
-	return Op{kind: &votes, keys: keys, fenced: true, args: [8]any{lease.Milliseconds(), field}}
+	return Op{kind: &votes, keys: keys, fenced: true, request: request{lease: lease, field: field}}
 }
 
-// Extend extends the lease of the hold of this field, where it is there, or only asks with lease 0.
+// Extend extends the lease of the hold of this field, if the server has the hold. With lease 0 it only asks whether the
+// server has the hold. A longer expiry stays.
 func Extend(keys *Keys, field string, lease time.Duration) Op {
-	return Op{kind: &extends, keys: keys, fenced: true, args: [8]any{lease.Milliseconds(), field}}
+	return Op{kind: &extends, keys: keys, fenced: true, request: request{lease: lease, field: field}}
 }
 
-// Recount is Level, which takes no token.
-func Recount(keys *Keys, field string, lease time.Duration, count int, op int64) Op {
-	return Op{kind: &recounts, keys: keys, fenced: true, args: [8]any{lease.Milliseconds(), field, count, op}}
+// Recount sets the count of the hold of this field, as Level does, and takes no token.
+func Recount(keys *Keys, field string, lease time.Duration, count int, change int64) Op {
+	return Op{kind: &recounts, keys: keys, fenced: true, request: request{lease: lease, field: field, count: count, change: change}}
 }
 
-// Raise proposes a token for the hold of this field: Held is true if it was accepted. The counter expires so long after
-// it was used last, or never for 0.
+// Raise proposes a token for the hold of this field. Held is true if the server accepted the token. The counter expires so
+// long after it was used last, or never with expiry 0.
 func Raise(keys *Keys, field string, token int64, expiry time.Duration) Op {
-	return Op{kind: &raises, keys: keys, fenced: true, args: [8]any{field, token, expiry.Milliseconds()}}
+	return Op{kind: &raises, keys: keys, fenced: true, request: request{field: field, token: token, expiry: expiry}}
 }
 
-// Groups is how many groups the waiters for a lock of a quorum listen in, each on a channel of its own.
+// Groups is how many groups the waiters for a lock of a quorum are in. Each group listens on a channel of its own.
 const Groups = 8
 
-// Withdraw is Unlock, which tells the waiters only with tell: this group of them, or the next one that somebody is in; all
-// of them with group -1.
+// Withdraw releases the hold of this field, as Unlock does, and tells the waiters only with tell: this group of them, or the
+// next group that has somebody in it; with group -1 all groups.
 func Withdraw(keys *Keys, field string, tell bool, group int) Op {
-	publish := ""
-	if tell {
-		publish = "PUBLISH"
-	}
-	return Op{kind: &withdraws, keys: keys, args: [8]any{field, keys.told(), publish, group}}
+	return Op{kind: &withdraws, keys: keys, request: request{field: field, tell: tell, group: group}}
 }
 
-// Look asks who has the lock, and for the count of the hold of this field.
+// Look asks which hold has the lock on this server, and for the count of the hold of this field. It changes nothing.
 func Look(keys *Keys, field string) Op {
-	return Op{kind: &looks, keys: keys, fenced: true, args: [8]any{field}}
+	return Op{kind: &looks, keys: keys, fenced: true, request: request{field: field}}
 }
 
-// Mark leaves the key in the server's run of this id, or takes it away where it is not to stay. done is false where the
-// server is in another run.
+// Mark writes the key on the server if stay is true, and deletes the key otherwise, but only in the server's run with this
+// id. done is false where the server is in another run, and after an error, which is go-redis's own.
 func (s *Scripts) Mark(ctx context.Context, key, run string, stay bool) (done bool, err error) {
 	reply, err := s.run(ctx, &mark, []string{key}, run, stay)
 	return err == nil && reply == int64(1), err
@@ -99,18 +114,18 @@ func (s *Scripts) Mark(ctx context.Context, key, run string, stay bool) (done bo
 // A Report is what a server of a quorum says with its answer.
 type Report struct {
 	Holder    string        // the field of the hold that has the lock now, "" for none
-	TTL       time.Duration // of vote, extend and look: the key's expiry, or NoExpiry, NoKey
-	Counter   int64
-	Time      int64         // the server's, in microseconds since 1970
-	Run       string        // the run id, "" where it does not tell that or its uptime
-	Uptime    time.Duration // by its wall clock, cut to seconds
-	Gone      bool          // the hold is not there
-	Receivers int           // of withdraw: how many connections were told, -1 where the server refused to tell anybody
-	Count     int           // of look: the asked hold's count,
+	TTL       time.Duration // of Vote, Extend and Look: when the lock's key expires, or NoExpiry, NoKey
+	Counter   int64         // the fencing counter on this server
+	Time      int64         // the server's time, in microseconds since 1970
+	Run       string        // the server's run id, "" where the server does not tell that or its uptime
+	Uptime    time.Duration // the server's uptime by its wall clock, cut to seconds
+	Gone      bool          // the hold is not on this server
+	Receivers int           // of Withdraw: how many connections were told, -1 where the server refused to tell anybody
+	Count     int           // of Look: the asked hold's count,
 	Change    int64         // and the number of its latest change
 }
 
-// parseReport reads what an operation on a server of a quorum returns.
+// parseReport reads the reply to an operation on one server of a quorum.
 func (op *Op) parseReport(verdict int64, second any) (Answer, error) {
 	list, ok := second.([]any)
 	want := 7
@@ -148,24 +163,24 @@ func (op *Op) parseReport(verdict int64, second any) (Answer, error) {
 	return Answer{Held: verdict == 1, Report: r}, nil
 }
 
-// An Order is what an op asks for, for a store that has several servers do it.
+// An Order says what an op asks for. A store of several servers reads it, and asks its servers for the same.
 type Order struct {
 	Verb   Verb
 	Keys   *Keys
 	Field  string
-	Fenced bool          // it takes a token
-	Floor  bool          // that is at least the server's time,
-	Expiry time.Duration // from a counter that expires; 0: never
+	Fenced bool          // the op takes a token
+	Floor  bool          // the token is at least the server's time
+	Expiry time.Duration // with Floor: how long after its last use the counter expires; 0: never
 	Lease  time.Duration // of Acquire and Level
-	Count  int           // of Level,
-	Change int64         // and its number
+	Count  int           // of Level: the new count,
+	Change int64         // and the number of the change
 }
 
 // Verb is what an op does.
 type Verb int
 
 const (
-	Other Verb = iota // what needs one server
+	Other Verb = iota // an op that only one server can do
 	ToAcquire
 	ToLevel
 	ToUnlock
@@ -173,23 +188,17 @@ const (
 
 // Order returns what the op asks for.
 func (op *Op) Order() Order {
-	o := Order{Keys: op.keys, Fenced: op.fenced}
-	if ms, floor := op.floor.(int64); floor {
-		o.Floor, o.Expiry = true, time.Duration(ms)*time.Millisecond
+	o := Order{
+		Keys: op.keys, Field: op.field, Fenced: op.fenced, Floor: op.floored, Expiry: op.expiry,
+		Lease: op.lease.Truncate(time.Millisecond), Count: op.count, Change: op.change,
 	}
-	switch op.kind {
-	case &acquires:
-		o.Verb, o.Field, o.Lease = ToAcquire, op.args[1].(string), milliseconds(op.args[0])
-		if op.args[2] != 1 {
-			o.Verb = Other
-		}
-	case &levels:
-		o.Verb, o.Field, o.Lease = ToLevel, op.args[1].(string), milliseconds(op.args[0])
-		o.Count, o.Change = op.args[2].(int), op.args[3].(int64)
-	case &unlocks:
-		o.Verb, o.Field = ToUnlock, op.args[0].(string)
+	switch {
+	case op.kind == &acquires && op.tokens == 1:
+		o.Verb = ToAcquire
+	case op.kind == &levels:
+		o.Verb = ToLevel
+	case op.kind == &unlocks:
+		o.Verb = ToUnlock
 	}
 	return o
 }
-
-func milliseconds(arg any) time.Duration { return time.Duration(arg.(int64)) * time.Millisecond }

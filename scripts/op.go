@@ -9,131 +9,192 @@ import (
 type Op struct {
 	kind    *kind
 	keys    *Keys
-	fenced  bool
-	floor   any // nil, or the expiry of a counter with a floor, in ms
-	args    [8]any
-	outside bool // it was to have a line, and the user has no right to that
+	fenced  bool // the op has a counter
+	floored bool // and the counter has a floor
+	outside bool // the op was to use the line, and the user has no right to the line
+	request
 	caller  Caller
-	batcher *batcher // that Send gave it to
+	batcher *batcher // the one that Send gave the op to
 	state   state    // guarded by its batcher's mu; of a batch's copy: changed atomically
 }
 
-// kind is what the batch script knows of an operation.
+// A request is what an op is to do. The kind of the op says which of these are arguments of its script.
+type request struct {
+	field  string        // of the hold
+	lease  time.Duration // sent in whole milliseconds
+	tokens int           // how many are taken; of an Unlock: how many are given back
+	expiry time.Duration // of the counter
+
+	count  int    // of Level: the new count
+	change int64  // of Level: the number of the change
+	old    string // of Transfer: the field of the hold that gives the lock up
+	token  int64  // of an Unlock that gives tokens back: the last of them; of Raise: the one that is proposed
+
+	turn  Turn // of an Acquire in turn; of Leave and of an Unlock: Ticket and Sharded
+	known int  // of an Unlock that calls: how many of those who listen are the client itself
+	tell  bool // of Withdraw: the waiters are told
+	group int  // of Withdraw: which of them
+}
+
+// A kind is a kind of operation, as the batch script (batch.lua) knows it.
 type kind struct {
-	name    any
-	fenced  any // its name where it has a counter
-	floored any // and where that has a floor
-	args    int // without the floor's
-	script  *script
-	batched *script // that does it together with others
-	lined   bool    // it has a line
+	name      any
+	fenced    any                                         // the name where the op has a counter
+	floored   any                                         // the name where the op has a counter with a floor
+	count     int                                         // of its arguments, without the floor's
+	arguments func(r request, keys *Keys, to []any) []any // appends them, in the order in which the script has them
+	script    *script                                     // does one op alone
+	batched   *script                                     // does several ops
+	lined     bool                                        // the line is one of the op's keys
 }
 
 var (
-	acquires  = kind{"acquire", "acquire+", "acquire++", 3, &acquire, &batched, false}
-	waits     = kind{"wait", "wait+", "wait++", 8, &wait, &batched, true}
-	levels    = kind{"level", "level+", "level++", 4, &level, &batched, false}
-	unlocks   = kind{"unlock", "", "", 3, &unlock, &batched, false}
-	returns   = kind{"", "unlock+", "", 5, &unlock, &batched, false}
-	tries     = kind{"try", "try+", "try++", 4, &tryFree, &batched, true}
-	releases  = kind{"release", "release+", "", 7, &release, &batched, true}
-	quicks    = kind{"quick", "", "", 3, &release, &batched, true}
-	leaves    = kind{"leave", "", "", 2, &leave, &batched, true}
-	transfers = kind{"transfer", "transfer+", "transfer++", 4, &transfer, &batched, false}
-	reserves  = kind{"", "reserve+", "reserve++", 3, &reserve, &batched, false}
+	acquires  = kind{name: "acquire", fenced: "acquire+", floored: "acquire++", count: 3, arguments: toAcquire, script: &acquire, batched: &batched}
+	waits     = kind{name: "wait", fenced: "wait+", floored: "wait++", count: 8, arguments: toWait, script: &wait, batched: &batched, lined: true}
+	levels    = kind{name: "level", fenced: "level+", floored: "level++", count: 4, arguments: toLevel, script: &level, batched: &batched}
+	unlocks   = kind{name: "unlock", count: 3, arguments: toUnlock, script: &unlock, batched: &batched}
+	returns   = kind{fenced: "unlock+", count: 5, arguments: toReturn, script: &unlock, batched: &batched}
+	tries     = kind{name: "try", fenced: "try+", floored: "try++", count: 4, arguments: toTry, script: &tryFree, batched: &batched, lined: true}
+	releases  = kind{name: "release", fenced: "release+", count: 7, arguments: toRelease, script: &release, batched: &batched, lined: true}
+	quicks    = kind{name: "quick", count: 3, arguments: toUnlock, script: &release, batched: &batched, lined: true}
+	leaves    = kind{name: "leave", count: 3, arguments: toLeave, script: &leave, batched: &batched, lined: true}
+	transfers = kind{name: "transfer", fenced: "transfer+", floored: "transfer++", count: 4, arguments: toTransfer, script: &transfer, batched: &batched}
+	reserves  = kind{fenced: "reserve+", floored: "reserve++", count: 3, arguments: toAcquire, script: &reserve, batched: &batched}
 )
 
-// Answer is what an operation says.
+func toAcquire(r request, _ *Keys, to []any) []any {
+	return append(to, r.lease.Milliseconds(), r.field, r.tokens)
+}
+
+func toTry(r request, keys *Keys, to []any) []any {
+	return append(toAcquire(r, keys, to), publish(r.turn.Sharded))
+}
+
+func toWait(r request, keys *Keys, to []any) []any {
+	place, look := any(""), 0
+	if r.turn.Place != 0 {
+		place = r.turn.Place
+	}
+	if r.turn.Look {
+		look = 1
+	}
+	return append(toTry(r, keys, to), r.turn.Ticket, place, look, r.turn.Stale)
+}
+
+func toLevel(r request, _ *Keys, to []any) []any {
+	return append(to, r.lease.Milliseconds(), r.field, r.count, r.change)
+}
+
+func toTransfer(r request, keys *Keys, to []any) []any {
+	return append(toAcquire(r, keys, to), r.old)
+}
+
+func toUnlock(r request, keys *Keys, to []any) []any {
+	return append(to, r.field, keys.told(), publish(r.turn.Sharded))
+}
+
+func toReturn(r request, keys *Keys, to []any) []any {
+	return append(toUnlock(r, keys, to), r.token, r.tokens)
+}
+
+func toRelease(r request, keys *Keys, to []any) []any {
+	return append(toReturn(r, keys, to), r.turn.Ticket, r.known)
+}
+
+func toLeave(r request, keys *Keys, to []any) []any {
+	return append(to, r.turn.Ticket, keys.told(), publish(r.turn.Sharded))
+}
+
+// An Answer is what an operation says.
 type Answer struct {
-	Held      bool          // the hold has the lock; of an unlock: it had it, and it is released
+	Held      bool          // the hold has the lock; of an Unlock: the hold had the lock, and is released
 	Token     int64         // the last token that was taken, 0 without a counter
-	TTL       time.Duration // where another holder has it: how long that lasts at most, or NoExpiry; NoKey where it is another client's turn
-	Receivers int           // of an unlock: how many connections were told, as far as the server knows
-	Untold    bool          // of an unlock: the server refused to tell anybody
-	Why       error         // where no other holder is the reason that it was not taken
-	Owed      bool          // of several servers: some may have it still, or take it late; the release is to be sent again
+	TTL       time.Duration // where another holder has the lock: how long at most, or NoExpiry; NoKey where it is another client's turn
+	Receivers int           // of an Unlock: how many connections were told, as far as the server knows
+	Untold    bool          // of an Unlock: the server refused to tell anybody
+	Why       error         // why the lock was not taken, where no other holder is the reason
+	Owed      bool          // of several servers: some may have the hold still, or take it late; the release is to be sent again
 	Report    *Report       // of a server of a quorum
 
-	Before  int    // of an acquire in turn that did not take the lock: so many clients are before this one, 2 for more, or NotInLine
-	Place   int64  // of the same, and of a release that entered the line again: the place there; 0 for none
-	Head    string // the ticket of the first client in the line, where the lock is free
-	More    bool   // of a release, and of Leave: there may be more clients to call, by Leave with no ticket
-	Outside bool   // the user has no right to the line: the op was done without it
+	Before  int    // of an Acquire in turn that did not take the lock: how many clients are before this one, at most 2, or NotInLine
+	Place   int64  // of the same, and of an Unlock that entered the line again: the client's place in the line; 0 for none
+	Head    string // of the same Acquire, where the lock is free: the ticket of the first client in the line
+	More    bool   // of an Unlock, and of Leave: there may be more clients to call, by Leave with no ticket
+	Outside bool   // the user has no right to the line: the op was done without the line
 }
 
 // NotInLine is Answer.Before of a client that is not in the line.
 const NotInLine = -1
 
-// Acquire takes the lock for the hold of this field, or confirms that it has it. With fenced it takes so many tokens.
+// Acquire takes the lock for the hold of this field, or confirms that the hold has the lock. With fenced it takes so many
+// tokens. Held is false where another holder has the lock.
 func Acquire(keys *Keys, fenced bool, field string, lease time.Duration, tokens int) Op {
-	return Op{kind: &acquires, keys: keys, fenced: fenced, args: [8]any{lease.Milliseconds(), field, tokens}}
+	return Op{kind: &acquires, keys: keys, fenced: fenced, request: request{lease: lease, field: field, tokens: tokens}}
 }
 
 // A Turn is a client's part in the line of those that wait for a lock.
 type Turn struct {
-	Ticket  string // of its stay in the line, <client>:<number>; "": it does not enter
-	Place   int64  // the place that it had in a line that was lost; 0: the end
-	Look    bool   // nothing was heard for a while: the first client is called if the lock is free
-	Stale   string // the ticket that was called, as this client has known for a while; "" for none
-	Sharded bool   // the clients are called by sharded messages
+	Ticket  string // of the client's stay in the line, <client>:<number>; "": the client does not enter
+	Place   int64  // the place that the client had before and has lost; 0: it enters at the end
+	Look    bool   // the client has heard nothing for a while: the first client is called if the lock is free
+	Stale   string // the first ticket, where this client has known for a while that it is called: it is taken out; "" for none
+	Sharded bool   // clients are called by sharded messages
 }
 
-// InTurn returns the op, an Acquire, that takes the lock only if no other client is before this one in the line.
+// InTurn returns the op, an Acquire, as one that takes the lock only if no other client is before this one in the line. If
+// it does not take the lock, the client enters the line with its ticket.
 func (op Op) InTurn(t Turn) Op {
-	op.args[3] = publish(t.Sharded)
+	op.kind, op.turn = &waits, t
 	if t == (Turn{Sharded: t.Sharded}) {
 		op.kind = &tries
-		return op
 	}
-	place, look := any(""), 0
-	if t.Place != 0 {
-		place = t.Place
-	}
-	if t.Look {
-		look = 1
-	}
-	op.kind = &waits
-	op.args[4], op.args[5], op.args[6], op.args[7] = t.Ticket, place, look, t.Stale
 	return op
 }
 
-// Leave takes the ticket out of the line, and calls the first client there if the lock is free. With no ticket it only calls.
+// Leave takes the ticket out of the line, and calls the first client in the line if the lock is free, or tells those who listen on
+// the lock's channel where nobody is in the line. With no ticket Leave only calls.
 func Leave(keys *Keys, ticket string, sharded bool) Op {
-	return Op{kind: &leaves, keys: keys, args: [8]any{ticket, publish(sharded)}}
+	return Op{kind: &leaves, keys: keys, request: request{turn: Turn{Ticket: ticket, Sharded: sharded}}}
 }
 
-// Level sets the count of a hold, as its change number op. A re-entry names its lease, and asks for a token with
-// fenced; an inner unlock has lease 0. Held is false where the hold is gone.
-func Level(keys *Keys, fenced bool, field string, lease time.Duration, count int, op int64) Op {
-	return Op{kind: &levels, keys: keys, fenced: fenced, args: [8]any{lease.Milliseconds(), field, count, op}}
+// Level sets the count of the hold of this field. change is the number of this change (P2). A re-entry has a lease,
+// and takes a token with fenced. An inner unlock has lease 0. Held is false where the hold is gone.
+func Level(keys *Keys, fenced bool, field string, lease time.Duration, count int, change int64) Op {
+	return Op{kind: &levels, keys: keys, fenced: fenced, request: request{lease: lease, field: field, count: count, change: change}}
 }
 
-// Unlock releases the hold of this field and tells the waiters, by a sharded message if sharded.
+// Unlock releases the hold of this field, and tells those who listen on the lock's channel, by a sharded message if sharded.
+// Held is false where the hold is gone.
 func Unlock(keys *Keys, field string, sharded bool) Op {
-	return Op{kind: &unlocks, keys: keys, args: [8]any{field, keys.told(), publish(sharded)}}
+	return Op{kind: &unlocks, keys: keys, request: request{field: field, turn: Turn{Sharded: sharded}}}
 }
 
-// Return returns the op, an Unlock, with so many tokens that were reserved for the hold, and that nobody has had: the last
-// of all that were, and those before it. They are taken again by others, if last is what the counter says.
+// Return returns the op, an Unlock, as one that gives back so many tokens that were reserved for the hold and that nobody
+// has had. last is the last of these tokens. Redis takes them back only if last is still what the counter says.
 func (op Op) Return(last, tokens int64) Op {
-	op.fenced, op.args[3], op.args[4] = true, last, tokens
+	op.fenced, op.token, op.tokens = true, last, int(tokens)
 	if op.kind == &unlocks {
 		op.kind = &returns
 	}
 	return op
 }
 
-// Calling returns the op, an Unlock, that calls the first client in the line, and enters it again with this ticket, or not
-// with "". So many of those who listen for the release are the client itself: the one that is called is told of the others.
+// Calling returns the op, an Unlock, as one that calls the first client in the line. Where again is not "", the client that
+// releases enters the line with that ticket first. known is how many of the connections that hear of the release are that
+// client's own, 1 or 0: the client that is called is told how many others there are. known is [NotTheHolder] for an Unlock of
+// another client's hold.
 func (op Op) Calling(again string, known int) Op {
-	op.kind = &releases
-	op.args[3], op.args[4], op.args[5], op.args[6] = "", 0, again, known
+	op.kind, op.turn.Ticket, op.known = &releases, again, known
 	return op
 }
 
-// CallingNewcomers returns the op, an Unlock, that calls the first client in the line if any has entered since the hold took
-// the lock. It is for a hold that took it while nobody was in the line: most releases are of such a hold, and have nothing
-// to look for there.
+// NotTheHolder says that somebody else than the holder releases a hold, by force: the holder, which listens on the lock's channel, is
+// told of it in any case.
+const NotTheHolder = -1
+
+// CallingNewcomers returns the op, an Unlock, as one that calls the first client in the line if any has entered since the
+// hold took the lock (P36). It is for a hold that took the lock while nobody was in the line. Most releases are of such a
+// hold, and find nobody in the line.
 func (op Op) CallingNewcomers() Op {
 	op.kind = &quicks
 	return op
@@ -145,8 +206,9 @@ func (op *Op) releases() bool { return op.kind.script == &unlock || op.kind.scri
 // waits tells whether the op is an Acquire in turn.
 func (op *Op) waits() bool { return op.kind == &waits || op.kind == &tries }
 
-// withoutLine makes the op one that has no line, if that may be why it was refused, and tells whether it did: the user has no
-// right to the line, or its slot is on its way to another node, where only some of the keys may be. Leave has nothing else.
+// withoutLine makes the op one that does not use the line, and tells whether it did, if the line may be why the op was
+// refused with err: the user has no right to the line (P30), or the slot is moving to another node and only some of the keys
+// have moved. A Leave does nothing without the line, and stays as it is.
 func (op *Op) withoutLine(err error) bool {
 	if !forbidden(err) && !split(err) {
 		return false
@@ -166,7 +228,7 @@ func (op *Op) withoutLine(err error) bool {
 	return true
 }
 
-// publish is the command that tells the waiters.
+// publish returns the command that tells the waiters.
 func publish(sharded bool) any {
 	if sharded {
 		return "SPUBLISH"
@@ -174,23 +236,23 @@ func publish(sharded bool) any {
 	return "PUBLISH"
 }
 
-// Transfer passes the lock on from the hold of the field old to the one of this field, which gets so many tokens with
-// fenced. Held is false where the old hold is gone.
+// Transfer passes the lock on from the hold of the field old to the hold of this field. With fenced it takes so many tokens
+// for the new hold. Held is false where the old hold is gone.
 func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
-	return Op{kind: &transfers, keys: keys, fenced: fenced, args: [8]any{lease.Milliseconds(), field, tokens, old}}
+	return Op{kind: &transfers, keys: keys, fenced: fenced, request: request{lease: lease, field: field, tokens: tokens, old: old}}
 }
 
 // Reserve takes so many tokens more for the hold of this field, and extends its lease. Held is false where the hold is
-// gone. A repeat takes other tokens.
+// gone. A repeat of a Reserve takes other tokens.
 func Reserve(keys *Keys, field string, lease time.Duration, tokens int) Op {
-	return Op{kind: &reserves, keys: keys, fenced: true, args: [8]any{lease.Milliseconds(), field, tokens}}
+	return Op{kind: &reserves, keys: keys, fenced: true, request: request{lease: lease, field: field, tokens: tokens}}
 }
 
-// WithFloor returns the op with tokens that are at least the server's time in microseconds, from a counter that expires
-// so long after it was used last, or never for 0. It changes nothing of an op without tokens.
+// WithFloor returns the op as one that takes tokens which are at least the server's time in microseconds, from a counter
+// that expires so long after it was used last, or never with expiry 0. An op without tokens stays as it is.
 func (op Op) WithFloor(expiry time.Duration) Op {
 	if op.fenced {
-		op.floor = expiry.Milliseconds()
+		op.floored, op.expiry = true, expiry
 	}
 	return op
 }
@@ -218,18 +280,18 @@ func (op *Op) appendKeys(args []any) []any {
 	return args
 }
 
-// argCount is how many arguments it has.
+// argCount is how many arguments the op has.
 func (op *Op) argCount() int {
-	if op.floor != nil {
-		return op.kind.args + 1
+	if op.floored {
+		return op.kind.count + 1
 	}
-	return op.kind.args
+	return op.kind.count
 }
 
 func (op *Op) appendArgs(args []any) []any {
-	args = append(args, op.args[:op.kind.args]...)
-	if op.floor != nil {
-		args = append(args, op.floor)
+	args = op.kind.arguments(op.request, op.keys, args)
+	if op.floored {
+		args = append(args, op.expiry.Milliseconds())
 	}
 	return args
 }
@@ -237,7 +299,7 @@ func (op *Op) appendArgs(args []any) []any {
 // name is what the batch script calls the op.
 func (op *Op) name() any {
 	switch {
-	case op.floor != nil:
+	case op.floored:
 		return op.kind.floored
 	case op.fenced:
 		return op.kind.fenced
@@ -250,8 +312,8 @@ func (op *Op) alone() []any {
 	return op.appendArgs(op.appendKeys(op.kind.script.args(op.keyCount(), op.argCount())))
 }
 
-// Do sends the op alone, and blocks until go-redis has an answer or an error: the context ends neither a read nor a
-// command that was sent.
+// Do sends the op alone, and blocks until go-redis has an answer or an error. The end of the context stops neither a read
+// nor a command that was sent. The error is go-redis's own, maybe with a sentence added, or ErrUnconfirmed.
 func (s *Scripts) Do(ctx context.Context, op Op) (Answer, error) {
 	if s.confirm != nil && op.promises() {
 		return s.doConfirmed(ctx, op)

@@ -1,22 +1,23 @@
--- raise proposes a token to one server of a quorum, which accepts it from the hold that has the lock there, and only if
--- it is larger than all that it has accepted before.
+-- raise proposes a token to one server of a quorum. The server accepts the token from the hold that has the lock there, and
+-- only if the token is larger than all tokens that the server has accepted before.
 --
 -- lock     hash: field <uuid>:<number> = hold count
 -- counter  the fencing counter: the largest token that was accepted here
 -- field    <uuid>:<number> of the hold
--- token    the proposed one
--- expiry   of the counter, milliseconds from when its value was the time, see take; 0: never
+-- token    the proposed token
+-- expiry   of the counter, milliseconds from when the server's time has reached the token, see take in token.lua; 0: never
 --
 -- returns  1, report   accepted
---          0, report   not larger
+--          0, report   the token is not larger
 --         -2, report   the hold is not there
---         with 0 as the report's first element and the counter as it is now
+--         nil, error
+--         The report is that of report.lua, with 0 as its first element, and the counter as it is after this call
 local function raise(lock, counter, field, token, expiry)
   local there = redis.pcall('HEXISTS', lock, field)
   if type(there) == 'table' then
     return nil, there
   end
-  local written = redis.pcall('HDEL', lock, '#') -- of nothing: a replica answers READONLY
+  local written = redis.pcall('HDEL', lock, '#') -- removes nothing, but a replica answers READONLY
   if type(written) == 'table' then
     return nil, written
   end
@@ -43,6 +44,3 @@ local function raise(lock, counter, field, token, expiry)
   said[3] = token
   return 1, said
 end
-
-local verdict, value = raise(KEYS[1], KEYS[2], unpack(ARGV))
-return verdict and {verdict, value} or value

@@ -1,4 +1,4 @@
--- recount is level on one server of a quorum: it sets the hold count of a hold that is there, and takes no token.
+-- recount sets the hold count of a hold on one server of a quorum, as level (level.lua) does, and takes no token.
 --
 -- lock     as in level
 -- counter  the fencing counter, only read
@@ -9,7 +9,8 @@
 --
 -- returns  1, report   done
 --         -2, report   the hold is not there
---         with 0 as the report's first element
+--         nil, error
+--         The report is that of report.lua, with 0 as its first element
 local function recount(lock, counter, lease, field, count, op)
   local verdict, why = level(lock, nil, lease, field, count, op)
   if not verdict then
@@ -19,6 +20,3 @@ local function recount(lock, counter, lease, field, count, op)
   said, why = report(lock, counter, 0)
   return said and verdict, said or why
 end
-
-local verdict, value = recount(KEYS[1], KEYS[2], unpack(ARGV))
-return verdict and {verdict, value} or value

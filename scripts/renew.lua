@@ -1,4 +1,4 @@
--- renew extends the leases of holds that are there; it never brings one back. Each lock stands for itself: one that
+-- renew extends the leases of holds that are there. It never brings a hold back. Each lock stands for itself: a lock that
 -- fails does not fail its neighbours.
 --
 -- KEYS[i]      lock
@@ -13,14 +13,14 @@ local function renew(lock, lease, field)
     if type(left) == 'table' then
       return left.err
     end
-    -- a write also where nothing is to be extended: a replica answers READONLY, and replicas can confirm only what was written
+    -- This writes also where nothing is to be extended: a replica answers READONLY, and replicas confirm only writes.
     local extended = redis.pcall('PEXPIRE', lock, math.max(left, lease))
     return type(extended) == 'table' and extended.err or nil
   end
   if type(there) == 'table' then
     return there.err
   end
-  -- of nothing: a replica answers READONLY and not "gone", nor "there"
+  -- This removes nothing, but a replica answers READONLY, and neither "gone" nor "there".
   local written = redis.pcall('HDEL', lock, there == 1 and '#' or field)
   if type(written) == 'table' then
     return written.err

@@ -81,7 +81,7 @@ func TestRenewManyWithoutAnAnswer(t *testing.T) {
 // A cluster without a cluster client: what is refused is sent lock by lock.
 func TestRenewManyAcrossSlots(t *testing.T) {
 	t.Parallel()
-	rdb := alone(t).Client()
+	rdb := oneMaster(t).Client()
 	s, holds := New(rdb), held(t, rdb, maxScript+50)
 	for range 2 {
 		s.Renew(t.Context(), holds)

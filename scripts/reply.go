@@ -9,23 +9,24 @@ import (
 	"time"
 )
 
-// ErrGone tells of a renewal that found the hold gone.
+// ErrGone is the error of a renewal that found the hold gone.
 var ErrGone = errors.New("the hold is gone from Redis")
 
-// errReply tells of a reply that none of the scripts gives: something that is not Redis, or not these scripts.
+// errReply is the error of a reply that none of the scripts gives: something answers that is not Redis, or has other
+// scripts.
 var errReply = errors.New("scripts: unexpected reply")
 
-// replyError is an error reply inside a reply.
+// A replyError is the error of one operation or renewal, inside the reply of a script.
 type replyError string
 
 func (e replyError) Error() string { return string(e) }
 
-// RedisError marks it as go-redis marks its own.
+// RedisError marks the error as go-redis marks error replies.
 func (replyError) RedisError() {}
 
 func unexpected(reply any) error { return fmt.Errorf("%w: %v", errReply, reply) }
 
-// parsePair reads what an operation returns.
+// parsePair reads the two elements that an operation returns: the verdict and the rest, or -1 and an error.
 func (op *Op) parsePair(first, second any) (Answer, error) {
 	verdict, err := integer(first)
 	if err != nil {
@@ -42,7 +43,7 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	return a, err
 }
 
-// parseAnswer reads what follows the verdict.
+// parseAnswer reads the element that follows the verdict.
 func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
 	if list, ok := second.([]any); ok && op.kind.lined && op.kind != &leaves {
 		return op.parseLine(verdict, list)
@@ -70,10 +71,10 @@ func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
 	return Answer{}, unexpected([]any{verdict, second})
 }
 
-// boundReached is what a call in the line returns that has reached its bound.
+// boundReached is what call in line.lua returns when it has passed as many tickets as it may (P29).
 const boundReached = 2
 
-// parseLine reads the answer of an op that has found a line.
+// parseLine reads the list that an op returns which has found clients in the line, or has entered the line.
 func (op *Op) parseLine(verdict int64, list []any) (Answer, error) {
 	var n [3]int64
 	want, said := 3, int64(1)
@@ -99,7 +100,7 @@ func (op *Op) parseLine(verdict int64, list []any) (Answer, error) {
 	return Answer{TTL: ttl(n[0]), Before: int(n[1]), Place: n[2], Head: head}, nil
 }
 
-// parseBatch gives each op its part of a batch's reply.
+// parseBatch calls each for every op of a batch, with the op's part of the reply, or with an error.
 func parseBatch(ops []*Op, reply any, err error, each func(*Op, Answer, error)) {
 	list, ok := reply.([]any)
 	if err == nil && (!ok || len(list) != 2*len(ops)) {
@@ -174,7 +175,7 @@ func integer(v any) (int64, error) {
 	return 0, fmt.Errorf("%w: %v is not an integer", errReply, v)
 }
 
-// ttl reads a PTTL reply.
+// ttl reads a PTTL reply, in milliseconds. -1 and -2 become NoExpiry and NoKey.
 func ttl(ms int64) time.Duration {
 	if ms < 0 {
 		return time.Duration(ms)

@@ -1,12 +1,14 @@
--- report is what a server of a quorum says with every answer, found in the same step as the answer itself.
+-- report makes what a server of a quorum says with every answer, in the same step as the answer itself.
 --
 -- lock     hash: field <uuid>:<number> = hold count
--- counter  the fencing counter; nil where nobody asks for it
--- first    what the operation has to say besides
+-- counter  the fencing counter; nil where the operation does not need it
+-- first    the first element, which is the operation's own
 --
--- returns {first, holder, counter, seconds, microseconds, run, uptime}: the field of the hold that has the lock now, ''
---         for none; the counter, '0' where it is not there; the server's time; its run id, and for how many seconds it has
---         been up by its clock, which is negative where that was set back; '' and '0' where it does not tell
+-- returns {first, holder, counter, seconds, microseconds, run, uptime}: holder: the field of the hold that has the lock now,
+--         '' for none. counter: its value, '0' where it is not there. seconds, microseconds: the server's time. run: the
+--         server's run id. uptime: for how many seconds the server has been up by its clock, negative where the clock was set
+--         back. run and uptime are '' and '0' where the server does not tell them
+--         nil, error
 local function report(lock, counter, first)
   local holder, why = holding(lock)
   if not holder then
@@ -25,7 +27,7 @@ local function report(lock, counter, first)
   end
   local info = redis.pcall('INFO', 'server')
   if type(info) == 'table' then
-    info = '' -- a server that does not tell since when it runs
+    info = '' -- the server does not tell since when it runs
   end
   local run, uptime = string.match(info, 'run_id:([^\r\n]+)'), string.match(info, 'uptime_in_seconds:(%-?%d+)')
   return {first, holder, last, time[1], time[2], uptime and run or '', uptime or '0'}

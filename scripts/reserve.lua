@@ -1,21 +1,23 @@
--- reserve takes more tokens for a hold that is there, for the holds that follow it in its place.
+-- reserve takes more tokens for a hold that is there and for the waiters behind it, which take the lock over without a
+-- command.
 --
 -- lock     hash: field <uuid>:<number> = hold count
 -- counter  the fencing counter
 -- lease    milliseconds; a longer expiry is kept
 -- field    <uuid>:<number> of the hold
--- tokens   how many to take
--- expiry   of the counter, see take; nil for tokens without a floor
+-- tokens   how many tokens to take
+-- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
--- returns 1, token   the last of the tokens; a repeat takes others
+-- returns 1, token   the last of the tokens; a repeat takes other tokens
 --         -2, 0      the hold is gone
+--         nil, error
 local function reserve(lock, counter, lease, field, tokens, expiry)
   local there = redis.pcall('HEXISTS', lock, field)
   if type(there) == 'table' then
     return nil, there
   end
   if there == 0 then
-    local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "gone"
+    local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not "gone"
     if type(written) == 'table' then
       return nil, written
     end
@@ -35,6 +37,3 @@ local function reserve(lock, counter, lease, field, tokens, expiry)
   end
   return 1, token
 end
-
-local verdict, value = reserve(KEYS[1], KEYS[2], unpack(ARGV))
-return verdict and {verdict, value} or value

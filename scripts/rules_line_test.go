@@ -180,11 +180,11 @@ func TestP19_LeaveWithATicketThatIsNotThereCallsTheNext(t *testing.T) {
 	_, _ = s.ear.heard(s.direct)
 
 	s.release(holder, "")
-	s.hears("b c b:1 0 0", "c w c:2 b:1 1")
+	s.hears("b c b:1 0", "c w c:2 b:1 1")
 	s.leave("b:1") // what b answers
-	s.hears("c c c:2 0 0")
+	s.hears("c c c:2 0")
 	s.leave("b:1") // and once more: the lock is free, so it matters more that somebody is called than how often
-	s.hears("c c c:2 0 0")
+	s.hears("c c c:2 0")
 	if a := s.wait(Turn{Ticket: "c:2"}); !a.Held {
 		t.Errorf("who was called is told %+v", a)
 	}
@@ -254,30 +254,31 @@ func TestP23_TheSecondIsToldToWatch(t *testing.T) {
 		if a := s.release(holder, ""); !a.Held || a.More {
 			t.Fatalf("%d are dead: the release says %+v", dead, a)
 		}
-		s.hears("a c a:1 0 0", "b w b:1 a:1 1")
+		s.hears("a c a:1 0", "b w b:1 a:1 1")
 		s.tickets("a:1", "b:1", "c:1")
 	}
 	s := newLine(t, "a")
 	s.release(s.queue("a:1"), "") // who is alone is watched by nobody
-	s.hears("a c a:1 0 0")
+	s.hears("a c a:1 0")
 }
 
-// Strangers, who are in no line, are told to the one who is called, and how many are in the line: without the dead.
+// How many strangers, who are in no line, were told is told to the one who is called.
 func TestP27_WhoIsCalledIsToldOfStrangers(t *testing.T) {
 	s := newLine(t, "a", "b", "")
-	holder := s.queue("a:1", "b:1")
-	s.dead(5)
+	holder := withTurn("x", 3, true)
+	s.mustHold(holder)
+	s.enter("a:1", "b:1")
 	if a := s.release(holder, ""); a.Receivers != 1 {
 		t.Errorf("the release says %+v", a)
 	}
-	s.hears(" 0", "a c a:1 1 2", "b w b:1 a:1 1")
+	s.hears(" 0", "a c a:1 1", "b w b:1 a:1 1")
 
 	for _, x := range []struct {
 		holder string
 		heard  string
 	}{
-		{newField(), " 0|a c a:1 0 0|b w b:1 a:1 1"}, // the one who listens is the client that releases
-		{"a:7", " 0|a c a:1 1 2|b w b:1 a:1 1"},      // and who takes it itself for none of the others
+		{withTurn("x", 3, true), " 0|a c a:1 0|b w b:1 a:1 1"}, // the one who listens is the client that releases
+		{withTurn("a", 3, true), " 0|a c a:1 1|b w b:1 a:1 1"}, // and who takes it itself for none of the others
 	} {
 		s.mustHold(x.holder)
 		s.do(Unlock(s.keys, x.holder, false).Calling("", 1))
@@ -286,7 +287,78 @@ func TestP27_WhoIsCalledIsToldOfStrangers(t *testing.T) {
 	s.listen(false, "") // meanwhile the server has lost that connection
 	s.mustHold(holder)
 	s.do(Unlock(s.keys, holder, false).Calling("", 1))
-	s.hears("a c a:1 0 0", "b w b:1 a:1 1")
+	s.hears("a c a:1 0", "b w b:1 a:1 1")
+}
+
+// withTurn is a field of the client's for a hold that is released while n-1 clients are in the line: it is the turn of those in no line,
+// or it is not.
+func withTurn(client string, n int, turn bool) string {
+	for i := 100; ; i++ {
+		if field := fmt.Sprint(client, ":", i); (choice(field, n) == 0) == turn {
+			return field
+		}
+	}
+}
+
+// P37: a release is for those in no line 1 in the number of clients in the line and one more, and otherwise for the line alone.
+func TestP37_StrangersHaveTurnsToo(t *testing.T) {
+	s := newLine(t, "a", "b", "c", "")
+	s.queue("a:1", "b:1", "c:1")
+	s.free()
+	turns := 0
+	for i := range 400 {
+		field := fmt.Sprint("x:", i)
+		s.mustHold(field)
+		if a := s.release(field, ""); a.Receivers == 1 {
+			turns++
+			s.hears(" 0", "a c a:1 1", "b w b:1 a:1 1")
+		} else {
+			s.hears("a c a:1 0", "b w b:1 a:1 1")
+		}
+	}
+	if turns < 70 || turns > 130 {
+		t.Errorf("beside 3 clients in the line those in no line had %d turns of 400", turns)
+	}
+}
+
+// P37: a release that no client in the line hears of is told to those in no line, and so is one that calls the only client there, and
+// one by force, of which the holder must hear.
+func TestP37_NobodyIsLeftAsleep(t *testing.T) {
+	field := withTurn("x", 3, false)
+	t.Run("the line is dead", func(t *testing.T) {
+		s := newLine(t, "")
+		s.mustHold(field)
+		s.dead(2)
+		s.release(field, "")
+		s.hears(" 0")
+		s.tickets()
+	})
+	t.Run("one client", func(t *testing.T) {
+		s := newLine(t, "a", "")
+		field := withTurn("x", 2, false)
+		s.mustHold(field)
+		s.enter("a:1")
+		s.release(field, "")
+		s.hears(" 0", "a c a:1 1")
+	})
+	t.Run("by force", func(t *testing.T) {
+		s := newLine(t, "a", "b", "")
+		s.mustHold(field)
+		s.enter("a:1", "b:1")
+		s.do(Unlock(s.keys, field, false).Calling("", NotTheHolder))
+		s.hears(" 0", "a c a:1 1", "b w b:1 a:1 1")
+	})
+	t.Run("all leave", func(t *testing.T) {
+		s := newLine(t, "a", "b", "")
+		s.mustHold(field)
+		s.enter("a:1", "b:1")
+		s.release(field, "")
+		s.hears("a c a:1 0", "b w b:1 a:1 1")
+		s.leave("a:1")
+		s.hears("b c b:1 0")
+		s.leave("b:1")
+		s.hears(" 0")
+	})
 }
 
 // P24 (L7)
@@ -307,7 +379,7 @@ func TestP24_OnlyTheNamedFirstOfAFreeLockIsDropped(t *testing.T) {
 			t.Errorf("the third is told %+v", a)
 		}
 		s.tickets("a:1", "b:1", "c:1")
-		s.hears("a c a:1 0 0", "b w b:1 a:1")
+		s.hears("a c a:1 0", "b w b:1 a:1")
 	})
 	t.Run("the first", func(t *testing.T) {
 		s := newLine(t, "a", "b", "c")
@@ -317,7 +389,7 @@ func TestP24_OnlyTheNamedFirstOfAFreeLockIsDropped(t *testing.T) {
 			t.Errorf("the third is told %+v", a)
 		}
 		s.tickets("b:1", "c:1")
-		s.hears("a d a:1", "b c b:1 0 0", "c w c:1 b:1")
+		s.hears("a d a:1", "b c b:1 0", "c w c:1 b:1")
 		if a := s.wait(look("c:1", "b:1")); !a.Held {
 			t.Errorf("the last one is told %+v", a)
 		}
@@ -342,7 +414,7 @@ func TestP24_OnlyTheNamedFirstOfAFreeLockIsDropped(t *testing.T) {
 		if a := s.wait(look("b:1", "a:1")); a.Held || a.Head != "a:1" {
 			t.Errorf("the second is told %+v", a)
 		}
-		s.hears("a c a:1 0 0", "b w b:1 a:1")
+		s.hears("a c a:1 0", "b w b:1 a:1")
 		s.tickets("a:1", "b:1")
 	})
 }
@@ -355,11 +427,11 @@ func TestP28_AGhostKeepsNoFreeLock(t *testing.T) {
 	if a := s.wait(Turn{}); a.Held || a.TTL != NoKey || a.Head != "a:1" || a.Before != NotInLine {
 		t.Errorf("a newcomer is told %+v", a)
 	}
-	s.hears("a c a:1 0 0")
+	s.hears("a c a:1 0")
 	if a := s.wait(Turn{Ticket: "b:1"}); a.Held || a.Before != 1 {
 		t.Errorf("a newcomer is told %+v", a)
 	}
-	s.hears("a c a:1 0 0")
+	s.hears("a c a:1 0")
 	if a := s.wait(Turn{}); a.Held || a.Head != "a:1" { // two are in the line: the second watches
 		t.Errorf("a newcomer is told %+v", a)
 	}
@@ -405,7 +477,7 @@ func TestP29_PassingTheDeadIsBounded(t *testing.T) {
 			if want := dead + 2 - dead/reach*reach; left != want {
 				t.Errorf("%d are dead: the last script met %d, want %d", dead, left, want)
 			}
-			s.hears("a c a:1 0 0", watch)
+			s.hears("a c a:1 0", watch)
 			s.tickets("a:1", "b:1")
 		}
 	})
@@ -436,7 +508,7 @@ func TestP29_PassingTheDeadIsBounded(t *testing.T) {
 		if a := s.wait(Turn{Ticket: "b:1", Look: true}); a.Held || a.Head != "a:1" {
 			t.Errorf("the last look says %+v", a)
 		}
-		s.hears("a c a:1 0 0", "b w b:1 a:1")
+		s.hears("a c a:1 0", "b w b:1 a:1")
 	})
 	t.Run("in company", func(t *testing.T) {
 		s, other := newLine(t, "a"), newKeys(t)
@@ -447,7 +519,7 @@ func TestP29_PassingTheDeadIsBounded(t *testing.T) {
 		if !said[0].More || !said[1].Held || said[2].More || said[0].err != nil || said[2].err != nil {
 			t.Errorf("they hear %+v", said)
 		}
-		s.hears("a c a:1 0 0")
+		s.hears("a c a:1 0")
 		s.tickets("a:1")
 	})
 }
@@ -551,7 +623,13 @@ func TestP30_WithoutTheRightToTheCalls(t *testing.T) {
 			limited := as(t, server, strings.ReplaceAll(name, " ", "-"), append([]any{"~*", "+@all"}, rights...)...)
 			s := newStand(t, server.Client(), limited, "a", "")
 			full := &stand{caller: caller{TB: t, Scripts: New(s.direct), keys: s.keys, fenced: true}, direct: s.direct}
-			holder := full.queue("a:1", "b:1")
+			inLine := 4 // with f:1 and c:1
+			if mayNotEnter[name] {
+				inLine = 2
+			}
+			holder := withTurn("x", inLine+1, true)
+			full.mustHold(holder)
+			full.enter("a:1", "b:1")
 			if a := s.wait(Turn{Ticket: "f:1"}); a.Held || a.TTL <= 0 || (a.Before == NotInLine) != mayNotEnter[name] {
 				t.Errorf("who waits is told %+v", a)
 			}
@@ -636,7 +714,7 @@ func TestP31_WhoLeavesAHeldLocksLineIsMissedByTheFirstTwo(t *testing.T) {
 func TestP36_NewcomersAreCalled(t *testing.T) {
 	s := newLine(t, "a", "b", "")
 	quick := func(field string) Answer { return s.do(Unlock(s.keys, field, false).CallingNewcomers()) }
-	nobody, entered, reentered := newField(), newField(), newField()
+	nobody, entered, reentered := newField(), withTurn("x", 3, true), newField()
 
 	s.mustHold(nobody)
 	s.wait(Turn{}) // does not enter
@@ -655,7 +733,7 @@ func TestP36_NewcomersAreCalled(t *testing.T) {
 	if a := quick(entered); a.Held {
 		t.Errorf("a copy says %+v", a)
 	}
-	s.hears(" 0", "a c a:1 1 2", "b w b:1 a:1 1", "a c a:1 0 0", "b w b:1 a:1")
+	s.hears(" 0", "a c a:1 1", "b w b:1 a:1 1", "a c a:1 0", "b w b:1 a:1")
 	mustHash(t, s.direct, s.keys, nil)
 
 	// A change of the count has the same field.
@@ -664,7 +742,7 @@ func TestP36_NewcomersAreCalled(t *testing.T) {
 	s.wait(Turn{Ticket: "b:1"})
 	mustHash(t, s.direct, s.keys, map[string]string{reentered: "2", reentered + "#": "1"})
 	quick(reentered)
-	s.hears(" 0", "b c b:1 1 1")
+	s.hears(" 0", "b c b:1 1")
 }
 
 // P36: who cannot tell the hold that it has entered does not enter.
@@ -773,7 +851,7 @@ func TestP24_TheSecondHasCalledTheFirst(t *testing.T) {
 	if a := s.wait(Turn{Ticket: "b:1"}); a.Held || a.TTL != NoKey || a.Before != 1 || a.Head != "a:1" {
 		t.Errorf("the second is told %+v", a)
 	}
-	s.hears("a c a:1 0 0", "b w b:1 a:1")
+	s.hears("a c a:1 0", "b w b:1 a:1")
 }
 
 // P22: who comes back to its old place, and is the first again, takes a free lock, and does not wait for the one that has been
@@ -783,7 +861,7 @@ func TestP22_TheFirstComesBack(t *testing.T) {
 	holder := s.queue("a:1", "b:1", "c:1")
 	place := mustTake(s, s.direct, s.keys).line[0].score
 	s.release(holder, "")
-	s.hears("b c b:1 0 0", "c w c:1 b:1 1") // nobody listens for a
+	s.hears("b c b:1 0", "c w c:1 b:1 1") // nobody listens for a
 	s.listen(true, "a")
 	s.tickets("b:1", "c:1")
 	if a := s.wait(Turn{Ticket: "a:1", Place: place}); !a.Held {
@@ -800,16 +878,16 @@ func TestP35_AReleaseThatEntersAndItsCopies(t *testing.T) {
 	s := newLine(t, "a", "b")
 	holder := s.queue("b:1")
 	place := s.release(holder, "a:1").Place
-	s.hears("b c b:1 0 0", "a w a:1 b:1 1")
+	s.hears("b c b:1 0", "a w a:1 b:1 1")
 	if a := s.wait(Turn{Ticket: "a:1"}); a.Held || a.Place != place || a.Before != 1 { // as if no answer had come
 		t.Errorf("the ordinary acquire with the same ticket says %+v, the release said place %d", a, place)
 	}
 	s.tickets("b:1", "a:1")
-	s.hears("b c b:1 0 0", "a w a:1 b:1") // the second makes sure of it
+	s.hears("b c b:1 0", "a w a:1 b:1") // the second makes sure of it
 	if a := s.release(holder, "a:1"); a != (Answer{}) {
 		t.Errorf("a copy says %+v", a)
 	}
-	s.hears("b c b:1 0 0", "a w a:1 b:1") // the lock is free: it calls, and does not enter
+	s.hears("b c b:1 0", "a w a:1 b:1") // the lock is free: it calls, and does not enter
 	other := newField()
 	s.mustHold(other)
 	s.release(holder, "a:2")
@@ -844,7 +922,7 @@ func TestP8_OutOfMemoryStopsNoReleaseThatCalls(t *testing.T) {
 	if a := s.release(holder, "c:1"); !a.Held {
 		t.Errorf("the release says %+v", a)
 	}
-	if heard, err := s.ear.heard(rdb); err != nil || !slices.Contains(heard, "a c a:1 0 0") {
+	if heard, err := s.ear.heard(rdb); err != nil || !slices.Contains(heard, "a c a:1 0") {
 		t.Errorf("the clients hear %q, %v", heard, err)
 	}
 	for _, turn := range []Turn{{Ticket: "a:1"}, {Ticket: "a:1", Look: true}} {
@@ -929,7 +1007,7 @@ func TestP8_AReplicaGivesNoAnswerAboutTheLine(t *testing.T) {
 	readOnly := func(what string, op *Op, err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), "READONLY") || !Passing(err) || Unanswered(err) {
-			t.Errorf("%s: %v %v says %v", what, op.kind.name, op.args, err)
+			t.Errorf("%s: %v %v says %v", what, op.kind.name, op.appendArgs(nil), err)
 		}
 	}
 	listener, err := newListener(rdb, free.keys)

@@ -159,7 +159,7 @@ func TestP15_TransferMeetsUnlockAndAcquireInAnyOrder(t *testing.T) {
 		c.level(second, lease, 2, 1) // its changes begin anew
 		c.hash(map[string]string{second: "2", second + "#": "1"})
 	})
-	t.Run("the old hold is its own heir", func(t *testing.T) {
+	t.Run("the old hold is the new one too", func(t *testing.T) {
 		c, first, _ := hold(t)
 		before := mustTake(t, rdb, c.keys)
 		if a := c.transfer(first, first, lease); !a.Held {
@@ -288,7 +288,7 @@ func TestP9_ABlockOfTokens(t *testing.T) {
 		t.Errorf("a stranger gets %+v", a)
 	}
 	if a := c.do(Transfer(c.keys, true, newField(), lease, 5, first)); a != (Answer{}) {
-		t.Errorf("the heir of a hold that is gone gets %+v", a)
+		t.Errorf("the one that follows a hold that is gone gets %+v", a)
 	}
 	if s := mustTake(t, rdb, c.keys); s.counter != "5" {
 		t.Errorf("who gets nothing has taken tokens: %v", s)

@@ -5,12 +5,11 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// A script is a Lua text and its digest, under which the server remembers it.
+// A script is a Lua text and its SHA-1 digest, by which the server remembers the text.
 type script struct{ text, sha string }
 
 func newScript(text string) script {
@@ -18,17 +17,15 @@ func newScript(text string) script {
 	return script{text, hex.EncodeToString(sum[:])}
 }
 
-// newBatch is the script of several operations: what they have in common, the function of each, and what calls them.
-func newBatch(calls string, operations ...string) script {
-	text := tokenText + holderText + lineText
-	for _, op := range operations {
-		text += function(op)
-	}
-	return newScript(text + calls)
+// alone makes the script of one operation of this name, which the last of the functions in the text is.
+func alone(name, functions string) script {
+	return newScript(functions + "local operation = " + name + "\n" + aloneText)
 }
 
-// function is the part of an operation's text that is not its call.
-func function(op string) string { return op[:strings.LastIndex(op, "\nlocal verdict")+1] }
+// aloneInLine is alone for an operation that uses the line.
+func aloneInLine(name, functions string) script {
+	return newScript(functions + "local operation = " + name + "\n" + aloneInLineText)
+}
 
 var (
 	//go:embed token.lua
@@ -55,6 +52,12 @@ var (
 	leaveText string
 	//go:embed reserve.lua
 	reserveText string
+	//go:embed alone.lua
+	aloneText string
+	//go:embed alone_in_line.lua
+	aloneInLineText string
+	//go:embed operations.lua
+	operationsText string
 	//go:embed batch.lua
 	batchText string
 	//go:embed renew.lua
@@ -62,38 +65,40 @@ var (
 	//go:embed inspect.lua
 	inspectText string
 
-	acquire  = newScript(tokenText + holderText + acquireText)
-	level    = newScript(tokenText + levelText)
-	unlock   = newScript(unlockText)
-	transfer = newScript(tokenText + transferText)
-	wait     = newScript(tokenText + holderText + lineText + function(acquireText) + waitText)
-	tryFree  = newScript(tokenText + holderText + lineText + function(acquireText) + function(waitText) + tryText)
-	release  = newScript(lineText + function(unlockText) + releaseText)
-	leave    = newScript(lineText + leaveText)
-	reserve  = newScript(tokenText + reserveText)
-	batched  = newBatch(batchText, acquireText, levelText, unlockText, transferText, reserveText, waitText, tryText, releaseText, leaveText)
-	renew    = newScript(renewText)
-	inspect  = newScript(holderText + inspectText)
+	acquire  = alone("acquire", tokenText+holderText+acquireText)
+	level    = alone("level", tokenText+levelText)
+	unlock   = alone("unlock", unlockText)
+	transfer = alone("transfer", tokenText+transferText)
+	wait     = aloneInLine("wait", tokenText+holderText+lineText+acquireText+waitText)
+	tryFree  = aloneInLine("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
+	release  = aloneInLine("release", lineText+unlockText+releaseText)
+	leave    = aloneInLine("leave", lineText+unlockText+leaveText)
+	reserve  = alone("reserve", tokenText+reserveText)
+	batched  = newScript(tokenText + holderText + lineText + acquireText + levelText + unlockText + transferText + reserveText + waitText +
+		tryText + releaseText + leaveText + operationsText + batchText)
+	renew   = newScript(renewText)
+	inspect = newScript(holderText + inspectText)
 )
 
-// command is a command that go-redis sends once. A plain one is repeated silently after a broken connection, and then
-// nobody can tell when the attempt that was answered had been sent.
+// A command is one that go-redis sends once. After a broken connection go-redis repeats a plain redis.Cmd silently, and then
+// nobody can tell when the attempt that was answered was sent (P13).
 type command struct{ *redis.Cmd }
 
 func (command) NoRetry() bool { return true }
 
-// args is the command that runs the script by its digest: room for more arguments is left behind the keys.
+// args returns the beginning of the command that runs the script by its digest, up to the number of keys. The slice has room
+// for so many keys and arguments behind that.
 func (sc *script) args(keys, args int) []any {
 	return append(make([]any, 0, 3+keys+args), "evalsha", sc.sha, keys)
 }
 
-// whole is the same command with the script's text, for a server that has not got it (a restart, SCRIPT FLUSH, the
-// first time).
+// whole returns the same command with the script's text in place of the digest, for a server that has not got the script
+// (after a restart or SCRIPT FLUSH, and the first time).
 func (sc *script) whole(args []any) []any { return append([]any{"eval", sc.text}, args[2:]...) }
 
 func unknown(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
 
-// run sends the script.
+// run sends the script with these keys and arguments, and returns the reply.
 func (s *Scripts) run(ctx context.Context, sc *script, keys []string, args ...any) (any, error) {
 	all := sc.args(len(keys), len(args))
 	for _, k := range keys {
@@ -118,9 +123,10 @@ func (s *Scripts) process(ctx context.Context, args []any) (any, error) {
 	return cmd.Result()
 }
 
-// astray makes a cluster client find out at once who has the slots, after an error that another node might not have
-// given. One that is down tells nobody that another one has taken over, and by itself the client looks once a minute:
-// longer than most leases. It returns the error, which of one server's client may be that the server is none.
+// astray looks at an error that another node might not have given, and returns the error. A cluster client then finds out at
+// once which node has which slots: a node that is down tells nobody that another node has taken over, and by itself the
+// client looks once a minute, which is longer than most leases. For a client of one server, MOVED and ASK become an error
+// that tells the user that the server is a node of a cluster.
 func (s *Scripts) astray(err error) error {
 	switch rdb := s.rdb.(type) {
 	case *redis.ClusterClient:

@@ -237,8 +237,8 @@ func TestRenew_AnErrorIsEveryHolds(t *testing.T) {
 	s.Renew(t.Context(), nil) // of nothing is nothing
 }
 
-// alone is a cluster of one server, which refuses several slots in one command as all do.
-func alone(t *testing.T) *redistest.Server {
+// oneMaster is a cluster of one server, which refuses several slots in one command as all do.
+func oneMaster(t *testing.T) *redistest.Server {
 	t.Helper()
 	server := redistest.Real(t, "--cluster-enabled", "yes")
 	rdb := server.Client()
@@ -254,7 +254,7 @@ func alone(t *testing.T) *redistest.Server {
 
 func TestCluster_EveryCallWorks(t *testing.T) {
 	t.Parallel()
-	server := alone(t)
+	server := oneMaster(t)
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
 	t.Cleanup(func() { _ = cluster.Close() })
 	for name, rdb := range map[string]redis.UniversalClient{"cluster client": cluster, "single client, as behind a proxy": server.Client()} {

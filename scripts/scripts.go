@@ -10,28 +10,29 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// NoExpiry is the TTL of a key that does not expire.
+// NoExpiry is the TTL of a key that never expires.
 const NoExpiry = time.Duration(-1)
 
 // NoKey is the TTL of a key that is not there.
 const NoKey = time.Duration(-2)
 
-// Scripts calls the scripts on one Redis client. What it sends is not repeated. Its methods, but Send, send one command
-// each (renewals of up to a hundred locks as well), and block until go-redis has an answer or an error: the context ends neither a
-// read nor a command that was sent. Errors are go-redis's own, some with a sentence added on what to do.
+// Scripts runs the scripts over one Redis client. go-redis repeats none of the commands (P13). The methods that ask Redis,
+// but Send, send one command each (Renew also for up to a hundred locks), and block until go-redis has an answer or an
+// error. The end of a context stops neither a read nor a command that was sent. Errors are go-redis's own, some with a
+// sentence added that says what to do.
 type Scripts struct {
 	rdb      redis.UniversalClient
 	cluster  *redis.ClusterClient // rdb, if it is one
 	known    atomic.Bool          // the cluster client knows its nodes
-	single   atomic.Bool          // a lock a command: something between us and Redis refuses several slots in one
+	single   atomic.Bool          // each command is for one lock: something on the way to Redis refuses several slots in one command
 	batchers *batchers
 	spare    sync.Pool // of *batch that are over
 
-	confirm   *Confirmation // nil: none is asked for
-	confirmed *batchers     // of the ops that need one
+	confirm   *Confirmation // nil: no confirmation is asked for
+	confirmed *batchers     // for the ops that need a confirmation
 }
 
-// New returns the scripts on rdb. It sends nothing.
+// New returns the Scripts that run over rdb. It sends nothing.
 func New(rdb redis.UniversalClient) *Scripts {
 	s := &Scripts{rdb: rdb}
 	s.cluster, _ = rdb.(*redis.ClusterClient)
@@ -39,15 +40,16 @@ func New(rdb redis.UniversalClient) *Scripts {
 	return s
 }
 
-// State is what inspect says.
+// A State is what Inspect has found.
 type State struct {
-	Locked bool
-	Count  int           // the asked hold's count
-	TTL    time.Duration // or NoExpiry, NoKey
-	Field  string        // the hold that has the lock
+	Locked bool          // some hold has the lock
+	Count  int           // the asked hold's count, 0 where it has not got the lock
+	TTL    time.Duration // when the lock's key expires, or NoExpiry, NoKey
+	Field  string        // of the hold that has the lock, "" for none
 }
 
-// Inspect asks who has the lock, and for the count of the hold of this field.
+// Inspect asks which hold has the lock, and for the count of the hold of this field. It changes nothing. The error is
+// go-redis's own, maybe with a sentence added.
 func (s *Scripts) Inspect(ctx context.Context, keys *Keys, field string) (State, error) {
 	reply, err := s.run(ctx, &inspect, []string{keys.Lock}, field)
 	if err != nil {
@@ -61,12 +63,12 @@ type Renewal struct {
 	Keys  *Keys
 	Field string
 	Lease time.Duration
-	Err   error // set by Renew: nil, ErrGone, or why it is not known
+	Err   error // set by Renew: nil, ErrGone, ErrUnconfirmed, or why nobody knows whether the lease was extended
 }
 
-// Renew extends the leases of the holds and sets each one's Err. All locks are in one slot where rdb is a cluster
-// client. Where a command for several of them is refused as a whole, it goes on lock by lock, in one round trip. It
-// remembers that a proxy refuses several slots in one command.
+// Renew extends the leases of the holds, and sets the Err of each. With lease 0 it only asks whether the hold is there.
+// Where the Redis client is a cluster client, all locks must be in one slot. Where a command for several locks is refused as
+// a whole, Renew goes on lock by lock, in one round trip. It remembers that a proxy refuses several slots in one command.
 func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 	size := maxScript
 	if s.single.Load() {
@@ -84,10 +86,11 @@ func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 	renewed(holds, reply, err, nil)
 }
 
-// maxScript bounds the renewals in one script: a hundred hold the server for about as long as five single commands of it.
+// maxScript bounds the renewals in one script: a hundred keep the server busy for about as long as five scripts of one
+// renewal.
 const maxScript = 100
 
-// renewMany renews the holds of each part by a script. The scripts travel together, and are confirmed together.
+// renewMany renews the holds of each part by one run of the script. The runs share a round trip and a confirmation.
 func (s *Scripts) renewMany(ctx context.Context, parts [][]Renewal) {
 	to := route{on: s.rdb}
 	if s.cluster != nil && s.confirm != nil {
@@ -104,8 +107,8 @@ func (s *Scripts) renewMany(ctx context.Context, parts [][]Renewal) {
 	s.renewBy(ctx, to, parts)
 }
 
-// renewBy is renewMany by this route. What is answered by a server that has not got the script, that refuses one for
-// several holds, or that has not got the keys any more, is sent again.
+// renewBy is renewMany by this route. A part is sent again where the server has not got the script, refuses a command for
+// several holds, or has given the keys to another node.
 func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 	pipe := to.on.Pipeline()
 	cmds := make([]command, len(parts))
@@ -128,7 +131,7 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 		switch {
 		case unknown(err) && !to.text:
 			again = append(again, part)
-		case len(part) > 1 && (s.refused(err) || ask): // Redis 6 says ASK where some keys are still here
+		case len(part) > 1 && (s.refused(err) || ask): // Redis 6 says ASK also while some of the keys are on this node
 			split = slices.AppendSeq(split, slices.Chunk(part, 1))
 		case ask:
 			moved[addr] = append(moved[addr], part)
@@ -147,7 +150,7 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 	}
 }
 
-// renewArgs is the command that renews the holds. It forgets their outcomes.
+// renewArgs returns the command that renews the holds, and clears the Err of each.
 func renewArgs(holds []Renewal) []any {
 	args := renew.args(len(holds), 2*len(holds))
 	for i := range holds {
@@ -155,7 +158,7 @@ func renewArgs(holds []Renewal) []any {
 		args = append(args, holds[i].Keys.Lock)
 	}
 	var lease time.Duration
-	var ms any // made once for leases that are equal: most are
+	var ms any // made once for a row of equal leases: most are equal
 	for i := range holds {
 		if ms == nil || holds[i].Lease != lease {
 			lease, ms = holds[i].Lease, holds[i].Lease.Milliseconds()
@@ -165,8 +168,8 @@ func renewArgs(holds []Renewal) []any {
 	return args
 }
 
-// renewed sets the outcomes of the holds from what their script answered. doubt is why their extension is not to count,
-// or nil.
+// renewed sets the Err of each hold from the reply to the script, or from err. doubt says why the extensions are not to
+// count, or is nil.
 func renewed(holds []Renewal, reply any, err, doubt error) {
 	if err == nil {
 		err = parseRenewed(reply, holds)

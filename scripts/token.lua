@@ -1,13 +1,14 @@
--- take takes tokens from the fencing counter, and returns the last of them; nil and an error where it cannot.
+-- take takes tokens from the fencing counter. It returns the last of these tokens, or nil and an error.
 --
 -- counter  an integer: the last token that was taken
--- tokens   how many
--- expiry   nil: the tokens are the next ones. Otherwise they are at least the server's time in microseconds, and the
---          counter expires so many milliseconds later, or never for 0
+-- tokens   how many tokens to take
+-- expiry   nil: the tokens are those that follow the counter's value. Otherwise the tokens have a floor: they are also at
+--          least the server's time in microseconds. The counter then expires so many milliseconds after the server's time
+--          has reached its value, or never for 0
 local function take(counter, tokens, expiry)
   local token, now
   if not expiry then
-    token = redis.pcall('INCRBY', counter, tokens) -- before anything else is written: where it is refused, nothing has changed
+    token = redis.pcall('INCRBY', counter, tokens) -- before any other write: where Redis refuses this, nothing has changed
     if type(token) == 'table' then
       return nil, token
     end
@@ -34,7 +35,7 @@ local function take(counter, tokens, expiry)
     local text = string.format('%.0f', token)
     local set
     if tonumber(expiry) > 0 then
-      local ahead = math.max(token - now, 0) / 1000 -- of the clock: until that has caught up, only the counter knows
+      local ahead = math.max(token - now, 0) / 1000 -- until the clock has caught up, only the counter knows the last token
       set = redis.pcall('SET', counter, text, 'PX', string.format('%.0f', expiry + ahead))
     else
       set = redis.pcall('SET', counter, text)
@@ -46,8 +47,9 @@ local function take(counter, tokens, expiry)
   return token
 end
 
--- again returns the last token that was taken, for the repeat of an operation that took it: nobody else has taken one
--- since. A counter that was lost meanwhile is taken from anew.
+-- again returns the last token that was taken, or nil and an error. It is for the repeat of an operation that took that
+-- token: nobody else has taken a token since. Where the counter was lost meanwhile, again takes new tokens. Arguments as in
+-- take.
 local function again(counter, tokens, expiry)
   local token = redis.pcall('GET', counter)
   if not token then

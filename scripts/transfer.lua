@@ -1,22 +1,24 @@
--- transfer passes a lock on from one hold to the next, in one step. Nobody is told: who gets it knows.
+-- transfer passes a lock on from one hold to the next, in one step. It tells nobody: the client that sends it has both
+-- holds.
 --
 -- lock     hash: field <uuid>:<number> = hold count
 -- counter  the fencing counter; nil for a lock without tokens
 -- lease    milliseconds of the new hold
 -- field    <uuid>:<number> of the new hold
--- tokens   how many to take; the new hold's own is the first of them
--- old      <uuid>:<number> of the hold that gives it up, whatever its count
--- expiry   of the counter, see take; nil for tokens without a floor
+-- tokens   how many tokens to take; the new hold's own is the first of them
+-- old      <uuid>:<number> of the hold that gives the lock up, whatever its count
+-- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
 -- returns 1, token   the new hold has the lock; the last of its tokens, 0 without a counter
 --         -2, 0      the old hold is gone; nothing was passed on
+--         nil, error
 local function transfer(lock, counter, lease, field, tokens, old, expiry)
   local token = 0
   local counts = redis.pcall('HMGET', lock, field, old)
   if counts.err then
     return nil, counts
   end
-  if counts[1] then -- a repeat, as in acquire
+  if counts[1] then -- this is a repeat: the new hold has the lock already, and nothing is counted twice
     if counter then
       local why
       token, why = again(counter, tokens, expiry)
@@ -35,7 +37,7 @@ local function transfer(lock, counter, lease, field, tokens, old, expiry)
     return 1, token
   end
   if not counts[2] then
-    local written = redis.pcall('HDEL', lock, old) -- of nothing: a replica answers READONLY and not "gone"
+    local written = redis.pcall('HDEL', lock, old) -- removes nothing, but a replica answers READONLY and not "gone"
     if type(written) == 'table' then
       return nil, written
     end
@@ -48,12 +50,12 @@ local function transfer(lock, counter, lease, field, tokens, old, expiry)
       return nil, why
     end
   end
-  -- The new field before the old one goes: a hash that loses its last field loses its expiry too.
+  -- The new field comes before the old one goes: a hash that loses its last field loses its expiry too.
   local counted = redis.pcall('HINCRBY', lock, field, '1')
   if type(counted) == 'table' then
     return nil, counted
   end
-  local expires = redis.pcall('PEXPIRE', lock, lease) -- after it: one that ends at once leaves nothing behind
+  local expires = redis.pcall('PEXPIRE', lock, lease) -- after the new field: a lease that ends at once deletes that too
   if type(expires) == 'table' then
     redis.pcall('HDEL', lock, field)
     return nil, expires
@@ -65,6 +67,3 @@ local function transfer(lock, counter, lease, field, tokens, old, expiry)
   end
   return 1, token
 end
-
-local verdict, value = transfer(KEYS[1], KEYS[2], unpack(ARGV))
-return verdict and {verdict, value} or value

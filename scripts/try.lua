@@ -1,11 +1,12 @@
--- try is wait of a client that is not in the line and does not enter it, with fewer arguments: most acquires find nobody there.
+-- try does what wait (wait.lua) does for a client that is not in the line and does not enter it. It has fewer arguments:
+-- most acquires find nobody in the line.
 --
 -- lock, line, counter, lease, field, tokens, publish, expiry   see wait
 --
 -- returns as wait does
 local function try(lock, line, counter, lease, field, tokens, publish, expiry)
+  if redis.pcall('EXISTS', lock, line) == 0 then -- one command where nobody waits
+    return begin(lock, counter, lease, field, tokens, expiry)
+  end
   return wait(lock, line, counter, lease, field, tokens, publish, '', '', '0', '', expiry)
 end
-
-local verdict, value = try(KEYS[1], KEYS[2], KEYS[3], unpack(ARGV))
-return verdict and {verdict, value} or value

@@ -1,18 +1,12 @@
--- unlock releases a hold, whatever its count, and tells who listens on the lock's channel.
+-- remove takes a hold out of the lock's hash, whatever its count.
 --
--- lock     hash
--- counter  the fencing counter, where tokens are given back that were reserved for the hold; nil otherwise
--- field    <uuid>:<number> of the hold
--- channel  redisson_lock__channel:{NAME}
--- publish  PUBLISH, or SPUBLISH where the waiters use sharded channels
--- last     what the counter says if nobody has taken a token since
--- unused   so many tokens nobody has had
+-- lock, counter, field, last, unused   see unlock
 --
--- returns 1, receivers, second   released; how many connections were told, as far as this server knows, -1 where it refused
---                                to; whether the hold had its second field
---         0, 0                   the hold is not there
-local function unlock(lock, counter, field, channel, publish, last, unused)
-  -- The key goes with its last field. Where the hold is not there this writes nothing, but a replica answers READONLY
+-- returns 1, second   removed. second: true if the hold had its second field
+--         0, 0        the hold is not there
+--         nil, error
+local function remove(lock, counter, field, last, unused)
+  -- The hash goes with its last field. Where the hold is not there this removes nothing, but a replica answers READONLY
   -- and not "gone".
   local removed = redis.pcall('HDEL', lock, field, field .. '#')
   if type(removed) == 'table' then
@@ -22,14 +16,36 @@ local function unlock(lock, counter, field, channel, publish, last, unused)
     return 0, 0
   end
   if counter and redis.pcall('GET', counter) == last then
-    redis.pcall('DECRBY', counter, unused) -- where that is refused they are skipped
+    redis.pcall('DECRBY', counter, unused) -- where Redis refuses this, the unused tokens are skipped
   end
-  local told = redis.pcall(publish, channel, '0')
-  if type(told) == 'table' then
-    told = -1 -- a user without rights on the channel has still released the lock
-  end
-  return 1, told, removed > 1
+  return 1, removed > 1
 end
 
-local verdict, value = unlock(KEYS[1], KEYS[2], unpack(ARGV))
-return verdict and {verdict, value} or value
+-- announce tells the connections that listen on the lock's channel that the lock is free. It returns how many they were, as far as
+-- this server knows, or -1 where the server refused to tell anybody: a user without rights on the channel has still released the
+-- lock.
+local function announce(channel, publish)
+  local told = redis.pcall(publish, channel, '0')
+  return type(told) == 'table' and -1 or told
+end
+
+-- unlock releases a hold, whatever its count, and tells the connections that listen on the lock's channel.
+--
+-- lock     hash
+-- counter  the fencing counter, where tokens are given back that were reserved for the hold; nil otherwise
+-- field    <uuid>:<number> of the hold
+-- channel  redisson_lock__channel:{NAME}
+-- publish  PUBLISH, or SPUBLISH where the waiters use sharded channels
+-- last     the last token that was reserved for the hold: the counter's value if nobody has taken a token since
+-- unused   how many of the reserved tokens nobody has had: they are given back if nobody has taken a token since
+--
+-- returns 1, receivers   released. receivers: see announce
+--         0, 0           the hold is not there
+--         nil, error
+local function unlock(lock, counter, field, channel, publish, last, unused)
+  local verdict, value = remove(lock, counter, field, last, unused)
+  if verdict ~= 1 then
+    return verdict, value
+  end
+  return 1, announce(channel, publish)
+end

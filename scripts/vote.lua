@@ -1,14 +1,15 @@
--- vote takes a free lock on one server of a quorum for a new hold, or confirms that the hold has it there already. It
--- takes no token: see raise.
+-- vote takes a free lock on one server of a quorum for a new hold, or confirms that the hold has the lock there already. It
+-- takes no token: raise.lua is for that.
 --
 -- lock     hash: field <uuid>:<number> = hold count
 -- counter  the fencing counter, only read
 -- lease    milliseconds
--- field    <uuid>:<number> of the hold, never used for another one
+-- field    <uuid>:<number> of the hold, never used for another hold
 --
 -- returns 1, report   the hold has the lock here
---         0, report   another holder has it
---         with the key's expiry in milliseconds as the report's first element
+--         0, report   another holder has the lock
+--         nil, error
+--         The report is that of report.lua. Its first element is the PTTL of the lock's key in milliseconds
 local function vote(lock, counter, lease, field)
   local exists = redis.pcall('EXISTS', lock)
   if type(exists) == 'table' then
@@ -23,7 +24,7 @@ local function vote(lock, counter, lease, field)
     return nil, left
   end
   if exists == 1 and there == 0 then
-    local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "held"
+    local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not "held"
     if type(written) == 'table' then
       return nil, written
     end
@@ -41,7 +42,7 @@ local function vote(lock, counter, lease, field)
   end
   local said, why = report(lock, counter, math.max(left, tonumber(lease)))
   local expires = said and redis.pcall('PEXPIRE', lock, math.max(left, tonumber(lease))) or why
-  if type(expires) == 'table' then -- refused: a lock that never expires, or that nobody knows of, must not stay
+  if type(expires) == 'table' then -- refused: a lock that never expires, or that no client knows of, must not stay
     if there == 0 then
       redis.pcall('HDEL', lock, field)
     end
@@ -49,6 +50,3 @@ local function vote(lock, counter, lease, field)
   end
   return 1, said
 end
-
-local verdict, value = vote(KEYS[1], KEYS[2], unpack(ARGV))
-return verdict and {verdict, value} or value

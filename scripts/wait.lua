@@ -1,34 +1,30 @@
--- wait takes a free lock for a new hold if it is its client's turn, as acquire does. Otherwise the client may enter the line.
+-- wait takes a free lock for a new hold, as acquire (acquire.lua) does, if it is the turn of the client that asks. Otherwise
+-- the client enters the line, if it has a ticket.
 --
 -- lock     hash: field <uuid>:<number> = hold count
 -- line     zset of the clients that wait, see line.lua
 -- counter  the fencing counter; nil for a lock without tokens
 -- lease    milliseconds
--- field    <uuid>:<number> of the hold, never used for another one
--- tokens   how many to take; the hold's own is the first of them
+-- field    <uuid>:<number> of the hold, never used for another hold
+-- tokens   how many tokens to take; the hold's own is the first of them
 -- publish  PUBLISH, or SPUBLISH where the clients use sharded channels
 -- ticket   of the client's stay in the line; '' for a client that does not enter
--- place    see enter
--- look     1 from a client that looks because nothing was heard for a while: the first one is called if the lock is free
--- stale    the ticket that was called the last time this client looked, a while ago; '' for none
--- expiry   of the counter, see take; nil for tokens without a floor
+-- place    the score that the client had before and has lost; '' for none, see enter in line.lua
+-- look     '1' from a client that looks because it has heard nothing for a while: the first client is called if the lock is
+--          free
+-- stale    a ticket that was called, as the client that asks has known for a while: if it is still the first one and the
+--          lock is free, it is taken out of the line (P24); '' for none
+-- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
 -- returns 1, token                        the hold has the lock; the last of its tokens, 0 without a counter
---         0, {pttl, before, place, head}  it has not. pttl is -1 where the key never expires, and -2 where the lock is free and
---                                         another client is first in the line. before: so many are before the client, 2 for
---                                         more, -1 if it is not in the line. place: its score. head: who is first, if that
---                                         is known
+--         0, {pttl, before, place, head}  the hold has not got the lock. pttl: milliseconds until the lock's key expires, -1
+--                                         where it never does, -2 where the lock is free and another client is first in the
+--                                         line. before: how many clients are before this one, at most 2, or -1 if this client
+--                                         is not in the line. place: the score of its ticket, 0 for none. head: the first
+--                                         ticket where the lock is free, otherwise ''
+--         nil, error
 local function wait(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, expiry)
-  local held
-  if ticket == '' then
-    held = redis.pcall('EXISTS', lock, line) -- one command where nobody waits
-    if held == 0 then
-      return begin(lock, counter, lease, field, tokens, expiry)
-    end
-  end
-  if ticket ~= '' or held == 1 then
-    held = redis.pcall('EXISTS', lock)
-  end
+  local held = redis.pcall('EXISTS', lock)
   if type(held) == 'table' then
     return nil, held
   end
@@ -44,36 +40,36 @@ local function wait(lock, line, counter, lease, field, tokens, publish, ticket, 
     left, calls = value, second
   else
     if place ~= '' and ticket ~= '' then
-      enter(line, ticket, place) -- who comes back may be the first again, or the second
+      enter(line, ticket, place) -- a client that comes back may be the first again, or the second
     end
     local heads = redis.pcall('ZRANGE', line, 0, 1)
     if heads.err then
-      heads = {} -- without the right to it, or where something else is there, nobody waits in a line
+      heads = {} -- no right to the line, or a key of another type: then nobody waits in a line
     end
     head = heads[1]
     if head and head == stale and head ~= ticket and redis.pcall('ZREM', line, head) == 1 then
       tell(line, publish, head, 'd ' .. head)
       head = heads[2]
     end
-    if head and head ~= ticket and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows that it is called
+    if head and head ~= ticket and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows of the call
       head = call(line, publish, 0, '', 0) > 0 and redis.pcall('ZRANGE', line, 0, 0)[1] or nil
     end
     if not head or head == ticket then
       local verdict, value = begin(lock, counter, lease, field, tokens, expiry)
       if verdict and heads[1] then
         redis.pcall('ZREM', line, ticket)
-        if look == '1' then -- it was not called: nobody watches it, or knows when its lease ends
+        if look == '1' then -- this client was not called: nobody watches it, or knows when its lease ends (P32)
           near(line, publish)
         end
       end
       return verdict, value
     end
-    local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not "it is another's turn"
+    local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not "it is another client's turn"
     if type(written) == 'table' then
       return nil, written
     end
   end
-  if ticket ~= '' and calls then -- nobody enters whom the release would not call
+  if ticket ~= '' and calls then -- a client that the release would not call does not enter (P36)
     local score, before, there = enter(line, ticket, place)
     if score then
       if there and before == 0 and held > 0 then
@@ -87,6 +83,3 @@ local function wait(lock, line, counter, lease, field, tokens, publish, ticket, 
   end
   return 0, {left, -1, 0, head or ''}
 end
-
-local verdict, value = wait(KEYS[1], KEYS[2], KEYS[3], unpack(ARGV))
-return verdict and {verdict, value} or value

@@ -1,14 +1,16 @@
--- withdraw is unlock on one server of a quorum, which may not have the hold.
+-- withdraw releases a hold on one server of a quorum, as unlock (unlock.lua) does. The server may not have the hold.
 --
 -- lock     as in unlock
 -- field    as in unlock
 -- channel  as in unlock
 -- publish  PUBLISH, or '' where nobody is to be told: the hold never had the lock
--- group    waiters listen in eight groups, on channels of their own, the lock's with a number: which of these is told
---          first; -1 if all are told. Otherwise it is enough that one is told that has somebody in it
+-- group    0 to 7, or -1. The waiters are in eight groups, and group N listens on channel:N. This group is told first, then
+--          the groups after it, until one is told that has somebody in it; with -1 all groups are told
 --
--- returns 1, report   released, with the number of connections that were told as the report's first element, -1 as in unlock
+-- returns 1, report   released
 --         0, report   the hold is not there
+--         nil, error
+--         The report is that of report.lua. Its first element is how many connections were told, -1 as in unlock
 local function withdraw(lock, _, field, channel, publish, group)
   local removed = redis.pcall('HDEL', lock, field, field .. '#')
   if type(removed) == 'table' then
@@ -33,6 +35,3 @@ local function withdraw(lock, _, field, channel, publish, group)
   local said, why = report(lock, nil, told)
   return said and math.min(removed, 1), said or why
 end
-
-local verdict, value = withdraw(KEYS[1], nil, unpack(ARGV))
-return verdict and {verdict, value} or value

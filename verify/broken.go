@@ -30,19 +30,19 @@ var bugs = []bug{
 	{"channel-kept", "a channel is never given up", "calm", []string{ruleLeft}, []edit{
 		{"pubsub/link.go", "(ch.drop || time.Since(ch.idle) >= linger)", "time.Since(ch.idle) >= 1000*linger"}}},
 	{"deadline-reply", "a deadline counts from the reply", "late", []string{ruleExclusive, ruleLock}, []edit{
-		{"rlock/acquire.go", "return a.hold(k.sent, a.lease, token, b, k.heir == nil)", "return a.hold(watchdog.Now(), a.lease, token, b, k.heir == nil)"}}},
+		{"internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, token, b, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, token, b, f.alsoNotify == nil)"}}},
 	{"repeat-counts", "a repeated acquire counts twice", "replies", []string{ruleCount}, []edit{
 		{"scripts/acquire.lua", "local extended = redis.", "redis.call('HINCRBY', lock, field, 1)\n    local extended = redis."}}},
 	{"number-again", "all holds of a client have one number", "replies", []string{ruleExclusive, ruleLock}, []edit{
-		{"rlock/client.go", "c.numbers.Add(1)", "c.numbers.Load()"}}},
+		{"internal/engine/client.go", "c.lastField.Add(1)", "c.lastField.Load()"}}},
 	{"unlock-any", "an unlock does not look whose lock it is", "replies", []string{ruleExclusive, ruleLock}, []edit{
 		{"scripts/unlock.lua", "redis.pcall('HDEL', lock, field, field .. '#')", "redis.pcall('DEL', lock)"}}},
 	{"ghost-kept", "what an acquire without an answer has taken is not released", "ghosts", []string{ruleWake, ruleLeft}, []edit{
-		{"rlock/acquire.go", "		a.client.releaser.abandon(a.trace)\n", ""}}},
+		{"internal/engine/acquire.go", "\t\tw.client.releaser.abandon(w.attempts)\n", ""}}},
 	{"no-poll", "a waiter relies on messages", "silence", []string{ruleWake}, []edit{
-		{"rlock/options.go", "return func(o *options) { o.poll = d }", "return func(o *options) { o.poll = time.Hour }"}}},
+		{"rlock/options.go", "s.Poll = d", "s.Poll = time.Hour"}}},
 	{"clock-unseen", "a context is alive until the watchdog has run", "pause", []string{ruleExclusive, ruleLock}, []edit{
-		{"rlock/level.go", "if c.level.hold.passed() {", "if false {"}}},
+		{"internal/engine/level.go", "if c.level.hold.checkLease() {", "if false {"}}},
 	{"guard-open", "the guard accepts older tokens", "pause", []string{ruleGuard, ruleRegister}, []edit{
 		{"guard/redisguard/guard.lua", "if seen and larger(seen, token) then", "if false then"}}},
 	{"wall-clock", "a lease is counted on the wall clock alone", "clocks", []string{ruleExclusive, ruleLock}, []edit{
@@ -56,14 +56,14 @@ var bugs = []bug{
 	{"quorum-young", "a node of a quorum that has just started counts", "quorum", []string{ruleExclusive, ruleLock}, []edit{
 		{"quorum/node.go", "return !n.young(r) || n.lossless == r.Run", "return true"}}},
 	{"second-sleeps", "the second in a line does not watch the first", "line", []string{ruleCalled}, []edit{
-		{"rlock/stand.go", "		s.sleep(p.watch(n.watch, \"\"))\n", ""}}},
+		{"internal/engine/wait.go", "\t\tw.waitFor(p.watchUnlessAlive(n.watch, \"\", aliveCount))\n", ""}}},
 	{"first-deaf", "the first in a line does not listen for a Redisson client's release", "line", []string{ruleCalled, ruleTurns}, []edit{
-		{"rlock/stand.go", "listens := first && (vain || p.firstFor() >= headListens || s.brief())", "listens := first && false"},
-		{"rlock/stand.go", "p.looks(a, listens, ", "p.looks(a, true, "}}},
+		{"internal/engine/refused.go", "listens := first && (vain || p.firstFor() >= firstListensAfter || w.endsSoon())", "listens := first && false"},
+		{"internal/engine/refused.go", "p.nextLook(a, listens, ", "p.nextLook(a, true, "}}},
 	{"line-backwards", "who comes to a line is the first", "line", []string{ruleTurns}, []edit{
 		{"scripts/line.lua", "score = last[#last] + 1", "score = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')[2] - 1"}}},
 	{"line-asks", "all in a line ask all the time", "line", []string{ruleCost}, []edit{
-		{"rlock/place.go", "return min(max(2*p.last, poll<<min(quiet, 4)), most)", "return headLate"}}},
+		{"internal/engine/policy.go", "return min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)", "return calledTimeout"}}},
 	{"renew-any", "a renewal does not look whose lock it is", "deleted", []string{ruleForced}, []edit{
 		{"scripts/renew.lua", "local there = redis.pcall('HEXISTS', lock, field)", "local there = redis.pcall('EXISTS', lock)"}}},
 	{"renew-revives", "a renewal brings back what is gone", "deleted", []string{ruleForced, ruleLeft}, []edit{

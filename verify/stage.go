@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,11 +23,10 @@ import (
 // A stage is what a round plays on: the servers, the links, the workers. Its methods panic with a stageError where the
 // machine does not do what it should; nothing is learned from such a round.
 type stage struct {
-	testing.TB // for redistest
-	dir        string
-	program    string // of the workers
-	cleanups   []func()
-	rng        *rand.Rand
+	dir      string
+	program  string // of the workers
+	cleanups []func()
+	rng      *rand.Rand
 
 	locks   *redistest.Server // where the locks are; with a topology of several servers, some or all of them
 	store   *redistest.Server // behind the guard
@@ -51,11 +48,12 @@ type stageError string
 
 func (e stageError) Error() string { return string(e) }
 
+// A stage is the owner of the servers: redistest.Owner.
+
 func (s *stage) Helper()                           {}
 func (s *stage) Cleanup(f func())                  { s.cleanups = append(s.cleanups, f) }
 func (s *stage) Failed() bool                      { return false }
 func (s *stage) Logf(string, ...any)               {}
-func (s *stage) Context() context.Context          { return context.Background() }
 func (s *stage) Fatalf(format string, args ...any) { panic(stageError(fmt.Sprintf(format, args...))) }
 
 func (s *stage) TempDir() string {

@@ -38,7 +38,7 @@ func BenchmarkRenewal(b *testing.B) {
 		owners[i] = newOwner(30 * time.Second)
 		w.Add(&owners[i].Lease, Now(), 30*time.Second)
 	}
-	in := &line{}
+	in := &slotQueue{}
 	due := make([]*Lease, 0, maxBatch)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
@@ -50,11 +50,11 @@ func BenchmarkRenewal(b *testing.B) {
 			l.early, l.settles = true, 0
 			due = append(due, l)
 		}
-		w.pile.turn = time.Now().Add(time.Hour) // fly below is instead of what launch would start
+		w.backlog.turn = time.Now().Add(time.Hour) // fly below is instead of what launch would start
 		w.tick(due, w.since(time.Now()))
-		renewals := w.lines[0].waiting[0].renewals
-		clear(w.lines)
-		w.pile = pile{}
+		renewals := w.queues[0].waiting[0].renewals
+		clear(w.queues)
+		w.backlog = backlog{}
 		in.flying++
 		w.mu.Unlock()
 		w.fly(in, renewals)

@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// A bucket holds the leases that are due within one span of time, as a list that its leases are the links of.
+// A bucket holds the leases that are due within one span of time, as a list linked by Lease.prev and Lease.next.
 type bucket struct {
-	at   int64 // start of the span
+	at   int64 // start of the span, in milliseconds on the watchdog's count
 	head *Lease
-	size int
+	size int // leases
 }
 
-// calendar is the buckets by time, in milliseconds on the watchdog's own monotonic count. The zero value is empty.
+// A calendar has the buckets by the time when their leases are due, in milliseconds on the watchdog's own monotonic count. The zero
+// value is empty. The watchdog's lock guards it.
 type calendar struct {
-	buckets map[int64]*bucket
-	order   starts // of the buckets, also of those that have become empty
-	size    int    // leases
+	buckets map[int64]*bucket // by bucket.at
+	order   starts            // of all buckets, also of those that have become empty
+	size    int               // leases
 }
 
-// grain is the span of the buckets that a lease of this length goes into, in milliseconds. Long leases share wide ones:
-// they are due up to a grain early, which costs a long lease nothing and a short one too much.
+// grain returns the span of the buckets for leases of this length, in milliseconds. Long leases share wide buckets: a lease is due
+// up to a grain early, which costs a long lease nothing and would cost a short one too much.
 func grain(length time.Duration) int64 {
 	if length < time.Second {
 		return 1
@@ -31,7 +32,7 @@ func grain(length time.Duration) int64 {
 // round returns the start of the bucket that the lease goes into when it is due at this time.
 func (l *Lease) round(due int64) int64 { return due - due%grain(l.deadline.Load().length) }
 
-// add puts the lease into the bucket of this time.
+// add puts the lease into the bucket of this time, and makes the bucket if need be.
 func (c *calendar) add(l *Lease, due int64) {
 	at := l.round(due)
 	b := c.buckets[at]
@@ -55,7 +56,7 @@ func (c *calendar) add(l *Lease, due int64) {
 	c.size++
 }
 
-// prune forgets the buckets that have become empty. Otherwise they stay until their time.
+// prune removes the buckets that have become empty. Without it they stay until take reaches their time.
 func (c *calendar) prune() {
 	c.order = c.order[:0]
 	for at, b := range c.buckets {
@@ -68,7 +69,7 @@ func (c *calendar) prune() {
 	heap.Init(&c.order)
 }
 
-// remove takes the lease out of its bucket.
+// remove takes the lease out of its bucket. It does nothing with a lease that is in none.
 func (c *calendar) remove(l *Lease) {
 	if l.bucket == nil {
 		return
@@ -86,7 +87,7 @@ func (c *calendar) remove(l *Lease) {
 	c.size--
 }
 
-// crowd is the number of leases in the bucket that begins at this time.
+// crowd returns the number of leases in the bucket that begins at this time.
 func (c *calendar) crowd(at int64) int {
 	if b := c.buckets[at]; b != nil {
 		return b.size
@@ -94,7 +95,7 @@ func (c *calendar) crowd(at int64) int {
 	return 0
 }
 
-// first returns the start of the earliest bucket.
+// first returns the start of the earliest bucket, and whether there is a bucket.
 func (c *calendar) first() (int64, bool) {
 	if len(c.order) == 0 {
 		return 0, false
@@ -102,7 +103,7 @@ func (c *calendar) first() (int64, bool) {
 	return c.order[0], true
 }
 
-// take removes leases whose bucket's span has begun, at most this many, and appends them to due.
+// take removes leases whose bucket's span has begun at the time now, no more than most, and appends them to due.
 func (c *calendar) take(now int64, most int, due []*Lease) []*Lease {
 	for len(c.order) > 0 && c.order[0] <= now {
 		b := c.buckets[c.order[0]]
@@ -130,7 +131,7 @@ func (c *calendar) all(out []*Lease) []*Lease {
 	return out
 }
 
-// starts is a heap of times.
+// starts is a heap of bucket starts, the earliest at the front.
 type starts []int64
 
 func (s starts) Len() int           { return len(s) }

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// bootClock reads CLOCK_BOOTTIME: the monotonic clock that goes on while the machine is suspended, when the usual one
-// stands still and the wall clock may not have been set yet.
+// bootClock reads CLOCK_BOOTTIME, the monotonic clock that goes on while the machine is suspended: the usual monotonic clock stands
+// still meanwhile, and the wall clock may not have been set yet after it. It returns 0 where the clock cannot be read.
 func bootClock() time.Duration {
 	const clockBoottime = 7
 	var ts syscall.Timespec

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/redistest"
 )
 
 // crowd adds this many leases at the same moment.
@@ -69,6 +71,53 @@ func TestTakenTogetherRenewedApart(t *testing.T) {
 		}
 		if most := 3 * leases * 6 / 5; total > most {
 			t.Errorf("%d renewals in three periods of %d leases", total, leases)
+		}
+	})
+}
+
+// Leases that were taken beside each other are renewed so too, a hundred at a time, although there is no room for all of them in
+// one tenth of a second: that is how they lie in the memory of client and server.
+func TestNeighboursStayTogether(t *testing.T) {
+	const leases, third = 20_000, 10 * time.Second
+	virtual(t, func(t *testing.T, w *Watchdog, s *server) {
+		began := time.Now()
+		place := map[Owner]int{}
+		for i, o := range crowd(w, leases, 3*third) {
+			place[o] = i
+		}
+		time.Sleep(3 * third)
+		beside, all := 0, 0
+		for _, trip := range s.seen() {
+			if at := trip.at.Sub(began); at < third || at > 2*third {
+				continue
+			}
+			for i, r := range trip.batch[1:] {
+				all++
+				if d := place[r.Owner] - place[trip.batch[i].Owner]; d == 1 || d == -1 {
+					beside++
+				}
+			}
+		}
+		if beside < all*9/10 {
+			t.Errorf("%d of %d renewals are beside a neighbour's", beside, all)
+		}
+	})
+}
+
+// A bucket has room for a quarter more than if the leases were spread evenly over the time between two renewals, in hundreds.
+func TestRoomOfABucket(t *testing.T) {
+	redistest.Bubble(t, func(t *testing.T) {
+		for length, counts := range map[time.Duration][]int{30 * time.Second: {1, 5_000, 20_000, 100_000}, 3 * time.Second: {1, 1_000, 50_000}} {
+			for _, count := range counts {
+				w, o := New(nil), newOwner(length)
+				d := DeadlineOf(now(), length)
+				o.deadline.Store(&d)
+				w.count = count
+				even := float64(count) * float64(grain(length)) / float64((length / 3).Milliseconds())
+				if got := w.full(&o.Lease, length); got%few != 0 || float64(got) < 1.25*even || float64(got) > 1.25*even+few {
+					t.Errorf("%d leases of %v: room for %d, evenly there were %.0f", count, length, got, even)
+				}
+			}
 		}
 	})
 }
@@ -170,7 +219,7 @@ func TestCrowdAfterAnOutage(t *testing.T) {
 					}
 					dense = max(dense, i-j+1)
 				}
-				if c.calmly && dense > int(20*time.Millisecond/breath)+large+maxFlying {
+				if c.calmly && dense > int(20*time.Millisecond/batchPause)+large+maxFlying {
 					t.Errorf("%d batches in 20 ms", dense)
 				}
 			})

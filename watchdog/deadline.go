@@ -6,7 +6,7 @@ import (
 	"github.com/fencelock/fencelock/internal/virtualtime"
 )
 
-// Instant is one moment on every clock that a deadline is checked against.
+// Instant is one moment, as each clock that a deadline is checked against shows it.
 type Instant struct {
 	at   time.Time     // wall and monotonic
 	boot time.Duration // counts through a suspend; 0 where there is no such clock
@@ -20,22 +20,22 @@ func Now() Instant {
 	return Instant{time.Now(), bootClock()}
 }
 
-// Age is how long ago the instant was.
+// Age returns how long ago the instant was, by the monotonic clock.
 func (i Instant) Age() time.Duration { return time.Since(i.at) }
 
 // Time returns the instant as an ordinary time.
 func (i Instant) Time() time.Time { return i.at }
 
-// Deadline is the end of the trust in a lease: one moment, as each clock will show it. It is small and points to nothing,
-// for there is one for each lease.
+// Deadline is the end of the trust in a lease: one moment, as each clock will show it. A Deadline is small and points to nothing,
+// because each lease may have one of its own.
 type Deadline struct {
-	mono   time.Duration // since start
+	mono   time.Duration // on the monotonic clock, since start
 	wall   int64         // Unix time in nanoseconds
 	boot   time.Duration // 0 where there is no such clock
 	length time.Duration // of the lease
 }
 
-// start is what monotonic times are counted from.
+// start is the time that monotonic times are counted from.
 var start = time.Now()
 
 // DeadlineOf returns the deadline of a lease of this length that was asked for at sent: sent + length - margin, where
@@ -50,18 +50,19 @@ func DeadlineOf(sent Instant, length time.Duration) Deadline {
 	return d
 }
 
-// margin is for a server clock that runs faster than ours, and for rounding.
+// margin returns how much earlier than its length the trust in a lease ends: for a server clock that runs faster than ours, and for
+// the rounding to milliseconds.
 func margin(length time.Duration) time.Duration { return time.Millisecond + length/100 }
 
 // Time returns the deadline as an ordinary time.
 func (d Deadline) Time() time.Time { return start.Add(d.mono) }
 
-// Age is how long ago the command was sent that the deadline counts from.
+// Age returns how long ago the command was sent that the deadline counts from.
 func (d Deadline) Age() time.Duration {
 	return time.Since(d.Time().Add(margin(d.length) - d.length))
 }
 
-// After tells whether d is later than other.
+// After tells whether d is later than other, by the monotonic clock.
 func (d Deadline) After(other Deadline) bool { return d.mono > other.mono }
 
 // Passed tells whether the deadline has passed on any of the clocks.
@@ -70,7 +71,7 @@ func (d Deadline) Passed() bool {
 	return d.passed(Instant{at: now}) || d.boot != 0 && bootClock() >= d.boot
 }
 
-// passed is Passed at this instant.
+// passed tells whether the deadline had passed at this instant on any of the clocks.
 func (d Deadline) passed(now Instant) bool {
 	return now.at.Sub(start) >= d.mono || now.at.UnixNano() >= d.wall || d.boot != 0 && now.boot >= d.boot
 }

@@ -6,31 +6,32 @@ import (
 	"time"
 )
 
-// A line is the batches of one slot.
-type line struct {
+// A slotQueue has the batches of one slot. The watchdog's lock guards it, the batches and the backlog.
+type slotQueue struct {
 	slot    uint16
-	short   []batch // of short leases: they go first
-	waiting []batch
-	flying  int
+	short   []batch   // of leases of less than a second: they go first
+	waiting []batch   // of all other leases
+	flying  int       // batches under way
 	last    time.Time // when a batch was started last
-	ready   bool      // to start a batch: it is in pile.ready
+	ready   bool      // the queue may start a batch: it is in backlog.ready
 }
 
 // A batch is renewals that travel in one round trip.
 type batch struct {
 	renewals []Renewal
-	asked    time.Time // when its first one's owner was
+	asked    time.Time // when the owner of the first renewal was asked for its length
 }
 
-// A pile is the batches of all lines that have not been started.
-type pile struct {
+// A backlog is the batches of all slots that have not been started.
+type backlog struct {
 	batches int
-	ready   []*line       // whose turn comes next, in this order
-	turn    time.Time     // of the next batch
-	over    time.Duration // the earliest deadline of a lease among them
+	ready   []*slotQueue  // the queues that may start a batch, in this order
+	turn    time.Time     // when the next batch may start
+	over    time.Duration // the earliest deadline of a lease among the batches, on the monotonic clock from start
 }
 
-// send puts the renewals of the leases in line, in batches by slot. Meanwhile each lease is due at its deadline.
+// send puts the renewals into the queues of their slots, and starts the batches whose turn it is. Until a renewal has its outcome
+// its lease is due at its deadline. With w.mu held.
 func (w *Watchdog) send(renewals []Renewal) {
 	now := time.Now()
 	for _, r := range renewals {
@@ -39,28 +40,30 @@ func (w *Watchdog) send(renewals []Renewal) {
 		w.leases.remove(l)
 		d := l.deadline.Load()
 		w.put(l, w.countOf(d.mono))
-		if w.pile.batches == 0 || d.mono < w.pile.over {
-			w.pile.over = d.mono
+		if w.backlog.batches == 0 || d.mono < w.backlog.over {
+			w.backlog.over = d.mono
 		}
-		w.line(r.Owner.Slot()).append(w, r, now)
+		w.queueOf(r.Owner.Slot()).append(w, r, now)
 	}
 	w.launch()
 }
 
-// line returns the line of the slot.
-func (w *Watchdog) line(slot uint16) *line {
-	in := w.lines[slot]
+// queueOf returns the queue of the slot, and makes it if need be.
+func (w *Watchdog) queueOf(slot uint16) *slotQueue {
+	in := w.queues[slot]
 	if in == nil {
-		if w.lines == nil {
-			w.lines = make(map[uint16]*line)
+		if w.queues == nil {
+			w.queues = make(map[uint16]*slotQueue)
 		}
-		in = &line{slot: slot}
-		w.lines[slot] = in
+		in = &slotQueue{slot: slot}
+		w.queues[slot] = in
 	}
 	return in
 }
 
-func (in *line) append(w *Watchdog, r Renewal, now time.Time) {
+// append puts a renewal into the last batch of the queue, or into a new one where that is full. A new batch of short leases ends the
+// pause between two batches.
+func (in *slotQueue) append(w *Watchdog, r Renewal, now time.Time) {
 	to := &in.waiting
 	if grain(r.lease.deadline.Load().length) == 1 {
 		to = &in.short
@@ -69,9 +72,9 @@ func (in *line) append(w *Watchdog, r Renewal, now time.Time) {
 	if n == 0 || len((*to)[n-1].renewals) == maxBatch {
 		*to = append(*to, batch{asked: now})
 		n++
-		w.pile.batches++
+		w.backlog.batches++
 		if to == &in.short {
-			w.pile.turn = now
+			w.backlog.turn = now
 		}
 		w.queue(in, now)
 	}
@@ -79,11 +82,11 @@ func (in *line) append(w *Watchdog, r Renewal, now time.Time) {
 	last.renewals = append(last.renewals, r)
 }
 
-// idle tells that no batch waits.
-func (in *line) idle() bool { return len(in.waiting)+len(in.short) == 0 }
+// idle tells whether no batch waits.
+func (in *slotQueue) idle() bool { return len(in.waiting)+len(in.short) == 0 }
 
-// next takes the batch whose turn it is.
-func (in *line) next() batch {
+// next removes and returns the batch whose turn it is.
+func (in *slotQueue) next() batch {
 	from := &in.waiting
 	if len(in.short) > 0 {
 		from = &in.short
@@ -93,32 +96,33 @@ func (in *line) next() batch {
 	return b
 }
 
-// queue notes that the line may start a batch, if it may.
-func (w *Watchdog) queue(in *line, now time.Time) {
+// queue puts the slot's queue into backlog.ready if it may start a batch: one waits, and fewer than usual are under way, or fewer
+// than maxFlying where they take long.
+func (w *Watchdog) queue(in *slotQueue, now time.Time) {
 	if in.ready || in.idle() || in.flying >= maxFlying {
 		return
 	}
 	if in.flying < usual || now.Sub(in.last) > slow {
 		in.ready = true
-		w.pile.ready = append(w.pile.ready, in)
+		w.backlog.ready = append(w.backlog.ready, in)
 	}
 }
 
-// queueSlow is queue for the lines whose batches take long.
+// queueSlow calls queue for all slots, for those whose batches have begun to take long.
 func (w *Watchdog) queueSlow() {
-	if w.pile.batches == 0 {
+	if w.backlog.batches == 0 {
 		return
 	}
 	now := time.Now()
-	for _, in := range w.lines {
+	for _, in := range w.queues {
 		w.queue(in, now)
 	}
 }
 
-// launch starts the batches whose turn it is.
+// launch starts the batches whose turn it is, each on a goroutine of its own. With w.mu held.
 func (w *Watchdog) launch() {
 	now := time.Now()
-	for p := &w.pile; len(p.ready) > 0 && !now.Before(p.turn); {
+	for p := &w.backlog; len(p.ready) > 0 && !now.Before(p.turn); {
 		in := p.ready[0]
 		p.ready, in.ready = p.ready[1:], false
 		p.batches--
@@ -133,28 +137,30 @@ func (w *Watchdog) launch() {
 	}
 }
 
-// forget drops a line with nothing in it.
-func (w *Watchdog) forget(in *line) {
+// forget deletes a slot's queue that has no batch, waiting or under way.
+func (w *Watchdog) forget(in *slotQueue) {
 	if in.flying == 0 && in.idle() {
-		delete(w.lines, in.slot)
+		delete(w.queues, in.slot)
 	}
 }
 
-// gap is the time from a batch that is started now to the next one. Few follow at once: a server that is woken once for
-// them works less. In a large pile, as after an outage, there is a breath between them, as long as they all are under way
-// within a quarter of the time that is left.
-func (p *pile) gap(now time.Time) time.Duration {
+// gap returns the time from a batch that is started now to the next one. Few waiting batches follow each other at once: a server that
+// is woken once for all of them works less. Among many, as after an outage, there is a pause between two, as long as all batches are
+// under way within a quarter of the time that is left to the first deadline.
+func (p *backlog) gap(now time.Time) time.Duration {
 	if p.batches < large {
 		return 0
 	}
 	left := p.over - now.Sub(start)
-	return max(min(breath, left/4/time.Duration(p.batches)), 0)
+	return max(min(batchPause, left/4/time.Duration(p.batches)), 0)
 }
 
-// askAgain is how long a batch may wait before the owners are asked again whether they want its renewals.
+// askAgain is how long a batch may wait; after that the owners are asked again whether they want its renewals.
 const askAgain = time.Second
 
-// current returns the renewals of the batch that are still wanted.
+// current returns the renewals of the batch whose leases are still kept. Where the batch has waited for longer than askAgain the
+// owners are asked for the lengths again. A renewal with length 0 then travels all the same: it asks only whether the lease is
+// there.
 func (b batch) current(now time.Time) []Renewal {
 	again := now.Sub(b.asked) > askAgain
 	kept := b.renewals[:0]
@@ -171,7 +177,7 @@ func (b batch) current(now time.Time) []Renewal {
 	return kept
 }
 
-// timeout bounds one attempt by a third of the shortest lease in it.
+// timeout returns the time for one round trip: a third of the shortest lease in it, and maxFlight at most.
 func timeout(renewals []Renewal) time.Duration {
 	t := maxFlight
 	for _, r := range renewals {
@@ -184,7 +190,8 @@ func timeout(renewals []Renewal) time.Duration {
 	return t
 }
 
-func (w *Watchdog) fly(in *line, renewals []Renewal) {
+// fly sends a batch, waits for its answer, and gives each lease its new deadline, the time of its next attempt, or its end.
+func (w *Watchdog) fly(in *slotQueue, renewals []Renewal) {
 	ctx, cancel := context.WithTimeout(w.ctx, timeout(renewals))
 	sent := Now()
 	outcome := w.renew(ctx, renewals)
@@ -193,7 +200,7 @@ func (w *Watchdog) fly(in *line, renewals []Renewal) {
 	var lost []*Lease
 	w.mu.Lock()
 	now := time.Now()
-	var renewed *Deadline // of those with the same length
+	var renewed *Deadline // shared by the leases with the same length
 	for i, r := range renewals {
 		l := r.lease
 		l.flying = false

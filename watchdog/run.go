@@ -2,12 +2,16 @@ package watchdog
 
 import "time"
 
+// run is the watchdog's goroutine. It takes the leases that are due, sends their renewals, and tells the owners of leases that are
+// lost, until there is no lease.
 func (w *Watchdog) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var due []*Lease
 	for first := true; ; first = false {
-		slept := false // a goroutine that ended whenever it saw no lease would be started for each of those that come and go
+		// The goroutine ends only after a sleep: if it ended whenever there is no lease, a new goroutine would be started for each
+		// lease that comes and goes.
+		slept := false
 		select {
 		case <-timer.C:
 			slept = !first
@@ -40,26 +44,26 @@ func (w *Watchdog) run() {
 	}
 }
 
-// sleep is how long there is nothing to do.
+// sleep returns how long the goroutine has nothing to do, patrol at most. With w.mu held.
 func (w *Watchdog) sleep(now int64) time.Duration {
 	sleep := patrol
 	if first, any := w.leases.first(); any {
 		sleep = min(sleep, time.Duration(first-now)*time.Millisecond)
 	}
-	if len(w.pile.ready) > 0 {
-		sleep = min(sleep, time.Until(w.pile.turn))
+	if len(w.backlog.ready) > 0 {
+		sleep = min(sleep, time.Until(w.backlog.turn))
 	}
-	if w.pile.batches > 0 {
+	if w.backlog.batches > 0 {
 		sleep = min(sleep, 2*slow)
 	}
 	return sleep
 }
 
-// end is the end of the goroutine: there is no lease.
+// end is called when the goroutine ends because there is no lease. It empties the queues of the slots. With w.mu held.
 func (w *Watchdog) end() {
 	w.running, w.wakes = false, 0
-	w.leases, w.pile = calendar{}, pile{}
-	for _, in := range w.lines { // what waits there was removed
+	w.leases, w.backlog = calendar{}, backlog{}
+	for _, in := range w.queues { // the leases of the batches that wait in a queue were removed
 		for !in.idle() {
 			b := in.next()
 			b.current(b.asked)
@@ -69,8 +73,9 @@ func (w *Watchdog) end() {
 	}
 }
 
-// tick goes through leases that were taken out of the calendar because they are due. It sends renewals, and returns the
-// leases whose time is over, and those that have settled.
+// tick goes through leases that were taken out of the calendar because they are due. It puts their renewals in the queues and
+// starts batches. It returns the leases whose deadline has passed, and those whose owners are to be told that they have settled. With
+// w.mu held.
 func (w *Watchdog) tick(due []*Lease, now int64) (lost, settled []*Lease) {
 	var renew []Renewal
 	instant := Now()
@@ -104,6 +109,7 @@ func (w *Watchdog) tick(due []*Lease, now int64) (lost, settled []*Lease) {
 	return lost, settled
 }
 
+// tell calls Lost of the leases' owners. Without w.mu held.
 func tell(leases []*Lease, err error) {
 	for _, l := range leases {
 		l.Owner.Lost(err)

@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// schedule puts the lease where it is next due: at its deadline, or for its renewal, when two thirds of what that asks
-// for are left, or somewhat earlier where others are due then.
+// schedule puts the lease into the calendar where it is next due: at its deadline, or for its renewal. A renewal is due when two
+// thirds of the length that it asks for are left, or somewhat earlier where too many others are due then. A new lease is due after
+// SettleAfter, if that comes before its renewal. With w.mu held, as for all functions of this file.
 func (w *Watchdog) schedule(l *Lease) {
 	d := l.deadline.Load()
 	due := w.countOf(d.mono)
 	if l.settles != 0 && l.settles <= due-d.length.Milliseconds()*2/3 {
-		w.put(l, l.settles) // most are removed before: whoever lasts is asked then
+		w.put(l, l.settles) // most leases are removed before then: the owners of the others are asked then whether to renew
 		return
 	}
 	w.scheduleFor(l, l.wanted())
 }
 
-// wanted is what the next renewal is to ask for, if there is to be one.
+// wanted returns the length that the next renewal is to ask for; 0 where there is to be none, or one is under way.
 func (l *Lease) wanted() time.Duration {
 	if l.flying {
 		return 0
@@ -42,25 +43,25 @@ func (w *Watchdog) scheduleFor(l *Lease, length time.Duration) {
 	l.early = early
 }
 
-// renewal is when a renewal of this length is due.
+// renewal returns when a renewal that asks for this length is due.
 func (w *Watchdog) renewal(l *Lease, length time.Duration) int64 {
 	return w.countOf(l.deadline.Load().mono + margin(length) - length*2/3)
 }
 
-// probes is the number of buckets that are looked at for one with room. Two choices of the emptier one make a spread
-// nearly even; a few more, evener.
+// probes is how many random buckets spread looks at to find one with room. The emptier of two random buckets makes a nearly even
+// spread; a few more make it more even.
 const probes = 4
 
-// aside is where the leases go for which there was no room in their own bucket, one after the other: those that were
-// taken together stay together, which is how they lie in the memory of both sides.
-type aside struct {
-	at   int64 // a bucket
-	left int   // how many more go there
+// overflow is the earlier bucket that takes the leases for which there was no room in their own bucket, one after the other. Leases
+// that were taken together so stay together, which is how they lie in the memory of client and server.
+type overflow struct {
+	at   int64 // start of the bucket
+	left int   // how many more leases go there
 }
 
-// spread returns when to renew a lease that is due at the latest at this time: then, or, where the bucket of that time
-// is full, up to half of the time between two renewals earlier. Leases that were taken at the same moment so come to be
-// renewed at different ones, and stay there.
+// spread returns when to renew a lease that is due at the latest at this time: at that time, or, where the bucket of that time
+// is full, earlier by up to half of the time between two renewals. So leases that were taken at the same moment come to be
+// renewed at different times, and stay there.
 func (w *Watchdog) spread(l *Lease, due int64, length time.Duration) int64 {
 	fewest, full := w.leases.crowd(l.round(due)), w.full(l, length)
 	if fewest < full {
@@ -71,8 +72,8 @@ func (w *Watchdog) spread(l *Lease, due int64, length time.Duration) int64 {
 	if soonest+grain > due {
 		return due
 	}
-	if at := w.aside.at; w.aside.left > 0 && at >= soonest && at < due && at == l.round(at) {
-		w.aside.left--
+	if at := w.overflow.at; w.overflow.left > 0 && at >= soonest && at < due && at == l.round(at) {
+		w.overflow.left--
 		return at
 	}
 	best := due
@@ -85,20 +86,22 @@ func (w *Watchdog) spread(l *Lease, due int64, length time.Duration) int64 {
 			break
 		}
 	}
-	w.aside = aside{best, few - 1}
+	w.overflow = overflow{best, few - 1}
 	return best
 }
 
-// few is a number of leases that are renewed together whatever else is due.
+// few is the number of leases that a bucket may always have, and that overflow sends to one bucket: they are renewed together
+// whatever else is due.
 const few = 100
 
-// full is the number of leases from which on a bucket is full: somewhat more than would be there if all were spread
-// evenly over the time between two renewals.
+// full returns the number of leases from which on a bucket is full, a multiple of few: about a quarter more than the bucket would
+// have if all leases were spread evenly over the time between two renewals.
 func (w *Watchdog) full(l *Lease, length time.Duration) int {
 	even := int64(w.count) * grain(l.deadline.Load().length) / max(length.Milliseconds()/3, 1)
 	return few * (1 + int(even+even/4)/few)
 }
 
+// put puts the lease into the bucket of this time, and wakes the goroutine if it would look later than that.
 func (w *Watchdog) put(l *Lease, due int64) {
 	w.leases.add(l, due)
 	l.early = false

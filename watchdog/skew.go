@@ -2,9 +2,10 @@ package watchdog
 
 import "time"
 
-// skew is how far the other clocks have gone ahead of the monotonic one.
+// A skew is how far the wall clock and the boot clock have gone ahead of the monotonic clock since the watchdog's epoch.
 type skew struct{ wall, boot time.Duration }
 
+// skewNow measures the skew.
 func (w *Watchdog) skewNow() skew {
 	now := Now()
 	gone := now.at.Sub(w.epoch.at)
@@ -14,15 +15,16 @@ func (w *Watchdog) skewNow() skew {
 	}
 }
 
-// ahead tells whether a clock has jumped forward since old.
+// ahead tells whether a clock has jumped forward, by more than a millisecond, since the skew was old.
 func (s skew) ahead(old skew) bool {
 	return s.wall-old.wall > time.Millisecond || s.boot-old.boot > time.Millisecond
 }
 
+// least returns the lesser skew of each clock.
 func (s skew) least(other skew) skew { return skew{min(s.wall, other.wall), min(s.boot, other.boot)} }
 
-// jumped tells whether a clock has jumped forward since it was asked last. What looks like a jump is measured again: the
-// goroutine may have been stopped between two readings.
+// jumped tells whether a clock has jumped forward since jumped was called last. What looks like a jump is measured again: the
+// goroutine may have been stopped between the readings of two clocks. With w.mu held.
 func (w *Watchdog) jumped() bool {
 	now := w.skewNow()
 	for range 2 {
@@ -39,7 +41,8 @@ func (w *Watchdog) jumped() bool {
 	return false
 }
 
-// afterJump adds the leases to due that are over because a clock went forward.
+// afterJump takes the leases out of the calendar whose deadline has passed because a clock went forward, and appends them to due.
+// With w.mu held.
 func (w *Watchdog) afterJump(due []*Lease) []*Lease {
 	now := Now()
 	for _, l := range w.leases.all(nil) {

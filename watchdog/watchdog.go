@@ -9,85 +9,89 @@ import (
 )
 
 var (
-	// ErrGone is what a renewal says that found the lease gone.
+	// ErrGone says that a renewal found the lease gone: Renew returns it, and Owner.Lost gets it.
 	ErrGone = errors.New("the lease is gone")
-	// ErrExpired tells that the deadline passed without a renewal that was confirmed in time.
+	// ErrExpired says that the deadline passed without a renewal that was confirmed in time, as when the server is away. Owner.Lost
+	// gets it.
 	ErrExpired = errors.New("the lease ran out")
 )
 
 const (
-	// maxBatch bounds the renewals in one round trip: they travel together as scripts of a hundred, and an answer that
-	// does not come leaves no more than these in doubt.
+	// maxBatch bounds the renewals in one round trip. They travel together as scripts of a hundred renewals each. An answer that
+	// does not come leaves no more than maxBatch leases in doubt.
 	maxBatch = 500
 	// usual is how many batches of one slot are under way at a time: while the server works on one, the next one is on its
-	// way. It is not for all slots together: where one node of a cluster hangs, the others' leases do not stand behind it.
+	// way. Each slot has this number for itself: where one node of a cluster hangs, the leases of other nodes do not wait for it.
 	usual = 2
-	// maxFlying bounds them where they take longer than slow.
+	// maxFlying is how many batches of one slot are under way at most where they take long.
 	maxFlying = 4
-	slow      = 50 * time.Millisecond
-	// large is the number of waiting batches from which on there is a breath between two: time in which the server works
-	// for others.
-	large  = 4000 / maxBatch
-	breath = maxBatch * 5 * time.Microsecond
-	// maxTake bounds the leases that are looked at in one go, so that Add and Remove never wait for long.
+	// slow is the time without a new batch of a slot after which its batches take long.
+	slow = 50 * time.Millisecond
+	// large is the number of waiting batches from which on there is a pause between two.
+	large = 4000 / maxBatch
+	// batchPause is the longest such pause: time in which the server works for its other clients.
+	batchPause = maxBatch * 5 * time.Microsecond
+	// maxTake bounds the leases that the goroutine looks at with the lock held, so that Add and Remove never wait for long.
 	maxTake = 1000
-	// maxFlight bounds one attempt, so that after one that hangs there is time for others.
+	// maxFlight bounds the time of one round trip, so that after one that hangs there is time for others.
 	maxFlight = 5 * time.Second
-	// patrol is the longest that the goroutine sleeps: within it a clock that jumped is noticed, and a goroutine with
-	// nothing left to do ends.
+	// patrol is the longest time that the goroutine sleeps. Within it the goroutine notices that a clock has jumped, and ends if
+	// there is no lease.
 	patrol = time.Second
-	// SettleAfter is when a lease is one of those that last. Most are gone long before.
+	// SettleAfter is the age at which a lease counts as one that lasts: see Owner.Settled. Most leases are gone long before.
 	SettleAfter = time.Second
 )
 
-// Owner is who a lease is kept for.
+// Owner is the user of a lease, such as the hold of a lock. The watchdog calls its methods.
 type Owner interface {
-	// Renewal is the length of the lease to ask for with the next renewal, 0 if it is not to be renewed. It is asked with
-	// the watchdog's lock held: it must neither block nor call the watchdog.
+	// Renewal returns the length of the lease to ask for with the next renewal, 0 if the lease is not to be renewed. The watchdog
+	// calls Renewal with its lock held: Renewal must neither block nor call the watchdog.
 	Renewal() time.Duration
-	// Slot is the same for leases whose renewals may travel in one command. It is asked as Renewal is.
+	// Slot returns a number that is the same for leases whose renewals may travel in one command. Like Renewal, it must neither
+	// block nor call the watchdog.
 	Slot() uint16
-	// Settled tells, once, that the lease has lasted for a while (SettleAfter), where its renewals are further apart than
-	// that, or there are none: its owner may want to learn sooner that it is gone.
+	// Settled tells the owner, once, that the lease has lasted for SettleAfter, where its renewals are further apart than that, or
+	// there are none: the owner may want to learn by other means, and sooner, that the lease is gone.
 	Settled()
-	// Lost tells that the lease is over: err is ErrExpired or ErrGone. Nothing is called after it.
+	// Lost tells the owner that the lease is over: err is ErrExpired or ErrGone. It is the last call to the owner.
 	Lost(err error)
 }
 
 // A Renewal is one lease in a batch.
 type Renewal struct {
 	Owner  Owner
-	Length time.Duration // what to ask for; a longer expiry must be kept. 0: only whether it is there
+	Length time.Duration // the lease to ask for; a longer expiry must be kept. 0: only ask whether the lease is there
 
 	lease *Lease
 }
 
-// Renew sends the renewals in one round trip and returns each one's outcome: nil, an error that is ErrGone, or why it
-// is not known; none at all where all is well. It must return when ctx ends.
+// Renew sends the renewals in one round trip and returns the outcome of each: nil for a renewed lease, an error that is ErrGone, or
+// an error that says why the outcome is not known, as when the server is away. It may return a nil slice where all leases were
+// renewed. It must return when ctx ends.
 type Renew func(ctx context.Context, batch []Renewal) []error
 
-// Lease is one lease under the watchdog. The zero value is ready for Add; it must not be copied.
+// Lease is one lease that a watchdog keeps. The zero value with an Owner is ready for Add. A Lease must not be copied.
 type Lease struct {
 	Owner Owner // set before Add
 
-	deadline atomic.Pointer[Deadline] // never written: leases that were renewed together share one
+	deadline atomic.Pointer[Deadline] // the Deadline is never changed: leases that were renewed together share one
 
-	// These are guarded by the watchdog's lock.
+	// The fields below are guarded by the watchdog's lock.
 	bucket     *bucket
 	prev, next *Lease
-	settles    int64 // when the owner is to be told that it lasts; 0 once that was done
-	flying     bool  // a renewal is under way, or in line for a round trip
-	kept       bool  // added and not removed
-	early      bool  // its bucket is one before that of its renewal, which is due all the same
+	settles    int64 // when Settled may be called, on the watchdog's count; 0 when that time was dealt with
+	flying     bool  // a renewal is under way, or waits for a round trip
+	kept       bool  // the lease was added, and neither removed nor lost
+	early      bool  // spread has put the lease before its renewal's own time, and it is renewed then all the same
 }
 
-// Passed tells, by the clocks alone, whether the lease can no longer be trusted.
+// Passed tells, by the clocks alone, whether the deadline of the lease has passed, so that the lease is not to be trusted any more.
 func (l *Lease) Passed() bool {
 	d := l.deadline.Load()
 	return d != nil && d.Passed()
 }
 
-// Deadline returns the end of the trust in the lease.
+// Deadline returns the deadline, the end of the trust in the lease; the zero Deadline before Add.
 func (l *Lease) Deadline() Deadline {
 	if d := l.deadline.Load(); d != nil {
 		return *d
@@ -95,38 +99,39 @@ func (l *Lease) Deadline() Deadline {
 	return Deadline{}
 }
 
-// Watchdog keeps leases. Create it with New.
+// Watchdog renews leases, and tells their owners when they are lost. Create it with New. It is safe for concurrent use.
 type Watchdog struct {
 	renew Renew
-	epoch Instant
-	wake  chan struct{}
+	epoch Instant       // when the watchdog was made: its count begins here
+	wake  chan struct{} // wakes the goroutine
 
-	mu      sync.Mutex
-	leases  calendar
-	count   int
-	lines   map[uint16]*line // by slot, the ones with something in them
-	pile    pile
-	aside   aside
-	running bool
-	wakes   int64 // when the goroutine looks next: for most leases, which are removed before, it need not be woken
-	closed  bool
-	skew    skew // when last looked
+	mu       sync.Mutex
+	leases   calendar
+	count    int                   // of all leases that are kept
+	queues   map[uint16]*slotQueue // by slot, those with a batch that waits or is under way
+	backlog  backlog
+	overflow overflow
+	running  bool
+	wakes    int64 // when the goroutine looks next, on the watchdog's count: a lease that is due later need not wake it
+	closed   bool
+	skew     skew // when the goroutine looked last
 
-	latest     *Deadline // that was made, for a command sent then
-	latestSent Instant
+	latest     *Deadline // the one that Add made last
+	latestSent Instant   // for a command that was sent then
 
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// New returns a watchdog that renews by this function. It starts no goroutine before the first Add.
+// New returns a watchdog that renews leases by this function. It starts no goroutine before the first Add.
 func New(renew Renew) *Watchdog {
 	w := &Watchdog{renew: renew, epoch: Now(), wake: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
-// Add takes a lease that was confirmed by a command sent at sent.
+// Add begins to keep a lease of this length that was confirmed by a command sent at sent. After Close the lease only gets its
+// deadline.
 func (w *Watchdog) Add(l *Lease, sent Instant, length time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,7 +150,7 @@ func (w *Watchdog) Add(l *Lease, sent Instant, length time.Duration) {
 	}
 }
 
-// deadlineOf is DeadlineOf that the leases share which one command has confirmed.
+// deadlineOf is DeadlineOf, but leases that were confirmed by one command share a Deadline. With w.mu held.
 func (w *Watchdog) deadlineOf(sent Instant, length time.Duration) *Deadline {
 	if w.latest == nil || w.latestSent != sent || w.latest.length != length {
 		d := DeadlineOf(sent, length)
@@ -154,8 +159,8 @@ func (w *Watchdog) deadlineOf(sent Instant, length time.Duration) *Deadline {
 	return w.latest
 }
 
-// Extend takes a later confirmation of the lease, by a command sent at sent that asked for length. It never brings the
-// deadline nearer.
+// Extend notes a later confirmation of the lease, by a command sent at sent that asked for length. It never moves the deadline to an
+// earlier time, and does nothing with a lease that is not kept.
 func (w *Watchdog) Extend(l *Lease, sent Instant, length time.Duration) {
 	d := DeadlineOf(sent, length)
 	w.mu.Lock()
@@ -172,26 +177,27 @@ func (w *Watchdog) Extend(l *Lease, sent Instant, length time.Duration) {
 	}
 }
 
-// Ask sends a renewal now, to learn whether the lease is still there. One that is not to be renewed is not extended.
+// Ask sends a renewal now, without waiting for its answer, to learn whether the lease is still there. A lease that is not to be
+// renewed is not extended. Ask does nothing where a renewal is under way.
 func (w *Watchdog) Ask(l *Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if l.kept && !l.flying {
 		w.send([]Renewal{{l.Owner, l.Owner.Renewal(), l}})
-		if len(w.pile.ready) > 0 {
+		if len(w.backlog.ready) > 0 {
 			w.nudge()
 		}
 	}
 }
 
-// Remove forgets the lease. A renewal that is under way changes nothing any more.
+// Remove forgets the lease. The answer to a renewal that is under way changes nothing any more.
 func (w *Watchdog) Remove(l *Lease) {
 	w.mu.Lock()
 	w.drop(l)
 	w.mu.Unlock()
 }
 
-// Close ends all renewals and forgets the leases; their owners are not told.
+// Close ends the context of all renewals that are under way, and forgets the leases; their owners are not told. It does not wait.
 func (w *Watchdog) Close() {
 	w.cancel()
 	w.mu.Lock()
@@ -200,10 +206,11 @@ func (w *Watchdog) Close() {
 	for _, l := range w.leases.all(nil) {
 		w.drop(l)
 	}
-	w.leases, w.lines, w.pile = calendar{}, nil, pile{}
+	w.leases, w.queues, w.backlog = calendar{}, nil, backlog{}
 	w.nudge()
 }
 
+// drop takes a lease out of the watchdog. With w.mu held.
 func (w *Watchdog) drop(l *Lease) {
 	if !l.kept {
 		return
@@ -213,15 +220,15 @@ func (w *Watchdog) drop(l *Lease) {
 	w.leases.remove(l)
 }
 
-// since is a time in milliseconds on the watchdog's count, which no step of the wall clock moves.
+// since returns a time in milliseconds on the watchdog's count, which begins at epoch; no step of the wall clock moves it.
 func (w *Watchdog) since(t time.Time) int64 { return t.Sub(w.epoch.at).Milliseconds() }
 
-// countOf is since for a monotonic time.
+// countOf is since for a monotonic time, counted from start.
 func (w *Watchdog) countOf(mono time.Duration) int64 {
 	return (mono - w.epoch.at.Sub(start)).Milliseconds()
 }
 
-// nudge makes the goroutine look at the calendar and at the pile again.
+// nudge makes the goroutine look at the calendar and at the backlog again.
 func (w *Watchdog) nudge() {
 	select {
 	case w.wake <- struct{}{}:

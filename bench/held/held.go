@@ -7,17 +7,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fencelock/fencelock/bench/internal/redisd"
+	"github.com/fencelock/fencelock/internal/redisserver"
 )
 
 // measureHeld is what locks cost that are held.
 func measureHeld(ctx context.Context, r *report) error {
-	s, err := redisd.Start()
+	s, err := redisserver.StartApart()
 	if err != nil {
 		return err
 	}
-	defer s.Stop()
-	c, err := dial(s.Addr, r.lease)
+	defer s.Close()
+	c, err := dial(s.Addr(), r.lease)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func measureHeld(ctx context.Context, r *report) error {
 	if err := unlockAll(ctx, warm); err != nil {
 		return err
 	}
-	quiet := pingFor(ctx, s.Addr, 2*time.Second)
+	quiet := pingFor(ctx, s.Addr(), 2*time.Second)
 	locks := make([]held, r.holds)
 	if err := pause(ctx, 2*time.Second); err != nil {
 		return err
@@ -47,7 +47,7 @@ func measureHeld(ctx context.Context, r *report) error {
 	r.profile("held-fresh")
 
 	// PING while what was taken at once comes to be renewed for the first time.
-	first := pingFor(ctx, s.Addr, third)
+	first := pingFor(ctx, s.Addr(), third)
 	r.say("first renewals: PING p99 %v", first.quantile(.99))
 	// The shares, without pings.
 	usage, err := watch(ctx, c.rdb, time.Duration(r.periods)*third)
@@ -55,7 +55,7 @@ func measureHeld(ctx context.Context, r *report) error {
 		return err
 	}
 	r.say("renewals: %.2f%% of a Redis core, %.2f%% of a client core", 100*usage.server, 100*usage.client)
-	later := pingFor(ctx, s.Addr, third)
+	later := pingFor(ctx, s.Addr(), third)
 	r.say("later renewals: PING p99 %v", later.quantile(.99))
 	memory := readMemory().since(before)
 	r.profile("held")
@@ -100,12 +100,12 @@ func measureHeld(ctx context.Context, r *report) error {
 // besideHeld is the rate of acquire and unlock on the client with many holds against a client that has none and a server
 // that has none, in turns.
 func besideHeld(ctx context.Context, r *report, many *client) (ratio, none, with float64, err error) {
-	s, err := redisd.Start()
+	s, err := redisserver.StartApart()
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	defer s.Stop()
-	c, err := dial(s.Addr, r.lease)
+	defer s.Close()
+	c, err := dial(s.Addr(), r.lease)
 	if err != nil {
 		return 0, 0, 0, err
 	}

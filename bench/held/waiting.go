@@ -11,7 +11,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 
-	"github.com/fencelock/fencelock/bench/internal/redisd"
+	"github.com/fencelock/fencelock/internal/redisserver"
 )
 
 // measureWaitersOnOne is what calls cost that wait for the same lock.
@@ -26,17 +26,17 @@ func measureWaitersOnMany(ctx context.Context, r *report) error {
 
 // measureWaiters has waiters of one client stand in front of locks that another one holds.
 func measureWaiters(ctx context.Context, r *report, heading, name string, n int) error {
-	s, err := redisd.Start()
+	s, err := redisserver.StartApart()
 	if err != nil {
 		return err
 	}
-	defer s.Stop()
-	holder, err := dial(s.Addr, 10*time.Minute) // no renewals meanwhile
+	defer s.Close()
+	holder, err := dial(s.Addr(), 10*time.Minute) // no renewals meanwhile
 	if err != nil {
 		return err
 	}
 	defer holder.close()
-	c, err := dial(s.Addr, r.lease)
+	c, err := dial(s.Addr(), r.lease)
 	if err != nil {
 		return err
 	}

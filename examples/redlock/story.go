@@ -151,11 +151,12 @@ func (s *story) compete(ctx context.Context) error {
 	return nil
 }
 
-func (s *story) after(ctx context.Context) error {
+func (s *story) after(ctx context.Context) (err error) {
 	held, token, err := s.b.LockAndGetToken(ctx)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, s.b.Unlock(held)) }()
 	if s.held.Err() == nil {
 		return errors.New("two holders: B has the lock while A has it")
 	}
@@ -167,5 +168,5 @@ func (s *story) after(ctx context.Context) error {
 	if err := s.a.Unlock(s.held); !errors.Is(err, rlock.ErrLost) {
 		return fmt.Errorf("at the end, A's Unlock says %v", err)
 	}
-	return s.b.Unlock(held)
+	return nil
 }

@@ -11,28 +11,8 @@ import (
 	"testing"
 
 	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/internal/locktest"
 )
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func isError(t testing.TB, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Fatalf("error %v, want %v", err, target)
-	}
-}
-
-func equal[T comparable](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %#v, want %#v", what, got, want)
-	}
-}
 
 func newRequest() *http.Request { return httptest.NewRequest("POST", "/", nil) }
 
@@ -54,11 +34,11 @@ func TestField(t *testing.T) {
 		{"\U0001F512\uFEFF\uFFFD", 1, `"1";resource=%"%f0%9f%94%92%ef%bb%bf%ef%bf%bd"`},
 	} {
 		r := newRequest()
-		noError(t, SetToken(r, c.name, c.token))
-		equal(t, "field", r.Header.Get(Header), c.field)
+		locktest.NoError(t, SetToken(r, c.name, c.token))
+		locktest.Equal(t, "field", r.Header.Get(Header), c.field)
 		token, err := Token(r, c.name)
-		noError(t, err)
-		equal(t, c.field, token, c.token)
+		locktest.NoError(t, err)
+		locktest.Equal(t, c.field, token, c.token)
 		if _, err := Token(r, c.name+"x"); !errors.Is(err, ErrRequired) || !strings.Contains(err.Error(), Header) {
 			t.Errorf("%v", err)
 		}
@@ -67,23 +47,23 @@ func TestField(t *testing.T) {
 
 func TestSetToken(t *testing.T) {
 	r := &http.Request{}
-	noError(t, SetToken(r, "b", 7))
-	noError(t, SetToken(r, "é", 9))
-	noError(t, SetToken(r, "a", 33))
-	noError(t, SetToken(r, "b", 8)) // in place of 7
-	equal(t, "field", r.Header.Get(Header), `"33";resource="a", "8";resource="b", "9";resource=%"%c3%a9"`)
-	equal(t, "lines", len(r.Header.Values(Header)), 1)
+	locktest.NoError(t, SetToken(r, "b", 7))
+	locktest.NoError(t, SetToken(r, "é", 9))
+	locktest.NoError(t, SetToken(r, "a", 33))
+	locktest.NoError(t, SetToken(r, "b", 8)) // in place of 7
+	locktest.Equal(t, "field", r.Header.Get(Header), `"33";resource="a", "8";resource="b", "9";resource=%"%c3%a9"`)
+	locktest.Equal(t, "lines", len(r.Header.Values(Header)), 1)
 
 	before := r.Header.Get(Header)
-	isError(t, SetToken(r, "a", 0), guard.ErrToken)
-	isError(t, SetToken(r, "a", -1), guard.ErrToken)
+	locktest.IsError(t, SetToken(r, "a", 0), guard.ErrToken)
+	locktest.IsError(t, SetToken(r, "a", -1), guard.ErrToken)
 	if err := SetToken(r, "a\xff", 1); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("%v", err)
 	}
-	equal(t, "field", r.Header.Get(Header), before)
+	locktest.Equal(t, "field", r.Header.Get(Header), before)
 	r.Header.Set(Header, "33")
-	isError(t, SetToken(r, "a", 1), ErrMalformed)
-	equal(t, "field", r.Header.Get(Header), "33")
+	locktest.IsError(t, SetToken(r, "a", 1), ErrMalformed)
+	locktest.Equal(t, "field", r.Header.Get(Header), "33")
 }
 
 // What others may write, and what is refused: nothing in between.
@@ -103,8 +83,8 @@ func TestTokens(t *testing.T) {
 		r := newRequest()
 		r.Header[Header] = c.lines
 		tokens, err := Tokens(r)
-		noError(t, err)
-		equal(t, fmt.Sprintf("%q", c.lines), fmt.Sprint(tokens), c.want)
+		locktest.NoError(t, err)
+		locktest.Equal(t, fmt.Sprintf("%q", c.lines), fmt.Sprint(tokens), c.want)
 	}
 	for _, c := range []struct{ say, field string }{
 		{"with these quotes", `33`}, {"with these quotes", `33;resource="a"`}, {"with these quotes", `,"1";resource="a"`},
@@ -132,7 +112,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: %v, %v: want %q", c.field, tokens, err, c.say)
 		}
 		_, err = Token(r, "a")
-		isError(t, err, ErrMalformed)
+		locktest.IsError(t, err, ErrMalformed)
 	}
 }
 

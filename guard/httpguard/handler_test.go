@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/internal/locktest"
 )
 
 // byQuery names the resources that the request's query lists.
@@ -49,13 +50,13 @@ func TestInv4_Handler(t *testing.T) {
 		}
 	}
 	resp := send(h, "r=a", field("a", 9))
-	equal(t, "status", resp.StatusCode, 409)
+	locktest.Equal(t, "status", resp.StatusCode, 409)
 	var stale *guard.StaleError
 	if err := ResponseError(resp); !errors.As(err, &stale) || *stale != (guard.StaleError{Resource: "a", Token: 9, Seen: 10}) {
 		t.Errorf("%v", err)
 	}
-	equal(t, "another resource", send(h, "r=b", field("b", 1)).StatusCode, 200)
-	equal(t, "written", len(written), 5)
+	locktest.Equal(t, "another resource", send(h, "r=b", field("b", 1)).StatusCode, 200)
+	locktest.Equal(t, "written", len(written), 5)
 
 	// Refused before the mark and the handler hear of it.
 	for _, c := range []struct {
@@ -68,18 +69,18 @@ func TestInv4_Handler(t *testing.T) {
 		{500, "", []string{field("a", 99)}}, {500, "r=", []string{field("", 99)}}, {500, "r=a&r=", []string{field("a", 99), field("", 99)}},
 	} {
 		resp := send(h, c.query, c.fields...)
-		equal(t, fmt.Sprint(c.query, c.fields), resp.StatusCode, c.status)
-		equal(t, "content type", resp.Header.Get("Content-Type"), contentType)
+		locktest.Equal(t, fmt.Sprint(c.query, c.fields), resp.StatusCode, c.status)
+		locktest.Equal(t, "content type", resp.Header.Get("Content-Type"), contentType)
 	}
-	equal(t, "written", len(written), 5)
-	equal(t, "seen", marks.Seen("a"), int64(10))
-	equal(t, "seen", marks.Seen("b"), int64(1))
+	locktest.Equal(t, "written", len(written), 5)
+	locktest.Equal(t, "seen", marks.Seen("a"), int64(10))
+	locktest.Equal(t, "seen", marks.Seen("b"), int64(1))
 
 	full := Handler(guard.NewMemory(guard.WithMaxResources(1)), byQuery, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	equal(t, "status", send(full, "r=a", field("a", 1)).StatusCode, 200)
+	locktest.Equal(t, "status", send(full, "r=a", field("a", 1)).StatusCode, 200)
 	resp = send(full, "r=b", field("b", 1))
-	equal(t, "status", resp.StatusCode, 503)
-	equal(t, "retry after", resp.Header.Get("Retry-After"), "60")
+	locktest.Equal(t, "status", resp.StatusCode, 503)
+	locktest.Equal(t, "retry after", resp.Header.Get("Retry-After"), "60")
 }
 
 // Several resources are let in together or not at all.
@@ -87,13 +88,13 @@ func TestInv4_HandlerOfSeveral(t *testing.T) {
 	marks := guard.NewMemory()
 	calls := 0
 	h := Handler(marks, byQuery, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))
-	equal(t, "status", send(h, "r=b&r=a&r=b", field("a", 5), field("b", 5), field("c", 5)).StatusCode, 200)
-	equal(t, "status", send(h, "r=a&r=b", field("a", 6), field("b", 4)).StatusCode, 409)
-	equal(t, "status", send(h, "r=a&r=b", field("a", 4), field("b", 6)).StatusCode, 409)
-	equal(t, "calls", calls, 1)
-	equal(t, "a", marks.Seen("a"), int64(5))
-	equal(t, "b", marks.Seen("b"), int64(5))
-	equal(t, "c, which was not asked for", marks.Seen("c"), int64(0))
+	locktest.Equal(t, "status", send(h, "r=b&r=a&r=b", field("a", 5), field("b", 5), field("c", 5)).StatusCode, 200)
+	locktest.Equal(t, "status", send(h, "r=a&r=b", field("a", 6), field("b", 4)).StatusCode, 409)
+	locktest.Equal(t, "status", send(h, "r=a&r=b", field("a", 4), field("b", 6)).StatusCode, 409)
+	locktest.Equal(t, "calls", calls, 1)
+	locktest.Equal(t, "a", marks.Seen("a"), int64(5))
+	locktest.Equal(t, "b", marks.Seen("b"), int64(5))
+	locktest.Equal(t, "c, which was not asked for", marks.Seen("c"), int64(0))
 }
 
 // Whatever a handler has written before it failed, no older token gets in behind it.
@@ -118,11 +119,11 @@ func TestInv4_AFailedHandlerCounts(t *testing.T) {
 				}()
 				send(h, "r=a&r=b", field("a", 7), field("b", 8))
 			}()
-			equal(t, "a", marks.Seen("a"), int64(7))
-			equal(t, "b", marks.Seen("b"), int64(8))
-			equal(t, "an older one", send(h, "r=a", field("a", 6)).StatusCode, 409)
+			locktest.Equal(t, "a", marks.Seen("a"), int64(7))
+			locktest.Equal(t, "b", marks.Seen("b"), int64(8))
+			locktest.Equal(t, "an older one", send(h, "r=a", field("a", 6)).StatusCode, 409)
 			fail = func(http.ResponseWriter) {}
-			equal(t, "the same again", send(h, "r=a", field("a", 7)).StatusCode, 200) // and it is not locked
+			locktest.Equal(t, "the same again", send(h, "r=a", field("a", 7)).StatusCode, 200) // and it is not locked
 		})
 	}
 }
@@ -140,20 +141,20 @@ func TestHandler_TheClientHasGone(t *testing.T) {
 	cancel()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r.WithContext(ctx))
-	equal(t, "status", w.Code, 503)
-	equal(t, "content type", w.Header().Get("Content-Type"), contentType)
-	equal(t, "retry after", w.Header().Get("Retry-After"), "1")
-	equal(t, "calls", calls, 0)
-	equal(t, "a", marks.Seen("a"), int64(0))
-	equal(t, "b", marks.Seen("b"), int64(0))
+	locktest.Equal(t, "status", w.Code, 503)
+	locktest.Equal(t, "content type", w.Header().Get("Content-Type"), contentType)
+	locktest.Equal(t, "retry after", w.Header().Get("Retry-After"), "1")
+	locktest.Equal(t, "calls", calls, 0)
+	locktest.Equal(t, "a", marks.Seen("a"), int64(0))
+	locktest.Equal(t, "b", marks.Seen("b"), int64(0))
 	h.ServeHTTP(w, r)
-	equal(t, "calls", calls, 1)
-	equal(t, "b", marks.Seen("b"), int64(7))
+	locktest.Equal(t, "calls", calls, 1)
+	locktest.Equal(t, "b", marks.Seen("b"), int64(7))
 
 	// Gone while another one is at the resource: it does not go on waiting.
 	waiting := make(chan struct{})
 	ctx, cancel = context.WithCancel(t.Context())
-	noError(t, marks.Do(t.Context(), "b", 7, func(context.Context) error {
+	locktest.NoError(t, marks.Do(t.Context(), "b", 7, func(context.Context) error {
 		go func() {
 			defer close(waiting)
 			h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
@@ -162,7 +163,7 @@ func TestHandler_TheClientHasGone(t *testing.T) {
 		<-waiting
 		return nil
 	}))
-	equal(t, "calls", calls, 1)
+	locktest.Equal(t, "calls", calls, 1)
 }
 
 // Requests to one resource run one at a time.
@@ -193,8 +194,8 @@ func TestInv4_OneAtATime(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	equal(t, "of a", count["a"], 1500)
-	equal(t, "of b", count["b"], 1500)
+	locktest.Equal(t, "of a", count["a"], 1500)
+	locktest.Equal(t, "of b", count["b"], 1500)
 }
 
 // Requests to two resources run at the same time: each waits here for the other.
@@ -265,26 +266,26 @@ func TestHandler_StreamsAndHijacks(t *testing.T) {
 	defer server.Close()
 	post := func(path string, token int64) *http.Response {
 		r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+path, nil)
-		noError(t, err)
-		noError(t, SetToken(r, "a", token))
+		locktest.NoError(t, err)
+		locktest.NoError(t, SetToken(r, "a", token))
 		resp, err := server.Client().Do(r)
-		noError(t, err)
+		locktest.NoError(t, err)
 		t.Cleanup(func() { _ = resp.Body.Close() })
 		return resp
 	}
 	lines := bufio.NewReader(post("/stream", 3).Body)
 	line, err := lines.ReadString('\n')
-	noError(t, err)
-	equal(t, "line", line, "first\n")
-	equal(t, "while it streams", marks.Seen("a"), int64(0))
+	locktest.NoError(t, err)
+	locktest.Equal(t, "line", line, "first\n")
+	locktest.Equal(t, "while it streams", marks.Seen("a"), int64(0))
 	close(goOn)
 	line, err = lines.ReadString('\n')
-	noError(t, err)
-	equal(t, "line", line, "second\n")
+	locktest.NoError(t, err)
+	locktest.Equal(t, "line", line, "second\n")
 	body, err := io.ReadAll(post("/hijack", 4).Body)
-	noError(t, err)
-	equal(t, "body", string(body), "taken")
-	equal(t, "stale", post("/stream", 3).StatusCode, 409)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "body", string(body), "taken")
+	locktest.Equal(t, "stale", post("/stream", 3).StatusCode, 409)
 }
 
 // A real server refuses no name, and hears it as it was.
@@ -297,12 +298,12 @@ func TestNamesOverTheNetwork(t *testing.T) {
 	defer server.Close()
 	for _, name := range []string{" ", "a\r\nX-Evil: 1", "\x00", `"\%,;`, "café", "\U0001F512", strings.Repeat("é", 10000)} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL, nil)
-		noError(t, err)
-		noError(t, SetToken(r, name, 33))
+		locktest.NoError(t, err)
+		locktest.NoError(t, SetToken(r, name, 33))
 		resp, err := server.Client().Do(r)
-		noError(t, err)
-		noError(t, resp.Body.Close())
-		equal(t, "heard", <-heard, fmt.Sprintf("%#v <nil>", map[string]int64{name: 33}))
+		locktest.NoError(t, err)
+		locktest.NoError(t, resp.Body.Close())
+		locktest.Equal(t, "heard", <-heard, fmt.Sprintf("%#v <nil>", map[string]int64{name: 33}))
 	}
 }
 

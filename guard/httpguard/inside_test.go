@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -31,21 +32,21 @@ func testHandlerNested(t *testing.T) {
 	h := Handler(marks, byQuery, inner)
 	resp := send(h, "r=a&r=b", field("a", 5), field("b", 5))
 	body, err := io.ReadAll(resp.Body)
-	noError(t, err)
+	locktest.NoError(t, err)
 	if resp.StatusCode != 500 || calls != 0 || !strings.Contains(string(body), "inside another one") {
 		t.Errorf("%d %s, %d calls", resp.StatusCode, body, calls)
 	}
 	other := func(*http.Request) []string { return []string{"c"} }
-	equal(t, "another resource", send(Handler(marks, other, inner), "r=a", field("a", 5), field("c", 5)).StatusCode, 200)
-	equal(t, "another Memory", send(Handler(guard.NewMemory(), byQuery, inner), "r=a", field("a", 5)).StatusCode, 200)
-	equal(t, "calls", calls, 2)
+	locktest.Equal(t, "another resource", send(Handler(marks, other, inner), "r=a", field("a", 5), field("c", 5)).StatusCode, 200)
+	locktest.Equal(t, "another Memory", send(Handler(guard.NewMemory(), byQuery, inner), "r=a", field("a", 5)).StatusCode, 200)
+	locktest.Equal(t, "calls", calls, 2)
 
 	h = Handler(marks, byQuery, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if err := marks.Check(r.Context(), "a", 5); !errors.Is(err, guard.ErrNested) {
 			t.Errorf("error %v", err)
 		}
 	}))
-	equal(t, "status", send(h, "r=a", field("a", 5)).StatusCode, 200)
+	locktest.Equal(t, "status", send(h, "r=a", field("a", 5)).StatusCode, 200)
 }
 
 // Requests for what does not exist count, but do not fill the Memory.
@@ -63,24 +64,24 @@ func TestHandler_NotFound(t *testing.T) {
 					absent(w, r)
 				}
 			}))
-			equal(t, "status", send(h, "r=there", field("there", 2)).StatusCode, 200)
+			locktest.Equal(t, "status", send(h, "r=there", field("there", 2)).StatusCode, 200)
 			want := map[string]int{"404": 404, "410": 103}[name] // the recorder takes the first, a server the last
 			for i := range 100 * most {
 				id := fmt.Sprint("none:", i)
-				equal(t, "status", send(h, "r="+id, field(id, 2)).StatusCode, want)
-				equal(t, "an older token", send(h, "r="+id, field(id, 1)).StatusCode, 409)
+				locktest.Equal(t, "status", send(h, "r="+id, field(id, 2)).StatusCode, want)
+				locktest.Equal(t, "an older token", send(h, "r="+id, field(id, 1)).StatusCode, 409)
 			}
 			there = "new"
-			equal(t, "a resource that exists", send(h, "r=new", field("new", 2)).StatusCode, 200)
-			equal(t, "an older token", send(h, "r=there", field("there", 1)).StatusCode, 409)
+			locktest.Equal(t, "a resource that exists", send(h, "r=new", field("new", 2)).StatusCode, 200)
+			locktest.Equal(t, "an older token", send(h, "r=there", field("there", 1)).StatusCode, 409)
 			// Found once, it is kept, and another answer than the first status does not count.
 			marks = guard.NewMemory(guard.WithMaxResources(1))
 			h = Handler(marks, byQuery, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprint(w, "found")
 				absent(struct{ http.ResponseWriter }{w}, r)
 			}))
-			equal(t, "status", send(h, "r=a", field("a", 1)).StatusCode, 200)
-			equal(t, "status", send(h, "r=b", field("b", 1)).StatusCode, 503)
+			locktest.Equal(t, "status", send(h, "r=a", field("a", 1)).StatusCode, 200)
+			locktest.Equal(t, "status", send(h, "r=b", field("b", 1)).StatusCode, 503)
 		})
 	}
 }
@@ -132,17 +133,17 @@ func TestHandler_NotForCaches(t *testing.T) {
 			defer server.Close()
 			for token, want := range map[int64]string{5: c.want, 0: "no-store"} { // 0: refused
 				r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/?r=a", nil)
-				noError(t, err)
+				locktest.NoError(t, err)
 				if token > 0 {
-					noError(t, SetToken(r, "a", token))
+					locktest.NoError(t, SetToken(r, "a", token))
 				}
 				resp, err := server.Client().Do(r)
-				noError(t, err)
-				noError(t, resp.Body.Close())
-				equal(t, "Cache-Control", resp.Header.Get("Cache-Control"), want)
+				locktest.NoError(t, err)
+				locktest.NoError(t, resp.Body.Close())
+				locktest.Equal(t, "Cache-Control", resp.Header.Get("Cache-Control"), want)
 				vary := resp.Header.Values("Vary")
-				equal(t, "the last Vary", vary[len(vary)-1], Header)
-				equal(t, "values of Cache-Control", len(resp.Header.Values("Cache-Control")), 1)
+				locktest.Equal(t, "the last Vary", vary[len(vary)-1], Header)
+				locktest.Equal(t, "values of Cache-Control", len(resp.Header.Values("Cache-Control")), 1)
 			}
 		})
 	}
@@ -156,14 +157,14 @@ func TestHandler_InsideATimeout(t *testing.T) {
 		h := http.TimeoutHandler(Handler(marks, byQuery, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			<-goOn
 		})), time.Second, "too late")
-		equal(t, "status", send(h, "r=a", field("a", 5)).StatusCode, 503)
+		locktest.Equal(t, "status", send(h, "r=a", field("a", 5)).StatusCode, 503)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := marks.Check(ctx, "a", 6); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
 		close(goOn)
-		noError(t, marks.Check(t.Context(), "a", 5))
+		locktest.NoError(t, marks.Check(t.Context(), "a", 5))
 	})
 }
 
@@ -172,10 +173,10 @@ func TestHandler_Uploads(t *testing.T) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	part, err := form.CreateFormFile("f", "f")
-	noError(t, err)
+	locktest.NoError(t, err)
 	_, err = io.WriteString(part, strings.Repeat("x", 11<<20))
-	noError(t, err)
-	noError(t, form.Close())
+	locktest.NoError(t, err)
+	locktest.NoError(t, form.Close())
 	var file string
 	h := Handler(guard.NewMemory(), byQuery, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if err := r.ParseMultipartForm(0); err != nil {
@@ -193,13 +194,13 @@ func TestHandler_Uploads(t *testing.T) {
 	server := httptest.NewServer(h)
 	defer server.Close()
 	r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/?r=a", &body)
-	noError(t, err)
+	locktest.NoError(t, err)
 	r.Header.Set("Content-Type", form.FormDataContentType())
-	noError(t, SetToken(r, "a", 5))
+	locktest.NoError(t, SetToken(r, "a", 5))
 	resp, err := server.Client().Do(r)
-	noError(t, err)
-	noError(t, resp.Body.Close())
-	equal(t, "status", resp.StatusCode, 200)
+	locktest.NoError(t, err)
+	locktest.NoError(t, resp.Body.Close())
+	locktest.Equal(t, "status", resp.StatusCode, 200)
 	redistest.Eventually(t, 20*time.Second, func() bool {
 		_, err := os.Stat(file)
 		return file != "" && os.IsNotExist(err)

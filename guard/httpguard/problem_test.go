@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/internal/locktest"
 )
 
 func answer(t *testing.T, err error) *http.Response {
@@ -45,14 +46,14 @@ func TestError(t *testing.T) {
 		{fmt.Errorf("secret: %w", guard.ErrFull), 503, `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"There is no room for the token of one more resource."}`},
 	} {
 		resp := answer(t, c.err)
-		equal(t, "status", resp.StatusCode, c.status)
+		locktest.Equal(t, "status", resp.StatusCode, c.status)
 		body, err := io.ReadAll(resp.Body)
-		noError(t, err)
-		equal(t, "body", string(body), c.body+"\n")
-		equal(t, "content type", resp.Header.Get("Content-Type"), "application/problem+json")
-		equal(t, "cache", resp.Header.Get("Cache-Control"), "no-store")
-		equal(t, "length", resp.Header.Get("Content-Length"), "")
-		equal(t, "retry after", resp.Header.Get("Retry-After"), map[int]string{503: "60"}[c.status])
+		locktest.NoError(t, err)
+		locktest.Equal(t, "body", string(body), c.body+"\n")
+		locktest.Equal(t, "content type", resp.Header.Get("Content-Type"), "application/problem+json")
+		locktest.Equal(t, "cache", resp.Header.Get("Cache-Control"), "no-store")
+		locktest.Equal(t, "length", resp.Header.Get("Content-Length"), "")
+		locktest.Equal(t, "retry after", resp.Header.Get("Retry-After"), map[int]string{503: "60"}[c.status])
 	}
 	for _, err := range []error{nil, io.EOF, guard.ErrToken} {
 		w := httptest.NewRecorder()
@@ -78,7 +79,7 @@ func TestResponseError(t *testing.T) {
 			}
 		}
 		body, err := io.ReadAll(resp.Body)
-		noError(t, err)
+		locktest.NoError(t, err)
 		if !strings.HasPrefix(string(body), `{"type"`) || !strings.HasSuffix(string(body), "}\n") {
 			t.Errorf("the body is %q now", body)
 		}
@@ -101,7 +102,7 @@ func TestResponseError_OfHead(t *testing.T) {
 		&fieldError{ErrMalformed, "not so: \u00e9"},
 	} {
 		resp, err := server.Client().Head(server.URL)
-		noError(t, err)
+		locktest.NoError(t, err)
 		defer resp.Body.Close()
 		got := ResponseError(resp)
 		if got == nil || got.Error() != sent.Error() || !errors.Is(got, errors.Unwrap(sent)) {
@@ -110,9 +111,9 @@ func TestResponseError_OfHead(t *testing.T) {
 	}
 	sent = guard.ErrFull
 	resp, err := server.Client().Head(server.URL)
-	noError(t, err)
+	locktest.NoError(t, err)
 	defer resp.Body.Close()
-	noError(t, ResponseError(resp))
+	locktest.NoError(t, ResponseError(resp))
 }
 
 func TestResponseError_OfOthers(t *testing.T) {
@@ -141,8 +142,8 @@ func TestResponseError_OfOthers(t *testing.T) {
 			t.Errorf("%d %s %.80s: %v", c.status, c.media, c.body, err)
 		}
 		body, err := io.ReadAll(resp.Body)
-		noError(t, err)
-		equal(t, "body", string(body), c.body)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "body", string(body), c.body)
 	}
 	if err := ResponseError(&http.Response{StatusCode: 409, Header: http.Header{"Content-Type": {contentType}}}); err != nil {
 		t.Error(err)
@@ -156,15 +157,15 @@ func TestResponseError_OfOthers(t *testing.T) {
 		t.Error(err)
 	}
 	body, err := io.ReadAll(resp.Body)
-	equal(t, "body", string(body), `{"type":`)
-	isError(t, err, broken)
+	locktest.Equal(t, "body", string(body), `{"type":`)
+	locktest.IsError(t, err, broken)
 
 	closed := false
 	resp = response(409, contentType, `{}`)
 	resp.Body = closing{resp.Body, func() { closed = true }}
 	_ = ResponseError(resp)
-	noError(t, resp.Body.Close())
-	equal(t, "closed", closed, true)
+	locktest.NoError(t, resp.Body.Close())
+	locktest.Equal(t, "closed", closed, true)
 }
 
 type closing struct {
@@ -177,6 +178,6 @@ func (b closing) Close() error { b.close(); return nil }
 // A pointer to nothing as an error is a mistake of whoever made it, and no reason to panic.
 func TestErrorOfAPointerToNothing(t *testing.T) {
 	w := httptest.NewRecorder()
-	equal(t, "answered", Error(w, (*guard.StaleError)(nil)), true)
-	equal(t, "status", w.Code, 409)
+	locktest.Equal(t, "answered", Error(w, (*guard.StaleError)(nil)), true)
+	locktest.Equal(t, "status", w.Code, 409)
 }

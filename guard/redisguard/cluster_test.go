@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -37,18 +38,18 @@ func TestP16_Cluster(t *testing.T) {
 		key := "balance:{" + name + "}"
 		w := g.Writer(name, 3)
 		for range 2 {
-			noError(t, w.Do(ctx, "SET", key, 1).Err())
-			noError(t, w.Once("id").Do(ctx, "INCRBY", key, 10).Err())
-			noError(t, w.Eval(ctx, increment, []string{key}).Err())
-			noError(t, w.Do(ctx, "PING").Err())
-			noError(t, w.Eval(ctx, "return 1", nil).Err())
+			locktest.NoError(t, w.Do(ctx, "SET", key, 1).Err())
+			locktest.NoError(t, w.Once("id").Do(ctx, "INCRBY", key, 10).Err())
+			locktest.NoError(t, w.Eval(ctx, increment, []string{key}).Err())
+			locktest.NoError(t, w.Do(ctx, "PING").Err())
+			locktest.NoError(t, w.Eval(ctx, "return 1", nil).Err())
 		}
 		if err := g.Writer(name, 2).Do(ctx, "SET", key, 1).Err(); err == nil {
 			t.Error("a stale write is accepted")
 		}
 		seen, err := g.Seen(ctx, name)
-		noError(t, err)
-		equal(t, "seen", seen, int64(3))
+		locktest.NoError(t, err)
+		locktest.Equal(t, "seen", seen, int64(3))
 	}
 	for i, node := range nodes {
 		if n := node.DBSize(ctx).Val(); n < 6 {
@@ -87,7 +88,7 @@ func TestP16_Cluster(t *testing.T) {
 	if err := w.Do(ctx, "INCR", "h{account:42}").Err(); !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		t.Errorf("%v", err)
 	}
-	equal(t, "marker", rdb.Get(ctx, marker).Val(), "3")
+	locktest.Equal(t, "marker", rdb.Get(ctx, marker).Val(), "3")
 
 	// Names that no other key can share a slot with.
 	for _, name := range []string{"a{b", "a{}b", "{}", "a}b", "}x", "{"} {
@@ -100,8 +101,8 @@ func TestP16_Cluster(t *testing.T) {
 	}
 	for _, name := range []string{"{a}b", "a{b}c", "{a}{b}", "a{b}c}", "{{a}}"} {
 		w := g.Writer(name, 1).Once("}{x}")
-		noError(t, w.Do(ctx, "SET", "x"+name, 1).Err())
-		noError(t, w.Do(ctx, "SET", "x"+name, 1).Err())
+		locktest.NoError(t, w.Do(ctx, "SET", "x"+name, 1).Err())
+		locktest.NoError(t, w.Do(ctx, "SET", "x"+name, 1).Err())
 	}
 }
 
@@ -116,7 +117,7 @@ func TestP16_QuestionsForKeys(t *testing.T) {
 	w := newGuard(t, rdb).Writer(resource, 3)
 	ctx := t.Context()
 	set(t, w, 1)
-	equal(t, "questions", questions.sent.Load(), int64(1))
+	locktest.Equal(t, "questions", questions.sent.Load(), int64(1))
 	for _, c := range []struct {
 		each int64
 		args []any
@@ -131,7 +132,7 @@ func TestP16_QuestionsForKeys(t *testing.T) {
 				t.Errorf("%q: %v", c.args, err)
 			}
 		}
-		equal(t, fmt.Sprint("questions for ", c.args), questions.sent.Load()-before, 3*c.each)
+		locktest.Equal(t, fmt.Sprint("questions for ", c.args), questions.sent.Load()-before, 3*c.each)
 	}
 }
 
@@ -144,20 +145,20 @@ func TestP16_ASlotThatMoves(t *testing.T) {
 	add := func(want int) {
 		t.Helper()
 		n, err := w.Do(ctx, "INCR", key).Int()
-		noError(t, err)
-		equal(t, "value", n, want)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "value", n, want)
 	}
 	add(1)
 	slot := rdb.ClusterKeySlot(ctx, marker).Val()
 	from, to := nodes[slot/8192], nodes[1-slot/8192]
 	id := func(node *redis.Client) string { return node.Do(ctx, "cluster", "myid").Val().(string) }
-	noError(t, to.Do(ctx, "cluster", "setslot", slot, "importing", id(from)).Err())
-	noError(t, from.Do(ctx, "cluster", "setslot", slot, "migrating", id(to)).Err())
+	locktest.NoError(t, to.Do(ctx, "cluster", "setslot", slot, "importing", id(from)).Err())
+	locktest.NoError(t, from.Do(ctx, "cluster", "setslot", slot, "migrating", id(to)).Err())
 	move := func(key string) {
 		t.Helper()
 		host, port, err := net.SplitHostPort(to.Options().Addr)
-		noError(t, err)
-		noError(t, from.Migrate(ctx, host, port, key, 0, 5*time.Second).Err())
+		locktest.NoError(t, err)
+		locktest.NoError(t, from.Migrate(ctx, host, port, key, 0, 5*time.Second).Err())
 	}
 	add(2)
 	move(marker)
@@ -167,7 +168,7 @@ func TestP16_ASlotThatMoves(t *testing.T) {
 	add(3) // ASK
 	isStale(t, g.Writer(resource, 1).Do(ctx, "INCR", key).Err(), 1, 3)
 	for _, node := range []*redis.Client{to, from} {
-		noError(t, node.Do(ctx, "cluster", "setslot", slot, "node", id(to)).Err())
+		locktest.NoError(t, node.Do(ctx, "cluster", "setslot", slot, "node", id(to)).Err())
 	}
 	add(4) // MOVED
 	isStale(t, g.Writer(resource, 1).Do(ctx, "INCR", key).Err(), 1, 3)
@@ -194,10 +195,10 @@ func TestASlowQuestionForTheCommands(t *testing.T) {
 	<-q.asked
 	fast := make(chan error, 1)
 	go func() { fast <- g.Writer(resource, 3).Do(t.Context(), "INCR", key).Err() }()
-	noError(t, redistest.Await(t, 20*time.Second, fast, "it does not wait for another one's question"))
+	locktest.NoError(t, redistest.Await(t, 20*time.Second, fast, "it does not wait for another one's question"))
 	close(q.answer)
-	noError(t, <-slow)
-	equal(t, "value", rdb.Get(t.Context(), key).Val(), "2")
+	locktest.NoError(t, <-slow)
+	locktest.Equal(t, "value", rdb.Get(t.Context(), key).Val(), "2")
 }
 
 // A context that ends while the server is asked for the keys ends the call before anything is written.
@@ -209,8 +210,8 @@ func TestAContextThatEndsAtTheQuestion(t *testing.T) {
 	rdb.AddHook(sent)
 	err := newGuard(t, rdb).Writer(resource, 3).Do(ctx, "INCR", key).Err()
 	never(t, err)
-	isError(t, err, context.Canceled)
-	equal(t, "scripts sent", sent.sent.Load(), int64(0))
+	locktest.IsError(t, err, context.Canceled)
+	locktest.Equal(t, "scripts sent", sent.sent.Load(), int64(0))
 }
 
 // asking holds back the first question for the commands until answer is closed, and calls then after each.

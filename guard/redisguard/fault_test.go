@@ -13,6 +13,7 @@ import (
 
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -23,8 +24,8 @@ func faulty(t *testing.T, opts ...func(*redis.Options)) (*redis.Client, *rediste
 	proxy := redistest.NewProxy(t, addr)
 	straight := redistest.Client(t, addr)
 	w := newGuard(t, straight).Writer("other", 1)
-	noError(t, w.Do(t.Context(), "PING").Err())
-	noError(t, w.Eval(t.Context(), increment, []string{"other"}).Err())
+	locktest.NoError(t, w.Do(t.Context(), "PING").Err())
+	locktest.NoError(t, w.Eval(t.Context(), increment, []string{"other"}).Err())
 	return straight, proxy, newGuard(t, redistest.Client(t, proxy.Addr(), opts...)) // go-redis's own repetitions are on
 }
 
@@ -41,7 +42,7 @@ var operations = map[string]func(context.Context, redisguard.Writer) *redis.Cmd{
 // maybe fails the test unless err says that the write may have happened, and why.
 func maybe(t *testing.T, err error) {
 	t.Helper()
-	isError(t, err, redisguard.ErrUnknown)
+	locktest.IsError(t, err, redisguard.ErrUnknown)
 	if errors.Is(err, guard.ErrStale) || !strings.Contains(err.Error(), resource) {
 		t.Fatalf("%v", err)
 	}
@@ -67,18 +68,18 @@ func TestP13_ALostReply(t *testing.T) {
 			holds(t, rdb, key, "1")
 			holds(t, rdb, marker, "3")
 			n, err := op(t.Context(), w).Int()
-			noError(t, err)
-			equal(t, "a plain repeat is done again", n, 2)
+			locktest.NoError(t, err)
+			locktest.Equal(t, "a plain repeat is done again", n, 2)
 
 			once := w.Once("id")
 			proxy.On("the reply is lost", redistest.Command("evalsha"), redistest.SwallowReply)
 			maybe(t, op(t.Context(), once).Err())
 			holds(t, rdb, key, "3")
-			noError(t, g.Writer(resource, 9).Do(t.Context(), "GET", key).Err()) // the lock is lost meanwhile
+			locktest.NoError(t, g.Writer(resource, 9).Do(t.Context(), "GET", key).Err()) // the lock is lost meanwhile
 			for _, w := range []redisguard.Writer{once, g.Writer(resource, 9).Once("id")} {
 				n, err := op(t.Context(), w).Int()
-				noError(t, err)
-				equal(t, "the first reply", n, 3)
+				locktest.NoError(t, err)
+				locktest.Equal(t, "the first reply", n, 3)
 			}
 			holds(t, rdb, key, "3")
 		})
@@ -91,7 +92,7 @@ func TestInv5_ALateCopy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rdb, proxy, g := faulty(t)
 			late := proxy.On("a copy comes late", redistest.Command("evalsha"), redistest.Duplicate)
-			noError(t, op(t.Context(), g.Writer(resource, 3).Once("id")).Err())
+			locktest.NoError(t, op(t.Context(), g.Writer(resource, 3).Once("id")).Err())
 			late.Release()
 			<-late.Done()
 			holds(t, rdb, key, "1")
@@ -132,12 +133,12 @@ func TestAServerThatForgotTheScripts(t *testing.T) {
 	rdb, proxy, g := faulty(t)
 	n := 0
 	for name, op := range operations {
-		noError(t, rdb.ScriptFlush(t.Context()).Err())
+		locktest.NoError(t, rdb.ScriptFlush(t.Context()).Err())
 		got, err := op(t.Context(), g.Writer(resource, 3)).Int()
-		noError(t, err)
+		locktest.NoError(t, err)
 		n++
-		equal(t, name, got, n)
-		noError(t, rdb.ScriptFlush(t.Context()).Err())
+		locktest.Equal(t, name, got, n)
+		locktest.NoError(t, rdb.ScriptFlush(t.Context()).Err())
 		proxy.On("the reply is lost", redistest.Command("eval"), redistest.SwallowReply)
 		maybe(t, op(t.Context(), g.Writer(resource, 3)).Err())
 		n++
@@ -165,7 +166,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
-	equal(t, "keys", rdb.Exists(t.Context(), key, marker).Val(), int64(0))
+	locktest.Equal(t, "keys", rdb.Exists(t.Context(), key, marker).Val(), int64(0))
 }
 
 // Where there was no connection, nothing was sent.
@@ -176,23 +177,23 @@ func TestNothingWasSent(t *testing.T) {
 	}
 	rdb := redistest.Client(t, addr, quick)
 	conn := rdb.Conn() // takes the only connection
-	noError(t, conn.Ping(t.Context()).Err())
+	locktest.NoError(t, conn.Ping(t.Context()).Err())
 	w := newGuard(t, rdb).Writer(resource, 1)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, op := range operations {
 		err := op(t.Context(), w).Err()
 		never(t, err)
-		isError(t, err, redis.ErrPoolTimeout)
+		locktest.IsError(t, err, redis.ErrPoolTimeout)
 		err = op(ended, w).Err()
 		never(t, err)
-		isError(t, err, context.Canceled)
+		locktest.IsError(t, err, context.Canceled)
 		if !strings.Contains(err.Error(), resource) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	noError(t, conn.Close())
-	noError(t, rdb.Close())
+	locktest.NoError(t, conn.Close())
+	locktest.NoError(t, rdb.Close())
 	proxy := redistest.NewProxy(t, addr)
 	gone := redistest.Client(t, proxy.Addr(), quick, func(o *redis.Options) {
 		o.Dialer = func(context.Context, string, string) (net.Conn, error) {
@@ -202,7 +203,7 @@ func TestNothingWasSent(t *testing.T) {
 	for _, op := range operations {
 		err := op(t.Context(), w).Err()
 		never(t, err)
-		isError(t, err, redis.ErrClosed)
+		locktest.IsError(t, err, redis.ErrClosed)
 		var dial *net.OpError
 		if err = op(t.Context(), newGuard(t, gone).Writer(resource, 1)).Err(); !errors.As(err, &dial) || dial.Op != "dial" {
 			t.Errorf("this is another error than the one of this test: %v", err)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/observe/locktrace"
 )
 
 const (
@@ -25,6 +27,7 @@ type Guard struct {
 	sharded bool          // keys are spread over servers by their hash tags
 	expiry  time.Duration // or forever
 	memory  time.Duration
+	trace   *locktrace.Trace
 
 	places atomic.Pointer[map[string]place] // where the keys of each command are; nil until asked for
 }
@@ -42,6 +45,10 @@ func WithExpiry(d time.Duration) Option { return func(g *Guard) { g.expiry = d }
 // done again. Lengthen it where operations are repeated after days; each id takes as much memory as its text, the resource
 // and the reply, and about 100 bytes.
 func WithOnceMemory(d time.Duration) Option { return func(g *Guard) { g.memory = d } }
+
+// WithTrace makes the guard call t.WriteRefused for each write that it refuses because of a newer token. The caller gets the error all
+// the same.
+func WithTrace(t *locktrace.Trace) Option { return func(g *Guard) { g.trace = t } }
 
 // New returns a guard on rdb, which stays the caller's. It sends nothing. The error names an option that makes no sense,
 // or says that rdb is a redis.Ring, which cannot be fenced.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -32,11 +33,11 @@ func TestInv4_HalfACommand(t *testing.T) {
 	from, to := redistest.Real(t), redistest.Real(t)
 	rdb, target := from.Client(), to.Client()
 	ctx := t.Context()
-	noError(t, rdb.MSet(ctx, "a", 1, "b", 2).Err())
-	noError(t, target.Set(ctx, "b", "there", 0).Err())
+	locktest.NoError(t, rdb.MSet(ctx, "a", 1, "b", 2).Err())
+	locktest.NoError(t, target.Set(ctx, "b", "there", 0).Err())
 	g := newGuard(t, rdb)
 	host, port, err := net.SplitHostPort(to.Addr())
-	noError(t, err)
+	locktest.NoError(t, err)
 	err = g.Writer(resource, 5).Do(ctx, "MIGRATE", host, port, "", 0, 5000, "KEYS", "a", "b").Err()
 	if err == nil || rdb.Exists(ctx, "a").Val() != 0 || rdb.Exists(ctx, "b").Val() != 1 {
 		t.Fatalf("this test shows nothing: %v", err)
@@ -74,8 +75,8 @@ func TestInv4_AMarkerOfAnotherLife(t *testing.T) {
 					if err := cmd.Err(); !errors.As(err, &said) || !contains(err, "what it did stays") || !contains(err, marker) {
 						t.Errorf("%v, %v", cmd.Val(), err)
 					}
-					equal(t, "ids", len(rdb.Keys(ctx, "fencelock_once:*").Val()), 0)
-					equal(t, "marker", rdb.Get(ctx, marker).Val(), "3") // and its life is what it was
+					locktest.Equal(t, "ids", len(rdb.Keys(ctx, "fencelock_once:*").Val()), 0)
+					locktest.Equal(t, "marker", rdb.Get(ctx, marker).Val(), "3") // and its life is what it was
 					if ttl := rdb.PTTL(ctx, marker).Val(); (ttl > time.Minute) != (len(expiry) > 0) {
 						t.Errorf("the marker lives for %v", ttl)
 					}
@@ -103,15 +104,16 @@ func TestTheNameOfACommand(t *testing.T) {
 		}
 		holds(t, rdb, marker, "3")
 	}
-	noError(t, w.Do(ctx, []byte("PING")).Err())
+	locktest.NoError(t, w.Do(ctx, []byte("PING")).Err())
 }
 
 // A script that runs for long has not changed the marker's life, wherever the server's clock goes on meanwhile.
 func TestALongScript(t *testing.T) {
-	w := newGuard(t, redistest.Real(t).Client(), redisguard.WithExpiry(time.Hour)).Writer(resource, 3)
+	rdb := redistest.Real(t).Client(func(o *redis.Options) { o.ReadTimeout = time.Minute })
+	w := newGuard(t, rdb, redisguard.WithExpiry(time.Hour)).Writer(resource, 3)
 	for n, took := 1<<22, time.Duration(0); took < 1200*time.Millisecond; n *= 2 {
 		began := time.Now()
-		noError(t, w.Eval(t.Context(), "for i = 1, ARGV[1] do end return 1", nil, n).Err())
+		locktest.NoError(t, w.Eval(t.Context(), "for i = 1, ARGV[1] do end return 1", nil, n).Err())
 		took = time.Since(began)
 	}
 }

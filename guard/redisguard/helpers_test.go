@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -24,7 +24,7 @@ const (
 func newGuard(t testing.TB, rdb redis.UniversalClient, opts ...redisguard.Option) *redisguard.Guard {
 	t.Helper()
 	g, err := redisguard.New(rdb, opts...)
-	noError(t, err)
+	locktest.NoError(t, err)
 	return g
 }
 
@@ -56,7 +56,7 @@ func stateOf(t testing.TB, rdb redis.UniversalClient, key string) state {
 			expires += rdb.Time(t.Context()).Val().UnixMilli()
 		}
 	}
-	noError(t, err)
+	locktest.NoError(t, err)
 	return state{value, expires}
 }
 
@@ -81,29 +81,6 @@ func stateAfter(t testing.TB, rdb redis.UniversalClient, key string, before stat
 	return after
 }
 
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func isError(t testing.TB, err error, targets ...error) {
-	t.Helper()
-	for _, target := range targets {
-		if !errors.Is(err, target) {
-			t.Fatalf("error %v, want %v", err, target)
-		}
-	}
-}
-
-func equal(t testing.TB, what string, got, want any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Fatalf("%s: %#v, want %#v", what, got, want)
-	}
-}
-
 // isStale fails the test unless err is a StaleError with these figures.
 func isStale(t testing.TB, err error, token, seen int64) {
 	t.Helper()
@@ -111,14 +88,14 @@ func isStale(t testing.TB, err error, token, seen int64) {
 	if !errors.As(err, &stale) || !errors.Is(err, guard.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
-	equal(t, "figures", *stale, guard.StaleError{Resource: resource, Token: token, Seen: seen})
+	locktest.Equal(t, "figures", *stale, guard.StaleError{Resource: resource, Token: token, Seen: seen})
 }
 
 func set(t testing.TB, w redisguard.Writer, value any) {
 	t.Helper()
 	got, err := w.Do(t.Context(), "SET", key, value).Text()
-	noError(t, err)
-	equal(t, "reply", got, "OK")
+	locktest.NoError(t, err)
+	locktest.Equal(t, "reply", got, "OK")
 }
 
 func holds(t testing.TB, rdb redis.UniversalClient, key, want string) {
@@ -127,7 +104,7 @@ func holds(t testing.TB, rdb redis.UniversalClient, key, want string) {
 	if err != nil && err != redis.Nil {
 		t.Fatal(err)
 	}
-	equal(t, key, got, want)
+	locktest.Equal(t, key, got, want)
 }
 
 func contains(err error, text string) bool { return strings.Contains(err.Error(), text) }

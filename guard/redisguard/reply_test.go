@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -32,7 +33,7 @@ func TestReplies_Commands(t *testing.T) {
 	addr := redistest.Start(t)
 	for _, protocol := range []int{2, 3} {
 		rdb := redistest.Client(t, addr, func(o *redis.Options) { o.Protocol = protocol })
-		noError(t, rdb.FlushAll(t.Context()).Err())
+		locktest.NoError(t, rdb.FlushAll(t.Context()).Err())
 		w := newGuard(t, rdb).Writer("b", 1)
 		binary := "\x00\r\n\xff;ä"
 		for i, args := range [][]any{
@@ -102,8 +103,8 @@ func TestOnce(t *testing.T) {
 	expect := func(resource string, token int64, id string, want int64) {
 		t.Helper()
 		got, err := deposit(resource, token, id)
-		noError(t, err)
-		equal(t, "balance", got, want)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "balance", got, want)
 	}
 	expect(resource, 5, "a", 10)
 	expect(resource, 5, "a", 10)
@@ -121,7 +122,7 @@ func TestOnce(t *testing.T) {
 	for i, pair := range [][2]string{{"x", "1:y"}, {"x:1", "y"}, {"x}:1", "y"}, {"x", "1}:y"}, {"{x}:1", "y"}, {"a:3", "b"}, {"a", "3:b"}, {"2", "a"}} {
 		expect(pair[0], 1, pair[1], int64(50+10*i))
 	}
-	equal(t, "life", rdb.PTTL(ctx, "fencelock_once:12:{account:42}:a").Val() > 59*time.Minute, true)
+	locktest.Equal(t, "life", rdb.PTTL(ctx, "fencelock_once:12:{account:42}:a").Val() > 59*time.Minute, true)
 
 	// One resource by two names, with one marker, has one set of ids.
 	expect("{x}", 1, "1:y", 50)
@@ -132,18 +133,18 @@ func TestOnce(t *testing.T) {
 		t.Fatal("no error")
 	}
 	expect(resource, 7, "e", 130)
-	noError(t, rdb.Del(ctx, "fencelock_once:12:{account:42}:e").Err())
+	locktest.NoError(t, rdb.Del(ctx, "fencelock_once:12:{account:42}:e").Err())
 	expect(resource, 7, "e", 140)
 
 	// Somebody else's value is no reply, and not an operation that may be done.
 	for _, spoilt := range []string{"", "x", "i", "i1", "ix;", "s9;abc", "s-1;", "a2;i1;", "i1;i1;", "a99999999999;", ";", "z1;"} {
-		noError(t, rdb.Set(ctx, "fencelock_once:12:{account:42}:f", spoilt, 0).Err())
+		locktest.NoError(t, rdb.Set(ctx, "fencelock_once:12:{account:42}:f", spoilt, 0).Err())
 		if got, err := deposit(resource, 7, "f"); err == nil || !contains(err, "was done before") {
 			t.Errorf("%q is read as %v, %v", spoilt, got, err)
 		}
 	}
-	noError(t, rdb.Del(ctx, "fencelock_once:12:{account:42}:f").Err())
-	noError(t, rdb.RPush(ctx, "fencelock_once:12:{account:42}:f", 1).Err())
+	locktest.NoError(t, rdb.Del(ctx, "fencelock_once:12:{account:42}:f").Err())
+	locktest.NoError(t, rdb.RPush(ctx, "fencelock_once:12:{account:42}:f", 1).Err())
 	if _, err := deposit(resource, 7, "f"); !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		t.Errorf("%v", err)
 	}

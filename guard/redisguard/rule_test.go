@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -25,8 +26,8 @@ func TestInv4_TheRule(t *testing.T) {
 			rdb, g := fresh(t)
 			older, newer := g.Writer(resource, pair[0]), g.Writer(resource, pair[1])
 			seen, err := g.Seen(t.Context(), resource)
-			noError(t, err)
-			equal(t, "seen before", seen, int64(0))
+			locktest.NoError(t, err)
+			locktest.Equal(t, "seen before", seen, int64(0))
 			for range 2 { // a hold may write many times
 				set(t, older, "older")
 			}
@@ -48,9 +49,9 @@ func TestInv4_TheRule(t *testing.T) {
 			holds(t, rdb, marker, fmt.Sprint(pair[1]))
 			set(t, newer, "again")
 			seen, err = g.Seen(t.Context(), resource)
-			noError(t, err)
-			equal(t, "seen", seen, pair[1])
-			equal(t, "keys", rdb.DBSize(t.Context()).Val(), int64(2))
+			locktest.NoError(t, err)
+			locktest.Equal(t, "seen", seen, pair[1])
+			locktest.Equal(t, "keys", rdb.DBSize(t.Context()).Val(), int64(2))
 		})
 	}
 }
@@ -62,11 +63,11 @@ func TestMarker(t *testing.T) {
 		"a": "fencelock_guard:{a}", "a b": "fencelock_guard:{a b}", "{a}b": "fencelock_guard:{a}b", "a{b}c": "fencelock_guard:a{b}c",
 		"a}b": "fencelock_guard:{a}b}", "a{b": "fencelock_guard:a{b", "{}": "fencelock_guard:{}", "\x00\xff": "fencelock_guard:{\x00\xff}",
 	} {
-		noError(t, g.Writer(name, 7).Do(t.Context(), "PING").Err())
+		locktest.NoError(t, g.Writer(name, 7).Do(t.Context(), "PING").Err())
 		holds(t, rdb, marker, "7")
-		isError(t, g.Writer(name, 6).Do(t.Context(), "PING").Err(), guard.ErrStale)
+		locktest.IsError(t, g.Writer(name, 6).Do(t.Context(), "PING").Err(), guard.ErrStale)
 	}
-	equal(t, "keys", rdb.DBSize(t.Context()).Val(), int64(8))
+	locktest.Equal(t, "keys", rdb.DBSize(t.Context()).Val(), int64(8))
 }
 
 // A marker that no guard has written is an error, nothing is written, and it stays what it is.
@@ -74,11 +75,11 @@ func TestASpoiltMarker(t *testing.T) {
 	rdb, g := fresh(t)
 	ctx := t.Context()
 	for _, value := range []string{"", "x", "0", "-1", "1.5", "007", " 7", "7\n", "1e3", "9223372036854775808", strings.Repeat("1", 40), "list"} {
-		noError(t, rdb.Del(ctx, marker).Err())
+		locktest.NoError(t, rdb.Del(ctx, marker).Err())
 		if value == "list" {
-			noError(t, rdb.RPush(ctx, marker, 7).Err())
+			locktest.NoError(t, rdb.RPush(ctx, marker, 7).Err())
 		} else {
-			noError(t, rdb.Set(ctx, marker, value, time.Hour).Err())
+			locktest.NoError(t, rdb.Set(ctx, marker, value, time.Hour).Err())
 		}
 		before := stateOf(t, rdb, marker)
 		for _, token := range []int64{1, math.MaxInt64} {
@@ -87,7 +88,7 @@ func TestASpoiltMarker(t *testing.T) {
 				t.Errorf("marker %q: %v", value, err)
 			}
 		}
-		equal(t, "marker", stateAfter(t, rdb, marker, before), before)
+		locktest.Equal(t, "marker", stateAfter(t, rdb, marker, before), before)
 		holds(t, rdb, key, "")
 		if _, err := g.Seen(ctx, resource); err == nil && value != "0" && value != "-1" && value != "007" {
 			t.Errorf("marker %q: Seen has no error", value)
@@ -100,7 +101,7 @@ func TestASpoiltMarker(t *testing.T) {
 func TestInv4_AFailureCounts(t *testing.T) {
 	rdb := redistest.New(t)
 	ctx := t.Context()
-	noError(t, rdb.HSet(ctx, "hash", "f", "v").Err())
+	locktest.NoError(t, rdb.HSet(ctx, "hash", "f", "v").Err())
 	do := func(args ...any) func(redisguard.Writer) *redis.Cmd {
 		return func(w redisguard.Writer) *redis.Cmd { return w.Do(ctx, args...) }
 	}
@@ -132,13 +133,13 @@ func TestInv4_AFailureCounts(t *testing.T) {
 		g := newGuard(t, rdb, expiry...)
 		for name, prepare := range map[string]func(){
 			"no marker":                func() {},
-			"marker":                   func() { noError(t, rdb.Set(ctx, marker, 5, 0).Err()) },
-			"marker with expiry":       func() { noError(t, rdb.Set(ctx, marker, 5, 12345678*time.Millisecond).Err()) },
-			"the same token's, expiry": func() { noError(t, rdb.Set(ctx, marker, 7, 12345678*time.Millisecond).Err()) },
+			"marker":                   func() { locktest.NoError(t, rdb.Set(ctx, marker, 5, 0).Err()) },
+			"marker with expiry":       func() { locktest.NoError(t, rdb.Set(ctx, marker, 5, 12345678*time.Millisecond).Err()) },
+			"the same token's, expiry": func() { locktest.NoError(t, rdb.Set(ctx, marker, 7, 12345678*time.Millisecond).Err()) },
 		} {
 			for _, f := range failures {
 				for _, w := range []redisguard.Writer{g.Writer(resource, 7), g.Writer(resource, 7).Once("id")} {
-					noError(t, rdb.Del(ctx, marker).Err())
+					locktest.NoError(t, rdb.Del(ctx, marker).Err())
 					prepare()
 					before := stateOf(t, rdb, marker)
 					cmd := f.op(w)
@@ -177,7 +178,7 @@ func TestExpiry(t *testing.T) {
 	rdb := redistest.New(t)
 	ctx := t.Context()
 	set(t, newGuard(t, rdb).Writer(resource, 1), 1)
-	equal(t, "expiry", stateOf(t, rdb, marker).expires, int64(-1))
+	locktest.Equal(t, "expiry", stateOf(t, rdb, marker).expires, int64(-1))
 	short := newGuard(t, rdb, redisguard.WithExpiry(time.Hour))
 	lives := func(least, most time.Duration) {
 		t.Helper()
@@ -187,22 +188,22 @@ func TestExpiry(t *testing.T) {
 	}
 	set(t, short.Writer(resource, 2), 1)
 	lives(59*time.Minute, time.Hour)
-	noError(t, rdb.PExpire(ctx, marker, time.Minute).Err())
+	locktest.NoError(t, rdb.PExpire(ctx, marker, time.Minute).Err())
 	isStale(t, short.Writer(resource, 1).Do(ctx, "GET", key).Err(), 1, 2) // is no write
 	lives(0, time.Minute)
 	set(t, short.Writer(resource, 2), 1)
 	lives(59*time.Minute, time.Hour)
 	set(t, newGuard(t, rdb).Writer(resource, 2), 1)
-	equal(t, "expiry", stateOf(t, rdb, marker).expires, int64(-1))
+	locktest.Equal(t, "expiry", stateOf(t, rdb, marker).expires, int64(-1))
 
 	// What WithExpiry risks, as its doc says.
-	noError(t, rdb.Do(ctx, "pexpireat", marker, 1).Err())
+	locktest.NoError(t, rdb.Do(ctx, "pexpireat", marker, 1).Err())
 	set(t, short.Writer(resource, 1), "old")
 }
 
 func TestBadArguments(t *testing.T) {
 	rdb := redistest.New(t)
-	noError(t, rdb.Close()) // whoever asks says so
+	locktest.NoError(t, rdb.Close()) // whoever asks says so
 	for _, c := range []struct {
 		says string
 		opt  redisguard.Option
@@ -233,8 +234,8 @@ func TestBadArguments(t *testing.T) {
 		}
 	}
 	for _, token := range []int64{0, -1, math.MinInt64} {
-		isError(t, g.Writer(resource, token).Do(t.Context(), "GET", key).Err(), guard.ErrToken)
-		isError(t, g.Writer(resource, token).Eval(t.Context(), "return 1", nil).Err(), guard.ErrToken)
+		locktest.IsError(t, g.Writer(resource, token).Do(t.Context(), "GET", key).Err(), guard.ErrToken)
+		locktest.IsError(t, g.Writer(resource, token).Eval(t.Context(), "return 1", nil).Err(), guard.ErrToken)
 	}
 	w := g.Writer(resource, 1)
 	many := make([]any, 7001)
@@ -263,9 +264,9 @@ func TestManyArguments(t *testing.T) {
 		args = append(args, i)
 	}
 	n, err := w.Do(t.Context(), args...).Int()
-	noError(t, err)
-	equal(t, "length", n, 6998)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "length", n, 6998)
 	n, err = w.Eval(t.Context(), "return #KEYS + #ARGV", make([]string, 9000), make([]any, 9000)...).Int()
-	noError(t, err)
-	equal(t, "keys and arguments", n, 18000)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "keys and arguments", n, 18000)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -39,7 +40,7 @@ func TestInv4_AScriptThatMovesTheMarker(t *testing.T) {
 					t.Errorf("%v, %v", cmd.Val(), err)
 				}
 				if c.marker == "list" {
-					equal(t, "marker", stateOf(t, rdb, marker).value, "list[1]")
+					locktest.Equal(t, "marker", stateOf(t, rdb, marker).value, "list[1]")
 				} else {
 					holds(t, rdb, marker, c.marker)
 				}
@@ -48,7 +49,7 @@ func TestInv4_AScriptThatMovesTheMarker(t *testing.T) {
 				}
 				holds(t, other, marker, "9")
 				for _, db := range []*redis.Client{rdb, other} {
-					equal(t, "ids", len(db.Keys(t.Context(), "fencelock_once:*").Val()), 0)
+					locktest.Equal(t, "ids", len(db.Keys(t.Context(), "fencelock_once:*").Val()), 0)
 				}
 			})
 		}
@@ -100,5 +101,5 @@ func TestAnArgumentOfAnotherType(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	equal(t, "keys", rdb.DBSize(t.Context()).Val(), int64(0))
+	locktest.Equal(t, "keys", rdb.DBSize(t.Context()).Val(), int64(0))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -25,9 +26,9 @@ func TestP8_OutOfMemory(t *testing.T) {
 	ctx := t.Context()
 	g := newGuard(t, rdb)
 	set(t, g.Writer(resource, 3), "x")
-	noError(t, rdb.PExpire(ctx, marker, time.Hour).Err())
+	locktest.NoError(t, rdb.PExpire(ctx, marker, time.Hour).Err())
 	before := stateOf(t, rdb, marker)
-	noError(t, rdb.ConfigSet(ctx, "maxmemory", "1").Err())
+	locktest.NoError(t, rdb.ConfigSet(ctx, "maxmemory", "1").Err())
 	for _, token := range []int64{3, 4} {
 		for name, w := range map[string]redisguard.Writer{"old": g.Writer(resource, token), "new": g.Writer("new", token), "once": g.Writer(resource, token).Once("id")} {
 			for _, cmd := range []*redis.Cmd{w.Do(ctx, "SET", key, "y"), w.Do(ctx, "DEL", key), w.Eval(ctx, "return redis.call('SET', KEYS[1], 'y')", []string{key})} {
@@ -38,10 +39,10 @@ func TestP8_OutOfMemory(t *testing.T) {
 		}
 	}
 	isStale(t, g.Writer(resource, 2).Do(ctx, "SET", key, "y").Err(), 2, 3) // can still be told
-	noError(t, rdb.ConfigSet(ctx, "maxmemory", "0").Err())
+	locktest.NoError(t, rdb.ConfigSet(ctx, "maxmemory", "0").Err())
 	holds(t, rdb, key, "x")
-	equal(t, "marker", stateAfter(t, rdb, marker, before), before)
-	equal(t, "keys", rdb.DBSize(ctx).Val(), int64(2))
+	locktest.Equal(t, "marker", stateAfter(t, rdb, marker, before), before)
+	locktest.Equal(t, "keys", rdb.DBSize(ctx).Val(), int64(2))
 }
 
 // P8: a replica that is behind, and a master that was demoted, refuse with READONLY: they neither say that a token is
@@ -52,10 +53,10 @@ func TestP8_Replicas(t *testing.T) {
 	ctx := t.Context()
 	g := newGuard(t, master)
 	set(t, g.Writer(resource, 3), "x")
-	noError(t, g.Writer(resource, 3).Once("id").Do(ctx, "APPEND", key, "y").Err())
+	locktest.NoError(t, g.Writer(resource, 3).Once("id").Do(ctx, "APPEND", key, "y").Err())
 	host, port, err := net.SplitHostPort(second.Addr())
-	noError(t, err)
-	noError(t, second.Client().Do(ctx, "set", marker, 5).Err()) // the new master has seen more
+	locktest.NoError(t, err)
+	locktest.NoError(t, second.Client().Do(ctx, "set", marker, 5).Err()) // the new master has seen more
 	readonly := func(what string) {
 		t.Helper()
 		for _, token := range []int64{2, 3, 4} {
@@ -74,12 +75,12 @@ func TestP8_Replicas(t *testing.T) {
 		}
 	}
 	// Not synchronized yet, so that it has its own data: the link to its master is cut off by a wrong port.
-	noError(t, master.Do(ctx, "replicaof", host, 1).Err())
+	locktest.NoError(t, master.Do(ctx, "replicaof", host, 1).Err())
 	readonly("behind")
-	noError(t, master.Do(ctx, "replicaof", host, port).Err())
+	locktest.NoError(t, master.Do(ctx, "replicaof", host, port).Err())
 	redistest.Eventually(t, 20*time.Second, func() bool { return master.Get(ctx, marker).Val() == "5" }, "the replica has its master's data")
 	readonly("synchronized")
-	noError(t, master.Do(ctx, "replicaof", "no", "one").Err())
+	locktest.NoError(t, master.Do(ctx, "replicaof", "no", "one").Err())
 	isStale(t, g.Writer(resource, 4).Do(ctx, "SET", key, "z").Err(), 4, 5)
 	set(t, g.Writer(resource, 5), "z")
 }
@@ -87,7 +88,7 @@ func TestP8_Replicas(t *testing.T) {
 // The rights that the package's doc lists are enough, and without the right to the command itself nothing is left.
 func TestTheRightsOfTheDocAreEnough(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
-	noError(t, err)
+	locktest.NoError(t, err)
 	list := regexp.MustCompile("The Redis user needs ([A-Z, ]+) and ([A-Z]+) on `(.*)`").FindStringSubmatch(string(doc))
 	if list == nil {
 		t.Fatal("no rights are listed in doc.go")
@@ -99,16 +100,16 @@ func TestTheRightsOfTheDocAreEnough(t *testing.T) {
 		rights = append(rights, "+"+strings.ToLower(strings.TrimSpace(command)))
 	}
 	rdb := server.Client()
-	noError(t, rdb.Do(ctx, rights...).Err())
+	locktest.NoError(t, rdb.Do(ctx, rights...).Err())
 	g := newGuard(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "writer", "secret" }), redisguard.WithExpiry(time.Hour))
 	for i, op := range []string{"Do", "Eval", "Do", "Eval"} {
-		noError(t, operations[op](ctx, g.Writer(resource, 3).Once(fmt.Sprint(i/2, op))).Err())
-		noError(t, operations[op](ctx, g.Writer(resource, 3)).Err())
+		locktest.NoError(t, operations[op](ctx, g.Writer(resource, 3).Once(fmt.Sprint(i/2, op))).Err())
+		locktest.NoError(t, operations[op](ctx, g.Writer(resource, 3)).Err())
 	}
 	isStale(t, g.Writer(resource, 2).Do(ctx, "INCR", key).Err(), 2, 3)
 	seen, err := g.Seen(ctx, resource)
-	noError(t, err)
-	equal(t, "seen", seen, int64(3))
+	locktest.NoError(t, err)
+	locktest.Equal(t, "seen", seen, int64(3))
 	for _, cmd := range []*redis.Cmd{
 		g.Writer(resource, 4).Do(ctx, "HSET", key, "f", 1), g.Writer(resource, 4).Do(ctx, "DECR", key), g.Writer(resource, 4).Do(ctx, "INCR", "foreign"),
 		g.Writer(resource, 4).Once("a").Eval(ctx, increment, []string{"foreign"}), g.Writer(resource, 4).Do(ctx, "HSET", "foreign", 1, 2),
@@ -124,11 +125,11 @@ func TestTheRightsOfTheDocAreEnough(t *testing.T) {
 			t.Log("this server has no rights to read alone: what they would change DID NOT RUN")
 			continue
 		}
-		noError(t, err)
+		locktest.NoError(t, err)
 		value := rdb.Get(ctx, key).Val()
 		never(t, g.Writer(resource, 4).Once("b").Do(ctx, "INCR", key).Err())
-		equal(t, "marker", stateAfter(t, rdb, marker, before), before)
+		locktest.Equal(t, "marker", stateAfter(t, rdb, marker, before), before)
 		holds(t, rdb, key, value)
 	}
-	equal(t, "foreign keys", rdb.Exists(ctx, "foreign").Val(), int64(0))
+	locktest.Equal(t, "foreign keys", rdb.Exists(ctx, "foreign").Val(), int64(0))
 }

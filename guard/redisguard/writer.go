@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/observe/locktrace"
 )
 
 // maxArgs bounds the arguments of a command in Do: Lua cannot pass on many more, and says so too late.
@@ -151,7 +152,12 @@ func (w Writer) run(ctx context.Context, op string, sc script, keys []string, ar
 	} else if unanswered(err) {
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
-	if err == nil || err == redis.Nil || errors.Is(err, guard.ErrStale) {
+	var stale *guard.StaleError
+	if errors.As(err, &stale) {
+		w.guard.trace.Refused(locktrace.WriteRefused{Context: ctx, Guard: "redis", Resource: stale.Resource, Token: stale.Token, Seen: stale.Seen})
+		return reply, err
+	}
+	if err == nil || err == redis.Nil {
 		return reply, err
 	}
 	return nil, wrap(op, w.resource, err)

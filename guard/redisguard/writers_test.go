@@ -17,6 +17,7 @@ import (
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -95,11 +96,11 @@ func (s inRedis) write(token int64, value int) error {
 func (s inRedis) history() (int, []int64) {
 	s.t.Helper()
 	value, err := s.rdb.Get(context.Background(), key).Int()
-	noError(s.t, err)
+	locktest.NoError(s.t, err)
 	var tokens []int64
 	for _, text := range s.rdb.LRange(context.Background(), log, 0, -1).Val() {
 		token, err := strconv.ParseInt(text, 10, 64)
-		noError(s.t, err)
+		locktest.NoError(s.t, err)
 		tokens = append(tokens, token)
 	}
 	return value, tokens
@@ -255,8 +256,8 @@ func race(t *testing.T, s store, seed uint64) (accepted []int64, refused int) {
 	t.Helper()
 	rdb := redistest.New(t)
 	client, err := rlock.New(rdb)
-	noError(t, err)
-	defer func() { noError(t, client.Close()) }()
+	locktest.NoError(t, err)
+	defer func() { locktest.NoError(t, client.Close()) }()
 	lock := fenced.NewLock(client, resource)
 	c := &crowd{running: 6}
 	c.changed = sync.NewCond(&c.mu)

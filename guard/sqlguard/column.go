@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/observe/locktrace"
 )
 
 // Column checks tokens against a column of the caller's own table: each row has the largest token that it was written
@@ -29,16 +30,26 @@ type Column struct {
 	key     string // the key column
 	locked  string
 	engine  *engine
+	trace   *locktrace.Trace
 }
 
 // NewColumn returns a guard by the column token of the table, whose rows are told apart by the column key. The table is
-// NAME or SCHEMA.NAME; all names are of letters, digits and underscores, and are put in quotes. An error is one in the
-// arguments.
-func NewColumn(d Dialect, table, key, token string) (*Column, error) {
+// NAME or SCHEMA.NAME; all names are of letters, digits and underscores, and are put in quotes. Of the options only WithTrace is for
+// columns. An error is one in the arguments.
+func NewColumn(d Dialect, table, key, token string, opts ...Option) (*Column, error) {
+	var o options
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	if o.table != "" || o.isolation != 0 {
+		return nil, errors.New("sqlguard: NewColumn: WithTable and WithIsolation are for New: a column is in the table that it guards, and its transaction is the caller's")
+	}
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	c := &Column{dialect: d, what: table + "." + key, engine: newEngine(d, table)}
+	c := &Column{dialect: d, what: table + "." + key, engine: newEngine(d, table), trace: o.trace}
 	table, err := d.quoteTable(table)
 	if err == nil {
 		c.key, err = d.quote(key)
@@ -102,7 +113,7 @@ func (c *Column) Update(ctx context.Context, tx *sql.Tx, key any, token int64, s
 		case err != nil:
 			return fmt.Errorf("sqlguard: update %s: read the token seen: %w", row, err)
 		case seen > token:
-			return &guard.StaleError{Resource: row, Token: token, Seen: seen}
+			return refused(ctx, c.trace, row, token, seen)
 		case seen == token && set == "":
 			return nil // MySQL counts no row that stays as it is; it is locked all the same
 		}

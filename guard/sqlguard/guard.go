@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/observe/locktrace"
 )
 
 // Guard checks tokens against a marker table, which has a row for each resource with the largest token accepted. Rows
@@ -16,6 +17,7 @@ type Guard struct {
 	marker marker
 	begin  *sql.TxOptions
 	engine *engine
+	trace  *locktrace.Trace
 }
 
 // Option changes a default of New.
@@ -24,6 +26,7 @@ type Option func(*options)
 type options struct {
 	table     string
 	isolation sql.IsolationLevel
+	trace     *locktrace.Trace
 }
 
 // WithTable sets the marker table, fencelock_guard by default: NAME or SCHEMA.NAME of letters, digits and underscores.
@@ -35,6 +38,10 @@ func WithTable(name string) Option { return func(o *options) { o.table = name } 
 func WithIsolation(level sql.IsolationLevel) Option {
 	return func(o *options) { o.isolation = level }
 }
+
+// WithTrace makes the guard call t.WriteRefused for each write that it refuses because of a newer token. The caller gets the error all
+// the same. It is for New and for NewColumn.
+func WithTrace(t *locktrace.Trace) Option { return func(o *options) { o.trace = t } }
 
 // New returns a guard for databases of this dialect. It asks no one; an error is one in the arguments.
 func New(d Dialect, opts ...Option) (*Guard, error) {
@@ -51,7 +58,7 @@ func New(d Dialect, opts ...Option) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlguard: WithTable: %w", err)
 	}
-	return &Guard{newMarker(d, table), &sql.TxOptions{Isolation: o.isolation}, newEngine(d, o.table)}, nil
+	return &Guard{newMarker(d, table), &sql.TxOptions{Isolation: o.isolation}, newEngine(d, o.table), o.trace}, nil
 }
 
 // Rower reads a row: *sql.DB, *sql.Conn or *sql.Tx.
@@ -124,7 +131,7 @@ func (g *Guard) check(ctx context.Context, tx *sql.Tx, resource string, token in
 	}
 	switch {
 	case seen > token:
-		return 0, &guard.StaleError{Resource: resource, Token: token, Seen: seen}
+		return 0, refused(ctx, g.trace, resource, token, seen)
 	case seen < token:
 		return 0, fmt.Errorf("sqlguard: check %q: the mark stayed at %d: the marker table needs the columns of Schema, and no trigger, rule or policy", resource, seen)
 	}
@@ -140,6 +147,12 @@ func (g *Guard) Seen(ctx context.Context, db Rower, resource string) (int64, err
 		return 0, fmt.Errorf("sqlguard: seen %q: %w", resource, err)
 	}
 	return seen, nil
+}
+
+// refused tells the trace of a write that is refused, and returns its error.
+func refused(ctx context.Context, t *locktrace.Trace, resource string, token, seen int64) error {
+	t.Refused(locktrace.WriteRefused{Context: ctx, Guard: "sql", Resource: resource, Token: token, Seen: seen})
+	return &guard.StaleError{Resource: resource, Token: token, Seen: seen}
 }
 
 // checkShown finds what is wrong with the arguments of a check.

@@ -323,3 +323,14 @@ func TestEngine(t *testing.T) {
 		t.Errorf("%d answers are left, want that nobody asks again", len(f.engines))
 	}
 }
+
+func TestOptionsOfAColumn(t *testing.T) {
+	for _, opt := range []sqlguard.Option{sqlguard.WithTable("t"), sqlguard.WithIsolation(sql.LevelSerializable)} {
+		_, err := sqlguard.NewColumn(sqlguard.SQLite, "account", "id", "fence", opt)
+		says(t, err, "are for New")
+	}
+	_, err := sqlguard.NewColumn(sqlguard.SQLite, "account", "id", "fence", sqlguard.WithTrace(nil), nil)
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -7,12 +7,12 @@ import "slices"
 var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofServers, ofGuards, []mutant{
 	{
 		"Inv1: a re-entry looks whether it is admitted before it waits for its turn only",
-		"rlock/reenter.go", "	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {\n		h.mu.Unlock()\n		return nil, errOvertaken\n	}\n", "	_ = nearest\n",
+		"internal/engine/reenter.go", "	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {\n		h.mu.Unlock()\n		return nil, errOvertaken\n	}\n", "	_ = nearest\n",
 		"./rlock", "P2_ReentriesAtOnce|WorkersOnAnOuterHold|WorkersExclude",
 	},
 	{
 		"Inv1: any call of the holder re-enters",
-		"rlock/level.go", "		if lv == target {\n", "		if true {\n",
+		"internal/engine/level.go", "		if lv == target {\n", "		if true {\n",
 		"./rlock", "WorkersExclude",
 	},
 	{
@@ -27,23 +27,23 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv2: tokens that somebody has are given back",
-		"rlock/series.go", "	return b.last - b.next + 1\n", "	return b.last - b.next + 2\n",
+		"internal/engine/handoff.go", "	return b.last - b.next + 1\n", "	return b.last - b.next + 2\n",
 		"./rlock", "TestBlocks",
 	},
 	{
 		"Inv7, P12: an alarm that comes too late is left as it is",
-		"rlock/bell.go", "set != 0 && set <= at {", "set != 0 {",
+		"internal/engine/wakeup.go", "set != 0 && set <= at {", "set != 0 {",
 		"./rlock", "Inv7_|Inv8_|P12_|Inv6_",
 	},
 	{
 		"Inv8: nobody sets the alarm again after it rang too early",
-		"rlock/stand.go", "	if !s.due.IsZero() {\n		s.bell.ringAt(s.due)\n	}\n", "	if !s.due.IsZero() && s.bell.at.Load() == 0 && s.bell.alarm == nil {\n		s.bell.ringAt(s.due)\n	}\n",
+		"internal/engine/wait.go", "\tif !w.due.IsZero() {\n\t\tw.wakeup.notifyAt(w.due)\n\t}\n", "\tif !w.due.IsZero() && w.wakeup.alarmAt.Load() == 0 && w.wakeup.alarm == nil {\n\t\tw.wakeup.notifyAt(w.due)\n\t}\n",
 		"./rlock", "Inv8_|Virtual|P10_|Handoff",
 	},
 	{
 		"Inv8: a queue with a call in line is another lock's",
-		"rlock/queue.go", " || q.first != nil {\n		return false", " {\n		return false",
-		"./rlock", "LostBeforeItLeft",
+		"internal/engine/lockstate.go", " || ls.first != nil {\n\t\treturn false", " {\n\t\treturn false",
+		"./internal/engine", "LostBeforeItLeft",
 	},
 	{
 		"Inv2: a floor forgets the counter",
@@ -57,12 +57,12 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv2: tokens with a floor run ahead of the clock",
-		"rlock/series.go", "		return maxFloored\n", "		return maxBlock\n",
+		"internal/engine/handoff.go", "\t\treturn maxFlooredBlock\n", "\t\treturn maxBlock\n",
 		"./rlock", "Inv2_BlocksWithAFloorAreSmall",
 	},
 	{
 		"P3: a waiter that re-enters forgets its own attempt",
-		"rlock/acquire.go", "(err != nil || lv.hold.trace != a.trace)", "err != nil",
+		"internal/engine/acquire.go", "(err != nil || lv.hold.attempts != w.attempts)", "err != nil",
 		"./rlock", "P3_GhostOfAWaiterThatReenters",
 	},
 	{
@@ -72,7 +72,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P3: what was not confirmed is not released",
-		"rlock/trace.go", "	if a.Held || a.Owed { // also what is not confirmed\n", "	if err == nil && a.Held || a.Owed {\n",
+		"internal/engine/attempts.go", "	if a.Held || a.Owed { // also what is not confirmed\n", "	if err == nil && a.Held || a.Owed {\n",
 		"./rlock", "Confirm_NoReplicas",
 	},
 	{
@@ -152,12 +152,12 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P15: token blocks although there are to be no handoffs",
-		"rlock/series.go", "if a.blocks && q.client.handoffs > 0 {", "if a.blocks {",
+		"internal/engine/handoff.go", "if w.tokens.Blocks && ls.client.set.Handoffs > 0 {", "if w.tokens.Blocks {",
 		"./rlock", "BlocksWithoutHandoffs",
 	},
 	{
 		"P12: an Unlock waits for tokens beyond its bound",
-		"rlock/series.go", "min(maxBlockAge, within)", "maxBlockAge",
+		"internal/engine/handoff.go", "min(maxBlockAge, within)", "maxBlockAge",
 		"./rlock", "P12_BlocksWait",
 	},
 	{
@@ -167,7 +167,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv2: a handoff takes a token without the floor",
-		"rlock/series.go", "q.client.newCall(a.counted(pass), a.trace, b)", "q.client.newCall(pass, a.trace, b)",
+		"internal/engine/handoff.go", "ls.client.newInflight(w.tokens.counted(pass), w.attempts, wake)", "ls.client.newInflight(pass, w.attempts, wake)",
 		"./fenced", "FloorCounterLost",
 	},
 	{
@@ -177,7 +177,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv3, P6: the deadline counts from the reply",
-		"rlock/acquire.go", "return a.hold(k.sent, a.lease, token, b, k.heir == nil)", "return a.hold(watchdog.Now(), a.lease, token, b, k.heir == nil)",
+		"internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, token, b, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, token, b, f.alsoNotify == nil)",
 		"./rlock", "VirtualDeadlineCounts",
 	},
 	{
@@ -187,17 +187,17 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv6: a call waits for Redis, not for its context",
-		"rlock/bell.go", "	case <-end:\n", "	case <-(chan struct{})(nil):\n",
+		"internal/engine/wakeup.go", "	case <-end:\n", "	case <-(chan struct{})(nil):\n",
 		"./rlock", "Inv6_",
 	},
 	{
 		"Inv7: Unlock needs a context that lives",
-		"rlock/unlock.go", "	lost := h.lost(now)\n", "	if ctx.Err() != nil {\n		return ctx.Err()\n	}\n	lost := h.lost(now)\n",
+		"internal/engine/unlock.go", "	lost := h.lost(now)\n", "	if ctx.Err() != nil {\n		return ctx.Err()\n	}\n	lost := h.lost(now)\n",
 		"./rlock", "UserCancels|DoContextEnds|Inv7_",
 	},
 	{
 		"Inv7, P12: Unlock may take any time",
-		"rlock/unlock.go", "	bound := max(min(h.client.unlockTimeout, h.remaining(now)), time.Millisecond)\n	if", "	bound := 20*time.Second\n	if",
+		"internal/engine/unlock.go", "	bound := max(min(h.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)\n	if", "	bound := 20*time.Second\n	if",
 		"./rlock", "Inv7_",
 	},
 	{
@@ -217,12 +217,12 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv9: the client's books keep the lock",
-		"rlock/client.go", "	c.unuse(h.queue)\n", "",
-		"./rlock", "Inv9_",
+		"internal/engine/client.go", "\tc.releaseLocked(h.lock)\n", "",
+		"./internal/engine", "Inv9_",
 	},
 	{
 		"P10: a hold that is forced open by another client learns of it at its renewal",
-		"rlock/hold.go", "	h.queue.follow(h)\n", "",
+		"internal/engine/hold.go", "\th.lock.watchHold(h)\n", "",
 		"./rlock", "ForcedOpenByAnother",
 	},
 	{
@@ -232,82 +232,82 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv11, P4: a dropped holder is renewed for ever",
-		"rlock/hold.go", "	if h.owner() != nil {\n", "	if h.owner() != nil || true {\n",
+		"internal/engine/hold.go", "	if h.owner() != nil {\n", "	if h.owner() != nil || true {\n",
 		"./rlock", "P4_DroppedHolder",
 	},
 	{
 		"Inv11, P4: the watchdog keeps the holder alive",
-		"rlock/level.go", "	lv.parent = context.Background()\n", "	lv.parent = ctx\n",
+		"internal/engine/level.go", "	lv.parent = context.Background()\n", "	lv.parent = ctx\n",
 		"./rlock", "DroppedHolder",
 	},
 	{
 		"Inv11: a level is renewed although its context has ended",
-		"rlock/hold.go", "	return lv.kept && lv.outlived() == nil\n", "	return lv.kept\n",
+		"internal/engine/hold.go", "\treturn lv.watched && lv.outerContextError() == nil\n", "\treturn lv.watched\n",
 		"./rlock", "EndedContextIsNotRenewed",
 	},
 	{
 		"P1: the number in the field is used again",
-		"rlock/client.go", "c.numbers.Add(1)", "c.numbers.Load()",
+		"internal/engine/client.go", "c.lastField.Add(1)", "c.lastField.Load()",
 		"./rlock", "P1_",
 	},
 	{
 		"P2: re-entries all have the same number",
-		"rlock/reenter.go", "	h.op++\n	op, count := h.op, len(h.levels)+1", "	op, count := h.op+1, len(h.levels)+1",
+		"internal/engine/reenter.go", "\th.lastChange++\n\top, count := h.lastChange, len(h.levels)+1", "\top, count := h.lastChange+1, len(h.levels)+1",
 		"./rlock", "P2_|ManyReentries",
 	},
 	{
 		"P3: what got no answer is forgotten",
-		"rlock/acquire.go", "		a.client.releaser.abandon(a.trace)\n", "",
+		"internal/engine/acquire.go", "\t\tw.client.releaser.abandon(w.attempts)\n", "",
 		"./rlock", "P3_GhostOf",
 	},
 	{
 		"P3: one release is enough",
-		"rlock/releaser.go", "	b.plan(r, after)\n", "	b.drop(r)\n",
+		"internal/engine/releaser.go", "\trl.reschedule(r, after)\n", "\trl.remove(r)\n",
 		"./rlock", "P3_",
 	},
 	{
 		"P3: failures use up the quick repeats of a release",
-		"rlock/releaser.go", "		after = min(after, retryRelease) //", "		_ = retryRelease //",
+		"internal/engine/releaser.go", "		after = min(after, retryRelease) //", "		_ = retryRelease //",
 		"./rlock", "P3_ReleasesAfterAnOutage",
 	},
 	{
 		"P12: Close sends a release that failed no second time",
-		"rlock/client.go", "			next = now.Add(hurryAgain)\n", "			next = now.Add(time.Hour + hurryAgain)\n",
+		"internal/engine/client.go", "			next = now.Add(hurryAgain)\n", "			next = now.Add(time.Hour + hurryAgain)\n",
 		"./rlock", "P3_ReleasesAfterAnOutage",
 	},
 	{
 		"P3: what a given-up attempt has taken is not released as soon as it is answered",
-		"rlock/releaser.go", "	if r.index >= 0 && r.sending == nil {\n", "	if false {\n",
+		"internal/engine/releaser.go", "\tif r.index >= 0 && r.underWay == nil {\n", "\tif false {\n",
 		"./rlock", "P3_GivenUpAcquireIsReleasedWhenAnswered",
 	},
 	{
 		"P12: Close does not wait for what is under way",
-		"rlock/client.go", "	c.settle(ctx)\n", "	_ = ctx\n",
+		"internal/engine/client.go", "\tc.awaitReleases(ctx)\n", "\t_ = ctx\n",
 		"./rlock", "P12_Close",
 	},
 	{
 		"P12: Close waits for calls, and not for what they have taken",
-		"rlock/client.go", "		if c.calls.Load() == 0 && !c.releaser.owing() ||", "		if c.calls.Load() == 0 ||",
+		"internal/engine/client.go", "\t\tif c.calls.Load() == 0 && !c.releaser.owesAny() ||", "\t\tif c.calls.Load() == 0 ||",
 		"./rlock", "P12_Close",
 	},
 	{
 		"P5: only the watchdog sees that the lease is over",
-		"rlock/level.go", "	if c.level.hold.passed() {", "	if false {",
+		"internal/engine/level.go", "\tif c.level.hold.checkLease() {", "\tif false {",
 		"./rlock", "ErrLooksAtTheClock",
 	},
 	{
 		"P6: a repeated re-entry counts from the repeat",
-		"rlock/reenter.go", "	switch {\n	case err != nil:\n		h.correct()", "	sent = watchdog.Now()\n	switch {\n	case err != nil:\n		h.correct()",
+		"internal/engine/reenter.go", "\tswitch {\n\tcase err != nil:\n\t\th.correctCount()", "\tsent = watchdog.Now()\n\tswitch {\n\tcase err != nil:\n\t\th.correctCount()",
 		"./rlock", "VirtualRepeatedReentry",
 	},
 	{
 		"P9: a stable token changes",
-		"rlock/reenter.go", "token := a.fenced && !(h.stable && h.token != 0)", "token := a.fenced",
+		"internal/engine/reenter.go", "token := w.tokens.Fenced && !(h.stable && h.token != 0)", "token := w.tokens.Fenced",
 		"./fenced", "Stable",
 	},
 	{
 		"P11: an Unlock with the outer context releases the newest level",
-		"rlock/unlock.go", "	if lv := levelOf(ctx).of(l.client, l.name); lv != nil {\n		return lv, nil\n	}\n", "",
+		"internal/engine/unlock.go", "\tif lv := levelOf(ctx).levelOfLock(l.client, l.name); lv != nil {\n\t\treturn lv, nil\n\t}\n", "",
 		"./rlock", "WrongOrder|SecondUnlock",
 	},
 	{
@@ -317,7 +317,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P12: an Unlock that finds nothing says nil",
-		"rlock/unlock.go", "	if !answer.Held && !doubt && !again {", "	if !answer.Held && !doubt && !again && c == nil {",
+		"internal/engine/unlock.go", "	if !answer.Held && !doubt && !again {", "	if !answer.Held && !doubt && !again && c == nil {",
 		"./rlock", "P12_",
 	},
 	{
@@ -327,92 +327,92 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P16: names whose keys are in two slots are taken in a cluster",
-		"rlock/lock.go", "	return l.keys.CheckCluster()", "	return nil",
+		"internal/engine/lock.go", "	return l.keys.CheckCluster()", "	return nil",
 		"./rlock", "ClusterNames",
 	},
 	{
 		"P15: a transfer without an answer is taken for one that was not executed",
-		"rlock/unlock.go", "	return false, k.err != nil && k.err != errNotSent && scripts.Unanswered(k.err)", "	return false, false",
+		"internal/engine/unlock.go", "\treturn false, f.err != nil && f.err != errNotSent && scripts.Unanswered(f.err)", "\treturn false, false",
 		"./rlock", "HandoffFault",
 	},
 	{
 		"P15: a transfer that takes too long is taken for one that was not executed",
-		"rlock/unlock.go", "		h.queue.revoke(k)\n		return false, true", "		h.queue.revoke(k)\n		return false, false",
+		"internal/engine/unlock.go", "\t\th.lock.cancelHandoff(f)\n\t\treturn false, true", "\t\th.lock.cancelHandoff(f)\n\t\treturn false, false",
 		"./rlock", "HandoffFault",
 	},
 	{
 		"P15, Inv8: the waiter is not told that Redis does not answer its transfer",
-		"rlock/unlock.go", "		h.queue.revoke(k)\n", "",
+		"internal/engine/unlock.go", "\t\th.lock.cancelHandoff(f)\n", "",
 		"./rlock", "HandoffWithoutAnAnswer",
 	},
 	{
 		"Inv1: the former holder's context lives on while the lock is passed on",
-		"rlock/unlock.go", "	lv.end(&ended{lock: h.trace.keys.Lock, err: ErrUnlocked})\n", "	time.AfterFunc(time.Millisecond, func() { lv.end(&ended{lock: h.trace.keys.Lock, err: ErrUnlocked}) })\n",
+		"internal/engine/unlock.go", "\tlv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked})\n", "\ttime.AfterFunc(time.Millisecond, func() { lv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked}) })\n",
 		"./rlock", "HandoffIsOneCommand",
 	},
 	{
 		"P15: WithHandoffs bounds nothing",
-		"rlock/series.go", "q.series.handoffs >= most || ", "",
+		"internal/engine/policy.go", "r.handoffs >= most || ", "",
 		"./rlock", "HandoffsAreBoundedByCount",
 	},
 	{
 		"P15: a series may last for ever",
-		"rlock/series.go", " || q.series.began.age() > maxSeries", "",
+		"internal/engine/policy.go", " || age > maxRun", "",
 		"./rlock", "HandoffsAreBoundedByTime",
 	},
 	{
 		"P9: a repeated acquire asks for another number of tokens",
-		"rlock/series.go", "	if a.tokens > 0 && a.trace.doubtful() {\n		return\n	}\n", "",
+		"internal/engine/handoff.go", "\tif w.tokenCount > 0 && w.attempts.uncertain() {\n\t\treturn\n\t}\n", "",
 		"./rlock", "BlocksRepeatedAcquire/more_wait,_not_answered",
 	},
 	{
 		"P9: a block is used for as long as it lasts",
-		"rlock/series.go", " || b.sent.Age() > maxBlockAge {", " {",
+		"internal/engine/handoff.go", " || b.sentAt.Age() > maxBlockAge {", " {",
 		"./rlock", "BlocksAgeSoon",
 	},
 	{
 		"P9: a block goes on after a re-entry",
-		"rlock/series.go", " || h.reentered()", "",
+		"internal/engine/handoff.go", " || h.reentered()", "",
 		"./rlock", "BlocksEndWithAReentry",
 	},
 	{
 		"P9: a block serves waiters with another lease",
-		"rlock/series.go", " && a.lease == b.lease", "",
+		"internal/engine/handoff.go", " && w.lease == b.lease", "",
 		"./rlock", "BlocksEndAtAnotherKindOfWaiter",
 	},
 	{
 		"P9: a block serves waiters without the option",
-		"rlock/series.go", "a != nil && a.blocks && a", "a != nil && a",
+		"internal/engine/handoff.go", "w != nil && w.tokens.Blocks && w", "w != nil && w",
 		"./rlock", "BlocksEndAtAnotherKindOfWaiter",
 	},
 	{
 		"P9: more tokens are reserved than there are waiters",
-		"rlock/series.go", "		a.tokens = min(max(int(q.blocks), 1), a.maxTokens())", "		a.tokens = maxBlock",
+		"internal/engine/handoff.go", "\t\tw.tokenCount = min(max(int(ls.blockWaiters), 1), w.maxTokens())", "\t\tw.tokenCount = maxBlock",
 		"./rlock", "BlocksAreUsedInOrder",
 	},
 	{
 		"P9: the first token of a block is its last",
-		"rlock/acquire.go", "		token -= int64(a.tokens) - 1\n", "",
+		"internal/engine/acquire.go", "\t\ttoken -= int64(w.tokenCount) - 1\n", "",
 		"./rlock", "BlocksAreUsedInOrder",
 	},
 	{
 		"P3: a granted lock that nobody takes stays",
-		"rlock/stand.go", "	s.trace = b.trace\n", "",
+		"internal/engine/wait.go", "\tw.attempts = b.attempts\n", "",
 		"./rlock", "BlocksGrantedWaiterGivesUp$",
 	},
 	{
 		"Shutdown does not wait for what is on its way",
-		"rlock/client.go", "len(c.queues) == 0", "c.held == 0",
+		"internal/engine/client.go", "len(c.locks) == 0", "c.held == 0",
 		"./rlock", "BlocksGrantDuringShutdown",
 	},
 	{
 		"P3: what a granted waiter asked for itself is forgotten",
-		"rlock/stand.go", "	if s.trace.givenUp() {\n		s.client.releaser.release(s.trace) //", "	if s.trace == nil {\n		s.client.releaser.release(s.trace) //",
+		"internal/engine/wait.go", "\tif w.attempts.giveUp() {\n\t\tw.client.releaser.release(w.attempts) //", "\tif w.attempts == nil {\n\t\tw.client.releaser.release(w.attempts) //",
 		"./rlock", "BlocksGrantToAWaiterInDoubt",
 	},
 	{
 		"Inv3: the lease of a granted hold counts from the grant",
-		"rlock/acquire.go", "	a.client.dog.Add(&h.lease, sent, lease)", "	a.client.dog.Add(&h.lease, watchdog.Now(), lease)",
+		"internal/engine/acquire.go", "\tw.client.dog.Add(&h.lease, sent, lease)", "\tw.client.dog.Add(&h.lease, watchdog.Now(), lease)",
 		"./rlock", "BlocksDeadline",
 	},
 	{

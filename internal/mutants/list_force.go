@@ -4,47 +4,47 @@ package main
 var ofForce = []mutant{
 	{
 		"P12: a hold that was forced open before its answer came is not told of it",
-		"rlock/queue.go", "	over = q.wasForced(h.trace.field, sent)\n", "",
+		"internal/engine/lockstate.go", "\tover = ls.wasForced(h.attempts.field, sent)\n", "",
 		"./rlock", "ForceUnlockOfAHoldThatIsUnderWay",
 	},
 	{
 		"P12: a hold that was taken anew after ForceUnlock is lost",
-		"rlock/force.go", "f.field == field && !sent.Time().After(f.at)", "f.field == field",
+		"internal/engine/force.go", "f.field == field && !sent.Time().After(f.at)", "f.field == field",
 		"./rlock", "ForceUnlockSparesWhatIsTakenAnew",
 	},
 	{
 		"Inv9: what was forced open is kept for ever",
-		"rlock/force.go", "return now.After(f.until)", "return false",
-		"./rlock", "NothingIsKeptOfForcedHolds",
+		"internal/engine/force.go", "return now.After(f.until)", "return false",
+		"./internal/engine", "NothingIsKeptOfForcedHolds",
 	},
 	{
 		"Inv9: what was forced open is kept for the next lock of a queue",
-		"rlock/queue.go", "	q.news, q.series, q.forced, q.rivals = nil, series{}, nil, nil\n", "	q.news, q.series, q.rivals = nil, series{}, nil\n",
-		"./rlock", "NothingIsKeptOfForcedHolds",
+		"internal/engine/lockstate.go", "\tls.contact, ls.run, ls.forced, ls.contention = nil, handoffRun{}, nil, nil\n", "\tls.contact, ls.run, ls.contention = nil, handoffRun{}, nil\n",
+		"./internal/engine", "NothingIsKeptOfForcedHolds",
 	},
 	{
 		"Inv9: others' holds that were forced open are kept",
-		"rlock/force.go", "freed && strings.HasPrefix(seen.Field, q.client.id+\":\")", "freed && strings.Contains(seen.Field, \":\")",
-		"./rlock", "NothingIsKeptOfForcedHolds",
+		"internal/engine/force.go", "freed && strings.HasPrefix(seen.Field, ls.client.id+\":\")", "freed && strings.Contains(seen.Field, \":\")",
+		"./internal/engine", "NothingIsKeptOfForcedHolds",
 	},
 	{
 		"P12: ForceUnlock looks once",
-		"rlock/force.go", "	return freed, !freed, nil\n", "	return freed, false, nil\n",
+		"internal/engine/force.go", "	return freed, !freed, nil\n", "	return freed, false, nil\n",
 		"./rlock", "ForceUnlockOfALockThatIsHandedOn",
 	},
 	{
 		"P12: ForceUnlock goes on after a release that got no answer",
-		"rlock/force.go", "	freed = answer.Held || doubt\n", "	freed = answer.Held || doubt && false\n",
+		"internal/engine/force.go", "	freed = answer.Held || doubt\n", "	freed = answer.Held || doubt && false\n",
 		"./rlock", "ForceUnlockStopsAfterARelease|P12_",
 	},
 	{
 		"P12: ForceUnlock has no bound",
-		"rlock/force.go", "bound, cancel := context.WithTimeout(ctx, l.client.patience)", "bound, cancel := context.WithCancel(ctx)",
+		"internal/engine/force.go", "bound, cancel := context.WithTimeout(ctx, l.client.set.Patience)", "bound, cancel := context.WithCancel(ctx)",
 		"./rlock", "ForceUnlockIsBounded/WithPatience",
 	},
 	{
 		"P12: ForceUnlock does not say why it freed nothing",
-		"rlock/force.go", "		if missed > 0 {", "		if missed < 0 {",
+		"internal/engine/force.go", "		if missed > 0 {", "		if missed < 0 {",
 		"./rlock", "ForceUnlockIsBounded",
 	},
 	{

@@ -79,11 +79,6 @@ var ofLine = []mutant{
 		"./scripts", "P24_|P8_AReplica",
 	},
 	{
-		"P27: the dead count for strangers",
-		"scripts/line.lua", "math.max(length - #dead, 0)", "length",
-		"./scripts", "P27_",
-	},
-	{
 		"P27: the client that releases is a stranger",
 		"scripts/line.lua", "math.max(told - known, 0)", "told",
 		"./scripts", "P27_",
@@ -92,6 +87,36 @@ var ofLine = []mutant{
 		"P27: the client that releases leaves itself out for itself",
 		"scripts/line.lua", "client(head) == client(field) and told or", "",
 		"./scripts", "P27_",
+	},
+	{
+		"P37: those in no line are never told",
+		"scripts/line.lua", "% (waiting + 1) > 0", "% (waiting + 1) >= 0",
+		"./scripts", "P37_Strangers",
+	},
+	{
+		"P37: a lone client is left to itself",
+		"scripts/line.lua", "waiting > 1", "waiting > 0",
+		"./scripts", "P37_Nobody",
+	},
+	{
+		"P37: nobody in the line hears, and nobody else",
+		"scripts/release.lua", "if called == 1 then", "if true then",
+		"./scripts", "P37_Nobody",
+	},
+	{
+		"P37: who is forced is not told",
+		"scripts/release.lua", "known >= 0 and ", "",
+		"./scripts", "P37_Nobody",
+	},
+	{
+		"P37: who leaves last tells nobody",
+		"scripts/leave.lua", "if called == 0 then", "if false then",
+		"./scripts", "P37_Nobody",
+	},
+	{
+		"P37: a client forces a hold open as if it were its own",
+		"internal/engine/force.go", "scripts.NotTheHolder", "0",
+		"./rlock", "P37_",
 	},
 	{
 		"P28: a newcomer does not call a lone head",
@@ -219,6 +244,11 @@ var ofLine = []mutant{
 		"./scripts", "P36_",
 	},
 	{
+		"Inv9, P36: the second field of a hold that ran out meanwhile stays",
+		"scripts/acquire.lua", "marked and left == -1", "false",
+		"./scripts", "Inv9_AMark",
+	},
+	{
 		"P36: a release never looks at the line",
 		"scripts/release.lua", "not (again or second)", "not again",
 		"./scripts", "P36_",
@@ -230,12 +260,12 @@ var ofLine = []mutant{
 	},
 	{
 		"P36: a hold that took the lock in turn does not look at the line",
-		"rlock/acquire.go", " && a.queue.place.Load() == nil", "",
+		"internal/engine/acquire.go", " && w.lock.place.Load() == nil", "",
 		"./rlock", "P36_",
 	},
 	{
 		"P36: each release looks at the line",
-		"rlock/line.go", "if h.alone && ", "if false && ",
+		"internal/engine/line.go", "if h.uncontended && ", "if false && ",
 		"./rlock", "P36_",
 	},
 	{
@@ -250,7 +280,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P8: a replica says that it is another's turn",
-		"scripts/wait.lua", "local written = redis.pcall('HDEL', lock, field) -- of nothing: a replica answers READONLY and not \"it is another's turn\"",
+		"scripts/wait.lua", "local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not \"it is another client's turn\"",
 		"local written = 0",
 		"./scripts", "P8_AReplicaGivesNoAnswerAboutTheLine",
 	},
@@ -261,72 +291,72 @@ var ofLine = []mutant{
 	},
 	{
 		"P20: a client enters although it would not hear a call",
-		"rlock/line.go", "	if live {\n", "	if live || true {\n",
+		"internal/engine/line.go", "	if live {\n", "	if live || true {\n",
 		"./rlock", "P20_",
 	},
 	{
 		"P24: each message begins the bound anew",
-		"rlock/place.go", "	if p.called != ticket || ticket == out {\n", "	if p.called != ticket || ticket != \"\" {\n",
+		"internal/engine/place.go", "\tif p.calledTicket != ticket || ticket == out {\n", "\tif p.calledTicket != ticket || ticket != \"\" {\n",
 		"./rlock", "P24_",
 	},
 	{
 		"P24: the first is taken out before the bound",
-		"rlock/place.go", " || time.Since(p.since) < headLate {", " {",
+		"internal/engine/place.go", " || time.Since(p.calledSince) < calledTimeout {", " {",
 		"./rlock", "P24_",
 	},
 	{
 		"P27: the first in the line is a stranger to itself",
-		"rlock/place.go", "	n.others -= known\n", "",
+		"internal/engine/place.go", "\tn.listeners -= known\n", "",
 		"./rlock", "P27_",
 	},
 	{
 		"P32: a call is lost with its caller",
-		"rlock/place.go", "	p.notice.lost = p.ticket != \"\"\n", "",
+		"internal/engine/place.go", "	p.notice.lost = p.ticket != \"\"\n", "",
 		"./rlock", "P32_",
 	},
 	{
 		"P36: a hold that was passed on does not look at the line",
-		"rlock/acquire.go", "h.alone = begins && b == nil", "h.alone = b == nil",
+		"internal/engine/acquire.go", "h.uncontended = begins && b == nil", "h.uncontended = b == nil",
 		"./rlock", "P36_",
 	},
 	{
 		"P24: who is behind the second takes nobody out",
-		"rlock/stand.go", "	case a.TTL == scripts.NoKey && s.quiet > 0:", "	case a.TTL == scripts.NoKey && s.quiet > 1000:",
+		"internal/engine/refused.go", "\tcase a.TTL == scripts.NoKey && w.quiet > 0:", "\tcase a.TTL == scripts.NoKey && w.quiet > 1000:",
 		"./rlock", "P24_",
 	},
 	{
 		"P24: the bound goes on from another stay in the line",
-		"rlock/place.go", "notice{}, \"\"\n", "notice{}, p.called\n",
+		"internal/engine/place.go", "notice{}, \"\"\n", "notice{}, p.calledTicket\n",
 		"./rlock", "P24_",
 	},
 	{
 		"P24: the bound goes on from another release",
-		"rlock/place.go", "			p.called = \"\" // anew: the bound begins again\n", "",
+		"internal/engine/place.go", "\t\t\tp.calledTicket = \"\" // anew: the bound begins again\n", "",
 		"./rlock", "P24_",
 	},
 	{
 		"P12: a lingering ends twice",
-		"rlock/line.go", "	if r == nil || r.lingering == nil { // it was fired again as it ended\n", "	if false {\n",
+		"internal/engine/line.go", "\tif r == nil || r.lingerTimer == nil { // it was fired again as it ended\n", "\tif false {\n",
 		"./rlock", "P12_Shutdown",
 	},
 	{
 		"P27: a client that has let others have the lock listens on",
-		"rlock/queue.go", "		q.deaf() // it listened", "		// it listened",
+		"internal/engine/lockstate.go", "\t\tls.stopListening() // it listened", "\t\t// it listened",
 		"./rlock", "P27_",
 	},
 	{
 		"P25: a call with a short wait does not hear a Redisson client",
-		"rlock/stand.go", " || s.brief())", ")",
+		"internal/engine/refused.go", " || w.endsSoon())", ")",
 		"./rlock", "P25_",
 	},
 	{
 		"P32: who takes the lock by a look tells nobody",
-		"scripts/wait.lua", "if look == '1' then -- it was", "if false then -- it was",
+		"scripts/wait.lua", "if look == '1' then -- this client", "if false then -- this client",
 		"./rlock", "P32_LeasesRunOut",
 	},
 	{
 		"P32: a newcomer behind ghosts looks late",
-		"rlock/stand.go", "s.sleep(p.newcomer())", "s.sleep(s.client.poll)",
+		"internal/engine/refused.go", "w.waitFor(p.watchFromBehind())", "w.waitFor(w.client.set.Poll)",
 		"./rlock", "P32_Ghosts",
 	},
 	{
@@ -336,22 +366,32 @@ var ofLine = []mutant{
 	},
 	{
 		"P25: the second never listens on the lock's own channel",
-		"rlock/place.go", "secondListens = 300 * time.Millisecond", "secondListens = time.Hour",
+		"internal/engine/place.go", "secondListensAfter = 300 * time.Millisecond", "secondListensAfter = time.Hour",
 		"./rlock", "P25_Stopped",
 	},
 	{
 		"P25: the second forgets a late first one when it finds the lock held",
-		"rlock/stand.go", "	if a.Before != 1 {\n		p.watch(\"\", \"\")\n	}\n", "	p.watch(\"\", \"\")\n",
+		"internal/engine/refused.go", "\tif a.Before != 1 {\n\t\tp.watchCalled(\"\", \"\")\n\t}\n", "\tp.watchCalled(\"\", \"\")\n",
 		"./rlock", "P25_Stopped",
 	},
 	{
 		"P24: the second does not hear that the first one is alive",
-		"rlock/place.go", "	case words[0] == \"a\":\n		p.called = \"\"\n", "",
+		"internal/engine/place.go", "p.calledTicket, p.notice.watch = \"\", \"\" //", "//",
 		"./rlock", "P24_Alive",
 	},
 	{
+		"P24: an answer from before makes the second watch a first one that is alive",
+		"internal/engine/place.go", "if p.aliveCount != aliveCount {", "if aliveCount < 0 {",
+		"./internal/engine", "P24_Alive",
+	},
+	{
+		"P24: the second acts on the call of a first one that has said since that it is alive",
+		"internal/engine/place.go", "p.calledTicket, p.notice.watch = \"\", \"\"", "p.calledTicket = \"\"",
+		"./internal/engine", "P24_Alive",
+	},
+	{
 		"P33: there is a line where the server does not count all who listen",
-		"rlock/line.go", "	return known && (sharded || !c.cluster)\n", "	return known && (sharded || !sharded)\n",
+		"internal/engine/line.go", "	return known && (sharded || !c.cluster)\n", "	return known && (sharded || !sharded)\n",
 		"./rlock", "P33_",
 	},
 }

@@ -4,7 +4,7 @@ package main
 var ofQuorum = []mutant{
 	{
 		"Redlock: half of the nodes are a majority",
-		"quorum/client.go", "most := len(nodes)/2 + 1", "most := max(len(nodes)/2, 1)",
+		"quorum/client.go", "majority := len(nodes)/2 + 1", "majority := max(len(nodes)/2, 1)",
 		"./quorum", "Inv12_NoMajority",
 	},
 	{
@@ -19,7 +19,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"Redlock: the nodes keep a hold for a percent and 1 ms longer than it is trusted",
-		"quorum/store.go", "const keep = time.Millisecond", "const keep = time.Duration(0)",
+		"quorum/store.go", "const extraLease = time.Millisecond", "const extraLease = time.Duration(0)",
 		"./quorum", "P6_Drift",
 	},
 	{
@@ -44,7 +44,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P10: a release after a long hold tells a few of those who sleep until it tells them",
-		"quorum/ballot.go", "{ return time.Since(b.began) < doubtAfter/2 }", "{ return true }",
+		"quorum/fieldrecord.go", "{ return time.Since(rec.began) < doubtAfter/2 }", "{ return true }",
 		"./quorum", "P10_ALongHoldTellsAll",
 	},
 	{
@@ -94,7 +94,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"Inv2: a token that no majority accepted counts",
-		"quorum/acquire.go", "	case accepted >= s.most:\n", "	case accepted >= 1:\n",
+		"quorum/acquire.go", "	case accepted >= s.majority:\n", "	case accepted >= 1:\n",
 		"./quorum", "TokensOutbid|ProposalsAreRaised",
 	},
 	{
@@ -105,48 +105,48 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P1: each attempt at a quorum has the same field",
-		"rlock/acquire.go", "lv == nil && a.client.apart && a.trace.doubtful()", "false",
+		"internal/engine/acquire.go", "lv == nil && w.client.limits.Several && w.attempts.uncertain()", "false",
 		"./quorum", "P1_EachAttempt",
 	},
 	{
 		"P3: a node's vote without an answer is forgotten",
-		"quorum/ballot.go", "		m.doubt = time.Now().Add(lease)\n", "",
+		"quorum/fieldrecord.go", "		m.doubt = time.Now().Add(lease)\n", "",
 		"./quorum", "P3_LateVote",
 	},
 	{
 		"P3: a release that a majority confirmed is done",
-		"rlock/unlock.go", "	if answer.Owed {\n		c.releaser.rest(h.trace)\n", "	if false {\n",
-		"./quorum", "P3_LateVote|Inv10_LateRetake",
+		"internal/engine/unlock.go", "\tif answer.Owed {\n\t\tc.releaser.releaseRest(h.attempts)\n", "\tif false {\n",
+		"./quorum", "P3_LateVote|Inv10_LateRepair",
 	},
 	{
 		"Inv10: a renewal takes the lock on a node, and nobody knows",
-		"quorum/extend.go", "	r.heard = func(a *ask) { b.voted(a, lease) }\n",
-		"	b.mu.Lock()\n	for _, n := range nodes {\n		b.marks[n.index].flying--\n	}\n	b.mu.Unlock()\n",
-		"./quorum", "Inv10_LateRetake",
+		"quorum/extend.go", "	r.heard = func(a *ask) { rec.voted(a, lease) }\n",
+		"	rec.mu.Lock()\n	for _, n := range nodes {\n		rec.nodes[n.index].votesInFlight--\n	}\n	rec.mu.Unlock()\n",
+		"./quorum", "Inv10_LateRepair",
 	},
 	{
 		"Inv10: a renewal brings back a lock that was forced open",
-		"quorum/extend.go", "	return removed > len(s.nodes)-s.most || removed > 0 && bare >= s.most\n", "	return false\n",
+		"quorum/extend.go", "	return removed > len(s.nodes)-s.majority || removed > 0 && without >= s.majority\n", "	return false\n",
 		"./quorum", "ForceUnlockIsNotUndone",
 	},
 	{
 		"Redlock: a node that lost a hold is not told of it again",
-		"quorum/extend.go", "		case lease > 0 && removed == 0 && len(bare) > 0:", "		case false:",
-		"./quorum", "RetakeKeepsAHold",
+		"quorum/extend.go", "		case lease > 0 && removed == 0 && len(without) > 0:", "		case false:",
+		"./quorum", "RepairKeepsAHold",
 	},
 	{
 		"P10: nobody is told of an attempt that looked like a hold",
-		"quorum/ballot.go", "b.won || len(to) > len(nodes)/2", "b.won",
+		"quorum/fieldrecord.go", "rec.lookedHeld || len(to) > len(nodes)/2", "rec.lookedHeld",
 		"./quorum", "P10_AttemptThatLooked",
 	},
 	{
 		"P3: a vote that comes after its lease is not released",
-		"rlock/releaser.go", "return r.owed || r.trace.open()", "return r.trace.open()",
+		"internal/engine/releaser.go", "return r.owed || r.attempts.needsRelease()", "return r.attempts.needsRelease()",
 		"./quorum", "P3_VoteLater",
 	},
 	{
 		"P12: an Unlock beside nodes that are silent trusts them",
-		"quorum/release.go", "		if freed > 0 {\n", "		if false {\n",
+		"quorum/release.go", "		if removed > 0 {\n", "		if false {\n",
 		"./quorum", "P12_UnlockOfAForced",
 	},
 	{
@@ -156,27 +156,27 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P10: an owner is not looked for where it is not",
-		"quorum/rivals.go", "	return r != nil && r.away\n", "	return r != nil && false\n",
+		"quorum/rivals.go", "	return r != nil && r.lacksFirst\n", "	return r != nil && false\n",
 		"./quorum", "P10_OwnerWithoutTheFirstNode",
 	},
 	{
 		"P10: who did not have the lock and told nobody has met nobody",
-		"quorum/release.go", "b != nil && b.hadIt() && first != nil", "first != nil",
+		"quorum/release.go", "rec != nil && rec.hadIt() && first != nil", "first != nil",
 		"./quorum", "P10_OwnerWithoutTheFirstNode",
 	},
 	{
 		"P12: who takes the last part of a hold says that it was forced open",
-		"quorum/release.go", "others < s.most && (b != nil || removed > 0)", "others < s.most || b == nil && removed > 0",
+		"quorum/release.go", "others < s.majority && (rec != nil || released > 0)", "others < s.majority || rec == nil && released > 0",
 		"./quorum", "ForceUnlockByTwo",
 	},
 	{
 		"Redlock: a node that does not count is asked first",
-		"quorum/node.go", " && !n.fresh", "",
+		"quorum/node.go", " && !n.tooNew", "",
 		"./quorum", "NoMajorityIsSaid",
 	},
 	{
 		"P10: who has the first node and who has a majority are taken for one",
-		"quorum/rivals.go", "		r.owned, r.away, r.splits = time.Now(), away, 0\n", "		r.owned, r.away, r.splits, r.field = time.Now(), away, 0, field\n",
+		"quorum/rivals.go", "		r.owned, r.lacksFirst, r.splits = time.Now(), lacksFirst, 0\n", "		r.owned, r.lacksFirst, r.splits, r.field = time.Now(), lacksFirst, 0, field\n",
 		"./quorum", "P10_OwnerWithoutTheFirstNode",
 	},
 	{
@@ -186,7 +186,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P12: a node that forgot a hold counts as one where somebody else released it",
-		"quorum/release.go", ", b == nil && !counts(a):", ":",
+		"quorum/release.go", ", rec == nil && !counts(a):", ":",
 		"./quorum", "ForceUnlockWhileANodeRestarts",
 	},
 }

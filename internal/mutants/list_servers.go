@@ -20,7 +20,7 @@ var ofServers = []mutant{
 	},
 	{
 		"P10: a release that nobody may be told of is one that nobody waits for",
-		"scripts/unlock.lua", "told = -1 ", "told = 0 ",
+		"scripts/unlock.lua", "'table' and -1 or told", "'table' and 0 or told",
 		"./rlock", "MayNotPublishUnlocks",
 	},
 	{
@@ -35,12 +35,12 @@ var ofServers = []mutant{
 	},
 	{
 		"Inv12: a lost hold does not say what the last renewal heard",
-		"rlock/hold.go", "		h.end.why = h.why()\n", "",
+		"internal/engine/hold.go", "\t\th.end.renewalErr = h.lastRenewalError()\n", "",
 		"./rlock", "LostSaysWhatTheLastRenewalHeard|AnotherType",
 	},
 	{
 		"Inv12: a lost hold tells of a renewal before the last",
-		"rlock/hold.go", "t != nil && time.Since(t.at) < h.lease.Deadline().Age()", "t != nil",
+		"internal/engine/hold.go", "t != nil && time.Since(t.at) < h.lease.Deadline().Age()", "t != nil",
 		"./rlock", "LostSaysWhatTheLastRenewalHeard",
 	},
 	{

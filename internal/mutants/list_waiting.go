@@ -4,77 +4,77 @@ package main
 var ofWaiting = []mutant{
 	{
 		"P19: a client that is called for a place that it has not got keeps silent",
-		"rlock/line.go", "		go q.client.leaveLine(q.rivals.keys, ghost)\n", "",
+		"internal/engine/line.go", "\t\tgo ls.client.leaveLine(ls.contention.keys, ghost)\n", "",
 		"./rlock", "P19_",
 	},
 	{
 		"P22: a client whose connection was away enters at the end",
-		"rlock/place.go", "	p.again = p.ticket != \"\" && p.score != 0\n", "		p.again = false\n",
+		"internal/engine/place.go", "\tp.reenters = p.ticket != \"\" && p.position != 0\n", "\t\tp.reenters = false\n",
 		"./rlock", "P22_",
 	},
 	{
 		"P23: a second that was told to watch the first does not",
-		"rlock/place.go", "		p.notice.watch = words[2]\n", "",
+		"internal/engine/place.go", "		p.notice.watch = words[2]\n", "",
 		"./rlock", "P24_TheHeadIsFrozen",
 	},
 	{
 		"P24: who waits for the first one never takes it out",
-		"rlock/place.go", "	return p.called\n", "	return \"\"\n",
+		"internal/engine/place.go", "\treturn p.calledTicket\n", "\treturn \"\"\n",
 		"./rlock", "P24_TheHeadIsFrozen",
 	},
 	{
 		"P25: the first in the line does not listen on the lock's own channel",
-		"rlock/stand.go", "		s.queue.listen(s.keys.Channel()) // and tries", "		// and tries",
+		"internal/engine/refused.go", "\t\tw.lock.listen(w.keys.Channel()) // and tries", "\t\t// and tries",
 		"./rlock", "P25_",
 	},
 	{
 		"P25: a client that was called in vain waits before it listens",
-		"rlock/stand.go", "first && (vain || p.firstFor() >= headListens || s.brief())", "first && (p.firstFor() >= headListens || s.brief())",
+		"internal/engine/refused.go", "first && (vain || p.firstFor() >= firstListensAfter || w.endsSoon())", "first && (p.firstFor() >= firstListensAfter || w.endsSoon())",
 		"./rlock", "P25_CalledInVain",
 	},
 	{
 		"P27: nothing is left to strangers",
-		"rlock/place.go", "	return strangersPause\n", "	return 0\n",
+		"internal/engine/place.go", "\treturn yieldTime\n", "\treturn 0\n",
 		"./rlock", "P27_",
 	},
 	{
 		"P27: pauses that nobody uses are repeated",
-		"rlock/place.go", "now.Before(p.noPause) || ", "now.IsZero() || ",
+		"internal/engine/policy.go", "return !now.Before(y.after)", "return !now.IsZero()",
 		"./rlock", "P27_",
 	},
 	{
 		"P27: a series beside strangers is as long as any",
-		"rlock/series.go", "		most = min(most, besideStrangers)\n", "",
+		"internal/engine/policy.go", "\t\tmost = min(most, runBesideOutsiders)\n", "",
 		"./rlock", "P27_Series",
 	},
 	{
 		"P18: a client whose last caller has given up stays in the line",
-		"rlock/stand.go", "		a.client.leaveLine(a.keys, ticket)\n", "		_ = ticket\n",
+		"internal/engine/wait.go", "\t\tw.client.leaveLine(w.keys, ticket)\n", "\t\t_ = ticket\n",
 		"./rlock", "P31_",
 	},
 	{
 		"P32: who is further back looks each second",
-		"rlock/place.go", "	return min(max(2*p.last, poll<<min(quiet, 4)), most)\n", "	return poll\n",
+		"internal/engine/policy.go", "\treturn min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)\n", "\treturn l.poll\n",
 		"./rlock", "P32_Looks",
 	},
 	{
 		"P32: the first in the line waits for the end of the lease only",
-		"rlock/place.go", "		return min(a.TTL+time.Millisecond, poll<<min(quiet, 4), most)\n", "		return a.TTL + time.Millisecond\n",
+		"internal/engine/policy.go", "\t\treturn min(ttl+time.Millisecond, l.poll<<min(l.quiet, 4), most)\n", "\t\treturn ttl + time.Millisecond\n",
 		"./rlock", "P32_ShortWaits",
 	},
 	{
 		"Inv8: each call that leads puts off the look of the one before",
-		"rlock/stand.go", "		s.sleep(max(p.left(), 0)) // to be called", "		s.sleep(s.client.poll) // to be called",
+		"internal/engine/wait.go", "\t\tw.waitFor(max(p.untilLook(), 0)) // to be called", "\t\tw.waitFor(w.client.set.Poll) // to be called",
 		"./rlock", "P32_ShortWaits",
 	},
 	{
 		"Inv9: a queue lingers for ever",
-		"rlock/line.go", "		r.lingering = time.AfterFunc(max(d, 1), q.lingered)\n", "		r.lingering = time.AfterFunc(24*365*time.Hour, q.lingered)\n",
+		"internal/engine/line.go", "\t\tr.lingerTimer = time.AfterFunc(max(d, 1), ls.lingerEnded)\n", "\t\tr.lingerTimer = time.AfterFunc(24*365*time.Hour, ls.lingerEnded)\n",
 		"./rlock", "LineLingers|Books",
 	},
 	{
 		"P12: Shutdown waits for queues that linger",
-		"rlock/client.go", "		q.hush()\n", "",
+		"internal/engine/client.go", "\t\tls.endLinger()\n", "",
 		"./rlock", "LineLingers",
 	},
 }

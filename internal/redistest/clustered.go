@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redisserver"
 )
 
 // Slots is the number of slots in a cluster.
@@ -18,33 +18,36 @@ const Slots = 16384
 // that does not answer for a second is taken for down; its replica has taken
 // over one or two seconds later.
 type Cluster struct {
-	t     testing.TB
+	t     Owner
 	Nodes []*Server // the first masters, then the first replicas: the first one of each master, the second ones
 	ids   []string
+	buses []int // the ports for the other nodes
 }
 
 // Clustered starts a cluster of so many masters, each with so many replicas,
 // and waits until all nodes know of all slots and the replicas are in sync. The
 // arguments, which come after this package's, are those of every node.
-func Clustered(t testing.TB, masters, replicas int, args ...string) *Cluster {
+func Clustered(t Owner, masters, replicas int, args ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
 	for range masters * (1 + replicas) {
-		node := launch(t, func(s *Server) ([]string, error) {
+		bus := 0
+		node := launch(t, func(s *redisserver.Server) ([]string, error) {
 			settings := replicating([]string{
 				"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
 				"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
 				"--cluster-allow-replica-migration", "no",
 			})
 			var err error
-			if s.old() {
-				s.bus = s.port + 10000 // nothing else is possible; where it is taken the server does not start, and gets another
-			} else if s.bus, err = FreePort(); err == nil {
-				settings = append(settings, "--cluster-port", strconv.Itoa(s.bus))
+			if s.Redis6() {
+				port, _ := strconv.Atoi(s.Port())
+				bus = port + redisserver.BusOffset // nothing else is possible; where it is taken the server does not start, and gets another
+			} else if bus, err = redisserver.FreePort(); err == nil {
+				settings = append(settings, "--cluster-port", strconv.Itoa(bus))
 			}
-			return s.plain(append(settings, args...)...), err
+			return s.Plain(append(settings, args...)...), err
 		})
-		c.Nodes, c.ids = append(c.Nodes, node), append(c.ids, fmt.Sprint(node.Do("cluster", "myid")))
+		c.Nodes, c.ids, c.buses = append(c.Nodes, node), append(c.ids, fmt.Sprint(node.Do("cluster", "myid"))), append(c.buses, bus)
 	}
 	for i, node := range c.Nodes {
 		if i < masters {
@@ -55,8 +58,8 @@ func Clustered(t testing.TB, masters, replicas int, args ...string) *Cluster {
 			node.Do(slots...)
 		}
 		node.Do("cluster", "set-config-epoch", i+1)
-		for _, other := range c.Nodes[:i] {
-			node.Do("cluster", "meet", "127.0.0.1", other.Port(), other.bus)
+		for j, other := range c.Nodes[:i] {
+			node.Do("cluster", "meet", "127.0.0.1", other.Port(), c.buses[j])
 		}
 	}
 	c.eventually("all nodes have met", func(node *Server) bool { return len(node.view()) == len(c.Nodes) })
@@ -90,7 +93,7 @@ func (c *Cluster) Settle() {
 		return len(view) == len(c.Nodes)
 	})
 	c.eventually("all slots are served", func(node *Server) bool {
-		info, _ := node.ask(time.Second, "cluster", "info")
+		info, _ := node.ask("cluster", "info")
 		return strings.Contains(fmt.Sprint(info), "cluster_state:ok") && strings.Contains(fmt.Sprint(info), "cluster_slots_ok:16384")
 	})
 	c.eventually("the replicas are in sync", func(node *Server) bool {
@@ -114,7 +117,7 @@ func (c *Cluster) Client(opts ...func(*redis.ClusterOptions)) *redis.ClusterClie
 // not.
 func (c *Cluster) Sharded() bool {
 	c.t.Helper()
-	return !c.Nodes[0].old()
+	return !c.Nodes[0].Redis6()
 }
 
 // Addrs returns the addresses of all nodes.
@@ -136,11 +139,11 @@ func (c *Cluster) id(node *Server) string { return c.ids[slices.Index(c.Nodes, n
 func (c *Cluster) SlotOf(key string) int {
 	c.t.Helper()
 	for _, node := range c.Nodes { // one may be down
-		if slot, err := node.ask(time.Second, "cluster", "keyslot", key); err == nil {
+		if slot, err := node.ask("cluster", "keyslot", key); err == nil {
 			return int(slot.(int64))
 		}
 	}
-	c.t.Fatal("redistest: no node of the cluster answers")
+	c.t.Fatalf("redistest: no node of the cluster answers")
 	return 0
 }
 
@@ -269,7 +272,7 @@ type member struct {
 // view is what the node knows of the cluster's nodes, by their ids; nothing if
 // it does not answer. A node that it does not know yet is left out.
 func (s *Server) view() map[string]member {
-	got, _ := s.ask(time.Second, "cluster", "nodes")
+	got, _ := s.ask("cluster", "nodes")
 	text, _ := got.(string)
 	all := map[string]member{}
 	for line := range strings.Lines(text) {

@@ -2,14 +2,13 @@ package redistest
 
 import (
 	"fmt"
-	"testing"
 	"time"
 )
 
 // Eventually calls cond every millisecond until it reports true. If it does not
 // within the given time, or what [Bound] makes of that, the test ends with the
 // message. Call it from the test's own goroutine.
-func Eventually(t testing.TB, within time.Duration, cond func() bool, format string, args ...any) {
+func Eventually(t Owner, within time.Duration, cond func() bool, format string, args ...any) {
 	t.Helper()
 	if !poll(within, cond) {
 		t.Fatalf("not within %v: %s", within, fmt.Sprintf(format, args...))
@@ -18,7 +17,7 @@ func Eventually(t testing.TB, within time.Duration, cond func() bool, format str
 
 // Settles is [Eventually] for what takes seconds and is much work to ask for: it
 // calls cond 30 times a second.
-func Settles(t testing.TB, within time.Duration, cond func() bool, format string, args ...any) {
+func Settles(t Owner, within time.Duration, cond func() bool, format string, args ...any) {
 	t.Helper()
 	Eventually(t, within, func() bool {
 		if cond() {
@@ -32,7 +31,7 @@ func Settles(t testing.TB, within time.Duration, cond func() bool, format string
 // Await returns what comes over the channel. If nothing does within the given
 // time, or what [Bound] makes of that, the test ends with the message. Call it
 // from the test's own goroutine.
-func Await[T any](t testing.TB, within time.Duration, ch <-chan T, format string, args ...any) T {
+func Await[T any](t Owner, within time.Duration, ch <-chan T, format string, args ...any) T {
 	t.Helper()
 	began := time.Now()
 	for {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -29,7 +30,7 @@ func TestSwallowReply(t *testing.T) {
 	await(t, f.Fired(), "fired")
 	await(t, f.Done(), "done")
 	want(t, direct, "1")
-	no(t, c.Incr(ctx, "n").Err())
+	locktest.NoError(t, c.Incr(ctx, "n").Err())
 	want(t, direct, "2")
 }
 
@@ -78,7 +79,7 @@ func TestHold(t *testing.T) {
 	await(t, f.Fired(), "fired")
 	want(t, direct, "")
 	pending(t, f.Done(), "done")
-	no(t, direct.Set(ctx, "n", 10, 0).Err())
+	locktest.NoError(t, direct.Set(ctx, "n", 10, 0).Err())
 	f.Release()
 	f.Release()
 	if r := get(t, call); r.n != 11 || r.err != nil {
@@ -94,7 +95,7 @@ func TestHoldOutlivesTheClient(t *testing.T) {
 	if err := c.Incr(ctx, "n").Err(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	no(t, c.Close())
+	locktest.NoError(t, c.Close())
 	want(t, direct, "")
 	f.Release()
 	await(t, f.Done(), "done")
@@ -147,7 +148,7 @@ func TestHoldReply(t *testing.T) {
 	await(t, f.Fired(), "fired")
 	want(t, direct, "1")
 	pending(t, f.Done(), "done")
-	no(t, direct.Set(ctx, "n", 10, 0).Err())
+	locktest.NoError(t, direct.Set(ctx, "n", 10, 0).Err())
 	f.Release()
 	if r := get(t, call); r.n != 1 || r.err != nil {
 		t.Errorf("got %v", r)
@@ -178,7 +179,7 @@ func TestRefuseCommand(t *testing.T) {
 	}
 	await(t, f.Done(), "done")
 	want(t, direct, "")
-	no(t, c.Incr(ctx, "n").Err())
+	locktest.NoError(t, c.Incr(ctx, "n").Err())
 }
 
 // A fault is for one command, and each fault counts the commands for itself.
@@ -211,7 +212,7 @@ func TestFaultThatDoesNotFire(t *testing.T) {
 		p.On("no answer", incr, redistest.SwallowReply)
 		client := redistest.Client(t, p.Addr(), hasty)
 		_ = client.Incr(ctx, "n").Err()
-		no(c.TB.(*testing.T), client.Ping(ctx).Err())
+		locktest.NoError(c.TB, client.Ping(ctx).Err())
 		s.Freeze()
 		_ = client.Incr(ctx, "n").Err()
 	})
@@ -228,12 +229,12 @@ func TestFaultFiresAfterTheClientHasGone(t *testing.T) {
 	p := redistest.NewProxy(t, s.Addr())
 	f := p.On("reply", incr, redistest.SwallowReply)
 	c := redistest.Client(t, p.Addr(), hasty)
-	no(t, c.Ping(ctx).Err())
+	locktest.NoError(t, c.Ping(ctx).Err())
 	s.Freeze()
 	if err := c.Incr(ctx, "n").Err(); err == nil {
 		t.Error("a frozen server answered")
 	}
-	no(t, c.Close())
+	locktest.NoError(t, c.Close())
 	pending(t, f.Fired(), "fired")
 	s.Thaw()
 	await(t, f.Fired(), "fired")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -42,14 +43,6 @@ func pending(t *testing.T, c <-chan struct{}, what string) {
 	case <-c:
 		t.Fatalf("too early: %s", what)
 	default:
-	}
-}
-
-// no fails the test on an error.
-func no(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -140,8 +133,8 @@ func link(t *testing.T) (*redistest.Proxy, *redis.Client) {
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
-	no(t, err)
+	locktest.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	no(t, conn.SetDeadline(time.Now().Add(bound)))
+	locktest.NoError(t, conn.SetDeadline(time.Now().Add(bound)))
 	return conn
 }

@@ -1,11 +1,9 @@
 package redistest
 
 import (
-	"cmp"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
+
+	"github.com/fencelock/fencelock/internal/redisserver"
 )
 
 // Lacks ends a test that needs what the server has not got, for this reason. It
@@ -13,8 +11,7 @@ import (
 // reason hides a fault.
 func Lacks(t testing.TB, format string, args ...any) {
 	t.Helper()
-	version, _ := exec.Command(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"), "--version").Output()
-	if !strings.Contains(string(version), " v=6.") {
+	if !redisserver.IsRedis6() {
 		t.Fatalf(format, args...)
 	}
 	t.Skipf("DID NOT RUN on Redis 6: "+format, args...)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -19,7 +20,7 @@ func TestPipeExpiresByTheClockOfTheBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, c := redistest.Pipe(t)
 		other := redistest.PipeClient(t, m)
-		no(t, c.Set(ctx, "n", 1, 30*time.Second).Err())
+		locktest.NoError(t, c.Set(ctx, "n", 1, 30*time.Second).Err())
 		time.Sleep(29 * time.Second)
 		want(t, other, "1")
 		time.Sleep(2 * time.Second)
@@ -35,14 +36,14 @@ func TestPipePubSub(t *testing.T) {
 		m, c := redistest.Pipe(t)
 		sub := redistest.PipeClient(t, m).Subscribe(ctx, "news")
 		_, err := sub.Receive(ctx)
-		no(t, err)
+		locktest.NoError(t, err)
 		messages := sub.Channel()
 		time.Sleep(time.Hour) // go-redis pings every 3 seconds
-		no(t, c.Publish(ctx, "news", "hello").Err())
+		locktest.NoError(t, c.Publish(ctx, "news", "hello").Err())
 		if got := <-messages; got.Payload != "hello" {
 			t.Errorf("got %v", got)
 		}
-		no(t, sub.Close())
+		locktest.NoError(t, sub.Close())
 	})
 }
 
@@ -52,17 +53,17 @@ func TestPipeKeepsWhatIsNotRead(t *testing.T) {
 		_, c := redistest.Pipe(t)
 		sub := c.Subscribe(ctx, "news")
 		_, err := sub.Receive(ctx)
-		no(t, err)
+		locktest.NoError(t, err)
 		for range 1000 {
-			no(t, c.Publish(ctx, "news", "hello").Err())
+			locktest.NoError(t, c.Publish(ctx, "news", "hello").Err())
 		}
-		no(t, sub.Subscribe(ctx, "more"))
+		locktest.NoError(t, sub.Subscribe(ctx, "more"))
 		for range 1000 {
 			if _, err := sub.ReceiveMessage(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
-		no(t, sub.Close())
+		locktest.NoError(t, sub.Close())
 	})
 }
 
@@ -76,13 +77,13 @@ func TestPipeLoad(t *testing.T) {
 			}
 			return nil
 		})
-		no(t, err)
+		locktest.NoError(t, err)
 		var calls []<-chan result
 		for range 500 {
 			calls = append(calls, async(c))
 		}
 		for _, call := range calls {
-			no(t, (<-call).err)
+			locktest.NoError(t, (<-call).err)
 		}
 		want(t, c, "10500")
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -14,10 +15,10 @@ import (
 func TestProxyForwards(t *testing.T) {
 	p, direct := link(t)
 	for _, protocol := range []int{2, 3} {
-		no(t, direct.FlushAll(ctx).Err())
+		locktest.NoError(t, direct.FlushAll(ctx).Err())
 		c := redistest.Client(t, p.Addr(), once, func(o *redis.Options) { o.Protocol = protocol })
 		big := strings.Repeat("x\r\n", 1<<18)
-		no(t, c.HSet(ctx, "h", "a", big, "b", "").Err())
+		locktest.NoError(t, c.HSet(ctx, "h", "a", big, "b", "").Err())
 		if got, err := c.HGetAll(ctx, "h").Result(); err != nil || len(got) != 2 || got["a"] != big {
 			t.Errorf("protocol %d: got %d fields, %v", protocol, len(got), err)
 		}
@@ -32,7 +33,7 @@ func TestProxyForwards(t *testing.T) {
 			p.HGetAll(ctx, "h")
 			return nil
 		})
-		no(t, err)
+		locktest.NoError(t, err)
 		want(t, c, "1")
 	}
 }
@@ -80,12 +81,12 @@ func TestProxyPubSub(t *testing.T) {
 		messages := sub.Channel()
 		for _, channel := range []string{"a", "b", "c"} {
 			if channel == "c" {
-				no(t, sub.Subscribe(ctx, "c"))
+				locktest.NoError(t, sub.Subscribe(ctx, "c"))
 			}
 			redistest.Eventually(t, bound, func() bool {
 				return direct.PubSubNumSub(ctx, channel).Val()[channel] == 1
 			}, "%s has a subscriber", channel)
-			no(t, direct.Publish(ctx, channel, "hello").Err())
+			locktest.NoError(t, direct.Publish(ctx, channel, "hello").Err())
 			select {
 			case m := <-messages:
 				if m.Channel != channel || m.Payload != "hello" {
@@ -95,7 +96,7 @@ func TestProxyPubSub(t *testing.T) {
 				t.Fatal("no message")
 			}
 		}
-		no(t, sub.Close())
+		locktest.NoError(t, sub.Close())
 		redistest.Eventually(t, bound, func() bool {
 			return direct.PubSubNumSub(ctx, "a").Val()["a"] == 0
 		}, "the subscriber is gone")
@@ -104,7 +105,7 @@ func TestProxyPubSub(t *testing.T) {
 	if _, err := secret.Receive(ctx); err == nil || err.Error() != "NOPERM no" {
 		t.Errorf("got %v", err)
 	}
-	no(t, secret.Close())
+	locktest.NoError(t, secret.Close())
 }
 
 // A subscribed connection is not asked for matches, except by Refuse.
@@ -114,8 +115,8 @@ func TestProxyLeavesSubscribedConnectionsAlone(t *testing.T) {
 	f := p.On("ping", redistest.Command("PING"), redistest.Hold)
 	sub := c.Subscribe(ctx, "a")
 	_, err := sub.Receive(ctx)
-	no(t, err)
-	no(t, sub.Ping(ctx))
+	locktest.NoError(t, err)
+	locktest.NoError(t, sub.Ping(ctx))
 	if _, err := sub.ReceiveTimeout(ctx, bound); err != nil {
 		t.Error(err)
 	}
@@ -124,8 +125,8 @@ func TestProxyLeavesSubscribedConnectionsAlone(t *testing.T) {
 	go func() { out <- c.Ping(ctx).Err() }()
 	await(t, f.Fired(), "fired")
 	f.Release()
-	no(t, <-out)
-	no(t, sub.Close())
+	locktest.NoError(t, <-out)
+	locktest.NoError(t, sub.Close())
 }
 
 func TestProxyCut(t *testing.T) {
@@ -145,29 +146,29 @@ func TestProxyCut(t *testing.T) {
 func TestProxyRefusesConnections(t *testing.T) {
 	p, direct := link(t)
 	old := redistest.Client(t, p.Addr(), once)
-	no(t, old.Incr(ctx, "n").Err())
+	locktest.NoError(t, old.Incr(ctx, "n").Err())
 	p.Refuse(true)
 	if err := redistest.Client(t, p.Addr(), once).Incr(ctx, "n").Err(); err == nil {
 		t.Error("a new connection works")
 	}
-	no(t, old.Incr(ctx, "n").Err())
+	locktest.NoError(t, old.Incr(ctx, "n").Err())
 	p.Refuse(false)
-	no(t, redistest.Client(t, p.Addr(), once).Incr(ctx, "n").Err())
+	locktest.NoError(t, redistest.Client(t, p.Addr(), once).Incr(ctx, "n").Err())
 	want(t, direct, "3")
 }
 
 func TestProxyFreeze(t *testing.T) {
 	p, direct := link(t)
 	c, quick := redistest.Client(t, p.Addr(), once), redistest.Client(t, p.Addr(), hasty)
-	no(t, c.Ping(ctx).Err())
-	no(t, quick.Ping(ctx).Err())
+	locktest.NoError(t, c.Ping(ctx).Err())
+	locktest.NoError(t, quick.Ping(ctx).Err())
 	sub := c.Subscribe(ctx, "a")
 	_, err := sub.Receive(ctx)
-	no(t, err)
+	locktest.NoError(t, err)
 	p.Freeze()
 	p.Freeze()
 	call := async(c)
-	no(t, direct.Publish(ctx, "a", "hello").Err())
+	locktest.NoError(t, direct.Publish(ctx, "a", "hello").Err())
 	if err := quick.Ping(ctx).Err(); err == nil {
 		t.Error("a frozen proxy forwards")
 	}
@@ -183,7 +184,7 @@ func TestProxyFreeze(t *testing.T) {
 	if _, err := sub.ReceiveTimeout(ctx, bound); err != nil {
 		t.Error(err)
 	}
-	no(t, sub.Close())
+	locktest.NoError(t, sub.Close())
 }
 
 func TestProxyEndsFrozen(t *testing.T) {
@@ -201,7 +202,7 @@ func TestProxyToADeadServer(t *testing.T) {
 	p := redistest.NewProxy(t, s.Addr())
 	c := redistest.Client(t, p.Addr(), once)
 	f := p.On("command", redistest.Command("DECR"), redistest.Hold)
-	no(t, c.Incr(ctx, "n").Err())
+	locktest.NoError(t, c.Incr(ctx, "n").Err())
 	out := make(chan error, 1)
 	go func() { out <- c.Decr(ctx, "n").Err() }()
 	await(t, f.Fired(), "fired")
@@ -213,7 +214,7 @@ func TestProxyToADeadServer(t *testing.T) {
 		t.Error("a dead server answered")
 	}
 	s.Restart()
-	no(t, c.Ping(ctx).Err())
+	locktest.NoError(t, c.Ping(ctx).Err())
 }
 
 func TestProxyDropsInlineCommands(t *testing.T) {

@@ -3,7 +3,6 @@ package redistest
 import (
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 )
 
@@ -15,7 +14,7 @@ type Replication struct {
 
 // Replicated starts a master and n replicas of it (see [Real]), all with these
 // arguments, and waits until they are in sync.
-func Replicated(t testing.TB, n int, args ...string) *Replication {
+func Replicated(t Owner, n int, args ...string) *Replication {
 	t.Helper()
 	r := &Replication{Master: Real(t, replicating(args)...)}
 	for range n {
@@ -58,7 +57,7 @@ func (s *Server) offset(field string) int64 {
 // serves reports whether the replica is one of this master's, and past its
 // first synchronization.
 func (s *Server) serves(replica *Server) bool {
-	info, _ := s.ask(time.Second, "info", "replication")
+	info, _ := s.ask("info", "replication")
 	text, _ := info.(string)
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, ",port="+replica.Port()+",") && strings.Contains(line, "state=online") {

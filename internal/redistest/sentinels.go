@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redisserver"
 )
 
 // MasterName is what the Sentinels of [Watched] call their master.
@@ -17,7 +17,7 @@ const MasterName = "locks"
 // They take a master for down after a second, and have promoted a replica one
 // or two seconds later.
 type Sentinels struct {
-	t         testing.TB
+	t         Owner
 	Nodes     []*Server // the first master, then its first replicas
 	Sentinels []*Server
 }
@@ -25,13 +25,13 @@ type Sentinels struct {
 // Watched starts a master, n replicas and three Sentinels, and waits until the
 // Sentinels know of all of them and of each other. The arguments are those of
 // the master and the replicas.
-func Watched(t testing.TB, n int, args ...string) *Sentinels {
+func Watched(t Owner, n int, args ...string) *Sentinels {
 	t.Helper()
 	r := Replicated(t, n, args...)
 	s := &Sentinels{t: t, Nodes: append([]*Server{r.Master}, r.Replicas...)}
 	for range 3 {
-		s.Sentinels = append(s.Sentinels, launch(t, func(sentinel *Server) ([]string, error) {
-			return sentinel.sentinel(r.Master.Port())
+		s.Sentinels = append(s.Sentinels, launch(t, func(sentinel *redisserver.Server) ([]string, error) {
+			return sentinelArgs(sentinel, r.Master.Port())
 		}))
 		s.hurry(len(s.Sentinels) - 1)
 	}
@@ -39,11 +39,11 @@ func Watched(t testing.TB, n int, args ...string) *Sentinels {
 	return s
 }
 
-// sentinel writes a Sentinel's configuration and returns its arguments. The
+// sentinelArgs writes a Sentinel's configuration and returns its arguments. The
 // Sentinel keeps there what it learns.
-func (s *Server) sentinel(master string) ([]string, error) {
-	path := filepath.Join(s.dir, "sentinel.conf")
-	conf := "bind 127.0.0.1\nport " + s.Port() + "\ndir " + s.dir + "\n" +
+func sentinelArgs(s *redisserver.Server, master string) ([]string, error) {
+	path := filepath.Join(s.Dir(), "sentinel.conf")
+	conf := "bind 127.0.0.1\nport " + s.Port() + "\ndir " + s.Dir() + "\n" +
 		"sentinel monitor " + MasterName + " 127.0.0.1 " + master + " 2\n" +
 		"sentinel down-after-milliseconds " + MasterName + " 1000\n" +
 		"sentinel failover-timeout " + MasterName + " 2000\n" +
@@ -58,7 +58,7 @@ func (s *Server) sentinel(master string) ([]string, error) {
 // it asks it only once a second.
 func (s *Sentinels) hurry(i int) {
 	s.t.Helper()
-	if s.Sentinels[i].old() { // and takes its time
+	if s.Sentinels[i].Redis6() { // and takes its time
 		return
 	}
 	s.Sentinels[i].Do("sentinel", "debug", "ping-period", 200, "info-period", 300, "publish-period", 700,
@@ -67,7 +67,7 @@ func (s *Sentinels) hurry(i int) {
 
 // Slow reports whether the Sentinels take some ten seconds for what others do in
 // one or two: those of Redis 6 cannot be hurried.
-func (s *Sentinels) Slow() bool { return s.Sentinels[0].old() }
+func (s *Sentinels) Slow() bool { return s.Sentinels[0].Redis6() }
 
 // RestartSentinel restarts a Sentinel with what it knew (see [Server.Restart]).
 func (s *Sentinels) RestartSentinel(i int) {
@@ -108,13 +108,9 @@ func (s *Sentinels) options(opts []func(*redis.FailoverOptions)) *redis.Failover
 func (s *Sentinels) Master() *Server {
 	addr := ""
 	for _, sentinel := range s.Sentinels {
-		got, err := sentinel.ask(time.Second, "sentinel", "get-master-addr-by-name", MasterName)
+		said, err := sentinel.master()
 		if err != nil {
 			continue
-		}
-		said := ""
-		if pair, ok := got.([]any); ok && len(pair) == 2 {
-			said = fmt.Sprint(pair[0], ":", pair[1])
 		}
 		if addr == "" {
 			addr = said
@@ -129,6 +125,15 @@ func (s *Sentinels) Master() *Server {
 		}
 	}
 	return nil
+}
+
+// master returns the address of what a Sentinel calls the master, "" for none.
+func (s *Server) master() (string, error) {
+	got, err := s.ask("sentinel", "get-master-addr-by-name", MasterName)
+	if pair, ok := got.([]any); ok && len(pair) == 2 {
+		return fmt.Sprint(pair[0], ":", pair[1]), err
+	}
+	return "", err
 }
 
 // AwaitMaster waits until the Sentinels agree on a master other than the given
@@ -149,11 +154,18 @@ func (s *Sentinels) Failover() *Server {
 	s.t.Helper()
 	s.Settle()
 	old := s.Master()
-	var err error
+	// A Sentinel that has not heard from the replicas for a moment, on a busy machine, gives the failover up, and is told again. It
+	// refuses that while one is under way.
 	Settles(s.t, settled, func() bool {
-		_, err = s.Sentinels[0].ask(time.Second, "sentinel", "failover", MasterName)
-		return err == nil
-	}, "the failover begins")
+		switch said, _ := s.Sentinels[0].master(); said {
+		case old.Addr():
+			_, _ = s.Sentinels[0].ask("sentinel", "failover", MasterName)
+			return false
+		case "": // no answer
+			return false
+		}
+		return true
+	}, "the Sentinel at %s fails over", s.Sentinels[0].Addr())
 	return s.AwaitMaster(old)
 }
 
@@ -205,7 +217,7 @@ func (s *Sentinels) unsettled() string {
 // fields returns a reply that is a list of names and values, or a list of such
 // lists, as maps.
 func (s *Server) fields(args ...any) []map[string]string {
-	got, _ := s.ask(time.Second, args...)
+	got, _ := s.ask(args...)
 	list, _ := got.([]any)
 	if len(list) > 0 {
 		if _, nested := list[0].([]any); !nested {

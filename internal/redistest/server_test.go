@@ -1,21 +1,19 @@
 package redistest_test
 
 import (
-	"math/rand/v2"
-	"net"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
 func TestRealArgs(t *testing.T) {
 	s := redistest.Real(t, "--maxmemory", "64mb")
 	got, err := s.Client().ConfigGet(ctx, "maxmemory").Result()
-	no(t, err)
+	locktest.NoError(t, err)
 	if got["maxmemory"] != "67108864" {
 		t.Errorf("got %v", got)
 	}
@@ -31,21 +29,21 @@ func TestRealWithPassword(t *testing.T) {
 func TestRealFreezeAndThaw(t *testing.T) {
 	s := redistest.Real(t)
 	c, patient := s.Client(hasty), s.Client(once)
-	no(t, c.Ping(ctx).Err())
-	no(t, patient.Ping(ctx).Err())
+	locktest.NoError(t, c.Ping(ctx).Err())
+	locktest.NoError(t, patient.Ping(ctx).Err())
 	s.Freeze()
 	if err := c.Ping(ctx).Err(); err == nil {
 		t.Error("a frozen server answered")
 	}
 	call := async(patient)
 	s.Thaw()
-	no(t, get(t, call).err)
+	locktest.NoError(t, get(t, call).err)
 }
 
 func TestRealKillAndRestart(t *testing.T) {
 	s := redistest.Real(t)
 	c := s.Client(once)
-	no(t, c.Set(ctx, "n", 1, 0).Err())
+	locktest.NoError(t, c.Set(ctx, "n", 1, 0).Err())
 	addr, pid := s.Addr(), s.Pid()
 	running := s.Running()
 	s.Kill()
@@ -94,53 +92,6 @@ func TestRealSaysWhatFailed(t *testing.T) {
 
 func TestRealExpires(t *testing.T) {
 	c := redistest.Real(t).Client()
-	no(t, c.Set(ctx, "n", 1, 20*time.Millisecond).Err())
+	locktest.NoError(t, c.Set(ctx, "n", 1, 20*time.Millisecond).Err())
 	redistest.Eventually(t, bound, func() bool { return c.Exists(ctx, "n").Val() == 0 }, "the key expires")
-}
-
-// No other test program is given the port before a server listens on it.
-func TestFreePortIsKept(t *testing.T) {
-	port, err := redistest.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	if mark, err := net.ListenPacket("udp", addr); err == nil {
-		_ = mark.Close()
-		t.Error("another program would be given it")
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-}
-
-// A node of a cluster listens on a second port too. The system must not give that
-// one to a connection, and a port whose second one is in use is no free one.
-func TestFreePortHasRoomForTheBus(t *testing.T) {
-	for range 30 {
-		port, err := redistest.FreePort()
-		no(t, err)
-		if bus := port + redistest.BusOffset; bus >= 32768 { // where Linux begins
-			t.Fatalf("the bus of port %d is %d", port, bus)
-		}
-	}
-	redistest.Eventually(t, bound, func() bool { // another program can take one of them between the steps
-		port := 10000 + rand.IntN(redistest.BusOffset)
-		bus, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port+redistest.BusOffset)))
-		if err != nil {
-			return false
-		}
-		if mark, err := redistest.Take(port); err == nil {
-			_ = mark.Close()
-			t.Fatal("a port is free whose bus is in use")
-		}
-		_ = bus.Close()
-		mark, err := redistest.Take(port)
-		if err != nil {
-			return false
-		}
-		return mark.Close() == nil
-	}, "a port is free that was not while its bus was in use")
 }

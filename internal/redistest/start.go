@@ -38,12 +38,12 @@ func Start(t testing.TB) string {
 
 // Client returns a client of the server or proxy at addr, with the defaults of
 // go-redis as changed by opts. It is closed when the test ends.
-func Client(t testing.TB, addr string, opts ...func(*redis.Options)) *redis.Client {
+func Client(t Owner, addr string, opts ...func(*redis.Options)) *redis.Client {
 	return client(t, &redis.Options{Addr: addr}, opts)
 }
 
 // client opens a client that is closed when the test ends.
-func client(t testing.TB, o *redis.Options, opts []func(*redis.Options)) *redis.Client {
+func client(t Owner, o *redis.Options, opts []func(*redis.Options)) *redis.Client {
 	for _, opt := range opts {
 		opt(o)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -11,7 +12,7 @@ import (
 func TestNewIsEmptyAndExpires(t *testing.T) {
 	redistest.CheckGoroutines(t)
 	first, second := redistest.New(t), redistest.New(t)
-	no(t, first.Set(ctx, "n", 1, 20*time.Millisecond).Err())
+	locktest.NoError(t, first.Set(ctx, "n", 1, 20*time.Millisecond).Err())
 	if n, err := second.DBSize(ctx).Result(); err != nil || n != 0 {
 		t.Fatalf("the second server has %d keys, %v", n, err)
 	}
@@ -22,7 +23,7 @@ func TestNewIsEmptyAndExpires(t *testing.T) {
 
 func TestStartServesSeveralClients(t *testing.T) {
 	addr := redistest.Start(t)
-	no(t, redistest.Client(t, addr).Set(ctx, "n", 1, 0).Err())
+	locktest.NoError(t, redistest.Client(t, addr).Set(ctx, "n", 1, 0).Err())
 	want(t, redistest.Client(t, addr), "1")
 }
 

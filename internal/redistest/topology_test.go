@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -21,7 +22,7 @@ func TestReplicated(t *testing.T) {
 	t.Parallel()
 	r := redistest.Replicated(t, 2)
 	master := r.Master.Client()
-	no(t, master.Set(ctx, "n", 1, 0).Err())
+	locktest.NoError(t, master.Set(ctx, "n", 1, 0).Err())
 	if n, err := master.Wait(ctx, 2, bound).Result(); err != nil || n != 2 {
 		t.Fatalf("WAIT says %d, %v", n, err)
 	}
@@ -32,7 +33,7 @@ func TestReplicated(t *testing.T) {
 	for _, replica := range r.Replicas {
 		replica.Detach()
 	}
-	no(t, master.Set(ctx, "n", 2, 0).Err())
+	locktest.NoError(t, master.Set(ctx, "n", 2, 0).Err())
 	if n, err := master.Wait(ctx, 1, 50*time.Millisecond).Result(); err != nil || n != 0 {
 		t.Errorf("WAIT says %d, %v", n, err)
 	}
@@ -44,7 +45,7 @@ func TestReplicated(t *testing.T) {
 	want(t, r.Replicas[1].Client(), "2")
 
 	r.Replicas[0].Kill()
-	no(t, master.Set(ctx, "n", 3, 0).Err())
+	locktest.NoError(t, master.Set(ctx, "n", 3, 0).Err())
 	r.Replicas[0].Restart()
 	r.Sync()
 	want(t, r.Replicas[0].Client(), "3")
@@ -70,13 +71,12 @@ func TestSentinels(t *testing.T) {
 
 	s.RestartSentinel(0)
 	second.Kill()
-	third := s.AwaitMaster(second)
+	s.AwaitMaster(second)
 	takes(t, c, "m")
 	second.Restart()
-	s.Settle()
-	if s.Master() != third {
-		t.Errorf("the master is another one than %s", third.Addr())
-	}
+	s.Settle() // with any master: on a busy machine Sentinels promote another one unasked
+	takes(t, c, "o")
+	want(t, c, "1")
 }
 
 func TestClustered(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/redistest"
 )
 
 // What each side gets of a lock that all want all the time. No side gets nothing. The log has the shares, which are measured on a
@@ -32,6 +33,7 @@ func TestShares(t *testing.T) { // not parallel: it measures
 			lock := java.lock("warm", fencedKind, "l")
 			lock.lock()
 			lock.unlock()
+			began := time.Now()
 			ctx, stop := context.WithTimeout(t.Context(), during)
 			defer stop()
 			var ours atomic.Int64
@@ -69,8 +71,10 @@ func TestShares(t *testing.T) { // not parallel: it measures
 			ratio := float64(theirs) / threads / one
 			t.Logf("%s: ours %d, Redisson %s %d, %.2f of all; a thread of Redisson's has %.2f of what a caller of ours has", t.Name(), ours.Load(), java.version(), theirs,
 				float64(theirs)/float64(theirs+ours.Load()), ratio)
-			if share := float64(theirs) / float64(theirs+ours.Load()); share < 0.01 || share > 0.99 {
-				t.Errorf("Redisson has %.3f of all holds", share)
+			// On a machine that was late for a tenth of the time a JVM that gets no processor comes too late for its turns.
+			share, late := float64(theirs)/float64(theirs+ours.Load()), redistest.Late(began)
+			if theirs == 0 || ours.Load() == 0 || (share < 0.01 || share > 0.99) && late < during/10 {
+				t.Errorf("Redisson has %.3f of all holds; the machine was late for %v", share, late)
 			}
 		})
 	}

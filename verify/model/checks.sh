@@ -64,7 +64,7 @@ holds line-2 line MODEL=line ROUNDS=2 AGAIN=1 MISSES=1
 holds line-3 line MODEL=line MISSES=2 QUITS=1
 holds line-4 line MODEL=line BARGES=1 QUITS=1
 holds line-5 line MODEL=line DEATHS=1 ALONE
-holds line-6 line MODEL=line CLIENTS=3 QUITS=1
+holds line-6 line MODEL=line CLIENTS=3 QUITS=2 OUTSIDERS
 holds line-7 line MODEL=line BREAKS=2
 holds line-8 line MODEL=line BREAKS=1 MISSES=1
 holds line-9 line MODEL=line CLIENTS=3 BREAKS=1
@@ -83,7 +83,8 @@ holds line-21 line MODEL=line TIMERS=2 LOST=1 DEATHS=1 SILENT=1 REDISSON
 holds line-22 line MODEL=line TIMERS=2 DEATHS=1 QUITS=1 MISSES=1
 holds line-23 line MODEL=line TIMERS=2 DEATHS=1 QUITS=1 REDISSON
 holds line-24 line MODEL=line TIMERS=2 SILENT=1 BREAKS=2
-holds line-25 line MODEL=line TIMERS=2 LOST=1 BREAKS=1
+holds line-25 line MODEL=line TIMERS=2 LOST=1 BREAKS=1 QUITS=1 OUTSIDERS
+holds line-30 line MODEL=line QUITS=2 MISSES=1 OUTSIDERS
 holds line-26 served MODEL=line QUITS=1
 holds line-27 served MODEL=line BREAKS=1
 holds line-28 served MODEL=line TIMERS=1 FREEZES=1 QUITS=1
@@ -101,3 +102,4 @@ refuted NAIVE_P31 "invariant 8" "A leave tells nobody while the lock is held: th
 refuted NAIVE_P32 "invariant 8" "Clients do not look by themselves, and the lock's key is deleted." MODEL=line TIMERS=2 SILENT=1
 refuted NAIVE_P35 "invariant 8" "A release gets no answer, and the next call of its client waits to be called: the release that entered it was lost." MODEL=line ROUNDS=2 AGAIN=1 MISSES=1
 refuted NAIVE_P36 "invariant 8" "Who enters the line does not mark the hold that has the lock: its release does not look at the line." MODEL=line
+refuted NAIVE_P37 "invariant 8" "A release was for the line alone, and all clients in it leave: the last one tells nobody." MODEL=line QUITS=2 OUTSIDERS

@@ -1,4 +1,4 @@
-/* The line of the clients that wait for a lock (rules P18 to P36): each of CLIENTS calls Lock once, or more often
+/* The line of the clients that wait for a lock (rules P18 to P37): each of CLIENTS calls Lock once, or more often
  * with AGAIN, while somebody outside has the lock at first. Read the scripts first, as Redis runs them (wait.lua,
  * release.lua, leave.lua); then the network, a client, and what must hold when all is at rest.
  *
@@ -17,7 +17,8 @@
  * calls whose wait ends; BREAKS of a connection on which messages come; LOST messages; DEATHS and FREEZES of clients;
  * BARGES of somebody in no line who takes the free lock. SILENT ends of its holds that nobody is told of. REDISSON:
  * who is outside may release as Redisson does. ANSWERED: no wait ends while an acquire is under way, so that none
- * enters late. ALONE: the client that dies does so before the other one calls. */
+ * enters late. ALONE: the client that dies does so before the other one calls. OUTSIDERS: others wait in no line, and
+ * sleep until they are told of a release. */
 #define T        (CLIENTS * ROUNDS)
 #define NONE     255
 #define OUTSIDE  254
@@ -49,6 +50,12 @@ bit quick[T];                   /* of an unlock: it looks at the line only if th
 byte field = OUTSIDE, line[T], length;
 bit marked;
 bit absent[T];
+#ifdef OUTSIDERS
+bit awake;                      /* who waits in no line was told since the lock was taken */
+#define WAKE(b) awake = b
+#else
+#define WAKE(b) skip
+#endif
 
 /* Messages on their way to clients: about a ticket, and of a release, on the lock's own channel. */
 #define CALLED 1
@@ -262,7 +269,7 @@ inline wait(h, command, a, s) {
 		if :: one != NONE && !MINE(h, a) && j -> callFirst() :: else fi;
 		j = NONE;
 		if
-		:: one == NONE || MINE(h, a) -> field = h; marked = 0; printf("@R takes the lock\n");
+		:: one == NONE || MINE(h, a) -> field = h; marked = 0; WAKE(0); printf("@R takes the lock\n");
 			if :: a & TICKETED -> takeOut(TICKET(h)) :: else fi;
 			reply(h, command, YES, a)
 		:: else -> j = one;
@@ -274,17 +281,26 @@ inline wait(h, command, a, s) {
 }
 
 inline publish() {
+	WAKE(1);
 	for (i : 0 .. CLIENTS - 1) { if :: shared[i] == ON && state[i] != DEAD -> released[i] = 1 :: else fi }
 	i = 0
+}
+
+/* Where more than one are in the line those in no line are told only now and then (P37): here never. */
+inline forLine() {
+	heads(); j = (two != NONE);
+	callFirst();
+	if :: heard && j :: else -> publish() fi;
+	j = 0
 }
 
 inline release(h, command) {
 	arrives(h, command);
 	if
 	:: field == h -> printf("@R releases %d\n", h);
-		field = NONE; publish();
+		field = NONE;
 		if :: command == UNLOCK && enters[h] != NONE -> enter(enters[h], 0) :: else fi;
-		if :: command == UNLOCK && quick[h] && !marked :: else -> callFirst() fi;
+		if :: command == UNLOCK && quick[h] && !marked -> publish() :: else -> forLine() fi;
 		marked = 0;
 		if :: own[OWNER(h)] == h && freeing[OWNER(h)] == command -> freed[OWNER(h)] = YES :: else fi
 	:: else -> printf("@%d< %d %d\n", h, command, GONE);
@@ -300,7 +316,10 @@ inline leave(t) {
 	takeOut(t);
 	if :: found -> printf("@R takes out %d\n", t); loses(t) :: else fi;
 	if
-	:: field == NONE -> callFirst()
+	:: field == NONE -> callFirst();
+#ifndef NAIVE_P37
+		if :: !heard -> publish() :: else fi
+#endif
 #ifndef NAIVE_P31
 	:: field != NONE && found -> heads();
 		if :: one != NONE -> printf("@R tells %d that it is near\n", one); tell(one, NEAR) :: else fi;
@@ -333,15 +352,18 @@ end:	do
 proctype outside() {
 end:	do
 	:: d_step { field == OUTSIDE -> printf("@S a client in no line releases\n"); field = NONE; publish(); if :: marked -> callFirst() :: else fi; marked = 0; clean() }
+#ifdef OUTSIDERS
+	:: d_step { field == OUTSIDE && marked -> printf("@S a client in no line releases, for the line\n"); field = NONE; forLine(); marked = 0; clean() }
+#endif
 #ifdef REDISSON
 	:: d_step { field == OUTSIDE -> printf("@S a Redisson client releases\n"); field = NONE; marked = 0; publish() }
 #endif
-	:: d_step { field == OUTSIDE && silent > 0 -> silent--; printf("@S the lock's key is deleted\n"); field = NONE; marked = 0 }
-	:: d_step { field == NONE && barges > 0 -> barges--; printf("@S somebody in no line takes the lock\n"); field = OUTSIDE; marked = 1 }
+	:: d_step { field == OUTSIDE && silent > 0 -> silent--; printf("@S the lock's key is deleted\n"); field = NONE; marked = 0; WAKE(1) } /* at the end of the lease that they know */
+	:: d_step { field == NONE && barges > 0 -> barges--; printf("@S somebody in no line takes the lock\n"); field = OUTSIDE; marked = 1; WAKE(0) }
 	/* nothing more goes wrong: what else could would keep all from being at rest */
 	:: d_step { quits + breaks + lost + deaths + freezes + barges + silent > 0 -> quits = 0; breaks = 0; lost = 0; deaths = 0; freezes = 0; barges = 0; silent = 0 }
 #if TIMERS == 2
-	:: d_step { field < T && state[OWNER(field)] == DEAD -> printf("@S the lease of %d runs out\n", field); field = NONE; marked = 0 }
+	:: d_step { field < T && state[OWNER(field)] == DEAD -> printf("@S the lease of %d runs out\n", field); field = NONE; marked = 0; WAKE(1) }
 #endif
 	od
 }
@@ -667,6 +689,9 @@ end:	atomic { timeout ->
 		for (i : 0 .. CLIENTS - 1) {
 			MUST(field != NONE || state[i] == DEAD || call[i] == NONE, "@X invariant 8: all is at rest, and a client waits for a free lock\n")
 		}
+#ifdef OUTSIDERS
+		MUST(field != NONE || awake, "@X invariant 8: all is at rest, and who waits in no line sleeps on a free lock\n");
+#endif
 		MUST(field == NONE || field < T && state[OWNER(field)] == DEAD, "@X all is at rest, and the lock is held by a hold that nobody has\n") }
 }
 

@@ -4,12 +4,14 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/guard/sqlguard"
+	"github.com/fencelock/fencelock/observe/locktrace"
 )
 
 // show checks the token in a transaction of its own, which it commits or, on an error, rolls back.
@@ -145,6 +147,27 @@ func TestCreate(t *testing.T) {
 		noError(t, db.Close())
 		if err := g.Create(t.Context(), db); err == nil {
 			t.Error("created in a closed database")
+		}
+	})
+}
+
+// Each write that is refused because of a newer token is told, by the marker and by the column.
+func TestTraceOfRefusedWrites(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		newAccount(t, db)
+		var told []locktrace.WriteRefused
+		option := sqlguard.WithTrace(&locktrace.Trace{WriteRefused: func(e locktrace.WriteRefused) { told = append(told, e) }})
+		g := newGuard(t, db, option)
+		column, err := sqlguard.NewColumn(db.dialect, "account", "id", "fence", option)
+		noError(t, err)
+		tx := begin(t, db, sql.LevelDefault)
+		noError(t, g.Check(t.Context(), tx, "r", 7))
+		noError(t, column.Check(t.Context(), tx, 1, 9))
+		isStale(t, g.Check(t.Context(), tx, "r", 6), guard.StaleError{Resource: "r", Token: 6, Seen: 7})
+		isStale(t, column.Update(t.Context(), tx, 1, 8, "v = 3"), guard.StaleError{Resource: "account.id=1", Token: 8, Seen: 9})
+		want := []locktrace.WriteRefused{{Context: t.Context(), Guard: "sql", Resource: "r", Token: 6, Seen: 7}, {Context: t.Context(), Guard: "sql", Resource: "account.id=1", Token: 8, Seen: 9}}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %+v, want %+v", told, want)
 		}
 	})
 }

@@ -1,0 +1,368 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencelock/fencelock/observe/locktrace"
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// waits tells whether the call waits for others.
+func (r Request) waits() bool { return r.Forever || r.Wait > 0 }
+
+// onceMore is for how long a call that does not wait says again what a broken connection swallowed.
+const onceMore = time.Second
+
+// minExpiry is the shortest expiry of a counter.
+const minExpiry = time.Second
+
+// errOvertaken tells that a call may not re-enter after all: another one of its holder was first.
+var errOvertaken = errors.New("overtaken")
+
+// errLate is an answer that came when the lease it tells of could no longer be trusted.
+var errLate = errors.New("no answer from Redis before the lease was over")
+
+func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level, error) {
+	if err := l.checkRequest(ctx, r); err != nil {
+		return nil, nil, err
+	}
+	who := holderOf(ctx)
+	if who == nil {
+		who = &holder{base: ctx}
+	}
+	l.client.calls.Add(1) // before the look at closed: Close waits for those that it finds
+	defer l.client.calls.Add(-1)
+	l.client.presenter.begin()
+	if isClosed(l.client.draining) && (isClosed(l.client.closed) || !who.holdsAny(l.client)) {
+		return nil, nil, ErrClosed
+	}
+	w, _ := l.client.spareWaiters.Get().(*waiter)
+	if w == nil {
+		w = new(waiter)
+	}
+	w.Lock, w.Request, w.ctx, w.holder, w.waitCtx, w.began = l, r, ctx, who, ctx, time.Now()
+	w.lease = r.Lease.Truncate(time.Millisecond)
+	if w.watched = r.Lease == 0; w.watched {
+		w.lease = l.client.set.Lease
+	}
+	if r.Wait > 0 {
+		var cancel context.CancelFunc
+		w.waitCtx, cancel = context.WithTimeout(ctx, r.Wait)
+		defer cancel()
+	}
+	w.waitEnd = w.waitCtx.Done()
+	lv, err := w.run()
+	w.acquireDone(lv, err)
+	*w = waiter{}
+	l.client.spareWaiters.Put(w)
+	if err != nil {
+		return nil, nil, err
+	}
+	return newHoldContext(ctx, lv, who), lv, nil
+}
+
+func (l *Lock) checkRequest(ctx context.Context, r Request) error {
+	if err := l.checkName(); err != nil {
+		return err
+	}
+	if r.Wait < 0 {
+		return fmt.Errorf("wait %v is negative: 0 tries once, Lock waits as long as its context", r.Wait)
+	}
+	if r.Wait > 0 && r.Wait < minWait {
+		return fmt.Errorf("wait %v: use %v or more, or 0 to try once%s", r.Wait, minWait, meant(r.Wait))
+	}
+	if r.Lease != 0 {
+		if err := checkLease(r.Lease); err != nil {
+			return err
+		}
+		if l.client.limits.Longest > 0 && r.Lease > l.client.limits.Longest {
+			return fmt.Errorf("lease %v: use %v or less, the longest that the client was made for (WithMaxLease)", r.Lease, l.client.limits.Longest)
+		}
+		if err := l.client.set.checkConfirmed(r.Lease); err != nil {
+			return err
+		}
+	}
+	if l.tokens.Expiry != 0 && l.tokens.Expiry < minExpiry {
+		return fmt.Errorf("the counter's expiry %v is shorter than %v: take one that no clock will be set back by, such as 24 h", l.tokens.Expiry, minExpiry)
+	}
+	if ctx.Err() != nil {
+		return contextError(ctx)
+	}
+	return nil
+}
+
+// A waiter is one acquiring call under way. A call with wait 0 is one too: it waits for nothing but the answer of Redis.
+type waiter struct {
+	*Lock
+	Request
+	lease   time.Duration   // in whole milliseconds
+	watched bool            // by the watchdog: the call asked for no lease of its own
+	ctx     context.Context // the caller's
+	waitCtx context.Context // the caller's, and the end of the wait
+	waitEnd <-chan struct{} // closed when waitCtx ends
+	holder  *holder
+
+	began        time.Time
+	lock         *lockState
+	newHold      *hold     // what it is to become; nil for one that has waited, until then
+	attempts     *attempts // to take the lock for it
+	tokenCount   int       // of tokens that an attempt asks for
+	attemptCount int       // so many attempts, so far
+	ticket       string    // with which the last attempt was in the line; "" for none
+	contended    bool      // the call has waited for other holders
+	way          locktrace.Way
+	holdNumber   uint64  // for the trace; 0 without one
+	refusal      error   // why the last attempt was in vain; nil: another holder has the lock
+	wakeup       *wakeup // notified when a command is over, a field below or lock.mayBeFree has changed, or the waiter is to look
+
+	lineWait // zero until the waiter is in line
+
+	// In line behind the other waiters of this client; guarded by lock.mu.
+	prev, next       *waiter
+	isLeader         bool
+	busy             bool        // it asks Redis, or has been given the lock: the hold before gives it nothing
+	handoff          *inflight   // the lock is on its way from the hold before
+	handoffCancelled bool        // that handoff has no answer from Redis, and the waiter is to ask by itself
+	grantedBlock     *tokenBlock // the lock is here, with the next token of this block
+}
+
+// run takes the lock, or re-enters it.
+func (w *waiter) run() (*level, error) {
+	w.lock = w.client.lockState(w.name)
+	defer func() {
+		if w.newHold == nil || w.newHold.lock == nil {
+			w.lock.release()
+		} // otherwise the hold goes on using it
+	}()
+	w.wakeup = w.client.wakeup()
+	defer w.client.putWakeup(w.wakeup)
+	lv, err := w.reenterOrWait()
+	if w.attempts != nil && (err != nil || lv.hold.attempts != w.attempts) && w.attempts.giveUp() {
+		w.client.releaser.abandon(w.attempts)
+	}
+	return lv, err
+}
+
+func (w *waiter) reenterOrWait() (*level, error) {
+	own := w.holder.find(w.client, w.name)
+	if own != nil && own.admitsReentry(w.ctx) {
+		if lv, err := w.reenter(own); err != errOvertaken {
+			return lv, err
+		}
+	}
+	w.newHold = new(hold)
+	w.attempts = &w.newHold.ownAttempts
+	w.attempts.keys, w.attempts.field, w.attempts.lease = w.keys, w.client.newField(), w.lease
+	if !w.waits() {
+		return w.tryOnce(own)
+	}
+	return w.waitInLine()
+}
+
+// shrink drops the new hold of a waiter that is to wait for others: until it has the lock only its attempts are needed, and waiters may be many.
+func (w *waiter) shrink() {
+	if w.newHold == nil || w.attempts != &w.newHold.ownAttempts || w.attempts.needsRelease() || w.attempts.uncertain() {
+		return
+	}
+	w.attempts = &attempts{keys: w.keys, field: w.attempts.field, lease: w.lease, refused: w.attempts.refused}
+	w.newHold = nil
+}
+
+// tryOnce asks once, for a call with wait 0.
+func (w *waiter) tryOnce(own *hold) (*level, error) {
+	if own != nil {
+		if err := own.state(); err != nil {
+			return nil, err
+		}
+		return nil, ErrNotAcquired
+	}
+	if h := w.lock.currentHold(); h != nil && h.state() == nil && h.lease.Deadline().Age() < time.Second {
+		return nil, ErrNotAcquired // Redis could say nothing else
+	}
+	w.tokenCount = 1
+	for backoff := firstBackoff; ; backoff *= 2 {
+		lv, _, err := w.attempt()
+		switch {
+		case lv != nil:
+			return lv, nil
+		case w.ctx.Err() != nil:
+			return nil, w.contextEnded()
+		case err == nil:
+			return nil, notAcquired(w.refusal)
+		case !passing(err) || errors.Is(err, ErrUnconfirmed) || time.Since(w.began) > min(onceMore, w.client.set.Patience):
+			return nil, err
+		}
+		sleep(w.ctx, backoff)
+	}
+}
+
+// attempt asks Redis once. It returns the level if that took the lock, or how long another holder's lease lasts.
+func (w *waiter) attempt() (*level, time.Duration, error) {
+	f := w.newAttempt()
+	w.sendAttempt(f)
+	for due := time.Now().Add(w.lease); !f.done.Load() && time.Now().Before(due); {
+		w.wakeup.notifyAt(due)
+		select {
+		case <-w.wakeup.ch:
+			continue
+		case <-w.waitEnd:
+		case <-w.client.closed:
+		}
+		break
+	}
+	return w.settle(f)
+}
+
+// sendAttemptInTurn sends one attempt that takes the lock only when no client in the line comes first. look, stale: see scripts.Turn.
+func (w *waiter) sendAttemptInTurn(look bool, stale string) *inflight {
+	f := w.newAttempt()
+	if w.client.usesLine() {
+		turn := w.lock.lineTurn(look, stale)
+		w.ticket = turn.Ticket
+		f.inTurn(turn)
+	}
+	w.sendAttempt(f)
+	return f
+}
+
+// newAttempt is one acquire, to be sent by sendAttempt. Operations are large values. Those that this function, and inTurn, keep on the
+// stack are gone before the command is sent, so that the stack of a caller that waits stays at 4 KiB.
+//
+//go:noinline
+func (w *waiter) newAttempt() *inflight {
+	return w.client.newInflight(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, w.tokenCount)), w.attempts, w.wakeup)
+}
+
+//go:noinline
+func (f *inflight) inTurn(t scripts.Turn) { f.Op = f.Op.InTurn(t) }
+
+// sendAttempt sends one attempt.
+func (w *waiter) sendAttempt(f *inflight) {
+	w.attemptCount++
+	if w.attempts.uncertain() {
+		w.client.sendAlone(context.Background(), f)
+	} else {
+		w.client.send(f)
+	}
+}
+
+// settle returns what became of a command that is over, or that is not waited for any longer.
+func (w *waiter) settle(f *inflight) (*level, time.Duration, error) {
+	lv, ttl, err := w.judge(f)
+	if lv == nil && w.client.limits.Several && w.attempts.uncertain() {
+		// Some servers may have taken what others refused. That is released, and the next attempt has another field: a
+		// late copy of the release must not meet it.
+		old := w.attempts
+		w.newHold, w.attempts = nil, &attempts{keys: w.keys, field: w.client.newField(), lease: w.lease}
+		w.client.releaser.release(old)
+	}
+	return lv, ttl, err
+}
+
+func (w *waiter) judge(f *inflight) (*level, time.Duration, error) {
+	if !f.done.Load() {
+		w.client.withdraw(f)
+		switch {
+		case isClosed(w.client.closed):
+			return nil, 0, ErrClosed
+		case w.waitCtx.Err() != nil:
+			return nil, 0, w.waitCtx.Err()
+		}
+		return nil, 0, errLate
+	}
+	if f.answer.Held && f.alsoNotify == nil {
+		w.lock.leftLine(w.ticket)
+	}
+	switch {
+	case f.err != nil:
+		return nil, 0, f.err
+	case !f.answer.Held:
+		w.refusal = f.answer.Why
+		return nil, f.answer.TTL, nil
+	case time.Until(watchdog.DeadlineOf(f.sentAt, w.lease).Time()) <= 0:
+		return nil, 0, errLate
+	}
+	token := f.answer.Token
+	var b *tokenBlock
+	if w.tokenCount > 1 {
+		token -= int64(w.tokenCount) - 1
+		b = &tokenBlock{attempts: w.attempts, sentAt: f.sentAt, lease: w.lease, next: token + 1, last: f.answer.Token, wakeup: &wakeup{ch: make(chan struct{}, 1)}}
+	}
+	w.way = locktrace.FromRedis
+	if f.alsoNotify != nil {
+		w.way = locktrace.FromHandoff
+	}
+	return w.begin(f.sentAt, w.lease, token, b, f.alsoNotify == nil)
+}
+
+// begin makes a hold of a waiter that has got the lock: by a command that was sent at this time, for this lease, with this token,
+// and with the block that the token is from, if it is from one. begins: the lock came from another client, so that a run of handoffs begins.
+func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, b *tokenBlock, begins bool) (*level, time.Duration, error) {
+	if w.ctx.Err() != nil {
+		return nil, 0, w.ctx.Err()
+	}
+	if own := w.holder.find(w.client, w.name); own != nil {
+		// It was there when the call began to wait, and is gone from Redis without having been unlocked. A holder does
+		// not get a new hold before it has learned of the loss.
+		own.lose("the lock was free although it was held", true)
+		return nil, 0, ErrLost
+	}
+	if w.newHold == nil {
+		w.newHold = new(hold)
+	}
+	h := w.newHold
+	h.client, h.attempts = w.client, w.attempts
+	h.newHolder, h.stable, h.token, h.tokenBlock = w.holder, w.tokens.Stable, token, b
+	h.lease.Owner = h
+	h.uncontended = begins && b == nil && w.lock.place.Load() == nil
+	if w.client.tellsOfHolds() {
+		w.holdNumber = w.client.openHolds.begin(h)
+	}
+	lv := &h.firstLevel
+	lv.begin(w.ctx, w.holder, h, w.watched)
+	lv.token = token
+	h.levels = append(h.levelStore[:0], lv)
+	if !w.client.registerHold(h) {
+		w.client.openHolds.take(h)
+		lv.end(&endError{lock: w.name, err: ErrClosed})
+		return nil, 0, ErrClosed
+	}
+	h.lock = w.lock
+	over := w.lock.registerHold(h, sent, begins)
+	w.holder.add(h)
+	w.client.dog.Add(&h.lease, sent, lease)
+	if over {
+		h.lose(forcedOpenText, false) // a repeat of the attempt may have taken it anew: Unlock releases that
+	}
+	return lv, 0, nil
+}
+
+// notAcquired is the error of a call that another holder was the reason for, or something else.
+func notAcquired(why error) error {
+	if why != nil {
+		return why
+	}
+	return ErrNotAcquired
+}
+
+// passing tells that an attempt is worth repeating.
+func passing(err error) bool {
+	return errors.Is(err, errLate) || scripts.Passing(err) && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrLost)
+}
+
+// gaveUp is the error of a call whose wait or context is over.
+func (w *waiter) gaveUp() error {
+	if w.ctx.Err() != nil {
+		return w.contextEnded()
+	}
+	return w.lock.notAcquiredError(w.began)
+}
+
+// contextEnded is the error of a call whose context has ended.
+func (w *waiter) contextEnded() error {
+	return with(contextError(w.ctx), w.lock.lastError(w.began))
+}

@@ -1,0 +1,347 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/observe/locktrace"
+	"github.com/fencelock/fencelock/pubsub"
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// Client is what the locks of one process share. rlock.Client is this type with the methods that users have.
+type Client struct {
+	set            Settings
+	limits         Limits
+	cluster        bool
+	store          Store
+	bus            Bus
+	dials          *dials // why dials fail, of one server; nil for others
+	dog            *watchdog.Watchdog
+	releaser       *releaser
+	id             string
+	born           time.Time // for times that are kept as a number
+	lastField      atomic.Int64
+	watchedHolds   atomic.Int64 // holds for which the client is subscribed
+	calls          atomic.Int64 // acquiring calls and releases under way
+	untoldReleases atomic.Int64 // releases of which Redis refused to tell the waiters
+	noLineUntil    atomic.Int64 // until when no line is used, as the user has no right to it, since born; 0 for never
+
+	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
+	spareWakeups  sync.Pool // of *wakeup that nobody waits for
+	spareInflight sync.Pool // of *inflight that are over
+	spareWaiters  sync.Pool // of *waiter that are over
+
+	openHolds openHolds
+	presenter *presenter // nil without WithPresence
+
+	draining chan struct{} // closed when Shutdown or Close has begun
+	closed   chan struct{} // closed when Close has
+
+	mu          sync.Mutex
+	locks       map[string]*lockState
+	spareStates []*lockState // of locks that nothing refers to any more
+	firstHold   *hold        // with an open level, and the others behind it
+	held        int
+	idle        chan struct{} // closed when nothing is held and nobody waits, for Shutdown
+}
+
+var errNilClient = errors.New("rlock: New: rdb is nil: pass a *redis.Client or a *redis.ClusterClient")
+
+// CheckRedis refuses what New cannot work with.
+func CheckRedis(rdb redis.UniversalClient) error {
+	switch r := rdb.(type) {
+	case nil:
+		return errNilClient
+	case *redis.Client:
+		if r == nil {
+			return errNilClient
+		}
+	case *redis.Ring:
+		return errors.New("rlock: New: a *redis.Ring moves keys when a node is down, so that a lock can be taken twice: use one server, Sentinel or a cluster")
+	case *redis.ClusterClient:
+		if r == nil {
+			return errNilClient
+		}
+		if o := r.Options(); o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
+			return errors.New("rlock: New: a cluster client that reads from replicas (ReadOnly, RouteByLatency, RouteRandomly) cannot ask who holds a lock: pass one without these options")
+		}
+	}
+	return nil
+}
+
+// New returns a client on rdb, which CheckRedis has accepted, as rlock.New says.
+func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
+	if err := set.checkReads(rdb); err != nil {
+		return nil, err
+	}
+	c := newClient(set)
+	_, c.cluster = rdb.(*redis.ClusterClient)
+	store := scripts.New(rdb)
+	if confirm := set.confirmation(); confirm != nil {
+		store.Confirm(*confirm)
+	}
+	if one, is := rdb.(*redis.Client); is {
+		c.dials = dialsOf(one)
+	}
+	bus := pubsub.New(rdb, set.Sharding, set.Log)
+	bus.OnChange(c.SubscriptionChanged)
+	c.store, c.bus = store, oneBus{bus}
+	c.PresentOn(rdb)
+	return c, nil
+}
+
+// NewOn returns a client on what takes the place of one Redis, with settings that CheckSeveral has accepted.
+func NewOn(store Store, bus Bus, limits Limits, set Settings) *Client {
+	if limits.Several {
+		set.Handoffs = 0
+	}
+	c := newClient(set)
+	c.store, c.bus, c.limits = store, bus, limits
+	return c
+}
+
+// newClient is New without what the client works with.
+func newClient(set Settings) *Client {
+	c := &Client{
+		set:      set,
+		id:       uuid.NewString(),
+		born:     time.Now(),
+		draining: make(chan struct{}),
+		closed:   make(chan struct{}),
+		locks:    make(map[string]*lockState),
+	}
+	c.dog = watchdog.New(c.renewLeases)
+	c.releaser = &releaser{client: c}
+	return c
+}
+
+// Close is rlock.Client.Close.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.drain()
+	if isClosed(c.closed) {
+		c.mu.Unlock()
+		return nil
+	}
+	close(c.closed)
+	open := make([]*hold, 0, c.held)
+	for h := c.firstHold; h != nil; h = h.next {
+		open = append(open, h)
+	}
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), c.set.UnlockTimeout)
+	defer cancel()
+	c.notifyAll()
+	for _, h := range open {
+		if h.endContexts(ErrClosed, "") {
+			h.holdDone(time.Now(), locktrace.Closed, ErrClosed)
+		}
+	}
+	c.dog.Close()
+	c.awaitReleases(ctx)
+	c.presenter.end(ctx)
+	c.bus.Close()
+	c.releaser.close()
+	c.set.Log.Handler().(*throttle).flush()
+	return nil
+}
+
+// awaitReleases waits until no call is under way, and nothing is taken that no release has freed, or ctx ends.
+func (c *Client) awaitReleases(ctx context.Context) {
+	for next := time.Now(); ; {
+		if now := time.Now(); !now.Before(next) {
+			c.releaser.sendAllNow()
+			next = now.Add(hurryAgain)
+		}
+		if c.calls.Load() == 0 && !c.releaser.owesAny() || !sleep(ctx, time.Millisecond) {
+			return
+		}
+	}
+}
+
+// hurryAgain is how long after a release that failed Close sends it again.
+const hurryAgain = 100 * time.Millisecond
+
+// Shutdown is rlock.Client.Shutdown.
+func (c *Client) Shutdown(ctx context.Context) error {
+	c.mu.Lock()
+	c.drain()
+	if c.idle == nil {
+		c.idle = make(chan struct{})
+		c.idleIfUnused()
+	}
+	idle := c.idle
+	c.mu.Unlock()
+	c.notifyAll()
+	var why error
+	select {
+	case <-idle:
+		return c.Close()
+	case <-c.closed:
+		why = ErrClosed
+	case <-ctx.Done():
+		why = contextError(ctx)
+	}
+	c.mu.Lock()
+	open := c.held
+	c.mu.Unlock()
+	if err := c.Close(); err != nil || open == 0 {
+		return err
+	}
+	return fmt.Errorf("rlock: Shutdown: closed with %d locks held: %w", open, why)
+}
+
+// drain refuses new holders from now on. With c.mu held.
+func (c *Client) drain() {
+	if !isClosed(c.draining) {
+		close(c.draining)
+	}
+}
+
+// notifyAll makes all who wait for a lock look whether they still may.
+func (c *Client) notifyAll() {
+	c.mu.Lock()
+	queues := slices.Collect(maps.Values(c.locks))
+	c.mu.Unlock()
+	for _, ls := range queues {
+		ls.notifyAll()
+		ls.endLinger()
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// newField returns a new hold's field. Its number is never used again.
+func (c *Client) newField() string {
+	field := append(make([]byte, 0, 64), c.id...)
+	return string(strconv.AppendInt(append(field, ':'), c.lastField.Add(1), 10))
+}
+
+// registerHold registers an open hold; false once the client is closed.
+func (c *Client) registerHold(h *hold) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if isClosed(c.closed) {
+		return false
+	}
+	if h.next = c.firstHold; h.next != nil {
+		h.next.prev = h
+	}
+	c.firstHold = h
+	c.held++
+	return true
+}
+
+// unregisterHold forgets a hold with no open level, and its use of its lock's state.
+func (c *Client) unregisterHold(h *hold) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.next != nil {
+		h.next.prev = h.prev
+	}
+	if h.prev != nil {
+		h.prev.next = h.next
+	} else {
+		c.firstHold = h.next
+	}
+	h.prev, h.next = nil, nil
+	c.held--
+	c.releaseLocked(h.lock)
+}
+
+// idleIfUnused lets Shutdown go on when nothing is held, and nobody waits. With c.mu held.
+func (c *Client) idleIfUnused() {
+	if c.idle != nil && len(c.locks) == 0 && !isClosed(c.idle) {
+		close(c.idle)
+	}
+}
+
+// releaseAnswered looks whether the waiters were told of a release, and says once that they never are.
+func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
+	if a.More {
+		c.leaveLine(keys, "")
+	}
+	if a.Outside {
+		c.lineRefused(keys)
+	}
+	if a.Untold && c.untoldReleases.Add(1) == 1 {
+		command := "PUBLISH"
+		if sharded, _ := c.bus.Known(); sharded {
+			command = "SPUBLISH, and Redis 7 or later,"
+		}
+		go c.set.Log.Warn("rlock: Redis released a lock and refused to tell its waiters, who come late: the Redis user needs "+command+" on the channel",
+			"lock", keys.Lock, "channel", keys.Channel())
+	}
+}
+
+// renewLeases sends the watchdog's renewals.
+func (c *Client) renewLeases(ctx context.Context, batch []watchdog.Renewal) []error {
+	if t := c.set.Trace; t == nil || t.RenewalDone == nil {
+		return c.sendRenewals(ctx, batch)
+	}
+	began := time.Now()
+	outcome := c.sendRenewals(ctx, batch)
+	c.renewalDone(batch, outcome, began)
+	return outcome
+}
+
+func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []error {
+	renewals := make([]scripts.Renewal, len(batch))
+	for i, r := range batch {
+		h := r.Owner.(*hold)
+		renewals[i] = scripts.Renewal{Keys: h.attempts.keys, Field: h.attempts.field, Lease: r.Length}
+	}
+	sent, ok := detach(ctx, func() []scripts.Renewal {
+		c.store.Renew(ctx, renewals)
+		return renewals
+	})
+	if ok && !slices.ContainsFunc(sent, func(r scripts.Renewal) bool { return r.Err != nil }) {
+		return nil
+	}
+	outcome := make([]error, len(batch))
+	failed, last := 0, -1
+	for i := range outcome {
+		switch {
+		case !ok:
+			outcome[i] = ctx.Err()
+		case sent[i].Err == scripts.ErrGone:
+			outcome[i] = watchdog.ErrGone
+			continue
+		default:
+			outcome[i] = sent[i].Err
+		}
+		if outcome[i] == nil {
+			continue
+		}
+		batch[i].Owner.(*hold).renewalFailed(outcome[i])
+		if errors.Is(outcome[i], scripts.ErrGone) {
+			outcome[i] = watchdog.ErrGone
+			continue
+		}
+		failed, last = failed+1, i
+	}
+	if failed > 0 && !isClosed(c.closed) {
+		c.set.Log.Warn("rlock: renewals failed, they are repeated until the leases are over",
+			"locks", failed, "one", batch[last].Owner.(*hold).attempts.keys.Lock, "error", outcome[last])
+	}
+	return outcome
+}

@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// contact is what Redis has said last to the waiters of one lock: who has it, or an error.
+type contact struct {
+	answeredAt   time.Time // when Redis last said who has the lock,
+	refusal      error     // and why the lock was not to be had where nobody has it
+	failure      error     // the last error in place of an answer; nil after an answer
+	failingSince time.Time // since when there have been errors only
+	failedAt     time.Time // when the last error came
+}
+
+// redisAnswered notes that Redis said who has the lock. why: nobody has it, and it was not to be had all the same.
+func (ls *lockState) redisAnswered(why error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	n := ls.contactLocked()
+	ls.askedSince, n.failure, n.refusal, n.answeredAt = 0, nil, why, time.Now()
+}
+
+// redisAnsweredLocked notes an answer that has taken the lock. With ls.mu held.
+func (ls *lockState) redisAnsweredLocked() {
+	ls.askedSince = 0
+	if ls.first != ls.last || ls.contact != nil { // somebody waits
+		ls.contactLocked().failure = nil
+		ls.contact.answeredAt = time.Now()
+	}
+}
+
+// redisFailed notes an error in place of an answer.
+func (ls *lockState) redisFailed(err error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	n := ls.contactLocked()
+	if n.failure == nil {
+		n.failingSince = time.Now()
+	}
+	ls.askedSince, n.failure, n.failedAt = 0, err, time.Now()
+}
+
+// contactLocked returns what is known of Redis. With ls.mu held.
+func (ls *lockState) contactLocked() *contact {
+	if ls.contact == nil {
+		ls.contact = new(contact)
+	}
+	return ls.contact
+}
+
+// patienceOver returns what Redis said in place of an answer, if a call that began at this time has heard nothing else for
+// as long as its patience.
+func (ls *lockState) patienceOver(began time.Time, patience time.Duration) error {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.contact == nil || ls.contact.failure == nil || time.Since(ls.contact.failingSince) < patience || time.Since(began) < patience {
+		return nil
+	}
+	return ls.contact.failure
+}
+
+// notAcquiredError is why a call that began at this time has waited in vain: somebody else held the lock, as far as Redis said, or
+// Redis did not say.
+func (ls *lockState) notAcquiredError(began time.Time) error {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	n := ls.contactLocked()
+	switch {
+	case ls.hold != nil && !ls.hold.lease.Passed():
+		return ErrNotAcquired // held by this very client
+	case n.failure != nil && !n.failedAt.Before(began):
+		if errors.Is(n.failure, ErrUnconfirmed) {
+			return n.failure
+		}
+		return fmt.Errorf("no answer within the wait: %w", n.failure)
+	// An attempt that has been under way for most of the wait is one that Redis does not answer.
+	case ls.askedSince != 0 && n.answeredAt.Before(began) && ls.askedSince.age() > time.Since(began)/2:
+		return with(fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded), ls.client.dials.since(began))
+	}
+	return notAcquired(n.refusal)
+}
+
+// lastError is what Redis, or the network, said last to calls for the lock that began at this time or later, if that is an
+// error.
+func (ls *lockState) lastError(began time.Time) error {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	heard := began
+	if n := ls.contact; n != nil {
+		if n.failure != nil && !n.failedAt.Before(began) {
+			return n.failure
+		}
+		if n.answeredAt.After(began) {
+			heard = n.answeredAt
+		}
+	}
+	return ls.client.dials.since(heard)
+}
+
+// with is the error of a call that waited no longer, joined with what kept it from an answer, if that is known.
+func with(err, said error) error {
+	if said == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, said)
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// forcePause is between two attempts to release a lock that was handed on before the first one came.
+const forcePause = time.Millisecond
+
+// forcedOpen is how a hold was lost that this client forced open itself.
+const forcedOpenText = "forced open"
+
+// goneText is how a hold was lost that Redis has no longer.
+const goneText = "the lock was released by someone else, or its key is gone"
+
+// forceUnlock is ForceUnlock without the wrapping of its errors.
+func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
+	if err := l.checkAsk(ctx); err != nil {
+		return false, err
+	}
+	bound, cancel := context.WithTimeout(ctx, l.client.set.Patience)
+	defer cancel()
+	for missed := 0; ; missed++ {
+		freed, again, err := l.forceOnce(bound)
+		if again && !sleep(bound, forcePause) {
+			missed++
+			err = context.DeadlineExceeded
+		}
+		switch {
+		case err == nil && again:
+			continue
+		case err == nil:
+			return freed, nil
+		case ctx.Err() != nil:
+			err = contextError(ctx)
+		}
+		if missed > 0 {
+			err = fmt.Errorf("not forced open: handed on %d times between the look at its holder and the release: %w", missed, err)
+		}
+		return false, err
+	}
+}
+
+// forceOnce releases the hold that it sees, and no other: a repeat must not release the next one. again: that hold was
+// gone before the release came.
+func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
+	state, err := l.look(bound, "")
+	if err != nil || state.Field == "" {
+		return false, false, err
+	}
+	answer, doubt, err := retry(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.Answer, error) {
+		sharded := l.client.bus.Sharded(ctx)
+		return l.client.store.Do(ctx, l.client.callingFirst(scripts.Unlock(l.keys, state.Field, sharded), "", scripts.NotTheHolder))
+	})
+	if err != nil {
+		return false, false, err
+	}
+	l.client.releaseAnswered(answer, l.keys)
+	if answer.Owed {
+		l.client.releaser.releaseRest(&attempts{keys: l.keys, field: state.Field, lease: max(state.TTL, l.client.set.Lease), taken: true})
+	}
+	freed = answer.Held || doubt
+	ls := l.client.lockState(l.name)
+	defer ls.release()
+	ls.holdForcedOpen(state, freed)
+	return freed, !freed, nil
+}
+
+// A forcedHold is a hold of this client that it has released itself, by ForceUnlock.
+type forcedHold struct {
+	field string
+	at    time.Time // the answer came
+	until time.Time // no answer that has the hold counts after this
+}
+
+// holdForcedOpen ends what this client has of the hold that was seen, which is gone from Redis. freed: by ForceUnlock, so that
+// the answer which tells of the hold may still be under way.
+func (ls *lockState) holdForcedOpen(seen scripts.State, freed bool) {
+	ls.mu.Lock()
+	if now := time.Now(); freed && strings.HasPrefix(seen.Field, ls.client.id+":") {
+		ls.forced = slices.DeleteFunc(ls.forced, func(f forcedHold) bool { return now.After(f.until) })
+		// A repeat of the attempt may have extended the lease since it was seen: by no more than that was, or the client's.
+		ls.forced = append(ls.forced, forcedHold{seen.Field, now, now.Add(2 * max(seen.TTL, ls.client.set.Lease))})
+	}
+	h := ls.hold
+	ls.mu.Unlock()
+	if h != nil && h.attempts.field == seen.Field {
+		how := forcedOpenText
+		if !freed {
+			how = goneText
+		}
+		h.lose(how, true)
+	}
+}
+
+// wasForced tells whether the hold of this field, taken by a command that was sent at this time, has been released by
+// ForceUnlock meanwhile. With ls.mu held.
+func (ls *lockState) wasForced(field string, sent watchdog.Instant) bool {
+	return slices.ContainsFunc(ls.forced, func(f forcedHold) bool { return f.field == field && !sent.Time().After(f.at) })
+}

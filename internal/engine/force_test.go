@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// Inv9: what a lock's queue keeps of the holds that this client forced open goes with the lock state, and where that is in use
+// for ever, as soon as no answer can be about them. Of others' holds it keeps nothing.
+func TestInv9_NothingIsKeptOfForcedHolds(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		_, rdb := redistest.Pipe(t)
+		c, err := newTestClient(rdb)
+		locktest.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		ls := c.lockState("l")
+		for range 100 {
+			ls.holdForcedOpen(scripts.State{Field: c.newField(), TTL: 10 * time.Second}, true)
+			ls.holdForcedOpen(scripts.State{Field: "6b1f0d1e-0000-4000-8000-000000000001:1", TTL: 10 * time.Second}, true)
+			ls.holdForcedOpen(scripts.State{Field: c.newField(), TTL: 10 * time.Second}, false)
+			time.Sleep(10 * time.Second)
+		}
+		if n := len(ls.forced); n > 7 { // a minute's
+			t.Errorf("%d are kept", n)
+		}
+		ls.release()
+		if len(c.spareStates) != 1 || c.spareStates[0].forced != nil {
+			t.Error("a queue that is used again has those of another lock")
+		}
+	})
+}

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// usesLine tells whether clients wait in a line in Redis. They do not where several servers have the lock, where a message
+// reaches more connections than the server counts (a cluster without sharded channels), and where the user has no right to
+// the line. There they listen for releases, and all try.
+func (c *Client) usesLine() bool {
+	if c.limits.Several || c.noLineUntil.Load() > int64(time.Since(c.born)) {
+		return false
+	}
+	sharded, known := c.bus.Known()
+	return known && (sharded || !c.cluster)
+}
+
+// noLineTime is how long a client without the right to the line does without it.
+const noLineTime = time.Minute
+
+// lineRefused notes that Redis has refused the line, and logs it once.
+func (c *Client) lineRefused(keys *scripts.Keys) {
+	if c.noLineUntil.Swap(int64(time.Since(c.born)+noLineTime)) == 0 {
+		go c.set.Log.Warn("rlock: the Redis user has no right to the key of the line in which clients wait for a lock: waiters listen and poll instead, which costs more the more they are",
+			"lock", keys.Lock, "line", keys.Line)
+	}
+}
+
+// callingFirst is a release that calls the first client in the line. known: see scripts.Op.Calling.
+func (c *Client) callingFirst(op scripts.Op, again string, known int) scripts.Op {
+	if !c.usesLine() {
+		return op
+	}
+	return op.Calling(again, known)
+}
+
+// callingFirst is the hold's release, which calls the first client in the line. again: the ticket with which this one enters, or "".
+func (h *hold) callingFirst(op scripts.Op, again string) scripts.Op {
+	known := h.lock.ownListeners(h.attempts.keys)
+	if h.uncontended && again == "" && known == 0 && h.client.usesLine() {
+		return op.CallingNewcomers()
+	}
+	return h.client.callingFirst(op, again, known)
+}
+
+// A leaveOp is a client's way out of the line, or what goes on with a call. Nobody waits for it.
+type leaveOp struct {
+	client *Client
+	op     scripts.Op
+	keys   *scripts.Keys
+}
+
+// leaveLine takes the ticket out of the line in Redis; with "" it calls the next client there. It is not repeated: a ticket that stays
+// is one that its client is called for in vain, and then leaves with.
+func (c *Client) leaveLine(keys *scripts.Keys, ticket string) {
+	sharded, _ := c.bus.Known()
+	c.calls.Add(1)
+	l := &leaveOp{client: c, op: scripts.Leave(keys, ticket, sharded), keys: keys}
+	c.store.Send(&l.op, l)
+}
+
+// Sending implements scripts.Caller.
+func (*leaveOp) Sending(scripts.Caller) {}
+
+// Answered implements scripts.Caller.
+func (l *leaveOp) Answered(a scripts.Answer, err error) {
+	if err == nil && a.More {
+		l.client.leaveLine(l.keys, "")
+	}
+	l.client.calls.Add(-1)
+}
+
+// lineTurn is the client's part in the line, for an attempt. It enters only while it would hear that it is called.
+func (ls *lockState) lineTurn(look bool, stale string) scripts.Turn {
+	sharded, _ := ls.client.bus.Known()
+	t := scripts.Turn{Sharded: sharded, Look: look, Stale: stale}
+	p := ls.place.Load()
+	if p == nil {
+		return t
+	}
+	ls.mu.Lock()
+	live := ls.contention != nil && ls.contention.calls != nil && ls.contention.calls.Live()
+	ls.mu.Unlock()
+	if live {
+		t.Ticket, t.Place = p.turn(ls.client.newField)
+	}
+	return t
+}
+
+// listenForCalls makes the client listen for calls, and tells whether it would hear one.
+func (ls *lockState) listenForCalls(keys *scripts.Keys) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	r := ls.contentionLocked()
+	if r.calls == nil {
+		ls.everSubscribed.Store(true)
+		r.keys = keys
+		ls.place.CompareAndSwap(nil, new(place))
+		r.calls = ls.client.bus.Subscribe(keys.Calls(ls.client.id), ls.onLineMessage)
+	}
+	return r.calls.Live()
+}
+
+// onLineMessage is called when the client was told something about its place, or might not have been. It takes no lock but the
+// place's: the bus calls it, and is called with ls.mu held.
+func (ls *lockState) onLineMessage(message bool, text string) {
+	p := ls.place.Load()
+	if !message {
+		p.channelLost()
+		ls.notifyLeader()
+		return
+	}
+	if ghost := p.onMessage(text); ghost != "" {
+		go ls.client.leaveLine(ls.contention.keys, ghost)
+		return
+	}
+	if leader := ls.leaderWakeup.Load(); leader != nil {
+		leader.notify()
+	}
+}
+
+// ownListeners is how many of those who hear of a release on the lock's own channel are this client: 1 or 0.
+func (ls *lockState) ownListeners(keys *scripts.Keys) int {
+	if ls.everSubscribed.Load() && ls.client.bus.Hears(keys.Channel()) {
+		return 1
+	}
+	return 0
+}
+
+// stopListening ends the subscription to the lock's own channel of a client that is called, if nothing else needs it.
+func (ls *lockState) stopListening() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.subscription != nil && !ls.holdWatched {
+		ls.subscription.Drop()
+		ls.subscription = nil
+	}
+}
+
+// linger keeps the lock state, and the calls that are listened for, for a while after the last one has left. With ls.mu held.
+func (ls *lockState) linger(d time.Duration) {
+	if isClosed(ls.client.draining) {
+		d = 0
+	}
+	r := ls.contentionLocked()
+	r.lingerUntil = time.Now().Add(d)
+	if r.lingerTimer == nil {
+		ls.useAgain()
+		r.lingerTimer = time.AfterFunc(max(d, 1), ls.lingerEnded)
+	} else if d == 0 {
+		r.lingerTimer.Reset(1)
+	}
+}
+
+// lingerEnded ends what linger began.
+func (ls *lockState) lingerEnded() {
+	ls.mu.Lock()
+	r := ls.contention
+	if r == nil || r.lingerTimer == nil { // it was fired again as it ended
+		ls.mu.Unlock()
+		return
+	}
+	if left := time.Until(r.lingerUntil); left > 0 && !isClosed(ls.client.draining) {
+		r.lingerTimer.Reset(left)
+		ls.mu.Unlock()
+		return
+	}
+	r.lingerTimer = nil
+	if ls.first == nil && r.calls != nil {
+		r.calls.Close()
+		r.calls = nil
+	}
+	ls.mu.Unlock()
+	ls.release()
+}
+
+// leftLine notes that an attempt with this ticket has taken the lock, which ends the stay in the line.
+func (ls *lockState) leftLine(ticket string) {
+	if p := ls.place.Load(); p != nil {
+		p.leave(ticket)
+	}
+}
+
+// endLinger ends a lingering, as the client is shutting down.
+func (ls *lockState) endLinger() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.contention != nil && ls.contention.lingerTimer != nil {
+		ls.contention.lingerTimer.Reset(1)
+	}
+}
+
+// ticketForRelease returns the ticket with which the client enters the line again when it releases the lock, as others wait here; or "".
+func (ls *lockState) ticketForRelease() string {
+	p := ls.place.Load()
+	if p == nil || !ls.hasWaiters() || p.inLine() {
+		return ""
+	}
+	ticket := ls.lineTurn(false, "").Ticket
+	if ticket != "" {
+		p.entersByRelease()
+	}
+	return ticket
+}
+
+// released notes that this client let others have the lock that it had by h, by a command that was begun at this time and that
+// entered the line with this ticket, if with any.
+func (ls *lockState) released(h *hold, ticket string, a scripts.Answer, began time.Time) {
+	if p := ls.place.Load(); p != nil {
+		p.entered(ticket, a.Place)
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.client.usesLine() {
+		if a.Held {
+			ls.contentionLocked().calledByReleaseOf = h
+		}
+		return
+	}
+	told := a.Receivers
+	if ls.subscription != nil && ls.subscription.Live() {
+		told-- // one of them is this client
+	}
+	if told > 0 {
+		stands := max(2*time.Since(began), minYield)
+		ls.contentionLocked().yieldUntil = time.Now().Add(stands)
+		ls.linger(stands)
+	}
+}
+
+// minYield is how long a client at least leaves the lock to others after its own release, where there is no line.
+const minYield = 5 * time.Millisecond
+
+// yieldsFor is how long the client leaves the lock to others, where there is no line.
+func (ls *lockState) yieldsFor() time.Duration {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.contention == nil || ls.contention.yieldUntil.IsZero() {
+		return 0
+	}
+	return time.Until(ls.contention.yieldUntil)
+}

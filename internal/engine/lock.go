@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// Tokens says whether a lock gives tokens, and how.
+type Tokens struct {
+	Fenced bool          // it gives them
+	Stable bool          // a hold keeps its first
+	Blocks bool          // several are reserved at once, for handoffs without a round trip
+	Floor  bool          // they are at least the server's time in microseconds,
+	Expiry time.Duration // and their counter expires so long after the last one; 0: never
+}
+
+// counted is the op with the lock's way of counting tokens.
+func (t *Tokens) counted(op scripts.Op) scripts.Op {
+	if t.Floor {
+		return op.WithFloor(t.Expiry)
+	}
+	return op
+}
+
+// Lock is a lock of one name, of which rlock.Lock and fenced.Lock are the two forms that users have.
+type Lock struct {
+	client *Client
+	name   string
+	keys   *scripts.Keys
+	tokens Tokens
+}
+
+// NewLock returns the lock of this name. It asks no one.
+func NewLock(client *Client, name string, tokens Tokens) *Lock {
+	return &Lock{client, name, scripts.KeysOf(name), tokens}
+}
+
+// Name returns the lock's name.
+func (l *Lock) Name() string {
+	if l == nil {
+		return ""
+	}
+	return l.name
+}
+
+// checkMade refuses a lock that NewLock did not make, or not with a client and a name.
+func (l *Lock) checkMade() error {
+	switch {
+	case l == nil || l.keys == nil:
+		return errors.New("the lock is nil or a zero value: make it with NewLock")
+	case l.client == nil || l.client.dog == nil:
+		return errors.New("the lock's client is nil or a zero value: make one with rlock.New")
+	case l.name == "":
+		return errors.New("the lock's name is empty: give it one")
+	}
+	return nil
+}
+
+func (l *Lock) checkName() error {
+	if err := l.checkMade(); err != nil || !l.client.cluster {
+		return err
+	}
+	return l.keys.CheckCluster()
+}
+
+// Request is what one acquiring call asks for.
+type Request struct {
+	Forever bool          // the context alone bounds the wait
+	Wait    time.Duration // 0: one try
+	Lease   time.Duration // 0: the watchdog's
+}
+
+// Acquire takes the lock, and returns the token of this acquire, 0 for a lock without tokens. On an error the context is the
+// one passed in.
+func (l *Lock) Acquire(ctx context.Context, r Request) (context.Context, int64, error) {
+	held, lv, err := l.acquire(ctx, r)
+	if err != nil {
+		return ctx, 0, err
+	}
+	return held, lv.token, nil
+}
+
+// Unlock is rlock.Lock.Unlock.
+func (l *Lock) Unlock(ctx context.Context) error {
+	return l.unlock(ctx)
+}
+
+// Check is rlock.Lock.Check.
+func (l *Lock) Check(ctx context.Context) error {
+	_, err := l.held(ctx)
+	return err
+}
+
+// held returns the hold that ctx belongs to, if it can be trusted.
+func (l *Lock) held(ctx context.Context) (*hold, error) {
+	lv, err := l.levelFor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := lv.hold.state(); err != nil {
+		return nil, err
+	}
+	lv.hold.mu.Lock()
+	open := lv.open
+	lv.hold.mu.Unlock()
+	if !open {
+		return nil, ErrUnlocked
+	}
+	return lv.hold, lv.outerContextError()
+}
+
+// ForceUnlock is rlock.Lock.ForceUnlock.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	return l.forceUnlock(ctx)
+}
+
+// IsLocked is rlock.Lock.IsLocked.
+func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
+	state, err := l.inspect(ctx, "")
+	return state.Locked, err
+}
+
+// IsHeld is rlock.Lock.IsHeld.
+func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
+	count, err := l.HoldCount(ctx)
+	return count > 0, err
+}
+
+// HoldCount is rlock.Lock.HoldCount.
+func (l *Lock) HoldCount(ctx context.Context) (int, error) {
+	if err := l.checkName(); err != nil {
+		return 0, err
+	}
+	who := holderOf(ctx)
+	if who == nil {
+		return 0, nil
+	}
+	h := who.find(l.client, l.name)
+	if h == nil {
+		return 0, nil
+	}
+	state, err := l.inspect(ctx, h.attempts.field)
+	return state.Count, err
+}
+
+// Remaining is rlock.Lock.Remaining.
+func (l *Lock) Remaining(ctx context.Context) (time.Duration, error) {
+	h, err := l.held(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return h.remaining(time.Now()), nil
+}
+
+// RemainTTL is rlock.Lock.RemainTTL.
+func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {
+	state, err := l.inspect(ctx, "")
+	return state.TTL, err
+}
+
+// Token returns the current token of the hold that ctx belongs to.
+func (l *Lock) Token(ctx context.Context) (int64, error) {
+	h, err := l.held(ctx)
+	if err != nil {
+		return 0, err
+	}
+	token, ok := h.currentToken()
+	if !ok || token == 0 {
+		return 0, fmt.Errorf("%w by a fenced lock: the hold was taken without a token", ErrNotHeld)
+	}
+	return token, nil
+}

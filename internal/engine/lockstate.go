@@ -1,0 +1,376 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// A lockState is what a client knows of one lock: its own hold of it, if it has one, and its waiters, in order of arrival.
+// The first waiter is the leader, the only one that asks Redis. A lockState exists while somebody uses it.
+type lockState struct {
+	client *Client
+	name   string
+	users  int32 // guarded by client.mu
+
+	checking       atomic.Bool            // Redis is to be asked soon whether this client's own hold is still there
+	mayBeFree      atomic.Bool            // a message was heard: the leader is to look
+	everSubscribed atomic.Bool            // there has been a subscription
+	leaderWakeup   atomic.Pointer[wakeup] // of the leader, once it waits to be told
+	place          atomic.Pointer[place]  // in the line in Redis; nil before this client had to wait for another one
+
+	mu           sync.Mutex
+	holdWatched  bool         // the hold has lasted for a while: messages on the channel may be about it
+	blockWaiters int32        // how many waiters take tokens of a block
+	first, last  *waiter      // the waiters
+	subscription Subscription // to the lock's own channel; nil for none
+	hold         *hold        // this client's own, as far as it knows
+	askedSince   moment       // since when an attempt of the leader is under way; 0 if none is
+	contact      *contact     // nil before Redis has said anything to a waiter
+	run          handoffRun
+	forced       []forcedHold // holds that ForceUnlock has ended, and that a late answer may still tell of
+	contention   *contention  // nil before another client wanted the lock
+}
+
+// contention is what a lockState keeps while other clients want the lock too. The lockState's mu guards it.
+type contention struct {
+	calls             Subscription  // on which the client is called when it is its turn; nil before it had to wait for another one
+	keys              *scripts.Keys // of the lock; set with calls
+	lingerTimer       *time.Timer   // keeps the lock state although nobody uses it; nil if nothing does
+	lingerUntil       time.Time     // so long
+	calledByReleaseOf *hold         // whose release has called the first client in the line
+	yieldUntil        time.Time     // until when others come first, where there is no line
+}
+
+// contentionLocked returns ls.contention, made if need be. With ls.mu held.
+func (ls *lockState) contentionLocked() *contention {
+	if ls.contention == nil {
+		ls.contention = new(contention)
+	}
+	return ls.contention
+}
+
+// lockState returns the state of the lock with this name, to be given back with release.
+func (c *Client) lockState(name string) *lockState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ls := c.locks[name]
+	if ls == nil {
+		if n := len(c.spareStates); n > 0 {
+			ls, c.spareStates = c.spareStates[n-1], c.spareStates[:n-1]
+		} else {
+			ls = &lockState{client: c}
+		}
+		ls.name = name
+		c.locks[name] = ls
+	}
+	ls.users++
+	return ls
+}
+
+// useAgain counts one more use of the state of a lock that is in use.
+func (ls *lockState) useAgain() {
+	ls.client.mu.Lock()
+	ls.users++
+	ls.client.mu.Unlock()
+}
+
+func (ls *lockState) release() {
+	ls.client.mu.Lock()
+	defer ls.client.mu.Unlock()
+	ls.client.releaseLocked(ls)
+}
+
+// releaseLocked is lockState.release with c.mu held.
+func (c *Client) releaseLocked(ls *lockState) {
+	if ls.users--; ls.users == 0 {
+		delete(c.locks, ls.name)
+		if len(c.spareStates) < maxSpare && ls.reset() {
+			c.spareStates = append(c.spareStates, ls)
+		}
+		c.idleIfUnused()
+	}
+}
+
+// maxSpare bounds the states that are kept to be used again.
+const maxSpare = 256
+
+// reset makes an unused state as if it were new; false where a message or a timer may still be about the lock that it was
+// for, or the call whose hold was lost at once is still in line.
+func (ls *lockState) reset() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.everSubscribed.Load() || ls.first != nil {
+		return false
+	}
+	ls.mayBeFree.Store(false)
+	ls.contact, ls.run, ls.forced, ls.contention = nil, handoffRun{}, nil, nil
+	return true
+}
+
+// join puts a call at the end of the line, and tells whether it is the first. It is busy then, and asks Redis at once if
+// the client knows nothing of the lock.
+func (ls *lockState) join(w *waiter) (leads, asks bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if w.tokens.Blocks {
+		ls.blockWaiters++
+	}
+	if ls.first == nil {
+		ls.first, ls.last = w, w
+		w.isLeader = true
+		if asks = ls.hold == nil && ls.contact == nil; asks {
+			ls.startsAskingLocked(w)
+		}
+		w.busy = true
+		return true, asks
+	}
+	w.shrink()
+	w.prev, ls.last.next = ls.last, w
+	ls.last = w
+	return false, false
+}
+
+// leave takes a call out of the line; the next one leads if it did, and looks for itself: this one may have been told
+// that the lock is free. given: the waiter was given the lock and has not taken it. ticket: the one with which the client is
+// to leave the line in Redis, as nobody waits here any more, or "".
+func (ls *lockState) leave(w *waiter) (given bool, ticket string) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if w.tokens.Blocks {
+		ls.blockWaiters--
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		ls.last = w.prev
+	}
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		ls.first = w.next
+	}
+	if w.isLeader {
+		ls.leaderWakeup.Store(nil)
+		switch next := ls.first; {
+		case next == nil:
+			ls.askedSince = 0
+		default:
+			next.isLeader = true
+			ls.leaderWakeup.Store(next.wakeup)
+			next.wakeup.notify()
+		}
+	}
+	ls.unsubscribeIfUnused()
+	if ls.first == nil && ls.contention != nil && ls.contention.calls != nil {
+		ticket = ls.place.Load().giveUp()
+		ls.linger(lingerTime)
+	}
+	return w.handoff != nil || w.grantedBlock != nil, ticket
+}
+
+// notifyAll makes everyone in line look.
+func (ls *lockState) notifyAll() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for w := ls.first; w != nil; w = w.next {
+		w.wakeup.notify()
+	}
+}
+
+// notifyLeader makes the leader look at the lock.
+func (ls *lockState) notifyLeader() {
+	ls.mayBeFree.Store(true)
+	if leader := ls.leaderWakeup.Load(); leader != nil {
+		leader.notify()
+	}
+}
+
+// hasWaiters tells whether somebody waits here.
+func (ls *lockState) hasWaiters() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.first != nil
+}
+
+// startsAsking notes that the waiter asks Redis; false if it has been given the lock instead.
+func (ls *lockState) startsAsking(w *waiter) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if w.handoff != nil || w.grantedBlock != nil {
+		return false
+	}
+	ls.startsAskingLocked(w)
+	return true
+}
+
+// startsAskingLocked is startsAsking of a waiter that has been given nothing. With ls.mu held.
+func (ls *lockState) startsAskingLocked(w *waiter) {
+	w.busy = true
+	ls.mayBeFree.Store(false)
+	if at := w.began; ls.askedSince == 0 {
+		if w.tokenCount > 0 { // it is not its first attempt
+			at = time.Now()
+		}
+		ls.askedSince = momentOf(at)
+	}
+	ls.chooseTokenCount(w)
+}
+
+// waitsToBeTold notes that the leader waits to be told something, or to be given the lock.
+func (ls *lockState) waitsToBeTold(w *waiter) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if w.busy = w.handoff != nil || w.grantedBlock != nil; !w.busy {
+		w.shrink()
+	}
+	ls.leaderWakeup.Store(w.wakeup)
+	if ls.mayBeFree.Load() || ls.place.Load().pending() {
+		w.wakeup.notify()
+	}
+}
+
+// hasHandoff tells whether the lock is on its way to the waiter.
+func (ls *lockState) hasHandoff(w *waiter) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return w.handoff != nil || w.grantedBlock != nil
+}
+
+// unsubscribeIfUnused ends the subscription if nobody is there for whom it is. With ls.mu held.
+func (ls *lockState) unsubscribeIfUnused() {
+	if ls.subscription != nil && ls.first == nil && !ls.holdWatched {
+		if ls.client.usesLine() {
+			ls.subscription.Drop() // those in the line would take this client for an outsider
+		} else {
+			ls.subscription.Close()
+		}
+		ls.subscription = nil
+	}
+}
+
+// watchHold subscribes for a hold that has lasted for a while, to learn soon that it was forced open.
+func (ls *lockState) watchHold(h *hold) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.hold != h {
+		return
+	}
+	if ls.client.watchedHolds.Add(1) > maxFollowed {
+		ls.client.watchedHolds.Add(-1)
+		return
+	}
+	ls.holdWatched = true
+	ls.subscribe(h.attempts.keys.Channel())
+}
+
+// unwatchHold ends what watchHold began. With ls.mu held.
+func (ls *lockState) unwatchHold() {
+	if ls.holdWatched {
+		ls.holdWatched = false
+		ls.client.watchedHolds.Add(-1)
+	}
+}
+
+// listen subscribes to the lock's channel, and tells whether messages arrive.
+func (ls *lockState) listen(channel string) (live bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.subscribe(channel)
+	return ls.subscription.Live()
+}
+
+// subscribe makes sure of the subscription. With ls.mu held.
+func (ls *lockState) subscribe(channel string) {
+	if ls.subscription == nil {
+		ls.everSubscribed.Store(true)
+		ls.subscription = ls.client.bus.Subscribe(channel, ls.onReleaseMessage)
+	}
+}
+
+// maxFollowed bounds the channels that a client is subscribed to for holds that nobody waits for: each is asked about
+// after a reconnect. Beyond it a hold that is forced open is found out by its renewal, and one with a lease of its own not
+// before its next command.
+const maxFollowed = 1000
+
+// askAfter is how long a message is left to be about the hold that was there before: most are.
+const askAfter = 100 * time.Millisecond
+
+// onReleaseMessage is called when the channel may have news: the leader looks, unless others are before this client in the line. A hold
+// of our own may be meant, which was forced open: a message is a reason to ask, never a verdict. It takes no lock but the
+// place's: the bus calls it, and is called with ls.mu held.
+func (ls *lockState) onReleaseMessage(message bool, _ string) {
+	if !message || !ls.place.Load().behind() {
+		ls.notifyLeader()
+	}
+	if ls.checking.CompareAndSwap(false, true) {
+		time.AfterFunc(askAfter, ls.checkHold)
+	}
+}
+
+func (ls *lockState) checkHold() {
+	ls.checking.Store(false)
+	if h := ls.currentHold(); h != nil {
+		ls.client.dog.Ask(&h.lease)
+	}
+}
+
+// isHeld tells whether this client holds the lock, as far as it knows.
+func (ls *lockState) isHeld() bool { return ls.currentHold() != nil }
+
+// currentHold returns the client's own hold of the lock, or nil.
+func (ls *lockState) currentHold() *hold {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.hold
+}
+
+// registerHold registers the client's hold, which it has by a command that was sent at this time; begins: from others. If there
+// was one, it has been lost. over: the client itself has released the hold meanwhile, by ForceUnlock.
+func (ls *lockState) registerHold(h *hold, sent watchdog.Instant, begins bool) (over bool) {
+	ls.mu.Lock()
+	ls.redisAnsweredLocked()
+	old := ls.hold
+	ls.unwatchHold()
+	ls.hold = h
+	if begins {
+		ls.run = handoffRun{began: momentOf(sent.Time())}
+	}
+	over = ls.wasForced(h.attempts.field, sent)
+	ls.mu.Unlock()
+	if old != nil {
+		old.lose("another holder has the lock", false)
+	}
+	return over
+}
+
+// unregisterHold forgets the client's hold. The leader is to look then, unless the release has called the first client in the line,
+// and this client is in it: a message that came before meant nothing to it, and for a lease that ran out there is none.
+func (ls *lockState) unregisterHold(h *hold) {
+	ls.mu.Lock()
+	there := ls.hold == h
+	called := ls.contention != nil && ls.contention.calledByReleaseOf == h
+	if called {
+		ls.contention.calledByReleaseOf = nil
+	}
+	if there {
+		ls.hold = nil
+		ls.unwatchHold()
+		ls.unsubscribeIfUnused()
+	}
+	ls.mu.Unlock()
+	switch {
+	case !there:
+	case called && ls.place.Load().inLine():
+		ls.mayBeFree.Store(false)
+		ls.stopListening() // it listened as it had the lock, and is to be no outsider to the others
+		if leader := ls.leaderWakeup.Load(); leader != nil {
+			leader.notify() // for a call that was heard meanwhile
+		}
+	default:
+		ls.notifyLeader()
+	}
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"math"
+	"sync"
+	"time"
+)
+
+// logEvery is how often a message is logged at most: an outage, or a name that something else uses, repeats its own as
+// often as calls are made.
+const logEvery = 10 * time.Second
+
+// A throttle is the slog.Handler of a client's lines. A message is logged at once, and then no more than once in each
+// logEvery: the last line of that time, with how many others were left out.
+type throttle struct {
+	to    func() slog.Handler // asked for each line, for slog.Default changes
+	least slog.Level
+	*messages
+}
+
+// messages is what was logged less than logEvery ago. The messages are literals of the code, so there are few.
+type messages struct {
+	mu     sync.Mutex
+	recent map[string]*message
+}
+
+type message struct {
+	timer    *time.Timer // the end of the time in which its lines are held back
+	last     slog.Record // the latest of them,
+	to       slog.Handler
+	heldBack int // and how many there are
+}
+
+func newThrottle(to func() slog.Handler, least slog.Level) *throttle {
+	return &throttle{to, least, &messages{recent: make(map[string]*message)}}
+}
+
+// defaultLog is the log of a client that was given none.
+func defaultLog() *slog.Logger {
+	return slog.New(newThrottle(func() slog.Handler { return slog.Default().Handler() }, slog.LevelWarn))
+}
+
+// throttled is the user's logger, with nothing left out for its level: its own handler decides.
+func throttled(log *slog.Logger) *slog.Logger {
+	return slog.New(newThrottle(log.Handler, slog.Level(math.MinInt)))
+}
+
+func (t *throttle) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= t.least && t.to().Enabled(ctx, level)
+}
+
+func (t *throttle) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &throttle{func() slog.Handler { return t.to().WithAttrs(attrs) }, t.least, t.messages}
+}
+
+func (t *throttle) WithGroup(name string) slog.Handler {
+	return &throttle{func() slog.Handler { return t.to().WithGroup(name) }, t.least, t.messages}
+}
+
+func (t *throttle) Handle(ctx context.Context, r slog.Record) error {
+	to := t.to()
+	t.mu.Lock()
+	m := t.recent[r.Message]
+	if m != nil {
+		m.last, m.to = r.Clone(), to
+		m.heldBack++
+		t.mu.Unlock()
+		return nil
+	}
+	m = new(message)
+	m.timer = time.AfterFunc(logEvery, func() { t.tell(r.Message, m, false) })
+	t.recent[r.Message] = m
+	t.mu.Unlock()
+	return to.Handle(ctx, r)
+}
+
+// tell logs the last line that was held back. The message is forgotten where there is none, or with forget.
+func (t *throttle) tell(text string, m *message, forget bool) {
+	t.mu.Lock()
+	n, last, to := m.heldBack, m.last, m.to
+	m.heldBack = 0
+	if n == 0 || forget {
+		m.timer.Stop()
+		delete(t.recent, text)
+	} else {
+		m.timer.Reset(logEvery)
+	}
+	t.mu.Unlock()
+	if n > 1 {
+		last.AddAttrs(slog.Int("left out", n-1))
+	}
+	if n > 0 {
+		_ = to.Handle(context.Background(), last)
+	}
+}
+
+// flush logs at once what was held back.
+func (t *throttle) flush() {
+	t.mu.Lock()
+	recent := maps.Clone(t.recent)
+	t.mu.Unlock()
+	for text, m := range recent {
+		t.tell(text, m, true)
+	}
+}

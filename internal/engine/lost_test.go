@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// Inv1, Inv2: a hold that is lost while it is unlocked, after the look whether it was, gives nothing to those who wait:
+// neither where another holder has the lock by then, nor where its lock's state is another lock's.
+func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
+	for _, next := range []string{"x", "y"} {
+		t.Run(next, func(t *testing.T) {
+			rdb := redistest.New(t)
+			loading := &loadingOnce{asked: make(chan struct{}), answer: make(chan struct{})}
+			rdb.AddHook(locktest.Hook(loading.see))
+			c, err := newTestClient(rdb)
+			locktest.NoError(t, err)
+			defer func() { _ = c.Close() }()
+			ctx := t.Context()
+			blocks := Tokens{Fenced: true, Blocks: true}
+			x, y := NewLock(c, "x", blocks), NewLock(c, next, blocks)
+			inLine := func(name string, want int) {
+				t.Helper()
+				redistest.Eventually(t, 10*time.Second, func() bool { n, _ := c.InLine(name); return n == want }, "%d in line of %s", want, name)
+			}
+			type got struct {
+				ctx context.Context
+				lv  *level
+				err error
+			}
+			lock := func(ctx context.Context, l *Lock) chan got {
+				ch := make(chan got, 1)
+				go func() {
+					held, lv, err := l.acquire(ctx, Request{Forever: true})
+					ch <- got{held, lv, err}
+				}()
+				return ch
+			}
+			// A hold with two tokens, for itself and for a waiter that has left.
+			taken := lock(ctx, x)
+			<-loading.asked
+			short, leave := context.WithCancel(ctx)
+			left := lock(short, x)
+			inLine("x", 2)
+			loading.answer <- struct{}{}
+			<-loading.asked // again, for two tokens
+			leave()
+			<-left
+			loading.answer <- struct{}{}
+			mine := <-taken
+			if mine.err != nil || mine.lv.hold.tokenBlock == nil {
+				t.Fatalf("%v, or no block", mine.err)
+			}
+			h, now := mine.lv.hold, time.Now()
+
+			lost := h.lost(now) // as unlock does
+			if _, err := x.ForceUnlock(ctx); err != nil {
+				t.Fatal(err)
+			}
+			other := <-lock(ctx, y)
+			waiter := lock(ctx, y)
+			inLine(next, 1)
+			if last, err := h.closeLevel(mine.lv); !last || err != nil {
+				t.Fatal(last, err)
+			}
+			if err := h.release(lost, now); !errors.Is(err, ErrLost) {
+				t.Errorf("the unlock says %v", err)
+			}
+			select {
+			case g := <-waiter:
+				t.Fatalf("the waiter got %+v while another one held the lock, whose context says %v", g, other.ctx.Err())
+			case <-time.After(100 * time.Millisecond):
+			}
+			if err := y.Unlock(other.ctx); err != nil {
+				t.Error(err)
+			}
+			if g := <-waiter; g.err != nil || g.lv.token <= other.lv.token {
+				t.Errorf("%v, token %d after %d", g.err, g.lv.token, other.lv.token)
+			}
+		})
+	}
+}
+
+// Inv8: a hold that is lost before its call has left the line does not leave the line to another lock.
+func TestInv8_LostBeforeItLeftTheLine(t *testing.T) {
+	c, err := newTestClient(redistest.New(t))
+	locktest.NoError(t, err)
+	defer func() { _ = c.Close() }()
+	ctx := t.Context()
+	x := NewLock(c, "x", Tokens{})
+	w := &waiter{
+		Lock: x, Request: Request{Forever: true}, lease: time.Minute, ctx: ctx, holder: &holder{base: ctx}, waitCtx: ctx, waitEnd: ctx.Done(),
+		began: time.Now(), lock: c.lockState("x"), wakeup: c.wakeup(), newHold: new(hold),
+	}
+	w.attempts = &w.newHold.ownAttempts
+	w.attempts.keys, w.attempts.field, w.attempts.lease = w.keys, c.newField(), w.lease
+	first, asks := w.lock.join(w)
+	if _, err := w.untilDone(first, asks); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.ForceUnlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := NewLock(c, "y", Tokens{}).Acquire(ctx, Request{Wait: 10 * time.Second, Lease: time.Minute}); err != nil {
+		t.Errorf("y is free: %v", err)
+	}
+	w.lock.leave(w)
+}
+
+// loadingOnce answers the first command with LOADING, and keeps the second one back for a while.
+type loadingOnce struct {
+	n             atomic.Int64
+	asked, answer chan struct{}
+}
+
+func (l *loadingOnce) see(_ context.Context, cmd redis.Cmder, send func() error) error {
+	n := int64(9)
+	if cmd.Name() == "evalsha" {
+		n = l.n.Add(1)
+	}
+	if n <= 2 {
+		l.asked <- struct{}{}
+		<-l.answer
+	}
+	if n == 1 {
+		err := locktest.Reply("LOADING Redis is loading the dataset in memory")
+		cmd.SetErr(err)
+		return err
+	}
+	return send()
+}

@@ -1,0 +1,373 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// A place is this client's place in the line of the clients that wait for one lock. The line is in Redis (scripts/line.lua): a
+// release calls the first client in it, and no other client of this library takes the lock then. A client is in the line once,
+// for its leader.
+type place struct {
+	mu                sync.Mutex // a leaf: nothing is called with it held
+	ticket            string     // with which the client is in the line; "" for none
+	position          int64      // in the line, as Redis has said; 0 before that
+	firstSince        time.Time  // since when the client is the first, as far as it knows; zero if it is not
+	secondSince       time.Time  // since when the client is the second; zero if it is not
+	notice            notice
+	reenters          bool // the channel was away: the client is to enter the line again, in its old position
+	enteringByRelease bool // the ticket enters the line with a release that is under way
+
+	lookAt       time.Time // when the leader is to look, whichever waiter leads by then
+	calledTicket string    // of the client that has been called, as far as is known; "" for none
+	calledSince  time.Time // since when it has been called
+	aliveCount   int       // how often the first client in the line has said that it is alive
+
+	enteredAt      time.Time     // when the ticket was made
+	lastStay       time.Duration // how long the client was in the line with the ticket before
+	calledInVainAt time.Time     // when the client was last called, and another one had taken the lock
+	yields         yieldPolicy
+}
+
+// A notice is what the client has heard about its place, and has not acted on yet.
+type notice struct {
+	called    bool   // the lock is free, and it is this client's turn
+	listeners int    // so many connections had heard of the release
+	watch     string // the ticket of the first one, which was called; this client is the second
+	moved     bool   // the client has become the first or the second, and the lock is held
+	lost      bool   // the client is not in the line any more, or may not be
+}
+
+const (
+	// calledTimeout is how long a client that was called may take before it is taken out of the line. A frozen client, or a host
+	// that is throttled for longer, loses its place.
+	calledTimeout = 100 * time.Millisecond
+	// firstListensAfter is after what time the first client in the line listens on the lock's own channel too: the release of a
+	// Redisson client calls nobody, and is told there alone.
+	firstListensAfter = 20 * time.Millisecond
+	// secondListensAfter is after what time the second does, too: the first may be frozen, and others may have the lock again and again.
+	secondListensAfter = 300 * time.Millisecond
+	// yieldTime is how long a client that was called leaves the lock to outsiders, which are in no line: a JVM needs about a
+	// millisecond to wake up and ask.
+	yieldTime = 5 * time.Millisecond
+	// maxUnusedYields is how many times in a row a client yields for nothing: a JVM on a busy machine misses some. After more of them
+	// the client does not yield for a while, up to maxNoYield.
+	maxUnusedYields = 3
+	maxNoYield      = time.Second
+	// lingerTime is how long a client that waits no more still listens to be called: its callers may come back, and what it
+	// has sent may arrive late.
+	lingerTime = 2 * time.Second
+)
+
+// turn returns the ticket of this stay, made if need be, and the place that it is to have again, or 0.
+func (p *place) turn(fresh func() string) (ticket string, score int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ticket == "" {
+		p.ticket, p.position, p.firstSince = fresh(), 0, time.Time{}
+		p.notice, p.reenters, p.enteringByRelease, p.enteredAt = notice{}, false, false, time.Now()
+	}
+	if p.reenters {
+		score = p.position
+	}
+	p.notice.called, p.notice.lost = false, false
+	return p.ticket, score
+}
+
+// inLine tells whether the client is in the line, as far as Redis has said.
+func (p *place) inLine() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ticket != "" && p.position != 0 && !p.reenters
+}
+
+// behind tells whether the client is in the line and knows of others before it.
+func (p *place) behind() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ticket != "" && (p.position != 0 || p.enteringByRelease) && !p.reenters && p.firstSince.IsZero() && timeSince(p.secondSince) < secondListensAfter
+}
+
+// positionKnown notes what Redis says of the place with this ticket.
+func (p *place) positionKnown(ticket string, score int64, before int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ticket != ticket {
+		return
+	}
+	p.position, p.reenters, p.enteringByRelease = score, false, false
+	p.firstSince, p.secondSince = keepSince(p.firstSince, before == 0), keepSince(p.secondSince, before == 1)
+}
+
+// keepSince is when something began that is so or is not.
+func keepSince(began time.Time, is bool) time.Time {
+	switch {
+	case !is:
+		return time.Time{}
+	case began.IsZero():
+		return time.Now()
+	}
+	return began
+}
+
+// timeSince is for how long has been so what began at this time; 0 for none.
+func timeSince(began time.Time) time.Duration {
+	if began.IsZero() {
+		return 0
+	}
+	return time.Since(began)
+}
+
+// leaveToNext leaves what the call that leads was about to do to the next one that does: it may have been called.
+func (p *place) leaveToNext() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notice.lost = p.ticket != ""
+}
+
+// entered notes the place that this ticket got with a release, the last one; 0: none.
+func (p *place) entered(ticket string, score int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.enteringByRelease = false
+	if p.ticket == ticket && ticket != "" && score != 0 {
+		p.position = score
+	}
+}
+
+// entersByRelease notes that the ticket enters the line with a release.
+func (p *place) entersByRelease() {
+	p.mu.Lock()
+	p.enteringByRelease = true
+	p.mu.Unlock()
+}
+
+// leave ends the stay with this ticket: it took the lock.
+func (p *place) leave(ticket string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ticket != "" && p.ticket == ticket {
+		p.lastStay = time.Since(p.enteredAt)
+		p.ticket, p.position, p.firstSince, p.secondSince, p.notice, p.calledTicket = "", 0, time.Time{}, time.Time{}, notice{}, ""
+	}
+}
+
+// giveUp returns the ticket that the client is to leave the line with, or "".
+func (p *place) giveUp() string {
+	p.mu.Lock()
+	ticket := p.ticket
+	p.mu.Unlock()
+	p.leave(ticket)
+	return ticket
+}
+
+// onMessage notes a message about the client's place. ghost is the ticket of one that calls it for a place that it has not got.
+func (p *place) onMessage(text string) (ghost string) {
+	words := strings.Split(text, " ")
+	if len(words) < 2 {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if words[1] != p.ticket {
+		if words[0] == "c" {
+			return words[1]
+		}
+		return ""
+	}
+	switch {
+	case words[0] == "c" && len(words) == 3:
+		p.notice.called, p.notice.watch = true, ""
+		p.notice.listeners, _ = strconv.Atoi(words[2])
+		if p.firstSince.IsZero() {
+			p.firstSince = time.Now()
+		}
+	case words[0] == "w" && len(words) >= 3:
+		p.notice.watch = words[2]
+		if len(words) > 3 {
+			p.calledTicket = "" // anew: the bound begins again
+		}
+	case words[0] == "a":
+		p.calledTicket, p.notice.watch = "", "" // also where nobody has acted on the call of the first one yet
+		p.aliveCount++
+	case words[0] == "n":
+		p.notice.moved = true
+	case words[0] == "d":
+		p.notice.lost, p.position, p.reenters = true, 0, false
+	}
+	return ""
+}
+
+// channelLost notes that the channel on which the client is called was away, or is back: the call that leads asks then.
+func (p *place) channelLost() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reenters = p.ticket != "" && p.position != 0
+}
+
+// takeNotice returns what was heard since the last time, and aliveCount.
+func (p *place) takeNotice() (n notice, aliveCount int) {
+	if p == nil {
+		return notice{}, 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, p.notice = p.notice, notice{}
+	return n, p.aliveCount
+}
+
+// pending tells whether anything was heard.
+func (p *place) pending() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.notice != notice{}
+}
+
+// setLookAt notes when the call that leads is to look: another one may lead by then.
+func (p *place) setLookAt(due time.Time) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	p.lookAt = due
+	p.mu.Unlock()
+}
+
+// untilLook is how long it is until somebody is to look.
+func (p *place) untilLook() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Until(p.lookAt)
+}
+
+// watchCalled notes that the client with this ticket is called, or with "" that none is, and returns how long it may take to come. out:
+// the ticket that was to be taken out just now, or "".
+func (p *place) watchCalled(ticket, out string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.watchLocked(ticket, out)
+}
+
+func (p *place) watchLocked(ticket, out string) time.Duration {
+	if p.calledTicket != ticket || ticket == out {
+		p.calledTicket, p.calledSince = ticket, time.Now()
+	}
+	return max(calledTimeout-time.Since(p.calledSince), time.Millisecond)
+}
+
+// watchUnlessAlive is watchCalled for what was heard, or asked for, when aliveCount was this. A first client that has said since that
+// it is alive is not watched: what was heard is about a call of before.
+func (p *place) watchUnlessAlive(ticket, out string, aliveCount int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.aliveCount != aliveCount {
+		return calledTimeout
+	}
+	return p.watchLocked(ticket, out)
+}
+
+// alive returns aliveCount.
+func (p *place) alive() int {
+	if p == nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.aliveCount
+}
+
+// overdueTicket returns the ticket of a client that is called and has not come in time, or "".
+func (p *place) overdueTicket() string {
+	if p == nil {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calledTicket == "" || time.Since(p.calledSince) < calledTimeout {
+		return ""
+	}
+	return p.calledTicket
+}
+
+// secondFor is for how long the client has been the second in the line, as far as is known.
+func (p *place) secondFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return timeSince(p.secondSince)
+}
+
+// firstFor is for how long the client has been the first in the line, as far as is known.
+func (p *place) firstFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return timeSince(p.firstSince)
+}
+
+// watchFromBehind notes that this client is further back in the line of a lock that is free, and returns how long it is until it looks:
+// the second watches the first one. Who comes back again and again waits for as long as others in the line.
+func (p *place) watchFromBehind() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calledTicket = ""
+	return max(2*calledTimeout, 2*p.lastStay)
+}
+
+// nextLook is how long a client in the line waits to be told before it looks by itself. listens: on the lock's own channel too.
+func (p *place) nextLook(a scripts.Answer, listens bool, quiet int, poll time.Duration) time.Duration {
+	p.mu.Lock()
+	l := lookPolicy{poll, quiet, listens, timeSince(p.firstSince), timeSince(p.secondSince), p.lastStay}
+	p.mu.Unlock()
+	return l.next(a.TTL, a.Before)
+}
+
+// yieldFor is how long a client that was called leaves the lock to outsiders, which are in no line and have been told of the release: it
+// is their turn (P37). So many of those who heard of the release are this client itself.
+func (p *place) yieldFor(n notice, known int) time.Duration {
+	n.listeners -= known
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n.listeners <= 0 || !p.yields.allows(time.Now()) || p.calledInVainAt.After(p.enteredAt) {
+		return 0
+	}
+	return yieldTime
+}
+
+// yieldEnded notes whether an outsider has used a yield.
+func (p *place) yieldEnded(used bool) {
+	p.mu.Lock()
+	p.yields.ended(time.Now(), used)
+	p.mu.Unlock()
+}
+
+// calledInVain notes that the client was called, and that another one has the lock, which was in no line.
+func (p *place) calledInVain() {
+	p.mu.Lock()
+	p.calledInVainAt = time.Now()
+	p.mu.Unlock()
+}
+
+// besideOutsiders tells whether others than the clients in the line have taken the lock a moment ago.
+func (p *place) besideOutsiders() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.calledInVainAt.IsZero() && time.Since(p.calledInVainAt) < maxNoYield
+}

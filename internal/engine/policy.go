@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// The policies of a client that waits or hands on are values: they get the time as an argument, and have no mutex.
+
+// A yieldPolicy decides whether a client that was called leaves the lock for a moment to outsiders, which are in no line. The
+// zero value lets it. Yields that no outsider uses are given up for a while: a client without a waiter is an outsider, too.
+type yieldPolicy struct {
+	unused int       // so many times in a row the client has yielded, and no outsider has taken the lock
+	after  time.Time // the client does not yield before this time
+}
+
+// allows tells whether the client may yield at this time.
+func (y *yieldPolicy) allows(now time.Time) bool { return !now.Before(y.after) }
+
+// ended notes whether an outsider has used a yield.
+func (y *yieldPolicy) ended(now time.Time, used bool) {
+	if used {
+		y.unused = 0
+		return
+	}
+	if y.unused++; y.unused > maxUnusedYields {
+		y.after = now.Add(min(10*yieldTime<<min(y.unused-maxUnusedYields, 10), maxNoYield))
+	}
+}
+
+// A lookPolicy is what decides when a client in the line looks at the lock by itself (P32).
+type lookPolicy struct {
+	poll      time.Duration // of WithPollInterval
+	quiet     int           // so many looks in a row that nothing but the time asked for
+	listens   bool          // on the lock's own channel
+	firstFor  time.Duration // how long the client has been the first in the line,
+	secondFor time.Duration // and how long the second
+	lastStay  time.Duration // how long the client was in the line the last time
+}
+
+// next is how long the client waits to be told before it looks by itself, where the lock is held for ttl more and so many clients are
+// before this one. The first looks when the lease ends, or at once when it is to begin to listen; the second a bit later; all others
+// after twice as long as they waited the last time, and later each time.
+func (l lookPolicy) next(ttl time.Duration, before int) time.Duration {
+	most := 10 * l.poll
+	switch {
+	case ttl == scripts.NoExpiry:
+		return l.poll
+	case before == 0 && !l.listens:
+		return max(firstListensAfter-l.firstFor, 0)
+	case before == 0:
+		return min(ttl+time.Millisecond, l.poll<<min(l.quiet, 4), most)
+	case before == 1 && !l.listens:
+		return min(ttl+calledTimeout, max(secondListensAfter-l.secondFor, 0))
+	case before == 1:
+		return min(ttl+calledTimeout, most)
+	}
+	return min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)
+}
+
+// next counts one more handoff of the run, after it has lasted for so long; false where the run is over.
+func (r *handoffRun) next(age time.Duration, most int, besideOutsiders bool) bool {
+	if besideOutsiders {
+		most = min(most, runBesideOutsiders)
+	}
+	if r.handoffs >= most || age > maxRun {
+		return false
+	}
+	r.handoffs++
+	return true
+}

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/presence"
+)
+
+// A presenter writes into Redis what the client says of itself (WithPresence), from its first acquire until it is closed.
+type presenter struct {
+	client *Client
+	on     []redis.UniversalClient // the servers, of a quorum several
+	began  sync.Once
+	done   chan struct{} // closed when the presenter has ended, or will never begin
+	failed bool          // the last write has failed, and was logged
+}
+
+// PresentOn makes the client say of itself on these servers what WithPresence wants, if it does.
+func (c *Client) PresentOn(on ...redis.UniversalClient) {
+	if c.set.Presence != "" {
+		c.presenter = &presenter{client: c, on: on, done: make(chan struct{})}
+	}
+}
+
+// ID is rlock.Client.ID.
+func (c *Client) ID() string { return c.id }
+
+// begin begins to write, with the first call.
+func (p *presenter) begin() {
+	if p != nil {
+		p.began.Do(func() { go p.run() })
+	}
+}
+
+// end waits until what was written is removed, or ctx ends. The client is closed.
+func (p *presenter) end(ctx context.Context) {
+	if p == nil {
+		return
+	}
+	p.began.Do(func() { close(p.done) })
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	}
+}
+
+func (p *presenter) run() {
+	defer close(p.done)
+	next, pause := time.NewTimer(0), secondWrite
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+			p.write()
+			next.Reset(pause)
+			pause = presence.Every
+		case <-p.client.closed:
+			_ = p.onAll(removeTimeout, func(ctx context.Context, rdb redis.UniversalClient) error {
+				return presence.Remove(ctx, rdb, p.client.id)
+			})
+			return
+		}
+	}
+}
+
+// secondWrite is when the client writes again after its first call: what that has got is not in the first write, and a program that
+// takes one lock and works is seen with it.
+const secondWrite = time.Second
+
+// write writes once. A failure is logged when it begins: until it is over others see less, and no lock suffers.
+func (p *presenter) write() {
+	said := p.client.present()
+	err := p.onAll(presence.Every/2, func(ctx context.Context, rdb redis.UniversalClient) error { return presence.Write(ctx, rdb, said) })
+	if err != nil && !p.failed && !isClosed(p.client.closed) {
+		p.client.set.Log.Warn("rlock: what WithPresence tells of this client is not written, others do not see it; locks work all the same. The Redis user needs HSET, HSETNX, ZADD, ZREMRANGEBYSCORE and the keys fencelock_client*",
+			"error", err)
+	}
+	p.failed = err != nil
+}
+
+// removeTimeout bounds what Close waits for, for the removal of what expires by itself anyway.
+const removeTimeout = 500 * time.Millisecond
+
+// onAll calls do for all servers at once, and returns one of the errors.
+func (p *presenter) onAll(within time.Duration, do func(ctx context.Context, rdb redis.UniversalClient) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), min(p.client.set.UnlockTimeout, within))
+	defer cancel()
+	errs := make(chan error, len(p.on))
+	for _, rdb := range p.on {
+		go func() { errs <- do(ctx, rdb) }()
+	}
+	var err error
+	for range p.on {
+		if one := <-errs; one != nil {
+			err = one
+		}
+	}
+	return err
+}
+
+// present is what the client says of itself now.
+func (c *Client) present() *presence.Client {
+	host, _ := os.Hostname()
+	said := &presence.Client{ID: c.id, Name: c.set.Presence, Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0])}
+	var holds []*hold
+	type named struct {
+		*lockState
+		name string // read while the state cannot be used for another lock
+	}
+	var states []named
+	c.mu.Lock()
+	for h := c.firstHold; h != nil && len(holds) < presence.MaxNames; h = h.next {
+		holds = append(holds, h)
+	}
+	said.MoreHolds = c.held - len(holds)
+	for _, ls := range c.locks {
+		states = append(states, named{ls, ls.name})
+	}
+	c.mu.Unlock()
+	now := time.Now()
+	for _, h := range holds {
+		h.mu.Lock()
+		token := h.token
+		h.mu.Unlock()
+		said.Holds = append(said.Holds, presence.Hold{Lock: h.attempts.keys.Lock, Field: h.attempts.field, Token: token, For: c.openHolds.age(h, now)})
+	}
+	for _, ls := range states {
+		calls, began := ls.waiting()
+		switch {
+		case calls == 0:
+		case len(said.Waits) < presence.MaxNames:
+			said.Waits = append(said.Waits, presence.Wait{Lock: ls.name, Calls: calls, For: now.Sub(began)})
+		default:
+			said.MoreWaits++
+		}
+	}
+	return said
+}
+
+// waiting is how many calls of this client ask or wait for the lock, and when the first of them began.
+func (ls *lockState) waiting() (calls int, began time.Time) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for w := ls.first; w != nil; w = w.next {
+		if calls++; began.IsZero() || w.began.Before(began) {
+			began = w.began
+		}
+	}
+	return calls, began
+}

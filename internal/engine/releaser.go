@@ -1,0 +1,309 @@
+package engine
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// A releaser sends the releases that nobody waits for: of holds whose release, or one of whose acquires, got no answer.
+// Each release is sent again until one lease has passed since the last attempt to acquire ended: what the attempt has
+// taken has then been released, or has expired by itself. Releases travel in company with other operations, and no
+// goroutine waits for one.
+type releaser struct {
+	client *Client
+
+	mu      sync.Mutex
+	queue   releases    // all of them, the one that is due first at the front
+	alarm   *time.Timer // calls sendDue when that is due; nil before there was any
+	closed  bool
+	untold  []untoldRelease // for the trace
+	telling bool            // tellAll runs
+}
+
+// A release is one hold's place in the releaser, which guards its fields.
+type release struct {
+	releaser *releaser
+	attempts *attempts
+	lease    time.Duration
+	index    int          // in releaser.queue; -1: it is over
+	began    time.Time    // when it was left to the releaser, for the trace
+	due      time.Time    // when to send it, again if it is under way
+	answers  int          // how often it was answered
+	underWay *sentRelease // under way; nil if none is, or its answer is not waited for any longer
+	rest     bool         // most of several servers have confirmed it already
+	freed    bool         // a final one was confirmed; of a rest: was answered
+	owed     bool         // one of several servers may have the hold still
+	refused  bool         // Redis has refused it for good: rights are missing
+}
+
+// A sentRelease is one command that releases the hold. Its fields are guarded by the releaser's mu.
+type sentRelease struct {
+	*release
+	op               scripts.Op
+	inStore          bool // to the store: it may be withdrawn
+	written          bool // it was written
+	afterAllAttempts bool // and all attempts to acquire had an outcome by then
+}
+
+// releaseAfter is when an unconfirmed release is sent again; then every third of the lease, and where that is long, every
+// lastRelease.
+var releaseAfter = []time.Duration{0, 100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}
+
+const (
+	lastRelease = 30 * time.Second
+	// retryRelease is the longest time between two sendings while Redis answers none.
+	retryRelease = time.Second
+)
+
+// after is how long after the release before the release number n is sent.
+func (r *release) after(n int) time.Duration {
+	after := min(max(r.lease/3, time.Millisecond), lastRelease)
+	if n < len(releaseAfter) {
+		after = min(after, releaseAfter[n])
+	}
+	return after
+}
+
+// release takes over the release of the hold.
+func (rl *releaser) release(a *attempts) { rl.add(&release{releaser: rl, attempts: a}) }
+
+// abandon takes over what a call has tried to take that does not wait for it any longer. While an attempt is under way
+// its answer is waited for, as most attempts take nothing, or are answered soon; but not for long: the release may be
+// faster on another connection.
+func (rl *releaser) abandon(a *attempts) {
+	n := 0
+	if !a.allAnswered() {
+		n = 1
+	}
+	rl.add(&release{releaser: rl, attempts: a, answers: n})
+}
+
+// releaseRest takes over what is left of a release that most of several servers have confirmed.
+func (rl *releaser) releaseRest(a *attempts) {
+	a.released()
+	rl.add(&release{releaser: rl, attempts: a, answers: 1, rest: true, owed: true})
+}
+
+func (rl *releaser) add(r *release) {
+	a, n := r.attempts, r.answers
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	if rl.closed {
+		if !r.rest {
+			rl.warnUnconfirmed(1, a)
+		}
+		return
+	}
+	var ok bool
+	if r.lease, ok = a.handOver(r); ok {
+		r.began = time.Now()
+		r.due = r.began.Add(r.after(n))
+		heap.Push(&rl.queue, r)
+		rl.note(r, false)
+		rl.setAlarm()
+	}
+}
+
+// attempted is called when an attempt to acquire the hold has got its outcome.
+func (r *release) attempted() {
+	rl := r.releaser
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	if r.index >= 0 && r.underWay == nil {
+		rl.reschedule(r, 0)
+	}
+}
+
+// reschedule makes the release due after d, or drops it if nothing is left to release. With rl.mu held.
+func (rl *releaser) reschedule(r *release, d time.Duration) {
+	if !r.matters() {
+		rl.remove(r)
+		return
+	}
+	r.due = time.Now().Add(d)
+	heap.Fix(&rl.queue, r.index)
+	rl.setAlarm()
+}
+
+func (r *release) matters() bool { return r.owed || r.attempts.needsRelease() }
+
+// remove takes the release off the list. With rl.mu held.
+func (rl *releaser) remove(r *release) {
+	heap.Remove(&rl.queue, r.index)
+	r.attempts.releaseDropped()
+	rl.note(r, true)
+}
+
+// setAlarm sets the alarm for the release that is due first. With rl.mu held.
+func (rl *releaser) setAlarm() {
+	if len(rl.queue) == 0 {
+		return
+	}
+	after := max(time.Until(rl.queue[0].due), 1) // not 0: in a synctest bubble Go 1.26 runs such a timer at once, and may crash with -race
+	if rl.alarm == nil {
+		rl.alarm = time.AfterFunc(after, rl.sendDue)
+	} else {
+		rl.alarm.Reset(after)
+	}
+}
+
+// sendDue sends the releases that are due.
+func (rl *releaser) sendDue() {
+	ctx, cancel := context.WithTimeout(context.Background(), rl.client.set.UnlockTimeout)
+	sharded := rl.client.bus.Sharded(ctx)
+	cancel()
+	for _, s := range rl.takeDue(sharded) {
+		rl.client.store.Send(&s.op, s)
+		rl.mu.Lock()
+		s.inStore = true
+		rl.mu.Unlock()
+	}
+}
+
+// takeDue returns what is to be sent now.
+func (rl *releaser) takeDue(sharded bool) (due []*sentRelease) {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	now := time.Now()
+	for !rl.closed && len(rl.queue) > 0 && !rl.queue[0].due.After(now) {
+		r := rl.queue[0]
+		inLine := r.underWay != nil && !r.underWay.written
+		if !r.matters() && (!inLine || r.underWay.inStore && rl.client.store.Withdraw(&r.underWay.op)) {
+			rl.remove(r)
+			continue
+		}
+		if !inLine {
+			r.underWay = &sentRelease{release: r, op: rl.client.callingFirst(scripts.Unlock(r.attempts.keys, r.attempts.field, sharded), "", 0)}
+			due = append(due, r.underWay)
+		}
+		r.due = now.Add(max(r.lease/3, 100*time.Millisecond))
+		heap.Fix(&rl.queue, 0)
+	}
+	rl.setAlarm()
+	return due
+}
+
+// Sending implements scripts.Caller.
+func (s *sentRelease) Sending(scripts.Caller) {
+	s.releaser.mu.Lock()
+	defer s.releaser.mu.Unlock()
+	s.written, s.afterAllAttempts = true, s.attempts.allAnswered()
+}
+
+// Answered implements scripts.Caller.
+func (s *sentRelease) Answered(a scripts.Answer, err error) {
+	r, rl := s.release, s.releaser
+	rl.client.releaseAnswered(a, s.attempts.keys)
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	if (err == nil || redis.HasErrorPrefix(err, "WRONGTYPE")) && !a.Owed && s.afterAllAttempts { // no hash has no hold in it
+		r.attempts.released()
+		r.freed = true
+	}
+	r.freed = r.freed || r.rest
+	r.refused = scripts.Refused(err) && !scripts.Passing(err)
+	if r.index < 0 || r.underWay != s {
+		return
+	}
+	r.underWay, r.owed = nil, a.Owed
+	r.answers++
+	after := r.after(r.answers)
+	if err != nil && !r.refused {
+		after = min(after, retryRelease) // the repeats are for what arrives late at a Redis that answers
+		r.answers = min(r.answers, 2)
+	}
+	rl.reschedule(r, after)
+}
+
+// sendAllNow sends at once what is not known to be freed, whenever it is due.
+func (rl *releaser) sendAllNow() {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	for _, r := range rl.queue {
+		if r.underWay == nil && r.attempts.allAnswered() && rl.owes(r) {
+			r.due = time.Time{}
+		}
+	}
+	heap.Init(&rl.queue)
+	rl.setAlarm()
+}
+
+// owesAny tells whether anything may be taken that no release has freed, and one still may.
+func (rl *releaser) owesAny() bool {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	for _, r := range rl.queue {
+		if rl.owes(r) && !r.refused {
+			return true
+		}
+	}
+	return false
+}
+
+// owes tells whether the hold may be taken still. With rl.mu held.
+func (rl *releaser) owes(r *release) bool {
+	if r.freed && !r.attempts.mayBeTaken() {
+		return false
+	}
+	// All of several servers may have said by now that they have not got the hold.
+	return rl.client.limits.Owes == nil || rl.client.limits.Owes(r.attempts.field)
+}
+
+// close drops what is left, and says so.
+func (rl *releaser) close() {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	rl.closed = true
+	if rl.alarm != nil {
+		rl.alarm.Stop()
+	}
+	owed := 0
+	var one *attempts
+	for _, r := range rl.queue {
+		if rl.owes(r) {
+			owed, one = owed+1, r.attempts
+		}
+		r.index = -1
+		r.attempts.releaseDropped()
+		rl.note(r, true)
+	}
+	rl.queue = nil
+	if owed > 0 {
+		rl.warnUnconfirmed(owed, one)
+	}
+}
+
+func (rl *releaser) warnUnconfirmed(locks int, one *attempts) {
+	rl.client.set.Log.Warn("rlock: closed before a release was confirmed; the lock is free at the end of its lease", "lock", one.keys.Lock, "locks", locks)
+}
+
+// releases is a heap.Interface by the time at which they are due.
+type releases []*release
+
+func (h releases) Len() int           { return len(h) }
+func (h releases) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h releases) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *releases) Push(x any) {
+	r := x.(*release)
+	r.index = len(*h)
+	*h = append(*h, r)
+}
+
+func (h *releases) Pop() any {
+	old := *h
+	r := old[len(old)-1]
+	old[len(old)-1] = nil
+	r.index = -1
+	*h = old[:len(old)-1]
+	return r
+}

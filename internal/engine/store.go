@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/fencelock/fencelock/pubsub"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// Store is where the locks are: *scripts.Scripts, whose methods say what these do, or the nodes of a quorum. A store of several
+// servers says with Answer.Owed that some of them have not confirmed a release, or may have taken what the others refused.
+type Store interface {
+	Send(op *scripts.Op, caller scripts.Caller)
+	Withdraw(op *scripts.Op) bool
+	Do(ctx context.Context, op scripts.Op) (scripts.Answer, error)
+	Renew(ctx context.Context, holds []scripts.Renewal)
+	Inspect(ctx context.Context, keys *scripts.Keys, field string) (scripts.State, error)
+}
+
+// Bus is what wakes waiters: *pubsub.Bus, whose methods say what these do, or those of the nodes of a quorum.
+type Bus interface {
+	Subscribe(channel string, wake func(message bool, text string)) Subscription
+	Hears(channel string) bool
+	Sharded(ctx context.Context) bool
+	Known() (sharded, known bool)
+	Close()
+}
+
+// Subscription is a channel that a Bus listens to.
+type Subscription interface {
+	Live() bool
+	Close()
+	Drop()
+}
+
+// oneBus is a *pubsub.Bus as a Bus.
+type oneBus struct{ *pubsub.Bus }
+
+// Subscribe implements Bus.
+func (b oneBus) Subscribe(channel string, wake func(message bool, text string)) Subscription {
+	return b.Bus.Subscribe(channel, wake)
+}

@@ -1,0 +1,359 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/fencelock/fencelock/observe/locktrace"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// lineWait is what a waiter knows while it is in line. Only its own goroutine uses it.
+type lineWait struct {
+	state         waitState
+	command       *inflight     // the attempt or the handoff that is under way; nil for none
+	due           time.Time     // when the waiter looks by itself, at the command or at the lock; zero for never
+	spared        bool          // the client is shutting down, and this waiter may go on
+	firstAsk      bool          // it has joined a line of nobody, so that the lock knows that it asks
+	quiet         int           // so many looks in a row that nothing but the time asked for
+	backoff       time.Duration // after the next error
+	looks         bool          // the next attempt is a look: nothing was heard
+	called        bool          // the next attempt follows a call
+	yielded       bool          // before the next attempt the waiter has yielded
+	yieldedBefore bool          // and before the attempt that is under way
+	lateOne       string        // the ticket of a late client, which the attempt takes out of the line; "" for none
+	aliveCount    int           // of the place, when the attempt under way was sent
+	blocker       *hold         // the client's own hold that was there at the last look,
+	since         time.Time     // and at every look since then
+}
+
+// waitInLine waits behind the other waiters of this client, and as the first of them tries to take the lock.
+func (w *waiter) waitInLine() (*level, error) {
+	w.backoff = firstBackoff
+	first, asks := w.lock.join(w)
+	lv, err := w.untilDone(first, asks)
+	if w.state == asking {
+		w.client.withdraw(w.command)
+	}
+	if lv == nil && (w.state != queued && w.state != watching || w.yielded) {
+		w.lock.place.Load().leaveToNext()
+	}
+	given, ticket := w.lock.leave(w)
+	if given {
+		w.decline(lv)
+	}
+	if ticket != "" {
+		w.client.leaveLine(w.keys, ticket)
+	}
+	return lv, err
+}
+
+func (w *waiter) untilDone(first, asks bool) (*level, error) {
+	w.firstAsk = asks
+	if first {
+		if err := w.lead(); err != nil {
+			return nil, err
+		}
+	} else {
+		w.waitStarted()
+		w.lookAfter(w.client.set.Poll)
+	}
+	for {
+		if isClosed(w.client.draining) && !w.goesOn() {
+			return nil, ErrClosed
+		}
+		var changed <-chan struct{}
+		var own *hold
+		if !w.state.commandUnderWay() {
+			// A hold of the same holder, taken through another context: the call may become a nested one.
+			if own = w.holder.find(w.client, w.name); own != nil {
+				changed = own.changedChannel()
+				if err := own.state(); err != nil {
+					return nil, err
+				}
+				if own.admitsReentry(w.ctx) {
+					if lv, err := w.reenter(own); err != errOvertaken {
+						return lv, err
+					}
+					continue
+				}
+			}
+			w.sendIfReady()
+		}
+		if !w.sleepUntilWoken(changed) {
+			return nil, w.gaveUp()
+		}
+		if lv, err := w.look(own); lv != nil || err != nil {
+			return lv, err
+		}
+	}
+}
+
+// goesOn tells whether a waiter stays in line although the client is shutting down.
+func (w *waiter) goesOn() bool {
+	if isClosed(w.client.closed) {
+		return false
+	}
+	w.spared = w.spared || w.lock.hasHandoff(w) || w.holder.holdsAny(w.client)
+	return w.spared
+}
+
+// sleepUntilWoken waits until there may be something to see; false when the wait is over.
+func (w *waiter) sleepUntilWoken(changed <-chan struct{}) bool {
+	if w.command != nil && w.command.done.Load() {
+		return true
+	}
+	if !w.due.IsZero() {
+		w.wakeup.notifyAt(w.due)
+	}
+	if changed == nil {
+		return w.wakeup.wait(w.waitEnd)
+	}
+	select {
+	case <-w.wakeup.ch:
+	case <-changed:
+	case <-w.waitEnd:
+		return false
+	}
+	return true
+}
+
+// look sees to all that has changed: one wake-up may stand for several things.
+func (w *waiter) look(own *hold) (*level, error) {
+	if f := w.command; f != nil && (f.done.Load() || w.isDue()) {
+		done := f.done.Load()
+		lv, err := w.judgeCommand()
+		if done {
+			w.client.recycle(f)
+		}
+		if lv != nil || err != nil {
+			return lv, err
+		}
+	}
+	if lv, err := w.lookAtLock(); lv != nil || err != nil {
+		return lv, err
+	}
+	if w.state.commandUnderWay() || !w.isDue() {
+		return nil, nil
+	}
+	w.due = time.Time{}
+	leads := w.state != queued
+	switch w.state {
+	case watching:
+		w.looks = true
+		w.quiet++
+		w.on(mayAsk)
+	case yielding:
+		w.on(mayAsk)
+	}
+	switch {
+	case own != nil:
+		own.warnOnce("rlock: held by this holder through another context; a nested call needs the ctx that Lock returned")
+	case leads:
+		w.suspectNestedCall()
+	}
+	return nil, nil
+}
+
+// suspectNestedCall logs that one hold of the call's own client has kept the lock for a whole lease while the call waited: a port's
+// nested call that was given the context from before Lock waits like this for ever.
+func (w *waiter) suspectNestedCall() {
+	h := w.lock.currentHold()
+	if h != w.blocker {
+		w.blocker, w.since = h, time.Now()
+	}
+	if h != nil && time.Since(w.since) >= h.attempts.longestLease() {
+		h.warnOnce("rlock: a call waits for a hold of its own client, for as long as a lease by now; if this is meant as a nested call, pass the context that Lock returned")
+	}
+}
+
+// lookAfter makes the waiter look after d, whatever happens.
+func (w *waiter) lookAfter(d time.Duration) {
+	w.due = time.Now().Add(d)
+}
+
+func (w *waiter) isDue() bool { return !w.due.IsZero() && !time.Now().Before(w.due) }
+
+// lead is what a waiter does that has become the first of its client.
+func (w *waiter) lead() error {
+	w.on(leads)
+	if w.firstAsk {
+		w.on(mayAsk)
+		return nil
+	}
+	if err := w.lock.patienceOver(w.began, w.client.set.Patience); err != nil {
+		return err
+	}
+	// The one before may have just taken the lock: then its end, or a message, is soon enough.
+	if w.lock.isHeld() {
+		w.waitStarted()
+		w.lock.listen(w.keys.Channel())
+		w.waitFor(w.client.set.Poll)
+		return nil
+	}
+	if p := w.lock.place.Load(); p.inLine() {
+		w.waitFor(max(p.untilLook(), 0)) // to be called; the waiter before may have had to look soon
+		return nil
+	}
+	w.takeTurn()
+	return nil
+}
+
+// waitFor waits to be told, or for the next look after d.
+func (w *waiter) waitFor(d time.Duration) {
+	w.yielded = false
+	w.on(waitsOn)
+	w.lookAfter(d)
+	w.lock.place.Load().setLookAt(w.due)
+	w.lock.waitsToBeTold(w)
+}
+
+// takeTurn asks, at once or when others had the time to try.
+func (w *waiter) takeTurn() {
+	if d := w.lock.yieldsFor(); d > 0 && w.state != ready {
+		w.waitFor(d)
+	} else {
+		w.on(mayAsk)
+	}
+}
+
+// sendIfReady sends the next attempt, if it is time.
+func (w *waiter) sendIfReady() {
+	if w.state != ready {
+		return
+	}
+	looks := w.looks
+	w.yieldedBefore, w.looks, w.yielded = w.yielded, false, false
+	if !w.firstAsk && !w.lock.startsAsking(w) {
+		w.on(lockGiven)
+		return
+	}
+	w.firstAsk = false
+	p := w.lock.place.Load()
+	w.lateOne, w.aliveCount = p.overdueTicket(), p.alive()
+	w.command = w.sendAttemptInTurn(looks, w.lateOne)
+	w.on(attemptSent)
+	w.lookAfter(w.lease) // after it no answer is of use
+}
+
+// lookAtLock sees to what the waiter was given or told, by the hold before it or by the line in Redis.
+func (w *waiter) lookAtLock() (*level, error) {
+	h := w.lock.handoffTo(w)
+	switch {
+	case h.tokenBlock != nil:
+		lv, err := w.takeToken(h.tokenBlock)
+		w.lock.clearHandoff(w)
+		if lv == nil && w.waitCtx.Err() != nil {
+			err = w.gaveUp()
+		}
+		return lv, err
+	case h.cancelled:
+		w.lock.clearHandoff(w)
+		w.command = nil
+		w.on(mayAsk)
+	case h.handoff != nil && w.command == nil:
+		w.command = h.handoff
+		w.on(handoffBegun)
+		w.lookAfter(w.lease) // after it no answer is of use
+	case w.command != nil: // its answer comes first
+	case w.state == queued && h.isLeader:
+		return nil, w.lead()
+	case w.state != queued && !w.lock.isHeld():
+		if n, alive := w.lock.place.Load().takeNotice(); n != (notice{}) {
+			w.heed(n, alive)
+		}
+		if w.lock.mayBeFree.Swap(false) && w.state != yielding {
+			w.quiet = 0
+			w.takeTurn()
+		}
+	}
+	return nil, nil
+}
+
+// heed does what was heard about the client's place in the line, while place.aliveCount was this.
+func (w *waiter) heed(n notice, aliveCount int) {
+	p := w.lock.place.Load()
+	switch {
+	case n.called:
+		w.quiet, w.called = 0, true
+		if d := p.yieldFor(n, w.lock.ownListeners(w.keys)); d > 0 {
+			w.waitFor(d)
+			w.yielded = true
+			w.on(yields)
+			return
+		}
+		w.on(mayAsk)
+	case n.lost:
+		w.quiet = 0
+		w.on(mayAsk)
+	case n.watch != "":
+		w.waitFor(p.watchUnlessAlive(n.watch, "", aliveCount))
+	case n.moved:
+		w.waitFor(firstListensAfter)
+	}
+}
+
+// takeToken makes a hold of the token that the hold before has left to the waiter.
+func (w *waiter) takeToken(b *tokenBlock) (*level, error) {
+	token := b.next
+	b.next++
+	if w.attempts.giveUp() {
+		w.client.releaser.release(w.attempts) // an attempt of its own, from before, has got no answer
+	}
+	w.attempts = b.attempts
+	w.way = locktrace.FromBlock
+	lv, _, err := w.begin(b.sentAt, w.lease, token, b, false)
+	return lv, err
+}
+
+// judgeCommand sees to an attempt or a handoff that has its answer, or has taken too long.
+func (w *waiter) judgeCommand() (*level, error) {
+	f, handedOver := w.command, w.state == receiving
+	w.command = nil
+	w.on(commandOver)
+	lv, _, err := w.settle(f)
+	if handedOver {
+		w.lock.clearHandoff(w)
+	}
+	pause := w.client.set.Poll
+	switch {
+	case lv != nil:
+		if w.yieldedBefore {
+			w.lock.place.Load().yieldEnded(false)
+		}
+		return lv, nil
+	case w.waitCtx.Err() != nil:
+		return nil, w.gaveUp()
+	case handedOver && f.done.Load() && (err == nil || f.err != nil && !scripts.Unanswered(f.err)):
+		// The hold before was lost, or Redis refused to pass the lock on: it is released, and that is told.
+	case err == nil:
+		w.lock.redisAnswered(w.refusal)
+		w.backoff = firstBackoff
+		if n := w.client.limits.Tries; n > 0 && w.attemptCount >= n {
+			return nil, notAcquired(w.refusal)
+		}
+		w.wasRefused(f.answer)
+		return nil, nil
+	case !passing(err):
+		return nil, err
+	default:
+		w.lock.redisFailed(err)
+		if err := w.lock.patienceOver(w.began, w.client.set.Patience); err != nil {
+			return nil, err
+		}
+		pause = w.backoff
+		w.backoff = min(2*w.backoff, lastBackoff)
+	}
+	w.waitFor(pause)
+	return nil, nil
+}
+
+// decline sees to what the waiter was given and does not take, as it goes without the lock, or with a level of its own.
+func (w *waiter) decline(lv *level) {
+	a := w.attempts
+	if w.grantedBlock != nil {
+		a = w.grantedBlock.attempts
+	}
+	if a.needsRelease() && (lv == nil || lv.hold.attempts != a) {
+		w.client.releaser.abandon(a)
+	}
+}

@@ -1,0 +1,28 @@
+package locktest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// Virtual runs a test in virtual time, with a miniredis and a client of it. It is skipped where redistest.Virtual is.
+func Virtual(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client)) {
+	t.Helper()
+	redistest.Virtual(t, func(t *testing.T) {
+		m, rdb := redistest.Pipe(t)
+		test(t, m, rdb)
+		Sleep(time.Second) // a dial under way ends before its client is closed: in the bubble's end nothing would end the pause between two dials
+	})
+}
+
+// Sleep lets virtual time pass. It returns when everything that is due then has happened.
+func Sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}

@@ -1,0 +1,423 @@
+package inspect_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/observe/inspect"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+func TestMain(m *testing.M) { os.Exit(locktest.Main(m, 2)) }
+
+func newClient(t *testing.T, rdb redis.UniversalClient, opts ...rlock.Option) *rlock.Client {
+	t.Helper()
+	c, err := rlock.New(rdb, opts...)
+	locktest.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func newInspector(t *testing.T, rdb redis.UniversalClient) *inspect.Inspector {
+	t.Helper()
+	in, err := inspect.New(rdb)
+	locktest.NoError(t, err)
+	return in
+}
+
+// look is one lock, as the Inspector shows it.
+func look(t *testing.T, in *inspect.Inspector, name string) inspect.Lock {
+	t.Helper()
+	all, err := in.Look(t.Context(), name)
+	locktest.NoError(t, err)
+	if len(all) != 1 || all[0].Name != name {
+		t.Fatalf("Look of %q shows %+v", name, all)
+	}
+	return all[0]
+}
+
+// names are those of the locks.
+func names(locks []inspect.Lock) (all []string) {
+	for _, l := range locks {
+		all = append(all, l.Name)
+	}
+	return all
+}
+
+// What a client with presence says of itself is shown with its locks, is no older than ten seconds, and goes with the client.
+func TestPresence(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		in := newInspector(t, rdb)
+		client := newClient(t, rdb, rlock.WithPresence("billing"))
+		other := newClient(t, redistest.PipeClient(t, m), rlock.WithPresence("mail"))
+		clients, err := in.Clients(t.Context())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "clients before the first call", len(clients), 0)
+
+		l := fenced.NewLock(client, "account:42")
+		held, token, err := l.LockAndGetToken(t.Context())
+		locktest.NoError(t, err)
+		inner, err := l.Lock(held)
+		locktest.NoError(t, err)
+		waits := locktest.StartLock(func() (context.Context, error) { return fenced.NewLock(other, "account:42").Lock(t.Context()) })
+		locktest.Sleep(1500 * time.Millisecond)
+		clients, err = in.Clients(t.Context())
+		locktest.NoError(t, err)
+		if len(clients) != 2 || clients[0].Name != "billing" || clients[1].Name != "mail" {
+			t.Fatalf("the clients: %+v", clients)
+		}
+		host, _ := os.Hostname()
+		c := clients[0]
+		if c.ID != client.ID() || c.Host != host || c.PID != os.Getpid() || c.Program == "" || c.Since.IsZero() || c.Seen.Sub(c.Since) != time.Second || len(c.Waits) != 0 {
+			t.Errorf("the holder's client: %+v", c)
+		}
+		if len(c.Holds) != 1 || c.Holds[0].Lock != "account:42" || c.Holds[0].Token != token+1 || c.Holds[0].For != time.Second {
+			t.Errorf("its holds: %+v", c.Holds)
+		}
+		if w := clients[1].Waits; len(w) != 1 || w[0].Lock != "account:42" || w[0].Calls != 1 || w[0].For < time.Second {
+			t.Errorf("the waiter's waits: %+v", w)
+		}
+
+		locks, err := in.Known(t.Context())
+		locktest.NoError(t, err)
+		if len(locks) != 1 {
+			t.Fatalf("the locks: %+v", locks)
+		}
+		h := locks[0].Holder
+		if h == nil || h.Client != client.ID() || h.Count != 2 || h.By == nil || h.By.Name != "billing" || h.For != time.Second || h.Token != token+1 || !strings.HasPrefix(h.Field, client.ID()+":") {
+			t.Errorf("the holder: %+v", h)
+		}
+		if locks[0].Token != token+1 || locks[0].TTL <= 0 || locks[0].TTL > 30*time.Second || locks[0].Waiting != 1 || locks[0].Other != "" {
+			t.Errorf("the lock: %+v", locks[0])
+		}
+		if line := locks[0].Line; len(line) != 1 || line[0].Client != other.ID() || line[0].By == nil || line[0].By.Name != "mail" || line[0].Calls != 1 {
+			t.Errorf("the line: %+v", line)
+		}
+
+		locktest.NoError(t, l.Unlock(inner))
+		locktest.NoError(t, l.Unlock(held))
+		r := <-waits
+		locktest.NoError(t, r.Err)
+		locktest.NoError(t, client.Close())
+		clients, err = in.Clients(t.Context())
+		locktest.NoError(t, err)
+		if len(clients) != 1 || clients[0].Name != "mail" {
+			t.Errorf("after Close: %+v", clients)
+		}
+		locktest.NoError(t, fenced.NewLock(other, "account:42").Unlock(r.Ctx))
+		locktest.NoError(t, other.Close())
+		locktest.Equal(t, "what is left", fmt.Sprint(m.Keys()), "[redisson_lock_token:{account:42}]")
+	})
+}
+
+// A client that is gone without a word is shown for half a minute more, and leaves nothing.
+func TestPresenceExpires(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		client := newClient(t, redistest.PipeClient(t, m), rlock.WithPresence("billing"))
+		_, err := rlock.NewLock(client, "l").LockLease(t.Context(), time.Hour)
+		locktest.NoError(t, err)
+		locktest.Sleep(2 * time.Second) // it has written twice
+		clients, err := newInspector(t, rdb).Clients(t.Context())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "clients", len(clients), 1)
+		m.SetError("ERR away") // for the client, and for a while
+		locktest.Sleep(29500 * time.Millisecond)
+		m.SetError("")
+		clients, err = newInspector(t, rdb).Clients(t.Context())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "clients after 30 s without a write", len(clients), 0)
+		locktest.Sleep(11 * time.Second)
+		clients, err = newInspector(t, rdb).Clients(t.Context())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "clients when they can write again", len(clients), 1)
+	})
+}
+
+// Of very many locks a client names a thousand, and says how many more there are.
+func TestPresenceIsBounded(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		client := newClient(t, rdb, rlock.WithPresence("billing"))
+		other := newClient(t, redistest.PipeClient(t, m))
+		const held, waited = 1003, 1002
+		ctx, stop := context.WithCancel(t.Context())
+		var waits []<-chan locktest.Result
+		for i := range max(held, waited) {
+			if i < held {
+				_, err := rlock.NewLock(client, fmt.Sprint("held", i)).LockLease(t.Context(), time.Hour)
+				locktest.NoError(t, err)
+			}
+			if i < waited {
+				name := fmt.Sprint("waited", i)
+				_, err := rlock.NewLock(other, name).LockLease(t.Context(), time.Hour)
+				locktest.NoError(t, err)
+				waits = append(waits, locktest.StartLock(func() (context.Context, error) { return rlock.NewLock(client, name).Lock(ctx) }))
+			}
+		}
+		locktest.Sleep(11 * time.Second)
+		clients, err := newInspector(t, rdb).Clients(t.Context())
+		locktest.NoError(t, err)
+		c := clients[0]
+		if len(c.Holds) != 1000 || c.MoreHolds != held-1000 || len(c.Waits) != 1000 || c.MoreWaits != waited-1000 {
+			t.Errorf("%d holds and %d more, %d waits and %d more", len(c.Holds), c.MoreHolds, len(c.Waits), c.MoreWaits)
+		}
+		stop()
+		for _, w := range waits {
+			<-w
+		}
+	})
+}
+
+// A client that may not write its presence says so once, and locks as ever.
+func TestPresenceRefused(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		var log locktest.Log
+		locktest.NoError(t, m.Set("fencelock_clients", "no zset"))
+		client := newClient(t, rdb, rlock.WithPresence("billing"), rlock.WithLogger(log.Logger()))
+		l := rlock.NewLock(client, "l")
+		held, err := l.Lock(t.Context())
+		locktest.NoError(t, err)
+		locktest.Sleep(time.Minute)
+		locktest.NoError(t, held.Err())
+		locktest.NoError(t, l.Unlock(held))
+		locktest.Equal(t, "lines", len(log.With("WithPresence")), 1)
+	})
+}
+
+// A client in the line listens on a channel of its own, by which its lock is found, whatever braces its name has.
+func TestContendedByTheLine(t *testing.T) {
+	rdb := redistest.New(t)
+	in := newInspector(t, rdb)
+	holder, waiter, third := newClient(t, rdb), newClient(t, redistest.Client(t, rdb.Options().Addr)), newClient(t, redistest.Client(t, rdb.Options().Addr))
+	want := []string{"a", "b{c}", "d:e"}
+	ctx, stop := context.WithCancel(t.Context())
+	var waits []<-chan locktest.Result
+	for _, name := range want {
+		_, err := rlock.NewLock(holder, name).LockLease(t.Context(), time.Minute)
+		locktest.NoError(t, err)
+		for _, c := range []*rlock.Client{waiter, third} {
+			waits = append(waits, locktest.StartLock(func() (context.Context, error) { return rlock.NewLock(c, name).Lock(ctx) }))
+		}
+	}
+	redistest.Eventually(t, time.Minute, func() bool {
+		locks, err := in.Contended(t.Context())
+		locktest.NoError(t, err)
+		return slices.Equal(names(locks), want) && !slices.ContainsFunc(locks, func(l inspect.Lock) bool { return l.Waiting != 2 })
+	}, "the locks that are waited for")
+	found, err := in.ContendedNames(t.Context())
+	locktest.NoError(t, err)
+	locktest.DeepEqual(t, "names", found, want)
+	stop()
+	for _, w := range waits {
+		<-w
+	}
+}
+
+// Listeners of very many locks are asked for in parts.
+func TestListenersOfMany(t *testing.T) {
+	rdb := redistest.New(t)
+	in := newInspector(t, rdb)
+	var all []string
+	for i := range 1201 {
+		all = append(all, fmt.Sprint("lock", i))
+	}
+	listened := map[string]bool{all[0]: true, all[499]: true, all[500]: true, all[1200]: true}
+	for name := range listened {
+		sub := rdb.Subscribe(t.Context(), "redisson_lock__channel:{"+name+"}")
+		t.Cleanup(func() { _ = sub.Close() })
+		_, err := sub.Receive(t.Context())
+		locktest.NoError(t, err)
+	}
+	listeners, err := in.Listeners(t.Context(), all...)
+	locktest.NoError(t, err)
+	for _, name := range all {
+		if is := listeners[name] == 1; is != listened[name] {
+			t.Errorf("%s has %d listeners", name, listeners[name])
+		}
+	}
+	listeners, err = in.Listeners(t.Context())
+	locktest.NoError(t, err)
+	locktest.Equal(t, "listeners of no lock", len(listeners), 0)
+}
+
+func TestNewRefuses(t *testing.T) {
+	_, err := inspect.New(nil)
+	locktest.ErrorSays(t, err, "inspect", "rdb is nil")
+	ring := redis.NewRing(&redis.RingOptions{})
+	t.Cleanup(func() { _ = ring.Close() })
+	_, err = inspect.New(ring)
+	locktest.ErrorSays(t, err, "Ring")
+}
+
+func TestPresenceName(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() { _ = rdb.Close() })
+	for _, name := range []string{"", strings.Repeat("x", 201)} {
+		_, err := rlock.New(rdb, rlock.WithPresence(name))
+		locktest.ErrorSays(t, err, "WithPresence", "1 to 200")
+	}
+}
+
+// The locks of Redisson and of clients without presence, free ones, and what is no lock.
+func TestLook(t *testing.T) {
+	rdb := redistest.New(t)
+	in := newInspector(t, rdb)
+	client := newClient(t, rdb)
+	held, token, err := fenced.NewLock(client, "ours").LockAndGetToken(t.Context())
+	locktest.NoError(t, err)
+	const theirs = "6b1f0d1e-0000-4000-8000-000000000001:83"
+	locktest.NoError(t, rdb.HSet(t.Context(), "theirs", theirs, 3).Err())
+	locktest.NoError(t, rdb.PExpire(t.Context(), "theirs", time.Minute).Err())
+	locktest.NoError(t, rdb.HSet(t.Context(), "forever", theirs, 1).Err())
+	locktest.NoError(t, rdb.HSet(t.Context(), "rw", "mode", "read", theirs, 1).Err())
+	locktest.NoError(t, rdb.HSet(t.Context(), "user", "name", "Ada").Err())
+	locktest.NoError(t, rdb.HSet(t.Context(), "counts", "user:42", 7).Err()) // looks like a holder; Scan knows better
+	locktest.NoError(t, rdb.Set(t.Context(), "text", "x", 0).Err())
+
+	if l := look(t, in, "ours"); l.Holder == nil || l.Holder.Client != client.ID() || l.Holder.By != nil || l.Token != token || l.TTL <= 0 {
+		t.Errorf("ours: %+v", l)
+	}
+	with, err := in.LookWith(t.Context(), []inspect.Client{{ID: client.ID(), Name: "asked before"}}, "ours", "theirs")
+	locktest.NoError(t, err)
+	if len(with) != 2 || with[0].Holder == nil || with[0].Holder.By == nil || with[0].Holder.By.Name != "asked before" || with[1].Holder == nil || with[1].Holder.By != nil {
+		t.Errorf("with the client known: %+v", with)
+	}
+	if l := look(t, in, "theirs"); l.Holder == nil || l.Holder.Field != theirs || l.Holder.Count != 3 || l.TTL <= 0 || l.TTL > time.Minute || l.Token != 0 {
+		t.Errorf("theirs: %+v", l)
+	}
+	if l := look(t, in, "forever"); l.Holder == nil || l.TTL != inspect.NoExpiry {
+		t.Errorf("for ever: %+v", l)
+	}
+	if l := look(t, in, "free"); l.Holder != nil || l.TTL != 0 || l.Other != "" || l.Waiting != 0 {
+		t.Errorf("free: %+v", l)
+	}
+	for name, want := range map[string]string{"rw": "read-write lock", "user": `"name"`, "text": "no hash"} {
+		if l := look(t, in, name); l.Holder != nil || !strings.Contains(l.Other, want) {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+	locktest.NoError(t, fenced.NewLock(client, "ours").Unlock(held))
+	if l := look(t, in, "ours"); l.Holder != nil || l.Token != token {
+		t.Errorf("ours, unlocked: %+v", l)
+	}
+	var found []string
+	for l, err := range in.Scan(t.Context(), "*", inspect.Pace{Count: 2, Pause: time.Millisecond}) {
+		locktest.NoError(t, err)
+		found = append(found, l.Name)
+	}
+	slices.Sort(found)
+	locktest.Equal(t, "what Scan finds", fmt.Sprint(found), "[forever theirs]")
+	for range in.Scan(t.Context(), "*", inspect.Pace{}) {
+		break
+	}
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	for _, err := range in.Scan(ended, "*", inspect.Pace{}) {
+		locktest.IsError(t, err, context.Canceled)
+	}
+}
+
+// Free releases the hold that was shown, and no other one; the waiter gets the lock at once.
+func TestFree(t *testing.T) {
+	rdb := redistest.New(t)
+	in := newInspector(t, rdb)
+	l := rlock.NewLock(newClient(t, rdb), "l")
+	held, err := l.Lock(t.Context())
+	locktest.NoError(t, err)
+	shown := look(t, in, "l")
+	other := rlock.NewLock(newClient(t, rdb), "l")
+	waits := locktest.StartLock(func() (context.Context, error) { return other.Lock(t.Context()) })
+	redistest.Eventually(t, time.Minute, func() bool {
+		locks, err := in.Contended(t.Context())
+		locktest.NoError(t, err)
+		return slices.Contains(names(locks), "l") && locks[0].Waiting == 1
+	}, "a waiter is seen")
+	redistest.Eventually(t, time.Minute, func() bool { // the first one in the line listens there after a moment
+		listeners, err := in.Listeners(t.Context(), "l", "free")
+		locktest.NoError(t, err)
+		return listeners["l"] > 0 && listeners["free"] == 0
+	}, "somebody listens on the lock's own channel")
+	began := time.Now()
+	freed, err := in.Free(t.Context(), shown)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "freed", freed, true)
+	r := redistest.Await(t, time.Minute, waits, "the waiter gets the lock")
+	locktest.NoError(t, r.Err)
+	locktest.TookAtMost(t, began, time.Second, time.Second, "the waiter")
+	redistest.Eventually(t, time.Minute, func() bool { return held.Err() != nil }, "the former holder learns of it")
+	locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
+
+	freed, err = in.Free(t.Context(), shown)
+	locktest.NoError(t, err)
+	locktest.Equal(t, "freed, of a holder that is gone", freed, false)
+	locktest.NoError(t, r.Ctx.Err())
+	locktest.NoError(t, other.Unlock(r.Ctx))
+	freed, err = in.Free(t.Context(), look(t, in, "l"))
+	locktest.NoError(t, err)
+	locktest.Equal(t, "freed, of nobody", freed, false)
+}
+
+// In a cluster each lock is on its own node, and so are its channel and the clients.
+func TestCluster(t *testing.T) {
+	cluster := redistest.Clustered(t, 3, 0)
+	rdb := cluster.Client()
+	in := newInspector(t, rdb)
+	client := newClient(t, rdb, rlock.WithPresence("billing"))
+	other := newClient(t, cluster.Client())
+	var want []string
+	for i := range 9 {
+		name := fmt.Sprint("lock", i)
+		want = append(want, name)
+		held, err := rlock.NewLock(client, name).Lock(t.Context())
+		locktest.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		waits := locktest.StartLock(func() (context.Context, error) { return rlock.NewLock(other, name).Lock(ctx) })
+		defer func() {
+			stop()
+			locktest.IsError(t, (<-waits).Err, context.Canceled)
+			locktest.NoError(t, rlock.NewLock(client, name).Unlock(held))
+		}()
+	}
+	redistest.Eventually(t, time.Minute, func() bool {
+		locks, err := in.Contended(t.Context())
+		locktest.NoError(t, err)
+		return slices.Equal(names(locks), want)
+	}, "all locks are found by their channels")
+	redistest.Eventually(t, time.Minute, func() bool {
+		locks, err := in.Known(t.Context())
+		locktest.NoError(t, err)
+		return slices.Equal(names(locks), want)
+	}, "all locks are found by what the client says")
+	locks, err := in.Look(t.Context(), want...)
+	locktest.NoError(t, err)
+	for _, l := range locks {
+		if l.Holder == nil || l.Holder.By == nil || l.Holder.By.Name != "billing" {
+			t.Errorf("%+v", l)
+		}
+	}
+	redistest.Eventually(t, time.Minute, func() bool {
+		listeners, err := in.Listeners(t.Context(), want...)
+		locktest.NoError(t, err)
+		return !slices.ContainsFunc(want, func(name string) bool { return listeners[name] == 0 })
+	}, "somebody listens for each lock")
+	for range in.Scan(t.Context(), "lock*", inspect.Pace{Count: 1}) {
+		break // and no other master goes on
+	}
+	var scanned []string
+	for l, err := range in.Scan(t.Context(), "lock*", inspect.Pace{}) {
+		locktest.NoError(t, err)
+		scanned = append(scanned, l.Name)
+	}
+	slices.Sort(scanned)
+	locktest.Equal(t, "what Scan finds", fmt.Sprint(scanned), fmt.Sprint(want))
+}

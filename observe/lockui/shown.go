@@ -1,0 +1,162 @@
+package lockui
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fencelock/fencelock/observe/inspect"
+)
+
+// shownLock is a lock as the page and its JSON show it.
+type shownLock struct {
+	Name        string        `json:"name"`
+	State       state         `json:"state"`         // how urgent it is
+	Why         string        `json:"why,omitempty"` // of a stuck one
+	Holder      *shownHolder  `json:"holder,omitempty"`
+	TTL         milliseconds  `json:"ttl_ms"`
+	NeverEnds   bool          `json:"never_ends,omitempty"` // the lock has no lease
+	Token       int64         `json:"token,omitempty"`      // the last one that was given
+	Waiting     int           `json:"waiting_clients"`      // in the line
+	Calls       int           `json:"waiting_calls"`        // of those of Line that say so
+	LongestWait milliseconds  `json:"longest_wait_ms"`      // of Line
+	Listeners   int           `json:"listening_clients"`
+	Line        []shownWaiter `json:"line,omitempty"`
+	More        int           `json:"more_waiting_clients,omitempty"` // after Line
+	Other       string        `json:"other,omitempty"`                // what it is, if it is no lock
+
+	Bar   int           `json:"-"` // percent of a lease that are left
+	lease time.Duration // a whole one
+}
+
+// shownHolder is who has a lock.
+type shownHolder struct {
+	Field  string       `json:"field"`
+	Client string       `json:"client"`
+	By     *process     `json:"by,omitempty"` // nil for one without presence
+	Count  int          `json:"count"`
+	For    milliseconds `json:"held_ms,omitempty"` // 0 where nobody says
+	Token  int64        `json:"token,omitempty"`
+	Young  bool         `json:"young,omitempty"`     // taken since its client wrote last
+	Silent milliseconds `json:"silent_ms,omitempty"` // so long at least its client has written nothing
+}
+
+// shownWaiter is a client in the line.
+type shownWaiter struct {
+	Client string       `json:"client"`
+	By     *process     `json:"by,omitempty"`
+	Calls  int          `json:"calls,omitempty"`
+	For    milliseconds `json:"waited_ms,omitempty"`
+}
+
+// process is a process.
+type process struct {
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Program string `json:"program"`
+}
+
+func newProcess(c *inspect.Client) *process {
+	if c == nil {
+		return nil
+	}
+	return &process{Name: c.Name, Host: c.Host, PID: c.PID, Program: c.Program}
+}
+
+// shownClient is a client with presence.
+type shownClient struct {
+	ID string `json:"id"`
+	process
+	Since       time.Time    `json:"since"`
+	Silent      milliseconds `json:"silent_ms"`
+	Holds       int          `json:"holds"`
+	LongestHold milliseconds `json:"longest_hold_ms"`
+	Waits       int          `json:"waits"`
+	LongestWait milliseconds `json:"longest_wait_ms"`
+}
+
+func newClient(s *survey, c *inspect.Client) *shownClient {
+	shown := &shownClient{ID: c.ID, process: *newProcess(c), Since: c.Since.UTC(), Silent: milliseconds(s.silent(c)), Holds: len(c.Holds) + c.MoreHolds, Waits: len(c.Waits) + c.MoreWaits}
+	for _, hold := range c.Holds {
+		shown.LongestHold = max(shown.LongestHold, milliseconds(hold.For+s.since(c)))
+	}
+	for _, wait := range c.Waits {
+		shown.LongestWait = max(shown.LongestWait, milliseconds(wait.For+s.since(c)))
+	}
+	return shown
+}
+
+// Quiet tells that the client should have written again by now.
+func (c *shownClient) Quiet() bool { return c.Silent >= milliseconds(quiet) }
+
+// LeaseText says in words what the bar shows.
+func (l *shownLock) LeaseText() string {
+	if l.TTL > milliseconds(l.lease) {
+		return fmt.Sprintf("%v left", l.TTL)
+	}
+	return fmt.Sprintf("%v of %v left", l.TTL, milliseconds(l.lease))
+}
+
+// Low tells that the watchdog would have renewed the lease by now: it does so every third of it.
+func (l *shownLock) Low() bool { return l.Bar < 60 }
+
+// milliseconds is a duration: in JSON a number of milliseconds, on the page what a person reads at a glance.
+type milliseconds time.Duration
+
+// MarshalJSON writes whole milliseconds.
+func (d milliseconds) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(d).Milliseconds())
+}
+
+// String is the duration in its two largest units.
+func (d milliseconds) String() string {
+	t := time.Duration(d)
+	day := 24 * time.Hour
+	switch {
+	case t < time.Minute:
+		return fmt.Sprintf("%d s", t/time.Second)
+	case t < time.Hour:
+		return fmt.Sprintf("%d min %02d s", t/time.Minute, t%time.Minute/time.Second)
+	case t < day:
+		return fmt.Sprintf("%d h %02d min", t/time.Hour, t%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%d d %d h", t/day, t%day/time.Hour)
+	}
+}
+
+// count is the number with its noun.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
+// printable is the name as a person can read and type it: as it is, or quoted where it has something that nobody sees.
+func printable(name string) string {
+	if quoted := strconv.Quote(name); name == "" || strings.TrimSpace(name) != name || quoted[1:len(quoted)-1] != strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) {
+		return quoted
+	}
+	return name
+}
+
+// short is the beginning of a client's id, enough to tell it from others.
+func short(id string) string {
+	if len(id) > 8 && id[8] == '-' {
+		return id[:8] + "…"
+	}
+	return id
+}
+
+// at is a link beside this page, with parameters: names and values in turn.
+func at(page string, parameters ...string) string {
+	values := url.Values{}
+	for i := 0; i+1 < len(parameters); i += 2 {
+		values.Set(parameters[i], parameters[i+1])
+	}
+	return page + "?" + values.Encode()
+}

@@ -1,0 +1,113 @@
+package lockui
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencelock/fencelock/observe/inspect"
+)
+
+// A state is how urgent a lock is: the first ones come first.
+type state string
+
+const (
+	stuck  state = "stuck"  // somebody has waited for long, or waits for a hold that is old or will not end
+	waited state = "waited" // somebody waits
+	maybe  state = "maybe"  // a client listens: one that waits, or the holder itself, if that is one of this library without presence
+	heldBy state = "held"   // nobody is known to wait
+	free   state = "free"
+	other  state = "other" // no lock
+)
+
+var urgency = map[state]int{stuck: 0, waited: 1, maybe: 2, heldBy: 3, free: 4, other: 5}
+
+// order puts those claims first that are likely to be stuck, before any lock is asked about.
+func (h *handler) order(claims map[string]*claim) []*claim {
+	for _, k := range claims {
+		k.age = max(k.held, k.waited)
+		switch {
+		case k.waiting && k.age >= h.longHold:
+			k.rank = 0
+		case k.listeners > 1: // a holder listens too, and is one
+			k.rank = 1
+		case k.waiting:
+			k.rank = 2
+		case k.listeners > 0:
+			k.rank = 3
+		default:
+			k.rank = 4
+		}
+	}
+	return slices.SortedFunc(maps.Values(claims), func(a, b *claim) int {
+		return cmp.Or(a.rank-b.rank, cmp.Compare(b.age, a.age), strings.Compare(a.name, b.name))
+	})
+}
+
+// quiet is how long a client may not have written before that is worth a word: it writes every 10 s.
+const quiet = 13 * time.Second
+
+// judge says how urgent the lock is, and why.
+func (h *handler) judge(s *survey, l *shownLock) {
+	holder := l.Holder
+	waits := l.Waiting > 0 || l.Listeners > 1 || l.Listeners == 1 && holder == nil // a holder has one connection
+	switch {
+	case l.Other != "":
+		l.State = other
+		return
+	case !waits && holder == nil:
+		l.State = free
+		return
+	case !waits && l.Listeners == 1 && holder.By == nil:
+		l.State = maybe
+	case !waits:
+		l.State = heldBy
+	default:
+		l.State = waited
+	}
+	switch {
+	case waits && l.NeverEnds:
+		l.State, l.Why = stuck, "it has no lease: it stays until its holder, or somebody else, frees it"
+	case waits && holder != nil && holder.Silent >= milliseconds(quiet):
+		l.State, l.Why = stuck, "its holder's client has not been heard of for "+holder.Silent.String()
+	case waits && holder != nil && holder.For >= milliseconds(h.longHold):
+		l.State, l.Why = stuck, "held for "+holder.For.String()+" while others wait"
+	case waits && l.LongestWait >= milliseconds(h.longHold) && holder == nil:
+		l.State, l.Why = stuck, "free, and yet somebody has waited for "+l.LongestWait.String()
+	case waits && l.LongestWait >= milliseconds(h.longHold):
+		l.State, l.Why = stuck, "somebody has waited for "+l.LongestWait.String()
+	}
+}
+
+// newLock is the lock as it is shown.
+func (h *handler) newLock(s *survey, f *found) *shownLock {
+	l := &shownLock{
+		Name: f.Name, Token: f.Token, TTL: milliseconds(max(f.TTL, 0)), NeverEnds: f.TTL == inspect.NoExpiry,
+		Waiting: f.Waiting, Listeners: f.listeners, Other: f.Other,
+		Bar: int(min(100, 100*max(f.TTL, 0)/h.lease)), lease: h.lease,
+	}
+	if f.Holder != nil {
+		l.Holder = &shownHolder{Field: f.Holder.Field, Client: f.Holder.Client, Count: f.Holder.Count, Token: f.Holder.Token, By: newProcess(f.Holder.By)}
+		if c := s.byID[f.Holder.Client]; c != nil {
+			l.Holder.Silent = milliseconds(s.silent(c))
+		}
+		if f.Holder.For > 0 && f.Holder.By != nil {
+			l.Holder.For = milliseconds(f.Holder.For + s.since(f.Holder.By))
+		}
+		l.Holder.Young = f.Holder.By != nil && l.Holder.For == 0 && f.Holder.By.MoreHolds == 0 && l.Holder.Silent < milliseconds(quiet)
+	}
+	for _, w := range f.Line {
+		shown := shownWaiter{Client: w.Client, Calls: w.Calls, By: newProcess(w.By)}
+		if w.For > 0 && w.By != nil {
+			shown.For = milliseconds(w.For + s.since(w.By))
+		}
+		l.Line = append(l.Line, shown)
+		l.Calls += w.Calls
+		l.LongestWait = max(l.LongestWait, shown.For)
+	}
+	l.More = max(l.Waiting-len(l.Line), 0)
+	h.judge(s, l)
+	return l
+}

@@ -1,0 +1,181 @@
+package quorum
+
+import (
+	"sync"
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// A fieldRecord is what this client knows of one field, which belongs to one attempt to take a lock and to the hold that the
+// attempt became: which nodes have the field, or may have it. The release of the hold goes to these nodes, and is owed as long as
+// there are any (P3).
+type fieldRecord struct {
+	mu         sync.Mutex
+	began      time.Time    // when the record was made
+	held       bool         // the hold had the lock: a majority
+	lookedHeld bool         // the hold had the lock, or other clients may have seen it as the owner
+	closed     bool         // the field is being released: no node is asked for its vote any more
+	until      time.Time    // when the lease of the field is over on every node
+	nodes      []nodeRecord // by node
+}
+
+// A nodeRecord is what a fieldRecord knows of one node.
+type nodeRecord struct {
+	votesInFlight int       // votes asked for that have no outcome
+	has           bool      // the node has the field, by its latest answer
+	doubt         time.Time // until then a vote that ended without an answer may still give the node the field
+	run           string    // the node's run id when it last said that it has the field
+}
+
+// owes tells whether the node has the field at the time now, or may get it. until is fieldRecord.until.
+func (m *nodeRecord) owes(now, until time.Time) bool {
+	return m.votesInFlight > 0 || m.has && now.Before(until) || now.Before(m.doubt)
+}
+
+// voting notes that these nodes are about to be asked for their votes, for a lease of this length on the nodes. It returns false,
+// and notes nothing, where the field is being released: then no node may be asked.
+func (rec *fieldRecord) voting(nodes []*node, lease time.Duration) bool {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if rec.closed {
+		return false
+	}
+	rec.lasts(lease)
+	for _, n := range nodes {
+		rec.nodes[n.index].votesInFlight++
+	}
+	return true
+}
+
+// voted notes the outcome of a vote that voting has noted.
+func (rec *fieldRecord) voted(a *ask, lease time.Duration) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	m := &rec.nodes[a.node.index]
+	m.votesInFlight--
+	switch {
+	case a.state == answered && a.yes:
+		m.has, m.run = true, a.report.Run
+		rec.lasts(lease)
+	case a.state == failed && scripts.Unanswered(a.err):
+		m.doubt = time.Now().Add(lease)
+	}
+}
+
+// extended notes that a node has confirmed the field with this lease.
+func (rec *fieldRecord) extended(a *ask, lease time.Duration) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if rec.closed {
+		return
+	}
+	m := &rec.nodes[a.node.index]
+	m.has, m.run = true, a.report.Run
+	rec.lasts(lease)
+}
+
+// lasts notes that a node may have the field for this long from now. With rec.mu held.
+func (rec *fieldRecord) lasts(lease time.Duration) {
+	if until := time.Now().Add(lease); until.After(rec.until) {
+		rec.until = until
+	}
+}
+
+// removed tells, of a node that has answered that it has not got the field, whether it had the field in this same run: then
+// somebody has released the field there.
+func (rec *fieldRecord) removed(a *ask) bool {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return a.report.Run != "" && rec.nodes[a.node.index].run == a.report.Run
+}
+
+// restarted tells whether the node has restarted since it had the field.
+func (rec *fieldRecord) restarted(a *ask) bool {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	run := rec.nodes[a.node.index].run
+	return run != "" && run != a.report.Run
+}
+
+// owed tells whether some node has the field, or may get it.
+func (rec *fieldRecord) owed() bool {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return rec.owes()
+}
+
+// owes is owed, with rec.mu held.
+func (rec *fieldRecord) owes() bool {
+	now := time.Now()
+	for i := range rec.nodes {
+		if rec.nodes[i].owes(now, rec.until) {
+			return true
+		}
+	}
+	return false
+}
+
+// win notes that the attempt has become a hold, which has the lock.
+func (rec *fieldRecord) win() {
+	rec.mu.Lock()
+	rec.held, rec.lookedHeld = true, true
+	rec.mu.Unlock()
+}
+
+// giveUp notes that the attempt has failed. If the attempt has the node that other clients ask first, it has kept them out, and
+// they may wait to be told of its release.
+func (rec *fieldRecord) giveUp(first *node) {
+	rec.mu.Lock()
+	rec.lookedHeld = rec.lookedHeld || first != nil && rec.nodes[first.index].has
+	rec.mu.Unlock()
+}
+
+// closing begins a release. It returns the nodes that the release goes to, and those of them with no vote under way, whose answer
+// to the release is final. tell is whether waiters are to be told of the release: the hold had the lock, or other clients may have
+// seen it as the owner.
+func (rec *fieldRecord) closing(nodes []*node) (to []*node, final map[*node]bool, tell bool) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.closed = true
+	now := time.Now()
+	final = make(map[*node]bool)
+	for _, n := range nodes {
+		if m := &rec.nodes[n.index]; m.owes(now, rec.until) {
+			to = append(to, n)
+			final[n] = m.votesInFlight == 0
+		}
+	}
+	rec.lookedHeld = rec.lookedHeld || len(to) > len(nodes)/2
+	return to, final, rec.lookedHeld
+}
+
+// hadIt tells whether the hold had the lock.
+func (rec *fieldRecord) hadIt() bool {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return rec.held
+}
+
+// short tells whether the hold began so lately that no waiter can have seen it for long enough to sleep until a release is told:
+// see rivals.pause.
+func (rec *fieldRecord) short() bool { return time.Since(rec.began) < doubtAfter/2 }
+
+// released notes that the node has confirmed that it has not got the field.
+func (rec *fieldRecord) released(n *node) {
+	rec.mu.Lock()
+	rec.nodes[n.index].has = false
+	rec.mu.Unlock()
+}
+
+// expired tells whether the lease of the field is over on every node, and no vote can still give a node the field.
+func (rec *fieldRecord) expired(now time.Time) bool {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	for i := range rec.nodes {
+		if m := &rec.nodes[i]; m.votesInFlight > 0 || now.Before(m.doubt) {
+			return false
+		}
+	}
+	return now.After(rec.until)
+}

@@ -1,0 +1,3 @@
+-- The call of an operation that is sent alone. It stands behind the operation's function, and names it: local operation = ...
+local verdict, value = operation(KEYS[1], KEYS[2], unpack(ARGV)) -- the lock, and the counter if the operation uses it
+return verdict and {verdict, value} or value
