@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newClients(at *connection) *cobra.Command {
+	var out format
+	cmd := &cobra.Command{
+		Use:   "clients",
+		Short: "List the clients that say of themselves that they are there",
+		Long: `clients lists the processes whose clients have presence (rlock.WithPresence, and "fencelock run"): what they said last, in the
+last 30 seconds. HOLDS and WAITS are the locks that they hold and wait for.`,
+		Example: "  fencelock clients\n  fencelock clients -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return at.with(func(v *viewer) error {
+				clients, err := v.Clients(cmd.Context())
+				if err != nil {
+					return err
+				}
+				rows := make([]*clientRow, len(clients))
+				lines := [][]string{{"NAME", "HOST", "PID", "PROGRAM", "SINCE", "HOLDS", "WAITS"}}
+				if out == "wide" {
+					lines[0] = append(lines[0], "ID")
+				}
+				for i := range clients {
+					r := clientOf(&clients[i])
+					rows[i] = r
+					if out == "name" {
+						fmt.Fprintln(cmd.OutOrStdout(), r.ID)
+					}
+					cells := []string{clean(r.Name), clean(r.Host), fmt.Sprint(r.PID), clean(r.Program), r.Since.Format(time.DateTime), fmt.Sprint(r.Holds), fmt.Sprint(r.Waits)}
+					if out == "wide" {
+						cells = append(cells, r.ID)
+					}
+					lines = append(lines, cells)
+				}
+				switch out {
+				case "json":
+					return printJSON(cmd.OutOrStdout(), rows)
+				case "name":
+					return nil
+				}
+				return printTable(cmd.OutOrStdout(), lines)
+			})
+		},
+	}
+	out.addFlag(cmd)
+	return cmd
+}

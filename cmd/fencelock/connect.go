@@ -1,0 +1,109 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
+)
+
+const (
+	urlVariable      = "FENCELOCK_REDIS_URL"
+	passwordVariable = "FENCELOCK_REDIS_PASSWORD"
+	defaultURL       = "redis://127.0.0.1:6379"
+)
+
+// connection is where Redis is.
+type connection struct {
+	url          string
+	passwordFile string
+	sentinel     string // the master's name
+	cluster      bool
+}
+
+func (c *connection) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.url, "url", "", "where Redis is: redis://, rediss:// or unix:// (default $"+urlVariable+", then "+defaultURL+")")
+	flags.StringVar(&c.passwordFile, "password-file", "", "file with the password in its first line (default $"+passwordVariable+")")
+	flags.StringVar(&c.sentinel, "sentinel-master", "", "the URL is that of a Sentinel, and this the name of the master")
+	flags.BoolVar(&c.cluster, "cluster", false, "the URL is that of a node of a cluster")
+}
+
+// open returns a client for Redis, which has asked nothing yet.
+func (c *connection) open() (redis.UniversalClient, error) {
+	if u, err := url.Parse(c.url); err != nil {
+		return nil, usage("--url is not a URL: write it as %s", defaultURL)
+	} else if _, has := u.User.Password(); has {
+		return nil, usage("--url has a password, which all users of this machine can see: put it into %s, %s or --password-file", urlVariable, passwordVariable)
+	}
+	password, err := c.password()
+	if err != nil {
+		return nil, err
+	}
+	address := cmp.Or(c.url, os.Getenv(urlVariable), defaultURL)
+	switch {
+	case c.cluster && c.sentinel != "":
+		return nil, usage("--cluster and --sentinel-master exclude each other")
+	case c.cluster:
+		o, err := redis.ParseClusterURL(address)
+		if err != nil {
+			return nil, wrongURL(err)
+		}
+		o.Password = cmp.Or(password, o.Password)
+		return redis.NewClusterClient(o), nil
+	case c.sentinel != "":
+		o, err := redis.ParseFailoverURL(address)
+		if err != nil {
+			return nil, wrongURL(err)
+		}
+		o.MasterName, o.Password = c.sentinel, cmp.Or(password, o.Password)
+		return redis.NewFailoverClient(o), nil
+	}
+	o, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, wrongURL(err)
+	}
+	o.Password = cmp.Or(password, o.Password)
+	return redis.NewClient(o), nil
+}
+
+// wrongURL does not show the URL, which may have a password.
+func wrongURL(err error) error {
+	return usage("the URL of Redis is not usable: %v. Write it as %s, rediss://user@host:6380/1 or unix:///run/redis.sock", withoutURL(err), defaultURL)
+}
+
+// withoutURL is the reason alone of an error that quotes the URL.
+func withoutURL(err error) error {
+	if parse, is := err.(*url.Error); is {
+		return parse.Err
+	}
+	return err
+}
+
+// password is the one that was given apart from the URL, "" for none.
+func (c *connection) password() (string, error) {
+	if c.passwordFile == "" {
+		return os.Getenv(passwordVariable), nil
+	}
+	text, err := os.ReadFile(c.passwordFile)
+	if err != nil {
+		return "", usage("--password-file: %w", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	if line = strings.TrimSuffix(line, "\r"); line == "" {
+		return "", usage("--password-file: the first line of %s is empty", c.passwordFile)
+	}
+	return line, nil
+}
+
+// shown is the URL without its password.
+func (c *connection) shown() string {
+	u, err := url.Parse(cmp.Or(c.url, os.Getenv(urlVariable), defaultURL))
+	if err != nil {
+		return fmt.Sprintf("what %s says", urlVariable)
+	}
+	return u.Redacted()
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// A finding is the result of one check.
+type finding struct {
+	Check  string `json:"check"`
+	Result string `json:"result"` // ok, warning or wrong
+	Text   string `json:"text"`
+}
+
+// doctor collects findings on a server, or on each master of a cluster.
+type doctor struct {
+	*viewer
+	server   redis.UniversalClient
+	info     map[string]string
+	findings []finding
+}
+
+func (d *doctor) note(result, check, format string, args ...any) {
+	d.findings = append(d.findings, finding{check, result, fmt.Sprintf(format, args...)})
+}
+
+func newDoctor(at *connection) *cobra.Command {
+	var out format
+	cmd := &cobra.Command{
+		Use:   "doctor [NAME...]",
+		Short: "Check whether this Redis, and this user's rights, will do for locks",
+		Long: `doctor looks at the server's version, role, persistence, memory policy and clock, tries the commands that locks need, and takes
+and releases a lock. For that it uses a name of its own, and deletes what it has written; with a NAME, that name with an ending of its
+own, for a user whose rights go by the names of keys. NAMEs are also checked for what a cluster asks of them.
+
+The exit code is 1 if something is wrong.`,
+		Example: "  fencelock doctor\n  fencelock doctor --cluster account:42",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return at.with(func(v *viewer) error {
+				d := &doctor{viewer: v}
+				d.examine(cmd.Context(), at, args)
+				if err := d.print(cmd, out); err != nil {
+					return err
+				}
+				if slices.ContainsFunc(d.findings, func(f finding) bool { return f.Result == wrong }) {
+					return &exitError{code: exitFailed}
+				}
+				return nil
+			})
+		},
+	}
+	out.addFlag(cmd)
+	return cmd
+}
+
+const (
+	fine    = "ok"
+	warning = "warning"
+	wrong   = "wrong"
+)
+
+func (d *doctor) print(cmd *cobra.Command, out format) error {
+	if out == "json" {
+		return printJSON(cmd.OutOrStdout(), d.findings)
+	}
+	rows := [][]string{}
+	for _, f := range d.findings {
+		rows = append(rows, []string{f.Result, f.Check, f.Text})
+	}
+	return printTable(cmd.OutOrStdout(), rows)
+}
+
+func (d *doctor) examine(ctx context.Context, at *connection, names []string) {
+	if err := d.rdb.Ping(ctx).Err(); err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
+		d.note(wrong, "connection", "%v", err)
+		return
+	}
+	began := time.Now() // on a connection that is there
+	_ = d.rdb.Ping(ctx)
+	d.note(fine, "connection", "%s answers in %v", at.shown(), time.Since(began).Round(10*time.Microsecond))
+	err := onEach(ctx, d.rdb, func(server redis.UniversalClient) {
+		d.server = server
+		d.examineServer(ctx, at)
+	})
+	if err != nil {
+		d.note(wrong, "cluster", "%v", err)
+	}
+	for _, name := range names {
+		if err := scripts.KeysOf(name).CheckCluster(); err != nil {
+			result := warning
+			if at.cluster {
+				result = wrong
+			}
+			d.note(result, "name in a cluster", "%v", err)
+		}
+	}
+	base := "fencelock_doctor"
+	if len(names) > 0 {
+		base = names[0]
+	}
+	d.examineRights(ctx, at, base+":"+uuid.NewString())
+}
+
+// onEach calls do for the server, or for each master of a cluster.
+func onEach(ctx context.Context, rdb redis.UniversalClient, do func(server redis.UniversalClient)) error {
+	cluster, is := rdb.(*redis.ClusterClient)
+	if !is {
+		do(rdb)
+		return nil
+	}
+	masters := make(chan *redis.Client, 1000)
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, server *redis.Client) error {
+		masters <- server
+		return nil
+	})
+	close(masters)
+	for server := range masters {
+		do(server)
+	}
+	return err
+}
+
+// examineServer looks at what the server says of itself.
+func (d *doctor) examineServer(ctx context.Context, at *connection) {
+	text, err := d.server.Info(ctx).Result()
+	if err != nil {
+		d.note(warning, "INFO", "the user may not ask for it, so that version, persistence and memory are not checked: %v", err)
+	}
+	d.info = map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), ":"); found {
+			d.info[name] = value
+		}
+	}
+	if err == nil {
+		d.examineVersion()
+		d.examineRole(at)
+		d.examinePersistence(ctx)
+		d.examineMemory()
+	}
+	d.examineClock(ctx)
+}
+
+func (d *doctor) examineVersion() {
+	name, version := "Redis", d.info["redis_version"]
+	if v := d.info["valkey_version"]; v != "" {
+		name, version = "Valkey", v
+	}
+	parts := strings.Split(version+".0.0", ".")
+	major, _ := strconv.Atoi(parts[0])
+	minor, _ := strconv.Atoi(parts[1])
+	if major < 6 || major == 6 && minor < 2 {
+		d.note(wrong, "version", "%s %s: locks need Redis 6.2 or newer, or Valkey", name, version)
+		return
+	}
+	d.note(fine, "version", "%s %s", name, version)
+}
+
+func (d *doctor) examineRole(at *connection) {
+	switch {
+	case d.info["role"] != "master":
+		d.note(wrong, "role", "this server is a %s, which cannot keep locks: name the master, or use --sentinel-master", d.info["role"])
+	case d.info["cluster_enabled"] == "1" && !at.cluster:
+		d.note(wrong, "role", "this server is a node of a cluster: use --cluster")
+	case d.info["cluster_enabled"] == "1":
+		d.note(fine, "role", "a master of a cluster, port %s, %s replicas", d.info["tcp_port"], d.info["connected_slaves"])
+	case d.info["connected_slaves"] != "0":
+		d.note(fine, "role", "master, %s replicas. One that is promoted may not know of the last locks and tokens: see rlock.WithReplicas and fenced.WithClockFloor", d.info["connected_slaves"])
+	default:
+		d.note(fine, "role", "master, without replicas")
+	}
+}
+
+func (d *doctor) examinePersistence(ctx context.Context) {
+	if d.info["aof_enabled"] == "1" {
+		how := "appendonly"
+		if set, err := d.server.ConfigGet(ctx, "appendfsync").Result(); err == nil {
+			how += ", appendfsync " + set["appendfsync"]
+		}
+		d.note(fine, "persistence", "%s", how)
+		return
+	}
+	const after = "after a restart locks are free and tokens begin again, and guards refuse writes until they have caught up: set appendonly yes, or use fenced.WithClockFloor"
+	if set, err := d.server.ConfigGet(ctx, "save").Result(); err == nil && set["save"] == "" {
+		d.note(warning, "persistence", "none: %s", after)
+		return
+	}
+	d.note(warning, "persistence", "snapshots at most, without appendonly: what is newer than the last one is gone, and %s", after)
+}
+
+func (d *doctor) examineMemory() {
+	policy, bound := d.info["maxmemory_policy"], d.info["maxmemory"]
+	switch {
+	case policy == "noeviction":
+		d.note(fine, "memory", "maxmemory-policy noeviction")
+	case bound == "0":
+		d.note(warning, "memory", "maxmemory-policy %s, which does nothing while maxmemory is 0: set noeviction before you set maxmemory, else held locks can be evicted", policy)
+	default:
+		d.note(wrong, "memory", "maxmemory-policy %s: held locks and their tokens can be evicted: set noeviction", policy)
+	}
+}
+
+// maxClockDifference is what people notice in times that are shown. Locks do not compare the two clocks.
+const maxClockDifference = time.Second
+
+func (d *doctor) examineClock(ctx context.Context) {
+	before := time.Now()
+	theirs, err := d.server.Time(ctx).Result()
+	took := time.Since(before)
+	if err != nil {
+		d.note(wrong, "clock", "%v", err)
+		return
+	}
+	difference := theirs.Sub(before.Add(took / 2))
+	ahead := "ahead of"
+	if difference < 0 {
+		difference, ahead = -difference, "behind"
+	}
+	text := fmt.Sprintf("the server's is %v %s ours, as exact as %v", difference.Round(time.Millisecond), ahead, (took / 2).Round(time.Microsecond))
+	if difference > maxClockDifference+took {
+		d.note(warning, "clock", "%s: leases go by the server's clock alone, but a clock that is wrong may be set, and then leases end early: use NTP on both", text)
+		return
+	}
+	d.note(fine, "clock", "%s", text)
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/guard/httpguard"
+	"github.com/fencelock/fencelock/observe/inspect"
+	"github.com/fencelock/fencelock/observe/locktrace"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// A job is one call of run.
+type job struct {
+	*runOptions
+	name string
+	path string // of the program
+	argv []string
+	log  io.Writer
+
+	rdb     redis.UniversalClient
+	lock    *fenced.Lock
+	held    context.Context // of the hold
+	token   int64
+	field   string // of the holder in Redis
+	signals chan os.Signal
+	renewal atomic.Pointer[error] // what the last renewal said, if it failed
+}
+
+// releaseTimeout is for how long the release waits for Redis, and then once more what is left to do. The lease ends by itself.
+const releaseTimeout = 2 * time.Second
+
+// say tells the user of something, unless -q was given.
+func (j *job) say(format string, args ...any) {
+	if !j.quiet {
+		fmt.Fprintf(j.log, "fencelock: "+format+"\n", args...)
+	}
+}
+
+// tell tells the user of something that went well, if -v was given.
+func (j *job) tell(format string, args ...any) {
+	if j.verbose {
+		j.say(format, args...)
+	}
+}
+
+// run takes the lock, runs the command and releases the lock. It returns the exit code.
+func (j *job) run(at *connection) (int, error) {
+	var err error
+	if j.rdb, err = at.open(); err != nil {
+		return 0, err
+	}
+	defer func() { _ = j.rdb.Close() }()
+	client, err := rlock.New(j.rdb,
+		rlock.WithLease(time.Duration(j.lease)),
+		rlock.WithPresence("run "+shorten(filepath.Base(j.path))),
+		rlock.WithTrace(&locktrace.Trace{WaitStarted: j.waitStarted, AcquireDone: j.acquireDone, RenewalDone: j.renewalDone}),
+		rlock.WithUnlockTimeout(releaseTimeout),
+		rlock.WithLogger(slog.New(slog.DiscardHandler))) // the job says what there is to say
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = client.Close() }()
+	j.lock = fenced.NewLock(client, j.name)
+	j.signals = make(chan os.Signal, 16)
+	for _, sig := range caughtSignals {
+		if !signal.Ignored(sig) { // by nohup, or a shell: the command inherits that
+			signal.Notify(j.signals, sig)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	code, err := j.acquire(ctx, cancel)
+	if err != nil || j.held == nil {
+		return code, err
+	}
+	began := time.Now()
+	j.tell("%s is taken, token %d", j.name, j.token)
+	code, lost, err := j.runCommand()
+	if !lost && err == nil && !j.linger(began) {
+		j.tell("%s was lost after the command had ended", j.name)
+		return code, nil
+	}
+	return j.release(code, lost), err
+}
+
+// shorten bounds a name for rlock.WithPresence.
+func shorten(name string) string { return name[:min(len(name), 100)] }
+
+// waitStarted tells somebody who waits for the lock that the own parent holds of it. The parent's lock may be on another Redis.
+func (j *job) waitStarted(locktrace.WaitStarted) {
+	if os.Getenv("FENCELOCK_NAME") == j.name {
+		j.say("this is run by fencelock under the lock %s already, and may wait for itself", j.name)
+	} else {
+		j.tell("waiting for %s", j.name)
+	}
+}
+
+func (j *job) acquireDone(e locktrace.AcquireDone) { j.field = e.Field }
+
+func (j *job) renewalDone(e locktrace.RenewalDone) {
+	if e.Err != nil {
+		j.renewal.Store(&e.Err)
+	} else {
+		j.renewal.Store(nil)
+	}
+}
+
+// acquire takes the lock. Without an error and without a hold the exit code says why. ctx bounds the hold, too: it is canceled here
+// only if a signal ends the wait.
+func (j *job) acquire(ctx context.Context, cancel func()) (int, error) {
+	done := make(chan error, 1)
+	go func() {
+		var held context.Context
+		var err error
+		if j.noWait || j.waitGiven {
+			held, j.token, err = j.lock.TryLockAndGetToken(ctx, time.Duration(j.wait), 0)
+		} else {
+			held, j.token, err = j.lock.LockAndGetToken(ctx)
+		}
+		if err == nil {
+			j.held = held
+		}
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			switch {
+			case errors.Is(err, rlock.ErrNotAcquired):
+				j.say("%s was not acquired: %s", j.name, j.holder())
+				return j.conflictCode, nil
+			case err != nil:
+				return 0, fmt.Errorf("%s: %w", j.name, withoutCall(err))
+			}
+			select {
+			case sig := <-j.signals: // came first: from a keyboard, the command would not get it
+				if n := endingSignal(sig); n != 0 {
+					return j.giveUp(n), nil
+				}
+			default:
+			}
+			return 0, nil
+		case sig := <-j.signals:
+			n := endingSignal(sig)
+			if n == 0 {
+				stopOnTerminal(sig)
+				continue
+			}
+			signal.Reset() // the next one ends what is left to do
+			cancel()
+			<-done
+			return j.giveUp(n), nil
+		}
+	}
+}
+
+// giveUp releases the lock if it was taken, as signal n came before the command was run, and returns the exit code.
+func (j *job) giveUp(n int) int {
+	if j.held != nil {
+		_ = j.lock.Unlock(j.held)
+		j.held = nil
+	}
+	return exitSignal + n
+}
+
+// holder says who has the lock.
+func (j *job) holder() string {
+	in, err := inspect.New(j.rdb)
+	if err != nil {
+		return err.Error()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	locks, err := in.Look(ctx, j.name)
+	if err != nil || locks[0].Holder == nil {
+		return "somebody else had it"
+	}
+	return "the holder is " + process(locks[0].Holder.By, locks[0].Holder.Field)
+}
+
+// environment is the command's.
+func (j *job) environment() []string {
+	env := append(os.Environ(),
+		"FENCELOCK_NAME="+j.name,
+		fmt.Sprintf("FENCELOCK_TOKEN=%d", j.token),
+		"FENCELOCK_HOLDER="+j.field)
+	req := &http.Request{Header: http.Header{}}
+	if httpguard.SetToken(req, j.name, j.token) == nil { // otherwise the name cannot be sent in a header
+		env = append(env, "FENCELOCK_HTTP_FIELD="+httpguard.Header+": "+req.Header.Get(httpguard.Header))
+	}
+	return env
+}
+
+// linger keeps the lock for as long as --hold-at-least says, or until a signal ends that. It is false if the lock was lost meanwhile.
+func (j *job) linger(began time.Time) bool {
+	if time.Since(began) >= time.Duration(j.holdAtLeast) {
+		return true // Unlock tells
+	}
+	rest := time.NewTimer(time.Until(began.Add(time.Duration(j.holdAtLeast))))
+	defer rest.Stop()
+	for {
+		select {
+		case <-rest.C:
+			return true
+		case <-j.held.Done():
+			return false
+		case sig := <-j.signals:
+			if endingSignal(sig) != 0 {
+				return true
+			}
+		}
+	}
+}
+
+// release releases the lock, and returns the exit code.
+func (j *job) release(code int, lost bool) int {
+	err := j.lock.Unlock(j.held)
+	switch {
+	case lost:
+		return exitLost
+	case err == nil:
+		j.tell("%s is released", j.name)
+		return code
+	case errors.Is(err, rlock.ErrLost):
+		j.say("%s was lost while the command ran: %v", j.name, withoutCall(err))
+		return exitLost
+	}
+	j.say("the release of %s is not confirmed, the lock is free after %v at most: %v", j.name, time.Duration(j.lease), withoutCall(err))
+	if j.strict {
+		return exitLost
+	}
+	return code
+}
+
+// withoutCall is an error of a lock without the name of the method and the lock.
+func withoutCall(err error) error {
+	var call *rlock.Error
+	if errors.As(err, &call) {
+		return call.Err
+	}
+	return err
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/observe/inspect"
+)
+
+// A lockRow is a lock as ls, show and top print it. Times are in seconds in JSON.
+type lockRow struct {
+	Name      string     `json:"name"`
+	Holder    *holderRow `json:"holder"`        // null: the lock is free
+	TTL       seconds    `json:"ttl"`           // -1: it stays for ever
+	Token     int64      `json:"token"`         // the last one that was given
+	Listeners int        `json:"listeners"`     // connections
+	Waiting   int        `json:"waiting"`       // clients in the line
+	Line      []waitRow  `json:"line"`          // the first of them
+	Other     string     `json:"not,omitempty"` // what stands at the key and is no lock
+	lock      inspect.Lock
+}
+
+type holderRow struct {
+	Field  string     `json:"holder"` // for --holder
+	Count  int        `json:"count"`
+	Age    seconds    `json:"age,omitempty"`
+	Client *clientRow `json:"client,omitempty"`
+}
+
+type waitRow struct {
+	ID     string     `json:"id"`
+	Calls  int        `json:"calls,omitempty"`
+	Age    seconds    `json:"age,omitempty"`
+	Client *clientRow `json:"client,omitempty"`
+}
+
+type clientRow struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Program string    `json:"program"`
+	Since   time.Time `json:"since"`
+	Seen    time.Time `json:"seen"`
+	Holds   int       `json:"holds"`
+	Waits   int       `json:"waits"`
+}
+
+// seconds is a duration that is a number of seconds in JSON.
+type seconds time.Duration
+
+func (s seconds) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "%.3f", time.Duration(s).Seconds()), nil
+}
+
+// viewer reads locks.
+type viewer struct {
+	rdb redis.UniversalClient
+	*inspect.Inspector
+}
+
+// view opens the connection for a command that shows or frees locks.
+func (c *connection) view() (*viewer, error) {
+	rdb, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	in, err := inspect.New(rdb)
+	if err != nil {
+		return nil, err
+	}
+	return &viewer{rdb, in}, nil
+}
+
+func (v *viewer) close() { _ = v.rdb.Close() }
+
+// used returns the locks that are known without a walk through all keys: those of clients with presence, and those that somebody
+// waits for.
+func (v *viewer) used(ctx context.Context) ([]inspect.Lock, error) {
+	known, err := v.Known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	contended, err := v.Contended(ctx)
+	var refused redis.Error
+	if err != nil && !errors.As(err, &refused) { // a user without the right to PUBSUB sees less
+		return nil, err
+	}
+	all := append(known, contended...)
+	slices.SortStableFunc(all, func(a, b inspect.Lock) int { return cmp.Compare(a.Name, b.Name) })
+	all = slices.CompactFunc(all, func(a, b inspect.Lock) bool { return a.Name == b.Name })
+	return slices.DeleteFunc(all, func(l inspect.Lock) bool { return l.Holder == nil && l.Waiting == 0 && l.Other == "" }), nil
+}
+
+// rows adds to locks what else is to be shown.
+func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, error) {
+	now, err := v.rdb.Time(ctx).Result()
+	if err != nil {
+		now = time.Time{} // ages are as old as what clients have said last
+	}
+	names := make([]string, len(locks))
+	for i, l := range locks {
+		names[i] = l.Name
+	}
+	listeners := map[string]int{}
+	if len(names) > 0 {
+		if found, err := v.Listeners(ctx, names...); err == nil { // otherwise a right is missing
+			listeners = found
+		}
+	}
+	rows := make([]lockRow, len(locks))
+	for i, l := range locks {
+		rows[i] = lockRow{
+			Name: l.Name, TTL: seconds(l.TTL), Token: l.Token, Listeners: listeners[l.Name], Waiting: l.Waiting, Line: []waitRow{}, Other: l.Other, lock: l,
+		}
+		if l.TTL == inspect.NoExpiry {
+			rows[i].TTL = seconds(-time.Second)
+		}
+		if h := l.Holder; h != nil {
+			rows[i].Holder = &holderRow{h.Field, h.Count, age(h.For, h.By, now), clientOf(h.By)}
+		}
+		for _, w := range l.Line {
+			rows[i].Line = append(rows[i].Line, waitRow{w.Client, w.Calls, age(w.For, w.By, now), clientOf(w.By)})
+		}
+	}
+	return rows, ctx.Err()
+}
+
+// age is a time that a client has said, by now.
+func age(said time.Duration, by *inspect.Client, now time.Time) seconds {
+	if said > 0 && by != nil && now.After(by.Seen) {
+		said += now.Sub(by.Seen)
+	}
+	return seconds(said)
+}
+
+func clientOf(c *inspect.Client) *clientRow {
+	if c == nil {
+		return nil
+	}
+	return &clientRow{c.ID, c.Name, c.Host, c.PID, c.Program, c.Since, c.Seen, len(c.Holds) + c.MoreHolds, len(c.Waits) + c.MoreWaits}
+}
+
+// age is how long the lock is held, 0 where that is not known.
+func (r *lockRow) age() time.Duration {
+	if r.Holder == nil {
+		return 0
+	}
+	return time.Duration(r.Holder.Age)
+}
+
+// here tells whether the holder is a process of this machine.
+func (r *lockRow) here() bool {
+	host, err := os.Hostname()
+	return err == nil && r.Holder != nil && r.Holder.Client != nil && r.Holder.Client.Host == host
+}
+
+var lockColumns = []string{"NAME", "HOLDER", "COUNT", "TTL", "TOKEN", "AGE", "LISTENERS", "WAITERS"}
+
+// cells are the columns of a table.
+func (r *lockRow) cells() []string {
+	c := []string{clean(r.Name), "(free)", unknown, unknown, number(r.Token), span(r.age()), number(int64(r.Listeners)), number(int64(r.Waiting))}
+	switch h := r.lock.Holder; {
+	case r.Other != "":
+		c[1] = "(" + clean(r.Other) + ")"
+	case h != nil:
+		c[1], c[2], c[3] = process(h.By, h.Field), number(int64(h.Count)), r.ttl()
+	}
+	return c
+}
+
+func (r *lockRow) ttl() string {
+	if r.lock.TTL == inspect.NoExpiry {
+		return "for ever"
+	}
+	return span(r.lock.TTL)
+}
+
+// field is the holder as --holder takes it.
+func (r *lockRow) field() string {
+	if r.Holder == nil {
+		return unknown
+	}
+	return clean(r.Holder.Field)
+}
+
+// orders are what lists of locks can be sorted by; the largest comes first, but for names and what is left of leases.
+var orders = map[string]func(a, b *lockRow) int{
+	"name":    func(a, b *lockRow) int { return cmp.Compare(a.Name, b.Name) },
+	"age":     func(a, b *lockRow) int { return cmp.Compare(b.age(), a.age()) },
+	"ttl":     func(a, b *lockRow) int { return cmp.Compare(a.TTL, b.TTL) },
+	"token":   func(a, b *lockRow) int { return cmp.Compare(b.Token, a.Token) },
+	"waiters": func(a, b *lockRow) int { return cmp.Compare(b.Waiting, a.Waiting) },
+}
+
+// sortRows sorts by one of orders, then by name.
+func sortRows(rows []lockRow, by string) {
+	slices.SortFunc(rows, func(a, b lockRow) int { return cmp.Or(orders[by](&a, &b), strings.Compare(a.Name, b.Name)) })
+}

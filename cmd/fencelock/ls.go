@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fencelock/fencelock/observe/inspect"
+)
+
+func newList(at *connection) *cobra.Command {
+	var out format
+	var by, scan string
+	var olderThan duration
+	var mine bool
+	cmd := &cobra.Command{
+		Use:     "ls [flags] [NAME...]",
+		Aliases: []string{"list"},
+		Short:   "List locks, with their holders and how many wait",
+		Long: `ls lists the locks that clients with presence (rlock.WithPresence, and "fencelock run") hold or wait for, and all locks
+that somebody waits for, those of Redisson too. A lock may be missing for a second after it was taken. A lock of another
+client that nobody waits for is found by its NAME, or by --scan, which walks through all keys in small steps.
+
+HOLDER is host:pid and name, or what stands in Redis for a client that says nothing of itself; COUNT how often it has acquired the
+lock without unlocking it; TTL the rest of the lease if nobody renews it; TOKEN the last fencing token; LISTENERS connections that
+hear of a release, the holder's own too; WAITERS clients in the line. AGE is known of clients with presence, some seconds
+after the lock was taken.`,
+		Example: `  fencelock ls
+  fencelock ls -o wide --sort age --older-than 10m
+  fencelock ls --scan='account:*' -o name
+  fencelock ls -o json | jq '.[] | select(.waiting > 10) | .name'`,
+		ValidArgsFunction: at.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if orders[by] == nil {
+				return usage("--sort %s: use %s", by, strings.Join(slices.Sorted(maps.Keys(orders)), ", "))
+			}
+			if scan != "" && len(args) > 0 {
+				return usage("--scan takes its pattern after an equals sign: --scan='account:*'")
+			}
+			return at.with(func(v *viewer) error {
+				var locks []inspect.Lock
+				var err error
+				switch {
+				case len(args) > 0:
+					locks, err = v.Look(cmd.Context(), args...)
+				case scan != "":
+					for l, wrong := range v.Scan(cmd.Context(), scan, inspect.Pace{}) {
+						if err = wrong; err == nil {
+							locks = append(locks, l)
+						}
+					}
+				default:
+					locks, err = v.used(cmd.Context())
+				}
+				if err != nil {
+					return err
+				}
+				rows, err := v.rows(cmd.Context(), locks)
+				if err != nil {
+					return err
+				}
+				rows = slices.DeleteFunc(rows, func(r lockRow) bool { return mine && !r.here() || r.age() < time.Duration(olderThan) })
+				sortRows(rows, by)
+				return printLocks(cmd, out, rows)
+			})
+		},
+	}
+	out.addFlag(cmd)
+	cmd.Flags().StringVar(&by, "sort", "name", "name, age, ttl, token or waiters")
+	cmd.Flags().Var(&olderThan, "older-than", "only locks that are held for so long or longer, as far as that is known")
+	cmd.Flags().BoolVar(&mine, "mine", false, "only locks that processes of this machine hold")
+	cmd.Flags().StringVar(&scan, "scan", "", "walk through all keys that match this pattern")
+	cmd.Flags().Lookup("scan").NoOptDefVal = "*"
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(slices.Sorted(maps.Keys(orders)), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func printLocks(cmd *cobra.Command, out format, rows []lockRow) error {
+	w := cmd.OutOrStdout()
+	switch out {
+	case "json":
+		return printJSON(w, rows)
+	case "name":
+		for _, r := range rows {
+			if _, err := fmt.Fprintln(w, r.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	lines := [][]string{lockColumns}
+	if out == "wide" {
+		lines[0] = append(slices.Clone(lockColumns), "ID", "NEXT")
+	}
+	for _, r := range rows {
+		cells := r.cells()
+		if out == "wide" {
+			next := unknown
+			if len(r.lock.Line) > 0 {
+				next = process(r.lock.Line[0].By, r.lock.Line[0].Client)
+			}
+			cells = append(cells, r.field(), next)
+		}
+		lines = append(lines, cells)
+	}
+	return printTable(w, lines)
+}

@@ -1,0 +1,63 @@
+// Command fencelock runs commands under locks on Redis, and shows who holds which lock.
+//
+//	fencelock run nightly-report -- ./report.sh
+//
+// "fencelock help" lists the commands; docs/command.md shows them at work.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	logging.Disable() // of go-redis: what matters is returned as an error
+	os.Exit(execute())
+}
+
+// execute runs the command line and returns the exit code.
+func execute() int {
+	root := newRoot()
+	cmd, err := root.ExecuteContextC(context.Background())
+	if err == nil {
+		return 0
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) { // from cobra: an unknown command or flag, a wrong number of arguments
+		exit = usage("%w", err)
+	}
+	if exit.err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: %v\n", exit.err)
+	}
+	if exit.code == exitUsage {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s --help says how to use it\n", cmd.CommandPath())
+	}
+	return exit.code
+}
+
+func newRoot() *cobra.Command {
+	at := &connection{}
+	root := &cobra.Command{
+		Use:   "fencelock",
+		Short: "Run commands under locks on Redis, and see who holds which lock",
+		Long: `fencelock runs commands under locks on Redis, and shows who holds which lock and who waits.
+
+Redis is found by --url or the variable FENCELOCK_REDIS_URL, and is redis://127.0.0.1:6379 otherwise:
+  redis://user@host:6379/0     rediss://host (TLS)     unix:///run/redis.sock
+A password is given by the variable FENCELOCK_REDIS_PASSWORD, by --password-file, or in FENCELOCK_REDIS_URL,
+and never as an argument, which all users of the machine can see. Further nodes of a cluster, or Sentinels, are
+named in the URL: redis://host1:26379?addr=host2:26379&addr=host3:26379`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	at.addFlags(root.PersistentFlags())
+	root.AddCommand(newRun(at), newList(at), newShow(at), newClients(at), newForceUnlock(at), newDoctor(at), newTop(at), newUI(at), newMan())
+	return root
+}

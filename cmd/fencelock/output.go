@@ -1,0 +1,100 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fencelock/fencelock/observe/inspect"
+)
+
+// format is how a list is printed: "" is the table, wide has more columns, name the names alone.
+type format string
+
+func (f *format) Set(text string) error {
+	switch text {
+	case "table":
+		text = ""
+	case "", "wide", "json", "name":
+	default:
+		return fmt.Errorf("use table, wide, json or name")
+	}
+	*f = format(text)
+	return nil
+}
+
+func (f *format) String() string { return cmp.Or(string(*f), "table") }
+func (*format) Type() string     { return "format" }
+
+func (f *format) addFlag(cmd *cobra.Command) {
+	cmd.Flags().VarP(f, "output", "o", "table, wide, json, or name")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "wide", "json", "name"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// printTable prints rows in columns.
+func printTable(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+// printJSON prints a value as people and programs read it.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// clean is text that does nothing to a terminal or to columns.
+func clean(text string) string {
+	if strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) >= 0 {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+const unknown = "-"
+
+// span is a time as tables have it, in two units at most; "-" for one that is not known.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch s := d.Round(time.Second); {
+	case d <= 0:
+		return unknown
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case s < time.Minute:
+		return fmt.Sprintf("%ds", s/time.Second)
+	case s < time.Hour:
+		return fmt.Sprintf("%dm%02ds", s/time.Minute, s%time.Minute/time.Second)
+	case s < 2*day:
+		return fmt.Sprintf("%dh%02dm", s/time.Hour, s%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%dd%dh", s/day, s%day/time.Hour)
+	}
+}
+
+func number(n int64) string {
+	if n == 0 {
+		return unknown
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// process is a client by its process, or its id where it says nothing of itself.
+func process(by *inspect.Client, id string) string {
+	if by == nil {
+		return clean(id)
+	}
+	return clean(fmt.Sprintf("%s:%d %s", by.Host, by.PID, by.Name))
+}

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"charm.land/bubbles/v2/table"
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+	"github.com/fencelock/fencelock/observe/inspect"
+)
+
+// screen is what top shows.
+type screen struct {
+	v     *viewer
+	ctx   context.Context
+	every time.Duration
+	where string
+
+	rows   []lockRow // all of the last look
+	shown  []lockRow // those that the filter lets through, sorted
+	looked time.Time
+	err    error  // of the last look
+	said   string // what became of the last key
+	by     string // one of orders
+	filter string
+
+	width, height int
+	list          table.Model
+	input         textinput.Model
+	typing        mode
+	detail        string // the name of the lock that is shown, "" for the list
+	about         string // what is said of it
+	freeing       inspect.Lock
+}
+
+// mode is what the keyboard types.
+type mode int
+
+const (
+	keys mode = iota
+	filtering
+	freeing
+)
+
+// These tell the screen what has come from Redis.
+type (
+	lookMsg struct {
+		rows  []lockRow
+		about string
+		err   error
+	}
+	tickMsg  struct{}
+	aboutMsg string
+	saidMsg  string
+)
+
+// Init implements tea.Model.
+func (s *screen) Init() tea.Cmd { return s.look("") }
+
+// look asks Redis for the locks, and for all about one of them.
+func (s *screen) look(detail string) tea.Cmd {
+	return func() tea.Msg {
+		var m lookMsg
+		locks, err := s.v.used(s.ctx)
+		if err == nil {
+			m.rows, err = s.v.rows(s.ctx, locks)
+		}
+		if err == nil && detail != "" {
+			var d *details
+			if d, err = s.v.details(s.ctx, detail); err == nil {
+				var text bytes.Buffer
+				_ = d.print(&text)
+				m.about = text.String()
+			}
+		}
+		m.err = err
+		return m
+	}
+}
+
+// Update implements tea.Model.
+func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch m := msg.(type) {
+	case tea.WindowSizeMsg:
+		s.width, s.height = m.Width, m.Height
+		s.arrange()
+	case lookMsg:
+		s.take(m)
+		return s, tea.Tick(s.every, func(time.Time) tea.Msg { return tickMsg{} })
+	case tickMsg:
+		return s, s.look(s.detail)
+	case aboutMsg:
+		s.about = string(m)
+	case saidMsg:
+		s.said = string(m)
+	case tea.KeyPressMsg:
+		return s, s.key(m)
+	}
+	return s, nil
+}
+
+// take keeps the answer of a look. After an error the last list stays.
+func (s *screen) take(m lookMsg) {
+	if s.err = m.err; s.err == nil {
+		s.rows, s.looked = m.rows, time.Now()
+		if m.about != "" {
+			s.about = m.about
+		}
+	}
+	s.arrange()
+}
+
+// arrange filters and sorts, and keeps the cursor on its lock.
+func (s *screen) arrange() {
+	on := s.selected()
+	s.shown = nil
+	for _, r := range s.rows {
+		if strings.Contains(strings.Join(append(r.cells(), r.field()), " "), s.filter) {
+			s.shown = append(s.shown, r)
+		}
+	}
+	sortRows(s.shown, s.by)
+	if s.width == 0 {
+		return
+	}
+	widths := make([]int, len(lockColumns))
+	rows := make([]table.Row, len(s.shown))
+	for i, r := range s.shown {
+		rows[i] = r.cells()
+	}
+	for _, row := range append(rows, table.Row(lockColumns)) {
+		for i, cell := range row {
+			widths[i] = min(max(widths[i], lipgloss.Width(cell)), max(s.width/3, 10))
+		}
+	}
+	columns := make([]table.Column, len(lockColumns))
+	for i, title := range lockColumns {
+		columns[i] = table.Column{Title: title, Width: widths[i]}
+	}
+	s.list.SetRows(nil) // rows must fit the columns
+	s.list.SetColumns(columns)
+	s.list.SetRows(rows)
+	s.list.SetWidth(s.width)
+	s.list.SetHeight(max(s.height-2, 2))
+	s.list.SetCursor(max(slices.IndexFunc(s.shown, func(r lockRow) bool { return on != nil && r.Name == on.Name }), 0))
+}
+
+// selected is the lock that the cursor is on, nil for none.
+func (s *screen) selected() *lockRow {
+	if i := s.list.Cursor(); i >= 0 && i < len(s.shown) {
+		r := s.shown[i]
+		return &r
+	}
+	return nil
+}
+
+// key does what a key asks for.
+func (s *screen) key(k tea.KeyPressMsg) tea.Cmd {
+	if k.String() == "ctrl+c" {
+		return tea.Quit
+	}
+	if s.typing != keys {
+		return s.typed(k)
+	}
+	s.said = ""
+	switch k.String() {
+	case "q":
+		return tea.Quit
+	case "esc":
+		s.detail, s.about, s.filter = "", "", ""
+		s.arrange()
+	case "a", "t", "w", "n":
+		s.by = map[string]string{"a": "age", "t": "ttl", "w": "waiters", "n": "name"}[k.String()]
+		s.arrange()
+	case "/":
+		return s.ask(filtering, "Filter: ")
+	case "enter":
+		if r := s.selected(); r != nil && s.detail == "" {
+			s.detail = r.Name
+			return s.lookNow()
+		}
+	case "f":
+		if r := s.selected(); r != nil {
+			if r.lock.Holder == nil {
+				return say("nobody holds it")
+			}
+			s.freeing = r.lock
+			return s.ask(freeing, fmt.Sprintf("Take %s away from %s? Type the lock's name: ", clean(r.Name), process(r.lock.Holder.By, r.lock.Holder.Field)))
+		}
+	default:
+		if s.detail == "" {
+			var cmd tea.Cmd
+			s.list, cmd = s.list.Update(k)
+			return cmd
+		}
+	}
+	return nil
+}
+
+func say(text string) tea.Cmd { return func() tea.Msg { return saidMsg(text) } }
+
+// lookNow looks at the lock that is to be shown, without waiting for the next look at all.
+func (s *screen) lookNow() tea.Cmd {
+	s.about = "..."
+	look := s.look(s.detail)
+	return func() tea.Msg {
+		m := look().(lookMsg)
+		if m.err != nil {
+			return saidMsg(m.err.Error())
+		}
+		return aboutMsg(m.about)
+	}
+}
+
+// ask begins to read what is typed.
+func (s *screen) ask(m mode, prompt string) tea.Cmd {
+	s.typing = m
+	s.input.Reset()
+	s.input.Prompt = prompt
+	s.input.SetWidth(max(s.width-lipgloss.Width(prompt)-1, 10))
+	return s.input.Focus()
+}
+
+// typed takes a key of what is typed.
+func (s *screen) typed(k tea.KeyPressMsg) tea.Cmd {
+	var cmd tea.Cmd
+	switch k.String() {
+	case "esc":
+		if s.typing == filtering {
+			s.filter = ""
+			s.arrange()
+		}
+		s.typing = keys
+		return nil
+	case "enter":
+		was := s.typing
+		s.typing = keys
+		if was == freeing {
+			return s.free(s.input.Value())
+		}
+		return nil
+	default:
+		s.input, cmd = s.input.Update(k)
+	}
+	if s.typing == filtering {
+		s.filter = s.input.Value()
+		s.arrange()
+	}
+	return cmd
+}
+
+// free releases the hold that was shown when its key was pressed, if the name is right.
+func (s *screen) free(typed string) tea.Cmd {
+	l := s.freeing
+	if typed != l.Name {
+		return say("that is not the name: nothing was released")
+	}
+	return func() tea.Msg {
+		err := s.v.mayFree(s.ctx, l)
+		if err == nil {
+			err = s.v.free(s.ctx, l)
+		}
+		if err != nil {
+			return saidMsg(reason(err))
+		}
+		return saidMsg(clean(l.Name) + " is released")
+	}
+}
+
+// summary is the first line.
+func (s *screen) summary() string {
+	waiting := 0
+	for _, r := range s.rows {
+		waiting += r.Waiting
+	}
+	return fmt.Sprintf("fencelock  %s  %s  locks: %d, waiting clients: %d  by %s", s.where, s.looked.Format(time.TimeOnly), len(s.rows), waiting, s.by)
+}
+
+// View implements tea.Model.
+func (s *screen) View() tea.View {
+	top := s.summary()
+	switch {
+	case s.err != nil:
+		top = "fencelock  " + clean(s.err.Error())
+	case s.looked.IsZero():
+		top = "fencelock  " + s.where
+	}
+	body := s.list.View()
+	if s.detail != "" {
+		body = s.about
+	}
+	last := "a t w n sort  / filter  Enter show  f free  Esc back  q quit"
+	switch {
+	case s.typing != keys:
+		last = s.input.View()
+	case s.said != "":
+		last = s.said
+	case s.filter != "":
+		last = fmt.Sprintf("only what contains %q; Esc shows all", s.filter)
+	}
+	lines := strings.Split(strings.TrimRight(body, "\n"), "\n")
+	room := max(s.height-2, 0)
+	lines = slices.Concat([]string{top}, lines[:min(len(lines), room)], make([]string, max(room-len(lines), 0)), []string{last})
+	for i := range lines {
+		lines[i] = lipgloss.NewStyle().MaxWidth(s.width).Render(lines[i])
+	}
+	v := tea.NewView(strings.Join(lines, "\n"))
+	v.AltScreen = true
+	return v
+}

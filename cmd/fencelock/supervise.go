@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// An eventKind is what happened to the command.
+type eventKind int
+
+const (
+	exited  eventKind = iota // the command itself has ended
+	gone                     // and all that it has started
+	stopped                  // it was stopped from the terminal
+)
+
+type event struct {
+	kind eventKind
+	code int // of exited: the exit code, or 128 and the number of the signal
+}
+
+const (
+	lookEvery = time.Second           // for how long a clock that was set, or a machine that slept, goes unnoticed
+	killEvery = 20 * time.Millisecond // processes that are being started may not be seen the first time
+	// patience is the time after which a second signal is meant as one: programs such as timeout(1) send the same one twice.
+	patience = time.Second
+)
+
+// supervisor sees to it that the command is gone before the lease is.
+type supervisor struct {
+	*job
+	child    *child
+	deadline time.Time // until which the lease could be trusted when it was looked at last
+	stopping bool      // the command has been told to end because of the lock
+	killAt   time.Time // zero: never
+	ended    time.Time // when the first signal came that ends the command
+}
+
+// runCommand runs the command until it has ended. lost: it was told to, as the lock was lost or about to be.
+func (j *job) runCommand() (code int, lost bool, err error) {
+	s := &supervisor{job: j, child: &child{events: make(chan event, 4), terminal: onTerminal()}}
+	if err := s.child.start(j.path, j.argv, j.environment()); err != nil {
+		code := exitCannotRun
+		if errors.Is(err, os.ErrNotExist) {
+			code = exitNotFound
+		}
+		return code, false, &exitError{code, err}
+	}
+	lostSignal := j.held.Done()
+	for {
+		next := time.NewTimer(s.look())
+		select {
+		case e := <-s.child.events:
+			switch {
+			case e.kind == gone, e.kind == exited && j.detachOK && !s.stopping:
+				if e.kind == exited {
+					code = e.code
+				}
+				return code, s.stopping, nil
+			case e.kind == exited:
+				code = e.code
+				j.tell("the command has ended with %d", code)
+			case e.kind == stopped:
+				stopSelf()
+			}
+		case sig := <-j.signals:
+			s.signal(sig)
+		case <-lostSignal:
+			lostSignal = nil
+		case <-next.C:
+		}
+		next.Stop()
+	}
+}
+
+// look looks at the lease, does what it asks for, and returns when to look again.
+func (s *supervisor) look() time.Duration {
+	left, err := s.lock.Remaining(s.held)
+	err = withoutCall(err)
+	now, margin := time.Now(), killMargin(time.Duration(s.lease))
+	grace := time.Duration(s.grace)
+	switch {
+	case err != nil && !now.Before(s.deadline): // this process, or the machine, stood still
+		s.stop(now, "%s is lost: %v", s.name, err)
+		s.killAt = now
+	case s.stopping:
+	case err != nil:
+		s.stop(now.Add(grace), "%s is lost: %v", s.name, err)
+	case left <= grace+margin:
+		s.stop(now.Add(min(grace, left-margin)), "the lease of %s ends in %v and was not renewed%s", s.name, left.Round(time.Millisecond), s.why())
+	default:
+		s.deadline = now.Add(left)
+	}
+	if s.killAt.IsZero() {
+		return min(left-grace-margin, lookEvery)
+	}
+	if wait := s.killAt.Sub(now); wait > 0 {
+		return min(wait, lookEvery)
+	}
+	s.child.kill()
+	return killEvery
+}
+
+// stop ends the command because of the lock, once.
+func (s *supervisor) stop(killAt time.Time, format string, args ...any) {
+	if s.stopping {
+		return
+	}
+	s.stopping = true
+	if s.killAt.IsZero() || killAt.Before(s.killAt) {
+		s.killAt = killAt
+	}
+	s.say(format+"; the command is stopped", args...)
+	s.child.terminate()
+}
+
+// why is what the last renewal said.
+func (s *supervisor) why() string {
+	if err := s.renewal.Load(); err != nil {
+		return ": " + (*err).Error()
+	}
+	return ""
+}
+
+// signal passes a signal on. One that ends the command kills it when it comes again.
+func (s *supervisor) signal(sig os.Signal) {
+	if !s.child.forward(sig) {
+		return
+	}
+	switch now := time.Now(); {
+	case s.ended.IsZero():
+		s.ended = now
+	case now.Sub(s.ended) >= patience:
+		s.killAt = now
+	}
+}

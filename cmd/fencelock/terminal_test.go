@@ -1,0 +1,159 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// A terminal is a screen with a keyboard, and a program on it.
+type terminal struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	keys   *os.File
+	exited chan struct{}
+
+	mu     sync.Mutex
+	screen *vt.Emulator
+}
+
+// onScreen runs a program on a terminal of its own, with the server at addr.
+func onScreen(t *testing.T, addr string, program string, args ...string) *terminal {
+	t.Helper()
+	s := &terminal{t: t, cmd: exec.Command(program, args...), exited: make(chan struct{}), screen: vt.NewEmulator(120, 24)}
+	s.cmd.Env = append(os.Environ(), urlVariable+"=redis://"+addr, "TERM=xterm-256color", "PS1=ready ", "ENV=")
+	var err error
+	if s.keys, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 120}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(s.keys, s.screen) }() // what a terminal answers when it is asked what it can do
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		part := make([]byte, 4096)
+		for {
+			n, err := s.keys.Read(part)
+			s.mu.Lock()
+			_, _ = s.screen.Write(part[:n])
+			s.mu.Unlock()
+			if err != nil { // also when the last program has ended
+				return
+			}
+		}
+	}()
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.exited)
+	}()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		<-s.exited
+		_ = s.keys.Close()
+		<-read
+		if t.Failed() {
+			t.Logf("on the screen:\n%s", s.text())
+		}
+		_ = s.screen.InputPipe().(io.Closer).Close() // ends the copying
+	})
+	return s
+}
+
+// text is what is on the screen.
+func (s *terminal) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.screen.String()
+}
+
+// shows waits until the text is on the screen.
+func (s *terminal) shows(text string) {
+	s.t.Helper()
+	redistest.Settles(s.t, soon, func() bool { return strings.Contains(s.text(), text) }, "%q is on the screen", text)
+}
+
+func (s *terminal) types(keys string) {
+	s.t.Helper()
+	if _, err := s.keys.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *terminal) ends() int {
+	s.t.Helper()
+	redistest.Await(s.t, 2*soon, s.exited, "%v ends", s.cmd.Args)
+	return s.cmd.ProcessState.ExitCode()
+}
+
+const (
+	ctrlC = "\x03"
+	ctrlZ = "\x1a"
+)
+
+// On a terminal the command gets the keyboard's signals itself, once, and decides what they mean.
+func TestTerminalInterrupt(t *testing.T) {
+	server := redistest.Real(t)
+	s := onScreen(t, server.Addr(), "fencelock", append([]string{"run", "x"}, sh(`
+		n=0; trap 'n=$((n+1)); echo int $n; [ $n -lt 3 ] || exit 5' INT; echo up; while :; do sleep 0.05; done`)...)...)
+	s.shows("up")
+	for _, text := range []string{"int 1", "int 2", "int 3"} {
+		s.types(ctrlC)
+		s.shows(text)
+	}
+	equal(t, "exit code", s.ends(), 5)
+}
+
+// ^C ends the wait.
+func TestTerminalInterruptWhileWaiting(t *testing.T) {
+	server := redistest.Real(t)
+	p := start(t, server.Addr(), append([]string{"run", "x"}, sh("echo up; read -r x < "+fifo(t))...)...)
+	equal(t, "", p.line(), "up")
+	s := onScreen(t, server.Addr(), "fencelock", "run", "x", "--", "echo", "never")
+	rdb := server.Client()
+	redistest.Eventually(t, soon, func() bool { return rdb.ZCard(ctx, "fencelock_line:{x}").Val() == 1 }, "it waits")
+	s.types(ctrlC)
+	equal(t, "exit code", s.ends(), 130)
+}
+
+// On a terminal a command that reads from it can, and what it has started gets TERM as well.
+func TestTerminalTerm(t *testing.T) {
+	server := redistest.Real(t)
+	s := onScreen(t, server.Addr(), "fencelock", append([]string{"run", "x"}, sh(`
+		$0 -c 'trap "echo inner; exit" TERM; echo up; while :; do sleep 0.05; done' & read -r line; echo "read $line"; wait`)...)...)
+	s.shows("up")
+	s.types("text\n")
+	s.shows("read text")
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.shows("inner")
+	equal(t, "exit code", s.ends(), 128+15)
+}
+
+// ^Z stops the command and then fencelock, so that the shell takes over; fg goes on with both.
+func TestTerminalStop(t *testing.T) {
+	server := redistest.Real(t)
+	s := onScreen(t, server.Addr(), "/bin/sh", "-i")
+	s.types("fencelock run x -- sh -c 'read -r line; echo \"read: $line\"'; echo \"code: $?\"\n")
+	rdb := server.Client()
+	redistest.Eventually(t, soon, func() bool { return rdb.Exists(ctx, "x").Val() == 1 }, "the lock is taken")
+	redistest.Settles(t, soon, func() bool {
+		s.types(ctrlZ) // before the command has begun it is too early
+		return strings.Contains(s.text(), "Stopped")
+	}, "the shell says that it has stopped")
+	s.types("fg\n")
+	s.types("text\n")
+	s.shows("read: text")
+	s.types("exit 0\n")
+	s.ends()
+}

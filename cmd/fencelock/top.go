@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"charm.land/bubbles/v2/table"
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/colorprofile"
+	"github.com/spf13/cobra"
+)
+
+func newTop(at *connection) *cobra.Command {
+	every := duration(time.Second)
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch the locks, and who holds them",
+		Long: `top shows what "fencelock ls" lists, again every second. Keys: a, t, w, n sort by age, TTL, waiters, name; / filters by a part of
+the name, the holder or its process; Enter shows one lock; f frees the lock of which the name is then typed; Esc goes back; q ends.
+
+Without a terminal it prints the list once.`,
+		Example: "  fencelock top\n  fencelock top -d 5\n  fencelock top --once",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if time.Duration(every) < 100*time.Millisecond {
+				return usage("-d %v: use 0.1 or more", time.Duration(every))
+			}
+			return at.with(func(v *viewer) error {
+				s := &screen{v: v, ctx: cmd.Context(), every: time.Duration(every), where: at.shown(), by: "age"}
+				if once || !isTerminal(os.Stdout) || !isTerminal(os.Stdin) {
+					return s.once(cmd.OutOrStdout())
+				}
+				return s.run()
+			})
+		},
+	}
+	cmd.Flags().VarP(&every, "delay", "d", "time between two looks")
+	cmd.Flags().BoolVar(&once, "once", false, "print the list once, and end")
+	return cmd
+}
+
+// once prints the list.
+func (s *screen) once(w io.Writer) error {
+	m := s.look("")().(lookMsg)
+	if m.err != nil {
+		return m.err
+	}
+	s.take(m)
+	fmt.Fprintln(w, s.summary())
+	lines := [][]string{lockColumns}
+	for _, r := range s.shown {
+		lines = append(lines, r.cells())
+	}
+	return printTable(w, lines)
+}
+
+func (s *screen) run() error {
+	s.list = table.New(table.WithFocused(true), table.WithStyles(table.Styles{
+		Header: lipgloss.NewStyle().Bold(true).PaddingRight(1), Cell: lipgloss.NewStyle().PaddingRight(1), Selected: lipgloss.NewStyle().Reverse(true),
+	}))
+	s.input = textinput.New()
+	options := []tea.ProgramOption{tea.WithContext(s.ctx)}
+	if os.Getenv("NO_COLOR") != "" {
+		options = append(options, tea.WithColorProfile(colorprofile.ASCII))
+	}
+	_, err := tea.NewProgram(s, options...).Run()
+	if errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	return err
+}
