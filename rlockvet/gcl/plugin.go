@@ -1,0 +1,50 @@
+// Package gcl registers rlockvet with golangci-lint's module plugins. Its settings are "disable", a list of checks, and "token", which
+// turns that check on.
+package gcl
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/golangci/plugin-module-register/register"
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/fencelock/fencelock/rlockvet"
+)
+
+func init() { register.Plugin("rlockvet", newPlugin) }
+
+type settings struct {
+	Disable []string `json:"disable"`
+	Token   bool     `json:"token"`
+}
+
+type plugin struct{ analyzers []*analysis.Analyzer }
+
+func newPlugin(conf any) (register.LinterPlugin, error) {
+	set, err := register.DecodeSettings[settings](conf)
+	if err != nil {
+		return nil, fmt.Errorf("rlockvet: %w", err)
+	}
+	var p plugin
+	for _, a := range rlockvet.Analyzers {
+		if i := slices.Index(set.Disable, a.Name); i >= 0 {
+			set.Disable = slices.Delete(set.Disable, i, i+1)
+			continue
+		}
+		if a == rlockvet.Token && set.Token {
+			if err := a.Flags.Set("on", "true"); err != nil {
+				return nil, fmt.Errorf("rlockvet: %w", err)
+			}
+		}
+		p.analyzers = append(p.analyzers, a)
+	}
+	if len(set.Disable) > 0 {
+		return nil, fmt.Errorf("rlockvet: disable: there is no check %q", set.Disable)
+	}
+	return &p, nil
+}
+
+func (p *plugin) BuildAnalyzers() ([]*analysis.Analyzer, error) { return p.analyzers, nil }
+
+func (p *plugin) GetLoadMode() string { return register.LoadModeTypesInfo }

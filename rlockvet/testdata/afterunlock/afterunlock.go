@@ -1,0 +1,95 @@
+package afterunlock
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// bad has no living context after Unlock.
+func bad(ctx context.Context, lock *rlock.Lock) error {
+	ctx, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	save(ctx)
+	if err := lock.Unlock(ctx); err != nil {
+		return err
+	}
+	return notify(ctx) // want `ctx has ended with the Unlock before: keep the context from before Lock under another name, and use that`
+}
+
+// good keeps the context from before Lock for what comes after Unlock.
+func good(ctx context.Context, lock *rlock.Lock) error {
+	held, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	save(held)
+	if err := lock.Unlock(held); err != nil {
+		return err
+	}
+	return notify(ctx)
+}
+
+func twice(ctx context.Context, lock *rlock.Lock) (err error) {
+	ctx, err = lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, err = lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	_ = lock.Unlock(ctx)
+	_ = lock.Unlock(ctx) // want `ctx has ended with the Unlock before`
+	return nil
+}
+
+func scoped(ctx context.Context, lock *rlock.Lock) error {
+	{
+		ctx, err := lock.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		_ = lock.Unlock(ctx)
+	}
+	return notify(ctx)
+}
+
+func deferred(ctx context.Context, lock *rlock.Lock) error {
+	ctx, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock(ctx)
+	return notify(ctx)
+}
+
+func early(ctx context.Context, lock *rlock.Lock, skip bool) error {
+	ctx, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	if skip {
+		return lock.Unlock(ctx)
+	}
+	defer lock.Unlock(ctx)
+	return notify(ctx)
+}
+
+func logged(ctx context.Context, lock *rlock.Lock) {
+	ctx, err := lock.Lock(ctx)
+	if err != nil {
+		return
+	}
+	_ = lock.Unlock(ctx)
+	slog.InfoContext(ctx, "done", "cause", context.Cause(ctx))
+	save(ctx)
+	_ = notify(context.WithoutCancel(ctx))
+}
+
+func save(context.Context) {}
+
+func notify(context.Context) error { return nil }

@@ -1,0 +1,106 @@
+package wrongctx
+
+import (
+	"context"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// bad unlocks with the context that holds nothing.
+func bad(ctx context.Context, lock *rlock.Lock) error {
+	held, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock(ctx) // want `Unlock with ctx, which was given to Lock: pass the context that it returned, held`
+	return work(held)
+}
+
+// good unlocks with the one that Lock returned.
+func good(ctx context.Context, lock *rlock.Lock) error {
+	held, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock(held)
+	return work(held)
+}
+
+type service struct{ lock *fenced.Lock }
+
+func (s *service) bounded(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	held, _, err := s.lock.LockAndGetToken(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = s.lock.Unlock(ctx) // want `Unlock with ctx, which was given to LockAndGetToken`
+	}()
+	return work(held)
+}
+
+// levels unlocks both: outer is the context of the first.
+func levels(ctx context.Context, lock *rlock.Lock) error {
+	outer, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	inner, err := lock.Lock(outer)
+	if err != nil {
+		return err
+	}
+	_ = work(inner)
+	_ = lock.Unlock(inner)
+	return lock.Unlock(outer)
+}
+
+// callers ends the hold of its caller too.
+func callers(ctx context.Context, lock *rlock.Lock) error {
+	held, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	_ = lock.Unlock(held)
+	return lock.Unlock(ctx)
+}
+
+// carries gives Unlock a context that carries a holder: it releases that holder's newest level.
+func carries(ctx context.Context, lock, other *rlock.Lock) error {
+	outer, err := other.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer other.Unlock(outer)
+	held, err := lock.Lock(outer)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock(outer)
+	return work(held)
+}
+
+func renamed(ctx context.Context, lock *rlock.Lock) error {
+	held, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	ctx = held
+	defer lock.Unlock(ctx)
+	return work(ctx)
+}
+
+func another(ctx context.Context, lock, other *rlock.Lock) error {
+	held, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	_ = work(held)
+	_ = lock.Unlock(held)
+	return other.Unlock(ctx)
+}
+
+func work(context.Context) error { return nil }
