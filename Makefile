@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test databases interop model verify lint mutants fuzz bench bench-guards bench-topologies
+.PHONY: help test databases metrics command browser vet interop model verify lint mutants fuzz bench bench-guards bench-topologies bench-page
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -12,11 +12,29 @@ test: ## everything: virtual time, miniredis, and a real server of this machine
 	REDIS_SERVER= go test -short -race -shuffle=on -count=1 -timeout 30m ./... ./examples/orders; \
 	echo "== the same, and what needs servers of its own, on $$("$$server" --version)"; \
 	REDIS_SERVER="$$server" go test -p 4 -race -shuffle=on -count=1 -timeout 30m ./...
-	@$(MAKE) --no-print-directory databases
+	@$(MAKE) --no-print-directory databases metrics command browser
 
 databases: ## the SQL guards on PostgreSQL, MariaDB and SQLite (a module of its own, for the drivers)
 	@echo "== guards on PostgreSQL, MariaDB and SQLite"
 	@databases=$$(.ci/databases) && cd guard/sqlguard/sqltest && env $$databases GOWORK=off go test -race -shuffle=on -count=1 -timeout 30m ./...
+
+metrics: ## the modules for Prometheus and OpenTelemetry (installs prometheus)
+	@set -e; programs=$$(.ci/prometheus); server=$$(.ci/redis-server); for module in lockprom lockotel; do \
+		echo "== observe/$$module"; \
+		(cd observe/$$module && env $$programs REDIS_SERVER= go test -race -shuffle=on -count=1 -timeout 10m ./...); done; \
+	echo "== observe/lockprom on $$("$$server" --version)"; \
+	cd observe/lockprom && env $$programs REDIS_SERVER="$$server" go test -race -count=1 -timeout 10m ./...
+
+command: ## the command fencelock, on real servers and terminals (a module of its own)
+	@echo "== cmd/fencelock"
+	@server=$$(.ci/redis-server) && cd cmd/fencelock && PATH="$$PATH:$$(dirname "$$server")" REDIS_SERVER="$$server" go test -race -shuffle=on -count=1 -timeout 20m ./...
+
+browser: ## the page of locks, in Chromium (a module of its own; installs chromium)
+	@echo "== observe/lockui in a browser"
+	@chromium=$$(.ci/chromium) && cd observe/lockui/browsertest && CHROMIUM="$$chromium" GOWORK=off go test -shuffle=on -count=1 -timeout 10m ./...
+
+vet: ## rlockvet's tests, and that it has nothing to say of this repository
+	cd rlockvet && go test -count=1 -timeout 20m ./...
 
 interop: ## Redisson on the other side of the lock (installs a JDK and Maven)
 	.ci/interop
@@ -31,8 +49,11 @@ lint: ## gofmt, go vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	go vet ./... ./examples/orders
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/orders
-	@set -e; for module in bench guard/sqlguard/sqltest verify verify/interop; do \
+	@set -e; for module in bench guard/sqlguard/sqltest verify verify/interop observe/lockui/browsertest; do \
 		echo "go vet in $$module"; (cd $$module && GOWORK=off go vet ./...); done
+	@set -e; for module in observe/lockprom observe/lockotel cmd/fencelock rlockvet; do \
+		echo "go vet and staticcheck in $$module"; (cd $$module && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...); done
+	cd cmd/fencelock && GOOS=windows go build -o /dev/null .
 
 mutants: ## the tests against code that is broken on purpose, rule by rule
 	@server=$$(.ci/redis-server) && PATH="$$PATH:$$(dirname "$$server")" go run ./internal/mutants
@@ -46,6 +67,9 @@ bench-guards: ## what a guarded write costs beside a plain one: memory, Redis, P
 
 bench-topologies: ## what an acquire and an unlock take on one server, with replicas, Sentinel, a cluster, a quorum
 	@server=$$(.ci/redis-server) && REDIS_SERVER="$$server" go test -run '^$$' -bench Topology -count 3 ./quorum
+
+bench-page: ## what looking costs: the page and inspect with 10,000 held locks, and a pair beside them
+	@server=$$(.ci/redis-server) && cd bench && REDIS_SERVER="$$server" GOWORK=off go run ./page
 
 FUZZ ?= 100000
 fuzz: ## each fuzz target so many times, a hundred thousand if FUZZ does not say (by time, Go fails now and then when it is over)
