@@ -1,6 +1,11 @@
 package engine
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // InLine tells how many calls of the client stand in line for the lock, and whether the first of them waits to be told.
 func (c *Client) InLine(name string) (n int, idle bool) {
@@ -52,3 +57,63 @@ func (c *Client) Queues() int {
 	defer c.mu.Unlock()
 	return len(c.locks)
 }
+
+// InUse returns the names of the locks that the client holds, and of those that calls of it wait for.
+func (c *Client) InUse() (held, waiting []string) {
+	c.mu.Lock()
+	for h := c.firstHold; h != nil; h = h.next {
+		held = append(held, h.attempts.keys.Lock)
+	}
+	states := maps.Clone(c.locks)
+	c.mu.Unlock()
+	for name, ls := range states {
+		ls.mu.Lock()
+		if ls.first != nil {
+			waiting = append(waiting, name)
+		}
+		ls.mu.Unlock()
+	}
+	slices.Sort(held)
+	slices.Sort(waiting)
+	return held, waiting
+}
+
+// HoldGone tells the client that Redis has its hold of this lock no longer, as a renewal would; expired: because the lease ran out.
+// field: of the hold that is meant, "" for any.
+func (c *Client) HoldGone(name, field string, expired bool) {
+	c.mu.Lock()
+	ls := c.locks[name]
+	c.mu.Unlock()
+	if ls == nil {
+		return
+	}
+	ls.mu.Lock()
+	h := ls.hold
+	ls.mu.Unlock()
+	switch {
+	case h == nil || field != "" && h.attempts.field != field:
+	case expired:
+		h.lose("the lease ran out", true)
+	default:
+		h.lose(goneText, true)
+	}
+}
+
+// A HeldLock is a lock that a context's holder has.
+type HeldLock struct{ Client, Name string }
+
+// HeldBy returns the locks of the open levels that the context was taken with or under, the innermost first.
+func HeldBy(ctx context.Context) []HeldLock {
+	var locks []HeldLock
+	for lv := levelOf(ctx); lv != nil; lv = lv.outer {
+		lv.hold.mu.Lock()
+		if lv.open {
+			locks = append(locks, HeldLock{lv.hold.client.id, lv.hold.attempts.keys.Lock})
+		}
+		lv.hold.mu.Unlock()
+	}
+	return locks
+}
+
+// EndError is why the context of a hold has ended that was lost.
+func EndError(lock string) error { return &endError{lock: lock, err: ErrLost, detail: goneText} }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +39,9 @@ func Main(m *testing.M, parallel int) (code int) {
 
 const module = "github.com/fencelock/fencelock/"
 
+// ofTests are the packages that only tests use.
+var ofTests = []string{"internal/redistest", "internal/redisserver", "internal/memredis", "internal/fifo", "internal/locktest"}
+
 // goroutines returns the stacks of the goroutines that the project has started or that run its code, but for those of the
 // tests.
 func goroutines() []string {
@@ -59,7 +63,7 @@ func isLeft(stack string) bool {
 			continue
 		}
 		path, _, _ := strings.Cut(function, ".")
-		isTest := strings.HasSuffix(path, "_test") || path == "internal/redistest" || path == "internal/redisserver" || path == "internal/locktest"
+		isTest := strings.HasSuffix(path, "_test") || slices.Contains(ofTests, path)
 		if !isTest {
 			return true
 		}

@@ -11,8 +11,7 @@ import (
 const module = "github.com/fencelock/fencelock"
 
 // CheckGoroutines requires that no goroutine of this project remains when the
-// test is over. Goroutines of tests, of this package and of redisserver do not count; the
-// others have 20 seconds to end, or what [Bound] makes of that. Cleanups run last first, so call it before
+// test is over. Goroutines of tests and of their servers do not count; the others have 20 seconds to end, or what [Bound] makes of that. Cleanups run last first, so call it before
 // anything that closes in a Cleanup. It sees the whole process: do not use it
 // in a test that runs in parallel with others.
 func CheckGoroutines(t testing.TB) {
@@ -39,11 +38,21 @@ func leftGoroutines() []string {
 	var left []string
 	for stack := range strings.SplitSeq(strings.TrimSpace(string(buf[:n])), "\n\n") {
 		ours := strings.Contains(stack, module+".") || strings.Contains(stack, module+"/")
-		if ours && !isTestGoroutine(stack) && !strings.Contains(stack, module+"/internal/redistest.") && !strings.Contains(stack, module+"/internal/redisserver.") {
+		if ours && !isTestGoroutine(stack) && !isServer(stack) {
 			left = append(left, stack)
 		}
 	}
 	return left
+}
+
+// isServer reports whether the stack is one of the servers of tests.
+func isServer(stack string) bool {
+	for _, pkg := range []string{"redistest", "redisserver", "memredis"} {
+		if strings.Contains(stack, module+"/internal/"+pkg+".") {
+			return true
+		}
+	}
+	return false
 }
 
 // isTestGoroutine reports whether the stack is that of a test, a benchmark or

@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"sync"
+
+	"github.com/fencelock/fencelock/internal/fifo"
 )
 
 // link is one client connection of a proxy and the server connection behind it.
@@ -15,10 +17,10 @@ import (
 type link struct {
 	p              *Proxy
 	client, server net.Conn
-	order          *queue[chan answer] // the places not yet written to the client
-	wire           *queue[chan answer] // the places the server is to fill; nil: from here on it pushes
-	subscribed     bool                // the client has sent a command that subscribes
-	unanswered     sync.WaitGroup      // commands of faults that are with the server
+	order          *fifo.Queue[chan answer] // the places not yet written to the client
+	wire           *fifo.Queue[chan answer] // the places the server is to fill; nil: from here on it pushes
+	subscribed     bool                     // the client has sent a command that subscribes
+	unanswered     sync.WaitGroup           // commands of faults that are with the server
 
 	once   sync.Once
 	closed chan struct{}
@@ -35,8 +37,8 @@ func newLink(p *Proxy, client net.Conn) *link {
 	return &link{
 		p:      p,
 		client: client,
-		order:  newQueue[chan answer](),
-		wire:   newQueue[chan answer](),
+		order:  fifo.New[chan answer](),
+		wire:   fifo.New[chan answer](),
 		closed: make(chan struct{}),
 	}
 }
@@ -58,8 +60,8 @@ func (l *link) close() {
 	l.once.Do(func() {
 		close(l.closed)
 		_ = l.client.Close()
-		l.order.close()
-		l.wire.close()
+		l.order.Close()
+		l.wire.Close()
 		l.p.remove(l)
 	})
 }
@@ -89,12 +91,12 @@ func (l *link) request(frame []byte, args []string) {
 		return
 	}
 	if !subscribes {
-		l.order.push(l.forward(frame))
+		l.order.Push(l.forward(frame))
 		return
 	}
 	if !l.subscribed {
 		l.subscribed = true
-		l.wire.push(nil)
+		l.wire.Push(nil)
 	}
 	l.write(frame)
 }
@@ -102,7 +104,7 @@ func (l *link) request(frame []byte, args []string) {
 // reserve makes the next place in the order, to be filled once.
 func (l *link) reserve() chan answer {
 	place := make(chan answer, 1)
-	l.order.push(place)
+	l.order.Push(place)
 	return place
 }
 
@@ -110,7 +112,7 @@ func (l *link) reserve() chan answer {
 // will fill.
 func (l *link) forward(frame []byte) chan answer {
 	place := make(chan answer, 1)
-	l.wire.push(place)
+	l.wire.Push(place)
 	l.write(frame)
 	return place
 }
@@ -157,21 +159,21 @@ func (l *link) replies() {
 		if err != nil {
 			break
 		}
-		place, expected := l.wire.head()
+		place, expected := l.wire.Head()
 		switch {
 		case pushes || expected && place == nil:
 			pushes = true
 			l.reserve() <- answer{frame: frame}
 		case expected && frame[0] != '>':
-			l.wire.pop()
+			l.wire.Pop()
 			place <- answer{frame: frame}
 		default:
 			l.reserve() <- answer{frame: frame}
 		}
 	}
-	l.wire.close()
+	l.wire.Close()
 	for {
-		place, more := l.wire.pop()
+		place, more := l.wire.Pop()
 		if !more {
 			break
 		}
@@ -185,7 +187,7 @@ func (l *link) replies() {
 // answers writes the answers to the client, in their order.
 func (l *link) answers() {
 	for {
-		place, ok := l.order.pop()
+		place, ok := l.order.Pop()
 		if !ok {
 			return
 		}
