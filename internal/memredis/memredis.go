@@ -5,9 +5,7 @@ package memredis
 
 import (
 	"context"
-	"errors"
 	"net"
-	"slices"
 	"sync"
 
 	"github.com/alicebob/miniredis/v2"
@@ -64,9 +62,6 @@ func (s *Server) dial(gates []*Gate) (net.Conn, error) {
 	defer s.mu.Unlock()
 	if s.over {
 		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: net.ErrClosed}
-	}
-	if slices.ContainsFunc(gates, (*Gate).isCut) {
-		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: errors.New("connection refused")}
 	}
 	server, err := s.Dial()
 	if err != nil {
@@ -159,18 +154,12 @@ func (g *Gate) Open() {
 	}
 }
 
-// Cut drops what the links carry, for ever, and refuses new ones.
+// Cut drops what the links carry, for ever.
 func (g *Gate) Cut() {
 	g.mu.Lock()
 	g.cut = true
 	g.mu.Unlock()
 	g.Open()
-}
-
-func (g *Gate) isCut() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.cut
 }
 
 // wait returns when the gate is open; false where it was cut.

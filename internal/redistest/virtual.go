@@ -1,11 +1,8 @@
 package redistest
 
 import (
-	"fmt"
-	"runtime/debug"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/fencelock/fencelock/internal/virtualtime"
 )
@@ -23,20 +20,12 @@ func Virtual(t *testing.T, test func(t *testing.T)) {
 
 // Bubble is synctest.Test, in which no lease ends by a clock that synctest does
 // not know, however slow the machine is. A test that is not over after a day of
-// its own time ends the program: where somebody renews a lease, or looks again
-// and again, what waits in vain would go on until go test's timeout.
+// its own time ends the program.
 func Bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	defer virtualtime.Enter()()
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		over := time.AfterFunc(virtualDay, func() {
-			debug.SetTraceback("all")
-			panic(fmt.Sprintf("%s: not over %v after it began, in virtual time: it waits for what does not come", t.Name(), time.Since(began)))
-		})
-		defer over.Stop()
+		defer virtualtime.EndWithinADay(t.Name())()
 		test(t)
 	})
 }
-
-const virtualDay = 24 * time.Hour

@@ -1,0 +1,79 @@
+package rlocktest
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// Holder returns the id of the client that has the lock, as rlock.Client.ID has it; "" for a free lock. Others have ids of their own.
+func (s *Server) Holder(name string) string {
+	s.t.Helper()
+	id, _, _ := strings.Cut(s.field(name), ":")
+	return id
+}
+
+// HoldCount returns how often the holder has acquired the lock without unlocking it; 0 for a free lock.
+func (s *Server) HoldCount(name string) int {
+	s.t.Helper()
+	count, _ := strconv.Atoi(s.hash(name)[s.field(name)])
+	return count
+}
+
+// LastToken returns the largest fencing token that was given for the lock; 0 for none.
+func (s *Server) LastToken(name string) int64 {
+	s.t.Helper()
+	token, err := s.own.Get(context.Background(), scripts.KeysOf(name).Token).Int64()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		s.t.Fatalf("rlocktest: LastToken: %v", err)
+	}
+	return token
+}
+
+// Waiters returns how many calls of the clients wait for the lock.
+func (s *Server) Waiters(name string) int {
+	n := 0
+	for _, m := range s.all() {
+		waiting, _ := (*engine.Client)(m.client).InLine(name)
+		n += waiting
+	}
+	return n
+}
+
+// WaitForWaiters returns when so many calls of the clients wait for the lock, and are told of its release.
+func (s *Server) WaitForWaiters(name string, n int) {
+	s.t.Helper()
+	s.Wait(strconv.Itoa(n)+" waiters of "+strconv.Quote(name), func() bool {
+		for _, m := range s.all() {
+			if waiting, settled := (*engine.Client)(m.client).InLine(name); waiting > 0 && !settled {
+				return false
+			}
+		}
+		return s.Waiters(name) == n
+	})
+}
+
+// field returns the field of the hold that has the lock; "" for none.
+func (s *Server) field(name string) string {
+	for field := range s.hash(name) {
+		if !strings.HasSuffix(field, "#") {
+			return field
+		}
+	}
+	return ""
+}
+
+func (s *Server) hash(name string) map[string]string {
+	s.t.Helper()
+	fields, err := s.own.HGetAll(context.Background(), name).Result()
+	if err != nil {
+		s.t.Fatalf("rlocktest: %q: %v", name, err)
+	}
+	return fields
+}

@@ -1,0 +1,126 @@
+package rlocktest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/observe/locktrace"
+)
+
+// order has which locks were taken, or waited for, by holders of which others.
+type order struct {
+	mu    sync.Mutex
+	pairs map[[2]string]string // outer and inner lock: where that was first
+}
+
+// trace returns the functions that tell it.
+func (o *order) trace() *locktrace.Trace {
+	return &locktrace.Trace{
+		WaitStarted: func(e locktrace.WaitStarted) { o.note(e.Context, e.Lock) },
+		AcquireDone: func(e locktrace.AcquireDone) { o.note(e.Context, e.Lock) },
+	}
+}
+
+// note notes that a call with this context takes a lock.
+func (o *order) note(ctx context.Context, name string) {
+	for _, outer := range engine.HeldBy(ctx) {
+		pair := [2]string{outer.Name, name}
+		if outer.Name == name {
+			continue // a nested call, or one of another client
+		}
+		o.mu.Lock()
+		if o.pairs == nil {
+			o.pairs = map[[2]string]string{}
+		}
+		if _, known := o.pairs[pair]; !known {
+			o.pairs[pair] = site()
+		}
+		o.mu.Unlock()
+	}
+}
+
+// site returns where the code outside of the library is that makes the call.
+func site() string {
+	var pcs [64]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		frame, more := frames.Next()
+		path, isOurs := strings.CutPrefix(frame.Function, "github.com/fencelock/fencelock/")
+		pkg, _, _ := strings.Cut(path, ".")
+		if !isOurs || !slices.Contains(library, pkg) {
+			return fmt.Sprintf("%s:%d", frame.File[strings.LastIndexByte(frame.File, '/')+1:], frame.Line)
+		}
+		if !more {
+			return "an unknown place"
+		}
+	}
+}
+
+// library are the packages between the caller of a lock and what is told here.
+var library = []string{"rlocktest", "internal/engine", "rlock", "fenced", "quorum", "observe/locktrace"}
+
+// cycle says which locks were taken in a circle, so that their holders can wait for each other; "" for none.
+func (o *order) cycle() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	inner := map[string][]string{}
+	for pair := range o.pairs {
+		inner[pair[0]] = append(inner[pair[0]], pair[1])
+	}
+	var path []string
+	done := map[string]bool{}
+	var visit func(name string) []string
+	visit = func(name string) []string {
+		if at := slices.Index(path, name); at >= 0 {
+			return append(slices.Clone(path[at:]), name)
+		}
+		if done[name] {
+			return nil
+		}
+		path = append(path, name)
+		slices.Sort(inner[name])
+		for _, next := range inner[name] {
+			if circle := visit(next); circle != nil {
+				return circle
+			}
+		}
+		path = path[:len(path)-1]
+		done[name] = true
+		return nil
+	}
+	names := make([]string, 0, len(inner))
+	for name := range inner {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		circle := visit(name)
+		if circle == nil {
+			continue
+		}
+		var steps []string
+		for i, outer := range circle[:len(circle)-1] {
+			steps = append(steps, fmt.Sprintf("%q under %q at %s", circle[i+1], outer, o.pairs[[2]string{outer, circle[i+1]}]))
+		}
+		return "locks are taken in a circle, so that their holders can wait for each other: " + strings.Join(steps, ", ")
+	}
+	return ""
+}
+
+// RequireOrder fails the test unless some holder of outer has taken inner so far, and no holder of inner has taken outer.
+func (s *Server) RequireOrder(outer, inner string) {
+	s.t.Helper()
+	s.order.mu.Lock()
+	defer s.order.mu.Unlock()
+	if at, wrong := s.order.pairs[[2]string{inner, outer}]; wrong {
+		s.t.Errorf("rlocktest: %q was taken under %q at %s, want it outside", outer, inner, at)
+	}
+	if _, right := s.order.pairs[[2]string{outer, inner}]; !right {
+		s.t.Errorf("rlocktest: %q was not taken under %q", inner, outer)
+	}
+}
