@@ -3,6 +3,7 @@
 //
 //	go run ./examples/quickstart                        on a Redis of its own, inside the program
 //	go run ./examples/quickstart -addr localhost:6379   on yours
+//	go run ./examples/quickstart -slow 20 -addr localhost:6379   slowly, to be watched by fencelock top or fencelock ui
 //
 // Every step is checked: the program exits with 1 and says why if something did not happen as told.
 package main
@@ -27,6 +28,8 @@ const usage = `Quickstart shows a fenced lock at work, in a few seconds.
 
   go run ./examples/quickstart                        on a Redis of its own, inside the program
   go run ./examples/quickstart -addr localhost:6379   on yours: under key names of its own, deleted at the end
+  go run ./examples/quickstart -slow 20 -addr localhost:6379   slowly, to be watched meanwhile in another terminal:
+  cd cmd/fencelock && go run . top                             or go run . ui, in a browser
 
 Flags:
 `
@@ -44,6 +47,7 @@ func run(ctx context.Context, args []string, storeScript string, out, errs io.Wr
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what it would print is printed below, once, and where it belongs
 	addr := flags.String("addr", "", "`host:port` of a Redis server; without it, one inside the program")
+	slow := flags.Int("slow", 1, "take so many `times` as long")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(out, usage)
@@ -55,6 +59,9 @@ func run(ctx context.Context, args []string, storeScript string, out, errs io.Wr
 		return 2
 	case flags.NArg() > 0:
 		fmt.Fprintf(errs, "quickstart: unexpected argument %q: the server is given with -addr (see -h)\n", flags.Arg(0))
+		return 2
+	case *slow < 1 || *slow > 1000:
+		fmt.Fprintf(errs, "quickstart: -slow %d: use 1 to 1000 (see -h)\n", *slow)
 		return 2
 	}
 	rdb, done, err := connect(ctx, *addr)
@@ -69,7 +76,7 @@ func run(ctx context.Context, args []string, storeScript string, out, errs io.Wr
 		name = "fencelock-quickstart:" + rand.Text()[:10] + ":account:42" // nobody else's
 		defer cleanUp(ctx, rdb, name)
 	}
-	summary, err := tell(ctx, rdb, name, storeScript, out)
+	summary, err := tell(ctx, rdb, name, storeScript, *slow, out)
 	if err != nil {
 		fmt.Fprintf(errs, "quickstart: not as told: %v\n", err)
 		return 1

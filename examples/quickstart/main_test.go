@@ -53,6 +53,7 @@ func TestArguments(t *testing.T) {
 	}{
 		{[]string{"-h"}, 0, "-addr localhost:6379", ""},
 		{[]string{"-adr"}, 2, "", "see -h"},
+		{[]string{"-slow", "0"}, 2, "", "use 1 to 1000"},
 		{[]string{"localhost:6379"}, 2, "", "given with -addr"},
 		{[]string{"-addr", "127.0.0.1:1"}, 1, "", "no Redis answers at 127.0.0.1:1"},
 	} {

@@ -16,12 +16,13 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-const lease = time.Second // of the watchdog, so that five seconds see several; the default is 30 s
+const second = time.Second // of the story, in which the lease is one, so that five see several leases; the default lease is 30 s
 
 // story is what the steps share: two clients as two processes would have them, their locks, and the account.
 type story struct {
-	out   io.Writer
-	began time.Time
+	out    io.Writer
+	began  time.Time
+	second time.Duration // how long a second of the story takes
 
 	a, b  *fenced.Lock // the same lock, through one client each
 	store store
@@ -33,25 +34,27 @@ type story struct {
 
 const amount = 10 // of each deposit
 
-// tell runs the steps in turn.
-func tell(ctx context.Context, rdb *redis.Client, name, storeScript string, out io.Writer) (summary string, err error) {
+// tell runs the steps in turn. It takes slow times as long as it has to.
+func tell(ctx context.Context, rdb *redis.Client, name, storeScript string, slow int, out io.Writer) (summary string, err error) {
+	lease := second * time.Duration(slow)
 	silent := rlock.WithLogger(slog.New(slog.DiscardHandler)) // the story tells what is lost
-	clientA, err := rlock.New(rdb, rlock.WithLease(lease), silent)
+	clientA, err := rlock.New(rdb, rlock.WithLease(lease), rlock.WithPresence("quickstart A"), silent)
 	if err != nil {
 		return "", err
 	}
 	defer clientA.Close()
-	clientB, err := rlock.New(rdb, rlock.WithLease(lease), silent)
+	clientB, err := rlock.New(rdb, rlock.WithLease(lease), rlock.WithPresence("quickstart B"), silent)
 	if err != nil {
 		return "", err
 	}
 	defer clientB.Close()
 	s := &story{
-		out:   out,
-		began: time.Now(),
-		a:     fenced.NewLock(clientA, name),
-		b:     fenced.NewLock(clientB, name),
-		store: newStore(rdb, name, storeScript),
+		out:    out,
+		began:  time.Now(),
+		second: lease,
+		a:      fenced.NewLock(clientA, name),
+		b:      fenced.NewLock(clientB, name),
+		store:  newStore(rdb, name, storeScript),
 	}
 	fmt.Fprintf(out, "%8s  %-5s  %s\n", "time", "who", "what")
 	for _, step := range []struct {
@@ -60,7 +63,7 @@ func tell(ctx context.Context, rdb *redis.Client, name, storeScript string, out 
 	}{
 		{"Two clients, A and B, want one account", s.compete},
 		{"A function that holds the lock calls one that takes it too", s.nest},
-		{"A job runs longer than its lease of 1s; the watchdog renews it", s.outlive},
+		{fmt.Sprintf("A job runs longer than its lease of %v; the watchdog renews it", lease), s.outlive},
 		{"A holder is paused past its lease, and writes late", s.pause},
 	} {
 		fmt.Fprintf(out, "\n%8s  %s\n", "", step.title)
@@ -130,8 +133,8 @@ func (s *story) compete(ctx context.Context) error {
 	inA.Store(true)
 	waited := make(chan error, 1)
 	go func() {
-		s.say("B", "waits, for up to 5s")
-		waited <- s.b.TryDo(ctx, 5*time.Second, 0, func(ctx context.Context, token int64) error {
+		s.say("B", "waits, for up to %v", 5*s.second)
+		waited <- s.b.TryDo(ctx, 5*s.second, 0, func(ctx context.Context, token int64) error {
 			if inA.Load() {
 				return errors.New("the lock was given to B while A had it")
 			}
@@ -142,7 +145,7 @@ func (s *story) compete(ctx context.Context) error {
 			return s.deposit(ctx, "B", token)
 		})
 	}()
-	time.Sleep(300 * time.Millisecond) // A's work
+	time.Sleep(s.second * 3 / 10) // A's work
 	if err := s.deposit(held, "A", token); err != nil {
 		return err
 	}
@@ -193,7 +196,8 @@ func (s *story) nest(ctx context.Context) error {
 
 // outlive: a lease that is not the caller's own is renewed until Unlock.
 func (s *story) outlive(ctx context.Context) error {
-	const job = lease * 5 / 2
+	lease := s.second
+	job := lease * 5 / 2
 	return s.a.Do(ctx, func(held context.Context, token int64) error {
 		s.say("A", "has the lock, token %d, and works for %v", token, job)
 		if err := s.got(token); err != nil {
@@ -224,7 +228,7 @@ func (s *story) outlive(ctx context.Context) error {
 // pause: A is paused between its last look at the context and its write. The pause is a sleep of this goroutine only; a
 // stopped process would stop its watchdog as well, so A takes a lease that no watchdog renews.
 func (s *story) pause(ctx context.Context) error {
-	const short, nap = lease, lease * 3 / 2
+	short, nap := s.second, s.second*3/2
 	held, old, err := s.a.LockLeaseAndGetToken(ctx, short)
 	if err != nil {
 		return err
@@ -245,7 +249,7 @@ func (s *story) pause(ctx context.Context) error {
 
 	other := make(chan error, 1)
 	go func() {
-		other <- s.b.TryDo(ctx, 5*time.Second, 0, func(ctx context.Context, token int64) error {
+		other <- s.b.TryDo(ctx, 5*s.second, 0, func(ctx context.Context, token int64) error {
 			ended := held.Err()
 			s.say("B", "has the lock, token %d", token)
 			if !errors.Is(ended, rlock.ErrLost) {
@@ -277,7 +281,7 @@ func (s *story) pause(ctx context.Context) error {
 		return fmt.Errorf("the unlock of A gave %v, not ErrLost", err)
 	}
 	s.say("A", "unlocks: ErrLost. It does its work again, from the read on")
-	return s.a.TryDo(ctx, 5*time.Second, 0, func(ctx context.Context, token int64) error {
+	return s.a.TryDo(ctx, 5*s.second, 0, func(ctx context.Context, token int64) error {
 		s.say("A", "has the lock, token %d", token)
 		if err := s.got(token); err != nil {
 			return err
