@@ -510,7 +510,7 @@ func TestInv12_WrongTypes(t *testing.T) {
 
 func TestInv5_ScriptFlushInTheMiddle(t *testing.T) {
 	s := newSite(t)
-	l := fenced.NewLock(s.client(rlock.WithLease(3*time.Second), rlock.WithUnlockTimeout(bound)), "a")
+	l := fenced.NewLock(s.client(rlock.WithLease(9*time.Second), rlock.WithUnlockTimeout(bound)), "a")
 	flush := func() {
 		t.Helper()
 		locktest.NoError(t, s.direct.ScriptFlush(t.Context()).Err())
