@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test databases metrics command browser vet interop model verify lint mutants fuzz bench bench-guards bench-topologies bench-page
+.PHONY: help test databases metrics command browser vet newcomer interop model verify lint mutants fuzz bench bench-guards bench-topologies bench-page
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,9 @@ browser: ## the page of locks, in Chromium (a module of its own; installs chromi
 
 vet: ## rlockvet's tests, and that it has nothing to say of this repository
 	cd rlockvet && go test -count=1 -timeout 20m ./...
+
+newcomer: ## a module in an empty folder: a class of Redisson's, ported, its test, and rlockvet on what goes wrong
+	.ci/newcomer
 
 interop: ## Redisson on the other side of the lock (installs a JDK and Maven)
 	.ci/interop

@@ -1,0 +1,111 @@
+// Package misuses has what somebody who comes from Redisson writes first, and the compiler accepts. rlockvet has something to say of each
+// line that names a check.
+package misuses
+
+import (
+	"context"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+func work(context.Context) error { return nil }
+
+// In Java the thread is the holder, and lock() returns nothing.
+func dropped(ctx context.Context, lock *fenced.Lock) error {
+	if _, err := lock.Lock(ctx); err != nil { // held
+		return err
+	}
+	return work(ctx)
+}
+
+func unlockedWithTheOuterContext(ctx context.Context, lock *fenced.Lock) error {
+	held, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock(ctx) // wrongctx
+	return work(held)
+}
+
+func notUnlockedOnOnePath(ctx context.Context, lock *fenced.Lock) error {
+	held, err := lock.Lock(ctx) // lostunlock
+	if err != nil {
+		return err
+	}
+	if err := work(held); err != nil {
+		return err
+	}
+	return lock.Unlock(held)
+}
+
+func afterItsUnlock(ctx context.Context, lock *fenced.Lock) error {
+	ctx, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	if err := lock.Unlock(ctx); err != nil {
+		return err
+	}
+	return work(ctx) // afterunlock
+}
+
+func deferredInALoop(ctx context.Context, lock *fenced.Lock) error {
+	for range 3 {
+		held, err := lock.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer lock.Unlock(held) // deferloop
+		if err := work(held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A new thread in Java is another holder. A goroutine with the same context is not.
+func inAGoroutine(ctx context.Context, lock *fenced.Lock) error {
+	held, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock(held)
+	go func() {
+		inner, err := lock.Lock(held) // holder
+		if err != nil {
+			return
+		}
+		defer lock.Unlock(inner)
+		_ = work(inner)
+	}()
+	return work(held)
+}
+
+func compared(ctx context.Context, lock *fenced.Lock) (bool, error) {
+	err := lock.TryDo(ctx, time.Second, 0, func(ctx context.Context, _ int64) error { return work(ctx) })
+	if err == rlock.ErrNotAcquired { // errcompare
+		return false, nil
+	}
+	return err != guard.ErrStale, err // errcompare
+}
+
+// tryLock(3000, 10000, MILLISECONDS)
+func withoutAUnit(ctx context.Context, lock *fenced.Lock) error {
+	return lock.TryDo(ctx, 3000, 10000, func(ctx context.Context, _ int64) error { return work(ctx) }) // duration
+}
+
+func bothKinds(client *rlock.Client) (*rlock.Lock, *fenced.Lock) {
+	return rlock.NewLock(client, "account:42"), fenced.NewLock(client, "account:42") // unfenced
+}
+
+func tokenThatNobodySees(ctx context.Context, lock *fenced.Lock) error {
+	held, _, err := lock.LockAndGetToken(ctx) // token
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock(held)
+	return work(held)
+}
