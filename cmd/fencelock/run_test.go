@@ -27,10 +27,18 @@ while :; do sleep 1; done`
 func sh(script string) []string { return []string{"--", "/bin/sh", "-c", script, "/bin/sh"} }
 
 // stillRun is a script that says which of these processes run, and then done. A process that is dead and for which nobody has waited
-// yet does not run.
+// yet does not run. Neither does one that SIGKILL is pending for: it executes nothing of its own any more, but on a busy machine the
+// kernel may take a second to end it.
 func stillRun(pids ...int) []string {
-	return sh(fmt.Sprintf(`for p in %s; do kill -0 $p 2>/dev/null && ! grep -qs '^State:.Z' /proc/$p/status && echo $p runs; done; echo done`,
-		strings.Trim(fmt.Sprint(pids), "[]")))
+	return sh(fmt.Sprintf(`
+		runs() {
+			[ -e /proc/self/status ] || { kill -0 $1 2>/dev/null; return; }
+			status=$(cat /proc/$1/status 2>/dev/null)
+			case "$status" in *State:*) ;; *) return 1;; esac
+			! echo "$status" | grep -qE '^State:.[ZX]|^S(ig|hd)Pnd:.*[13579bdf]..$'
+		}
+		for p in %s; do runs $p && echo $p runs; done
+		echo done`, strings.Trim(fmt.Sprint(pids), "[]")))
 }
 
 // The lease runs out for a command whose Redis cannot be reached, while others reach it: the command and what it has started are dead
