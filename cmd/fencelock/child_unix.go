@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"runtime"
 	"syscall"
 
@@ -14,6 +15,10 @@ import (
 var caughtSignals = []os.Signal{
 	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP,
 }
+
+// surviveBrokenPipe makes a write to an output that nobody reads any more an error. Otherwise it would end this process, and leave behind
+// what the command has started.
+func surviveBrokenPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // endingSignal is the number of a signal that asks for the end, 0 for others.
 func endingSignal(sig os.Signal) int {

@@ -23,6 +23,7 @@ func isTerminal(f *os.File) bool {
 	return windows.GetConsoleMode(windows.Handle(f.Fd()), &mode) == nil
 }
 
+func surviveBrokenPipe()       {}
 func stopSelf()                {}
 func stopOnTerminal(os.Signal) {}
 

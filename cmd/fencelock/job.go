@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -28,7 +27,7 @@ type job struct {
 	name string
 	path string // of the program
 	argv []string
-	log  io.Writer
+	log  *speech
 
 	rdb     redis.UniversalClient
 	lock    *fenced.Lock
@@ -45,7 +44,7 @@ const releaseTimeout = 2 * time.Second
 // say tells the user of something, unless -q was given.
 func (j *job) say(format string, args ...any) {
 	if !j.quiet {
-		fmt.Fprintf(j.log, "fencelock: "+format+"\n", args...)
+		j.log.say(fmt.Sprintf("fencelock: "+format+"\n", args...), hearing)
 	}
 }
 
@@ -58,6 +57,8 @@ func (j *job) tell(format string, args ...any) {
 
 // run takes the lock, runs the command and releases the lock. It returns the exit code.
 func (j *job) run(at *connection) (int, error) {
+	defer j.log.end()
+	surviveBrokenPipe()
 	var err error
 	if j.rdb, err = at.open(); err != nil {
 		return 0, err

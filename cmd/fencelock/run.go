@@ -82,7 +82,7 @@ Exit codes:
 			if err := o.check(cmd.Flags()); err != nil {
 				return err
 			}
-			j := &job{runOptions: o, name: name, path: path, argv: argv, log: cmd.ErrOrStderr()}
+			j := &job{runOptions: o, name: name, path: path, argv: argv, log: newSpeech(cmd.ErrOrStderr())}
 			code, err := j.run(at)
 			if err != nil && !errors.As(err, new(*exitError)) {
 				err = &exitError{exitTrouble, err}

@@ -213,6 +213,39 @@ func TestPaused(t *testing.T) {
 	equal(t, "exit code", p.ends(), exitLost)
 }
 
+// What fencelock says is not read by anybody, or cannot be: the command and what it has started are stopped all the same.
+func TestNobodyReads(t *testing.T) {
+	for name, spoil := range map[string]func(pipe *os.File){
+		"a pipe that is full": func(pipe *os.File) {
+			for part := make([]byte, 4096); ; { // without waiting, as it was opened
+				if _, err := pipe.Write(part); err != nil {
+					return
+				}
+			}
+		},
+		"a pipe that is broken": func(pipe *os.File) { _ = pipe.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Real(t)
+			path := fifo(t)
+			pipe, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pipe.Close()
+			p := startProgram(t, server.Addr(), "/bin/sh", append([]string{"-c", `exec "$@" 2>` + path, "sh", "fencelock", "run", "--lease", "3s", "--grace", "500ms", "x"}, sh(stubborn)...)...)
+			p.pid()
+			p.pid()
+			if err := pipe.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			spoil(pipe)
+			equal(t, "exit code of force-unlock", start(t, server.Addr(), "force-unlock", "--yes", "x").ends(), 0)
+			equal(t, "exit code", p.ends(), exitLost)
+		})
+	}
+}
+
 // A release that nobody confirms is a warning; the lease ends by itself.
 func TestReleaseNotConfirmed(t *testing.T) {
 	for strict, want := range map[string]int{"--strict=false": 0, "--strict": exitLost} {

@@ -82,8 +82,9 @@ func (s *supervisor) look() time.Duration {
 	grace := time.Duration(s.grace)
 	switch {
 	case err != nil && !now.Before(s.deadline): // this process, or the machine, stood still
-		s.stop(now, "%s is lost: %v", s.name, err)
 		s.killAt = now
+		s.child.kill()
+		s.stop(now, "%s is lost: %v", s.name, err)
 	case s.stopping:
 	case err != nil:
 		s.stop(now.Add(grace), "%s is lost: %v", s.name, err)
@@ -111,8 +112,8 @@ func (s *supervisor) stop(killAt time.Time, format string, args ...any) {
 	if s.killAt.IsZero() || killAt.Before(s.killAt) {
 		s.killAt = killAt
 	}
-	s.say(format+"; the command is stopped", args...)
 	s.child.terminate()
+	s.say(format+"; the command is stopped", args...)
 }
 
 // why is what the last renewal said.
