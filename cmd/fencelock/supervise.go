@@ -32,6 +32,7 @@ type supervisor struct {
 	*job
 	child    *child
 	deadline time.Time // until which the lease could be trusted when it was looked at last
+	wall     time.Time // the same on the wall clock alone, which goes on while the machine is suspended
 	stopping bool      // the command has been told to end because of the lock
 	killAt   time.Time // zero: never
 	ended    time.Time // when the first signal came that ends the command
@@ -81,7 +82,7 @@ func (s *supervisor) look() time.Duration {
 	now, margin := time.Now(), killMargin(time.Duration(s.lease))
 	grace := time.Duration(s.grace)
 	switch {
-	case err != nil && !now.Before(s.deadline): // this process, or the machine, stood still
+	case err != nil && s.stoodStill(now):
 		s.killAt = now
 		s.child.kill()
 		s.stop(now, "%s is lost: %v", s.name, err)
@@ -91,7 +92,7 @@ func (s *supervisor) look() time.Duration {
 	case left <= grace+margin:
 		s.stop(now.Add(min(grace, left-margin)), "the lease of %s ends in %v and was not renewed%s", s.name, left.Round(time.Millisecond), s.why())
 	default:
-		s.deadline = now.Add(left)
+		s.trust(now.Add(left))
 	}
 	if s.killAt.IsZero() {
 		return min(left-grace-margin, lookEvery)
@@ -101,6 +102,14 @@ func (s *supervisor) look() time.Duration {
 	}
 	s.child.kill()
 	return killEvery
+}
+
+// trust keeps until when the lease can be trusted.
+func (s *supervisor) trust(until time.Time) { s.deadline, s.wall = until, until.Round(0) }
+
+// stoodStill tells that the lease has ended before it was looked at again: this process, or the machine, stood still.
+func (s *supervisor) stoodStill(now time.Time) bool {
+	return !now.Before(s.deadline) || !now.Round(0).Before(s.wall)
 }
 
 // stop ends the command because of the lock, once.
