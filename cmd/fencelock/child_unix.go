@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"runtime"
@@ -76,10 +77,12 @@ func (c *child) start(path string, argv, env []string) error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the kernel kills the command when this thread ends
+		attr := &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(!c.terminal)}
 		var err error
-		c.process, err = os.StartProcess(path, argv, &os.ProcAttr{
-			Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(!c.terminal),
-		})
+		c.process, err = os.StartProcess(path, argv, attr)
+		if errors.Is(err, syscall.ENOEXEC) { // a script without a first line that names its shell: as execvp, and so cron and env, runs it
+			c.process, err = os.StartProcess("/bin/sh", append([]string{"/bin/sh", path}, argv[1:]...), attr)
+		}
 		started <- err
 		if err == nil {
 			c.reap()
