@@ -299,6 +299,23 @@ func TestHostileNames(t *testing.T) {
 	contains(t, texts[0], "&lt;script&gt;alert(1)&lt;/script&gt;", `a\x00b\nc`, `\u202eoj`, "&#34; x &#34;")
 }
 
+// A very long name does not push what is stuck, and who holds it, off the page; the page of the lock has the name in full.
+func TestLongName(t *testing.T) {
+	rdb := redistest.New(t)
+	name := "begin" + strings.Repeat("x", 4096) + "end"
+	hold(t, rdb, name, 1, time.Minute)
+	wait(t, rdb, name, 2)
+	says(t, rdb, 1, "billing", []presence.Hold{{Lock: name, Field: id(1) + ":1", For: time.Hour}}, []presence.Wait{{Lock: name, Calls: 1}})
+	page := newPage(t, rdb)
+	tags := regexp.MustCompile(`<[^>]*>`)
+	for _, path := range []string{"/", "/client?id=" + id(1)} {
+		text := tags.ReplaceAllString(ok(t, page, path), "")
+		contains(t, text, "beginxxx", "xxxend")
+		lacks(t, text, strings.Repeat("x", 200))
+	}
+	contains(t, tags.ReplaceAllString(ok(t, page, "/lock?name="+name), ""), name)
+}
+
 // The page is where it is mounted, with its prefix or without.
 func TestMounted(t *testing.T) {
 	rdb := redistest.New(t)

@@ -23,7 +23,7 @@ const maxLocks = 500
 var pages = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"count": count, "printable": printable, "short": short, "at": at,
+		"count": count, "printable": printable, "brief": brief, "short": short, "at": at,
 	}).ParseFS(assets, "assets/layout.html", "assets/parts.html"))
 	for _, name := range []string{"locks", "lock", "clients", "client", "free", "fail"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(assets, "assets/"+name+".html"))

@@ -144,6 +144,18 @@ func printable(name string) string {
 	return name
 }
 
+// maxBrief is how many letters of a name a list shows: two lines or so.
+const maxBrief = 100
+
+// brief is the name as a list shows it: of a very long one the beginning and the end, so that it does not push all else off the page.
+func brief(name string) string {
+	text := []rune(printable(name))
+	if len(text) <= maxBrief {
+		return string(text)
+	}
+	return string(text[:maxBrief-20]) + " … " + string(text[len(text)-20:])
+}
+
 // short is the beginning of a client's id, enough to tell it from others.
 func short(id string) string {
 	if len(id) > 8 && id[8] == '-' {
