@@ -15,6 +15,8 @@ const (
 	urlVariable      = "FENCELOCK_REDIS_URL"
 	passwordVariable = "FENCELOCK_REDIS_PASSWORD"
 	defaultURL       = "redis://127.0.0.1:6379"
+	// passwordParameter is the master's password in the URL of a Sentinel, whose own stands before the host.
+	passwordParameter = "password"
 )
 
 // connection is where Redis is.
@@ -36,7 +38,7 @@ func (c *connection) addFlags(flags *pflag.FlagSet) {
 func (c *connection) open() (redis.UniversalClient, error) {
 	if u, err := url.Parse(c.url); err != nil {
 		return nil, usage("--url is not a URL: write it as %s", defaultURL)
-	} else if _, has := u.User.Password(); has {
+	} else if _, has := u.User.Password(); has || u.Query().Has(passwordParameter) {
 		return nil, usage("--url has a password, which all users of this machine can see: put it into %s, %s or --password-file", urlVariable, passwordVariable)
 	}
 	password, err := c.password()
@@ -60,6 +62,9 @@ func (c *connection) open() (redis.UniversalClient, error) {
 			return nil, wrongURL(err)
 		}
 		o.MasterName, o.Password = c.sentinel, cmp.Or(password, o.Password)
+		if o.SentinelPassword == "" { // a user without a password is not the Sentinel's
+			o.Username, o.SentinelUsername = cmp.Or(o.Username, o.SentinelUsername), ""
+		}
 		return redis.NewFailoverClient(o), nil
 	}
 	o, err := redis.ParseURL(address)
@@ -104,6 +109,10 @@ func (c *connection) shown() string {
 	u, err := url.Parse(cmp.Or(c.url, os.Getenv(urlVariable), defaultURL))
 	if err != nil {
 		return fmt.Sprintf("what %s says", urlVariable)
+	}
+	if q := u.Query(); q.Has(passwordParameter) {
+		q.Set(passwordParameter, "xxxxx")
+		u.RawQuery = q.Encode()
 	}
 	return u.Redacted()
 }

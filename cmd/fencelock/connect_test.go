@@ -4,7 +4,10 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/redistest"
 )
@@ -38,4 +41,32 @@ func TestConnections(t *testing.T) {
 		p := start(t, addr, "doctor")
 		equal(t, "exit code", p.ends(), exitFailed)
 	})
+}
+
+// The URL of a Sentinel names the master's user, and has its password in a parameter, which is no argument either and is not shown.
+func TestSentinelURL(t *testing.T) {
+	t.Setenv(passwordVariable, "")
+	t.Setenv(urlVariable, "redis://of-sentinel:word@127.0.0.1:1?username=ada&password=secret")
+	for _, c := range []struct {
+		connection
+		user, password string
+	}{
+		{connection{sentinel: "m"}, "ada", "secret"},
+		{connection{sentinel: "m", url: "redis://bob@127.0.0.1:1"}, "bob", ""},
+	} {
+		rdb, err := c.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := rdb.(*redis.Client).Options()
+		equal(t, "the master's user", o.Username, c.user)
+		equal(t, "the master's password", o.Password, c.password)
+		if s := c.shown(); strings.Contains(s, "secret") || strings.Contains(s, "word@") {
+			t.Errorf("a password is shown: %s", s)
+		}
+		_ = rdb.Close()
+	}
+	if _, err := (&connection{sentinel: "m", url: "redis://127.0.0.1:1?password=secret"}).open(); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a password in an argument: %v", err)
+	}
 }

@@ -51,7 +51,8 @@ Redis is found by --url or the variable FENCELOCK_REDIS_URL, and is redis://127.
   redis://user@host:6379/0     rediss://host (TLS)     unix:///run/redis.sock
 A password is given by the variable FENCELOCK_REDIS_PASSWORD, by --password-file, or in FENCELOCK_REDIS_URL,
 and never as an argument, which all users of the machine can see. Further nodes of a cluster, or Sentinels, are
-named in the URL: redis://host1:26379?addr=host2:26379&addr=host3:26379`,
+named in the URL: redis://host1:26379?addr=host2:26379&addr=host3:26379
+With --sentinel-master these passwords are the master's, but for one before the host in FENCELOCK_REDIS_URL: that is the Sentinels'.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
