@@ -259,7 +259,7 @@ func (s *screen) typed(k tea.KeyPressMsg) tea.Cmd {
 // free releases the hold that was shown when its key was pressed, if the name is right.
 func (s *screen) free(typed string) tea.Cmd {
 	l := s.freeing
-	if typed != l.Name {
+	if typed != l.Name && typed != clean(l.Name) { // what cannot be typed is typed as it is shown
 		return say("that is not the name: nothing was released")
 	}
 	return func() tea.Msg {

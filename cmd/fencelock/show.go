@@ -92,7 +92,11 @@ func (d *details) print(w io.Writer) error {
 	for i, waiter := range d.lock.Line {
 		line := process(waiter.By, waiter.Client)
 		if row := d.Line[i]; row.Calls > 0 {
-			line += fmt.Sprintf(", %d calls, for %s", row.Calls, span(time.Duration(row.Age)))
+			calls := "calls"
+			if row.Calls == 1 {
+				calls = "call"
+			}
+			line += fmt.Sprintf(", %d %s, for %s", row.Calls, calls, span(time.Duration(row.Age)))
 		}
 		add(fmt.Sprintf("%d.", i+1), line)
 	}

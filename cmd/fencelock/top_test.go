@@ -44,6 +44,22 @@ func TestTop(t *testing.T) {
 	equal(t, "exit code", s.ends(), 0)
 }
 
+// A lock whose name nobody can type is freed by what top shows of the name.
+func TestTopUnprintable(t *testing.T) {
+	server := redistest.Real(t)
+	p := start(t, server.Addr(), append([]string{"run", "a\nb"}, sh("echo up; read -r x < "+fifo(t))...)...)
+	equal(t, "", p.line(), "up")
+	s := onScreen(t, server.Addr(), "fencelock", "top", "-d", "0.2")
+	s.shows(`"a\nb"`)
+	s.types("f")
+	s.shows("Type the lock's name:")
+	s.types(`"a\nb"` + "\r")
+	s.shows("is released")
+	equal(t, "exit code of the former holder", p.ends(), exitLost)
+	s.types("q")
+	equal(t, "exit code", s.ends(), 0)
+}
+
 // Without a terminal the list is printed once, and without colours.
 func TestTopOnce(t *testing.T) {
 	server := redistest.Real(t)
