@@ -8,7 +8,6 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -160,9 +159,6 @@ func (in *Inspector) Scan(ctx context.Context, pattern string, pace Pace) iter.S
 
 var errStopped = errors.New("the loop has ended")
 
-// uuid is what a client's id looks like: other hashes may have a field such as user:42.
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-
 // maxFields is more fields than a lock's hash has: a hash with more is none, and is not read.
 const maxFields = 8
 
@@ -190,7 +186,7 @@ func (in *Inspector) locksAmong(ctx context.Context, server redis.UniversalClien
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(locks, func(l Lock) bool { return l.Holder == nil || !uuid.MatchString(l.Holder.Client) }), nil
+	return slices.DeleteFunc(locks, func(l Lock) bool { return l.Holder == nil }), nil
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

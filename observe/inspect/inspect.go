@@ -260,10 +260,14 @@ func (a *answers) ask(ctx context.Context, pipe redis.Pipeliner, keys *scripts.K
 	a.length = pipe.ZCard(ctx, keys.Line)
 }
 
+// These are the fields of a lock. A client's id is a UUID, of Redisson's clients too: other hashes have fields such as user:42, which
+// nobody may release.
 var (
-	holderField = regexp.MustCompile(`^[^:]+:-?\d+$`)
-	secondField = regexp.MustCompile(`^[^:]+:-?\d+#$`)
+	holderField = regexp.MustCompile("^" + uuid + `:-?\d+$`)
+	secondField = regexp.MustCompile("^" + uuid + `:-?\d+#$`)
 )
+
+const uuid = `[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`
 
 // clients are the ids of those who hold the lock or wait for it.
 func (a *answers) clients() (ids []string) {

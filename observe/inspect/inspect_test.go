@@ -281,7 +281,7 @@ func TestLook(t *testing.T) {
 	locktest.NoError(t, rdb.HSet(t.Context(), "forever", theirs, 1).Err())
 	locktest.NoError(t, rdb.HSet(t.Context(), "rw", "mode", "read", theirs, 1).Err())
 	locktest.NoError(t, rdb.HSet(t.Context(), "user", "name", "Ada").Err())
-	locktest.NoError(t, rdb.HSet(t.Context(), "counts", "user:42", 7).Err()) // looks like a holder; Scan knows better
+	locktest.NoError(t, rdb.HSet(t.Context(), "counts", "user:42", 7).Err())
 	locktest.NoError(t, rdb.Set(t.Context(), "text", "x", 0).Err())
 
 	if l := look(t, in, "ours"); l.Holder == nil || l.Holder.Client != client.ID() || l.Holder.By != nil || l.Token != token || l.TTL <= 0 {
@@ -301,11 +301,15 @@ func TestLook(t *testing.T) {
 	if l := look(t, in, "free"); l.Holder != nil || l.TTL != 0 || l.Other != "" || l.Waiting != 0 {
 		t.Errorf("free: %+v", l)
 	}
-	for name, want := range map[string]string{"rw": "read-write lock", "user": `"name"`, "text": "no hash"} {
+	for name, want := range map[string]string{"rw": "read-write lock", "user": `"name"`, "counts": `"user:42"`, "text": "no hash"} {
 		if l := look(t, in, name); l.Holder != nil || !strings.Contains(l.Other, want) {
 			t.Errorf("%s: %+v", name, l)
 		}
 	}
+	freed, err := in.Free(t.Context(), look(t, in, "counts"))
+	locktest.NoError(t, err)
+	locktest.Equal(t, "freed, of a hash that is no lock", freed, false)
+	locktest.Equal(t, "what that hash has", rdb.HGet(t.Context(), "counts", "user:42").Val(), "7")
 	locktest.NoError(t, fenced.NewLock(client, "ours").Unlock(held))
 	if l := look(t, in, "ours"); l.Holder != nil || l.Token != token {
 		t.Errorf("ours, unlocked: %+v", l)
