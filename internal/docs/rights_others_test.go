@@ -197,14 +197,15 @@ func TestRightsInspect(t *testing.T) {
 	// Free, for whoever may look.
 	s.exact(lists["free"], slices.Concat(lists["inspect"], more), func(u *rightsUse) {
 		name := shownLocks(u, u.admin[0])
-		line := "fencelock_line:{" + name + "}"
-		u.must(u.admin[0].ZAdd(u.ctx, line, redis.Z{Score: 1, Member: "gone:1"}).Err(), "a client that is gone")
+		alone := u.prefix + "alone"
+		u.must(u.admin[0].HSet(u.ctx, alone, "6b1f0d1e-0000-4000-8000-000000000001:1", 1).Err(), "a lock that nobody waits for")
+		u.must(u.admin[0].ZAdd(u.ctx, "fencelock_line:{"+name+"}", redis.Z{Score: 1, Member: "gone:1"}).Err(), "a client that is gone")
 		in, err := inspect.New(u.rdb())
 		u.must(err, "New")
-		all, err := in.Look(u.ctx, name)
+		all, err := in.Look(u.ctx, name, alone)
 		u.must(err, "Look")
-		for _, want := range []bool{true, false} {
-			freed, err := in.Free(u.ctx, all[0])
+		for i, want := range []bool{true, true, false} {
+			freed, err := in.Free(u.ctx, all[min(i, 1)])
 			u.must(err, "Free")
 			if freed != want {
 				u.must(fmt.Errorf("freed is %v, want %v", freed, want), "Free")
