@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/locktest"
@@ -235,11 +236,20 @@ func TestRightsServer(t *testing.T) {
 	s.exact(lists["server"], s.identity(lists), useLocks)
 }
 
-// What go-redis says of itself is refused otherwise.
+// What go-redis says of itself is refused otherwise, but for one that is told to say nothing.
 func TestRightsIdentity(t *testing.T) {
 	t.Parallel()
 	lists := rightsLists(t)
 	s := onServer(t)
+	loud := s.connect
+	s.connect = func() redis.UniversalClient {
+		return redis.NewClient(&redis.Options{
+			Addr: s.nodes[0].Addr(), Username: rightsUser, Password: rightsPass, DisableIdentity: true,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+	}
+	locktest.NoError(t, s.try(lists["server"], rightsBound/4, takeAndRelease))
+	s.connect = loud
 	list := s.identity(lists)
 	if len(list) == 0 {
 		t.Skip("DID NOT RUN on Redis 7.0: it has no right to what go-redis says of itself, and refuses nothing for want of it")
@@ -254,12 +264,22 @@ func TestRightsReplicas(t *testing.T) {
 	s := newRightsSite(t, func() redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: r.Master.Addr(), Username: rightsUser, Password: rightsPass})
 	}, r.Master)
-	s.exact(lists["replicas"], slices.Concat(lists["server"], s.identity(lists)), func(u *rightsUse) {
+	use := func(u *rightsUse) {
 		u.opts = []rlock.Option{rlock.WithReplicas(1, 2*time.Second)}
 		takeAndRelease(u)
 		passOn(u)
 		passOnWithin(u)
-	})
+	}
+	s.exact(lists["replicas"], slices.Concat(lists["server"], s.identity(lists)), use)
+
+	c := redistest.Clustered(t, 1, 1)
+	if !c.Sharded() {
+		return
+	}
+	s = newRightsSite(t, func() redis.UniversalClient {
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Username: rightsUser, Password: rightsPass})
+	}, c.Nodes...)
+	s.exact(lists["replicas"], slices.Concat(lists["cluster"], s.identity(lists)), use)
 }
 
 func TestRightsFsync(t *testing.T) {

@@ -193,26 +193,26 @@ func TestRightsInspect(t *testing.T) {
 	s := onServer(t)
 	more := s.identity(lists)
 	s.exact(lists["inspect"], more, func(u *rightsUse) { see(u, u.admin[0]) })
+	s.exact(lists["free"], slices.Concat(lists["inspect"], more), func(u *rightsUse) { free(u, u.admin[0]) })
+}
 
-	// Free, for whoever may look.
-	s.exact(lists["free"], slices.Concat(lists["inspect"], more), func(u *rightsUse) {
-		name := shownLocks(u, u.admin[0])
-		alone := u.prefix + "alone"
-		u.must(u.admin[0].HSet(u.ctx, alone, "6b1f0d1e-0000-4000-8000-000000000001:1", 1).Err(), "a lock that nobody waits for")
-		u.must(u.admin[0].ZAdd(u.ctx, "fencelock_line:{"+name+"}", redis.Z{Score: 1, Member: "gone:1"}).Err(), "a client that is gone")
-		in, err := inspect.New(u.rdb())
-		u.must(err, "New")
-		all, err := in.Look(u.ctx, name, alone)
-		u.must(err, "Look")
-		for i, want := range []bool{true, true, false} {
-			freed, err := in.Free(u.ctx, all[min(i, 1)])
-			u.must(err, "Free")
-			if freed != want {
-				u.must(fmt.Errorf("freed is %v, want %v", freed, want), "Free")
-			}
+// free frees a lock that others wait for, and one that nobody waits for.
+func free(u *rightsUse, admin redis.UniversalClient) {
+	name, alone := shownLocks(u, admin), u.prefix+"alone"
+	u.must(admin.HSet(u.ctx, alone, "6b1f0d1e-0000-4000-8000-000000000001:1", 1).Err(), "a lock that nobody waits for")
+	u.must(admin.ZAdd(u.ctx, "fencelock_line:{"+name+"}", redis.Z{Score: 1, Member: "gone:1"}).Err(), "a client that is gone")
+	in, err := inspect.New(u.rdb())
+	u.must(err, "New")
+	all, err := in.Look(u.ctx, name, alone)
+	u.must(err, "Look")
+	for i, want := range []bool{true, true, false} {
+		freed, err := in.Free(u.ctx, all[min(i, 1)])
+		u.must(err, "Free")
+		if freed != want {
+			u.must(fmt.Errorf("freed is %v, want %v", freed, want), "Free")
 		}
-		u.eventually(func() bool { return u.inLine(name) == 0 }, "the waiters have got the lock")
-	})
+	}
+	u.eventually(func() bool { return u.inLine(name) == 0 }, "the waiters have got the lock")
 }
 
 func TestRightsInspectCluster(t *testing.T) {
@@ -223,35 +223,43 @@ func TestRightsInspectCluster(t *testing.T) {
 		t.Skip("DID NOT RUN on Redis 6.2: the list is for clusters with sharded channels")
 	}
 	s.exact(lists["inspect-cluster"], s.identity(lists), func(u *rightsUse) { see(u, c.Client()) })
+	list := slices.Clone(lists["free"])
+	list[slices.Index(list, "+publish")] = "+spublish"
+	s.exact(list, slices.Concat(lists["inspect-cluster"], s.identity(lists)), func(u *rightsUse) { free(u, c.Client()) })
+}
+
+// useGuard does with a guard what it can do.
+func useGuard(u *rightsUse) {
+	g, err := redisguard.New(u.rdb(), redisguard.WithExpiry(time.Hour))
+	u.must(err, "New")
+	resource, key := u.prefix, "balance:{"+u.prefix+"}"
+	w := g.Writer(resource, 7)
+	u.must(w.Do(u.ctx, "INCRBY", key, 10).Err(), "Do")
+	u.must(w.Eval(u.ctx, "return redis.call('INCRBY', KEYS[1], ARGV[1])", []string{key}, 10).Err(), "Eval")
+	for range 2 {
+		balance, err := w.Once("payment").Do(u.ctx, "INCRBY", key, 10).Int()
+		u.must(err, "Once")
+		if balance != 30 {
+			u.must(fmt.Errorf("the balance is %d", balance), "Once")
+		}
+	}
+	if err := g.Writer(resource, 6).Do(u.ctx, "INCRBY", key, 10).Err(); !errors.Is(err, guard.ErrStale) {
+		u.must(fmt.Errorf("an older token: %w", err), "Do")
+	}
+	seen, err := g.Seen(u.ctx, resource)
+	u.must(err, "Seen")
+	if seen != 7 {
+		u.must(fmt.Errorf("%d", seen), "Seen")
+	}
 }
 
 func TestRightsGuard(t *testing.T) {
 	t.Parallel()
 	lists := rightsLists(t)
 	s := onServer(t)
-	s.exact(lists["guard"], s.identity(lists), func(u *rightsUse) {
-		g, err := redisguard.New(u.rdb(), redisguard.WithExpiry(time.Hour))
-		u.must(err, "New")
-		resource, key := u.prefix, "balance:{"+u.prefix+"}"
-		w := g.Writer(resource, 7)
-		u.must(w.Do(u.ctx, "INCRBY", key, 10).Err(), "Do")
-		u.must(w.Eval(u.ctx, "return redis.call('INCRBY', KEYS[1], ARGV[1])", []string{key}, 10).Err(), "Eval")
-		for range 2 {
-			balance, err := w.Once("payment").Do(u.ctx, "INCRBY", key, 10).Int()
-			u.must(err, "Once")
-			if balance != 30 {
-				u.must(fmt.Errorf("the balance is %d", balance), "Once")
-			}
-		}
-		if err := g.Writer(resource, 6).Do(u.ctx, "INCRBY", key, 10).Err(); !errors.Is(err, guard.ErrStale) {
-			u.must(fmt.Errorf("an older token: %w", err), "Do")
-		}
-		seen, err := g.Seen(u.ctx, resource)
-		u.must(err, "Seen")
-		if seen != 7 {
-			u.must(fmt.Errorf("%d", seen), "Seen")
-		}
-	})
+	s.exact(lists["guard"], s.identity(lists), useGuard)
+	c, _ := onCluster(t)
+	c.exact(lists["guard-cluster"], slices.Concat(lists["guard"], c.identity(lists)), useGuard)
 }
 
 // quorumLease is short, because a server counts only when it has been up for longer.
