@@ -106,112 +106,164 @@ func (l *Lock) wrap(op string, err error) error {
 	return &rlock.Error{Op: op, Lock: l.Name(), Err: err}
 }
 
-// Name returns the lock's name.
+// Name returns the lock's name, as NewLock was given it. It asks nobody; the name of a nil Lock is "".
 func (l *Lock) Name() string { return l.engine().Name() }
 
-// LockAndGetToken takes the lock, waiting for as long as ctx lives, and returns the token of this acquire. Each is larger than
-// all that were given before, but for re-entries WithStableToken, and after a loss of the counter without WithClockFloor. ctx bounds the wait and the hold. The returned context carries the holder: pass it on, so that nested
-// calls re-enter, give it to Unlock, and look at its Err, which is ErrLost once the lock is lost. The lease is the watchdog's,
-// renewed until Unlock. On an error the returned context is ctx and the token 0, and nothing is held: ErrLost if the holder's own
-// hold was lost, ErrClosed, the context's error, or what Redis said; what goes away by itself is ridden out for rlock.WithPatience.
+// LockAndGetToken takes the lock, waiting for as long as ctx lives, and returns the token of this acquire. A token is larger than all
+// that were given before, but for re-entries WithStableToken, and after a loss of the counter without WithClockFloor.
+//
+// ctx bounds the wait and the hold: when ctx ends, so does the returned context, and the lease is not renewed any more. To bound the
+// wait alone use TryLockAndGetToken. The returned context carries the holder: pass it on, so that nested calls re-enter, and give it to
+// Unlock. Its Err is rlock.ErrLost as soon as the lock is lost, before the lease can have run out in Redis. The lease is that of
+// rlock.WithLease, 30 s by default, and is renewed until Unlock.
+//
+// While Redis is away the call tries again for rlock.WithPatience, 10 s by default, and then returns what Redis or the network said. A
+// command without an answer may have taken the lock: it is repeated in a form that counts once, or released in the background.
+//
+// On an error the returned context is ctx, the token is 0, and nothing is held. The error is an *rlock.Error that is, by errors.Is,
+// rlock.ErrLost (the holder's own hold of this lock was lost), rlock.ErrUnlocked (ctx is that of a level that was unlocked),
+// rlock.ErrUnconfirmed (rlock.WithReplicas, rlock.WithFsync), rlock.ErrClosed, the context's error, or Redis's.
 func (l *Lock) LockAndGetToken(ctx context.Context) (context.Context, int64, error) {
 	return l.acquire(ctx, "LockAndGetToken", engine.Request{Forever: true})
 }
 
-// LockLeaseAndGetToken is LockAndGetToken with a lease that nobody renews: the lock is lost after it if it was not unlocked
-// before. The lease is from 10 ms to 100 years, in whole milliseconds; 0 is the watchdog's. A re-entry with a shorter lease than
-// the hold has left does not shorten it.
+// LockLeaseAndGetToken takes the lock with a lease of the caller's, which nobody renews, and returns the token of this acquire: the lock
+// is lost after the lease if it was not unlocked before. The lease is from 10 ms to 100 years, in whole milliseconds; 0 is the watchdog's,
+// as in LockAndGetToken, and any other value is an error. A re-entry with a shorter lease than the hold has left does not shorten it.
+//
+// The wait, the returned context, the errors, and what happens while Redis is away are those of LockAndGetToken.
 func (l *Lock) LockLeaseAndGetToken(ctx context.Context, lease time.Duration) (context.Context, int64, error) {
 	return l.acquire(ctx, "LockLeaseAndGetToken", engine.Request{Forever: true, Lease: lease})
 }
 
-// TryLockAndGetToken is LockAndGetToken with a bound on the wait: after it the error is rlock.ErrNotAcquired, if somebody else held
-// the lock, or what Redis said, if it did not tell. wait 0 asks once; any other wait is a millisecond or more. lease 0 is the
-// watchdog's, otherwise as in LockLeaseAndGetToken. It is Java's tryLockAndGetToken(waitTime, leaseTime, unit).
+// TryLockAndGetToken takes the lock if it comes free within wait, and returns the token of this acquire. wait 0 asks once; any other wait
+// is a millisecond or more, as a bare number, which is nanoseconds, is refused. lease 0 is the watchdog's, otherwise the lease is as in
+// LockLeaseAndGetToken. ctx bounds the wait and the hold. It is Java's tryLockAndGetToken(waitTime, leaseTime, unit).
+//
+// After the wait the error is rlock.ErrNotAcquired if somebody else held the lock, and what Redis said if Redis did not tell. While
+// Redis is away the call tries again for as long as wait, and rlock.WithPatience at most; with wait 0 for a second at most. The other
+// errors, and what is returned with one, are those of LockAndGetToken.
 func (l *Lock) TryLockAndGetToken(ctx context.Context, wait, lease time.Duration) (context.Context, int64, error) {
 	return l.acquire(ctx, "TryLockAndGetToken", engine.Request{Wait: wait, Lease: lease})
 }
 
-// Lock is LockAndGetToken for code that asks for the token later, with Token or TokenFrom. This acquire takes a token all the same.
+// Lock takes the lock, waiting for as long as ctx lives, for code that asks for the token later, with Token or TokenFrom: this acquire
+// takes a token all the same. The returned context carries the holder: pass it on, and give it to Unlock. The lease is the watchdog's,
+// renewed until Unlock.
+//
+// While Redis is away the call tries again for rlock.WithPatience, and then returns what Redis said. On an error the returned context is
+// ctx, and nothing is held. The errors are those of LockAndGetToken.
 func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
 	ctx, _, err := l.acquire(ctx, "Lock", engine.Request{Forever: true})
 	return ctx, err
 }
 
-// LockLease is LockLeaseAndGetToken for code that asks for the token later, with Token or TokenFrom.
+// LockLease takes the lock with a lease of 10 ms or more that nobody renews, for code that asks for the token later, with Token or
+// TokenFrom. The lock is lost after the lease if it was not unlocked before; lease 0 is the watchdog's, as in Lock.
+//
+// While Redis is away the call tries again for rlock.WithPatience, and then returns what Redis said. On an error the returned context is
+// ctx, and nothing is held. The errors are those of LockAndGetToken.
 func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Context, error) {
 	ctx, _, err := l.acquire(ctx, "LockLease", engine.Request{Forever: true, Lease: lease})
 	return ctx, err
 }
 
-// TryLock is TryLockAndGetToken for code that asks for the token later, with Token or TokenFrom.
+// TryLock takes the lock if it comes free within wait, for code that asks for the token later, with Token or TokenFrom. wait 0 asks once,
+// any other wait is a millisecond or more; lease 0 is the watchdog's, otherwise 10 ms or more, and not renewed.
+//
+// After the wait the error is rlock.ErrNotAcquired if somebody else held the lock, and what Redis said if Redis was away: with wait 0 a
+// connection that fails is tried again for a second at most. On an error the returned context is ctx, and nothing is held.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
 	ctx, _, err := l.acquire(ctx, "TryLock", engine.Request{Wait: wait, Lease: lease})
 	return ctx, err
 }
 
-// Do runs fn while it holds the lock, which it takes as LockAndGetToken does, with that context and token. The error says all there
-// is to say: fn's own, joined with Unlock's, which is ErrLost where the lock was lost, also if fn returned nil. A panic in fn
-// unlocks and goes on.
+// Do takes the lock as LockAndGetToken does, runs fn with that context and token, and unlocks. A panic in fn unlocks and goes on.
+//
+// The error says all there is to say: that of the acquire, in which case fn did not run; otherwise fn's own, joined with Unlock's, which is
+// rlock.ErrLost where the lock was lost, also if fn returned nil. When Redis goes away while fn runs, fn's context ends in time, and the
+// release is sent again in the background. A nil fn is an error.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, token int64) error) error {
 	return l.do(ctx, "Do", engine.Request{Forever: true}, fn)
 }
 
-// TryDo is Do that takes the lock as TryLockAndGetToken does; rlock.ErrNotAcquired means that fn did not run.
+// TryDo takes the lock as TryLockAndGetToken does, with this wait and lease, runs fn with that context and token, and unlocks.
+// rlock.ErrNotAcquired means that somebody else held the lock for the whole wait, and that fn did not run. The error, a panic in fn, and
+// what happens when Redis goes away are as in Do.
 func (l *Lock) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx context.Context, token int64) error) error {
 	return l.do(ctx, "TryDo", engine.Request{Wait: wait, Lease: lease}, fn)
 }
 
-// Unlock releases ctx's own level of the hold, and ends the context that its acquire returned, with ErrUnlocked. With a context that
+// Unlock releases ctx's own level of the hold, and ends the context that its acquire returned, with rlock.ErrUnlocked. With a context that
 // carries the holder but no level of this lock it releases the holder's newest level. An inner Unlock lowers the hold count and keeps the
 // lease; the last one frees the lock and wakes its waiters.
 //
-// Unlock works with a context that has ended, and takes no longer than rlock.WithUnlockTimeout or the rest of the lease. Where Redis
-// does not answer it returns an error, and the release is sent again in the background. ErrLost: the lock had been lost before, so
-// that what was done under it may have met another holder's work. ErrNotHeld: ctx has nothing to unlock.
+// Unlock works with a context that has ended. While Redis is away it takes no longer than rlock.WithUnlockTimeout, 5 s by default, or the
+// rest of the lease; then it returns an error, and the release is sent again in the background. The level is over in any case.
+//
+// rlock.ErrLost: the lock had been lost before, so that what was done under it may have met another holder's work. rlock.ErrNotHeld: ctx has
+// nothing to unlock, or its level was unlocked before, and nothing happened.
 func (l *Lock) Unlock(ctx context.Context) error { return l.wrap("Unlock", l.engine().Unlock(ctx)) }
 
-// Check tells, without asking Redis, whether the hold that ctx belongs to can be trusted now: nil, or ErrLost, ErrUnlocked,
-// ErrNotHeld, ErrClosed, or the error of the context that the lock was taken with, once that has ended. Between a look at it
+// Check tells, without asking Redis, whether the hold that ctx belongs to can be trusted now, by the clocks and by what the client has
+// heard: it needs no Redis, and is right while Redis is away, as a hold that cannot be renewed ends in time. Between a look at it
 // and a write lies a gap that only storage can close which checks the token.
+//
+// It returns nil, rlock.ErrLost, rlock.ErrUnlocked (ctx's level was unlocked), rlock.ErrNotHeld (ctx has no hold of this lock),
+// rlock.ErrClosed, or the error of the context that the lock was taken with, once that has ended: the lock is then still taken, until its
+// Unlock or the end of the lease.
 func (l *Lock) Check(ctx context.Context) error { return l.wrap("Check", l.engine().Check(ctx)) }
 
 // ForceUnlock releases the hold of whoever has the lock, and wakes the waiters. It returns true when it has released one, and false when it
-// saw the lock free. The former holder's context ends with ErrLost, as rlock.Lock.ForceUnlock says when; the next acquire has a
-// larger token than the one that was forced out. Use it to clean up by hand: the former holder may be in the middle of its work.
+// saw the lock free. Use it to clean up by hand: the former holder may be in the middle of its work.
+//
+// The former holder's context ends with rlock.ErrLost: at once in this client, in another Go client when that hears of it or asks Redis, a
+// third of the lease later at most, and for a hold with an explicit lease by its end. The next acquire has a larger token than the one
+// that was forced out, so that a guard refuses what the former holder still writes.
+//
+// A hold that is unlocked or handed on between the look at it and the release is not released: ForceUnlock looks again, for
+// rlock.WithPatience at most. So long it also tries again while Redis is away; it then returns what Redis said, and nobody knows
+// whether the hold was released.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	freed, err := l.engine().ForceUnlock(ctx)
 	return freed, l.wrap("ForceUnlock", err)
 }
 
-// IsLocked asks Redis whether anybody holds the lock.
+// IsLocked asks Redis whether anybody holds the lock. The answer may be old when it comes: use it to show, not to decide. While Redis is
+// away it asks again for rlock.WithPatience, 10 s by default, and returns false with what Redis said. The error is rlock.ErrUnlocked or
+// rlock.ErrLost for the context of a hold that is over, and the context's own for another one that has ended.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	is, err := l.engine().IsLocked(ctx)
 	return is, l.wrap("IsLocked", err)
 }
 
-// IsHeld asks Redis whether ctx's holder has the lock, if this client knows of such a hold.
+// IsHeld asks Redis whether ctx's holder has the lock. For a context without a hold that this client knows of the answer is false, and Redis
+// is not asked. Check tells more, and asks nobody. While Redis is away IsHeld asks again for rlock.WithPatience, and returns false with what Redis
+// said; the errors are those of IsLocked.
 func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	is, err := l.engine().IsHeld(ctx)
 	return is, l.wrap("IsHeld", err)
 }
 
-// HoldCount asks Redis how often ctx's holder has acquired the lock without unlocking it; 0 if it does not hold it.
+// HoldCount asks Redis how often ctx's holder has acquired the lock without unlocking it: 1 for a hold without re-entries, 0 if the holder has
+// not got the lock. For a context without a hold that this client knows of the answer is 0, and Redis is not asked. While Redis is away HoldCount
+// asks again for rlock.WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
 func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	count, err := l.engine().HoldCount(ctx)
 	return count, l.wrap("HoldCount", err)
 }
 
 // Remaining tells, without asking Redis, for how long the hold that ctx belongs to is good if no renewal succeeds from now on: after
-// that its context ends with ErrLost. Use it before a step of known length that must not outlast the lock. The errors are those
-// of Check.
+// that its context ends with rlock.ErrLost. Use it before a step of known length that must not outlast the lock. The errors are those
+// of Check, with a duration of 0.
 func (l *Lock) Remaining(ctx context.Context) (time.Duration, error) {
 	left, err := l.engine().Remaining(ctx)
 	return left, l.wrap("Remaining", err)
 }
 
-// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, in whole milliseconds. time.Duration(-2) means
-// that nobody holds the lock, time.Duration(-1) that its key does not expire.
+// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, whoever holds it, in whole milliseconds.
+// time.Duration(-2) means that nobody holds the lock, time.Duration(-1) that its key does not expire. While Redis is away it asks again for
+// rlock.WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
 func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {
 	ttl, err := l.engine().RemainTTL(ctx)
 	return ttl, l.wrap("RemainTTL", err)

@@ -122,21 +122,30 @@ func nodeName(rdb redis.UniversalClient) (string, error) {
 	return fmt.Sprintf("%T", rdb), nil
 }
 
-// ID returns the client's id, a UUID: the fields of its holds on the nodes begin with it, and so do the events of a trace.
+// ID returns the client's id, a UUID: the fields of its holds on the nodes begin with it, and so do the events of a trace. It asks no node.
 func (c *Client) ID() string { return c.client.ID() }
 
-// Close ends the client's work: calls that wait return rlock.ErrClosed, as new ones do; the contexts of held locks end, and their
-// leases are not renewed any more. Close waits until what is under way has been answered and released, but no longer than
-// rlock.WithUnlockTimeout, also where no node answers. The nodes' clients stay open. Close may be called more than once.
+// Close ends the client's work: calls that wait return rlock.ErrClosed, as new ones do; the contexts of held locks end with rlock.ErrClosed,
+// and their leases are not renewed any more. Unlock still releases, also after Close.
+//
+// Close waits until what is under way has been answered and released, but no longer than rlock.WithUnlockTimeout, 5 s by default, also where
+// no node answers; what is not released by then is free at the end of its lease. The nodes' clients stay open: close them after this
+// one. Close returns nil, and may be called more than once.
 func (c *Client) Close() error { return c.client.Close() }
 
-// Shutdown stops taking locks for contexts that hold none, waits until the held ones are unlocked, and closes the client, as Close
-// does; when ctx ends first it closes the client all the same, and the error says how many holds were open.
+// Shutdown stops taking locks for contexts that hold none, which get rlock.ErrClosed, waits until the held ones are unlocked, and closes the
+// client, as Close does. Meanwhile holders may re-enter and take further locks, and leases are renewed. When ctx ends first, or Close is called
+// meanwhile, the client is closed all the same, and the error says how many holds were open; it is the context's error or
+// rlock.ErrClosed too. Shutdown then takes up to rlock.WithUnlockTimeout longer than ctx.
 func (c *Client) Shutdown(ctx context.Context) error { return c.client.Shutdown(ctx) }
 
 // NewLock returns the lock of this name on the client's nodes. It is a fenced.Lock, with the methods and the tokens of
 // one on a single Redis, as the package doc says. fenced.WithTokenBlocks has no effect, and neither has fenced.WithClockFloor:
-// tokens are at least the nodes' time in microseconds in any case. NewLock sends nothing.
+// tokens are at least the nodes' time in microseconds in any case. NewLock sends nothing, and returns no error: what is wrong with the name, the
+// options or a nil client the first call says.
+//
+// Where a majority of the nodes does not answer, or does not count, calls that may wait try again for rlock.WithPatience, and return a
+// *MajorityError. ErrSplitVote is rlock.ErrNotAcquired too, and ErrSameServer says that the nodes are wrong.
 func NewLock(client *Client, name string, opts ...fenced.Option) *fenced.Lock {
 	if client == nil {
 		return fenced.NewLock(nil, name, opts...)

@@ -51,7 +51,7 @@ type NodeError struct {
 // Error returns the address and the error.
 func (e *NodeError) Error() string { return e.Node + ": " + e.Err.Error() }
 
-// Unwrap returns e.Err.
+// Unwrap returns e.Err, so that errors.Is and errors.As find what the node said.
 func (e *NodeError) Unwrap() error { return e.Err }
 
 // MajorityError is ErrNoMajority, by errors.Is, with the error of each node that did not count.

@@ -13,15 +13,25 @@ import (
 type Client engine.Client
 
 // New returns a client on rdb: a *redis.Client (a Sentinel failover client too) or a *redis.ClusterClient. It sends
-// nothing. rdb stays the caller's: close it after this client. A *redis.Client gets a hook that notes why a dial failed, for
-// the errors of calls that are over before go-redis tells; it leaves commands alone.
+// nothing, and returns an error for a client that locks cannot work with, and for options out of their range. rdb stays the caller's: close
+// it after this client. A *redis.Client gets a hook that notes why a dial failed, for the errors of calls that are over before go-redis
+// tells; it leaves commands alone.
 //
 // Commands go through rdb, so that its hooks, credentials and limits hold for them. Those of many callers travel together,
-// without the callers' contexts, on two or three connections of its pool, or five where ten or more call at once; in a
-// cluster so many for each node, and while Redis hangs on more, up to 16. A command that has no answer after 5 s more than
-// the ReadTimeout of rdb is given up, and its connection waited for by itself: leave a ReadTimeout in place, so that dead
-// connections are closed. A pool that is kept busy by blocking commands (BLPOP, XREAD BLOCK) delays locks and renewals:
-// give those a client of their own.
+// without the callers' contexts. What a client uses of rdb's connections, in a cluster for each node:
+//
+//   - acquires and releases, fewer than ten at a time: 2 of the pool
+//   - acquires and releases, ten or more at a time, however many: 4 of the pool
+//   - renewals of the held locks, however many: 1 of the pool
+//   - while answers take longer than 100 ms, up to 16 of the pool for acquires and releases
+//   - messages, while somebody waits or a lock is held for longer than a second: 1, which is not counted in PoolSize
+//   - with WithReplicas or WithFsync acquires take as many as releases, of the pool for pipelines (PipelinePoolSize)
+//
+// So go-redis's own PoolSize is enough, and 20 for an rdb of the locks alone. A pool that is kept busy by blocking commands (BLPOP,
+// XREAD BLOCK) delays locks and renewals: give those a client of their own.
+//
+// A command that has no answer after 5 s more than the ReadTimeout of rdb is given up, and its connection waited for by itself: leave a
+// ReadTimeout in place, so that dead connections are closed.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if err := engine.CheckRedis(rdb); err != nil {
 		return nil, err

@@ -35,10 +35,11 @@ type Error struct {
 	Err  error  // one of the errors above, or what Redis or the context said
 }
 
+// Error returns the method, the lock's name in quotes, and what is wrong.
 func (e *Error) Error() string {
 	why := strings.TrimPrefix(e.Err.Error(), fmt.Sprintf("rlock: %q: ", e.Lock)) // said by a context of the same lock
 	return fmt.Sprintf("rlock: %s %q: %s", e.Op, e.Lock, why)
 }
 
-// Unwrap returns e.Err.
+// Unwrap returns e.Err, so that errors.Is and errors.As find the errors of this package, of the context and of Redis in it.
 func (e *Error) Unwrap() error { return e.Err }

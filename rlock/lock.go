@@ -26,7 +26,7 @@ func NewLock(client *Client, name string) *Lock {
 
 func (l *Lock) engine() *engine.Lock { return (*engine.Lock)(l) }
 
-// Name returns the lock's name.
+// Name returns the lock's name, as NewLock was given it. It asks nobody; the name of a nil Lock is "".
 func (l *Lock) Name() string { return l.engine().Name() }
 
 // Lock takes the lock, waiting for as long as ctx lives. ctx bounds the wait and the hold: when it ends, so does the
@@ -49,17 +49,17 @@ func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
 	return l.acquire(ctx, "Lock", engine.Request{Forever: true})
 }
 
-// LockLease is Lock with a lease of the caller's, which nobody renews: the lock is lost after it if it was not unlocked
-// before. From 10 ms to 100 years, in whole milliseconds; 0 is Lock. A re-entry with a shorter lease than the hold has
-// left does not shorten it.
+// LockLease takes the lock as Lock does, with a lease of the caller's, which nobody renews: the lock is lost after it if it was not
+// unlocked before. The lease is from 10 ms to 100 years, in whole milliseconds; 0 is the watchdog's. A re-entry with a shorter lease than
+// the hold has left does not shorten it. The errors, and what happens while Redis is away, are those of Lock.
 func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Context, error) {
 	return l.acquire(ctx, "LockLease", engine.Request{Forever: true, Lease: lease})
 }
 
-// TryLock is Lock with a bound on the wait: after it the error is ErrNotAcquired, if somebody else held the lock, or
+// TryLock takes the lock if it comes free within wait: after the wait the error is ErrNotAcquired, if somebody else held the lock, or
 // what Redis said, if it did not tell. wait 0 asks once; a connection that fails is tried again for up to a second. Any
 // other wait is 1 ms or more: a bare number, as in Java, is nanoseconds in Go, and is refused. lease 0 is the watchdog's,
-// as in Lock, otherwise as in LockLease. ctx bounds the wait and the hold.
+// as in Lock, otherwise as in LockLease. ctx bounds the wait and the hold, and the returned context is as in Lock: ctx itself on an error.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
 	return l.acquire(ctx, "TryLock", engine.Request{Wait: wait, Lease: lease})
 }
@@ -133,19 +133,25 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return freed, l.wrap("ForceUnlock", err)
 }
 
-// IsLocked asks Redis whether anybody holds the lock.
+// IsLocked asks Redis whether anybody holds the lock. The answer may be old when it comes: use it to show, not to decide. While Redis is
+// away it asks again for WithPatience, 10 s by default, and returns false with what Redis said. The error is ErrUnlocked or
+// ErrLost for the context of a hold that is over, and the context's own for another one that has ended.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	is, err := l.engine().IsLocked(ctx)
 	return is, l.wrap("IsLocked", err)
 }
 
-// IsHeld asks Redis whether ctx's holder has the lock, if this client knows of such a hold.
+// IsHeld asks Redis whether ctx's holder has the lock. For a context without a hold that this client knows of the answer is false, and Redis
+// is not asked. Check tells more, and asks nobody. While Redis is away IsHeld asks again for WithPatience, and returns false with what Redis
+// said; the errors are those of IsLocked.
 func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	is, err := l.engine().IsHeld(ctx)
 	return is, l.wrap("IsHeld", err)
 }
 
-// HoldCount asks Redis how often ctx's holder has acquired the lock without unlocking it; 0 if it does not hold it.
+// HoldCount asks Redis how often ctx's holder has acquired the lock without unlocking it: 1 for a hold without re-entries, 0 if the holder has
+// not got the lock. For a context without a hold that this client knows of the answer is 0, and Redis is not asked. While Redis is away HoldCount
+// asks again for WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
 func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	count, err := l.engine().HoldCount(ctx)
 	return count, l.wrap("HoldCount", err)
@@ -153,14 +159,15 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 
 // Remaining tells, without asking Redis, for how long the hold that ctx belongs to is good if no renewal succeeds from now on: after
 // that its context ends with ErrLost. Use it before a step of known length that must not outlast the lock. The errors are those
-// of Check.
+// of Check, with a duration of 0.
 func (l *Lock) Remaining(ctx context.Context) (time.Duration, error) {
 	left, err := l.engine().Remaining(ctx)
 	return left, l.wrap("Remaining", err)
 }
 
-// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, in whole milliseconds. As
-// go-redis has it, time.Duration(-2) means that nobody holds the lock, time.Duration(-1) that its key does not expire.
+// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, whoever holds it, in whole milliseconds. As
+// go-redis has it, time.Duration(-2) means that nobody holds the lock, time.Duration(-1) that its key does not expire. While Redis is
+// away it asks again for WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
 func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {
 	ttl, err := l.engine().RemainTTL(ctx)
 	return ttl, l.wrap("RemainTTL", err)
