@@ -42,6 +42,27 @@ func TestExportedNamesAreDocumented(t *testing.T) {
 	}
 }
 
+// Each package that users import has an example that runs: one with its output.
+func TestPackagesHaveAnExample(t *testing.T) {
+	for _, path := range imported {
+		paths, err := filepath.Glob(filepath.Join(root, path, "example*_test.go"))
+		locktest.NoError(t, err)
+		runs := 0
+		for _, file := range paths {
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+			locktest.NoError(t, err)
+			for _, example := range doc.Examples(parsed) {
+				if example.Output != "" {
+					runs++
+				}
+			}
+		}
+		if runs == 0 && path != "pubsub" { // which users know by one type alone
+			t.Errorf("%s has no example that runs", path)
+		}
+	}
+}
+
 // The check sees what it is there to see.
 func TestUndocumentedNamesAreSeen(t *testing.T) {
 	const bad = `// Package p is a test.
