@@ -22,13 +22,14 @@ type Client engine.Client
 //
 //   - acquires and releases, fewer than ten at a time: 2 of the pool
 //   - acquires and releases, ten or more at a time, however many: 4 of the pool
-//   - renewals of the held locks, however many: 1 of the pool
+//   - renewals of the held locks, however many: 1 or 2 of the pool, and 4 where they take long
 //   - while answers take longer than 100 ms, up to 16 of the pool for acquires and releases
 //   - messages, while somebody waits or a lock is held for longer than a second: 1, which is not counted in PoolSize
 //   - with WithReplicas or WithFsync acquires take as many as releases, of the pool for pipelines (PipelinePoolSize)
 //
-// So go-redis's own PoolSize is enough, and 20 for an rdb of the locks alone. A pool that is kept busy by blocking commands (BLPOP,
-// XREAD BLOCK) delays locks and renewals: give those a client of their own.
+// So go-redis's own PoolSize is enough, and 20 for an rdb of the locks alone. In a cluster renewals go by slot: thousands of locks that
+// were taken at the same moment take all of a node's pool for a moment, and wait for each other there. A pool that is kept busy by
+// blocking commands (BLPOP, XREAD BLOCK) delays locks and renewals: give those a client of their own.
 //
 // A command that has no answer after 5 s more than the ReadTimeout of rdb is given up, and its connection waited for by itself: leave a
 // ReadTimeout in place, so that dead connections are closed.

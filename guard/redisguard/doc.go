@@ -51,5 +51,5 @@
 // client's ReadTimeout bounds the rest, unless its ContextTimeoutEnabled is set.
 //
 // The Redis user needs EVALSHA, EVAL, GET, SET, GETEX, TIME and PTTL on `fencelock_*`, and the right to its own
-// commands. On a cluster it needs COMMAND too. Redis 6.2 or later, or Valkey.
+// commands. On a cluster it needs CLUSTER SLOTS and COMMAND too. Redis 6.2 or later, or Valkey.
 package redisguard
