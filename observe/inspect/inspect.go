@@ -245,7 +245,7 @@ func (in *Inspector) look(ctx context.Context, op string, names []string, known 
 
 // answers is what Redis says of one lock.
 type answers struct {
-	hash   *redis.MapStringStringCmd
+	hash   *redis.ScanCmd // the fields and values of the lock, or of the beginning of a hash that is too large to be one
 	ttl    *redis.DurationCmd
 	token  *redis.StringCmd
 	line   *redis.StringSliceCmd
@@ -253,7 +253,7 @@ type answers struct {
 }
 
 func (a *answers) ask(ctx context.Context, pipe redis.Pipeliner, keys *scripts.Keys) {
-	a.hash = pipe.HGetAll(ctx, keys.Lock)
+	a.hash = pipe.HScan(ctx, keys.Lock, 0, "", maxFields)
 	a.ttl = pipe.PTTL(ctx, keys.Lock)
 	a.token = pipe.Get(ctx, keys.Token)
 	a.line = pipe.ZRange(ctx, keys.Line, 0, MaxLine-1)
@@ -269,9 +269,19 @@ var (
 
 const uuid = `[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`
 
+// fields are those of the hash, with their values.
+func (a *answers) fields() map[string]string {
+	pairs, _ := a.hash.Val()
+	fields := make(map[string]string, len(pairs)/2)
+	for pair := range slices.Chunk(pairs, 2) {
+		fields[pair[0]] = pair[1]
+	}
+	return fields
+}
+
 // clients are the ids of those who hold the lock or wait for it.
 func (a *answers) clients() (ids []string) {
-	for field := range a.hash.Val() {
+	for field := range a.fields() {
 		if holderField.MatchString(field) {
 			ids = append(ids, idOf(field))
 		}
@@ -292,8 +302,7 @@ func idOf(field string) string {
 // can be said.
 func (a *answers) lock(name string, clients clientsByID) (Lock, error) {
 	l := Lock{Name: name, Waiting: int(a.length.Val())}
-	fields, err := a.hash.Result()
-	switch {
+	switch err := a.hash.Err(); {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
 		l.Other = "a key that is no hash"
 		return l, nil
@@ -301,6 +310,7 @@ func (a *answers) lock(name string, clients clientsByID) (Lock, error) {
 		return l, err
 	}
 	l.Token, _ = a.token.Int64()
+	fields := a.fields()
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		switch {
 		case holderField.MatchString(field):

@@ -425,3 +425,40 @@ func TestCluster(t *testing.T) {
 	slices.Sort(scanned)
 	locktest.Equal(t, "what Scan finds", fmt.Sprint(scanned), fmt.Sprint(want))
 }
+
+// Whoever may look may name any key: of a hash with very many fields only the beginning is read.
+func TestLookAtALargeHash(t *testing.T) {
+	rdb := redistest.Client(t, redistest.Start(t))
+	large := make([]any, 0, 20_000)
+	for i := range cap(large) / 2 {
+		large = append(large, fmt.Sprintf("user:%d", i), i)
+	}
+	locktest.NoError(t, rdb.HSet(t.Context(), "users", large...).Err())
+	asked := &commands{}
+	rdb.AddHook(asked)
+	in, err := inspect.New(rdb)
+	locktest.NoError(t, err)
+	if l := look(t, in, "users"); l.Holder != nil || !strings.Contains(l.Other, "a hash with the field") {
+		t.Errorf("got %+v", l)
+	}
+	for _, cmd := range asked.all {
+		if cmd.Name() == "hgetall" && cmd.Args()[1] == "users" {
+			t.Errorf("asked with %v", cmd.Args())
+		}
+	}
+	if len(asked.all) == 0 {
+		t.Error("nothing was asked")
+	}
+}
+
+// commands keeps what travels in pipelines.
+type commands struct{ all []redis.Cmder }
+
+func (c *commands) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (c *commands) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (c *commands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.all = append(c.all, cmds...)
+		return next(ctx, cmds)
+	}
+}
