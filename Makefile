@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test databases metrics command browser vet newcomer interop model verify lint mutants fuzz bench bench-guards bench-topologies bench-page
+.PHONY: help test databases metrics command browser vet newcomer interop model verify lint mutants fuzz bench bench-guards bench-topologies bench-page server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -13,6 +13,10 @@ test: ## everything: virtual time, miniredis, and a real server of this machine
 	echo "== the same, and what needs servers of its own, on $$("$$server" --version)"; \
 	REDIS_SERVER="$$server" go test -p 4 -race -shuffle=on -count=1 -timeout 30m ./...
 	@$(MAKE) --no-print-directory databases metrics command browser
+
+server: ## what depends on the server's version, on the one that REDIS_SERVER names
+	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" go test -count=1 -shuffle=on \
+		./scripts ./pubsub ./rlock ./fenced ./quorum ./guard/redisguard ./observe/inspect ./observe/lockui ./observe/lockmetrics
 
 databases: ## the SQL guards on PostgreSQL, MariaDB and SQLite (a module of its own, for the drivers)
 	@echo "== guards on PostgreSQL, MariaDB and SQLite"
@@ -79,3 +83,7 @@ fuzz: ## each fuzz target so many times, a hundred thousand if FUZZ does not say
 	@set -e; for package in scripts guard/httpguard; do \
 		for target in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' $$package/*_test.go | cut -c6-); do \
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ)x ./$$package; done; done
+
+release-check: ## a release as a dry run (VERSION=v0.1.0), with go mod tidy, gorelease and govulncheck; changes nothing here
+	@.ci/release $(VERSION)
+	@.ci/vulnerabilities || [ $$? -eq 75 ] # 75: it has said that the database is out of reach

@@ -1,6 +1,7 @@
 // Package pubsub subscribes to channels of Redis, and wakes the subscribers. All subscriptions of a client share one
 // connection; in a cluster with sharded channels they share one for each node that has any of the channels. The package
-// knows nothing of locks.
+// knows nothing of locks. Its exported names are for the other packages of this module: they are not promised, and may change
+// in any version.
 //
 // # What a wake-up means
 //

@@ -1,5 +1,6 @@
 // Package scripts is the wire protocol of a lock: one Lua script for each operation, a typed Go call for each script,
 // and the names of the keys. Nothing else in this module knows keys, arguments or replies.
+// Its exported names are for the other packages of this module: they are not promised, and may change in any version.
 //
 // # Alone and in a batch
 //

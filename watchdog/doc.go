@@ -1,5 +1,6 @@
 // Package watchdog renews leases and tells when one is over. It knows nothing of locks: a lease has a length, a
 // deadline, and an owner. The watchdog asks the owner whether the lease is still wanted, and tells the owner when it is lost.
+// Its exported names are for the other packages of this module: they are not promised, and may change in any version.
 //
 // # When a lease is trusted
 //

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
@@ -55,10 +56,21 @@ named in the URL: redis://host1:26379?addr=host2:26379&addr=host3:26379
 With --sentinel-master these passwords are the master's, but for one before the host in FENCELOCK_REDIS_URL: that is the Sentinels'.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       version(),
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.Flags().Bool("version", false, "print the version") // without -v, which run has for itself
 	at.addFlags(root.PersistentFlags())
 	root.AddCommand(newRun(at), newList(at), newShow(at), newClients(at), newForceUnlock(at), newDoctor(at), newTop(at), newUI(at), newMan())
 	return root
+}
+
+// version is the module's version that the program was installed as, or (devel) where it was built from a checkout.
+func version() string {
+	build, ok := debug.ReadBuildInfo()
+	if !ok || build.Main.Version == "" {
+		return "(devel)"
+	}
+	return build.Main.Version
 }
