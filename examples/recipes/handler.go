@@ -1,0 +1,35 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// Deposit is a handler that changes one account at a time, over all processes. write shows the token to a guard.
+func Deposit(client *rlock.Client, write func(ctx context.Context, account string, token int64) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		account := r.PathValue("account")
+		lock := fenced.NewLock(client, "lock:account:"+account)
+		err := lock.TryDo(r.Context(), 2*time.Second, 0, func(ctx context.Context, token int64) error {
+			return write(ctx, account, token)
+		})
+		switch {
+		case err == nil:
+			w.WriteHeader(http.StatusNoContent)
+		case errors.Is(err, rlock.ErrNotAcquired), errors.Is(err, rlock.ErrClosed):
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "the account is busy: nothing was done", http.StatusServiceUnavailable)
+		case errors.Is(err, guard.ErrStale):
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "the lock was lost before the write: nothing was written", http.StatusServiceUnavailable)
+		default:
+			http.Error(w, "the deposit may or may not be done", http.StatusInternalServerError)
+		}
+	}
+}

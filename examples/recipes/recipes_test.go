@@ -1,0 +1,247 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// clients returns as many clients of one Redis as there are processes.
+func clients(t *testing.T, n int) []*rlock.Client {
+	t.Helper()
+	server := miniredis.NewMiniRedis()
+	server.ClockTTL(true)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	var all []*rlock.Client
+	for range n {
+		rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		client, err := rlock.New(rdb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close(); _ = rdb.Close() })
+		all = append(all, client)
+	}
+	return all
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A leader that loses its lock leads again, with a larger token; another process takes over when it ends.
+func TestLead(t *testing.T) {
+	two := clients(t, 2)
+	tokens := make(chan int64, 3)
+	release := make(chan struct{})
+	work := func(ctx context.Context, token int64) error {
+		tokens <- token
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	ended := make(chan error, 2)
+	for _, c := range two {
+		go func() { ended <- Lead(t.Context(), fenced.NewLock(c, "leader"), work) }()
+	}
+	first := <-tokens
+	_, err := fenced.NewLock(two[0], "leader").ForceUnlock(t.Context())
+	noError(t, err)
+	second := <-tokens
+	release <- struct{}{}
+	third := <-tokens
+	if first >= second || second >= third {
+		t.Errorf("tokens %d, %d, %d", first, second, third)
+	}
+	release <- struct{}{}
+	noError(t, errors.Join(<-ended, <-ended))
+}
+
+// One machine runs the job; one whose clock is behind by less than the skew does not run it again.
+func TestOnce(t *testing.T) {
+	two := clients(t, 2)
+	var runs atomic.Int32
+	job := func(context.Context, int64) error { runs.Add(1); return nil }
+	started := make(chan struct{})
+	ended := make(chan error)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		ended <- Once(ctx, fenced.NewLock(two[0], "nightly"), time.Hour, func(ctx context.Context, token int64) error {
+			defer close(started)
+			return job(ctx, token)
+		})
+	}()
+	<-started
+	noError(t, Once(t.Context(), fenced.NewLock(two[1], "nightly"), time.Hour, job))
+	if runs.Load() != 1 {
+		t.Errorf("the job ran %d times", runs.Load())
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	noError(t, Once(t.Context(), fenced.NewLock(two[1], "nightly"), time.Millisecond, job))
+	if runs.Load() != 2 {
+		t.Errorf("the next night: the job ran %d times", runs.Load())
+	}
+}
+
+func TestDeposit(t *testing.T) {
+	client := clients(t, 1)[0]
+	var result error
+	mux := http.NewServeMux()
+	mux.Handle("POST /accounts/{account}", Deposit(client, func(_ context.Context, account string, token int64) error {
+		if account != "42" || token == 0 {
+			t.Errorf("account %q, token %d", account, token)
+		}
+		return result
+	}))
+	post := func() int {
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/accounts/42", nil))
+		return answer.Code
+	}
+	for _, c := range []struct {
+		result error
+		want   int
+	}{{nil, 204}, {guard.ErrStale, 503}, {errors.New("the database is away"), 500}} {
+		result = c.result
+		if got := post(); got != c.want {
+			t.Errorf("%v: %d, want %d", c.result, got, c.want)
+		}
+	}
+	lock := fenced.NewLock(client, "lock:account:42")
+	held, err := lock.Lock(t.Context())
+	noError(t, err)
+	if got := post(); got != http.StatusServiceUnavailable {
+		t.Errorf("the account is busy: %d", got)
+	}
+	noError(t, lock.Unlock(held))
+}
+
+// At the end of ctx the job in hand is finished, with its lock, and no other one is begun.
+func TestServe(t *testing.T) {
+	client := clients(t, 1)[0]
+	ctx, stop := context.WithCancel(t.Context())
+	jobs := make(chan string)
+	began, finish := make(chan context.Context), make(chan struct{})
+	ended := make(chan error)
+	go func() {
+		ended <- Serve(ctx, client, jobs, func(ctx context.Context, job string, token int64) error {
+			began <- ctx
+			<-finish
+			return ctx.Err()
+		})
+	}()
+	jobs <- "a"
+	held := <-began
+	stop()
+	if err := held.Err(); err != nil {
+		t.Errorf("the job in hand: %v", err)
+	}
+	close(finish)
+	noError(t, <-ended)
+	if _, err := fenced.NewLock(client, "lock:job:b").Lock(t.Context()); !errors.Is(err, rlock.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestTogether(t *testing.T) {
+	client := clients(t, 1)[0]
+	lock := fenced.NewLock(client, "import")
+	mine := errors.New("mine")
+	var both sync.WaitGroup
+	both.Add(2)
+	step := func(ctx context.Context) error {
+		both.Done()
+		both.Wait() // the other one runs, too
+		if _, ok := fenced.TokenFrom(ctx, "import"); !ok {
+			t.Error("no token")
+		}
+		return nil
+	}
+	noError(t, Together(t.Context(), lock, step, step))
+	err := Together(t.Context(), lock, func(context.Context) error { return mine }, func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, mine) {
+		t.Error(err)
+	}
+}
+
+func TestStep(t *testing.T) {
+	client := clients(t, 1)[0]
+	lock := fenced.NewLock(client, "report")
+	held, err := lock.Lock(t.Context())
+	noError(t, err)
+	ran := 0
+	step := func(ctx context.Context) error { ran++; return ctx.Err() }
+	noError(t, Step(held, lock, 10*time.Second, step))
+	if err := Step(held, lock, time.Minute, step); err == nil || !strings.Contains(err.Error(), "good for") {
+		t.Errorf("a step longer than the lease: %v", err)
+	}
+	noError(t, lock.Unlock(held))
+	if err := Step(held, lock, time.Second, step); !errors.Is(err, rlock.ErrUnlocked) || ran != 1 {
+		t.Errorf("after Unlock: %v, %d steps", err, ran)
+	}
+}
+
+// Callers that name the locks in opposite orders do not stop each other.
+func TestDoAll(t *testing.T) {
+	two := clients(t, 2)
+	names := []string{"lock:account:1", "lock:account:2"}
+	ended := make(chan error)
+	balance := 0
+	for i, c := range two {
+		mine := slices.Clone(names)
+		if i == 1 {
+			slices.Reverse(mine)
+		}
+		go func() {
+			for range 50 {
+				err := DoAll(t.Context(), c, append(mine, mine[0]), func(ctx context.Context) error {
+					for _, name := range names {
+						if _, ok := fenced.TokenFrom(ctx, name); !ok {
+							t.Errorf("no token of %s", name)
+						}
+					}
+					balance++
+					return nil
+				})
+				if err != nil {
+					ended <- err
+					return
+				}
+			}
+			ended <- nil
+		}()
+	}
+	noError(t, errors.Join(<-ended, <-ended))
+	if balance != 100 {
+		t.Errorf("balance %d", balance)
+	}
+}

@@ -1,0 +1,41 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"log"
+	"sync"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// Serve does jobs with four goroutines until ctx ends, as the context of signal.NotifyContext does at SIGTERM. The jobs in hand
+// then have 20 seconds to finish.
+func Serve(ctx context.Context, client *rlock.Client, jobs <-chan string, do func(ctx context.Context, job string, token int64) error) error {
+	running := context.WithoutCancel(ctx) // the end of ctx must not end the holds
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case job := <-jobs:
+					lock := fenced.NewLock(client, "lock:job:"+job)
+					err := lock.TryDo(running, 0, 0, func(ctx context.Context, token int64) error { return do(ctx, job, token) })
+					if err != nil && !errors.Is(err, rlock.ErrNotAcquired) {
+						log.Println(job, err)
+					}
+				}
+			}
+		})
+	}
+	<-ctx.Done()
+	bound, cancel := context.WithTimeout(running, 20*time.Second)
+	defer cancel()
+	err := client.Shutdown(bound) // after the 20 seconds the contexts of the jobs end, with ErrClosed
+	workers.Wait()
+	return err
+}
