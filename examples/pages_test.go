@@ -1,3 +1,4 @@
+// Package examples holds the runnable examples, each in a folder of its own, and tries what docs/faq.md says.
 package examples
 
 import (
