@@ -53,13 +53,14 @@ func noError(t *testing.T, err error) {
 func TestLead(t *testing.T) {
 	two := clients(t, 2)
 	tokens := make(chan int64, 3)
-	release := make(chan struct{})
+	release, lost := make(chan struct{}), make(chan struct{})
 	work := func(ctx context.Context, token int64) error {
 		tokens <- token
 		select {
 		case <-release:
 			return nil
 		case <-ctx.Done():
+			lost <- struct{}{}
 			return ctx.Err()
 		}
 	}
@@ -70,6 +71,7 @@ func TestLead(t *testing.T) {
 	first := <-tokens
 	_, err := fenced.NewLock(two[0], "leader").ForceUnlock(t.Context())
 	noError(t, err)
+	<-lost // the former leader no longer listens to release
 	second := <-tokens
 	release <- struct{}{}
 	third := <-tokens
