@@ -12,6 +12,7 @@ test: ## everything: virtual time, miniredis, and a real server of this machine
 	REDIS_SERVER= go test -short -race -shuffle=on -count=1 -timeout 30m ./... ./examples/orders; \
 	echo "== the same, and what needs servers of its own, on $$("$$server" --version)"; \
 	REDIS_SERVER="$$server" go test -p 4 -race -shuffle=on -count=1 -timeout 30m ./...
+	@echo "== examples/recipes"; cd examples/recipes && GOWORK=off go test -race -shuffle=on -count=1 -timeout 10m ./...
 	@$(MAKE) --no-print-directory databases metrics command browser
 
 server: ## what depends on the server's version, on the one that REDIS_SERVER names
@@ -56,7 +57,7 @@ lint: ## gofmt, go vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	go vet ./... ./examples/orders
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/orders
-	@set -e; for module in bench guard/sqlguard/sqltest verify verify/interop observe/lockui/browsertest; do \
+	@set -e; for module in bench examples/recipes guard/sqlguard/sqltest verify verify/interop observe/lockui/browsertest; do \
 		echo "go vet in $$module"; (cd $$module && GOWORK=off go vet ./...); done
 	@set -e; for module in observe/lockprom observe/lockotel cmd/fencelock rlockvet; do \
 		echo "go vet and staticcheck in $$module"; (cd $$module && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...); done

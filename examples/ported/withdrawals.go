@@ -1,5 +1,5 @@
 // Package ported is a class that used Redisson, ported to Go, with a test. The class is
-// verify/interop/redisson/src/main/java/Withdrawals.java in the repository; docs/migrating.md has the two side by side.
+// verify/interop/redisson/src/main/java/Withdrawals.java in the repository; docs/migrating.md says what differs.
 package ported
 
 import (
