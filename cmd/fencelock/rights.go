@@ -43,7 +43,7 @@ func rights(keys *scripts.Keys, id string) []right {
 	add(needLock,
 		[]any{"EVAL", script, 1, keys.Lock}, []any{"EVALSHA", sha, 1, keys.Lock}, []any{"EXISTS", keys.Lock}, []any{"HSET", keys.Lock, "f", 1},
 		[]any{"HGET", keys.Lock, "f"}, []any{"HMGET", keys.Lock, "f"}, []any{"HINCRBY", keys.Lock, "f", 1}, []any{"HEXISTS", keys.Lock, "f"}, []any{"HKEYS", keys.Lock},
-		[]any{"PEXPIRE", keys.Lock, 60000}, []any{"PTTL", keys.Lock}, []any{"HDEL", keys.Lock, "f"}, []any{"DEL", keys.Lock},
+		[]any{"PEXPIRE", keys.Lock, 60000}, []any{"PTTL", keys.Lock}, []any{"HDEL", keys.Lock, "f"},
 		[]any{"SET", keys.Token, 1, "PX", 60000}, []any{"GET", keys.Token}, []any{"INCRBY", keys.Token, 1}, []any{"DECRBY", keys.Token, 1}, []any{"TIME"})
 	add(needLine,
 		[]any{"ZADD", keys.Line, 1, "m"}, []any{"ZRANGE", keys.Line, 0, -1}, []any{"ZRANK", keys.Line, "m"}, []any{"ZSCORE", keys.Line, "m"},
@@ -52,7 +52,7 @@ func rights(keys *scripts.Keys, id string) []right {
 		[]any{"HSETNX", said, "since", 0}, []any{"HSET", said, "seen", 0}, []any{"PEXPIRE", said, 1}, []any{"DEL", said},
 		[]any{"ZADD", "fencelock_clients", 0, id}, []any{"ZREM", "fencelock_clients", id}, []any{"ZREMRANGEBYSCORE", "fencelock_clients", "-inf", "(0"})
 	add(needView,
-		[]any{"HSCAN", keys.Lock, 0}, []any{"HGETALL", said}, []any{"ZRANGE", "fencelock_clients", 0, 0}, []any{"PUBSUB", "CHANNELS", keys.Channel()}, []any{"PUBSUB", "NUMSUB", keys.Channel()},
+		[]any{"HSCAN", keys.Lock, 0}, []any{"HLEN", keys.Lock}, []any{"HGETALL", said}, []any{"ZRANGE", "fencelock_clients", 0, 0}, []any{"PUBSUB", "CHANNELS", keys.Channel()}, []any{"PUBSUB", "NUMSUB", keys.Channel()},
 		[]any{"SCAN", 0, "COUNT", 1})
 	return all
 }
