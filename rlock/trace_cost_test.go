@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -42,23 +43,37 @@ func tracedPair(t testing.TB, rdb *redis.Client, trace *locktrace.Trace) func() 
 	}
 }
 
-// A trace allocates nothing, with functions or without. The goroutines of the clients allocate too, now and then: the least of several
-// counts.
+// A trace allocates nothing, with functions or without. The goroutines of the clients allocate too, now and then, and so does a
+// sync.Pool that the race detector empties at random: the least of several means counts, and half an allocation is none.
 func TestTraceAllocations(t *testing.T) {
 	server := redistest.Real(t) // another process, whose allocations are not counted
 	least := make([]float64, len(tracedPairs))
 	for i, c := range tracedPairs {
 		pair := tracedPair(t, server.Client(), c.trace)
-		for try := range 10 {
-			if n := testing.AllocsPerRun(100, pair); try == 0 || n < least[i] {
+		for try := range 5 {
+			if n := allocations(pair); try == 0 || n < least[i] {
 				least[i] = n
 			}
 		}
 	}
-	t.Logf("allocations of a pair: %v", least)
-	if least[1] > least[0] || least[2] > least[0] {
-		t.Errorf("a pair allocates %v times without a trace, %v times with an empty one, %v times with one that hears all", least[0], least[1], least[2])
+	t.Logf("allocations of a pair: %.2f", least)
+	if most := least[0] + 0.5; least[1] > most || least[2] > most {
+		t.Errorf("a pair allocates %.2f times without a trace, %.2f times with an empty one, %.2f times with one that hears all", least[0], least[1], least[2])
 	}
+}
+
+// allocations is how often do allocates, the mean of a thousand runs. testing.AllocsPerRun gives whole numbers only.
+func allocations(do func()) float64 {
+	const runs = 1000
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	do()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range runs {
+		do()
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / runs
 }
 
 // BenchmarkTrace is an acquire and its Unlock on a server of this machine, beside each other without and with a trace.
