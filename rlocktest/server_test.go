@@ -226,6 +226,28 @@ func TestKill(t *testing.T) {
 	})
 }
 
+// A killed client whose calls wait goes on in its own goroutines, and keeps neither others nor the end of the test waiting.
+func TestKillOfOneThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := rlocktest.New(t)
+		dead, client := s.Client(rlock.WithLease(time.Second)), s.Client()
+		lockAndGetToken(t, fenced.NewLock(dead, "x"))
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		done := make(chan error, 2)
+		for _, c := range []*rlock.Client{dead, client} {
+			go func() { done <- fenced.NewLock(c, "x").Do(ctx, func(context.Context, int64) error { return nil }) }()
+		}
+		s.WaitForWaiters("x", 2)
+		s.Kill(dead)
+		locktest.NoError(t, <-done)
+		time.Sleep(time.Minute)
+		if err := <-done; err == nil {
+			t.Error("a call of the killed client got the lock")
+		}
+	})
+}
+
 func TestRedisIsForData(t *testing.T) {
 	both(t, func(t *testing.T) {
 		s := rlocktest.New(t)

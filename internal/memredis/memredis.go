@@ -108,7 +108,9 @@ func link(server net.Conn, gates []*Gate) net.Conn {
 				return
 			}
 			if !pass(gates) {
-				return
+				// The client gets no end of the link either: a subscription of go-redis would connect anew, under a mutex that
+				// others wait for, and that wait keeps the time of a bubble from going on.
+				continue
 			}
 			if _, err := inner.Write(b); err != nil {
 				return
@@ -154,7 +156,7 @@ func (g *Gate) Open() {
 	}
 }
 
-// Cut drops what the links carry, for ever.
+// Cut drops what the links carry, for ever. The links stay, and are silent.
 func (g *Gate) Cut() {
 	g.mu.Lock()
 	g.cut = true
