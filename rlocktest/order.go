@@ -22,7 +22,11 @@ type order struct {
 func (o *order) trace() *locktrace.Trace {
 	return &locktrace.Trace{
 		WaitStarted: func(e locktrace.WaitStarted) { o.note(e.Context, e.Lock) },
-		AcquireDone: func(e locktrace.AcquireDone) { o.note(e.Context, e.Lock) },
+		AcquireDone: func(e locktrace.AcquireDone) {
+			if e.Err == nil { // a call that has waited in vain was noted when it began to wait
+				o.note(e.Context, e.Lock)
+			}
+		},
 	}
 }
 

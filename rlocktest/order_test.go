@@ -68,6 +68,22 @@ func TestCyclesOfThoseThatWait(t *testing.T) {
 	}
 }
 
+// A call with wait 0 that is refused has neither the lock nor waited for it.
+func TestNoCycleByARefusedCall(t *testing.T) {
+	got := told(t, func(t testing.TB) {
+		s := rlocktest.New(t)
+		c := s.Client()
+		under(t, c, "a", "b")
+		s.Hold("a")
+		locktest.NoError(t, fenced.NewLock(c, "b").Do(context.Background(), func(ctx context.Context, _ int64) error {
+			_, err := fenced.NewLock(c, "a").TryLock(ctx, 0, 0)
+			locktest.IsError(t, err, rlock.ErrNotAcquired)
+			return nil
+		}))
+	})
+	locktest.Equal(t, "told", got, "")
+}
+
 func TestRequireOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := rlocktest.New(t)
