@@ -36,10 +36,10 @@ func (s *Server) LastToken(name string) int64 {
 	return token
 }
 
-// Waiters returns how many calls of the clients wait for the lock.
+// Waiters returns how many calls of the clients wait for the lock. Those of a killed client do not count.
 func (s *Server) Waiters(name string) int {
 	n := 0
-	for _, m := range s.all() {
+	for _, m := range s.alive() {
 		waiting, _ := (*engine.Client)(m.client).InLine(name)
 		n += waiting
 	}
@@ -50,7 +50,7 @@ func (s *Server) Waiters(name string) int {
 func (s *Server) WaitForWaiters(name string, n int) {
 	s.t.Helper()
 	s.Wait(strconv.Itoa(n)+" waiters of "+strconv.Quote(name), func() bool {
-		for _, m := range s.all() {
+		for _, m := range s.alive() {
 			if waiting, settled := (*engine.Client)(m.client).InLine(name); waiting > 0 && !settled {
 				return false
 			}

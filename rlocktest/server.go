@@ -128,10 +128,8 @@ func (s *Server) Redis() *redis.Client {
 func (s *Server) end() {
 	s.Resume()
 	s.Refuse(nil)
-	for _, m := range s.all() {
-		if !m.killed {
-			m.gate.Open()
-		}
+	for _, m := range s.alive() {
+		m.gate.Open()
 	}
 	if !s.t.Failed() {
 		if left := s.left(); left != "" {
@@ -162,10 +160,7 @@ func (s *Server) left() string {
 	var left []string
 	s.until(graceAtEnd, func() bool {
 		left = nil
-		for _, m := range s.all() {
-			if m.killed {
-				continue
-			}
+		for _, m := range s.alive() {
 			held, waiting := (*engine.Client)(m.client).InUse()
 			if len(held) > 0 {
 				left = append(left, fmt.Sprintf("%q held by client %s: Unlock is missing", held, m.client.ID()))
@@ -217,6 +212,20 @@ func (s *Server) all() []*member {
 		all = append(all, m)
 	}
 	return all
+}
+
+// alive returns the clients that were not killed.
+func (s *Server) alive() []*member {
+	var alive []*member
+	for _, m := range s.all() {
+		s.mu.Lock()
+		killed := m.killed
+		s.mu.Unlock()
+		if !killed {
+			alive = append(alive, m)
+		}
+	}
+	return alive
 }
 
 // member returns the client as the Server knows it.
