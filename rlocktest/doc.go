@@ -22,6 +22,6 @@
 // a lease of 30 s takes no time. Make the Server in the bubble then. When the test ends the Server fails it where a lock is still held, or
 // waited for, and where locks were taken in two orders, so that two holders can wait for each other.
 //
-// The server is a miniredis, which is no Redis: it has no persistence, no replicas, no cluster and no access control lists. Nothing in a
-// program imports this package, other than its tests.
+// The server is a miniredis, which is no Redis: it has no persistence, no replicas, no cluster and no access control lists, and
+// package quorum takes no lock on it. Nothing in a program imports this package, other than its tests.
 package rlocktest

@@ -93,7 +93,7 @@ func ExampleServer_Hold() {
 		if _, err := lock.TryLock(t.Context(), 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
 			t.Errorf("TryLock returned %v", err)
 		}
-		done := make(chan error)
+		done := make(chan error, 1)
 		go func() { done <- lock.Do(t.Context(), func(context.Context, int64) error { return nil }) }()
 		s.WaitForWaiters("job", 1)
 		other.Unlock()

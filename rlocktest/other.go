@@ -84,6 +84,9 @@ var takeScript = redis.NewScript(takeText)
 // take takes the lock for somebody else. It returns the field of the holder before, and a token of 0 where the lock was not taken.
 func (s *Server) take(op, name string, anyway bool, opts []HoldOption) (*Other, string) {
 	s.t.Helper()
+	if name == "" {
+		s.t.Fatalf("rlocktest: %s: the lock's name is empty: give it one", op)
+	}
 	h := holdSettings{lease: untilUnlock}
 	for _, opt := range opts {
 		opt(&h)

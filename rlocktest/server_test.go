@@ -341,6 +341,7 @@ func TestWhatIsNotPossible(t *testing.T) {
 		"Hold of a lock that is held":  {func(t testing.TB, s *rlocktest.Server) { s.Hold("x"); s.Hold("x") }, "Steal takes it"},
 		"Steal of a free lock":         {func(t testing.TB, s *rlocktest.Server) { s.Steal("x") }, "nobody holds"},
 		"Expire of a free lock":        {func(t testing.TB, s *rlocktest.Server) { s.Expire("x") }, "nobody holds"},
+		"Hold of no name":              {func(t testing.TB, s *rlocktest.Server) { s.Hold("") }, "Hold: the lock's name is empty"},
 		"a second Unlock":              {func(t testing.TB, s *rlocktest.Server) { o := s.Hold("x"); o.Unlock(); o.Unlock() }, "not held any more"},
 		"a client of somewhere else":   {func(t testing.TB, s *rlocktest.Server) { s.Stop(rlocktest.New(t).Client()) }, "no client of the Server"},
 		"a lease of nothing":           {func(t testing.TB, s *rlocktest.Server) { s.Hold("x", rlocktest.For(3)) }, "a millisecond or more"},

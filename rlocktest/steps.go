@@ -50,7 +50,8 @@ func (st *Steps) Stolen() bool { return st.stolen }
 
 // AtEachStep runs a piece of code that works under the lock with this name once as it is, and then twice for each of its steps, with the
 // lock stolen right before that step: once so that the code's context has ended, and once so that the code does not know of it, as after
-// a pause. So it shows that no step writes what comes too late, and that the caller gets an error.
+// a pause. So it shows that no step writes what comes too late, and that the caller gets an error. At a step outside of the lock,
+// before Lock or after Unlock, the thief takes a free lock: the code loses nothing there, and returns no error.
 //
 // Each run is a subtest, in a testing/synctest bubble of its own, with a Server of its own. It must come to the same steps each time
 // until the lock is stolen. Its steps are numbered by their calls of [Steps.Step], which must come from one goroutine at a time.
