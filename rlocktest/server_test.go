@@ -240,7 +240,7 @@ func TestKillOfOneThatWaits(t *testing.T) {
 		}
 		s.WaitForWaiters("x", 2)
 		s.Kill(dead)
-		s.WaitForWaiters("x", 1) // that of the client that lives
+		locktest.Equal(t, "waiters, without that of the dead client", s.Waiters("x"), 1)
 		locktest.NoError(t, <-done)
 		time.Sleep(time.Minute)
 		if err := <-done; err == nil {
