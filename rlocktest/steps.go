@@ -38,7 +38,9 @@ func (st *Steps) Step(name string) {
 	if st.thief != nil {
 		st.thief(o)
 	}
-	o.Unlock()
+	if o.Held() { // the thief may have unlocked itself
+		o.Unlock()
+	}
 }
 
 // OnSteal sets what the thief does with the lock: usually a write of its own, with its token. It has the lock while fn runs, and unlocks
