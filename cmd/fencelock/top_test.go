@@ -9,21 +9,26 @@ import (
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
-// top shows the locks, shows one, filters, and frees the one whose name is typed.
+// top shows the locks, shows one, filters, and frees the one whose name is typed. The cursor stays on its lock, wherever that moves.
 func TestTop(t *testing.T) {
 	server := redistest.Real(t)
-	var held []*program
-	for _, name := range []string{"alpha", "beta"} {
+	take := func(name string) *program {
 		p := start(t, server.Addr(), append([]string{"run", name}, sh("echo up; read -r x < "+fifo(t))...)...)
 		equal(t, "", p.line(), "up")
-		held = append(held, p)
+		return p
 	}
+	take("beta")
 	s := onScreen(t, server.Addr(), "fencelock", "top", "-d", "0.2")
-	s.shows("alpha")
-	s.shows("beta")
-	s.types("n") // by name: the cursor is on the first
+	s.shows("beta ")
+	alpha := take("alpha")
+	s.shows("alpha ")
+	s.types("n")
 	s.shows("by name")
 	s.types("\r")
+	s.shows("redisson_lock_token:{beta}")
+	s.types("\x1b")
+	s.shows("NAME ")
+	s.types("g\r") // the first
 	s.shows("redisson_lock_token:{alpha}")
 	s.types("\x1b")
 	s.shows("NAME ")
@@ -35,7 +40,7 @@ func TestTop(t *testing.T) {
 	s.shows("Take alpha away from ")
 	s.types("alpha\r")
 	s.shows("alpha is released")
-	equal(t, "exit code of the former holder", held[0].ends(), exitLost)
+	equal(t, "exit code of the former holder", alpha.ends(), exitLost)
 	s.types("/bet")
 	s.shows("Filter: bet")
 	s.types("q\r") // is typed
