@@ -1,19 +1,26 @@
 # make help says what there is.
 
-.PHONY: help test databases metrics command browser vet newcomer interop model verify lint mutants fuzz bench bench-guards bench-topologies bench-page server release-check
+.PHONY: help test recipes databases metrics command browser vet newcomer interop model verify lint mutants fuzz bench bench-guards bench-topologies bench-page server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
-# With a server four packages run at a time, whatever the processors: the tests wait most of the time.
+# A process that the race detector watches sleeps before it ends, for a second unless this says less.
+export GORACE ?= atexit_sleep_ms=50
+
+# With a server four packages run at a time, whatever the processors: the tests wait most of the time. So do the modules.
 test: ## everything: virtual time, miniredis, and a real server of this machine
+	@for program in redis-server databases prometheus chromium; do ".ci/$$program" >/dev/null || exit 1; done # apt-get serves one at a time
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== on miniredis and in virtual time"; \
 	REDIS_SERVER= go test -short -race -shuffle=on -count=1 -timeout 30m ./... ./examples/orders; \
 	echo "== the same, and what needs servers of its own, on $$("$$server" --version)"; \
 	REDIS_SERVER="$$server" go test -p 4 -race -shuffle=on -count=1 -timeout 30m ./...
-	@echo "== examples/recipes"; cd examples/recipes && GOWORK=off go test -race -shuffle=on -count=1 -timeout 10m ./...
-	@$(MAKE) --no-print-directory databases metrics command browser
+	@$(MAKE) --no-print-directory -j 4 recipes databases metrics command browser
+
+recipes: ## the code of docs/recipes.md (a module of its own, for the drivers)
+	@echo "== examples/recipes"
+	@cd examples/recipes && GOWORK=off go test -race -shuffle=on -count=1 -timeout 10m ./...
 
 server: ## what depends on the server's version, on the one that REDIS_SERVER names
 	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" go test -count=1 -shuffle=on \
@@ -32,7 +39,7 @@ metrics: ## the modules for Prometheus and OpenTelemetry (installs prometheus)
 
 command: ## the command fencelock, on real servers and terminals (a module of its own)
 	@echo "== cmd/fencelock"
-	@server=$$(.ci/redis-server) && cd cmd/fencelock && PATH="$$PATH:$$(dirname "$$server")" REDIS_SERVER="$$server" go test -race -shuffle=on -count=1 -timeout 20m ./...
+	@server=$$(.ci/redis-server) && cd cmd/fencelock && PATH="$$PATH:$$(dirname "$$server")" REDIS_SERVER="$$server" go test -race -parallel 4 -shuffle=on -count=1 -timeout 20m ./...
 
 browser: ## the page of locks, in Chromium (a module of its own; installs chromium)
 	@echo "== observe/lockui in a browser"

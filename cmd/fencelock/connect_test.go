@@ -26,17 +26,21 @@ func TestConnections(t *testing.T) {
 		equal(t, "exit code of another run", busy.ends(), exitNotAcquired)
 	}
 	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
 		try(t, redistest.Clustered(t, 2, 0).Nodes[0].Addr(), "--cluster")
 	})
 	t.Run("sentinel", func(t *testing.T) {
+		t.Parallel()
 		try(t, redistest.Watched(t, 1).Sentinels[0].Addr(), "--sentinel-master", redistest.MasterName)
 	})
 	t.Run("unix", func(t *testing.T) {
+		t.Parallel()
 		socket := filepath.Join(t.TempDir(), "s")
 		redistest.Real(t, "--unixsocket", socket)
 		try(t, "nowhere:1", "--url", "unix://"+socket)
 	})
 	t.Run("cluster without the flag", func(t *testing.T) {
+		t.Parallel()
 		addr := redistest.Clustered(t, 2, 0).Nodes[0].Addr()
 		p := start(t, addr, "doctor")
 		equal(t, "exit code", p.ends(), exitFailed)

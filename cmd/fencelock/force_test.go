@@ -10,6 +10,7 @@ import (
 
 // On a terminal force-unlock asks.
 func TestForceUnlockAsks(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	p := start(t, server.Addr(), append([]string{"run", "x"}, sh("echo up; read -r x < "+fifo(t))...)...)
 	equal(t, "", p.line(), "up")

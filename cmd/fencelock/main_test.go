@@ -32,14 +32,17 @@ func TestMain(m *testing.M) {
 const soon = 30 * time.Second
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	for _, dir := range []string{"run", "view"} {
 		t.Run(dir, func(t *testing.T) {
+			t.Parallel()
 			testscript.Run(t, testscript.Params{
 				Dir: filepath.Join("testdata", dir),
 				Setup: func(e *testscript.Env) error {
 					server := redistest.Real(t)
 					e.Setenv(urlVariable, "redis://"+server.Addr())
 					e.Setenv("REDIS_PORT", server.Port())
+					e.Setenv("GORACE", os.Getenv("GORACE"))
 					return nil
 				},
 				Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},

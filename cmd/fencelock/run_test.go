@@ -63,6 +63,7 @@ func TestGoneBeforeTheLease(t *testing.T) {
 
 // A server that stands still.
 func TestFrozenServer(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	p := start(t, server.Addr(), append([]string{"run", "--lease", "3s", "--grace", "500ms", "x"}, sh(stubborn)...)...)
 	pids := []int{p.pid(), p.pid()}
@@ -76,6 +77,7 @@ func TestFrozenServer(t *testing.T) {
 
 // A command that ends when it is told to has --grace for it.
 func TestTerminatedBeforeTheLease(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	p := start(t, server.Addr(), append([]string{"run", "--lease", "12s", "--grace", "5s", "x"}, sh(`
 		trap 'echo cleaned up; exit 0' TERM; echo up; while :; do sleep 0.1; done`)...)...)
@@ -88,6 +90,7 @@ func TestTerminatedBeforeTheLease(t *testing.T) {
 
 // The lock is taken away by force, long before the lease would end: TERM, and KILL after --grace for what ignores it.
 func TestForcedOpen(t *testing.T) {
+	t.Parallel()
 	for _, script := range []string{
 		`trap 'echo term; exit 0' TERM; echo up; while :; do sleep 0.1; done`,
 		`trap 'echo term' TERM; echo up; while :; do sleep 0.1; done`,
@@ -110,6 +113,7 @@ func TestForcedOpen(t *testing.T) {
 
 // The lock is held until what the command has left behind has ended, unless that was allowed.
 func TestGrandchildren(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	gate := fifo(t)
 	leave := sh("(read -r x < " + gate + ") & echo left")
@@ -135,6 +139,7 @@ func TestGrandchildren(t *testing.T) {
 
 // Without a terminal signals go to the command and all of its group.
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	for name, sig := range map[string]syscall.Signal{
 		"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
@@ -153,6 +158,7 @@ func TestSignals(t *testing.T) {
 
 // A second TERM kills what has ignored the first.
 func TestSecondTerm(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	p := start(t, server.Addr(), append([]string{"run", "x"}, sh(stubborn)...)...)
 	p.pid()
@@ -171,6 +177,7 @@ func TestSecondTerm(t *testing.T) {
 
 // Signals end the wait for the lock at once.
 func TestSignalsWhileWaiting(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	rdb := server.Client()
 	p := start(t, server.Addr(), append([]string{"run", "x"}, sh("echo up; read -r x < "+fifo(t))...)...)
@@ -189,6 +196,7 @@ func TestSignalsWhileWaiting(t *testing.T) {
 
 // Who kills fencelock kills the command.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	p := start(t, server.Addr(), append([]string{"run", "x"}, sh(`trap "" TERM HUP; echo up; read -r x < `+fifo(t))...)...)
 	equal(t, "", p.line(), "up")
@@ -202,6 +210,7 @@ func TestKilled(t *testing.T) {
 
 // A fencelock that stood still for longer than the lease kills at once.
 func TestPaused(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	rdb := server.Client()
 	p := start(t, server.Addr(), append([]string{"run", "--lease", "2s", "x"}, sh(stubborn)...)...)
@@ -226,6 +235,7 @@ func TestNobodyReads(t *testing.T) {
 		"a pipe that is broken": func(pipe *os.File) { _ = pipe.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := redistest.Real(t)
 			path := fifo(t)
 			pipe, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
@@ -248,6 +258,7 @@ func TestNobodyReads(t *testing.T) {
 
 // A release that nobody confirms is a warning; the lease ends by itself.
 func TestReleaseNotConfirmed(t *testing.T) {
+	t.Parallel()
 	for strict, want := range map[string]int{"--strict=false": 0, "--strict": exitLost} {
 		server := redistest.Real(t)
 		gate := fifo(t)
@@ -266,6 +277,7 @@ func TestReleaseNotConfirmed(t *testing.T) {
 
 // The lock stays taken for as long as --hold-at-least says, or until TERM.
 func TestHoldAtLeast(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	p := start(t, server.Addr(), "run", "--hold-at-least", "1h", "x", "--", "echo", "ran")
 	equal(t, "", p.line(), "ran")
@@ -284,6 +296,7 @@ func TestHoldAtLeast(t *testing.T) {
 
 // What the process had started before it became fencelock is neither waited for nor stopped.
 func TestChildrenOfBefore(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	gate := fifo(t)
 	cmd := exec.Command("/bin/sh", "-c", "(read -r x < "+gate+"; echo $x) & exec fencelock run x -- sh -c 'kill -TERM $$'")
@@ -306,6 +319,7 @@ func TestChildrenOfBefore(t *testing.T) {
 
 // HUP that was ignored before, as under nohup, does not end the command.
 func TestIgnoredHangup(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	gate := fifo(t)
 	p := startProgram(t, server.Addr(), "/bin/sh", "-c", "trap '' HUP; exec fencelock run x -- sh -c 'echo up; read -r x < "+gate+"; echo $x'")

@@ -102,6 +102,7 @@ const (
 
 // On a terminal the command gets the keyboard's signals itself, once, and decides what they mean.
 func TestTerminalInterrupt(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	s := onScreen(t, server.Addr(), "fencelock", append([]string{"run", "x"}, sh(`
 		n=0; trap 'n=$((n+1)); echo int $n; [ $n -lt 3 ] || exit 5' INT; echo up; while :; do sleep 0.05; done`)...)...)
@@ -115,6 +116,7 @@ func TestTerminalInterrupt(t *testing.T) {
 
 // ^C ends the wait.
 func TestTerminalInterruptWhileWaiting(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	p := start(t, server.Addr(), append([]string{"run", "x"}, sh("echo up; read -r x < "+fifo(t))...)...)
 	equal(t, "", p.line(), "up")
@@ -127,6 +129,7 @@ func TestTerminalInterruptWhileWaiting(t *testing.T) {
 
 // On a terminal a command that reads from it can, and what it has started gets TERM as well.
 func TestTerminalTerm(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	s := onScreen(t, server.Addr(), "fencelock", append([]string{"run", "x"}, sh(`
 		$0 -c 'trap "echo inner; exit" TERM; echo up; while :; do sleep 0.05; done' & read -r line; echo "read $line"; wait`)...)...)
@@ -142,6 +145,7 @@ func TestTerminalTerm(t *testing.T) {
 
 // ^Z stops the command and then fencelock, so that the shell takes over; fg goes on with both.
 func TestTerminalStop(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	s := onScreen(t, server.Addr(), "/bin/sh", "-i")
 	s.types("fencelock run x -- sh -c 'read -r line; echo \"read: $line\"'; echo \"code: $?\"\n")

@@ -11,6 +11,7 @@ import (
 
 // top shows the locks, shows one, filters, and frees the one whose name is typed. The cursor stays on its lock, wherever that moves.
 func TestTop(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	take := func(name string) *program {
 		p := start(t, server.Addr(), append([]string{"run", name}, sh("echo up; read -r x < "+fifo(t))...)...)
@@ -51,6 +52,7 @@ func TestTop(t *testing.T) {
 
 // A lock whose name nobody can type is freed by what top shows of the name.
 func TestTopUnprintable(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	p := start(t, server.Addr(), append([]string{"run", "a\nb"}, sh("echo up; read -r x < "+fifo(t))...)...)
 	equal(t, "", p.line(), "up")
@@ -67,6 +69,7 @@ func TestTopUnprintable(t *testing.T) {
 
 // Without a terminal the list is printed once, and without colours.
 func TestTopOnce(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	p := start(t, server.Addr(), append([]string{"run", "alpha"}, sh("echo up; read -r x < "+fifo(t))...)...)
 	equal(t, "", p.line(), "up")

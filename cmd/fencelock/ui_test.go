@@ -37,6 +37,7 @@ func get(t *testing.T, page, host string) (status int, body string) {
 
 // The page shows a lock, to this machine alone, and only reads unless it was asked to do more.
 func TestUI(t *testing.T) {
+	t.Parallel()
 	server := redistest.Real(t)
 	client, err := rlock.New(server.Client(), rlock.WithPresence("billing"))
 	if err != nil {
