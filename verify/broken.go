@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,6 +98,7 @@ func runBroken(ctx context.Context, set settings, progress io.Writer) error {
 			return fmt.Errorf("some bugs are seen only with a client of Redisson's: %w", err)
 		}
 	}
+	slices.SortStableFunc(chosen, func(a, b bug) int { return cmp.Compare(b.roundTime(), a.roundTime()) }) // the last one to begin is a short one
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -106,8 +108,8 @@ func runBroken(ctx context.Context, set settings, progress io.Writer) error {
 		room   = make(chan struct{}, set.jobs)
 	)
 	for _, b := range chosen {
+		room <- struct{}{}
 		all.Go(func() {
-			room <- struct{}{}
 			defer func() { <-room }()
 			if ctx.Err() != nil {
 				return
@@ -180,6 +182,12 @@ func (b bug) find(ctx context.Context, set settings, classes string) (string, er
 func (b bug) inLine() bool {
 	sc, _ := scenarioCalled(b.scenario)
 	return sc.line
+}
+
+// roundTime is how long a round of its scenario has to be at least, 0 for no bound of its own.
+func (b bug) roundTime() time.Duration {
+	sc, _ := scenarioCalled(b.scenario)
+	return sc.load + sc.calm
 }
 
 // shown tells whether the verdict is about what the bug breaks.

@@ -36,7 +36,7 @@ type mutant struct {
 func main() {
 	only := flag.String("only", "", "run the mutants whose `name` matches this regular expression")
 	list := flag.Bool("list", false, "list the mutants and do nothing")
-	jobs := flag.Int("jobs", 3, "how many run at once: tests wait most of the time, the compiler does not")
+	jobs := flag.Int("jobs", 6, "how many run at once: tests wait most of the time")
 	times := flag.Int("times", 0, "how often the tests run against each break, which they must notice each time; 0: until they notice it, three times at most")
 	flag.Parse()
 	if *times < 0 {
