@@ -159,7 +159,7 @@ func Example_pausedHolder() {
 	lock := fenced.NewLock(client, "account:42")
 	account := &exampleAccount{balance: 100}
 
-	held, old, err := lock.LockLeaseAndGetToken(ctx, 200*time.Millisecond) // which nobody renews
+	held, old, err := lock.LockLeaseAndGetToken(ctx, time.Second) // which nobody renews
 	if err != nil {
 		fmt.Println(err)
 		return

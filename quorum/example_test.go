@@ -80,7 +80,7 @@ func ExampleMajorityError() {
 	for _, s := range servers[2:] {
 		s.Close()
 	}
-	client, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithPatience(100*time.Millisecond)))
+	client, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithPatience(time.Second)))
 	if err != nil {
 		log.Fatal(err)
 	}
