@@ -41,7 +41,8 @@ type Bus struct {
 	changed func(node string, up bool) // of OnChange
 
 	mu       sync.Mutex
-	sharding Sharding // Auto until the server was asked
+	sharding Sharding  // Auto until the server was asked
+	asked    *question // under way; nil for none
 	channels map[string]*channel
 	links    map[string]*link // by the address of the node, "" where there is one link
 	said     string           // the error that was logged last
@@ -155,15 +156,45 @@ func (b *Bus) Close() {
 
 // Sharded tells whether messages are to be published to sharded channels. With a cluster client Sharded asks a server
 // whether the servers are a cluster and know sharded channels, the way Redisson does, and remembers the answer. Without an
-// answer, as while Redis is away, Sharded returns false, and the next call asks again.
+// answer, as while Redis is away, Sharded returns false, and the next call asks again. Calls at the same time wait for the same
+// answer, each no longer than its context allows.
 func (b *Bus) Sharded(ctx context.Context) bool {
 	b.mu.Lock()
-	known := b.sharding
-	b.mu.Unlock()
-	if known == Auto {
-		known = b.probe(ctx)
+	if b.sharding != Auto {
+		defer b.mu.Unlock()
+		return b.sharding == On
 	}
-	return known == On
+	q := b.asked
+	if q == nil {
+		q = &question{answered: make(chan struct{})}
+		b.asked = q
+		go b.ask(context.WithoutCancel(ctx), q)
+	}
+	b.mu.Unlock()
+	select {
+	case <-q.answered:
+		return q.answer == On
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// A question is whether there are sharded channels. The answer is Auto where none came.
+type question struct {
+	answered chan struct{} // closed when answer is there
+	answer   Sharding
+}
+
+// ask asks the server, and remembers the answer.
+func (b *Bus) ask(ctx context.Context, q *question) {
+	q.answer = b.probe(ctx)
+	b.mu.Lock()
+	if q.answer != Auto {
+		b.sharding = q.answer
+	}
+	b.asked = nil
+	b.mu.Unlock()
+	close(q.answered)
 }
 
 // Known returns what Sharded does, without asking a server. known is false where Sharded would have to ask.
@@ -173,6 +204,7 @@ func (b *Bus) Known() (sharded, known bool) {
 	return b.sharding == On, b.sharding != Auto
 }
 
+// probe asks the server: On or Off, or Auto where no answer came within probeTimeout.
 func (b *Bus) probe(ctx context.Context) Sharding {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -183,12 +215,6 @@ func (b *Bus) probe(ctx context.Context) Sharding {
 	if answer == On && b.wanted == Auto {
 		answer = b.knows(ctx)
 	}
-	if answer == Auto {
-		return Auto
-	}
-	b.mu.Lock()
-	b.sharding = answer
-	b.mu.Unlock()
 	return answer
 }
 

@@ -22,9 +22,10 @@ type batch struct {
 	asked    time.Time // when the owner of the first renewal was asked for its length
 }
 
-// A backlog is the batches of all slots that have not been started.
+// A backlog is the batches of all slots that have not been started, and the number of those that are under way.
 type backlog struct {
 	batches int
+	flying  int
 	ready   []*slotQueue  // the queues that may start a batch, in this order
 	turn    time.Time     // when the next batch may start
 	over    time.Duration // the earliest deadline of a lease among the batches, on the monotonic clock from start
@@ -128,8 +129,9 @@ func (w *Watchdog) launch() {
 		p.batches--
 		if renewals := in.next().current(now); len(renewals) > 0 {
 			in.flying++
+			p.flying++
 			in.last = now
-			p.turn = now.Add(p.gap(now))
+			p.turn = now.Add(p.gap(now, len(renewals)))
 			go w.fly(in, renewals)
 		}
 		w.queue(in, now)
@@ -144,15 +146,16 @@ func (w *Watchdog) forget(in *slotQueue) {
 	}
 }
 
-// gap returns the time from a batch that is started now to the next one. Few waiting batches follow each other at once: a server that
-// is woken once for all of them works less. Among many, as after an outage, there is a pause between two, as long as all batches are
-// under way within a quarter of the time that is left to the first deadline.
-func (p *backlog) gap(now time.Time) time.Duration {
-	if p.batches < large {
+// gap returns the time from a batch of this size that is started now to the next one. Few batches follow each other at once: a server
+// that is woken once for all of them works less. Where many large ones wait, as after an outage, or many are under way, as those of many
+// slots, there is a pause between two, as long as all batches are under way within a quarter of the time that is left to the first
+// deadline.
+func (p *backlog) gap(now time.Time, size int) time.Duration {
+	if (p.batches < large || size < maxBatch/2) && p.flying < large {
 		return 0
 	}
 	left := p.over - now.Sub(start)
-	return max(min(batchPause, left/4/time.Duration(p.batches)), 0)
+	return max(min(batchPause, left/4/time.Duration(max(p.batches, 1))), 0)
 }
 
 // askAgain is how long a batch may wait; after that the owners are asked again whether they want its renewals.
@@ -233,6 +236,7 @@ func (w *Watchdog) fly(in *slotQueue, renewals []Renewal) {
 		}
 	}
 	in.flying--
+	w.backlog.flying--
 	blocked := !in.ready
 	w.queue(in, now)
 	w.forget(in)

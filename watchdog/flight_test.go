@@ -7,28 +7,37 @@ import (
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
-// Among many batches there is a pause, which all of them have room for in a quarter of the time that is left.
+// Where many large batches wait, or many are under way, there is a pause, which all of them have room for in a quarter of the time that is
+// left.
 func TestGap(t *testing.T) {
 	redistest.Bubble(t, func(t *testing.T) {
 		now := time.Now()
 		for _, c := range []struct {
-			batches int
+			batches int           // that wait
+			flying  int           // that are under way
+			size    int           // of the one that begins
 			left    time.Duration // to the first deadline
 			want    time.Duration
 		}{
-			{1, time.Hour, 0},
-			{large - 1, time.Hour, 0},
-			{large, time.Hour, batchPause},
-			{10 * large, time.Hour, batchPause},
-			{large, 4 * large * batchPause, batchPause},
-			{large, 2 * large * batchPause, batchPause / 2},
-			{2 * large, 4 * large * batchPause, batchPause / 2},
-			{large, 0, 0},
-			{large, -time.Second, 0},
+			{1, 1, maxBatch, time.Hour, 0},
+			{large - 1, 1, maxBatch, time.Hour, 0},
+			{large, 1, maxBatch, time.Hour, batchPause},
+			{10 * large, 1, maxBatch, time.Hour, batchPause},
+			{large, 1, maxBatch, 4 * large * batchPause, batchPause},
+			{large, 1, maxBatch, 2 * large * batchPause, batchPause / 2},
+			{2 * large, 1, maxBatch, 4 * large * batchPause, batchPause / 2},
+			{large, 1, maxBatch, 0, 0},
+			{large, 1, maxBatch, -time.Second, 0},
+			{0, large - 1, maxBatch, time.Hour, 0},
+			{0, large, maxBatch, time.Hour, batchPause},
+			{1, large, maxBatch, 2 * batchPause, batchPause / 2},
+			{1, large, 1, time.Hour, batchPause},
+			{large, 1, maxBatch / 2, time.Hour, batchPause},
+			{large, 1, maxBatch/2 - 1, time.Hour, 0},
 		} {
-			p := backlog{batches: c.batches, over: now.Sub(start) + c.left}
-			if got := p.gap(now); got != c.want {
-				t.Errorf("%d batches, %v left: %v, want %v", c.batches, c.left, got, c.want)
+			p := backlog{batches: c.batches, flying: c.flying, over: now.Sub(start) + c.left}
+			if got := p.gap(now, c.size); got != c.want {
+				t.Errorf("%d batches, %d under way, this one of %d, %v left: %v, want %v", c.batches, c.flying, c.size, c.left, got, c.want)
 			}
 		}
 	})

@@ -62,7 +62,7 @@ func (w *Watchdog) sleep(now int64) time.Duration {
 // end is called when the goroutine ends because there is no lease. It empties the queues of the slots. With w.mu held.
 func (w *Watchdog) end() {
 	w.running, w.wakes = false, 0
-	w.leases, w.backlog = calendar{}, backlog{}
+	w.leases, w.backlog = calendar{}, backlog{flying: w.backlog.flying}
 	for _, in := range w.queues { // the leases of the batches that wait in a queue were removed
 		for !in.idle() {
 			b := in.next()

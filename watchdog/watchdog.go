@@ -27,7 +27,7 @@ const (
 	maxFlying = 4
 	// slow is the time without a new batch of a slot after which its batches take long.
 	slow = 50 * time.Millisecond
-	// large is the number of waiting batches from which on there is a pause between two.
+	// large is the number of batches that wait, or are under way, from which on there is a pause between two.
 	large = 4000 / maxBatch
 	// batchPause is the longest such pause: time in which the server works for its other clients.
 	batchPause = maxBatch * 5 * time.Microsecond
@@ -206,7 +206,7 @@ func (w *Watchdog) Close() {
 	for _, l := range w.leases.all(nil) {
 		w.drop(l)
 	}
-	w.leases, w.queues, w.backlog = calendar{}, nil, backlog{}
+	w.leases, w.queues, w.backlog = calendar{}, nil, backlog{flying: w.backlog.flying}
 	w.nudge()
 }
 

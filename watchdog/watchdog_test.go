@@ -677,6 +677,44 @@ func TestManySlotsAndSomeHang(t *testing.T) {
 	})
 }
 
+// Leases in as many slots that are all asked about at one moment, as after a reconnect to a cluster, do not all travel at that moment:
+// each is a command of its own, and wants a connection.
+func TestManySlotsAskedAtOnce(t *testing.T) {
+	virtual(t, func(t *testing.T, w *Watchdog, s *server) {
+		var mu sync.Mutex
+		var flying, most int
+		s.answer(func(context.Context, Renewal) error {
+			mu.Lock()
+			flying++
+			most = max(most, flying)
+			mu.Unlock()
+			time.Sleep(5 * time.Millisecond)
+			mu.Lock()
+			flying--
+			mu.Unlock()
+			return nil
+		})
+		var owners []*owner
+		for slot := range uint16(1000) {
+			o := newOwner(30 * time.Second)
+			o.slot = slot
+			w.Add(&o.Lease, now(), 30*time.Second)
+			owners = append(owners, o)
+		}
+		time.Sleep(time.Second)
+		for _, o := range owners {
+			w.Ask(&o.Lease)
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(s.seen()); n != len(owners) {
+			t.Errorf("%d of %d were asked about within two seconds", n, len(owners))
+		}
+		if most > 2*large {
+			t.Errorf("%d commands were under way at once", most)
+		}
+	})
+}
+
 // A removed lease in a batch that waits for its round trip is left out.
 func TestRemoveInLine(t *testing.T) {
 	virtual(t, func(t *testing.T, w *Watchdog, s *server) {

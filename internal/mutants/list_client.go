@@ -67,4 +67,14 @@ var ofClient = []mutant{
 		"internal/engine/retry.go", "			said = err\n", "",
 		"./internal/engine", "InsistSays",
 	},
+	{
+		"the watchdog asks about all slots of a cluster at one moment",
+		"watchdog/flight.go", " && p.flying < large {", " {",
+		"./watchdog", "ManySlotsAskedAtOnce|Gap",
+	},
+	{
+		"each subscription asks whether there are sharded channels",
+		"pubsub/bus.go", "	q := b.asked\n", "	q := (*question)(nil)\n",
+		"./pubsub", "OneQuestionForAll",
+	},
 }
