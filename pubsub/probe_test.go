@@ -20,7 +20,7 @@ import (
 func TestOneQuestionForAll(t *testing.T) {
 	redistest.Bubble(t, func(t *testing.T) {
 		var dials atomic.Int64
-		rdb := allSlots(t, "nowhere:1", func(o *redis.ClusterOptions) {
+		rdb := allSlots(t, "127.0.0.1:1", func(o *redis.ClusterOptions) {
 			o.DialerRetries, o.MaxRedirects = 1, -1
 			o.Dialer = func(context.Context, string, string) (net.Conn, error) {
 				dials.Add(1)

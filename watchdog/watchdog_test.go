@@ -709,6 +709,8 @@ func TestManySlotsAskedAtOnce(t *testing.T) {
 		if n := len(s.seen()); n != len(owners) {
 			t.Errorf("%d of %d were asked about within two seconds", n, len(owners))
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if most > 2*large {
 			t.Errorf("%d commands were under way at once", most)
 		}
