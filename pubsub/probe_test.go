@@ -47,5 +47,8 @@ func TestOneQuestionForAll(t *testing.T) {
 		if d := time.Since(began); d != time.Millisecond {
 			t.Errorf("it took %v", d)
 		}
+		b.Close()
+		_ = rdb.Close()
+		time.Sleep(time.Minute) // go-redis ends what it has begun, too
 	})
 }
