@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,6 +124,32 @@ func TestP19_AGhostPassesOn(t *testing.T) {
 		release()
 		lineGets(t, p[0], got[0], began, 0)
 		lineGets(t, p[1], got[1], began, 0)
+	})
+}
+
+// P19: an attempt that enters the line after its call has left it does not leave a place behind, although nobody releases the lock.
+func TestP19_TheAttemptComesAfterTheLeave(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		javaHolds(t, rdb, time.Hour)
+		p := lineNew(t, m)
+		var entered atomic.Bool
+		channel := lineKey + ":" + p.c.ID()
+		p.spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "acquire") && m.PubSubNumSub(channel)[channel] > 0 { // the one that enters
+				time.Sleep(3 * time.Second)
+			}
+			err := next()
+			if len(lineOf(t, m)) > 0 {
+				entered.Store(true)
+			}
+			return err
+		})
+		_, err := p.l.TryLock(t.Context(), time.Second, 0)
+		locktest.Equal(t, "it gives up", err != nil, true)
+		locktest.Equal(t, "it is in the line by then", entered.Load(), false)
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "it was in the line", entered.Load(), true)
+		locktest.Equal(t, "in the line", len(lineOf(t, m)), 0)
 	})
 }
 

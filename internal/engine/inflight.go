@@ -15,8 +15,9 @@ type inflight struct {
 	scripts.Op
 	attempts   *attempts // of the hold that the command may take; nil if it takes nothing
 	alone      bool
-	wakeup     *wakeup // of whoever sent the command: notified when it is over
-	alsoNotify *wakeup // of whoever else waits for the command, or nil
+	wakeup     *wakeup                 // of whoever sent the command: notified when it is over
+	alsoNotify *wakeup                 // of whoever else waits for the command, or nil
+	leave      atomic.Pointer[leaveOp] // sent when the command is over; nil for none, leftAlready from then on
 
 	done   atomic.Bool // the fields below are final
 	sentAt watchdog.Instant
@@ -46,13 +47,26 @@ func (c *Client) recycle(f *inflight) {
 }
 
 func (f *inflight) finish() {
-	wake, also := f.wakeup, f.alsoNotify
+	wake, also, leave := f.wakeup, f.alsoNotify, f.leave.Swap(leftAlready)
 	f.done.Store(true) // the last thing that is done to it: it may be used again from now on
 	wake.notify()
 	if also != nil {
 		also.notify()
 	}
+	if leave != nil && leave != leftAlready {
+		leave.send()
+	}
 }
+
+// leaveAfter makes the client leave the line when the command is over: so late the command may enter it.
+func (f *inflight) leaveAfter(l *leaveOp) {
+	if !f.leave.CompareAndSwap(nil, l) {
+		l.send()
+	}
+}
+
+// leftAlready stands for the leave of a command that is over.
+var leftAlready = new(leaveOp)
 
 // send sends the command together with others that are sent at this time.
 func (c *Client) send(f *inflight) {

@@ -54,11 +54,16 @@ type leaveOp struct {
 
 // leaveLine takes the ticket out of the line in Redis; with "" it calls the next client there. It is not repeated: a ticket that stays
 // is one that its client is called for in vain, and then leaves with.
-func (c *Client) leaveLine(keys *scripts.Keys, ticket string) {
+func (c *Client) leaveLine(keys *scripts.Keys, ticket string) { c.newLeave(keys, ticket).send() }
+
+func (c *Client) newLeave(keys *scripts.Keys, ticket string) *leaveOp {
 	sharded, _ := c.bus.Known()
-	c.calls.Add(1)
-	l := &leaveOp{client: c, op: scripts.Leave(keys, ticket, sharded), keys: keys}
-	c.store.Send(&l.op, l)
+	return &leaveOp{client: c, op: scripts.Leave(keys, ticket, sharded), keys: keys}
+}
+
+func (l *leaveOp) send() {
+	l.client.calls.Add(1)
+	l.client.store.Send(&l.op, l)
 }
 
 // Sending implements scripts.Caller.

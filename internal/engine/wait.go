@@ -43,6 +43,9 @@ func (w *waiter) waitInLine() (*level, error) {
 	}
 	if ticket != "" {
 		w.client.leaveLine(w.keys, ticket)
+		if w.state == asking {
+			w.command.leaveAfter(w.client.newLeave(w.keys, ticket))
+		}
 	}
 	return lv, err
 }

@@ -394,4 +394,9 @@ var ofLine = []mutant{
 		"internal/engine/line.go", "	return known && (sharded || !c.cluster)\n", "	return known && (sharded || !sharded)\n",
 		"./rlock", "P33_",
 	},
+	{
+		"P19: an attempt that arrives after its client has left keeps a place in the line",
+		"internal/engine/wait.go", "			w.command.leaveAfter(w.client.newLeave(w.keys, ticket))\n", "",
+		"./rlock", "P19_TheAttemptComesAfterTheLeave",
+	},
 }
