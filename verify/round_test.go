@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/redistest"
 )
 
 // The workers of a test are the test program.
@@ -42,6 +46,25 @@ func TestRound(t *testing.T) {
 		if s := summarize(played, v); s.holds < 10 || s.faults == 0 {
 			t.Errorf("%s: nothing much happened: %v", sc.name, s)
 		}
+	}
+}
+
+// A place in a line whose client is gone is gone when somebody has come to the lock; anything else that is left stays.
+func TestComeToLocks(t *testing.T) {
+	rdb := redistest.Real(t).Client()
+	ctx := t.Context()
+	rdb.ZAdd(ctx, "fencelock_line:{a}", redis.Z{Score: 1, Member: "gone:1"})
+	there := onServer(ctx, rdb)
+	if names := linesOf(there); len(names) != 1 || names[0] != "a" || len(there) != 1 {
+		t.Fatalf("there are %q, lines of %q", there, names)
+	}
+	if left := comeToLocks(ctx, rdb, []string{"a"}); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+	rdb.HSet(ctx, "a", "other", 1)
+	rdb.ZAdd(ctx, "fencelock_line:{b}", redis.Z{Score: 1, Member: "gone:1"})
+	if left := comeToLocks(ctx, rdb, []string{"b"}); len(left) != 1 || left[0] != "key a" {
+		t.Errorf("left: %q", left)
 	}
 }
 
