@@ -275,6 +275,13 @@ func TestSharedDeadline(t *testing.T) {
 	virtual(t, func(t *testing.T, w *Watchdog, s *server) {
 		s.batch = func(context.Context, []Renewal) []error { return nil }
 		owners := crowd(w, 10, 30*time.Second)
+		other := add(w, 40*time.Second)
+		for _, o := range owners {
+			if o.deadline.Load() != owners[0].deadline.Load() || o.Deadline() == other.Deadline() {
+				t.Fatal("what one command has confirmed does not share its deadline, or another length does")
+			}
+		}
+		w.Remove(&other.Lease)
 		time.Sleep(25 * time.Second)
 		wantNoneLost(t, owners)
 		first := owners[0].deadline.Load()

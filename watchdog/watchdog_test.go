@@ -49,6 +49,8 @@ type owner struct {
 	keep time.Duration // what to ask for
 	lost []error
 	when time.Time // of the loss
+
+	settled []time.Time
 }
 
 func newOwner(keep time.Duration) *owner {
@@ -65,7 +67,11 @@ func (o *owner) Renewal() time.Duration {
 
 func (o *owner) Slot() uint16 { return o.slot }
 
-func (o *owner) Settled() {}
+func (o *owner) Settled() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.settled = append(o.settled, time.Now())
+}
 
 func (o *owner) Lost(err error) {
 	o.mu.Lock()
@@ -500,17 +506,20 @@ func TestExtendDuringAFlight(t *testing.T) {
 
 func TestAsk(t *testing.T) {
 	virtual(t, func(t *testing.T, w *Watchdog, s *server) {
+		s.answer(func(context.Context, Renewal) error { time.Sleep(time.Millisecond); return nil })
 		o := add(w, 30*time.Second)
 		time.Sleep(time.Second)
+		want := DeadlineOf(now(), 30*time.Second).Time()
 		w.Ask(&o.Lease)
 		w.Ask(&o.Lease) // one is under way
-		synctest.Wait()
+		time.Sleep(2 * time.Millisecond)
 		if n := len(s.seen()); n != 1 {
 			t.Fatalf("%d renewals", n)
 		}
-		if got, want := o.Deadline().Time(), DeadlineOf(now(), 30*time.Second).Time(); !got.Equal(want) {
+		if got := o.Deadline().Time(); !got.Equal(want) {
 			t.Error("the answer does not extend the lease")
 		}
+		s.answer(nil)
 		// one that is not to be renewed is asked about, and not extended
 		explicit := newOwner(0)
 		w.Add(&explicit.Lease, now(), 30*time.Second)
@@ -537,6 +546,75 @@ func TestAsk(t *testing.T) {
 			t.Error("asked about what is over")
 		}
 	})
+}
+
+// What is asked about in a pause between two batches goes when the pause is over, whoever is under way.
+func TestAskInAPause(t *testing.T) {
+	virtual(t, func(t *testing.T, w *Watchdog, s *server) {
+		o := add(w, 30*time.Second)
+		time.Sleep(10*time.Millisecond + patrol/2) // the goroutine sleeps
+		w.mu.Lock()
+		w.backlog.turn = time.Now().Add(5 * time.Millisecond)
+		w.mu.Unlock()
+		w.Ask(&o.Lease)
+		synctest.Wait()
+		if n := len(s.seen()); n != 0 {
+			t.Fatalf("%d renewals in the pause", n)
+		}
+		time.Sleep(5 * time.Millisecond)
+		synctest.Wait()
+		if n := len(s.seen()); n != 1 {
+			t.Errorf("%d renewals when the pause is over", n)
+		}
+	})
+}
+
+// The owner of a lease whose renewals are further apart than SettleAfter, or that has none, is told once that the lease has lasted for so
+// long. The renewal comes when it is due all the same.
+func TestSettled(t *testing.T) {
+	for _, c := range []struct {
+		lease, keep time.Duration
+		told        bool
+	}{
+		{lease: 30 * time.Second, keep: 30 * time.Second, told: true},
+		{lease: 3*time.Second + 3, keep: 3*time.Second + 3, told: true},
+		{lease: 3 * time.Second, keep: 3 * time.Second, told: false},
+		{lease: time.Second, keep: time.Second, told: false},
+		{lease: 30 * time.Second, keep: 0, told: true},
+		{lease: time.Second / 2, keep: 0, told: false}, // it is over by then
+	} {
+		virtual(t, func(t *testing.T, w *Watchdog, s *server) {
+			began := time.Now()
+			o := newOwner(c.keep)
+			w.Add(&o.Lease, now(), c.lease)
+			time.Sleep(SettleAfter - 150*time.Millisecond)
+			o.mu.Lock()
+			if len(o.settled) > 0 {
+				t.Errorf("%v: told after %v", c, o.settled[0].Sub(began))
+			}
+			o.mu.Unlock()
+			time.Sleep(11 * time.Second)
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if want := map[bool]int{true: 1}[c.told]; len(o.settled) != want {
+				t.Fatalf("%v: told %d times, want %d", c, len(o.settled), want)
+			}
+			if c.told {
+				if d := o.settled[0].Sub(began); d > SettleAfter+10*time.Millisecond {
+					t.Errorf("%v: told after %v", c, d)
+				}
+			}
+			trips := s.seen()
+			if (len(trips) > 0) != (c.keep > 0) {
+				t.Fatalf("%v: %d renewals", c, len(trips))
+			}
+			if c.keep > 0 {
+				if d := trips[0].at.Sub(began); d > c.lease/3 || d < c.lease/3-200*time.Millisecond {
+					t.Errorf("%v: renewed after %v", c, d)
+				}
+			}
+		})
+	}
 }
 
 func TestBatchesBySizeAndSlot(t *testing.T) {
@@ -709,6 +787,11 @@ func TestManySlotsAskedAtOnce(t *testing.T) {
 		if n := len(s.seen()); n != len(owners) {
 			t.Errorf("%d of %d were asked about within two seconds", n, len(owners))
 		}
+		w.mu.Lock()
+		if p := &w.backlog; p.batches != 0 || p.flying != 0 {
+			t.Errorf("%d batches wait and %d are under way, as far as the watchdog knows", p.batches, p.flying)
+		}
+		w.mu.Unlock()
 		mu.Lock()
 		defer mu.Unlock()
 		if most > 2*large {
