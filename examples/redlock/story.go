@@ -135,6 +135,9 @@ func (s *story) compete(ctx context.Context) error {
 	}
 	s.say("plain Redlock: B has it, and so has A: two holders")
 	_, err := s.b.TryLock(ctx, 0, 0)
+	for errors.Is(err, rlock.ErrNotAcquired) && s.held.Err() == nil { // what B's own first try took on servers 4 and 5 may not be released yet
+		_, err = s.b.TryLock(ctx, 0, 0)
+	}
 	if s.held.Err() != nil {
 		return errors.New("the machine is too slow: A's lock was over before B was refused")
 	}

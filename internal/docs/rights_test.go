@@ -284,8 +284,11 @@ func (s *rightsSite) exact(list, more []string, do func(u *rightsUse)) {
 	for i, word := range list {
 		began := time.Now()
 		err := s.try(slices.Concat(list[:i], list[i+1:], more), time.Second, do)
+		for again := 0; err == nil && again < 4; again++ { // some words are for what a busy machine does not always come to, such as a handoff
+			err = s.try(slices.Concat(list[:i], list[i+1:], more), time.Second, do)
+		}
 		if err == nil {
-			s.t.Errorf("the list is not exact: all works without %s", word)
+			s.t.Errorf("the list is not exact: all works without %s, five times", word)
 		} else if testing.Verbose() {
 			s.t.Logf("without %s, after %v: %.200v", word, time.Since(began).Round(time.Millisecond), err)
 		}
