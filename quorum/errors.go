@@ -139,12 +139,12 @@ func (s *store) withEarlierRound(e *MajorityError, first, next *round, counts fu
 	return e
 }
 
-// majorityError returns the error of a round without a majority. Its nodes are those with an outcome, or none in time, that is not
-// an answer with counts.
+// majorityError returns the error of a round without a majority. Its nodes are those that have not answered, and those whose answer
+// is none with counts.
 func (s *store) majorityError(r *round, counts func(*ask) bool) *MajorityError {
 	e := &MajorityError{Nodes: len(s.nodes), Need: s.majority, Delay: s.delay}
 	for _, a := range r.asks {
-		if a == nil || a.state == pending || a.state == answered && counts(a) {
+		if a == nil || a.state == answered && counts(a) {
 			continue
 		}
 		n := a.node
@@ -160,7 +160,7 @@ func (s *store) majorityError(r *round, counts func(*ask) bool) *MajorityError {
 			err = a.err
 		default:
 			if err = n.lastTrouble(); err == nil {
-				err = a.err
+				err = errSilent
 			}
 		}
 		e.Failed = append(e.Failed, &NodeError{n.name, err})

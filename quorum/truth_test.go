@@ -95,22 +95,30 @@ func TestP12_UnlockOfAForcedLock(t *testing.T) {
 
 // Inv12: the error of a majority that was there and went away names all the nodes that are missing, and counts them.
 func TestInv12_NodesThatAreMissing(t *testing.T) {
-	virtual(t, 5, func(t *testing.T, s *site) {
-		u := s.user()
-		l := u.lock("l")
-		u.down(3, 4)
-		u.on(func(_ int, op string, _ []any, next func() error) error {
-			if op == "raise" {
-				return errors.New("ERR refused")
+	for _, late := range []bool{false, true} { // the second node without a vote has not failed yet when the acquire does
+		virtual(t, 5, func(t *testing.T, s *site) {
+			u := s.user()
+			l := u.lock("l")
+			u.down(3)
+			u.on(func(_ int, op string, _ []any, next func() error) error {
+				if op == "raise" {
+					return errors.New("ERR refused")
+				}
+				return next()
+			}, 2)
+			u.on(func(int, string, []any, func() error) error {
+				if late {
+					time.Sleep(time.Millisecond)
+				}
+				return errRefused
+			}, 4)
+			_, err := l.TryLock(t.Context(), 0, 0)
+			var e *quorum.MajorityError
+			if !errors.As(err, &e) || len(e.Failed) != 3 {
+				t.Errorf("an acquire: %v", err)
 			}
-			return next()
-		}, 2)
-		_, err := l.TryLock(t.Context(), 0, 0)
-		var e *quorum.MajorityError
-		if !errors.As(err, &e) || len(e.Failed) != 3 {
-			t.Errorf("an acquire: %v", err)
-		}
-	})
+		})
+	}
 	virtual(t, 5, func(t *testing.T, s *site) {
 		var log locktest.Log
 		u := s.user(withLog(&log))
