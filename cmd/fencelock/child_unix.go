@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -88,8 +89,23 @@ func (c *child) start(path string, argv, env []string) error {
 			c.reap()
 		}
 	}()
-	return <-started
+	look := time.NewTicker(startsWithin)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-started:
+			return err
+		case <-look.C: // ^Z may have stopped the new process before it became the command, and with it the thread that starts it
+			family, _ := c.family()
+			for _, p := range family {
+				_ = syscall.Kill(p.pid, syscall.SIGCONT)
+			}
+		}
+	}
 }
+
+// startsWithin is how long it takes at most, mostly, until a new process has become the command.
+const startsWithin = 100 * time.Millisecond
 
 // reap waits for the command and, where the system gives them to this process, for all that it has started.
 func (c *child) reap() {
@@ -121,10 +137,14 @@ func (c *child) reap() {
 	}
 }
 
-// forward passes a signal on, and tells whether it asks for the end. On a terminal the keyboard's have come to the command already.
-func (c *child) forward(sig os.Signal) (ends bool) {
+// forward passes a signal on, and tells whether it asks for the end. On a terminal the keyboard's have come to the command already. left: the
+// command itself is over. What it has left behind may ignore the keyboard, as a shell's background processes do: it gets TERM then.
+func (c *child) forward(sig os.Signal, left bool) (ends bool) {
 	n := sig.(syscall.Signal)
 	switch {
+	case c.terminal && left && (n == syscall.SIGINT || n == syscall.SIGQUIT):
+		c.terminate()
+		return true
 	case c.terminal && (n == syscall.SIGINT || n == syscall.SIGQUIT || n == syscall.SIGTSTP || n == syscall.SIGWINCH):
 		return false
 	case n == syscall.SIGUSR1 || n == syscall.SIGUSR2:
@@ -132,6 +152,9 @@ func (c *child) forward(sig os.Signal) (ends bool) {
 		return false
 	}
 	c.signalAll(n)
+	if n == syscall.SIGTSTP { // from a terminal that neither reads nor writes here: its shell waits for this process
+		stopSelf()
+	}
 	return endingSignal(sig) != 0 && n != syscall.SIGHUP && n != syscall.SIGQUIT
 }
 

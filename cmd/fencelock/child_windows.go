@@ -90,7 +90,7 @@ type accounting struct {
 }
 
 // forward has nothing to do: the command has got the console's event.
-func (c *child) forward(os.Signal) (ends bool) { return true }
+func (c *child) forward(os.Signal, bool) (ends bool) { return true }
 
 // terminate ends the command: there is no signal that asks for it.
 func (c *child) terminate() { c.kill() }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -192,9 +194,14 @@ func (j *job) holder() string {
 	return "the holder is " + process(locks[0].Holder.By, locks[0].Holder.Field)
 }
 
-// environment is the command's.
+// environment is the command's. What this process was told of a lock by another fencelock run, which has started it, is left out: of two
+// variables with one name some programs take the first.
 func (j *job) environment() []string {
-	env := append(os.Environ(),
+	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains([]string{"FENCELOCK_NAME", "FENCELOCK_TOKEN", "FENCELOCK_HOLDER", "FENCELOCK_HTTP_FIELD"}, name)
+	})
+	env = append(env,
 		"FENCELOCK_NAME="+j.name,
 		fmt.Sprintf("FENCELOCK_TOKEN=%d", j.token),
 		"FENCELOCK_HOLDER="+j.field)

@@ -127,6 +127,7 @@ func TestGrandchildren(t *testing.T) {
 	redistest.Eventually(t, soon, func() bool { return strings.Contains(p.said(), "ended with 0") }, "the command has ended")
 	other := start(t, server.Addr(), "run", "-n", "x", "--", "true")
 	equal(t, "exit code of another one meanwhile", other.ends(), exitNotAcquired)
+	redistest.Eventually(t, soon, func() bool { return strings.Contains(p.said(), "not all that it has started: x is held") }, "it says what it waits for")
 	open()
 	equal(t, "exit code", p.ends(), 0)
 

@@ -36,6 +36,8 @@ type supervisor struct {
 	stopping bool      // the command has been told to end because of the lock
 	killAt   time.Time // zero: never
 	ended    time.Time // when the first signal came that ends the command
+	left     time.Time // since when the command itself is over, and only what it has started goes on
+	leftSaid bool      // that this is waited for
 }
 
 // runCommand runs the command until it has ended. lost: it was told to, as the lock was lost or about to be.
@@ -60,7 +62,7 @@ func (j *job) runCommand() (code int, lost bool, err error) {
 				}
 				return code, s.stopping, nil
 			case e.kind == exited:
-				code = e.code
+				code, s.left = e.code, time.Now()
 				j.tell("the command has ended with %d", code)
 			case e.kind == stopped:
 				stopSelf()
@@ -93,6 +95,10 @@ func (s *supervisor) look() time.Duration {
 		s.stop(now.Add(min(grace, left-margin)), "the lease of %s ends in %v and was not renewed%s", s.name, left.Round(time.Millisecond), s.why())
 	default:
 		s.trust(now.Add(left))
+	}
+	if !s.leftSaid && !s.stopping && !s.left.IsZero() && now.Sub(s.left) >= lookEvery {
+		s.leftSaid = true
+		s.say("the command has ended, but not all that it has started: %s is held until it has (or use --detach-ok)", s.name)
 	}
 	if s.killAt.IsZero() {
 		return min(left-grace-margin, lookEvery)
@@ -135,7 +141,7 @@ func (s *supervisor) why() string {
 
 // signal passes a signal on. One that ends the command kills it when it comes again.
 func (s *supervisor) signal(sig os.Signal) {
-	if !s.child.forward(sig) {
+	if !s.child.forward(sig, !s.left.IsZero()) {
 		return
 	}
 	switch now := time.Now(); {

@@ -161,3 +161,35 @@ func TestTerminalStop(t *testing.T) {
 	s.types("exit 0\n")
 	s.ends()
 }
+
+// ^C ends what the command has left behind when it ended itself: a shell lets its background processes ignore the keyboard.
+func TestTerminalInterruptOfWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	s := onScreen(t, server.Addr(), "fencelock", append([]string{"run", "x"}, sh("sleep 1000 & echo up")...)...)
+	s.shows("not all that it has started")
+	s.types(ctrlC)
+	equal(t, "exit code", s.ends(), 0)
+}
+
+// ^Z stops both also where the command neither reads from the terminal nor writes to it.
+func TestTerminalStopOfWhatIsRedirected(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	gate := fifo(t)
+	s := onScreen(t, server.Addr(), "/bin/sh", "-i")
+	s.types("fencelock run x -- sh -c 'read -r line < " + gate + "; exit 3' < /dev/null > /dev/null 2>&1; echo \"code: $?\"\n")
+	rdb := server.Client()
+	redistest.Eventually(t, soon, func() bool { return rdb.Exists(ctx, "x").Val() == 1 }, "the lock is taken")
+	redistest.Settles(t, soon, func() bool {
+		s.types(ctrlZ) // before the command has begun it is too early
+		return strings.Contains(s.text(), "Stopped")
+	}, "the shell says that it has stopped")
+	s.types("fg; echo \"then: $?\"\n")
+	if err := os.WriteFile(gate, []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	s.shows("then: 3")
+	s.types("exit 0\n")
+	s.ends()
+}
