@@ -11,18 +11,21 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// Deposit is a handler that changes one account at a time, over all processes. write shows the token to a guard.
+// Deposit is a handler that changes one account at a time, over all processes. write shows the token to a guard. Once write has begun only
+// the guard can say that nothing was written: the client may be closed meanwhile.
 func Deposit(client *rlock.Client, write func(ctx context.Context, account string, token int64) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		account := r.PathValue("account")
 		lock := fenced.NewLock(client, "lock:account:"+account)
+		began := false
 		err := lock.TryDo(r.Context(), 2*time.Second, 0, func(ctx context.Context, token int64) error {
+			began = true
 			return write(ctx, account, token)
 		})
 		switch {
 		case err == nil:
 			w.WriteHeader(http.StatusNoContent)
-		case errors.Is(err, rlock.ErrNotAcquired), errors.Is(err, rlock.ErrClosed):
+		case !began && (errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, rlock.ErrClosed)):
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "the account is busy: nothing was done", http.StatusServiceUnavailable)
 		case errors.Is(err, guard.ErrStale):

@@ -144,6 +144,45 @@ func TestDeposit(t *testing.T) {
 	noError(t, lock.Unlock(held))
 }
 
+// A client that is closed before the write has done nothing; one that is closed while the write is under way says nothing of it.
+func TestDepositWhileTheClientIsClosed(t *testing.T) {
+	client := clients(t, 1)[0]
+	handler := Deposit(client, func(ctx context.Context, _ string, _ int64) error {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	for _, want := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/accounts/42", nil))
+		if answer.Code != want {
+			t.Errorf("%d, want %d: %s", answer.Code, want, answer.Body)
+		}
+	}
+}
+
+// When the channel of jobs is closed those in hand are done, and no other one is made up.
+func TestServeToTheEndOfTheJobs(t *testing.T) {
+	jobs := make(chan string, 2)
+	jobs <- "a"
+	jobs <- "b"
+	close(jobs)
+	var mu sync.Mutex
+	var done []string
+	noError(t, Serve(t.Context(), clients(t, 1)[0], jobs, func(_ context.Context, job string, _ int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		done = append(done, job)
+		return nil
+	}))
+	slices.Sort(done)
+	if !slices.Equal(done, []string{"a", "b"}) {
+		t.Errorf("the jobs %q", done)
+	}
+}
+
 // At the end of ctx the job in hand is finished, with its lock, and no other one is begun.
 func TestServe(t *testing.T) {
 	client := clients(t, 1)[0]

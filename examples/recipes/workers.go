@@ -11,10 +11,12 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// Serve does jobs with four goroutines until ctx ends, as the context of signal.NotifyContext does at SIGTERM. The jobs in hand
-// then have 20 seconds to finish.
+// Serve does jobs with four goroutines until jobs is closed or ctx ends, as the context of signal.NotifyContext does at SIGTERM. The jobs
+// in hand then have 20 seconds to finish.
 func Serve(ctx context.Context, client *rlock.Client, jobs <-chan string, do func(ctx context.Context, job string, token int64) error) error {
 	running := context.WithoutCancel(ctx) // the end of ctx must not end the holds
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
@@ -22,7 +24,10 @@ func Serve(ctx context.Context, client *rlock.Client, jobs <-chan string, do fun
 				select {
 				case <-ctx.Done():
 					return
-				case job := <-jobs:
+				case job, more := <-jobs:
+					if !more {
+						return
+					}
 					lock := fenced.NewLock(client, "lock:job:"+job)
 					err := lock.TryDo(running, 0, 0, func(ctx context.Context, token int64) error { return do(ctx, job, token) })
 					if err != nil && !errors.Is(err, rlock.ErrNotAcquired) {
@@ -32,6 +37,7 @@ func Serve(ctx context.Context, client *rlock.Client, jobs <-chan string, do fun
 			}
 		})
 	}
+	go func() { workers.Wait(); done() }() // all jobs are done
 	<-ctx.Done()
 	bound, cancel := context.WithTimeout(running, 20*time.Second)
 	defer cancel()
