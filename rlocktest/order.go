@@ -1,7 +1,6 @@
 package rlocktest
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -15,34 +14,40 @@ import (
 // order has which locks were taken, or waited for, by holders of which others.
 type order struct {
 	mu    sync.Mutex
-	pairs map[[2]string]string // outer and inner lock: where that was first
+	pairs map[[2]string]pair // by outer and inner lock
+}
+
+// A pair is a lock that was taken by a holder of another one.
+type pair struct {
+	site    string // where the first such call is, or the first that may wait
+	mayWait bool
 }
 
 // trace returns the functions that tell it.
 func (o *order) trace() *locktrace.Trace {
 	return &locktrace.Trace{
-		WaitStarted: func(e locktrace.WaitStarted) { o.note(e.Context, e.Lock) },
+		WaitStarted: func(e locktrace.WaitStarted) { o.note(e.Call) },
 		AcquireDone: func(e locktrace.AcquireDone) {
 			if e.Err == nil { // a call that has waited in vain was noted when it began to wait
-				o.note(e.Context, e.Lock)
+				o.note(e.Call)
 			}
 		},
 	}
 }
 
-// note notes that a call with this context takes a lock.
-func (o *order) note(ctx context.Context, name string) {
-	for _, outer := range engine.HeldBy(ctx) {
-		pair := [2]string{outer.Name, name}
-		if outer.Name == name {
+// note notes that a call takes a lock, or waits for it.
+func (o *order) note(c locktrace.Call) {
+	for _, outer := range engine.HeldBy(c.Context) {
+		names := [2]string{outer.Name, c.Lock}
+		if outer.Name == c.Lock {
 			continue // a nested call, or one of another client
 		}
 		o.mu.Lock()
 		if o.pairs == nil {
-			o.pairs = map[[2]string]string{}
+			o.pairs = map[[2]string]pair{}
 		}
-		if _, known := o.pairs[pair]; !known {
-			o.pairs[pair] = site()
+		if before, known := o.pairs[names]; !known || c.MayWait && !before.mayWait {
+			o.pairs[names] = pair{site(), c.MayWait}
 		}
 		o.mu.Unlock()
 	}
@@ -68,13 +73,16 @@ func site() string {
 // library are the packages between the caller of a lock and what is told here.
 var library = []string{"rlocktest", "internal/engine", "rlock", "fenced", "quorum", "observe/locktrace"}
 
-// cycle says which locks were taken in a circle, so that their holders can wait for each other; "" for none.
+// cycle says which locks were taken in a circle, so that their holders can wait for each other; "" for none. A call with wait 0 waits
+// for nobody.
 func (o *order) cycle() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	inner := map[string][]string{}
-	for pair := range o.pairs {
-		inner[pair[0]] = append(inner[pair[0]], pair[1])
+	for names, p := range o.pairs {
+		if p.mayWait {
+			inner[names[0]] = append(inner[names[0]], names[1])
+		}
 	}
 	var path []string
 	done := map[string]bool{}
@@ -109,7 +117,7 @@ func (o *order) cycle() string {
 		}
 		var steps []string
 		for i, outer := range circle[:len(circle)-1] {
-			steps = append(steps, fmt.Sprintf("%q under %q at %s", circle[i+1], outer, o.pairs[[2]string{outer, circle[i+1]}]))
+			steps = append(steps, fmt.Sprintf("%q under %q at %s", circle[i+1], outer, o.pairs[[2]string{outer, circle[i+1]}].site))
 		}
 		return "locks are taken in a circle, so that their holders can wait for each other: " + strings.Join(steps, ", ")
 	}
@@ -122,7 +130,7 @@ func (s *Server) RequireOrder(outer, inner string) {
 	s.order.mu.Lock()
 	defer s.order.mu.Unlock()
 	if at, wrong := s.order.pairs[[2]string{inner, outer}]; wrong {
-		s.t.Errorf("rlocktest: %q was taken under %q at %s, want it outside", outer, inner, at)
+		s.t.Errorf("rlocktest: %q was taken under %q at %s, want it outside", outer, inner, at.site)
 	}
 	if _, right := s.order.pairs[[2]string{outer, inner}]; !right {
 		s.t.Errorf("rlocktest: %q was not taken under %q", inner, outer)

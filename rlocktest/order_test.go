@@ -84,6 +84,24 @@ func TestNoCycleByARefusedCall(t *testing.T) {
 	locktest.Equal(t, "told", got, "")
 }
 
+// A call with wait 0 waits for nobody, also where it gets the lock. RequireOrder sees it all the same.
+func TestNoCycleByACallThatDoesNotWait(t *testing.T) {
+	got := told(t, func(t testing.TB) {
+		s := rlocktest.New(t)
+		c := s.Client()
+		for range 2 {
+			under(t, c, "a", "b")
+			locktest.NoError(t, fenced.NewLock(c, "b").Do(context.Background(), func(ctx context.Context, _ int64) error {
+				return fenced.NewLock(c, "a").TryDo(ctx, 0, 0, func(context.Context, int64) error { return nil })
+			}))
+		}
+		s.RequireOrder("a", "b")
+	})
+	if want := `"a" was taken under "b"`; strings.Contains(got, "circle") || !strings.Contains(got, want) {
+		t.Errorf("the test was told %q, want %s and no circle", got, want)
+	}
+}
+
 func TestRequireOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := rlocktest.New(t)

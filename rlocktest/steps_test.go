@@ -3,6 +3,9 @@ package rlocktest_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/fencelock/fencelock/fenced"
@@ -70,4 +73,22 @@ func TestAtEachStep(t *testing.T) {
 	})
 	locktest.Equal(t, "runs: one, and two for each of three steps", runs, 7)
 	locktest.Equal(t, "stolen", stolen, 6)
+}
+
+// One of the subtests can be chosen, as editors do.
+func TestAtEachStepOfOneSubtest(t *testing.T) {
+	const variable = "RLOCKTEST_ONE_SUBTEST"
+	if os.Getenv(variable) != "" {
+		rlocktest.AtEachStep(t, "account", func(t *testing.T, s *rlocktest.Server, steps *rlocktest.Steps) {
+			err := deposit(t.Context(), fenced.NewLock(s.Client(), "account"), &account{marks: guard.NewMemory()}, 10, steps.Step)
+			locktest.Equal(t, "stolen", steps.Stolen(), err != nil || steps.Stolen())
+		})
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$/^stolen_before_write$")
+	cmd.Env = append(os.Environ(), variable+"=1")
+	out, err := cmd.CombinedOutput()
+	if passed := "--- PASS: " + t.Name() + "/stolen_before_write "; err != nil || !strings.Contains(string(out), passed) {
+		t.Errorf("%v, want %q in\n%s", err, passed, out)
+	}
 }

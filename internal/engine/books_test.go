@@ -49,9 +49,45 @@ func TestInv9_BooksAreEmpty(t *testing.T) {
 	}, "the books are empty")
 }
 
-// newTestClient returns a client without options.
-func newTestClient(rdb redis.UniversalClient) (*Client, error) {
-	set, err := MakeSettings([]func(*Settings){})
+// Books, by which other tests look for what is left, counts each of the three, and not the state of a lock that nobody uses and only a
+// timer keeps for a while.
+func TestBooks(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, rdb := redistest.Pipe(t)
+		c, err := newTestClient(rdb)
+		locktest.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		other, err := newTestClient(redistest.PipeClient(t, m))
+		locktest.NoError(t, err)
+		defer func() { _ = other.Close() }()
+		l, theirs := NewLock(c, "l", Tokens{}), NewLock(other, "l", Tokens{})
+		locktest.Equal(t, "at first", c.Books(), "")
+		held, _, err := theirs.Acquire(t.Context(), Request{Forever: true})
+		locktest.NoError(t, err)
+		waits := locktest.StartLock(func() (context.Context, error) {
+			ctx, _, err := l.Acquire(t.Context(), Request{Forever: true})
+			return ctx, err
+		})
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "while a call waits", c.Books(), "1 locks, 0 holds, 0 releases")
+		locktest.NoError(t, theirs.Unlock(held))
+		mine := <-waits
+		locktest.NoError(t, mine.Err)
+		locktest.Equal(t, "while it holds", c.Books(), "1 locks, 1 holds, 0 releases")
+		short, _, err := l.Acquire(mine.Ctx, Request{Forever: true})
+		locktest.NoError(t, err)
+		locktest.NoError(t, l.Unlock(short))
+		locktest.NoError(t, l.Unlock(mine.Ctx))
+		locktest.Equal(t, "after the last Unlock", c.Books(), "")
+		locktest.Equal(t, "states that a timer keeps", c.Queues(), 1)
+		locktest.Sleep(lingerTime + time.Second)
+		locktest.Equal(t, "states after that", c.Queues(), 0)
+	})
+}
+
+// newTestClient returns a client with these options.
+func newTestClient(rdb redis.UniversalClient, opts ...func(*Settings)) (*Client, error) {
+	set, err := MakeSettings(opts)
 	if err != nil {
 		return nil, err
 	}

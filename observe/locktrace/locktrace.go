@@ -58,6 +58,7 @@ type Call struct {
 	Client  string          // the client's id, which is what the holder's field in Redis begins with
 	Lock    string          // the lock's name
 	Began   time.Time       // when the call began
+	MayWait bool            // the call waits for other holders, if there are any: it has no wait of 0
 }
 
 // WaitStarted is an acquiring call that begins to wait for other holders.
