@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -97,12 +98,17 @@ func (in *Inspector) contended(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), err
 }
 
+// fairWaiter is what follows on the lock's channel in that of a waiter of Redisson's RFairLock, each of which has one of its own.
+var fairWaiter = regexp.MustCompile(`\}:` + uuid + `:-?\d+$`)
+
 // nameOf is the name of the lock that the channel with this prefix is of. "a" and "{a}" share the lock's own channel: that is taken for
 // the one of "a".
 func nameOf(prefix, channel string) string {
 	name := strings.TrimPrefix(channel, prefix)
 	if prefix != lockChannels { // a channel of one client
 		name = name[:max(strings.LastIndexByte(name, ':'), 0)]
+	} else if tail := fairWaiter.FindStringIndex(name); tail != nil {
+		name = name[:tail[0]+1]
 	}
 	if inner, is := strings.CutPrefix(name, "{"); is && prefix != lineOfNames && strings.HasSuffix(inner, "}") && !strings.Contains(inner, "{") {
 		return inner[:len(inner)-1]
@@ -205,7 +211,8 @@ const listenersBatch = 500
 
 // Listeners returns how many connections listen on the own channel of each of these locks, by name: those of Redisson's clients that wait,
 // of the first or the first two clients in the line, and of a holder that has had the lock for more than a second. A client has one
-// connection, however many of its calls wait. How many clients are in the line is Lock.Waiting.
+// connection, however many of its calls wait. How many clients are in the line is Lock.Waiting. The waiters of Redisson's RFairLock, which
+// listen on channels of their own, are not counted.
 func (in *Inspector) Listeners(ctx context.Context, names ...string) (map[string]int, error) {
 	sharded := in.sharded(ctx)
 	found := make(map[string]int, len(names))

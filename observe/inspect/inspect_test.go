@@ -178,7 +178,32 @@ func TestPresenceIsBounded(t *testing.T) {
 	})
 }
 
-// A client that may not write its presence says so once, and locks as ever.
+// Of several calls that wait for a lock a client tells the number, and for how long the first one has waited.
+func TestPresenceOfWaits(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		held, err := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l").Lock(t.Context())
+		locktest.NoError(t, err)
+		l := rlock.NewLock(newClient(t, rdb, rlock.WithPresence("billing")), "l")
+		ctx, stop := context.WithCancel(t.Context())
+		var waits []<-chan locktest.Result
+		for range 2 {
+			waits = append(waits, locktest.StartLock(func() (context.Context, error) { return l.Lock(ctx) }))
+			locktest.Sleep(6 * time.Second)
+		}
+		clients, err := newInspector(t, rdb).Clients(t.Context())
+		locktest.NoError(t, err)
+		if w := clients[0].Waits; len(w) != 1 || w[0].Calls != 2 || w[0].For < 8*time.Second {
+			t.Errorf("the waits: %+v", w)
+		}
+		stop()
+		for _, w := range waits {
+			<-w
+		}
+		locktest.NoError(t, held.Err())
+	})
+}
+
+// A client that may not write its presence says so once, and locks as ever. When that is over and begins anew it says so again.
 func TestPresenceRefused(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		var log locktest.Log
@@ -191,6 +216,12 @@ func TestPresenceRefused(t *testing.T) {
 		locktest.NoError(t, held.Err())
 		locktest.NoError(t, l.Unlock(held))
 		locktest.Equal(t, "lines", len(log.With("WithPresence")), 1)
+		m.Del("fencelock_clients")
+		locktest.Sleep(time.Minute)
+		m.Del("fencelock_clients")
+		locktest.NoError(t, m.Set("fencelock_clients", "no zset"))
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "lines of two times", len(log.With("WithPresence")), 2)
 	})
 }
 
@@ -221,6 +252,22 @@ func TestContendedByTheLine(t *testing.T) {
 	for _, w := range waits {
 		<-w
 	}
+}
+
+// Each waiter of a fair lock of Redisson's listens on a channel of its own: by all of them the one lock is found.
+func TestContendedByFairWaiters(t *testing.T) {
+	rdb := redistest.New(t)
+	for _, waiter := range []string{"6b1f0d1e-0000-4000-8000-000000000001:7", "6b1f0d1e-0000-4000-8000-000000000002:33"} {
+		for _, lock := range []string{"{l}", "a{b}c}"} {
+			sub := rdb.Subscribe(t.Context(), "redisson_lock__channel:"+lock+":"+waiter)
+			t.Cleanup(func() { _ = sub.Close() })
+			_, err := sub.Receive(t.Context()) // the server has it
+			locktest.NoError(t, err)
+		}
+	}
+	found, err := newInspector(t, rdb).ContendedNames(t.Context())
+	locktest.NoError(t, err)
+	locktest.DeepEqual(t, "names", found, []string{"a{b}c}", "l"})
 }
 
 // Listeners of very many locks are asked for in parts.
@@ -265,6 +312,10 @@ func TestPresenceName(t *testing.T) {
 	for _, name := range []string{"", strings.Repeat("x", 201)} {
 		_, err := rlock.New(rdb, rlock.WithPresence(name))
 		locktest.ErrorSays(t, err, "WithPresence", "1 to 200")
+	}
+	for _, name := range []string{"x", strings.Repeat("x", 200)} {
+		_, err := rlock.New(rdb, rlock.WithPresence(name))
+		locktest.NoError(t, err)
 	}
 }
 

@@ -100,7 +100,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Cache-Control", "no-store")
 	head.Set("X-Robots-Tag", "noindex")
-	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Referrer-Policy", "same-origin") // with no-referrer a form comes with the origin null, which CrossOriginProtection refuses
 	if err := h.cross.Check(r); err != nil {
 		h.fail(w, r, http.StatusForbidden, "The request came from a page of another site. Nothing was done.")
 		return

@@ -376,7 +376,7 @@ func TestHeaders(t *testing.T) {
 	} {
 		w := get(page, path)
 		for name, want := range map[string]string{
-			"Content-Type": kind, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "X-Robots-Tag": "noindex", "Referrer-Policy": "no-referrer",
+			"Content-Type": kind, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "X-Robots-Tag": "noindex", "Referrer-Policy": "same-origin",
 			"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		} {
 			locktest.Equal(t, path+": "+name, w.Header().Get(name), want)
