@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -346,6 +347,42 @@ func TestInv12_LOADINGIsRiddenOut(t *testing.T) {
 	locktest.NoError(t, redistest.Await(t, bound, reloaded, "the reload"))
 	locktest.NoError(t, held.Err())
 	locktest.NoError(t, l.Unlock(held))
+}
+
+// P8: where an address leads to another master, and the one before lives on as its replica, renewals leave the connection to that one, whose
+// reply is READONLY, before the lease is over: also where the client sends nothing else.
+func TestP8_DemotedMasterIsLeft(t *testing.T) {
+	master, replica := realServer(t, "--repl-diskless-sync-delay", "0"), redistest.Real(t)
+	m, r := master.Client(), replica.Client()
+	var address atomic.Value
+	address.Store(master.Addr())
+	rdb := redistest.Client(t, "moving", func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address.Load().(string))
+		}
+	})
+	port := func(s *redistest.Server) string { return s.Addr()[len("127.0.0.1:"):] }
+	locktest.NoError(t, r.Do(t.Context(), "replicaof", "127.0.0.1", port(master)).Err())
+	redistest.Eventually(t, bound, func() bool {
+		return strings.Contains(r.Info(t.Context(), "replication").Val(), "master_link_status:up")
+	}, "the replica is there")
+	const lease = 10 * time.Second
+	held, err := rlock.NewLock(newClient(t, rdb, rlock.WithLease(lease)), "a").Lock(t.Context())
+	locktest.NoError(t, err)
+	if n := m.Wait(t.Context(), 1, 5*time.Second).Val(); n != 1 {
+		t.Fatal("the replica does not follow")
+	}
+	locktest.NoError(t, r.Do(t.Context(), "replicaof", "no", "one").Err())
+	address.Store(replica.Addr())
+	locktest.NoError(t, m.Do(t.Context(), "replicaof", "127.0.0.1", port(replica)).Err())
+	left := r.PTTL(t.Context(), "a").Val()
+	redistest.Eventually(t, 2*lease, func() bool {
+		locktest.NoError(t, held.Err())
+		before := left
+		left = r.PTTL(t.Context(), "a").Val()
+		return left > before
+	}, "the lock is renewed on the new master")
+	runtime.KeepAlive(held)
 }
 
 // A replica has the data and must not be believed: it answers READONLY to all of it. When it is promoted, all goes on.

@@ -4,7 +4,8 @@
 -- ARGV  for each operation: its name, with a + where it uses a counter, and a second + where the counter has a floor; then
 --       the operation's arguments
 --
--- returns one list with two elements for each operation: the two values that the operation returns, or -1 and the error
+-- returns one list with two elements for each operation: the two values that the operation returns, or -1 and the error. On a replica
+-- nothing was written, and the reply is READONLY itself: go-redis leaves a connection for that reply, and for no list with it
 local replies = {}
 local k, a, n = 1, 1, 1
 while ARGV[a] do
@@ -30,6 +31,9 @@ while ARGV[a] do
     verdict, value = operation(lock, counter, unpack(ARGV, a + 1, a + arguments))
   end
   if not verdict then
+    if string.find(value.err, 'READONLY', 1, true) then
+      return redis.error_reply("READONLY You can't write against a read only replica.")
+    end
     verdict, value = -1, value.err
   end
   replies[n], replies[n + 1] = verdict, value

@@ -5,7 +5,8 @@
 -- ARGV[2i-1]   lease  milliseconds; a longer expiry is kept; 0 only asks whether the hold is there
 -- ARGV[2i]     field  <uuid>:<number> of the hold
 --
--- returns a list of {i, why} for the locks that were not renewed: why is '' where the hold is gone, else the error
+-- returns a list of {i, why} for the locks that were not renewed: why is '' where the hold is gone, else the error. On a replica nothing
+-- was written, and the reply is READONLY itself: go-redis leaves a connection for that reply, and for no list with it
 local function renew(lock, lease, field)
   local there = redis.pcall('HEXISTS', lock, field)
   if there == 1 and lease ~= '0' then
@@ -31,7 +32,9 @@ end
 local failed = {}
 for i, lock in ipairs(KEYS) do
   local why = renew(lock, ARGV[2 * i - 1], ARGV[2 * i])
-  if why then
+  if why and string.find(why, 'READONLY', 1, true) then
+    return redis.error_reply("READONLY You can't write against a read only replica.")
+  elseif why then
     failed[#failed + 1] = {i, why}
   end
 end

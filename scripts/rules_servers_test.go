@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -216,6 +217,13 @@ func TestP8_AReplicaGivesNoAnswer(t *testing.T) {
 		}
 	})
 	t.Run("ours: READONLY", func(t *testing.T) {
+		rdb.AddHook(locktest.Hook(func(_ context.Context, cmd redis.Cmder, send func() error) error {
+			err := send()
+			if err == nil && strings.HasPrefix(cmd.Name(), "eval") {
+				t.Errorf("%v: the reply is no error, go-redis keeps the connection", cmd.Args()[:3])
+			}
+			return err
+		}))
 		for what, ask := range asks(onReplica, holder, stranger) {
 			err := ask()
 			if err == nil || !strings.Contains(err.Error(), "READONLY") || !Passing(err) || Unanswered(err) {

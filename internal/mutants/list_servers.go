@@ -24,6 +24,16 @@ var ofServers = []mutant{
 		"./rlock", "MayNotPublishUnlocks",
 	},
 	{
+		"P8: renewals on a replica have no error as their reply",
+		"scripts/renew.lua", "if why and string.find(why, 'READONLY', 1, true) then", "if false then",
+		"./scripts", "P8_AReplica",
+	},
+	{
+		"P8: a batch on a replica has no error as its reply",
+		"scripts/batch.lua", "if string.find(value.err, 'READONLY', 1, true) then", "if false then",
+		"./scripts", "P8_AReplica",
+	},
+	{
 		"P8: a renewal that extends nothing writes nothing",
 		"scripts/renew.lua", "redis.pcall('PEXPIRE', lock, math.max(left, lease))", "left < tonumber(lease) and redis.pcall('PEXPIRE', lock, lease) or 1",
 		"./scripts", "P8_|Confirm",
