@@ -191,3 +191,20 @@ func TestCluster_NodeComesBack(t *testing.T) {
 		l.hears(t, c.spublish(fmt.Sprint("channel-", i)))
 	}
 }
+
+// Where a replica takes over, the subscription follows to it: the master before would deliver the messages, too, but the new one counts only
+// those who listen to itself.
+func TestCluster_AReplicaTakesOver(t *testing.T) {
+	t.Parallel()
+	started := redistest.Clustered(t, 3, 1)
+	c := needSharded(t, &cluster{started, started.Client()})
+	b, _ := newBus(t, c.rdb, pubsub.Auto)
+	l := listen(b, "x")
+	l.eventually(t)
+	c.Failover(c.ReplicaOf(c.MasterOf("x")))
+	master := c.MasterOf("x").Client()
+	redistest.Eventually(t, bound, func() bool {
+		return master.PubSubShardNumSub(t.Context(), "x").Val()["x"] == 1
+	}, "the new master counts the subscription")
+	l.hears(t, c.spublish("x"))
+}

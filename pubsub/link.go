@@ -37,15 +37,16 @@ func (l *link) run() {
 		} else if l.sharded {
 			retry = lastRetry // the link that replaces this one will not know how often this one has failed
 		}
+		if l.sharded {
+			l.bus.cluster.ReloadState(l.bus.ctx) // the slots may have moved; it takes a part of the pause
+		}
 		pause(l.bus.ctx, retry)
 		retry = min(2*retry, lastRetry)
 		if _, done := l.unwanted(); done {
 			return
 		}
 		if l.sharded {
-			// The slots may have moved: the bus looks up the node of every channel anew.
-			l.bus.cluster.ReloadState(l.bus.ctx)
-			l.dissolve()
+			l.dissolve() // the bus looks up the node of every channel anew
 			return
 		}
 	}
@@ -86,7 +87,7 @@ func (l *link) connect() (done bool) {
 func (l *link) write(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64, broken <-chan struct{}) (done bool) {
 	tick := time.NewTicker(linger)
 	defer tick.Stop()
-	last, pinged, before := time.Now(), false, int64(0)
+	last, pinged, before, ticks := time.Now(), false, int64(0), 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -117,8 +118,30 @@ func (l *link) write(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64,
 			if l.sweep(ctx, ps) {
 				return true
 			}
+			if ticks++; l.sharded && (ticks == 2 || ticks == 10) {
+				l.bus.cluster.ReloadState(ctx) // the node may have been looked up while not all nodes knew of a failover
+			}
+			if l.demoted(ctx) {
+				return false
+			}
 		}
 	}
+}
+
+// demoted tells whether the node is a sharded link's master no more, by what the cluster client knows: a replica delivers messages, too, but
+// the master counts only those who listen to itself. One channel stands for all: of a slot that moves alone the node tells.
+func (l *link) demoted(ctx context.Context) bool {
+	if !l.sharded {
+		return false
+	}
+	l.bus.mu.Lock()
+	var name string
+	for name = range l.channels {
+		break
+	}
+	l.bus.mu.Unlock()
+	master, err := l.bus.cluster.MasterForKey(ctx, name)
+	return name != "" && err == nil && master.Options().Addr != l.address
 }
 
 // subscribe sends the commands for the fresh channels, one for each, so that a channel which is refused, or is in another
