@@ -37,7 +37,7 @@ type election struct {
 // too, it asks the first node alone, and then the other nodes, unless the first refuses for a hold that this client takes for the
 // owner. done is called once: with Held, or with the time after which to look again, or with an error.
 func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
-	rec := s.field(o.Field)
+	rec := s.field(o.Field, o.Lease+extraLease)
 	e := &election{store: s, order: o, enough: 1}
 	lease := o.Lease + extraLease
 	e.votes.op = func() scripts.Op { return scripts.Vote(o.Keys, o.Field, lease) }
@@ -67,9 +67,12 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 			}
 			more := rest
 			rest = nil
-			rec.voting(more, lease)
-			e.votes.widen(more, s.within(o.Lease))
-			return false, nil
+			if !rec.voting(more, lease) { // the call has ended meanwhile, and its release is under way
+				return true, func() { done(scripts.Answer{Owed: s.drop(o.Field, rec)}, nil) }
+			}
+			if e.votes.widen(more, s.within(o.Lease)); e.votes.open > 0 {
+				return false, nil
+			}
 		}
 		yes, open := e.count(final)
 		owner := e.owner()

@@ -39,6 +39,9 @@ func (splitVote) Is(target error) bool { return target == rlock.ErrNotAcquired }
 // errSilent is the error of a node that has not answered in time.
 var errSilent = errors.New("no answer in time (see WithNodeTimeout)")
 
+// errNotYet is the error of a node whose answer was not waited for any longer.
+var errNotYet = errors.New("it had not answered yet when the others had")
+
 // errNoUptime is the error of a node that does not tell its uptime, and so never counts.
 var errNoUptime = errors.New("the node does not tell since when it runs (INFO server), and cannot count: the Redis user needs INFO")
 
@@ -109,7 +112,7 @@ func (e *MajorityError) Passing() bool {
 
 // passing tells whether a node's error may go away by itself.
 func passing(err error) bool {
-	return errors.Is(err, errSilent) || errors.Is(err, ErrRestarted) || scripts.Passing(err) && !errors.Is(err, errNoUptime)
+	return errors.Is(err, errSilent) || errors.Is(err, errNotYet) || errors.Is(err, ErrRestarted) || scripts.Passing(err) && !errors.Is(err, errNoUptime)
 }
 
 // sameServer returns ErrSameServer with the names of the two nodes.
@@ -159,7 +162,9 @@ func (s *store) majorityError(r *round, counts func(*ask) bool) *MajorityError {
 		case a.state == failed:
 			err = a.err
 		default:
-			if err = n.lastTrouble(); err == nil {
+			if err = n.lastTrouble(); err == nil && a.state == pending {
+				err = errNotYet
+			} else if err == nil {
 				err = errSilent
 			}
 		}

@@ -1,5 +1,7 @@
 package quorum
 
+import "time"
+
 // Naive makes every node of the client count, however young: what the rule of the delayed restart is against.
 func Naive(c *Client) {
 	for _, n := range c.store.nodes {
@@ -25,4 +27,24 @@ func (c *Client) Learned(node int) bool {
 // First is the node that the client asks first for this lock, where others want it.
 func (c *Client) First(name string) int {
 	return c.store.first("redisson_lock__channel:{" + name + "}").index
+}
+
+// Begin notes that the client is about to ask for a field with this lease.
+func Begin(c *Client, field string, lease time.Duration) { c.store.field(field, lease) }
+
+// Knows tells whether the client has something in mind of a field.
+func Knows(c *Client, field string) bool {
+	rec, _ := c.store.find(field)
+	return rec != nil
+}
+
+// OverdueTimeout tells whether the timer of a round, which fires as the round gets more time, ends that.
+func OverdueTimeout() (ends bool) {
+	r := &round{open: 1, until: time.Now().Add(time.Hour), asks: make([]*ask, 1)}
+	r.judge = func(bool) (bool, func()) {
+		ends = true
+		return true, nil
+	}
+	r.timeout()
+	return ends
 }

@@ -57,6 +57,11 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 		free := len(s.nodes) - open - unknown // the nodes that certainly have not got the field now
 		if free < s.majority {
 			err := s.majorityError(r, func(a *ask) bool { return a.state == answered })
+			for i, n := range s.nodes { // some were not asked, as they have not got the field, and may be away all the same
+				if why := n.lastTrouble(); r.asks[i] == nil && why != nil {
+					err.Failed = append(err.Failed, &NodeError{n.name, why})
+				}
+			}
 			return true, func() { done(scripts.Answer{Owed: rec == nil || rec.owed()}, err) }
 		}
 		// The hold lasted to the end if others could not have had a majority. A node that has restarted does not count

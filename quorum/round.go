@@ -22,6 +22,7 @@ type round struct {
 	open  int    // asks that have neither an answer nor used up their time
 	over  bool
 	timer *time.Timer
+	until time.Time // the end of the time for the answers
 }
 
 // An ask is the question of a round to one node, and its outcome.
@@ -53,6 +54,7 @@ func (r *round) start(all, nodes []*node, within time.Duration) {
 	for _, n := range nodes {
 		r.ask(n)
 	}
+	r.until = time.Now().Add(within)
 	r.timer = time.AfterFunc(within, r.timeout)
 	if r.open == 0 {
 		go r.timeout()
@@ -74,6 +76,7 @@ func (r *round) widen(nodes []*node, within time.Duration) {
 	for _, n := range nodes {
 		r.ask(n)
 	}
+	r.until = time.Now().Add(within)
 	r.timer.Reset(within)
 }
 
@@ -121,9 +124,14 @@ func (a *ask) Answered(answer scripts.Answer, err error) {
 	r.settle(r.open == 0)
 }
 
-// timeout ends the nodes' time. An ask that has not been sent by then is withdrawn; an ask that was sent is silent.
+// timeout ends the nodes' time. An ask that has not been sent by then is withdrawn; an ask that was sent is silent. Where the round was
+// widened while this timeout waited for mu, the timer calls timeout again.
 func (r *round) timeout() {
 	r.mu.Lock()
+	if r.open > 0 && time.Now().Before(r.until) {
+		r.mu.Unlock()
+		return
+	}
 	for _, a := range r.asks {
 		if a == nil || a.state != pending {
 			continue

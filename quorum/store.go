@@ -96,8 +96,9 @@ func (s *store) do(o scripts.Order, done func(scripts.Answer, error)) {
 	}
 }
 
-// field returns the record of a field, and makes one where there is none.
-func (s *store) field(field string) *fieldRecord {
+// field returns the record of a field, and makes one where there is none. The field is about to be asked for with this lease: until that is
+// over no sweep deletes the record.
+func (s *store) field(field string, lease time.Duration) *fieldRecord {
 	if s.owner.Load() == nil {
 		id, _, _ := strings.Cut(field, ":")
 		s.owner.Store(&id)
@@ -109,7 +110,8 @@ func (s *store) field(field string) *fieldRecord {
 		if len(s.fields) >= s.sweepAt {
 			s.sweep()
 		}
-		rec = &fieldRecord{began: time.Now(), nodes: make([]nodeRecord, len(s.nodes))}
+		now := time.Now()
+		rec = &fieldRecord{began: now, until: now.Add(lease), nodes: make([]nodeRecord, len(s.nodes))}
 		s.fields[field] = rec
 	}
 	return rec

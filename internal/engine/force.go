@@ -64,7 +64,12 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 	}
 	l.client.releaseAnswered(answer, l.keys)
 	if answer.Owed {
-		l.client.releaser.releaseRest(&attempts{keys: l.keys, field: state.Field, lease: max(state.TTL, l.client.set.Lease), taken: true})
+		a := &attempts{keys: l.keys, field: state.Field, lease: max(state.TTL, l.client.set.Lease), taken: true}
+		var until time.Time
+		if !strings.HasPrefix(state.Field, l.client.id+":") {
+			until = time.Now().Add(a.lease)
+		}
+		l.client.releaser.releaseRest(a, until)
 	}
 	freed = answer.Held || doubt
 	ls := l.client.lockState(l.name)

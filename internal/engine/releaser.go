@@ -39,6 +39,7 @@ type release struct {
 	rest     bool         // most of several servers have confirmed it already
 	freed    bool         // a final one was confirmed; of a rest: was answered
 	owed     bool         // one of several servers may have the hold still
+	until    time.Time    // of another client's hold: when its lease is over on every server. Zero: owed says so
 	refused  bool         // Redis has refused it for good: rights are missing
 }
 
@@ -84,10 +85,10 @@ func (rl *releaser) abandon(a *attempts) {
 	rl.add(&release{releaser: rl, attempts: a, answers: n})
 }
 
-// releaseRest takes over what is left of a release that most of several servers have confirmed.
-func (rl *releaser) releaseRest(a *attempts) {
+// releaseRest takes over what is left of a release that most of several servers have confirmed. until: see release.
+func (rl *releaser) releaseRest(a *attempts, until time.Time) {
 	a.released()
-	rl.add(&release{releaser: rl, attempts: a, answers: 1, rest: true, owed: true})
+	rl.add(&release{releaser: rl, attempts: a, answers: 1, rest: true, owed: true, until: until})
 }
 
 func (rl *releaser) add(r *release) {
@@ -131,7 +132,10 @@ func (rl *releaser) reschedule(r *release, d time.Duration) {
 	rl.setAlarm()
 }
 
-func (r *release) matters() bool { return r.owed || r.attempts.needsRelease() }
+func (r *release) matters() bool {
+	owed := r.owed && (r.until.IsZero() || time.Now().Before(r.until))
+	return owed || r.attempts.needsRelease()
+}
 
 // remove takes the release off the list. With rl.mu held.
 func (rl *releaser) remove(r *release) {
@@ -217,6 +221,9 @@ func (s *sentRelease) Answered(a scripts.Answer, err error) {
 	if err != nil && !r.refused {
 		after = min(after, retryRelease) // the repeats are for what arrives late at a Redis that answers
 		r.answers = min(r.answers, 2)
+	}
+	if err == nil && !s.afterAllAttempts && r.attempts.allAnswered() && r.attempts.mayBeTaken() {
+		after = 0 // an attempt took the lock after this release, and its answer came before the release's
 	}
 	rl.reschedule(r, after)
 }

@@ -149,7 +149,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, doubt bool) e
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
 	}
 	if answer.Owed {
-		c.releaser.releaseRest(h.attempts)
+		c.releaser.releaseRest(h.attempts, time.Time{})
 	} else {
 		h.releaseConfirmed()
 	}

@@ -115,7 +115,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: a release that a majority confirmed is done",
-		"internal/engine/unlock.go", "\tif answer.Owed {\n\t\tc.releaser.releaseRest(h.attempts)\n", "\tif false {\n",
+		"internal/engine/unlock.go", "\tif answer.Owed {\n\t\tc.releaser.releaseRest(h.attempts, time.Time{})\n", "\tif false {\n",
 		"./quorum", "P3_LateVote|Inv10_LateRepair",
 	},
 	{
@@ -141,8 +141,23 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: a vote that comes after its lease is not released",
-		"internal/engine/releaser.go", "return r.owed || r.attempts.needsRelease()", "return r.attempts.needsRelease()",
+		"internal/engine/releaser.go", "	return owed || r.attempts.needsRelease()", "	return owed && false || r.attempts.needsRelease()",
 		"./quorum", "P3_VoteLater",
+	},
+	{
+		"P3: the release of another client's hold goes to a node that is away for ever",
+		"internal/engine/releaser.go", "owed := r.owed && (r.until.IsZero() || time.Now().Before(r.until))", "owed := r.owed",
+		"./quorum", "P3_ForceUnlockWithANodeAway",
+	},
+	{
+		"P3: what the client knows of an attempt that begins may be swept",
+		"quorum/store.go", "until: now.Add(lease), ", "",
+		"./quorum", "P3_AttemptThatBeginsIsKept",
+	},
+	{
+		"P3: an attempt whose release has begun asks more nodes",
+		"quorum/acquire.go", "if !rec.voting(more, lease) {", "if rec.voting(more, lease); false {",
+		"./quorum", "P3_NoVoteAfterTheRelease",
 	},
 	{
 		"P12: an Unlock beside nodes that are silent trusts them",
