@@ -158,7 +158,8 @@ func (p *backlog) gap(now time.Time, size int) time.Duration {
 	return max(min(batchPause, left/4/time.Duration(max(p.batches, 1))), 0)
 }
 
-// askAgain is how long a batch may wait; after that the owners are asked again whether they want its renewals.
+// askAgain is how long a batch may wait; after that the owners are asked again whether they want its renewals. It is also the time after which
+// a question to the server that got no answer is asked again.
 const askAgain = time.Second
 
 // current returns the renewals of the batch whose leases are still kept. Where the batch has waited for longer than askAgain the
@@ -215,10 +216,14 @@ func (w *Watchdog) fly(in *slotQueue, renewals []Renewal) {
 			err = outcome[i]
 		}
 		w.leases.remove(l)
+		l.unanswered = false
 		switch {
 		case errors.Is(err, ErrGone):
 			w.drop(l)
 			lost = append(lost, l)
+		case r.Length == 0 && err != nil:
+			l.unanswered = true
+			w.put(l, min(w.since(now)+askAgain.Milliseconds(), w.countOf(l.deadline.Load().mono)))
 		case r.Length == 0:
 			w.schedule(l)
 		case err != nil:

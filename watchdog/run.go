@@ -97,7 +97,7 @@ func (w *Watchdog) tick(due []*Lease, now int64) (lost, settled []*Lease) {
 			}
 			l.settles = 0
 		}
-		if length > 0 && (l.early || l.round(renewal) <= now) {
+		if l.unanswered || length > 0 && (l.early || l.round(renewal) <= now) {
 			renew = append(renew, Renewal{l.Owner, length, l})
 		} else {
 			w.scheduleFor(l, length)

@@ -83,6 +83,7 @@ type Lease struct {
 	flying     bool  // a renewal is under way, or waits for a round trip
 	kept       bool  // the lease was added, and neither removed nor lost
 	early      bool  // spread has put the lease before its renewal's own time, and it is renewed then all the same
+	unanswered bool  // the question whether the lease is still there got no answer, and is to be asked again
 }
 
 // Passed tells, by the clocks alone, whether the deadline of the lease has passed, so that the lease is not to be trusted any more.
@@ -178,7 +179,8 @@ func (w *Watchdog) Extend(l *Lease, sent Instant, length time.Duration) {
 }
 
 // Ask sends a renewal now, without waiting for its answer, to learn whether the lease is still there. A lease that is not to be
-// renewed is not extended. Ask does nothing where a renewal is under way.
+// renewed is not extended. Where no answer comes the question is asked again, about once a second. Ask does nothing where a renewal is
+// under way.
 func (w *Watchdog) Ask(l *Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -133,11 +133,7 @@ type waiter struct {
 // run takes the lock, or re-enters it.
 func (w *waiter) run() (*level, error) {
 	w.lock = w.client.lockState(w.name)
-	defer func() {
-		if w.newHold == nil || w.newHold.lock == nil {
-			w.lock.release()
-		} // otherwise the hold goes on using it
-	}()
+	defer w.lock.release()
 	w.wakeup = w.client.wakeup()
 	defer w.client.putWakeup(w.wakeup)
 	lv, err := w.reenterOrWait()
@@ -195,8 +191,9 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 			return nil, notAcquired(w.refusal)
 		case !passing(err) || errors.Is(err, ErrUnconfirmed) || time.Since(w.began) > min(onceMore, w.client.set.Patience):
 			return nil, err
+		case !sleep(w.ctx, backoff):
+			return nil, with(contextError(w.ctx), err)
 		}
-		sleep(w.ctx, backoff)
 	}
 }
 
@@ -326,12 +323,11 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	lv.begin(w.ctx, w.holder, h, w.watched)
 	lv.token = token
 	h.levels = append(h.levelStore[:0], lv)
-	if !w.client.registerHold(h) {
+	if !w.client.registerHold(h, w.lock) {
 		w.client.openHolds.take(h)
 		lv.end(&endError{lock: w.name, err: ErrClosed})
 		return nil, 0, ErrClosed
 	}
-	h.lock = w.lock
 	over := w.lock.registerHold(h, sent, begins)
 	w.holder.add(h)
 	w.client.dog.Add(&h.lease, sent, lease)

@@ -236,8 +236,9 @@ func (c *Client) newField() string {
 	return string(strconv.AppendInt(append(field, ':'), c.lastField.Add(1), 10))
 }
 
-// registerHold registers an open hold; false once the client is closed.
-func (c *Client) registerHold(h *hold) bool {
+// registerHold registers an open hold of the lock, whose state it uses from now on, beside the call that has got it: the hold may be lost
+// before that call has left the line. It is false once the client is closed.
+func (c *Client) registerHold(h *hold, ls *lockState) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if isClosed(c.closed) {
@@ -248,6 +249,8 @@ func (c *Client) registerHold(h *hold) bool {
 	}
 	c.firstHold = h
 	c.held++
+	h.lock = ls
+	ls.users++
 	return true
 }
 
@@ -332,12 +335,16 @@ func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []e
 		if outcome[i] == nil {
 			continue
 		}
-		batch[i].Owner.(*hold).renewalFailed(outcome[i])
-		if errors.Is(outcome[i], scripts.ErrGone) {
-			outcome[i] = watchdog.ErrGone
-			continue
+		gone, renews := errors.Is(outcome[i], scripts.ErrGone), batch[i].Length > 0 // otherwise it was the question whether the hold is there
+		if gone || renews {
+			batch[i].Owner.(*hold).renewalFailed(outcome[i])
 		}
-		failed, last = failed+1, i
+		switch {
+		case gone:
+			outcome[i] = watchdog.ErrGone
+		case renews:
+			failed, last = failed+1, i
+		}
 	}
 	if failed > 0 && !isClosed(c.closed) {
 		c.set.Log.Warn("rlock: renewals failed, they are repeated until the leases are over",

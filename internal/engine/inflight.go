@@ -140,9 +140,10 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	if !f.waitFor(wake, began, each, ctx.Done()) {
 		c.withdraw(f)
 	}
+	hung := false
 	switch {
 	case !f.done.Load():
-		doubt, err = true, context.DeadlineExceeded
+		hung, doubt, err = true, true, context.DeadlineExceeded
 	case f.err != nil && (scripts.Passing(f.err) || f.err == errNotSent):
 		doubt, err = scripts.Unanswered(f.err) && f.err != errNotSent, f.err
 	default:
@@ -152,11 +153,32 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	}
 	rest, cancel := context.WithTimeout(ctx, bound-time.Since(began))
 	defer cancel()
-	if !sleep(rest, firstBackoff) {
+	answered := make(chan scripts.Answer, 1)
+	if hung { // or it is only slow
+		looked := make(chan struct{})
+		go func() {
+			defer close(looked)
+			if f.waitFor(wake, time.Now(), bound, rest.Done()) && f.err == nil {
+				select {
+				case answered <- f.answer:
+				default:
+				}
+			}
+		}()
+		defer func() { <-looked }() // before the wake-up is somebody else's
+		defer cancel()
+	}
+	pause := time.NewTimer(firstBackoff)
+	defer pause.Stop()
+	select {
+	case answer = <-answered:
+		return answer, false, nil
+	case <-rest.Done():
 		return answer, doubt, err
+	case <-pause.C:
 	}
 	repeat := op // here, so that an op that is answered is not on the heap
-	answer, again, last := retry(rest, each, func(ctx context.Context) (scripts.Answer, error) { return c.store.Do(ctx, repeat) })
+	answer, again, last := retryBeside(rest, each, answered, func(ctx context.Context) (scripts.Answer, error) { return c.store.Do(ctx, repeat) })
 	if last == context.DeadlineExceeded {
 		last = err // which Redis may have said
 	}

@@ -99,11 +99,11 @@ func (c *Client) releaseLocked(ls *lockState) {
 const maxSpare = 256
 
 // reset makes an unused state as if it were new; false where a message or a timer may still be about the lock that it was
-// for, or the call whose hold was lost at once is still in line.
+// for.
 func (ls *lockState) reset() bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if ls.everSubscribed.Load() || ls.first != nil {
+	if ls.everSubscribed.Load() {
 		return false
 	}
 	ls.mayBeFree.Store(false)
@@ -123,7 +123,7 @@ func (ls *lockState) join(w *waiter) (leads, asks bool) {
 		ls.first, ls.last = w, w
 		w.isLeader = true
 		if asks = ls.hold == nil && ls.contact == nil; asks {
-			ls.startsAskingLocked(w)
+			ls.startsAskingLocked(w, w.began)
 		}
 		w.busy = true
 		return true, asks
@@ -203,18 +203,15 @@ func (ls *lockState) startsAsking(w *waiter) bool {
 	if w.handoff != nil || w.grantedBlock != nil {
 		return false
 	}
-	ls.startsAskingLocked(w)
+	ls.startsAskingLocked(w, time.Now())
 	return true
 }
 
-// startsAskingLocked is startsAsking of a waiter that has been given nothing. With ls.mu held.
-func (ls *lockState) startsAskingLocked(w *waiter) {
+// startsAskingLocked is startsAsking of a waiter that has been given nothing, at this time. With ls.mu held.
+func (ls *lockState) startsAskingLocked(w *waiter, at time.Time) {
 	w.busy = true
 	ls.mayBeFree.Store(false)
-	if at := w.began; ls.askedSince == 0 {
-		if w.tokenCount > 0 { // it is not its first attempt
-			at = time.Now()
-		}
+	if ls.askedSince == 0 {
 		ls.askedSince = momentOf(at)
 	}
 	ls.chooseTokenCount(w)

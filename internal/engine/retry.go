@@ -38,16 +38,37 @@ const (
 )
 
 // retry sends a command that may be repeated, again and again until it is answered, fails for good, or ctx ends. An
-// attempt that hangs longer than each is followed by another. doubt tells that one before may have been executed. The error
+// attempt that hangs longer than each is followed by another; an answer to one of those before counts as well, so that a way to Redis
+// that takes longer than each brings one. doubt tells that one before may have been executed. The error
 // of an attempt that only ran out of time has with it what an attempt before it said.
 func retry[T any](ctx context.Context, each time.Duration, send func(context.Context) (T, error)) (value T, doubt bool, err error) {
+	return retryBeside(ctx, each, make(chan T, 1), send)
+}
+
+// retryBeside is retry beside an attempt that the caller has made. answered, with room for one, gets the first answer to any of them.
+func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T, send func(context.Context) (T, error)) (value T, doubt bool, err error) {
 	var said error
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
 		actx, cancel := context.WithTimeout(ctx, each)
-		got, ok := detach(actx, func() result[T] {
+		own := make(chan result[T], 1)
+		go func() {
 			v, err := send(actx)
-			return result[T]{v, err}
-		})
+			if err == nil {
+				select {
+				case answered <- v:
+				default:
+				}
+			}
+			own <- result[T]{v, err}
+		}()
+		var got result[T]
+		ok := true
+		select {
+		case got = <-own:
+		case got.value = <-answered:
+		case <-actx.Done():
+			ok = false
+		}
 		hung := actx.Err() != nil
 		cancel()
 		if err = got.err; ok && (err == nil || !scripts.Passing(err) && !hung) {
@@ -63,7 +84,15 @@ func retry[T any](ctx context.Context, each time.Duration, send func(context.Con
 		case said != nil:
 			err = fmt.Errorf("%w, after: %w", context.DeadlineExceeded, said)
 		}
-		if !sleep(ctx, backoff) {
+		pause := time.NewTimer(backoff)
+		select {
+		case value = <-answered:
+			return value, doubt, nil
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+		if ctx.Err() != nil {
 			return value, doubt, err
 		}
 	}
