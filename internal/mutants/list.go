@@ -41,11 +41,6 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 		"./rlock", "Inv8_|Virtual|P10_|Handoff",
 	},
 	{
-		"Inv8: a queue with a call in line is another lock's",
-		"internal/engine/lockstate.go", " || ls.first != nil {\n\t\treturn false", " {\n\t\treturn false",
-		"./internal/engine", "LostBeforeItLeft",
-	},
-	{
 		"Inv2: a floor forgets the counter",
 		"scripts/token.lua", "math.max(last, now - 1)", "now - 1",
 		"./fenced", "FloorClockSetBack",
@@ -419,5 +414,35 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 		"P2: a transfer leaves the number of the former's last change",
 		"scripts/transfer.lua", "redis.pcall('HDEL', lock, old, old .. '#')", "redis.pcall('HDEL', lock, old)",
 		"./rlock", "HandoffOfAHoldWithReentries",
+	},
+	{
+		"P12: a hold uses its lock's state through its call alone",
+		"internal/engine/client.go", "\tls.users++\n\treturn true\n", "\treturn true\n",
+		"./rlock", "P12_LostBefore",
+	},
+	{
+		"Inv1: a question without an answer is not asked again",
+		"watchdog/flight.go", "\t\tcase r.Length == 0 && err != nil:\n", "\t\tcase false:\n",
+		"./rlock", "Inv1_Question",
+	},
+	{
+		"P7: an answer that comes after its copy was given up counts for nothing",
+		"internal/engine/inflight.go", "if f.waitFor(wake, time.Now(), bound, rest.Done()) && f.err == nil {", "if f.waitFor(wake, time.Now(), bound, rest.Done()) && false {",
+		"./rlock", "P7_AnswersOfEarlier",
+	},
+	{
+		"P3: an attempt that came after its release waits for the next one",
+		"internal/engine/releaser.go", "r.attempts.allAnswered() && r.attempts.mayBeTaken() {", "r.attempts.allAnswered() && false {",
+		"./rlock", "P3_AttemptAfterItsRelease",
+	},
+	{
+		"Inv12: a call with wait 0 asks once more when its context has ended",
+		"internal/engine/acquire.go", "\t\tcase !sleep(w.ctx, backoff):\n", "\t\tcase !sleep(w.ctx, backoff) && false:\n",
+		"./rlock", "Inv12_ContextEndsBetween",
+	},
+	{
+		"Inv12: whoever asks late has asked since the call began",
+		"internal/engine/lockstate.go", "ls.startsAskingLocked(w, time.Now())", "ls.startsAskingLocked(w, w.began)",
+		"./rlock", "Inv12_WaitEndsAfter",
 	},
 })
