@@ -117,6 +117,7 @@ func TestReal_LostReplies(t *testing.T) {
 	l := u.lock("a")
 	var last int64
 	for _, op := range []string{"", "vote", "raise", "withdraw", "recount", "extend"} {
+		pairs := 0 // with a lost reply
 		for pair := range 5 {
 			var lostAny atomic.Bool
 			u.on(func(_ int, is string, _ []any, next func() error) error {
@@ -145,10 +146,13 @@ func TestReal_LostReplies(t *testing.T) {
 			locktest.Equal(t, "hold count", count, 2)
 			locktest.NoError(t, l.Unlock(inner))
 			locktest.NoError(t, l.Unlock(held))
-			if op != "" && op != "withdraw" && !lostAny.Load() {
-				t.Errorf("no %s was lost", op)
+			if lostAny.Load() {
+				pairs++
 			}
 			u.up()
+		}
+		if op != "" && op != "withdraw" && pairs == 0 { // two nodes that vote late are not asked: the others are a majority
+			t.Errorf("no %s was lost", op)
 		}
 	}
 	s.free("a")
