@@ -44,8 +44,9 @@ type Bus struct {
 	sharding Sharding  // Auto until the server was asked
 	asked    *question // under way; nil for none
 	channels map[string]*channel
-	links    map[string]*link // by the address of the node, "" where there is one link
-	said     string           // the error that was logged last
+	links    map[string]*link     // by the address of the node, "" where there is one link
+	said     string               // the error that was logged last
+	left     map[string]time.Time // when a link to this address was replaced because the slots' master has another one
 }
 
 // A channel is what the subscriptions to one name share. Its fields are guarded by Bus.mu.
@@ -68,7 +69,7 @@ type Subscription struct {
 
 // New returns a bus on rdb. The bus connects with the first subscription, and logs to log what keeps it from listening.
 func New(rdb redis.UniversalClient, sharding Sharding, log *slog.Logger) *Bus {
-	b := &Bus{rdb: rdb, log: log, wanted: sharding, sharding: sharding, changed: func(string, bool) {}, channels: map[string]*channel{}, links: map[string]*link{}}
+	b := &Bus{rdb: rdb, log: log, wanted: sharding, sharding: sharding, changed: func(string, bool) {}, channels: map[string]*channel{}, links: map[string]*link{}, left: map[string]time.Time{}}
 	b.cluster, _ = rdb.(*redis.ClusterClient)
 	switch {
 	case b.cluster == nil:

@@ -129,7 +129,8 @@ func (l *link) write(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64,
 }
 
 // demoted tells whether the node is a sharded link's master no more, by what the cluster client knows: a replica delivers messages, too, but
-// the master counts only those who listen to itself. One channel stands for all: of a slot that moves alone the node tells.
+// the master counts only those who listen to itself. One channel stands for all: of a slot that moves alone the node tells. A link to the same
+// address is found demoted once a minute: some clusters have two addresses for one node.
 func (l *link) demoted(ctx context.Context) bool {
 	if !l.sharded {
 		return false
@@ -141,7 +142,16 @@ func (l *link) demoted(ctx context.Context) bool {
 	}
 	l.bus.mu.Unlock()
 	master, err := l.bus.cluster.MasterForKey(ctx, name)
-	return name != "" && err == nil && master.Options().Addr != l.address
+	if name == "" || err != nil || master.Options().Addr == l.address {
+		return false
+	}
+	l.bus.mu.Lock()
+	defer l.bus.mu.Unlock()
+	again := time.Since(l.bus.left[l.address]) < time.Minute
+	if !again {
+		l.bus.left[l.address] = time.Now()
+	}
+	return !again
 }
 
 // subscribe sends the commands for the fresh channels, one for each, so that a channel which is refused, or is in another

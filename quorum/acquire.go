@@ -68,7 +68,10 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 			more := rest
 			rest = nil
 			if !rec.voting(more, lease) { // the call has ended meanwhile, and its release is under way
-				return true, func() { done(scripts.Answer{Owed: s.drop(o.Field, rec)}, nil) }
+				return true, func() {
+					rec.giveUp(first)
+					done(scripts.Answer{Owed: s.drop(o.Field, rec)}, nil)
+				}
 			}
 			if e.votes.widen(more, s.within(o.Lease)); e.votes.open > 0 {
 				return false, nil

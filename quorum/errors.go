@@ -49,6 +49,8 @@ var errNoUptime = errors.New("the node does not tell since when it runs (INFO se
 type NodeError struct {
 	Node string // the node's address
 	Err  error  // what is wrong with the node
+
+	unasked bool // the node was not asked, and its answer was not needed
 }
 
 // Error returns the address and the error.
@@ -103,7 +105,7 @@ func (e *MajorityError) Unanswered() bool { return !e.nothing }
 func (e *MajorityError) Passing() bool {
 	good := e.Nodes
 	for _, f := range e.Failed {
-		if !passing(f.Err) {
+		if !f.unasked && !passing(f.Err) {
 			good--
 		}
 	}
@@ -168,7 +170,7 @@ func (s *store) majorityError(r *round, counts func(*ask) bool) *MajorityError {
 				err = errSilent
 			}
 		}
-		e.Failed = append(e.Failed, &NodeError{n.name, err})
+		e.Failed = append(e.Failed, &NodeError{Node: n.name, Err: err})
 	}
 	return e
 }

@@ -59,7 +59,7 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 			err := s.majorityError(r, func(a *ask) bool { return a.state == answered })
 			for i, n := range s.nodes { // some were not asked, as they have not got the field, and may be away all the same
 				if why := n.lastTrouble(); r.asks[i] == nil && why != nil {
-					err.Failed = append(err.Failed, &NodeError{n.name, why})
+					err.Failed = append(err.Failed, &NodeError{Node: n.name, Err: why, unasked: true})
 				}
 			}
 			return true, func() { done(scripts.Answer{Owed: rec == nil || rec.owed()}, err) }

@@ -64,6 +64,7 @@ type child struct {
 	terminal bool
 	process  *os.Process
 	others   map[int]bool // children that this process had before
+	resumed  time.Time    // when this process went on after a ^Z that forward was called for
 }
 
 // start starts the command. The event gone is the last one.
@@ -151,9 +152,13 @@ func (c *child) forward(sig os.Signal, left bool) (ends bool) {
 		_ = c.process.Signal(n)
 		return false
 	}
+	if n == syscall.SIGTSTP && time.Since(c.resumed) < startsWithin { // typed before this process stopped
+		return false
+	}
 	c.signalAll(n)
 	if n == syscall.SIGTSTP { // from a terminal that neither reads nor writes here: its shell waits for this process
 		stopSelf()
+		c.resumed = time.Now()
 	}
 	return endingSignal(sig) != 0 && n != syscall.SIGHUP && n != syscall.SIGQUIT
 }

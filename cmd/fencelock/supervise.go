@@ -141,7 +141,7 @@ func (s *supervisor) why() string {
 
 // signal passes a signal on. One that ends the command kills it when it comes again.
 func (s *supervisor) signal(sig os.Signal) {
-	if !s.child.forward(sig, !s.left.IsZero()) {
+	if !s.child.forward(sig, s.leftSaid) {
 		return
 	}
 	switch now := time.Now(); {

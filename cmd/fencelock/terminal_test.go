@@ -179,16 +179,19 @@ func TestTerminalStopOfWhatIsRedirected(t *testing.T) {
 	gate := fifo(t)
 	s := onScreen(t, server.Addr(), "/bin/sh", "-i")
 	s.types("fencelock run x -- sh -c 'read -r line < " + gate + "; exit 3' < /dev/null > /dev/null 2>&1; echo \"code: $?\"\n")
-	rdb := server.Client()
-	redistest.Eventually(t, soon, func() bool { return rdb.Exists(ctx, "x").Val() == 1 }, "the lock is taken")
-	redistest.Settles(t, soon, func() bool {
-		s.types(ctrlZ) // before the command has begun it is too early
-		return strings.Contains(s.text(), "Stopped")
-	}, "the shell says that it has stopped")
+	var writes *os.File
+	redistest.Settles(t, soon, func() (opened bool) {
+		var err error
+		writes, err = os.OpenFile(gate, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err == nil
+	}, "the command reads")
+	s.types(ctrlZ)
+	s.shows("Stopped")
 	s.types("fg; echo \"then: $?\"\n")
-	if err := os.WriteFile(gate, []byte("go\n"), 0); err != nil {
+	if _, err := writes.WriteString("go\n"); err != nil {
 		t.Fatal(err)
 	}
+	_ = writes.Close()
 	s.shows("then: 3")
 	s.types("exit 0\n")
 	s.ends()

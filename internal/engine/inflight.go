@@ -176,6 +176,9 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	case <-rest.Done():
 		return answer, doubt, err
 	case <-pause.C:
+		if rest.Err() != nil {
+			return answer, doubt, err
+		}
 	}
 	repeat := op // here, so that an op that is answered is not on the heap
 	answer, again, last := retryBeside(rest, each, answered, func(ctx context.Context) (scripts.Answer, error) { return c.store.Do(ctx, repeat) })

@@ -67,7 +67,12 @@ func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T
 		case got = <-own:
 		case got.value = <-answered:
 		case <-actx.Done():
-			ok = false
+			select {
+			case got = <-own:
+			case got.value = <-answered:
+			default:
+				ok = false
+			}
 		}
 		hung := actx.Err() != nil
 		cancel()
@@ -93,7 +98,12 @@ func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T
 		}
 		pause.Stop()
 		if ctx.Err() != nil {
-			return value, doubt, err
+			select {
+			case value = <-answered:
+				return value, doubt, nil
+			default:
+				return value, doubt, err
+			}
 		}
 	}
 }
