@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,20 @@ func attributes(group bool) *syscall.SysProcAttr {
 
 // adoptOrphans makes what the command leaves behind a child of this process, which waits for it.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// threadID is the kernel's number of the calling thread.
+func threadID() int { return unix.Gettid() }
+
+// childrenOf returns the processes that this thread has started.
+func childrenOf(thread int) (pids []int) {
+	list, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", thread))
+	for _, word := range strings.Fields(string(list)) {
+		if pid, err := strconv.Atoi(word); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
 
 // awaitGroup has nothing to wait for: all were children of this process at last.
 func (c *child) awaitGroup() {}

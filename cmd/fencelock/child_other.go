@@ -22,3 +22,9 @@ func (c *child) awaitGroup() {
 
 // family tells that there is no list of what comes from the command.
 func (c *child) family() ([]relative, bool) { return nil, false }
+
+// threadID is 0: the system's threads are of no use here.
+func threadID() int { return 0 }
+
+// childrenOf tells of none: the system has no list of what a thread has started.
+func childrenOf(int) []int { return nil }

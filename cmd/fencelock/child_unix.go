@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -76,9 +77,16 @@ func (c *child) start(path string, argv, env []string) error {
 			c.others[p.pid] = true
 		}
 	}
-	started := make(chan error)
+	// Until the new process has become the command it keeps the thread that starts it, and that thread one of the runtime's processors. ^Z may
+	// stop the process just then. A garbage collection would wait for that processor, and all else here for the collection: there is none
+	// meanwhile, and one that has been asked for already ends first.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.GC()
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
+	started, thread := make(chan error), make(chan int, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the kernel kills the command when this thread ends
+		thread <- threadID()
 		attr := &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(!c.terminal)}
 		var err error
 		c.process, err = os.StartProcess(path, argv, attr)
@@ -90,17 +98,17 @@ func (c *child) start(path string, argv, env []string) error {
 			c.reap()
 		}
 	}()
-	look := time.NewTicker(startsWithin)
-	defer look.Stop()
+	starter, wait := <-thread, time.NewTimer(startsWithin)
+	defer wait.Stop()
 	for {
 		select {
 		case err := <-started:
 			return err
-		case <-look.C: // ^Z may have stopped the new process before it became the command, and with it the thread that starts it
-			family, _ := c.family()
-			for _, p := range family {
-				_ = syscall.Kill(p.pid, syscall.SIGCONT)
+		case <-wait.C:
+			for _, pid := range childrenOf(starter) { // stopped
+				_ = syscall.Kill(pid, syscall.SIGCONT)
 			}
+			wait.Reset(startsWithin / 10) // a key that is held down comes again
 		}
 	}
 }
