@@ -357,6 +357,7 @@ func TestP8_DemotedMasterIsLeft(t *testing.T) {
 	var address atomic.Value
 	address.Store(master.Addr())
 	rdb := redistest.Client(t, "moving", func(o *redis.Options) {
+		o.PoolSize = 2 * manyIdle
 		o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address.Load().(string))
 		}
@@ -369,6 +370,7 @@ func TestP8_DemotedMasterIsLeft(t *testing.T) {
 	const lease = 10 * time.Second
 	held, err := rlock.NewLock(newClient(t, rdb, rlock.WithLease(lease)), "a").Lock(t.Context())
 	locktest.NoError(t, err)
+	leaveIdle(t, rdb, manyIdle)
 	redistest.Eventually(t, bound, func() bool { return r.Exists(t.Context(), "a").Val() == 1 }, "the replica has the lock")
 	locktest.NoError(t, r.Do(t.Context(), "replicaof", "no", "one").Err())
 	address.Store(replica.Addr())
@@ -380,6 +382,48 @@ func TestP8_DemotedMasterIsLeft(t *testing.T) {
 		left = r.PTTL(t.Context(), "a").Val()
 		return left > before
 	}, "the lock is renewed on the new master")
+	runtime.KeepAlive(held)
+}
+
+// manyIdle is more idle connections than there are attempts to renew a lease, one after the other.
+const manyIdle = 30
+
+// leaveIdle puts so many connections into the pool, as a busy moment leaves them there.
+func leaveIdle(t *testing.T, rdb *redis.Client, n int) {
+	t.Helper()
+	var conns []*redis.Conn
+	for range n {
+		conn := rdb.Conn()
+		locktest.NoError(t, conn.Ping(t.Context()).Err())
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		locktest.NoError(t, conn.Close())
+	}
+}
+
+// P8: the same where the server has ended the idle connections, and go-redis does not see that, as with TLS.
+func TestP8_EndedConnectionsAreLeft(t *testing.T) {
+	server := realServer(t)
+	rdb := redistest.Client(t, "", func(o *redis.Options) {
+		o.PoolSize = 2 * manyIdle
+		o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", server.Addr())
+			return struct{ net.Conn }{conn}, err // it has no SyscallConn
+		}
+	})
+	const lease = 10 * time.Second
+	held, err := rlock.NewLock(newClient(t, rdb, rlock.WithLease(lease)), "a").Lock(t.Context())
+	locktest.NoError(t, err)
+	leaveIdle(t, rdb, manyIdle)
+	locktest.NoError(t, server.Client().Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err())
+	left := server.Client().PTTL(t.Context(), "a").Val()
+	redistest.Eventually(t, 2*lease, func() bool {
+		locktest.NoError(t, held.Err())
+		before := left
+		left = server.Client().PTTL(t.Context(), "a").Val()
+		return left > before
+	}, "the lock is renewed")
 	runtime.KeepAlive(held)
 }
 

@@ -66,10 +66,8 @@ type Renewal struct {
 	Err   error // set by Renew: nil, ErrGone, ErrUnconfirmed, or why nobody knows whether the lease was extended
 }
 
-// Renew extends the leases of the holds, and sets the Err of each. With lease 0 it only asks whether the hold is there.
-// Where the Redis client is a cluster client, all locks must be in one slot. Where a command for several locks is refused as
-// a whole, Renew goes on lock by lock, in one round trip. It remembers that a proxy refuses several slots in one command.
-func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
+// renewOnce is Renew without its repeats.
+func (s *Scripts) renewOnce(ctx context.Context, holds []Renewal) {
 	size := maxScript
 	if s.single.Load() {
 		size = 1
