@@ -180,6 +180,7 @@ func TestBehaviourNewRefuses(t *testing.T) {
 		"nil":            {nil, nil, "nil"},
 		"ring":           {ring, nil, "Ring"},
 		"replicas":       {cluster, nil, "replicas"},
+		"wrapped ring":   {struct{ redis.UniversalClient }{ring}, nil, "AddHook"},
 		"lease 5 ms":     {rdb, rlock.WithLease(5 * time.Millisecond), "WithLease"},
 		"lease 0":        {rdb, rlock.WithLease(0), "WithLease"},
 		"poll 0":         {rdb, rlock.WithPollInterval(0), "WithPollInterval"},

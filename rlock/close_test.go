@@ -92,7 +92,51 @@ func TestP12_CloseAfterAnUnansweredAcquire(t *testing.T) {
 	s.wantCount("a", "")
 }
 
-// The same where replicas have not confirmed it.
+// Who calls Close while another call of Close, or of Shutdown, is under way waits for it: what was under way is released when either returns.
+func TestP12_CloseWhileTheClientIsClosing(t *testing.T) {
+	for name, first := range map[string]func(c *rlock.Client) error{
+		"Close":    (*rlock.Client).Close,
+		"Shutdown": func(c *rlock.Client) error { return c.Shutdown(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			c := s.client(rlock.WithUnlockTimeout(time.Minute))
+			acquired := s.on("acquire", redistest.HoldReply)
+			ctx, cancel := context.WithCancel(t.Context())
+			got := locktest.Start(func() error { _, err := rlock.NewLock(c, "a").Lock(ctx); return err })
+			redistest.Await(t, bound, acquired.Fired(), "the acquire was executed")
+			cancel()
+			locktest.IsError(t, redistest.Await(t, bound, got, "the call ends"), context.Canceled)
+			closed := locktest.Start(func() error { return first(c) })
+			locktest.IsError(t, lockUntilClosed(t, c), rlock.ErrClosed)
+			again := locktest.Start(c.Close)
+			select {
+			case <-again:
+				t.Error("a later Close returns while the first one has something to release")
+			case <-time.After(50 * time.Millisecond): // a Close that does not wait is back at once
+			}
+			acquired.Release()
+			locktest.NoError(t, redistest.Await(t, bound, closed, "the first one returns"))
+			locktest.NoError(t, redistest.Await(t, bound, again, "the later one returns"))
+			s.wantCount("a", "")
+		})
+	}
+}
+
+// lockUntilClosed locks until the client is closing, and returns the error.
+func lockUntilClosed(t *testing.T, c *rlock.Client) (err error) {
+	t.Helper()
+	l := rlock.NewLock(c, "b")
+	for began := time.Now(); err == nil && time.Since(began) < bound; {
+		var held context.Context
+		if held, err = l.Lock(t.Context()); err == nil {
+			locktest.NoError(t, l.Unlock(held))
+		}
+	}
+	return err
+}
+
+// An acquire that replicas have not confirmed is released by Close.
 func TestP12_CloseAfterAnUnconfirmedAcquire(t *testing.T) {
 	t.Parallel()
 	server := redistest.Real(t)

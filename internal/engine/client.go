@@ -46,8 +46,9 @@ type Client struct {
 	openHolds openHolds
 	presenter *presenter // nil without WithPresence
 
-	draining chan struct{} // closed when Shutdown or Close has begun
-	closed   chan struct{} // closed when Close has
+	draining   chan struct{} // closed when Shutdown or Close has begun
+	closed     chan struct{} // closed when Close has begun
+	closeEnded chan struct{} // closed when Close has ended
 
 	mu          sync.Mutex
 	locks       map[string]*lockState
@@ -77,6 +78,8 @@ func CheckRedis(rdb redis.UniversalClient) error {
 		if o := r.Options(); o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
 			return errors.New("rlock: New: a cluster client that reads from replicas (ReadOnly, RouteByLatency, RouteRandomly) cannot ask who holds a lock: pass one without these options")
 		}
+	default:
+		return fmt.Errorf("rlock: New: whether a %T is a cluster's client cannot be seen: pass the *redis.Client or the *redis.ClusterClient itself, and what it is to do besides as a hook (AddHook)", rdb)
 	}
 	return nil
 }
@@ -115,12 +118,13 @@ func NewOn(store Store, bus Bus, limits Limits, set Settings) *Client {
 // newClient is New without what the client works with.
 func newClient(set Settings) *Client {
 	c := &Client{
-		set:      set,
-		id:       uuid.NewString(),
-		born:     time.Now(),
-		draining: make(chan struct{}),
-		closed:   make(chan struct{}),
-		locks:    make(map[string]*lockState),
+		set:        set,
+		id:         uuid.NewString(),
+		born:       time.Now(),
+		draining:   make(chan struct{}),
+		closed:     make(chan struct{}),
+		closeEnded: make(chan struct{}),
+		locks:      make(map[string]*lockState),
 	}
 	c.dog = watchdog.New(c.renewLeases)
 	c.releaser = &releaser{client: c}
@@ -133,9 +137,14 @@ func (c *Client) Close() error {
 	c.drain()
 	if isClosed(c.closed) {
 		c.mu.Unlock()
+		select {
+		case <-c.closeEnded:
+		case <-time.After(c.set.UnlockTimeout): // a trace's function, which that Close waits for, may have called this one
+		}
 		return nil
 	}
 	close(c.closed)
+	defer close(c.closeEnded)
 	open := make([]*hold, 0, c.held)
 	for h := c.firstHold; h != nil; h = h.next {
 		open = append(open, h)
