@@ -52,8 +52,8 @@ type sentRelease struct {
 	afterAllAttempts bool // and all attempts to acquire had an outcome by then
 }
 
-// releaseAfter is when an unconfirmed release is sent again; then every third of the lease, and where that is long, every
-// lastRelease.
+// releaseAfter is when a release is sent again until nothing can be taken any more; then after lastRelease, twice that time, and so on. The
+// time between two sendings is never longer than a third of the lease.
 var releaseAfter = []time.Duration{0, 100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}
 
 const (
@@ -64,11 +64,11 @@ const (
 
 // after is how long after the release before the release number n is sent.
 func (r *release) after(n int) time.Duration {
-	after := min(max(r.lease/3, time.Millisecond), lastRelease)
+	after := max(r.lease/3, time.Millisecond)
 	if n < len(releaseAfter) {
-		after = min(after, releaseAfter[n])
+		return min(after, releaseAfter[n])
 	}
-	return after
+	return min(after, lastRelease<<min(n-len(releaseAfter), 20))
 }
 
 // release takes over the release of the hold.
