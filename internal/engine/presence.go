@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,10 +117,13 @@ func (c *Client) present() *presence.Client {
 	}
 	var states []named
 	c.mu.Lock()
-	for h := c.firstHold; h != nil && len(holds) < presence.MaxNames; h = h.next {
-		holds = append(holds, h)
+	said.MoreHolds = max(c.held-presence.MaxNames, 0)
+	newest := said.MoreHolds // they are first in the list, and are left out: somebody who looks for a lock that is stuck needs the oldest
+	for h := c.firstHold; h != nil; h = h.next {
+		if newest--; newest < 0 {
+			holds = append(holds, h)
+		}
 	}
-	said.MoreHolds = c.held - len(holds)
 	for _, ls := range c.locks {
 		states = append(states, named{ls, ls.name})
 	}
@@ -131,15 +136,13 @@ func (c *Client) present() *presence.Client {
 		said.Holds = append(said.Holds, presence.Hold{Lock: h.attempts.keys.Lock, Field: h.attempts.field, Token: token, For: c.openHolds.age(h, now)})
 	}
 	for _, ls := range states {
-		calls, began := ls.waiting()
-		switch {
-		case calls == 0:
-		case len(said.Waits) < presence.MaxNames:
+		if calls, began := ls.waiting(); calls > 0 {
 			said.Waits = append(said.Waits, presence.Wait{Lock: ls.name, Calls: calls, For: now.Sub(began)})
-		default:
-			said.MoreWaits++
 		}
 	}
+	slices.SortFunc(said.Waits, func(a, b presence.Wait) int { return cmp.Compare(b.For, a.For) })
+	said.MoreWaits = max(len(said.Waits)-presence.MaxNames, 0)
+	said.Waits = said.Waits[:len(said.Waits)-said.MoreWaits]
 	return said
 }
 

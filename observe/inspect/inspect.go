@@ -16,6 +16,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ type Lock struct {
 	Token   int64         // the last fencing token that was given; 0 for none
 	Waiting int           // clients in the line. Redisson's clients, and those without a right to the line, are in none
 	Line    []Waiter      // the first MaxLine of them, the next one first
-	Other   string        // what stands at the lock's key and is no lock, such as another object of Redisson's; "" for a lock
+	Other   string        // what stands at the lock's key and is no lock, such as another object of Redisson's, or may not be read; "" for a lock
 }
 
 const (
@@ -108,9 +109,9 @@ type Client struct {
 	Since   time.Time // the first time that it was said, by the server's clock
 	Seen    time.Time // the last time, by the server's clock; after 30 s without a further one the client is not shown any more
 
-	Holds     []Hold // a thousand at most
+	Holds     []Hold // a thousand at most, the oldest ones
 	MoreHolds int    // and so many others
-	Waits     []Wait // a thousand at most
+	Waits     []Wait // a thousand at most, the longest ones, longest first
 	MoreWaits int    // and so many others
 }
 
@@ -214,6 +215,8 @@ const lookBatch = 50
 
 func (in *Inspector) look(ctx context.Context, op string, names []string, known clientsByID) ([]Lock, error) {
 	all := make([]Lock, 0, len(names))
+	var refused error
+	readable := false
 	for part := range slices.Chunk(names, lookBatch) {
 		asked := make([]answers, len(part))
 		_, err := in.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -234,11 +237,20 @@ func (in *Inspector) look(ctx context.Context, op string, names []string, known 
 		}
 		for i, name := range part {
 			l, err := asked[i].lock(name, known)
-			if err != nil {
+			switch {
+			case redis.HasErrorPrefix(err, "NOPERM"): // of another service, which this user may not look at
+				l.Other = "a key that the Redis user may not read"
+				refused = cmp.Or(refused, fmt.Errorf("inspect: %s: %q: %w", op, name, err))
+			case err != nil:
 				return nil, fmt.Errorf("inspect: %s: %q: %w", op, name, err)
+			default:
+				readable = true
 			}
 			all = append(all, l)
 		}
+	}
+	if refused != nil && !readable {
+		return nil, refused
 	}
 	return all, nil
 }

@@ -163,6 +163,9 @@ func TestPresenceIsBounded(t *testing.T) {
 				locktest.NoError(t, err)
 				waits = append(waits, locktest.StartLock(func() (context.Context, error) { return rlock.NewLock(client, name).Lock(ctx) }))
 			}
+			if i == 0 {
+				locktest.Sleep(time.Second)
+			}
 		}
 		locktest.Sleep(11 * time.Second)
 		clients, err := newInspector(t, rdb).Clients(t.Context())
@@ -170,6 +173,9 @@ func TestPresenceIsBounded(t *testing.T) {
 		c := clients[0]
 		if len(c.Holds) != 1000 || c.MoreHolds != held-1000 || len(c.Waits) != 1000 || c.MoreWaits != waited-1000 {
 			t.Errorf("%d holds and %d more, %d waits and %d more", len(c.Holds), c.MoreHolds, len(c.Waits), c.MoreWaits)
+		}
+		if !slices.ContainsFunc(c.Holds, func(h inspect.Hold) bool { return h.Lock == "held0" }) || c.Waits[0].Lock != "waited0" {
+			t.Error("the oldest hold and wait are not among them")
 		}
 		stop()
 		for _, w := range waits {
@@ -512,4 +518,22 @@ func (c *commands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		c.all = append(c.all, cmds...)
 		return next(ctx, cmds)
 	}
+}
+
+// A lock that the Redis user may not read hides no other one. Where there is no other, the error is Redis's.
+func TestLockThatMayNotBeRead(t *testing.T) {
+	server := redistest.Real(t)
+	locktest.NoError(t, server.Client().Do(t.Context(), "acl", "setuser", "reader", "on", ">secret", "+@all", "allchannels", "~*account:1*", "~fencelock_client*").Err())
+	in := newInspector(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "reader", "secret" }))
+	held, err := rlock.NewLock(newClient(t, server.Client()), "account:1").Lock(t.Context())
+	locktest.NoError(t, err)
+	locks, err := in.Look(t.Context(), "account:1", "job:1")
+	locktest.NoError(t, err)
+	if locks[0].Holder == nil || locks[0].Other != "" || locks[1].Holder != nil || !strings.Contains(locks[1].Other, "may not read") {
+		t.Errorf("shown: %+v", locks)
+	}
+	if _, err := in.Look(t.Context(), "job:1"); !redis.HasErrorPrefix(err, "NOPERM") {
+		t.Errorf("of this lock alone: %v", err)
+	}
+	locktest.NoError(t, held.Err())
 }
