@@ -67,12 +67,12 @@ func (rec *fieldRecord) voted(a *ask, lease time.Duration) {
 func (rec *fieldRecord) extended(a *ask, lease time.Duration) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
+	rec.lasts(lease) // also where a release is under way: it may fail, and the hold go on
 	if rec.closed {
 		return
 	}
 	m := &rec.nodes[a.node.index]
 	m.has, m.run = true, a.report.Run
-	rec.lasts(lease)
 }
 
 // lasts notes that a node may have the field for this long from now. With rec.mu held.

@@ -1,12 +1,16 @@
 package quorum_test
 
 import (
-	"github.com/fencelock/fencelock/internal/locktest"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
 )
 
 // ForceUnlock says of one hold to one caller only that it has released it.
@@ -75,6 +79,33 @@ func TestForceUnlockWhileANodeRestarts(t *testing.T) {
 		freed, err := u.lock("l").ForceUnlock(t.Context())
 		locktest.NoError(t, err)
 		locktest.Equal(t, "freed", freed, true)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
+	})
+}
+
+// A ForceUnlock that too few nodes have confirmed is an error, and its hold may go on: then it is released like any other.
+func TestHoldAfterAForceUnlockThatFailed(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
+		l := u.lock("l")
+		held, err := l.Lock(t.Context())
+		locktest.NoError(t, err)
+		var away atomic.Bool
+		away.Store(true)
+		u.on(func(_ int, op string, _ []any, next func() error) error {
+			if away.Load() && strings.Contains(op, "withdraw") {
+				return errRefused
+			}
+			return next()
+		}, 2, 3, 4)
+		if _, err := l.ForceUnlock(t.Context()); err == nil {
+			t.Error("ForceUnlock is confirmed by two of five nodes")
+		}
+		away.Store(false)
+		locktest.Sleep(40 * time.Second)
+		locktest.NoError(t, held.Err())
+		locktest.NoError(t, l.Unlock(held))
+		locktest.Sleep(time.Minute)
 		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
 	})
 }

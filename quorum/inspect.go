@@ -7,7 +7,8 @@ import (
 )
 
 // Inspect implements engine.Store. It waits for all nodes, until the node timeout. The lock is held where one hold has a majority
-// of the nodes; State.TTL is how long that hold keeps its majority. It is an error where too few nodes answer to tell.
+// of the nodes; State.TTL is how long that hold keeps its majority. It is an error where too few nodes answer to tell. A node that names no
+// holder and does not count yet has started lately, and may have forgotten one: its answer tells nothing.
 func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (scripts.State, error) {
 	type outcome struct {
 		state scripts.State
@@ -15,6 +16,7 @@ func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (sc
 	}
 	ch := make(chan outcome, 1)
 	r := &round{op: func() scripts.Op { return scripts.Look(keys, field) }}
+	tells := func(a *ask) bool { return a.state == answered && (a.report.Holder != "" || counts(a)) }
 	r.judge = func(final bool) (bool, func()) {
 		if !final {
 			return false, nil // how long a majority lasts is known when all nodes have answered
@@ -23,7 +25,7 @@ func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (sc
 		state := scripts.State{TTL: scripts.NoKey}
 		var change int64 = -1
 		for a := range r.all {
-			if a.state != answered {
+			if !tells(a) {
 				continue
 			}
 			answers++
@@ -39,7 +41,7 @@ func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (sc
 		case len(all) > 0 && len(all[0].ttls) >= s.majority:
 			state.Locked, state.Field, state.TTL = true, all[0].field, all[0].lasts(s.majority)
 		case answers < s.majority, len(all) > 0 && len(all[0].ttls)+unknown >= s.majority:
-			err := s.majorityError(r, func(a *ask) bool { return a.state == answered })
+			err := s.majorityError(r, tells)
 			return true, func() { ch <- outcome{err: err} }
 		}
 		if state.Field != field {

@@ -115,6 +115,34 @@ func TestRepairKeepsAHold(t *testing.T) {
 	})
 }
 
+// A node that has forgotten a hold does not say that the lock is free: while it does not count, and with it only a minority would name the
+// holder, nobody knows.
+func TestWhatARestartedNodeSaysOfAHolder(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		impatient := quorum.WithLockOptions(rlock.WithPatience(time.Second))
+		u := s.user(impatient)
+		u.down(3, 4)
+		l := u.lock("l")
+		held, err := l.Lock(t.Context())
+		locktest.NoError(t, err)
+		u.up()
+		s.restart(2)
+		other := s.user(impatient).lock("l")
+		_, err = other.IsLocked(t.Context())
+		locktest.IsError(t, err, quorum.ErrNoMajority)
+		locktest.IsError(t, err, quorum.ErrRestarted)
+		_, err = l.IsHeld(held)
+		locktest.IsError(t, err, quorum.ErrNoMajority)
+		_, err = other.ForceUnlock(t.Context())
+		locktest.IsError(t, err, quorum.ErrNoMajority)
+		locktest.Sleep(11 * time.Second) // a renewal
+		is, err := other.IsLocked(t.Context())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "it is locked after a renewal", is, true)
+		locktest.NoError(t, l.Unlock(held))
+	})
+}
+
 // A lease longer than the longest is refused before a node is asked; so are other arguments that break the rule.
 func TestMaxLease(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
