@@ -25,12 +25,12 @@ func Deposit(client *rlock.Client, write func(ctx context.Context, account strin
 		switch {
 		case err == nil:
 			w.WriteHeader(http.StatusNoContent)
-		case !began && (errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, rlock.ErrClosed)):
+		case !began: // the account is busy, the client is closed, or Redis is away
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "the account is busy: nothing was done", http.StatusServiceUnavailable)
+			http.Error(w, "the lock was not to be had: nothing was done", http.StatusServiceUnavailable)
 		case errors.Is(err, guard.ErrStale):
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "the lock was lost before the write: nothing was written", http.StatusServiceUnavailable)
+			http.Error(w, "another holder has written before: this request wrote nothing", http.StatusServiceUnavailable)
 		default:
 			http.Error(w, "the deposit may or may not be done", http.StatusInternalServerError)
 		}

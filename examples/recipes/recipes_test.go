@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,6 +18,9 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/guard"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/observe/locktrace"
+	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -144,6 +148,66 @@ func TestDeposit(t *testing.T) {
 	noError(t, lock.Unlock(held))
 }
 
+// A leader is found also when Redis was away for longer than a call waits for it.
+func TestLeadAfterAnOutage(t *testing.T) {
+	server := miniredis.RunT(t)
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { _ = rdb.Close() })
+	failed := make(chan struct{}, 1)
+	client, err := rlock.New(rdb, rlock.WithPatience(10*time.Millisecond), rlock.WithTrace(&locktrace.Trace{AcquireDone: func(e locktrace.AcquireDone) {
+		if e.Err != nil && len(failed) == 0 {
+			failed <- struct{}{}
+		}
+	}}))
+	noError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	server.SetError("LOADING Redis is loading the dataset in memory")
+	ended := make(chan error)
+	go func() {
+		ended <- Lead(t.Context(), fenced.NewLock(client, "leader"), func(context.Context, int64) error { return nil })
+	}()
+	<-failed
+	server.SetError("")
+	noError(t, <-ended)
+}
+
+// A job that no machine got at first, as several asked a quorum at once, is run all the same.
+func TestOnceOfAQuorum(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		var servers []*miniredis.Miniredis
+		var nodes []redis.UniversalClient
+		for i := range 3 {
+			server, rdb := redistest.Pipe(t)
+			noError(t, rdb.Ping(t.Context()).Err()) // it is up with its first connection
+			redistest.TellClock(server, fmt.Sprint("run", i), time.Now().Add(-time.Hour), 0)
+			servers, nodes = append(servers, server), append(nodes, rdb)
+		}
+		split := make(chan struct{}, 1)
+		client, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithTrace(&locktrace.Trace{AcquireDone: func(e locktrace.AcquireDone) {
+			if errors.Is(e.Err, quorum.ErrSplitVote) && len(split) == 0 {
+				split <- struct{}{}
+			}
+		}})))
+		noError(t, err)
+		defer time.Sleep(10 * time.Second) // what sleeps in a link goes on first: time ends with this goroutine
+		defer func() { _ = client.Close() }()
+		for i := range 2 { // two other machines have a node each
+			servers[i].HSet("nightly", fmt.Sprintf("6b1f0d1e-0000-4000-8000-00000000000%d:1", i), "1")
+			servers[i].SetTTL("nightly", time.Hour)
+		}
+		ran, ended := false, make(chan error)
+		go func() {
+			ended <- Once(t.Context(), quorum.NewLock(client, "nightly"), time.Second, func(context.Context, int64) error { ran = true; return nil })
+		}()
+		<-split
+		servers[0].Del("nightly")
+		servers[1].Del("nightly")
+		if err := <-ended; err != nil || !ran {
+			t.Errorf("%v, the job ran: %v", err, ran)
+		}
+	})
+}
+
 // A client that is closed before the write has done nothing; one that is closed while the write is under way says nothing of it.
 func TestDepositWhileTheClientIsClosed(t *testing.T) {
 	client := clients(t, 1)[0]
@@ -176,16 +240,17 @@ func TestServeToTheEndOfTheJobs(t *testing.T) {
 		defer mu.Unlock()
 		done = append(done, job)
 		return nil
-	}))
+	}, func(job string) { t.Errorf("%s goes back", job) }))
 	slices.Sort(done)
 	if !slices.Equal(done, []string{"a", "b"}) {
 		t.Errorf("the jobs %q", done)
 	}
 }
 
-// At the end of ctx the job in hand is finished, with its lock, and no other one is begun.
+// A job whose lock is taken goes back. At the end of ctx the job in hand is finished, with its lock, and no other one is begun.
 func TestServe(t *testing.T) {
-	client := clients(t, 1)[0]
+	clients := clients(t, 2)
+	client, back := clients[0], make(chan string)
 	ctx, stop := context.WithCancel(t.Context())
 	jobs := make(chan string)
 	began, finish := make(chan context.Context), make(chan struct{})
@@ -195,8 +260,16 @@ func TestServe(t *testing.T) {
 			began <- ctx
 			<-finish
 			return ctx.Err()
-		})
+		}, func(job string) { back <- job })
 	}()
+	lock := fenced.NewLock(clients[1], "lock:job:b")
+	taken, err := lock.Lock(t.Context())
+	noError(t, err)
+	jobs <- "b" // another process does it, or has died
+	if job := <-back; job != "b" {
+		t.Errorf("%s goes back", job)
+	}
+	noError(t, lock.Unlock(taken))
 	jobs <- "a"
 	held := <-began
 	stop()

@@ -12,8 +12,9 @@ import (
 )
 
 // Serve does jobs with four goroutines until jobs is closed or ctx ends, as the context of signal.NotifyContext does at SIGTERM. The jobs
-// in hand then have 20 seconds to finish.
-func Serve(ctx context.Context, client *rlock.Client, jobs <-chan string, do func(ctx context.Context, job string, token int64) error) error {
+// in hand then have 20 seconds to finish. A job that was not begun goes to back: another worker has its lock, or had it and died, or this
+// process ends.
+func Serve(ctx context.Context, client *rlock.Client, jobs <-chan string, do func(ctx context.Context, job string, token int64) error, back func(job string)) error {
 	running := context.WithoutCancel(ctx) // the end of ctx must not end the holds
 	ctx, done := context.WithCancel(ctx)
 	defer done()
@@ -28,10 +29,16 @@ func Serve(ctx context.Context, client *rlock.Client, jobs <-chan string, do fun
 					if !more {
 						return
 					}
-					lock := fenced.NewLock(client, "lock:job:"+job)
-					err := lock.TryDo(running, 0, 0, func(ctx context.Context, token int64) error { return do(ctx, job, token) })
+					lock, began := fenced.NewLock(client, "lock:job:"+job), false
+					err := lock.TryDo(running, 0, 0, func(ctx context.Context, token int64) error {
+						began = true
+						return do(ctx, job, token)
+					})
 					if err != nil && !errors.Is(err, rlock.ErrNotAcquired) {
 						log.Println(job, err)
+					}
+					if !began {
+						back(job)
 					}
 				}
 			}
