@@ -3,6 +3,7 @@ package rlockvet
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/ast/edge"
 	"golang.org/x/tools/go/ast/inspector"
@@ -57,12 +58,19 @@ func (c *check) afterUnlock(a *acquire, v *types.Var, u call) {
 			if def, ok := c.definition(use); !ok || ast.Unparen(def.value) != a.expr {
 				return // it has another value from here on
 			}
-			if c.fails(use) {
+			if c.fails(use) && !c.unlocksOther(use, a) {
 				c.report(use.Node(), nil, "%s has ended with the Unlock before: keep the context from before %s under another name, and use that", v.Name(), a.fn.Name())
 				return
 			}
 		}
 	}
+}
+
+// unlocksOther tells whether the identifier is given to the Unlock of another lock, which works: the context has the level of that one too.
+func (c *check) unlocksOther(use inspector.Cursor, a *acquire) bool {
+	return slices.ContainsFunc(c.unlocks, func(u call) bool {
+		return ast.Unparen(u.ctx) == use.Node() && !c.sameLock(a.lock, u.lock)
+	})
 }
 
 // fails tells whether the identifier is given to a call that fails with a context that has ended: one that returns an error, or a context

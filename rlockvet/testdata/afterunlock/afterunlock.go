@@ -93,3 +93,20 @@ func logged(ctx context.Context, lock *rlock.Lock) {
 func save(context.Context) {}
 
 func notify(context.Context) error { return nil }
+
+// two locks under one name: the context has both levels, and the second Unlock works.
+func two(ctx context.Context, lock, other *rlock.Lock) error {
+	ctx, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, err = other.Lock(ctx)
+	if err != nil {
+		_ = lock.Unlock(ctx)
+		return err
+	}
+	if err := other.Unlock(ctx); err != nil {
+		return err
+	}
+	return lock.Unlock(ctx)
+}
