@@ -75,17 +75,16 @@ func (c *connection) open() (redis.UniversalClient, error) {
 	return redis.NewClient(o), nil
 }
 
-// wrongURL does not show the URL, which may have a password.
+// wrongURL shows neither the URL, which may have a password, nor an error that quotes a part of it: of a password with a / the rest is
+// taken for the database.
 func wrongURL(err error) error {
-	return usage("the URL of Redis is not usable: %v. Write it as %s, rediss://user@host:6380/1 or unix:///run/redis.sock", withoutURL(err), defaultURL)
-}
-
-// withoutURL is the reason alone of an error that quotes the URL.
-func withoutURL(err error) error {
-	if parse, is := err.(*url.Error); is {
-		return parse.Err
+	why := "a part of it cannot be read"
+	if strings.HasPrefix(err.Error(), "redis: invalid URL scheme") {
+		why = "it begins with none of redis:, rediss: and unix:"
+	} else if options, is := strings.CutPrefix(err.Error(), "redis: unexpected option: "); is && strings.Trim(options, "abcdefghijklmnopqrstuvwxyz_, ") == "" {
+		why = "there is no option " + options
 	}
-	return err
+	return usage("the URL of Redis is not usable: %s. Write it as %s, rediss://user@host:6380/1 or unix:///run/redis.sock, and in a password / as %%2F, # as %%23, ? as %%3F, @ as %%40 and %% as %%25", why, defaultURL)
 }
 
 // password is the one that was given apart from the URL, "" for none.

@@ -47,6 +47,27 @@ func TestConnections(t *testing.T) {
 	})
 }
 
+// An error about the URL shows no part of a password, whatever the URL is taken for.
+func TestURLErrorsShowNoPassword(t *testing.T) {
+	for address, why := range map[string]string{
+		"redis://:hunter2/x@host:6379":       "cannot be read",
+		"redis://:123/hunter2@host:6379":     "cannot be read",
+		"redis://:1?hunter2@host:6379":       "cannot be read",
+		"redis://:hunter2%zz@host:6379":      "cannot be read",
+		"http://:hunter2@host":               "redis:, rediss: and unix:",
+		"redis://:hunter2@host:6379/0?dv=1":  "no option dv",
+		"redis://:hunter2@host:6379/hunter2": "cannot be read",
+	} {
+		t.Setenv(urlVariable, address)
+		for _, c := range []connection{{}, {cluster: true}, {sentinel: "m"}} {
+			_, err := c.open()
+			if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), why) {
+				t.Errorf("%s: %v", address, err)
+			}
+		}
+	}
+}
+
 // The URL of a Sentinel names the master's user, and has its password in a parameter, which is no argument either and is not shown.
 func TestSentinelURL(t *testing.T) {
 	t.Setenv(passwordVariable, "")

@@ -21,6 +21,7 @@ import (
 	"github.com/fencelock/fencelock/observe/inspect"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/rlock"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // A job is one call of run.
@@ -37,6 +38,7 @@ type job struct {
 	token   int64
 	field   string // of the holder in Redis
 	signals chan os.Signal
+	waited  atomic.Bool           // the call has waited for another holder
 	renewal atomic.Pointer[error] // what the last renewal said, if it failed
 }
 
@@ -104,6 +106,9 @@ func shorten(name string) string { return name[:min(len(name), 100)] }
 
 // waitStarted tells somebody who waits for the lock that the own parent holds of it. The parent's lock may be on another Redis.
 func (j *job) waitStarted(locktrace.WaitStarted) {
+	if j.waited.Swap(true) {
+		return
+	}
 	if os.Getenv("FENCELOCK_NAME") == j.name {
 		j.say("this is run by fencelock under the lock %s already, and may wait for itself", j.name)
 	} else {
@@ -125,19 +130,7 @@ func (j *job) renewalDone(e locktrace.RenewalDone) {
 // only if a signal ends the wait.
 func (j *job) acquire(ctx context.Context, cancel func()) (int, error) {
 	done := make(chan error, 1)
-	go func() {
-		var held context.Context
-		var err error
-		if j.noWait || j.waitGiven {
-			held, j.token, err = j.lock.TryLockAndGetToken(ctx, time.Duration(j.wait), 0)
-		} else {
-			held, j.token, err = j.lock.LockAndGetToken(ctx)
-		}
-		if err == nil {
-			j.held = held
-		}
-		done <- err
-	}()
+	go func() { done <- j.lockPatiently(ctx) }()
 	for {
 		select {
 		case err := <-done:
@@ -169,6 +162,33 @@ func (j *job) acquire(ctx context.Context, cancel func()) (int, error) {
 		}
 	}
 }
+
+// lockPatiently takes the lock, or returns why not. A call that has waited for another holder goes on waiting while Redis is away for longer
+// than a call of the library waits for it.
+func (j *job) lockPatiently(ctx context.Context) error {
+	for end := time.Now().Add(time.Duration(j.wait)); ; {
+		var held context.Context
+		var err error
+		if j.noWait || j.waitGiven {
+			held, j.token, err = j.lock.TryLockAndGetToken(ctx, max(time.Until(end), 0).Truncate(time.Millisecond), 0)
+		} else {
+			held, j.token, err = j.lock.LockAndGetToken(ctx)
+		}
+		if err == nil {
+			j.held = held
+			return nil
+		}
+		over := errors.Is(err, rlock.ErrNotAcquired) || ctx.Err() != nil || j.waitGiven && time.Until(end) <= awayPause
+		if over || !j.waited.Load() || !scripts.Passing(err) {
+			return err
+		}
+		j.say("still waiting for %s: %v", j.name, withoutCall(err))
+		time.Sleep(awayPause)
+	}
+}
+
+// awayPause is the time between two attempts to wait for a lock while Redis is away.
+const awayPause = time.Second
 
 // giveUp releases the lock if it was taken, as signal n came before the command was run, and returns the exit code.
 func (j *job) giveUp(n int) int {

@@ -68,11 +68,30 @@ func TestFrozenServer(t *testing.T) {
 	p := start(t, server.Addr(), append([]string{"run", "--lease", "3s", "--grace", "500ms", "x"}, sh(stubborn)...)...)
 	pids := []int{p.pid(), p.pid()}
 	other := start(t, server.Addr(), append([]string{"run", "x"}, stillRun(pids...)...)...)
+	rdb := server.Client()
+	redistest.Eventually(t, soon, func() bool { return rdb.ZCard(ctx, "fencelock_line:{x}").Val() == 1 }, "the other one waits")
 	server.Freeze()
 	equal(t, "exit code", p.ends(), exitLost)
 	server.Thaw()
 	equal(t, "what the next command sees", other.line(), "done")
 	equal(t, "its exit code", other.ends(), 0)
+}
+
+// Who waits goes on waiting while Redis is away, for longer than a call of the library waits for it.
+func TestWaitsWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	p := start(t, server.Addr(), append([]string{"run", "--lease", "3s", "--grace", "500ms", "x"}, sh("echo up; read -r x < "+fifo(t))...)...)
+	equal(t, "the first command", p.line(), "up")
+	waits := start(t, server.Addr(), "run", "-w", "10m", "x", "--", "echo", "up")
+	rdb := server.Client()
+	redistest.Eventually(t, soon, func() bool { return rdb.ZCard(ctx, "fencelock_line:{x}").Val() == 1 }, "the other one waits")
+	server.Kill()
+	equal(t, "exit code", p.ends(), exitLost)
+	redistest.Eventually(t, soon, func() bool { return strings.Contains(waits.said(), "still waiting") }, "the other one has waited for longer than a call does")
+	server.Restart()
+	equal(t, "the second command", waits.line(), "up")
+	equal(t, "its exit code", waits.ends(), 0)
 }
 
 // A command that ends when it is told to has --grace for it.
@@ -155,6 +174,27 @@ func TestSignals(t *testing.T) {
 	equal(t, "", p.line(), "up")
 	p.signal(syscall.SIGTERM)
 	equal(t, "exit code of what TERM ended", p.ends(), 128+15)
+}
+
+// A TERM that comes twice, as timeout(1) sends it, comes to the command once.
+func TestTermTwice(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	for {
+		p := start(t, server.Addr(), append([]string{"run", "x"}, sh(`
+			trap 'echo term' TERM; trap 'echo usr1; exit 0' USR1; echo up; while :; do sleep 0.05; done`)...)...)
+		equal(t, "", p.line(), "up")
+		began := time.Now()
+		p.signal(syscall.SIGTERM)
+		equal(t, "", p.line(), "term")
+		p.signal(syscall.SIGTERM)
+		quick := time.Since(began) < patience/2 // otherwise the second one is meant
+		p.signal(syscall.SIGUSR1)
+		if line := p.line(); quick {
+			equal(t, "after the second one", line, "usr1")
+			return
+		}
+	}
 }
 
 // A second TERM kills what has ignored the first.

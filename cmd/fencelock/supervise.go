@@ -36,6 +36,8 @@ type supervisor struct {
 	stopping bool      // the command has been told to end because of the lock
 	killAt   time.Time // zero: never
 	ended    time.Time // when the first signal came that ends the command
+	last     os.Signal // that asked for the end, and was passed on
+	lastAt   time.Time // when it was
 	left     time.Time // since when the command itself is over, and only what it has started goes on
 	leftSaid bool      // that this is waited for
 }
@@ -140,7 +142,15 @@ func (s *supervisor) why() string {
 }
 
 // signal passes a signal on. One that ends the command kills it when it comes again.
+// A signal that comes again at once is passed on once: timeout(1) sends it to fencelock and to its group, and a command takes the second one
+// for impatience.
 func (s *supervisor) signal(sig os.Signal) {
+	if endingSignal(sig) != 0 {
+		if sig == s.last && time.Since(s.lastAt) < patience {
+			return
+		}
+		s.last, s.lastAt = sig, time.Now()
+	}
 	if !s.child.forward(sig, s.leftSaid) {
 		return
 	}
