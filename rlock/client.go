@@ -53,8 +53,9 @@ func (c *Client) ID() string { return (*engine.Client)(c).ID() }
 //
 // Close waits until what is under way has been answered, and what that has taken was released, so that no lock stays taken
 // for others; but no longer than WithUnlockTimeout. What is not released by then is free at the end of its lease; Close
-// logs it. So is what a command takes whose connection broke, and that arrives at Redis after Close has returned. To let the work in hand finish first, call Shutdown. Close may be called more than once; rdb stays open, and is
-// to be closed after it.
+// logs it. A command whose connection broke may reach Redis after Close has returned: what it takes then is free at the end
+// of its lease too. To let the work in hand finish first, call Shutdown. Close may be called more than once; rdb stays open,
+// and is to be closed after it.
 func (c *Client) Close() error { return (*engine.Client)(c).Close() }
 
 // Shutdown stops taking locks for contexts that hold none, waits until the held ones are unlocked, and closes the
