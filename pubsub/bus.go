@@ -14,7 +14,7 @@ import (
 const (
 	probeTimeout = 500 * time.Millisecond  // for the question whether there are sharded channels
 	silence      = 3 * time.Second         // a connection without a sign of life is pinged after it, and replaced after as long again
-	linger       = time.Second             // how long a channel stays subscribed after its last subscription was closed
+	linger       = time.Second             // how long a channel stays subscribed after its last subscription was closed; the period of link.write
 	firstRetry   = 50 * time.Millisecond   // the first pause between attempts to connect, which doubles
 	lastRetry    = 1000 * time.Millisecond // up to this one
 )

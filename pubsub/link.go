@@ -85,7 +85,7 @@ func (l *link) connect() (done bool) {
 // write serves the connection's outgoing side, and pings a silent connection. heard counts what read has received. done is
 // as connect returns it.
 func (l *link) write(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64, broken <-chan struct{}) (done bool) {
-	tick := time.NewTicker(linger)
+	tick := time.NewTicker(linger) // at each tick the link looks for silence, sweeps, and looks whether its node is demoted
 	defer tick.Stop()
 	last, pinged, before, ticks := time.Now(), false, int64(0), 0
 	for {
@@ -128,9 +128,10 @@ func (l *link) write(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64,
 	}
 }
 
-// demoted tells whether the node is a sharded link's master no more, by what the cluster client knows: a replica delivers messages, too, but
-// the master counts only those who listen to itself. One channel stands for all: of a slot that moves alone the node tells. A link to the same
-// address is found demoted once a minute: some clusters have two addresses for one node.
+// demoted tells whether the node of a sharded link is no longer the master of the link's channels, by what the cluster client knows. A
+// replica delivers messages too, but a release counts only the connections that listen on the master. demoted looks at one channel of the
+// link: where a single slot moves, the node itself ends the subscriptions (see dropped). For one address demoted returns true no more than
+// once a minute: some clusters have two addresses for one node, and the new link would be replaced again at once.
 func (l *link) demoted(ctx context.Context) bool {
 	if !l.sharded {
 		return false

@@ -78,9 +78,9 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 	r.start(s.nodes, s.nodes, s.within(lease))
 }
 
-// forcedOpen tells whether a hold has been forced open: somebody has released it on more nodes than a majority can do without, or
-// on at least one where a majority has not got it. removed is the number of nodes that had the hold in this run of theirs and have
-// not now, without the number of all nodes that have not got it.
+// forcedOpen tells whether a hold has been forced open: somebody has released it on more nodes than a majority can do without, or on one
+// node at least while a majority has not got the hold. removed is how many nodes had the hold in their present run and have it no longer.
+// The parameter without is how many nodes have not got the hold, for whatever reason.
 func (s *store) forcedOpen(removed, without int) bool {
 	return removed > len(s.nodes)-s.majority || removed > 0 && without >= s.majority
 }

@@ -28,7 +28,7 @@ type nodeRecord struct {
 	run           string    // the node's run id when it last said that it has the field
 }
 
-// owes tells whether the node has the field at the time now, or may get it. until is fieldRecord.until.
+// owes tells whether the node is owed a release at the time now: it has the field, or may get the field late. until is fieldRecord.until.
 func (m *nodeRecord) owes(now, until time.Time) bool {
 	return m.votesInFlight > 0 || m.has && now.Before(until) || now.Before(m.doubt)
 }
@@ -98,14 +98,14 @@ func (rec *fieldRecord) restarted(a *ask) bool {
 	return run != "" && run != a.report.Run
 }
 
-// owed tells whether some node has the field, or may get it.
+// owed tells whether a release is owed: some node has the field, or may get it late.
 func (rec *fieldRecord) owed() bool {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	return rec.owes()
 }
 
-// owes is owed, with rec.mu held.
+// owes is owed with rec.mu held: it tells whether a release is owed to some node.
 func (rec *fieldRecord) owes() bool {
 	now := time.Now()
 	for i := range rec.nodes {

@@ -36,7 +36,7 @@ type node struct {
 	silent   int           // operations that were not answered in time, and have no answer yet
 	probed   time.Time     // when an operation was sent although maxSilent were without an answer
 	trip     time.Duration // the average time from an operation to its answer
-	trouble  error         // why the node fails, by the latest operation that says so or not; nil where the node has answered it
+	trouble  error         // why the node fails, by the latest outcome that says something about the node; nil where that was an answer
 	tooNew   bool          // the node has started too lately to count, by its latest answer
 	run      string        // its run id, by its latest answer
 	first    time.Time     // when the node told this run id for the first time

@@ -11,15 +11,16 @@ import (
 // rivals is what this client knows of other clients that want the same lock. If there are any, an attempt asks one node first, the
 // same for all clients, and asks the other nodes only if it has got that one: so the votes are not split. An attempt that is refused
 // there has cost one operation on one node, and its waiter waits to be told. A release after a short hold tells a few of the waiters.
+// The owner of the lock is the hold that has it on a majority of the nodes.
 type rivals struct {
 	lastMet    time.Time // when an attempt of this client met another client's for the last time
 	splits     int       // attempts in a row that met others while nobody had a majority
-	field      string    // the field that had the first node, when that was asked last
-	since      time.Time // when field was first seen there
-	owner      string    // the field that had a majority, when all nodes were asked last. The first node may still have another field, of a hold before
-	owned      time.Time // when owner was seen last to have a majority
-	owning     time.Time // when owner was first seen
-	lacksFirst bool      // owner had not got the first node
+	field      string    // the field of the hold that had the first node, when that was asked last
+	since      time.Time // when that hold was first seen there
+	owner      string    // the owner's field, when all nodes were asked last; the first node may still have the field of an earlier hold
+	owned      time.Time // when that owner was last seen to have a majority
+	owning     time.Time // when that owner was first seen, with a majority or on the first node
+	lacksFirst bool      // the owner had not got the first node
 	failed     time.Time // when an attempt of this client failed without an owner in sight
 	told       int       // how many clients listened at this client's latest release of the lock
 }
@@ -114,7 +115,7 @@ func (s *store) believes(lock, field string) (pause time.Duration, believed bool
 	return pause, believed
 }
 
-// owns notes that this field has a majority by the votes, and returns the time after which the waiter is to look again.
+// owns notes that the hold of this field is the owner, by the votes, and returns the time after which the waiter is to look again.
 func (s *store) owns(lock string, votes *round, field string) (pause time.Duration) {
 	lacksFirst, known := false, true
 	if first := s.first(lock); first != nil {

@@ -21,7 +21,7 @@ type store struct {
 	timeout  time.Duration          // of one node, for one operation: see within
 	retry    [2]time.Duration       // the bounds of WithRetryDelay
 	delay    time.Duration          // this long after its start a node counts again
-	owner    atomic.Pointer[string] // the client's uuid, with which its fields begin; nil before the first acquire
+	owner    atomic.Pointer[string] // this client's uuid, with which its fields begin (not rivals.owner); nil before the first acquire
 
 	mu      sync.Mutex
 	fields  map[string]*fieldRecord // by field
@@ -131,7 +131,7 @@ func (s *store) sweep() {
 	s.sweepAt = max(minSweep, 2*len(s.fields))
 }
 
-// find returns the record of a field, nil where there is none, and whether the field is one of this client's. For a field of this
+// find returns the record of a field, nil where there is none, and whether the field is this client's own. For a field of this
 // client without a record no release is owed: every node has confirmed one, or no node took the lock, or the hold expired.
 func (s *store) find(field string) (rec *fieldRecord, own bool) {
 	s.mu.Lock()
@@ -141,7 +141,7 @@ func (s *store) find(field string) (rec *fieldRecord, own bool) {
 	return s.fields[field], owner != nil && *owner == id
 }
 
-// drop deletes a record if no release is owed any more, and tells whether one is.
+// drop deletes a record if no release is owed to any node, and tells whether one is owed.
 func (s *store) drop(field string, rec *fieldRecord) (owed bool) {
 	if rec.owed() {
 		return true
@@ -154,7 +154,7 @@ func (s *store) drop(field string, rec *fieldRecord) (owed bool) {
 	return false
 }
 
-// owes is engine.Limits.Owes: it tells whether some node may have the field, or get it late.
+// owes is engine.Limits.Owes: it tells whether a release of the field is owed, because some node may have the field, or get it late.
 func (s *store) owes(field string) bool {
 	rec, own := s.find(field)
 	return rec != nil && rec.owed() || rec == nil && !own

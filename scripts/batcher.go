@@ -97,8 +97,9 @@ func (s *Scripts) Send(op *Op, caller Caller) {
 	}
 }
 
-// Withdraw takes back an op that was given to Send, and tells whether it did. It returns false when a batch has the op
-// already, whose Sending then comes or has come, and when the op was withdrawn before.
+// Withdraw takes back an op that was given to Send and is in no batch yet, and tells whether it did. It returns false when a
+// batch has the op already, so that its Sending comes or has come, and when the op was withdrawn before. The function Withdraw
+// in node.go is something else: the operation that releases a hold on a server of a quorum.
 func (s *Scripts) Withdraw(op *Op) bool {
 	b := op.batcher
 	b.mu.Lock()

@@ -52,10 +52,10 @@ func Unanswered(err error) bool {
 	return true
 }
 
-// Refused tells that err says that the command was not executed, and that err may be wrong: a go-redis hook of the user's
-// can return an error reply, or redis.ErrClosed, after the command has run. Refused is false for nil, and for a server that
-// asks for a password (NOAUTH, WRONGPASS): that has run nothing, and takes no command as long as the one of many ops
-// together.
+// Refused tells that err is a refusal after which the command may have been executed all the same: a go-redis hook of the
+// user's can return an error reply, or redis.ErrClosed, after the command has run. So whatever the command may have taken is
+// to be released. Refused is false for nil, for an error of several servers, and for a server that asks for a password
+// (NOAUTH, WRONGPASS): such a server has executed nothing, and would not take a release either.
 func Refused(err error) bool {
 	var of several
 	return err != nil && !errors.As(err, &of) && (answered(err) || errors.Is(err, redis.ErrClosed)) &&

@@ -46,6 +46,7 @@ var (
 	looks     = kind{fenced: "look+", count: 1, arguments: toLook, script: &look, batched: &ballots}
 )
 
+// The functions from toExtend to toLook append the arguments of an op's script, as toAcquire in op.go does.
 func toExtend(r request, _ *Keys, to []any) []any {
 	return append(to, r.lease.Milliseconds(), r.field)
 }
@@ -93,8 +94,9 @@ func Raise(keys *Keys, field string, token int64, expiry time.Duration) Op {
 // Groups is how many groups the waiters for a lock of a quorum are in. Each group listens on a channel of its own.
 const Groups = 8
 
-// Withdraw releases the hold of this field, as Unlock does, and tells the waiters only with tell: this group of them, or the
-// next group that has somebody in it; with group -1 all groups.
+// Withdraw is the operation that releases the hold of this field on one server of a quorum, as Unlock does for one Redis. It
+// tells the waiters only with tell: this group of them, or the next group that has somebody in it; with group -1 all groups.
+// The method Scripts.Withdraw is something else: it takes back an op that was not sent yet.
 func Withdraw(keys *Keys, field string, tell bool, group int) Op {
 	return Op{kind: &withdraws, keys: keys, request: request{field: field, tell: tell, group: group}}
 }
@@ -176,14 +178,15 @@ type Order struct {
 	Change int64         // and the number of the change
 }
 
-// Verb is what an op does.
+// Verb is what an op does. A store of several servers goes by it. The functions toAcquire, toLevel and toUnlock in op.go are
+// something else: they make the arguments of a script.
 type Verb int
 
 const (
-	Other Verb = iota // an op that only one server can do
-	ToAcquire
-	ToLevel
-	ToUnlock
+	Other     Verb = iota // an op that only one server can do
+	ToAcquire             // take the lock, with one token at most: Acquire
+	ToLevel               // set the hold count: Level
+	ToUnlock              // release the hold: Unlock
 )
 
 // Order returns what the op asks for.

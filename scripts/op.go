@@ -62,6 +62,8 @@ var (
 	reserves  = kind{fenced: "reserve+", floored: "reserve++", count: 3, arguments: toAcquire, script: &reserve, batched: &batched}
 )
 
+// The functions from toAcquire to toLeave append the arguments of an op's script to a command: they are kind.arguments. ToAcquire
+// in node.go is something else: a Verb, which says to a store of several servers what an op does.
 func toAcquire(r request, _ *Keys, to []any) []any {
 	return append(to, r.lease.Milliseconds(), r.field, r.tokens)
 }
@@ -113,7 +115,7 @@ type Answer struct {
 	Receivers int           // of an Unlock: how many connections were told, as far as the server knows
 	Untold    bool          // of an Unlock: the server refused to tell anybody
 	Why       error         // why the lock was not taken, where no other holder is the reason
-	Owed      bool          // of several servers: some may have the hold still, or take it late; the release is to be sent again
+	Owed      bool          // of several servers: a release is owed, because some may have the hold still, or take it late
 	Report    *Report       // of a server of a quorum
 
 	Before  int    // of an Acquire in turn that did not take the lock: how many clients are before this one, at most 2, or NotInLine

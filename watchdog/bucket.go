@@ -87,7 +87,7 @@ func (c *calendar) remove(l *Lease) {
 	c.size--
 }
 
-// crowd returns the number of leases in the bucket that begins at this time.
+// crowd returns how many leases are in the bucket that begins at this time.
 func (c *calendar) crowd(at int64) int {
 	if b := c.buckets[at]; b != nil {
 		return b.size

@@ -11,7 +11,7 @@ type slotQueue struct {
 	slot    uint16
 	short   []batch   // of leases of less than a second: they go first
 	waiting []batch   // of all other leases
-	flying  int       // batches under way
+	flying  int       // how many batches are under way
 	last    time.Time // when a batch was started last
 	ready   bool      // the queue may start a batch: it is in backlog.ready
 }
@@ -24,11 +24,11 @@ type batch struct {
 
 // A backlog is the batches of all slots that have not been started, and the number of those that are under way.
 type backlog struct {
-	batches int
-	flying  int
+	batches int           // how many batches wait
+	flying  int           // how many batches are under way
 	ready   []*slotQueue  // the queues that may start a batch, in this order
 	turn    time.Time     // when the next batch may start
-	over    time.Duration // the earliest deadline of a lease among the batches, on the monotonic clock from start
+	over    time.Duration // the earliest deadline of the leases whose batches wait, on the monotonic clock from start
 }
 
 // send puts the renewals into the queues of their slots, and starts the batches whose turn it is. Until a renewal has its outcome

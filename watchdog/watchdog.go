@@ -20,22 +20,24 @@ const (
 	// maxBatch bounds the renewals in one round trip. They travel together as scripts of a hundred renewals each. An answer that
 	// does not come leaves no more than maxBatch leases in doubt.
 	maxBatch = 500
-	// usual is how many batches of one slot are under way at a time: while the server works on one, the next one is on its
-	// way. Each slot has this number for itself: where one node of a cluster hangs, the leases of other nodes do not wait for it.
+	// usual is how many batches of one slot are under way at a time, unless they take long: while the server works on one, the next one
+	// is on its way. Each slot has this number for itself, so that the leases of other nodes of a cluster do not wait for a node that does
+	// not answer.
 	usual = 2
 	// maxFlying is how many batches of one slot are under way at most where they take long.
 	maxFlying = 4
-	// slow is the time without a new batch of a slot after which its batches take long.
+	// slow is the time after the start of a slot's latest batch from which on its batches under way count as taking long: up to maxFlying may
+	// be under way then.
 	slow = 50 * time.Millisecond
-	// large is the number of batches that wait, or are under way, from which on there is a pause between two.
+	// large is how many batches of all slots must wait, or be under way, for the watchdog to pause between two batches: see gap.
 	large = 4000 / maxBatch
-	// batchPause is the longest such pause: time in which the server works for its other clients.
+	// batchPause is the longest pause between two batches: time in which the server works for its other clients.
 	batchPause = maxBatch * 5 * time.Microsecond
 	// maxTake bounds the leases that the goroutine looks at with the lock held, so that Add and Remove never wait for long.
 	maxTake = 1000
 	// maxFlight bounds the time of one round trip, so that after one that hangs there is time for others.
 	maxFlight = 5 * time.Second
-	// patrol is the longest time that the goroutine sleeps. Within it the goroutine notices that a clock has jumped, and ends if
+	// patrol is the longest time that the goroutine sleeps: it wakes at least so often to notice that a clock has jumped, and to end if
 	// there is no lease.
 	patrol = time.Second
 	// SettleAfter is the age at which a lease counts as one that lasts: see Owner.Settled. Most leases are gone long before.
@@ -80,9 +82,9 @@ type Lease struct {
 	bucket     *bucket
 	prev, next *Lease
 	settles    int64 // when Settled may be called, on the watchdog's count; 0 when that time was dealt with
-	flying     bool  // a renewal is under way, or waits for a round trip
-	kept       bool  // the lease was added, and neither removed nor lost
-	early      bool  // spread has put the lease before its renewal's own time, and it is renewed then all the same
+	flying     bool  // a renewal of the lease is in a batch that waits or is under way
+	kept       bool  // the lease was added, and was neither removed nor lost since
+	early      bool  // spread has put the lease into a bucket before its renewal is due: it is renewed when that bucket is taken
 	unanswered bool  // the question whether the lease is still there got no answer, and is to be asked again
 }
 
@@ -108,7 +110,7 @@ type Watchdog struct {
 
 	mu       sync.Mutex
 	leases   calendar
-	count    int                   // of all leases that are kept
+	count    int                   // how many leases are kept, in the sense of Lease.kept
 	queues   map[uint16]*slotQueue // by slot, those with a batch that waits or is under way
 	backlog  backlog
 	overflow overflow

@@ -31,10 +31,10 @@ type Writer struct {
 // Errors: guard.ErrStale and guard.ErrToken, nothing was written; [ErrUnknown], it may have been; what Redis says of the
 // command (an error reply, found by errors.As as a redis.Error), the connection or the context, wrapped with the command
 // and the resource: nothing was written, but for what few commands (MIGRATE) do before they fail. The token counts where
-// the command was begun. Commands that Redis does not allow in scripts (SUBSCRIBE, MULTI, EVAL) are such
-// an error, and SELECT, SWAPDB, FLUSHDB and FLUSHALL; for Lua there is Eval. A command that blocks (BLPOP, XREAD BLOCK)
-// does not wait in a script: by the server's version it answers as if its time were over, or is an error. One that deletes or changes the marker is done, and is
-// an error.
+// the command was begun. Commands that Redis does not allow in scripts (SUBSCRIBE, MULTI, EVAL) are an error, and so are
+// SELECT, SWAPDB, FLUSHDB and FLUSHALL; for Lua there is Eval. A command that blocks (BLPOP, XREAD BLOCK) does not wait in a
+// script: by the server's version it answers as if its time were over, or is an error. A command that deletes or changes the
+// marker is done, and is an error all the same.
 func (w Writer) Do(ctx context.Context, args ...any) *redis.Cmd {
 	cmd := redis.NewCmd(ctx, args...)
 	reply, err := w.command(ctx, args)
@@ -70,10 +70,11 @@ func (w Writer) Eval(ctx context.Context, script string, keys []string, args ...
 }
 
 // Once returns a Writer whose write is done at most once for this id, among all writers of the resource, whatever their
-// tokens: one Do or Eval each. The same call may then be repeated after [ErrUnknown], also by a later holder that takes
-// over the job. A repeat does nothing and returns the reply of the first time, even if its token is stale by now: do not
-// take that for a read. A repeat remembers no token: it is no write, and does not shut out an older holder. The id is remembered together with the write (see WithOnceMemory); a write that fails leaves it
-// free. Choose an id that says what is done: that of the message, the order, the job.
+// tokens. An id is for one Do or Eval. The same call may then be repeated after [ErrUnknown], also by a later holder that
+// takes over the job. A repeat does nothing and returns the reply of the first time, even if its token is stale by now: do
+// not take that for a read. A repeat is no write: its token is not remembered, and shuts out no older holder. The id is
+// remembered together with the write (see WithOnceMemory). After a write that fails the id may be used again. Choose an id
+// that says what is done: that of the message, the order, the job.
 func (w Writer) Once(id string) Writer {
 	w.once, w.id = true, id
 	return w

@@ -16,9 +16,10 @@ import (
 // Column checks tokens against a column of the caller's own table: each row has the largest token that it was written
 // with. It may be used by any number of goroutines.
 //
-// The column is of an integer type with 64 bits (BIGINT; INTEGER in SQLite): where MySQL's mode is not strict, a smaller
-// one cuts tokens off, and stale ones are accepted. It is best NOT NULL DEFAULT 0; NULL counts as 0. All writers of the table must show a token, or they are not fenced. A row that is deleted takes its token with it,
-// and an older holder may insert it again: where that matters, mark the row as deleted, or use a Guard.
+// The column is of an integer type with 64 bits (BIGINT; INTEGER in SQLite). A smaller one cuts tokens off where MySQL's mode
+// is not strict, and stale tokens are accepted then. Best make the column NOT NULL DEFAULT 0; NULL counts as 0. All writers
+// of the table must show a token: a writer without one is not refused. A row that is deleted takes its token with it, and an
+// older holder may insert the row again: where that matters, mark the row as deleted, or use a Guard.
 //
 // The resource of a Column's errors is TABLE.KEY=VALUE, such as account.id=42, which httpguard.Error shows to the client.
 // Bytes that are no text are written in hexadecimal.
@@ -75,10 +76,11 @@ func (c *Column) Check(ctx context.Context, tx *sql.Tx, key any, token int64) er
 
 // Update is Check and a write of the same row in one statement. set is what stands between SET and WHERE, without the
 // token, such as "balance = balance + ?", and args are its arguments, as many as it has placeholders. In PostgreSQL they
-// are $1 to $n. More than assignments is an error before anything is sent, and so is what databases do not read alike: a
-// WHERE, a second statement, a comment, a backslash in quotes, a dollar quote of PostgreSQL. Write set in the program, and what comes from outside in
-// args: set is not looked at for what it assigns.
-// A value that was read before it must have been read in tx after a check, or under the same token that was checked
+// are $1 to $n. More than assignments (a WHERE, a second statement) is an error before anything is sent, and so is what
+// databases do not read alike: a comment, a backslash in quotes, a dollar quote of PostgreSQL. Write set in the program, and
+// put what comes from outside into args: Update does not look at what set assigns.
+//
+// A value in args that was read before must have been read in tx after a check, or under the same token that was checked
 // then. On MySQL an update that changes nothing may be sent twice. The errors are those of Check.
 func (c *Column) Update(ctx context.Context, tx *sql.Tx, key any, token int64, set string, args ...any) error {
 	row := c.what + "=" + keyText(key)

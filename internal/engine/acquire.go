@@ -14,13 +14,14 @@ import (
 // waits tells whether the call waits for others.
 func (r Request) waits() bool { return r.Forever || r.Wait > 0 }
 
-// onceMore is for how long a call that does not wait says again what a broken connection swallowed.
+// onceMore bounds how long a call that does not wait repeats a command after an error that goes away by itself, such as that of a broken
+// connection.
 const onceMore = time.Second
 
 // minExpiry is the shortest expiry of a counter.
 const minExpiry = time.Second
 
-// errOvertaken tells that a call may not re-enter after all: another one of its holder was first.
+// errOvertaken tells that a call may not re-enter after all: another call of its holder has opened or closed a level first.
 var errOvertaken = errors.New("overtaken")
 
 // errLate is an answer that came when the lease it tells of could no longer be trusted.
@@ -108,7 +109,7 @@ type waiter struct {
 
 	began        time.Time
 	lock         *lockState
-	newHold      *hold     // what it is to become; nil for one that has waited, until then
+	newHold      *hold     // the hold that the call is to get; nil while the call waits for others, see shrink
 	attempts     *attempts // to take the lock for it
 	tokenCount   int       // of tokens that an attempt asks for
 	attemptCount int       // so many attempts, so far
@@ -121,13 +122,13 @@ type waiter struct {
 
 	lineWait // zero until the waiter is in line
 
-	// In line behind the other waiters of this client; guarded by lock.mu.
+	// The place in the queue of this client's waiters; guarded by lock.mu.
 	prev, next       *waiter
 	isLeader         bool
-	busy             bool        // it asks Redis, or has been given the lock: the hold before gives it nothing
-	handoff          *inflight   // the lock is on its way from the hold before
+	busy             bool        // the waiter asks Redis, or has been given the lock: no hold that ends hands the lock to it
+	handoff          *inflight   // the command by which a hold of this client hands the lock to the waiter; nil for none
 	handoffCancelled bool        // that handoff has no answer from Redis, and the waiter is to ask by itself
-	grantedBlock     *tokenBlock // the lock is here, with the next token of this block
+	grantedBlock     *tokenBlock // the waiter was given the lock without a command, with the next token of this block; nil for none
 }
 
 // run takes the lock, or re-enters it.
@@ -337,7 +338,7 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	return lv, 0, nil
 }
 
-// notAcquired is the error of a call that another holder was the reason for, or something else.
+// notAcquired is the error of a call that has not got the lock: why, or ErrNotAcquired where why is nil, as another holder has the lock.
 func notAcquired(why error) error {
 	if why != nil {
 		return why

@@ -18,14 +18,15 @@ type attempts struct {
 	inFlight int32  // attempts without an outcome yet
 	taken    bool   // an attempt took the lock, and the release of that was not confirmed
 	refused  bool   // the last attempt was refused, as it seems: a hook of the user's may have failed after the attempt took the lock
-	doubt    *doubt // nil while every attempt has an answer, and the releaser has nothing to do with them
+	doubt    *doubt // nil while no attempt has ended without an answer, and the releaser has nothing to do with the attempts
 }
 
-// doubt says for how long attempts without an answer, and holds whose release has none, may still matter.
+// A doubt says for how long the attempts to acquire a hold may still matter, where one of them got no answer, so Redis may have executed
+// it, or where the releaser is to release the hold.
 type doubt struct {
-	until   time.Time // no attempt that got no answer matters after this
-	ends    time.Time // when what was taken has run out, released or not; zero while it is held
-	release *release  // that the releaser sends; nil while somebody may still use the hold
+	until   time.Time // no attempt that got no answer matters after this; zero where each got one
+	ends    time.Time // when the lease of what was taken is over, released or not; zero before the releaser has it
+	release *release  // the releaser's entry for the attempts; nil where the releaser has none
 }
 
 // doubtLocked returns a.doubt, made if need be. With a.mu held.
@@ -49,7 +50,8 @@ func (a *attempts) withdrawn() {
 	a.mu.Unlock()
 }
 
-// uncertain tells whether an attempt may have taken the lock: it has got no answer, or that came too late.
+// uncertain tells whether an attempt may have taken the lock without a hold: an attempt is under way or got no answer, or what an attempt
+// took was not confirmed, or was answered too late.
 func (a *attempts) uncertain() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -23,10 +23,10 @@ func (c *Client) InLine(name string) (n int, idle bool) {
 	return n, n > 0 && ls.first.isLeader && !ls.first.busy && ls.leaderWakeup.Load() == ls.first.wakeup
 }
 
-// Untold is how many releases Redis refused to tell anybody of.
+// Untold returns how many releases Redis refused to publish.
 func (c *Client) Untold() int64 { return c.untoldReleases.Load() }
 
-// Books is what is on the client's books, "" for nothing but lock states that linger.
+// Books says how many locks, holds and releases the client has, "" where it has none. A lock state that only lingers does not count.
 func (c *Client) Books() string {
 	c.releaser.mu.Lock()
 	releases := len(c.releaser.queue)

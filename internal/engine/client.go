@@ -34,8 +34,8 @@ type Client struct {
 	born           time.Time // for times that are kept as a number
 	lastField      atomic.Int64
 	watchedHolds   atomic.Int64 // holds for which the client is subscribed
-	calls          atomic.Int64 // acquiring calls and releases under way
-	untoldReleases atomic.Int64 // releases of which Redis refused to tell the waiters
+	calls          atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
+	untoldReleases atomic.Int64 // how many releases Redis refused to publish (releaser.untold has what the trace is to be told)
 	noLineUntil    atomic.Int64 // until when no line is used, as the user has no right to it, since born; 0 for never
 
 	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
@@ -43,7 +43,7 @@ type Client struct {
 	spareInflight sync.Pool // of *inflight that are over
 	spareWaiters  sync.Pool // of *waiter that are over
 
-	openHolds openHolds
+	openHolds openHolds  // empty where tellsOfHolds is false
 	presenter *presenter // nil without WithPresence
 
 	draining   chan struct{} // closed when Shutdown or Close has begun
@@ -53,7 +53,7 @@ type Client struct {
 	mu          sync.Mutex
 	locks       map[string]*lockState
 	spareStates []*lockState // of locks that nothing refers to any more
-	firstHold   *hold        // with an open level, and the others behind it
+	firstHold   *hold        // the list of the registered holds, linked by prev and next
 	held        int
 	idle        chan struct{} // closed when nothing is held and nobody waits, for Shutdown
 }
@@ -245,8 +245,9 @@ func (c *Client) newField() string {
 	return string(strconv.AppendInt(append(field, ':'), c.lastField.Add(1), 10))
 }
 
-// registerHold registers an open hold of the lock, whose state it uses from now on, beside the call that has got it: the hold may be lost
-// before that call has left the line. It is false once the client is closed.
+// registerHold puts an open hold into the list of holds, and counts the hold as a user of the lock state: the call that has got the hold is
+// another user, and the hold may outlive that call, or be lost before it returns. registerHold returns false, and does nothing, once the
+// client is closed.
 func (c *Client) registerHold(h *hold, ls *lockState) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +264,7 @@ func (c *Client) registerHold(h *hold, ls *lockState) bool {
 	return true
 }
 
-// unregisterHold forgets a hold with no open level, and its use of its lock's state.
+// unregisterHold takes the hold out of the list of holds, and ends its use of the lock state.
 func (c *Client) unregisterHold(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -287,7 +288,9 @@ func (c *Client) idleIfUnused() {
 	}
 }
 
-// releaseAnswered looks whether the waiters were told of a release, and says once that they never are.
+// releaseAnswered does what the answer to a release asks for. More: the release has reached its bound before it called anybody, and the
+// client goes on calling, by a leave (P29). Outside: the user has no right to the line. Untold: Redis refused to publish the release; the
+// log tells of the first one.
 func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
 	if a.More {
 		c.leaveLine(keys, "")

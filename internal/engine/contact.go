@@ -24,10 +24,11 @@ func (ls *lockState) redisAnswered(why error) {
 	ls.askedSince, n.failure, n.refusal, n.answeredAt = 0, nil, why, time.Now()
 }
 
-// redisAnsweredLocked notes an answer that has taken the lock. With ls.mu held.
+// redisAnsweredLocked notes that a waiter has got the lock, by an answer of Redis or from another hold of this client. Where other waiters
+// are there, or Redis has said something before, this counts as an answer of Redis from now. With ls.mu held.
 func (ls *lockState) redisAnsweredLocked() {
 	ls.askedSince = 0
-	if ls.first != ls.last || ls.contact != nil { // somebody waits
+	if ls.first != ls.last || ls.contact != nil { // a waiter may ask for the contact
 		ls.contactLocked().failure = nil
 		ls.contact.answeredAt = time.Now()
 	}
@@ -52,8 +53,8 @@ func (ls *lockState) contactLocked() *contact {
 	return ls.contact
 }
 
-// patienceOver returns what Redis said in place of an answer, if a call that began at this time has heard nothing else for
-// as long as its patience.
+// patienceOver returns the last error in place of an answer, if there have been errors only for as long as patience, and the call that
+// began at this time is as old; otherwise nil.
 func (ls *lockState) patienceOver(began time.Time, patience time.Duration) error {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -14,13 +14,14 @@ import (
 // forcePause is between two attempts to release a lock that was handed on before the first one came.
 const forcePause = time.Millisecond
 
-// forcedOpen is how a hold was lost that this client forced open itself.
+// forcedOpenText is how a hold was lost that this client forced open itself.
 const forcedOpenText = "forced open"
 
 // goneText is how a hold was lost that Redis has no longer.
 const goneText = "the lock was released by someone else, or its key is gone"
 
-// forceUnlock is ForceUnlock without the wrapping of its errors.
+// forceUnlock releases the hold of whoever has the lock, and tells whether there was one. A hold that is unlocked or handed on before the
+// release comes is not released: forceUnlock looks again, for as long as the client's patience.
 func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
 	if err := l.checkAsk(ctx); err != nil {
 		return false, err

@@ -99,7 +99,8 @@ func (ls *lockState) passToken(h *hold, within time.Duration) bool {
 	return true
 }
 
-// unusedTokens is how many tokens of the block nobody has had, where Redis may be told so.
+// unusedTokens returns how many tokens of the block no hold has had, for the release to give back to Redis. It returns 0 where more tokens
+// were asked for, because the tokens of the block may not be the last ones then.
 func (b *tokenBlock) unusedTokens() int64 {
 	if b == nil || b.prefetch != nil {
 		return 0

@@ -14,8 +14,8 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// A hold is one holder's possession of one lock, from its first acquire to its last unlock. Its field in Redis is its
-// own for ever.
+// A hold is one holder's possession of one lock, from its first acquire to its last unlock. Its field in Redis belongs to no other hold,
+// ever; only the holds that use the tokens of one block have one field together.
 type hold struct {
 	client      *Client
 	lock        *lockState
@@ -29,7 +29,7 @@ type hold struct {
 	prev, next *hold // of the client's, guarded by client.mu
 
 	mu            sync.Mutex
-	newHolder     *holder // who has it, at first: most holds are gone before anybody asks whether their holder is
+	newHolder     *holder // the holder, until weakenHolder; most holds end before that, and need no weak pointer
 	holder        weak.Pointer[holder]
 	levels        []*level       // the open ones, oldest first
 	changeTurn    chan struct{}  // holds a value while a count-changing command of the hold is under way
@@ -39,9 +39,9 @@ type hold struct {
 	failedRenewal *failedRenewal // what became of the last renewal that failed
 	changed       chan struct{}
 	gone          bool        // Redis said that it has no such hold
-	warned        bool        // that somebody waits for it who may have meant to re-enter
+	warned        bool        // warnOnce has logged that a call waits for the hold
 	stable        bool        // keeps its first token
-	uncontended   bool        // taken while this client was not in the line, and by no handoff
+	uncontended   bool        // taken by an attempt for one token at most, before this client was in the line (lockState.place)
 	unregistered  atomic.Bool // taken off the client's books
 }
 
@@ -112,7 +112,8 @@ func (h *hold) weakenHolder() {
 	}
 }
 
-// changes returns what a count-changing command of the hold takes first, and gives back.
+// changes returns the channel by which the commands that change the hold count take turns: a call puts a value into the channel before its
+// command, and takes the value out after the command.
 func (h *hold) changes() chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,7 +158,8 @@ func (h *hold) Lost(err error) {
 	h.lose(h.ranOut(), false)
 }
 
-// ranOut is how the lease ends that was not renewed in time: perhaps nobody was there any more for whom to renew it.
+// ranOut says how a lease has ended that was not renewed in time. Where it was not to be renewed any more, because the contexts that its
+// levels were taken with had ended, ranOut says so.
 func (h *hold) ranOut() string {
 	const how = "the lease ran out"
 	h.mu.Lock()
@@ -220,14 +222,15 @@ func (h *hold) unregister() {
 	h.client.unregisterHold(h)
 }
 
-// reentered tells whether the hold count was ever more than 1.
+// reentered tells whether a re-entry of the hold has begun, also one that failed: the hold count in Redis may have been more than 1.
 func (h *hold) reentered() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lastChange > 0
 }
 
-// endContexts ends the hold's contexts although it is not unlocked; false where they had been ended before, or unlocked.
+// endContexts ends the hold's contexts with this error although the hold is not unlocked. It does nothing, and returns false, where they
+// have ended with ErrLost or with this error before, or where no level of the hold is open.
 func (h *hold) endContexts(err error, how string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -266,8 +269,8 @@ func (h *hold) lossError() error {
 	return ErrLost
 }
 
-// lost tells whether the hold has ended with ErrLost by now. It is for where Redis is asked next, which knows, so that one
-// clock is enough.
+// lost tells whether the hold has ended with ErrLost at this time. Unlike state it reads no other clocks as long as the monotonic clock
+// says that the lease is good. That is enough for Unlock, which sends Redis a command next: Redis knows whether the hold is there.
 func (h *hold) lost(now time.Time) bool {
 	if h.remaining(now) <= 0 {
 		h.checkLease()

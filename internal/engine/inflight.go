@@ -58,7 +58,7 @@ func (f *inflight) finish() {
 	}
 }
 
-// leaveAfter makes the client leave the line when the command is over: so late the command may enter it.
+// leaveAfter makes the client leave the line when the command is over, because the command may still enter the line until then.
 func (f *inflight) leaveAfter(l *leaveOp) {
 	if !f.leave.CompareAndSwap(nil, l) {
 		l.send()
@@ -119,7 +119,8 @@ func (c *Client) withdraw(f *inflight) {
 	f.finish()
 }
 
-// waitFor waits for its wake-up until the command is over; false when it is not so soon after began, or before end is closed.
+// waitFor waits, by this wake-up, until the command is over. It returns false when the command is not over at the time d after began, or
+// when end is closed before that.
 func (f *inflight) waitFor(wake *wakeup, began time.Time, d time.Duration, end <-chan struct{}) bool {
 	for !f.done.Load() {
 		wake.notifyAt(began.Add(d))
@@ -130,8 +131,9 @@ func (f *inflight) waitFor(wake *wakeup, began time.Time, d time.Duration, end <
 	return true
 }
 
-// sendAndRetry sends an op that may be repeated: once in a batch with others, and where that brings no answer by itself,
-// with retry. It takes no longer than bound since began, and ends with ctx.
+// sendAndRetry sends an op that may be repeated: first in a batch with others, and, where no answer has come at the time each after began,
+// by itself with retry. It takes no longer than bound since began, and ends with ctx. doubt: an earlier attempt got no answer, so Redis may
+// have executed it.
 func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each time.Duration, op scripts.Op) (answer scripts.Answer, doubt bool, err error) {
 	wake := c.wakeup()
 	defer c.putWakeup(wake)

@@ -45,15 +45,16 @@ func (h *hold) callingFirst(op scripts.Op, again string) scripts.Op {
 	return h.client.callingFirst(op, again, known)
 }
 
-// A leaveOp is a client's way out of the line, or what goes on with a call. Nobody waits for it.
+// A leaveOp takes a ticket of this client out of the line, or goes on with a call that has reached its bound (P29). No call waits for its
+// answer.
 type leaveOp struct {
 	client *Client
 	op     scripts.Op
 	keys   *scripts.Keys
 }
 
-// leaveLine takes the ticket out of the line in Redis; with "" it calls the next client there. It is not repeated: a ticket that stays
-// is one that its client is called for in vain, and then leaves with.
+// leaveLine takes the ticket out of the line in Redis. With "" it calls the first client there. A leave that fails is not repeated: this
+// client is called for the ticket that stays, and then leaves with it (P19).
 func (c *Client) leaveLine(keys *scripts.Keys, ticket string) { c.newLeave(keys, ticket).send() }
 
 func (c *Client) newLeave(keys *scripts.Keys, ticket string) *leaveOp {
@@ -108,8 +109,9 @@ func (ls *lockState) listenForCalls(keys *scripts.Keys) bool {
 	return r.calls.Live()
 }
 
-// onLineMessage is called when the client was told something about its place, or might not have been. It takes no lock but the
-// place's: the bus calls it, and is called with ls.mu held.
+// onLineMessage is called for each message about the client's place in the line, with message true, and when messages arrive again or no
+// longer, with message false: some may have been missed then. It takes no mutex but the place's: the bus calls it with the bus's mutex
+// held, and the bus is called with ls.mu held.
 func (ls *lockState) onLineMessage(message bool, text string) {
 	p := ls.place.Load()
 	if !message {
@@ -210,8 +212,8 @@ func (ls *lockState) ticketForRelease() string {
 	return ticket
 }
 
-// released notes that this client let others have the lock that it had by h, by a command that was begun at this time and that
-// entered the line with this ticket, if with any.
+// released notes the answer to a release of h, which was begun at this time, and which has entered the line with this ticket unless that is
+// "". Where there is no line, this client leaves the lock for a moment to the others that were told.
 func (ls *lockState) released(h *hold, ticket string, a scripts.Answer, began time.Time) {
 	if p := ls.place.Load(); p != nil {
 		p.entered(ticket, a.Place)

@@ -14,7 +14,7 @@ import (
 type lockState struct {
 	client *Client
 	name   string
-	users  int32 // guarded by client.mu
+	users  int32 // how many calls, holds and timers use the state; guarded by client.mu
 
 	checking       atomic.Bool            // Redis is to be asked soon whether this client's own hold is still there
 	mayBeFree      atomic.Bool            // a message was heard: the leader is to look
@@ -39,8 +39,8 @@ type lockState struct {
 type contention struct {
 	calls             Subscription  // on which the client is called when it is its turn; nil before it had to wait for another one
 	keys              *scripts.Keys // of the lock; set with calls
-	lingerTimer       *time.Timer   // keeps the lock state although nobody uses it; nil if nothing does
-	lingerUntil       time.Time     // so long
+	lingerTimer       *time.Timer   // uses the lock state after the last call has left, until lingerUntil; nil for none
+	lingerUntil       time.Time     // when the timer ends its use
 	calledByReleaseOf *hold         // whose release has called the first client in the line
 	yieldUntil        time.Time     // until when others come first, where there is no line
 }
@@ -53,7 +53,8 @@ func (ls *lockState) contentionLocked() *contention {
 	return ls.contention
 }
 
-// lockState returns the state of the lock with this name, to be given back with release.
+// lockState returns the state of the lock with this name, and counts one user of the state more. The user calls lockState.release in the
+// end.
 func (c *Client) lockState(name string) *lockState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,20 +72,21 @@ func (c *Client) lockState(name string) *lockState {
 	return ls
 }
 
-// useAgain counts one more use of the state of a lock that is in use.
+// useAgain counts one user more of the client's state of the lock, which has one already.
 func (ls *lockState) useAgain() {
 	ls.client.mu.Lock()
 	ls.users++
 	ls.client.mu.Unlock()
 }
 
+// release ends one use of the client's state of the lock. It counts users of the state, and releases nothing in Redis.
 func (ls *lockState) release() {
 	ls.client.mu.Lock()
 	defer ls.client.mu.Unlock()
 	ls.client.releaseLocked(ls)
 }
 
-// releaseLocked is lockState.release with c.mu held.
+// releaseLocked is lockState.release, which ends one use of the state, with c.mu held.
 func (c *Client) releaseLocked(ls *lockState) {
 	if ls.users--; ls.users == 0 {
 		delete(c.locks, ls.name)
@@ -111,8 +113,9 @@ func (ls *lockState) reset() bool {
 	return true
 }
 
-// join puts a call at the end of the line, and tells whether it is the first. It is busy then, and asks Redis at once if
-// the client knows nothing of the lock.
+// join puts the waiter at the end of the queue of this client's waiters. leads: the waiter is the first in the queue. It is busy then, so
+// that no hold hands the lock to it. asks: the waiter, which leads, is to ask Redis at once, because the client has no hold of the lock
+// and no waiter has heard anything from Redis; join has noted that it asks.
 func (ls *lockState) join(w *waiter) (leads, asks bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -134,9 +137,9 @@ func (ls *lockState) join(w *waiter) (leads, asks bool) {
 	return false, false
 }
 
-// leave takes a call out of the line; the next one leads if it did, and looks for itself: this one may have been told
-// that the lock is free. given: the waiter was given the lock and has not taken it. ticket: the one with which the client is
-// to leave the line in Redis, as nobody waits here any more, or "".
+// leave takes the waiter out of the queue of this client's waiters. If the waiter led, the next one leads from now on, and is woken to look:
+// the waiter that goes may have been told that the lock is free. given: the waiter was given the lock and has not taken it. ticket: with
+// which the client is to leave the line in Redis, because no waiter is left; "" where it is not to leave.
 func (ls *lockState) leave(w *waiter) (given bool, ticket string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -230,7 +233,7 @@ func (ls *lockState) waitsToBeTold(w *waiter) {
 	}
 }
 
-// hasHandoff tells whether the lock is on its way to the waiter.
+// hasHandoff tells whether the waiter was given the lock, by a handoff that is under way or with a token of a block.
 func (ls *lockState) hasHandoff(w *waiter) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -288,17 +291,20 @@ func (ls *lockState) subscribe(channel string) {
 	}
 }
 
-// maxFollowed bounds the channels that a client is subscribed to for holds that nobody waits for: each is asked about
-// after a reconnect. Beyond it a hold that is forced open is found out by its renewal, and one with a lease of its own not
-// before its next command.
+// maxFollowed bounds the holds for which a client is subscribed (watchHold): after a reconnect Redis is asked about each of them. The client
+// notices beyond this bound that a hold was forced open when it renews the lease, and for a hold with a lease of its own with the
+// next command.
 const maxFollowed = 1000
 
-// askAfter is how long a message is left to be about the hold that was there before: most are.
+// askAfter is the time from a message to the question whether the client's own hold is still there. Most messages are about the hold
+// before it. One question answers all messages of this time, and there is none where the hold is over by then.
 const askAfter = 100 * time.Millisecond
 
-// onReleaseMessage is called when the channel may have news: the leader looks, unless others are before this client in the line. A hold
-// of our own may be meant, which was forced open: a message is a reason to ask, never a verdict. It takes no lock but the
-// place's: the bus calls it, and is called with ls.mu held.
+// onReleaseMessage is called for each message on the lock's own channel, with message true, and when messages arrive again or no longer,
+// with message false. The leader looks then, but not for a message that the client leaves to others in the line (place.behind). In any
+// case Redis is asked, askAfter later, whether this client's own hold is still there, because the hold may have been forced open: a message
+// is a reason to ask, never a verdict. onReleaseMessage takes no mutex but the place's: the bus calls it with the bus's mutex held, and
+// the bus is called with ls.mu held.
 func (ls *lockState) onReleaseMessage(message bool, _ string) {
 	if !message || !ls.place.Load().behind() {
 		ls.notifyLeader()
@@ -325,8 +331,9 @@ func (ls *lockState) currentHold() *hold {
 	return ls.hold
 }
 
-// registerHold registers the client's hold, which it has by a command that was sent at this time; begins: from others. If there
-// was one, it has been lost. over: the client itself has released the hold meanwhile, by ForceUnlock.
+// registerHold notes that h is the client's hold of the lock. sent is when the command was sent that took the lock. begins: no hold of this
+// client has handed the lock to h, so that a run of handoffs begins. A hold that is noted still has been lost, unless its last level is
+// closed. over: this client has released h meanwhile, by ForceUnlock.
 func (ls *lockState) registerHold(h *hold, sent watchdog.Instant, begins bool) (over bool) {
 	ls.mu.Lock()
 	ls.redisAnsweredLocked()
@@ -344,8 +351,9 @@ func (ls *lockState) registerHold(h *hold, sent watchdog.Instant, begins bool) (
 	return over
 }
 
-// unregisterHold forgets the client's hold. The leader is to look then, unless the release has called the first client in the line,
-// and this client is in it: a message that came before meant nothing to it, and for a lease that ran out there is none.
+// unregisterHold notes that h is no longer the client's hold of the lock. The leader looks then: it did nothing about messages that came
+// while h was there, and none comes when a lease runs out. The leader does not look where the release of h has called the first client in
+// the line, and this client is in the line.
 func (ls *lockState) unregisterHold(h *hold) {
 	ls.mu.Lock()
 	there := ls.hold == h

@@ -63,7 +63,8 @@ const (
 	lingerTime = 2 * time.Second
 )
 
-// turn returns the ticket of this stay, made if need be, and the place that it is to have again, or 0.
+// turn returns the ticket of the client's stay in the line, made by fresh if there is none, and the score that the ticket is to have
+// again, or 0. It drops the notices that the client was called and that its place was lost: the attempt with the ticket asks about both.
 func (p *place) turn(fresh func() string) (ticket string, score int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +89,9 @@ func (p *place) inLine() bool {
 	return p.ticket != "" && p.position != 0 && !p.reenters
 }
 
-// behind tells whether the client is in the line and knows of others before it.
+// behind tells whether the client leaves messages of a release to others (P26): the client is in the line, or a release that is under
+// way enters its ticket, and the client is not the first, and has not been the second for secondListensAfter. A client whose channel was
+// away is not counted as in the line.
 func (p *place) behind() bool {
 	if p == nil {
 		return false
@@ -109,7 +112,7 @@ func (p *place) positionKnown(ticket string, score int64, before int) {
 	p.firstSince, p.secondSince = keepSince(p.firstSince, before == 0), keepSince(p.secondSince, before == 1)
 }
 
-// keepSince is when something began that is so or is not.
+// keepSince returns since when something is so: began, or now where it has not been so before. The zero time says that it is not so.
 func keepSince(began time.Time, is bool) time.Time {
 	switch {
 	case !is:
@@ -120,7 +123,7 @@ func keepSince(began time.Time, is bool) time.Time {
 	return began
 }
 
-// timeSince is for how long has been so what began at this time; 0 for none.
+// timeSince returns how long ago this time was; 0 for the zero time.
 func timeSince(began time.Time) time.Duration {
 	if began.IsZero() {
 		return 0
@@ -128,7 +131,9 @@ func timeSince(began time.Time) time.Duration {
 	return time.Since(began)
 }
 
-// leaveToNext leaves what the call that leads was about to do to the next one that does: it may have been called.
+// leaveToNext is called when the waiter that leads goes without the lock although it was to ask Redis, or had asked. It makes the next
+// waiter that leads ask, by the notice that the place may be lost: the client may have been called, and the waiter that goes has had that
+// notice.
 func (p *place) leaveToNext() {
 	if p == nil {
 		return
@@ -138,7 +143,8 @@ func (p *place) leaveToNext() {
 	p.notice.lost = p.ticket != ""
 }
 
-// entered notes the place that this ticket got with a release, the last one; 0: none.
+// entered notes that a release is over, and the score that this ticket got by it, at the end of the line. score 0: the release entered no
+// ticket.
 func (p *place) entered(ticket string, score int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +161,8 @@ func (p *place) entersByRelease() {
 	p.mu.Unlock()
 }
 
-// leave ends the stay with this ticket: it took the lock.
+// leave ends the stay in the line with this ticket: the client has taken the lock with it, or gives its place up (giveUp). It does nothing
+// where the client has another ticket by now.
 func (p *place) leave(ticket string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +172,7 @@ func (p *place) leave(ticket string) {
 	}
 }
 
-// giveUp returns the ticket that the client is to leave the line with, or "".
+// giveUp ends the client's stay in the line, and returns the ticket that is to be taken out of the line in Redis; "" for none.
 func (p *place) giveUp() string {
 	p.mu.Lock()
 	ticket := p.ticket
@@ -174,7 +181,8 @@ func (p *place) giveUp() string {
 	return ticket
 }
 
-// onMessage notes a message about the client's place. ghost is the ticket of one that calls it for a place that it has not got.
+// onMessage notes a message about the client's place; line.lua says what they are. ghost is the ticket of a call for a place that the
+// client has not got: the client is to leave the line with that ticket (P19). For all other messages ghost is "".
 func (p *place) onMessage(text string) (ghost string) {
 	words := strings.Split(text, " ")
 	if len(words) < 2 {
@@ -211,7 +219,8 @@ func (p *place) onMessage(text string) (ghost string) {
 	return ""
 }
 
-// channelLost notes that the channel on which the client is called was away, or is back: the call that leads asks then.
+// channelLost notes that the channel on which the client is called was away, or is back: with its next attempt the client enters the line
+// again, with its old score (P22).
 func (p *place) channelLost() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -256,8 +265,9 @@ func (p *place) untilLook() time.Duration {
 	return time.Until(p.lookAt)
 }
 
-// watchCalled notes that the client with this ticket is called, or with "" that none is, and returns how long it may take to come. out:
-// the ticket that was to be taken out just now, or "".
+// watchCalled notes that the client with this ticket has been called, or with "" that none has, and returns for how long that client may
+// still take to come. out is the ticket that the last attempt was to take out of the line, or "": if out is the ticket that is called
+// still, its time begins again.
 func (p *place) watchCalled(ticket, out string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -271,8 +281,8 @@ func (p *place) watchLocked(ticket, out string) time.Duration {
 	return max(calledTimeout-time.Since(p.calledSince), time.Millisecond)
 }
 
-// watchUnlessAlive is watchCalled for what was heard, or asked for, when aliveCount was this. A first client that has said since that
-// it is alive is not watched: what was heard is about a call of before.
+// watchUnlessAlive is watchCalled for a message that was heard, or an attempt that was sent, while p.aliveCount was aliveCount. If the
+// first client has said since then that it is alive, it is not watched: the message or the answer is about an earlier call.
 func (p *place) watchUnlessAlive(ticket, out string, aliveCount int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -319,8 +329,9 @@ func (p *place) firstFor() time.Duration {
 	return timeSince(p.firstSince)
 }
 
-// watchFromBehind notes that this client is further back in the line of a lock that is free, and returns how long it is until it looks:
-// the second watches the first one. Who comes back again and again waits for as long as others in the line.
+// watchFromBehind is for a client that is the third or later in the line of a free lock: the second client watches the first, and this
+// one watches nobody. It returns how long the client waits before it looks: twice its last stay in the line, so that a client that comes
+// back again and again waits as long as others do, and twice calledTimeout at least.
 func (p *place) watchFromBehind() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -336,8 +347,9 @@ func (p *place) nextLook(a scripts.Answer, listens bool, quiet int, poll time.Du
 	return l.next(a.TTL, a.Before)
 }
 
-// yieldFor is how long a client that was called leaves the lock to outsiders, which are in no line and have been told of the release: it
-// is their turn (P37). So many of those who heard of the release are this client itself.
+// yieldFor returns how long a client that was called leaves the lock to outsiders, which are in no line and have been told of the release:
+// it is their turn (P37). known is how many of the connections that heard of the release are this client's own. The client does not yield
+// where no other connection heard, where no outsider used its last yields, or where it was called in vain in this stay (P27).
 func (p *place) yieldFor(n notice, known int) time.Duration {
 	n.listeners -= known
 	p.mu.Lock()

@@ -8,8 +8,9 @@ import (
 
 // The policies of a client that waits or hands on are values: they get the time as an argument, and have no mutex.
 
-// A yieldPolicy decides whether a client that was called leaves the lock for a moment to outsiders, which are in no line. The
-// zero value lets it. Yields that no outsider uses are given up for a while: a client without a waiter is an outsider, too.
+// A yieldPolicy decides whether a client that was called leaves the lock for a moment to outsiders, which are in no line. With the
+// zero value the client does. After several yields in a row that no outsider used the client does not yield for a while: a connection
+// that listens on the lock's channel counts as an outsider, also if it does not want the lock.
 type yieldPolicy struct {
 	unused int       // so many times in a row the client has yielded, and no outsider has taken the lock
 	after  time.Time // the client does not yield before this time
@@ -39,9 +40,16 @@ type lookPolicy struct {
 	lastStay  time.Duration // how long the client was in the line the last time
 }
 
-// next is how long the client waits to be told before it looks by itself, where the lock is held for ttl more and so many clients are
-// before this one. The first looks when the lease ends, or at once when it is to begin to listen; the second a bit later; all others
-// after twice as long as they waited the last time, and later each time.
+// next returns how long the client waits to be told something before it looks by itself. ttl is what is left of the lease, before how
+// many clients are before this one in the line. The doubled poll below is poll, doubled with each quiet look, up to 10 polls.
+//
+//   - A lease without an expiry: one poll.
+//   - The first client, which does not listen yet: until it has been the first for firstListensAfter, when it begins to listen.
+//   - The first client, which listens: until the lease ends, and no longer than the doubled poll.
+//   - The second client, which does not listen yet: until calledTimeout after the end of the lease, and no longer than until it has been
+//     the second for secondListensAfter.
+//   - The second client, which listens: until calledTimeout after the end of the lease, and no longer than 10 polls.
+//   - All other clients: twice their last stay in the line or the doubled poll, whichever is longer, up to 10 polls.
 func (l lookPolicy) next(ttl time.Duration, before int) time.Duration {
 	most := 10 * l.poll
 	switch {

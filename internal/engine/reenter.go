@@ -95,8 +95,8 @@ func (h *hold) addLevel(lv *level) error {
 	return nil
 }
 
-// correctCount sets the count in Redis right behind a re-entry whose outcome is not known. It is a courtesy to those who read
-// the count: the next change sets it anyway, and the last Unlock deletes it.
+// correctCount sets the hold count in Redis to the number of open levels, after a re-entry whose outcome is not known. Only those who read
+// the count need that: the next change sets the count anyway, and the last Unlock deletes it.
 func (h *hold) correctCount() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -22,7 +22,7 @@ type releaser struct {
 	queue   releases    // all of them, the one that is due first at the front
 	alarm   *time.Timer // calls sendDue when that is due; nil before there was any
 	closed  bool
-	untold  []untoldRelease // for the trace
+	untold  []untoldRelease // what the trace is to be told of releases, in this order (Client.untoldReleases counts something else)
 	telling bool            // tellAll runs
 }
 
@@ -34,10 +34,10 @@ type release struct {
 	index    int          // in releaser.queue; -1: it is over
 	began    time.Time    // when it was left to the releaser, for the trace
 	due      time.Time    // when to send it, again if it is under way
-	answers  int          // how often it was answered
-	underWay *sentRelease // under way; nil if none is, or its answer is not waited for any longer
+	answers  int          // which entry of releaseAfter is the next pause; each answer moves it on, an error to 2 at most
+	underWay *sentRelease // the command that was sent last; nil once that is answered
 	rest     bool         // most of several servers have confirmed it already
-	freed    bool         // a final one was confirmed; of a rest: was answered
+	freed    bool         // a command that was sent when all attempts had their outcome was confirmed; with rest: any was answered
 	owed     bool         // one of several servers may have the hold still
 	until    time.Time    // of another client's hold: when its lease is over on every server. Zero: owed says so
 	refused  bool         // Redis has refused it for good: rights are missing
@@ -52,8 +52,13 @@ type sentRelease struct {
 	afterAllAttempts bool // and all attempts to acquire had an outcome by then
 }
 
+<<<<<<< HEAD
 // releaseAfter is when a release is sent again until nothing can be taken any more; then after lastRelease, twice that time, and so on. The
 // time between two sendings is never longer than a third of the lease.
+=======
+// releaseAfter are the first pauses before an unconfirmed release is sent, and sent again. All further pauses are a third of the lease,
+// and lastRelease at most.
+>>>>>>> words
 var releaseAfter = []time.Duration{0, 100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}
 
 const (
@@ -62,7 +67,7 @@ const (
 	retryRelease = time.Second
 )
 
-// after is how long after the release before the release number n is sent.
+// after returns the pause with this number, counted from 0.
 func (r *release) after(n int) time.Duration {
 	after := max(r.lease/3, time.Millisecond)
 	if n < len(releaseAfter) {
@@ -74,9 +79,9 @@ func (r *release) after(n int) time.Duration {
 // release takes over the release of the hold.
 func (rl *releaser) release(a *attempts) { rl.add(&release{releaser: rl, attempts: a}) }
 
-// abandon takes over what a call has tried to take that does not wait for it any longer. While an attempt is under way
-// its answer is waited for, as most attempts take nothing, or are answered soon; but not for long: the release may be
-// faster on another connection.
+// abandon takes over the attempts of a call that does not wait for the lock any longer. Where an attempt is under way the first pause is
+// left out, and the release is sent after the second, or as soon as the attempt is answered (see attempted): most attempts take nothing,
+// or are answered by then. A release that is sent earlier may reach Redis before the attempt, on another connection.
 func (rl *releaser) abandon(a *attempts) {
 	n := 0
 	if !a.allAnswered() {

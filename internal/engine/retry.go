@@ -37,10 +37,10 @@ const (
 	lastBackoff  = 500 * time.Millisecond
 )
 
-// retry sends a command that may be repeated, again and again until it is answered, fails for good, or ctx ends. An
-// attempt that hangs longer than each is followed by another; an answer to one of those before counts as well, so that a way to Redis
-// that takes longer than each brings one. doubt tells that one before may have been executed. The error
-// of an attempt that only ran out of time has with it what an attempt before it said.
+// retry sends a command that may be repeated, again and again until it is answered, fails for good, or ctx ends. An attempt that has no
+// answer after the time each is followed by another one. An answer to an earlier attempt counts as well, so that there is one also where
+// the way to Redis takes longer than each. doubt: an earlier attempt got no answer, so Redis may have executed it. Where the last attempt
+// only ran out of time, its error is joined with the last one that says more.
 func retry[T any](ctx context.Context, each time.Duration, send func(context.Context) (T, error)) (value T, doubt bool, err error) {
 	return retryBeside(ctx, each, make(chan T, 1), send)
 }

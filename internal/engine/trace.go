@@ -10,8 +10,8 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// openHolds has what a client with a trace, or with WithPresence, tells of its open holds. A hold itself is no larger for it where there
-// is neither.
+// openHolds has the numbers and the ages of a client's open holds, for the trace and for WithPresence. It is empty where the client has
+// neither (tellsOfHolds), which is why a hold has no fields for this.
 type openHolds struct {
 	mu    sync.Mutex
 	holds map[*hold]openHold
@@ -193,15 +193,15 @@ func (rl *releaser) tellAll() {
 	}
 }
 
-// An untoldRelease is a release that was delayed, or is over.
+// An untoldRelease is an event that the trace is still to be told: a release was delayed, or is over.
 type untoldRelease struct {
 	*release
 	over      bool
 	confirmed bool // by Redis, or nothing was taken; once it is over
 }
 
-// note has the trace told that the release was delayed, or is over: by a goroutine of its own, as what ends a release is the answer of
-// Redis, which other operations wait for behind it. With rl.mu held.
+// note has the trace told that the release was delayed, or is over. Another goroutine tells it: note also runs where a batch gives its
+// callers their answers, and the others of them are not to wait for the trace. With rl.mu held.
 func (rl *releaser) note(r *release, over bool) {
 	if t := rl.client.set.Trace; t == nil || t.ReleaseDelayed == nil && t.ReleaseEnded == nil {
 		return

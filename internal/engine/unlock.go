@@ -9,7 +9,7 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// unlock is Unlock without the wrapping of its errors.
+// unlock releases the level that levelFor finds for ctx. The last level of a hold releases the lock, any other lowers the hold count.
 func (l *Lock) unlock(ctx context.Context) error {
 	lv, err := l.levelFor(ctx)
 	if err != nil {
@@ -117,7 +117,8 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 	return h.releaseForAll(now.Add(used), bound-used, doubt)
 }
 
-// handOff gives the lock to the next one in line. doubt: perhaps it did.
+// handOff hands the lock to the first waiter of this client by a command, and waits for the answer no longer than within. passed: Redis
+// has confirmed the handoff. doubt: the command got no answer, so Redis may have executed it.
 func (h *hold) handOff(within time.Duration) (passed, doubt bool) {
 	wake, began := h.client.wakeup(), time.Now()
 	defer h.client.putWakeup(wake)
@@ -139,7 +140,8 @@ func (h *hold) handOff(within time.Duration) (passed, doubt bool) {
 	return false, f.err != nil && f.err != errNotSent && scripts.Unanswered(f.err)
 }
 
-// releaseForAll releases the lock for anyone, from this time on.
+// releaseForAll releases the lock in Redis, so that any client may take it. The release has begun at this time, and takes no longer than
+// bound. doubt: a handoff before the release got no answer, so Redis may have executed it, and a release that finds nothing is no loss.
 func (h *hold) releaseForAll(began time.Time, bound time.Duration, doubt bool) error {
 	c := h.client
 	ticket := h.lock.ticketForRelease()
@@ -161,6 +163,8 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, doubt bool) e
 	return nil
 }
 
+// sendRelease sends the release until it is answered, as sendAndRetry does. ticket is the one with which the client enters the line again
+// by the release, or "".
 func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
 	c := h.client
 	if sharded, known := c.bus.Known(); known {

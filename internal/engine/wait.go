@@ -13,8 +13,8 @@ type lineWait struct {
 	command       *inflight     // the attempt or the handoff that is under way; nil for none
 	due           time.Time     // when the waiter looks by itself, at the command or at the lock; zero for never
 	spared        bool          // the client is shutting down, and this waiter may go on
-	firstAsk      bool          // it has joined a line of nobody, so that the lock knows that it asks
-	quiet         int           // so many looks in a row that nothing but the time asked for
+	firstAsk      bool          // join has noted already that the waiter asks Redis, for its first attempt
+	quiet         int           // how many looks in a row had no other reason than that their time had come
 	backoff       time.Duration // after the next error
 	looks         bool          // the next attempt is a look: nothing was heard
 	called        bool          // the next attempt follows a call
@@ -22,11 +22,12 @@ type lineWait struct {
 	yieldedBefore bool          // and before the attempt that is under way
 	lateOne       string        // the ticket of a late client, which the attempt takes out of the line; "" for none
 	aliveCount    int           // of the place, when the attempt under way was sent
-	blocker       *hold         // the client's own hold that was there at the last look,
-	since         time.Time     // and at every look since then
+	blocker       *hold         // the client's own hold that suspectNestedCall saw last,
+	since         time.Time     // and when it saw that hold first
 }
 
-// waitInLine waits behind the other waiters of this client, and as the first of them tries to take the lock.
+// waitInLine puts the waiter into the queue of this client's waiters, waits until it has the lock or the wait is over, and takes the waiter
+// out of the queue.
 func (w *waiter) waitInLine() (*level, error) {
 	w.backoff = firstBackoff
 	first, asks := w.lock.join(w)
@@ -50,6 +51,8 @@ func (w *waiter) waitInLine() (*level, error) {
 	return lv, err
 }
 
+// untilDone waits until the waiter has the lock or the wait is over. As the first of the queue the waiter tries to take the lock. first
+// and asks are what join has returned.
 func (w *waiter) untilDone(first, asks bool) (*level, error) {
 	w.firstAsk = asks
 	if first {
@@ -157,8 +160,8 @@ func (w *waiter) look(own *hold) (*level, error) {
 	return nil, nil
 }
 
-// suspectNestedCall logs that one hold of the call's own client has kept the lock for a whole lease while the call waited: a port's
-// nested call that was given the context from before Lock waits like this for ever.
+// suspectNestedCall logs, once for a hold, that one hold of the call's own client has had the lock for a whole lease while the call waited.
+// A nested call that was given the context from before Lock waits like this for ever, as happens in code that was ported from Java.
 func (w *waiter) suspectNestedCall() {
 	h := w.lock.currentHold()
 	if h != w.blocker {
@@ -169,7 +172,7 @@ func (w *waiter) suspectNestedCall() {
 	}
 }
 
-// lookAfter makes the waiter look after d, whatever happens.
+// lookAfter makes the waiter look by itself after d. A later call replaces the time.
 func (w *waiter) lookAfter(d time.Duration) {
 	w.due = time.Now().Add(d)
 }
@@ -201,7 +204,7 @@ func (w *waiter) lead() error {
 	return nil
 }
 
-// waitFor waits to be told, or for the next look after d.
+// waitFor makes the waiter wait to be told something, and look by itself after d. It sets the state and the time, and does not block.
 func (w *waiter) waitFor(d time.Duration) {
 	w.yielded = false
 	w.on(waitsOn)
@@ -210,7 +213,8 @@ func (w *waiter) waitFor(d time.Duration) {
 	w.lock.waitsToBeTold(w)
 }
 
-// takeTurn asks, at once or when others had the time to try.
+// takeTurn makes the waiter ask Redis next. Where there is no line, and this client has just released the lock to others, the waiter first
+// waits until they had the time to try.
 func (w *waiter) takeTurn() {
 	if d := w.lock.yieldsFor(); d > 0 && w.state != ready {
 		w.waitFor(d)
@@ -295,7 +299,7 @@ func (w *waiter) heed(n notice, aliveCount int) {
 	}
 }
 
-// takeToken makes a hold of the token that the hold before has left to the waiter.
+// takeToken takes the lock, which a hold of this client has handed to the waiter without a command, with the next token of the block.
 func (w *waiter) takeToken(b *tokenBlock) (*level, error) {
 	token := b.next
 	b.next++
@@ -350,7 +354,8 @@ func (w *waiter) judgeCommand() (*level, error) {
 	return nil, nil
 }
 
-// decline sees to what the waiter was given and does not take, as it goes without the lock, or with a level of its own.
+// decline leaves to the releaser what the waiter was given and does not take: the waiter goes without the lock, or has re-entered another
+// hold.
 func (w *waiter) decline(lv *level) {
 	a := w.attempts
 	if w.grantedBlock != nil {

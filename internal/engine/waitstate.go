@@ -1,6 +1,6 @@
 package engine
 
-// A waitState is what a waiter in line does at one moment. Whether a waiter is in line at all, and what it has got, its calls tell.
+// A waitState is what a waiter in the queue of its client's waiters does at one moment.
 type waitState uint8
 
 const (

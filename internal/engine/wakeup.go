@@ -11,7 +11,7 @@ type wakeup struct {
 	ch       chan struct{}
 	alarm    *time.Timer  // notifies too
 	alarmAt  atomic.Int64 // when, in nanoseconds since epoch; 0 where it is not set
-	farAlarm bool         // it is set for a time that is too far away to be left so
+	farAlarm bool         // alarm was set for more than maxAlarm ahead: putWakeup stops it
 }
 
 // A moment is a time in nanoseconds since epoch, which takes less memory than a time.Time; 0 for none.
