@@ -230,24 +230,26 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 }
 
 // IsLocked asks Redis whether anybody holds the lock. The answer may be old when it comes: use it to show, not to decide. While Redis is
-// away it asks again for rlock.WithPatience, 10 s by default, and returns false with what Redis said. The error is rlock.ErrUnlocked or
-// rlock.ErrLost for the context of a hold that is over, and the context's own for another one that has ended.
+// away it asks again for rlock.WithPatience, 10 s by default, and returns false with what Redis said. The error is rlock.ErrUnlocked,
+// rlock.ErrLost or rlock.ErrClosed for the context of a hold that is over, and the context's own for another one that has ended.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	is, err := l.engine().IsLocked(ctx)
 	return is, l.wrap("IsLocked", err)
 }
 
 // IsHeld asks Redis whether ctx's holder has the lock. For a context without a hold that this client knows of the answer is false, and Redis
-// is not asked. Check tells more, and asks nobody. While Redis is away IsHeld asks again for rlock.WithPatience, and returns false with what Redis
-// said; the errors are those of IsLocked.
+// is not asked. So it is after the holder's last Unlock: the answer is false, without an error. For the context of a hold that was lost it is
+// false with rlock.ErrLost, until that is unlocked. Check tells more, and asks nobody. While Redis is away IsHeld asks again for
+// rlock.WithPatience, and returns false with what Redis said; the other errors are those of IsLocked.
 func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	is, err := l.engine().IsHeld(ctx)
 	return is, l.wrap("IsHeld", err)
 }
 
 // HoldCount asks Redis how often ctx's holder has acquired the lock without unlocking it: 1 for a hold without re-entries, 0 if the holder has
-// not got the lock. For a context without a hold that this client knows of the answer is 0, and Redis is not asked. While Redis is away HoldCount
-// asks again for rlock.WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
+// not got the lock. For a context without a hold that this client knows of the answer is 0, and Redis is not asked. So it is after the holder's
+// last Unlock: 0, without an error. For the context of a hold that was lost it is 0 with rlock.ErrLost, until that is unlocked. While Redis is
+// away HoldCount asks again for rlock.WithPatience, and returns 0 with what Redis said; the other errors are those of IsLocked.
 func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	count, err := l.engine().HoldCount(ctx)
 	return count, l.wrap("HoldCount", err)
