@@ -55,10 +55,14 @@ func WithTokenBlocks() Option { return func(t *engine.Tokens) { t.Blocks = true 
 // beside it, but begins at 1 if it is the first one after the loss.
 func WithClockFloor() Option { return func(t *engine.Tokens) { t.Floor = true } }
 
-// WithCounterExpiry lets the counter expire so long after its last token, so that a million locks with names of their own,
-// one for each order, do not stay in Redis for ever. It includes WithClockFloor: after the expiry only the clock makes
-// tokens grow. Choose a time that no server's clock will ever be set back by, such as 24 h; at least a second. Below
-// that the first call says so.
+// WithCounterExpiry lets the counter expire so long after the last token that a lock with this option took, so that a
+// million locks with names of their own, one for each order, do not stay in Redis for ever. It includes WithClockFloor: after
+// the expiry only the clock makes tokens grow. Choose a time that no server's clock will ever be set back by, such as 24 h; at
+// least a second. Below that the first call says so.
+//
+// The tokens of Redisson, and of locks without the option, do not begin the time anew: the counter expires while they are
+// taken, and theirs begin again at 1. So all locks of the name need the option, and a name that Redisson locks too cannot
+// have it.
 func WithCounterExpiry(d time.Duration) Option {
 	return func(t *engine.Tokens) {
 		t.Floor, t.Expiry = true, d
