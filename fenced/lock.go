@@ -55,10 +55,14 @@ func WithTokenBlocks() Option { return func(t *engine.Tokens) { t.Blocks = true 
 // beside it, but begins at 1 if it is the first one after the loss.
 func WithClockFloor() Option { return func(t *engine.Tokens) { t.Floor = true } }
 
-// WithCounterExpiry lets the counter expire so long after its last token, so that a million locks with names of their own,
-// one for each order, do not stay in Redis for ever. It includes WithClockFloor: after the expiry only the clock makes
-// tokens grow. Choose a time that no server's clock will ever be set back by, such as 24 h; at least a second. Below
-// that the first call says so.
+// WithCounterExpiry lets the counter expire so long after the last token that a lock with this option took, so that a
+// million locks with names of their own, one for each order, do not stay in Redis for ever. It includes WithClockFloor: after
+// the expiry only the clock makes tokens grow. Choose a time that no server's clock will ever be set back by, such as 24 h; at
+// least a second. Below that the first call says so.
+//
+// The tokens of Redisson, and of locks without the option, do not begin the time anew: the counter expires while they are
+// taken, and theirs begin again at 1. So all locks of the name need the option, and a name that Redisson locks too cannot
+// have it.
 func WithCounterExpiry(d time.Duration) Option {
 	return func(t *engine.Tokens) {
 		t.Floor, t.Expiry = true, d
@@ -230,24 +234,26 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 }
 
 // IsLocked asks Redis whether anybody holds the lock. The answer may be old when it comes: use it to show, not to decide. While Redis is
-// away it asks again for rlock.WithPatience, 10 s by default, and returns false with what Redis said. The error is rlock.ErrUnlocked or
-// rlock.ErrLost for the context of a hold that is over, and the context's own for another one that has ended.
+// away it asks again for rlock.WithPatience, 10 s by default, and returns false with what Redis said. The error is rlock.ErrUnlocked,
+// rlock.ErrLost or rlock.ErrClosed for the context of a hold that is over, and the context's own for another one that has ended.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	is, err := l.engine().IsLocked(ctx)
 	return is, l.wrap("IsLocked", err)
 }
 
 // IsHeld asks Redis whether ctx's holder has the lock. For a context without a hold that this client knows of the answer is false, and Redis
-// is not asked. Check tells more, and asks nobody. While Redis is away IsHeld asks again for rlock.WithPatience, and returns false with what Redis
-// said; the errors are those of IsLocked.
+// is not asked. So it is after the holder's last Unlock: the answer is false, without an error. For the context of a hold that was lost it is
+// false with rlock.ErrLost, until that is unlocked. Check tells more, and asks nobody. While Redis is away IsHeld asks again for
+// rlock.WithPatience, and returns false with what Redis said; the other errors are those of IsLocked.
 func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	is, err := l.engine().IsHeld(ctx)
 	return is, l.wrap("IsHeld", err)
 }
 
 // HoldCount asks Redis how often ctx's holder has acquired the lock without unlocking it: 1 for a hold without re-entries, 0 if the holder has
-// not got the lock. For a context without a hold that this client knows of the answer is 0, and Redis is not asked. While Redis is away HoldCount
-// asks again for rlock.WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
+// not got the lock. For a context without a hold that this client knows of the answer is 0, and Redis is not asked. So it is after the holder's
+// last Unlock: 0, without an error. For the context of a hold that was lost it is 0 with rlock.ErrLost, until that is unlocked. While Redis is
+// away HoldCount asks again for rlock.WithPatience, and returns 0 with what Redis said; the other errors are those of IsLocked.
 func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	count, err := l.engine().HoldCount(ctx)
 	return count, l.wrap("HoldCount", err)

@@ -45,7 +45,7 @@ func ExampleNew() {
 	}
 	defer client.Close()
 
-	lock := quorum.NewLock(client, "account:42") // a *fenced.Lock: all that is said above holds
+	lock := quorum.NewLock(client, "account:42") // a *fenced.Lock, with all its methods and errors
 	err = lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
 		fmt.Println("a token:", token > 0)
 		last = token

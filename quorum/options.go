@@ -22,8 +22,9 @@ const nodeTimeout = 50 * time.Millisecond
 // Option changes a default of New.
 type Option func(*options)
 
-// WithLockOptions passes these options of rlock.New on: WithLease, WithPollInterval, WithUnlockTimeout, WithPatience, WithLogger.
-// WithHandoffs and WithShardedPubSub have no effect here.
+// WithLockOptions passes these options of rlock.New on: WithLease, WithPollInterval, WithUnlockTimeout, WithPatience, WithLogger,
+// WithTrace, and WithPresence, which writes to each node. WithHandoffs and WithShardedPubSub have no effect here. WithReplicas and
+// WithFsync are for one Redis: New refuses them.
 func WithLockOptions(opts ...rlock.Option) Option {
 	return func(o *options) { o.lock = append(o.lock, opts...) }
 }
@@ -40,9 +41,10 @@ func WithRetryDelay(least, most time.Duration) Option {
 	return func(o *options) { o.retry = [2]time.Duration{least, most} }
 }
 
-// WithTries bounds how often one call asks for the lock, besides its wait: after that many tries the error is ErrNotAcquired. The
-// option is for code that was written with a count of retries. By default only the wait counts, and the waiter sleeps until the
-// lock may be free, so that tries are few.
+// WithTries bounds how often one call that waits asks for the lock, besides its wait: the call ends with rlock.ErrNotAcquired when
+// an attempt is refused and the call has made n attempts or more. While no majority answers rlock.WithPatience bounds the call, and
+// not n. n does not bound a call with wait 0, which asks once anyway. The option is for code that was written with a count of
+// retries. By default only the wait counts, and the waiter sleeps until the lock may be free, so that tries are few.
 func WithTries(n int) Option { return func(o *options) { o.tries = n } }
 
 // WithMaxLease sets the longest lease that a lock may be taken with, by default that of rlock.WithLease. A node that has

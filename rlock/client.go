@@ -18,7 +18,8 @@ type Client engine.Client
 // tells; it leaves commands alone.
 //
 // Commands go through rdb, so that its hooks, credentials and limits hold for them. Those of many callers travel together,
-// without the callers' contexts. What a client uses of rdb's connections, in a cluster for each node:
+// without the callers' contexts. A hook must not repeat a command whose reply was lost: the client does so itself, and knows then
+// that the first copy may have counted. A release that a hook repeats looks as if the lock had been lost. What a client uses of rdb's connections, in a cluster for each node:
 //
 //   - acquires and releases, fewer than ten at a time: 2 of the pool
 //   - acquires and releases, ten or more at a time, however many: 4 of the pool

@@ -9,26 +9,32 @@ import (
 
 // The errors that callers act on. Those that methods return are wrapped in an *Error: compare with errors.Is.
 var (
-	// ErrNotAcquired: somebody else held the lock for the whole wait. From TryLock, TryDo and their kin.
+	// ErrNotAcquired: somebody else held the lock for the whole wait. From TryLock, TryDo and, of a fenced lock,
+	// TryLockAndGetToken; of a quorum with quorum.WithTries also from the other acquiring calls.
 	ErrNotAcquired = engine.ErrNotAcquired
-	// ErrNotHeld: there is nothing to unlock or to check for this context. From Unlock, Check and Token.
+	// ErrNotHeld: there is nothing to unlock or to check for this context. From Unlock, Check, Remaining and, of a fenced
+	// lock, Token.
 	ErrNotHeld = engine.ErrNotHeld
 	// ErrUnconfirmed: the lock was taken, or extended, and fewer replicas or disks have confirmed that in time than
 	// WithReplicas or WithFsync asks for; what was taken is released. From acquiring calls, with what Redis said.
 	ErrUnconfirmed = engine.ErrUnconfirmed
 	// ErrLost: the lease ran out, or the lock was forced open, before the holder unlocked it; somebody else may have it.
-	// The cause of the hold's context, and from every method that meets such a hold; with what Redis said to the last
-	// renewal, where that failed.
+	// The cause of the hold's context, and from every method that is given that context or meets such a hold; with what
+	// Redis said to the last renewal, where that failed.
 	ErrLost = engine.ErrLost
-	// ErrUnlocked: a context was used after the Unlock that ended it. The cause of such a context, and from methods that
-	// are given it.
+	// ErrUnlocked: a context was used after the Unlock that ended it. The cause of such a context. From the methods that are
+	// given it: acquiring calls, Check, Remaining, Token of a fenced lock, IsLocked, RemainTTL and ForceUnlock, and from
+	// IsHeld and HoldCount while an outer level is open. Unlock returns ErrNotHeld for such a context.
 	ErrUnlocked = engine.ErrUnlocked
-	// ErrClosed: the client was closed, or is being shut down. From acquiring calls, and the cause of the contexts of
-	// holds that Close found.
+	// ErrClosed: the client was closed, or is being shut down. From acquiring calls. It is the cause of the contexts of
+	// holds that Close found, and comes from the methods that are given such a context, but for Unlock, which still
+	// releases: Check, Remaining, Token of a fenced lock, and the calls that ask Redis. From Shutdown, when Close is called
+	// meanwhile and holds are open.
 	ErrClosed = engine.ErrClosed
 )
 
-// Error is what every method of a lock returns when it fails.
+// Error is what every method of a lock returns when it fails. What the function given to Do or TryDo has returned stays as
+// it is: Do and TryDo join it, unwrapped, with the Error of the Unlock.
 type Error struct {
 	Op   string // the method
 	Lock string // the lock's name

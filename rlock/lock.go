@@ -42,7 +42,8 @@ func (l *Lock) Name() string { return l.engine().Name() }
 // The lease is the watchdog's: renewed until Unlock. A call whose ctx carries a hold of this lock re-enters it, if the
 // hold's newest level is on ctx's chain; otherwise it waits.
 //
-// On an error the returned context is ctx, and nothing is held: ErrLost if the holder's own hold of this lock was lost,
+// On an error the returned context is ctx, and nothing is held. The error is ErrLost if the holder's own hold of this lock
+// was lost, ErrUnlocked if ctx is that of a level that was unlocked, ErrUnconfirmed with WithReplicas or WithFsync,
 // ErrClosed, the context's error, or what Redis said. Errors of Redis that go away by themselves are ridden out for
 // WithPatience. What may have reached Redis without an answer is released in the background.
 func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
@@ -60,6 +61,7 @@ func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Cont
 // what Redis said, if it did not tell. wait 0 asks once; a connection that fails is tried again for up to a second. Any
 // other wait is 1 ms or more: a bare number, as in Java, is nanoseconds in Go, and is refused. lease 0 is the watchdog's,
 // as in Lock, otherwise as in LockLease. ctx bounds the wait and the hold, and the returned context is as in Lock: ctx itself on an error.
+// The other errors are those of Lock.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
 	return l.acquire(ctx, "TryLock", engine.Request{Wait: wait, Lease: lease})
 }
@@ -71,8 +73,9 @@ func (l *Lock) acquire(ctx context.Context, op string, r engine.Request) (contex
 }
 
 // Do runs fn while it holds the lock, which it takes as Lock does; fn's context is the one that Lock would return. The
-// error says all there is to say: fn's own, joined with Unlock's, which is ErrLost where the lock was lost, also if fn
-// returned nil. A panic in fn unlocks and goes on.
+// error says all there is to say. It is that of the acquire, the same as Lock's: then fn did not run. Otherwise it is fn's
+// own, unwrapped, joined with Unlock's, which is ErrLost where the lock was lost, also if fn returned nil. A nil fn is an
+// error. A panic in fn unlocks and goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return l.do(ctx, "Do", engine.Request{Forever: true}, fn)
 }
@@ -134,24 +137,26 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 }
 
 // IsLocked asks Redis whether anybody holds the lock. The answer may be old when it comes: use it to show, not to decide. While Redis is
-// away it asks again for WithPatience, 10 s by default, and returns false with what Redis said. The error is ErrUnlocked or
-// ErrLost for the context of a hold that is over, and the context's own for another one that has ended.
+// away it asks again for WithPatience, 10 s by default, and returns false with what Redis said. The error is ErrUnlocked,
+// ErrLost or ErrClosed for the context of a hold that is over, and the context's own for another one that has ended.
 func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	is, err := l.engine().IsLocked(ctx)
 	return is, l.wrap("IsLocked", err)
 }
 
 // IsHeld asks Redis whether ctx's holder has the lock. For a context without a hold that this client knows of the answer is false, and Redis
-// is not asked. Check tells more, and asks nobody. While Redis is away IsHeld asks again for WithPatience, and returns false with what Redis
-// said; the errors are those of IsLocked.
+// is not asked. So it is after the holder's last Unlock: the answer is false, without an error. For the context of a hold that was lost it is
+// false with ErrLost, until that is unlocked. Check tells more, and asks nobody. While Redis is away IsHeld asks again for WithPatience, and
+// returns false with what Redis said; the other errors are those of IsLocked.
 func (l *Lock) IsHeld(ctx context.Context) (bool, error) {
 	is, err := l.engine().IsHeld(ctx)
 	return is, l.wrap("IsHeld", err)
 }
 
 // HoldCount asks Redis how often ctx's holder has acquired the lock without unlocking it: 1 for a hold without re-entries, 0 if the holder has
-// not got the lock. For a context without a hold that this client knows of the answer is 0, and Redis is not asked. While Redis is away HoldCount
-// asks again for WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
+// not got the lock. For a context without a hold that this client knows of the answer is 0, and Redis is not asked. So it is after the holder's
+// last Unlock: 0, without an error. For the context of a hold that was lost it is 0 with ErrLost, until that is unlocked. While Redis is away
+// HoldCount asks again for WithPatience, and returns 0 with what Redis said; the other errors are those of IsLocked.
 func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	count, err := l.engine().HoldCount(ctx)
 	return count, l.wrap("HoldCount", err)

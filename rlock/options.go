@@ -10,37 +10,38 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// Option changes a default of New.
+// Option changes a default of New, which returns an error for a value out of the option's range.
 type Option func(*engine.Settings)
 
 // WithLease sets the lease of holds that name none themselves, 30 s by default, as in Redisson: how long the lock stays
 // taken after its process died, and how long a hold survives without contact to Redis. It is renewed every third of it.
-// Shorten it when others must get in sooner after a crash; lengthen it when Redis may be away for longer.
+// Shorten it when others must get in sooner after a crash; lengthen it when Redis may be away for longer. The lease is from
+// 10 ms to 100 years; what is below a millisecond is cut off.
 func WithLease(d time.Duration) Option { return func(s *engine.Settings) { s.Lease = d } }
 
 // WithPollInterval sets how often a waiter looks at the lock although nothing told it to, 1 s by default. It bounds the
 // wait after a message that got lost, and after a release that sends none (an expiry, a DEL by hand). While the
 // subscription is known to work the interval doubles with each look, up to ten times as long. Shorten it where the Redis
-// user may not subscribe.
+// user may not subscribe. The interval is from 1 ms to 24 h.
 func WithPollInterval(d time.Duration) Option { return func(s *engine.Settings) { s.Poll = d } }
 
 // WithUnlockTimeout bounds the time an Unlock takes when Redis does not answer, 5 s by default. After it Unlock returns
 // the error, and the release is sent again in the background. Shorten it where a caller must not be held up; the lock is
-// free at the end of its lease in any case.
+// free at the end of its lease in any case. The time is from 1 ms to 24 h.
 func WithUnlockTimeout(d time.Duration) Option {
 	return func(s *engine.Settings) { s.UnlockTimeout = d }
 }
 
 // WithPatience sets for how long a call that may wait rides out errors that go away by themselves, 10 s by default:
 // connections refused or broken, a server that is loading, a failover. Then it returns what Redis said. Lengthen it to
-// sit out longer failovers; a shorter wait, or the context, ends a call sooner.
+// sit out longer failovers; a shorter wait, or the context, ends a call sooner. The patience is from 1 ms to 24 h.
 func WithPatience(d time.Duration) Option { return func(s *engine.Settings) { s.Patience = d } }
 
 // WithHandoffs sets how many times in a row a lock may pass from one goroutine to the next in this client before others
 // get their turn, 32 by default; a series also ends after 20 ms. Such a handoff takes one round trip, where the way to
 // another client takes two and a message. The longer the series, the higher the rate of short sections, by a few percent,
 // and the longer the slowest waits. With 0 every release goes to the next client in the line. Where Redisson's clients have
-// just taken their turns a series is one handoff.
+// just taken their turns a series is one handoff. n is from 0 to 1,048,576.
 func WithHandoffs(n int) Option { return func(s *engine.Settings) { s.Handoffs = n } }
 
 // WithShardedPubSub says whether the channels are sharded (SPUBLISH, SSUBSCRIBE) in a cluster. The default, pubsub.Auto,

@@ -21,9 +21,10 @@ func newList(at *connection) *cobra.Command {
 		Use:     "ls [flags] [NAME...]",
 		Aliases: []string{"list"},
 		Short:   "List locks, with their holders and how many wait",
-		Long: `ls lists the locks that clients with presence (rlock.WithPresence, and "fencelock run") hold or wait for, and all locks
-that somebody waits for, those of Redisson too. A lock may be missing for a second after it was taken. A lock of another
-client that nobody waits for is found by its NAME, or by --scan, which walks through all keys in small steps.
+		Long: `ls lists the locks that clients with presence (rlock.WithPresence, and "fencelock run") hold or wait for, all locks that
+somebody waits for, those of Redisson too, and what a client of this library has held for longer than a second. A lock may be
+missing for a second after it was taken. A lock of Redisson's that nobody waits for is found by its NAME only, or by --scan,
+which walks through all keys in small steps.
 
 HOLDER is host:pid and name, or what stands in Redis for a client that says nothing of itself; COUNT how often it has acquired the
 lock without unlocking it; TTL the rest of the lease if nobody renews it; TOKEN the last fencing token; LISTENERS connections that

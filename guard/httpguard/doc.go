@@ -5,7 +5,7 @@
 //
 //	err := httpguard.SetToken(req, "account:42", token)
 //	resp, err := http.DefaultClient.Do(req)
-//	if err := httpguard.ResponseError(resp); errors.Is(err, guard.ErrStale) { ... } // nothing was written
+//	if err := httpguard.ResponseError(resp); errors.Is(err, guard.ErrStale) { ... } // this request has written nothing
 //
 // The service takes it off with [Token], gives it to the guard of its storage (redisguard, sqlguard), which checks it in
 // the step that writes, and passes what that says to [Error]. A service that keeps its data in its own memory wraps its
@@ -33,6 +33,10 @@
 //	409  StaleToken      a newer holder has written; with resource, token, seen
 //	428  TokenRequired   no token of the resource came
 //	400  MalformedToken  the header cannot be read
+//
+// 409 is about this copy of the request alone. An earlier copy, whose answer was lost on its way to a caller or a proxy that then
+// sent the request again, may have been written before somebody else came. Where requests are repeated the service needs an
+// idempotency key: it remembers the key together with the write, and answers a repeat with what it answered before.
 //
 // The figures are strings, as in the header. The document is in the header Fencing-Problem too, in ASCII, because the
 // answer to HEAD has no body.

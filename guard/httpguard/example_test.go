@@ -56,7 +56,7 @@ func Example() {
 		if err == nil {
 			err = add(fenced.ContextWithToken(r.Context(), account, token), account)
 		}
-		if err != nil && !httpguard.Error(w, err) { // 409, 428 or 400
+		if err != nil && !httpguard.Error(w, err) { // 409, 428, 400, or 503 from a full guard.Memory
 			http.Error(w, "the storage does not answer", http.StatusBadGateway)
 		}
 	})
@@ -80,7 +80,7 @@ func Example() {
 		}
 		defer resp.Body.Close()
 		fmt.Println(resp.Status)
-		return httpguard.ResponseError(resp) // errors.Is guard.ErrStale: nothing was written
+		return httpguard.ResponseError(resp) // errors.Is guard.ErrStale: this request has written nothing
 	}
 	lock := fenced.NewLock(client, "account:42")
 	err = lock.Do(context.Background(), func(ctx context.Context, _ int64) error { return deposit(ctx, "account:42") })

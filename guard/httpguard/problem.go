@@ -16,7 +16,7 @@ import (
 
 const (
 	// StaleToken is the type of a problem document with status 409: a newer holder has written before, and nothing was
-	// written by this request. Its members beside those of RFC 9457: resource, token (of this request) and seen (the larger
+	// written by this copy of the request. An earlier copy without an answer may have been. Its members beside those of RFC 9457: resource, token (of this request) and seen (the larger
 	// one), both as strings, because a JSON number is exact up to 2^53 only. Take the lock again, and begin from the read on.
 	StaleToken = docs + "StaleToken"
 

@@ -3,7 +3,7 @@
 //	g, err := redisguard.New(rdb)
 //	w := g.Writer("account:42", token)
 //	balance, err := w.Do(ctx, "INCRBY", "balance:{account:42}", 10).Int64()
-//	if errors.Is(err, guard.ErrStale) { ... } // nothing was written
+//	if errors.Is(err, guard.ErrStale) { ... } // this call has written nothing
 //
 // A command runs as rdb.Do would run it, or a Lua script of your own as rdb.Eval would ([Writer.Eval]). A read that a
 // write depends on goes through the Writer too (GET is a command like any other). The reply is what Redis gives to a

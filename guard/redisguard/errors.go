@@ -11,7 +11,8 @@ import (
 
 // ErrUnknown tells that the write may or may not have happened, now or later: no reply came, and it may have been sent.
 // The cause is in the error too. From Do and Eval of a Writer. Repeat the write only if doing it twice is the same as
-// once, or through Once.
+// once, or through Once. To look whether it was written take a new token first, and read through a Writer with that: under
+// the old token the write may still arrive after the look, and be accepted.
 var ErrUnknown = errors.New("the write may or may not have happened")
 
 // errReply tells of a reply that the scripts do not give: something that is not Redis, or a key that somebody else wrote.

@@ -28,7 +28,7 @@ type Writer struct {
 // Do runs one command, if no larger token was accepted for the resource, and remembers the token: w.Do(ctx, "SET", key,
 // value). The arguments and the Cmd are as those of rdb.Do, and the command's name is a string; nil is redis.Nil.
 //
-// Errors: guard.ErrStale and guard.ErrToken, nothing was written; [ErrUnknown], it may have been; what Redis says of the
+// Errors: guard.ErrStale and guard.ErrToken, this call has written nothing; [ErrUnknown], it may have done so, or may do so later; what Redis says of the
 // command (an error reply, found by errors.As as a redis.Error), the connection or the context, wrapped with the command
 // and the resource: nothing was written, but for what few commands (MIGRATE) do before they fail. The token counts where
 // the command was begun. Commands that Redis does not allow in scripts (SUBSCRIBE, MULTI, EVAL) are an error, and so are
