@@ -212,12 +212,9 @@ func (ls *lockState) ticketForRelease() string {
 	return ticket
 }
 
-// released notes the answer to a release of h, which was begun at this time, and which has entered the line with this ticket unless that is
-// "". Where there is no line, this client leaves the lock for a moment to the others that were told.
-func (ls *lockState) released(h *hold, ticket string, a scripts.Answer, began time.Time) {
-	if p := ls.place.Load(); p != nil {
-		p.entered(ticket, a.Place)
-	}
+// released notes the answer to a release of h, which was begun at this time. Where there is no line, this client leaves the lock for a
+// moment to the others that were told.
+func (ls *lockState) released(h *hold, a scripts.Answer, began time.Time) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if ls.client.usesLine() {

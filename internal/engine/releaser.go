@@ -52,13 +52,8 @@ type sentRelease struct {
 	afterAllAttempts bool // and all attempts to acquire had an outcome by then
 }
 
-<<<<<<< HEAD
-// releaseAfter is when a release is sent again until nothing can be taken any more; then after lastRelease, twice that time, and so on. The
-// time between two sendings is never longer than a third of the lease.
-=======
-// releaseAfter are the first pauses before an unconfirmed release is sent, and sent again. All further pauses are a third of the lease,
-// and lastRelease at most.
->>>>>>> words
+// releaseAfter are the first pauses before a release is sent, and sent again until nothing can be taken any more. The further pauses are
+// lastRelease, twice lastRelease, and so on. None is longer than a third of the lease.
 var releaseAfter = []time.Duration{0, 100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}
 
 const (

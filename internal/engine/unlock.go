@@ -146,6 +146,9 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, doubt bool) e
 	c := h.client
 	ticket := h.lock.ticketForRelease()
 	answer, again, err := h.sendRelease(ticket, began, bound)
+	if p := h.lock.place.Load(); p != nil {
+		p.entered(ticket, answer.Place) // 0 where the release has entered no line
+	}
 	if err != nil {
 		c.releaser.release(h.attempts)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
@@ -159,7 +162,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, doubt bool) e
 		return ErrLost
 	}
 	c.releaseAnswered(answer, h.attempts.keys)
-	h.lock.released(h, ticket, answer, began)
+	h.lock.released(h, answer, began)
 	return nil
 }
 
