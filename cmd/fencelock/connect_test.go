@@ -61,6 +61,9 @@ func TestURLErrorsShowNoPassword(t *testing.T) {
 		t.Setenv(urlVariable, address)
 		for _, c := range []connection{{}, {cluster: true}, {sentinel: "m"}} {
 			_, err := c.open()
+			if err == nil && c.cluster {
+				continue // go-redis reads no database there
+			}
 			if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), why) {
 				t.Errorf("%s: %v", address, err)
 			}
