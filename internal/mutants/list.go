@@ -276,6 +276,11 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 		"./rlock", "P3_GivenUpAcquireIsReleasedWhenAnswered",
 	},
 	{
+		"P12: a Close that meets another one does not wait for it",
+		"internal/engine/client.go", "		case <-c.closeEnded:\n", "		default:\n",
+		"./rlock", "P12_CloseWhile",
+	},
+	{
 		"P12: Close does not wait for what is under way",
 		"internal/engine/client.go", "\tc.awaitReleases(ctx)\n", "\t_ = ctx\n",
 		"./rlock", "P12_Close",

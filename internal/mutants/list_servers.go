@@ -29,6 +29,11 @@ var ofServers = []mutant{
 		"./scripts", "P8_AReplica",
 	},
 	{
+		"P8: renewals try one idle connection that has ended, or leads to a replica, at a time",
+		"scripts/stale.go", "	if !allStale(holds) {\n", "	if true {\n",
+		"./rlock", "P8_EndedConnections",
+	},
+	{
 		"P8: a batch on a replica has no error as its reply",
 		"scripts/batch.lua", "if string.find(value.err, 'READONLY', 1, true) then", "if false then",
 		"./scripts", "P8_AReplica",
