@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -62,19 +64,32 @@ func TestRenewMany(t *testing.T) {
 	}
 }
 
-// Where no answer comes, no hold has an outcome but the error.
+// Where no answer comes over a connection that stays, no hold has an outcome but the error. Where the connection has ended all is sent again.
 func TestRenewManyWithoutAnAnswer(t *testing.T) {
-	addr := redistest.Start(t)
-	holds := held(t, redistest.Client(t, addr), 2*maxScript+1)
-	proxy := redistest.NewProxy(t, addr)
-	rdb := redistest.Client(t, proxy.Addr())
-	load(t, rdb)
-	proxy.On("the reply to the second script is lost", redistest.Nth(2, redistest.Script(renew.sha)), redistest.SwallowReply)
-	New(rdb).Renew(t.Context(), holds)
-	for i, hold := range holds {
-		if i >= maxScript && (hold.Err == nil || errors.Is(hold.Err, ErrGone)) {
-			t.Errorf("hold %d: renew says %v", i, hold.Err)
-		}
+	for what, lost := range map[string]redistest.Action{"stays": redistest.SwallowReplySilently, "has ended": redistest.SwallowReply} {
+		t.Run(what, func(t *testing.T) {
+			addr := redistest.Start(t)
+			direct := redistest.Client(t, addr)
+			holds := held(t, direct, 2*maxScript+1)
+			proxy := redistest.NewProxy(t, addr)
+			rdb := redistest.Client(t, proxy.Addr(), func(o *redis.Options) {
+				if what == "stays" {
+					o.ReadTimeout = 100 * time.Millisecond
+				}
+			})
+			load(t, direct) // within 100 ms a busy machine might not
+			proxy.On("the reply to the second script is lost", redistest.Nth(2, redistest.Script(renew.sha)), lost)
+			New(rdb).Renew(t.Context(), holds)
+			if what == "has ended" {
+				mustBeRenewed(t, direct, holds)
+				return
+			}
+			for i, hold := range holds {
+				if i >= maxScript && (hold.Err == nil || errors.Is(hold.Err, ErrGone)) {
+					t.Errorf("hold %d: renew says %v", i, hold.Err)
+				}
+			}
+		})
 	}
 }
 
