@@ -281,7 +281,10 @@ func TestConfirm_ReplyLost(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	proxy.On("the confirmation", redistest.Command("WAIT"), redistest.SwallowReply)
-	if err := c.renew(field, 2*lease); !Unanswered(err) || !Passing(err) {
-		t.Errorf("a renewal says %v", err)
+	once := []Renewal{{Keys: c.keys, Field: field, Lease: 2 * lease}}
+	if c.renewOnce(t.Context(), once); !Unanswered(once[0].Err) || !Passing(once[0].Err) {
+		t.Errorf("a renewal says %v", once[0].Err)
 	}
+	proxy.On("the confirmation", redistest.Command("WAIT"), redistest.SwallowReply)
+	wantUnconfirmed(t, "a renewal that is sent again, as its connection has ended", c.renew(field, 2*lease))
 }
