@@ -119,7 +119,7 @@ func TestRepairKeepsAHold(t *testing.T) {
 // holder, nobody knows.
 func TestWhatARestartedNodeSaysOfAHolder(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		impatient := quorum.WithLockOptions(rlock.WithPatience(100*time.Millisecond)) // the hold listens after a second, and is repaired then
+		impatient := quorum.WithLockOptions(rlock.WithPatience(100 * time.Millisecond)) // the hold listens after a second, and is repaired then
 		u := s.user(impatient)
 		u.down(3, 4)
 		l := u.lock("l")

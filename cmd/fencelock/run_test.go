@@ -189,7 +189,7 @@ func TestTermTwice(t *testing.T) {
 		equal(t, "", p.line(), "term")
 		p.signal(syscall.SIGTERM)
 		quick := time.Since(began) < patience/2 // otherwise the second one is meant
-		p.signal(syscall.SIGCONT) // of signals that are pending together the one with the larger number is the last
+		p.signal(syscall.SIGCONT)               // of signals that are pending together the one with the larger number is the last
 		if line := p.line(); quick {
 			equal(t, "after the second one", line, "cont")
 			return
