@@ -134,7 +134,7 @@ type waiter struct {
 // run takes the lock, or re-enters it.
 func (w *waiter) run() (*level, error) {
 	w.lock = w.client.lockState(w.name)
-	defer w.lock.release()
+	defer w.lock.removeUser()
 	w.wakeup = w.client.wakeup()
 	defer w.client.putWakeup(w.wakeup)
 	lv, err := w.reenterOrWait()

@@ -264,7 +264,7 @@ func (c *Client) registerHold(h *hold, ls *lockState) bool {
 	return true
 }
 
-// unregisterHold takes the hold out of the list of holds, and ends its use of the lock state.
+// unregisterHold takes the hold out of the list of holds, and removes it from the users of the lock state.
 func (c *Client) unregisterHold(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,7 +278,7 @@ func (c *Client) unregisterHold(h *hold) {
 	}
 	h.prev, h.next = nil, nil
 	c.held--
-	c.releaseLocked(h.lock)
+	c.removeUserLocked(h.lock)
 }
 
 // idleIfUnused lets Shutdown go on when nothing is held, and nobody waits. With c.mu held.

@@ -74,7 +74,7 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 	}
 	freed = answer.Held || doubt
 	ls := l.client.lockState(l.name)
-	defer ls.release()
+	defer ls.removeUser()
 	ls.holdForcedOpen(state, freed)
 	return freed, !freed, nil
 }

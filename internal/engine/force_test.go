@@ -27,7 +27,7 @@ func TestInv9_NothingIsKeptOfForcedHolds(t *testing.T) {
 		if n := len(ls.forced); n > 7 { // a minute's
 			t.Errorf("%d are kept", n)
 		}
-		ls.release()
+		ls.removeUser()
 		if len(c.spareStates) != 1 || c.spareStates[0].forced != nil {
 			t.Error("a queue that is used again has those of another lock")
 		}

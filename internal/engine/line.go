@@ -154,7 +154,7 @@ func (ls *lockState) linger(d time.Duration) {
 	r := ls.contentionLocked()
 	r.lingerUntil = time.Now().Add(d)
 	if r.lingerTimer == nil {
-		ls.useAgain()
+		ls.addUser()
 		r.lingerTimer = time.AfterFunc(max(d, 1), ls.lingerEnded)
 	} else if d == 0 {
 		r.lingerTimer.Reset(1)
@@ -180,7 +180,7 @@ func (ls *lockState) lingerEnded() {
 		r.calls = nil
 	}
 	ls.mu.Unlock()
-	ls.release()
+	ls.removeUser()
 }
 
 // leftLine notes that an attempt with this ticket has taken the lock, which ends the stay in the line.

@@ -53,8 +53,7 @@ func (ls *lockState) contentionLocked() *contention {
 	return ls.contention
 }
 
-// lockState returns the state of the lock with this name, and counts one user of the state more. The user calls lockState.release in the
-// end.
+// lockState returns the state of the lock with this name, and counts one user of the state more. The user calls removeUser in the end.
 func (c *Client) lockState(name string) *lockState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,22 +71,22 @@ func (c *Client) lockState(name string) *lockState {
 	return ls
 }
 
-// useAgain counts one user more of the client's state of the lock, which has one already.
-func (ls *lockState) useAgain() {
+// addUser counts one user more of the state, which has one already.
+func (ls *lockState) addUser() {
 	ls.client.mu.Lock()
 	ls.users++
 	ls.client.mu.Unlock()
 }
 
-// release ends one use of the client's state of the lock. It counts users of the state, and releases nothing in Redis.
-func (ls *lockState) release() {
+// removeUser counts one user less of the state. The client forgets the state with its last user.
+func (ls *lockState) removeUser() {
 	ls.client.mu.Lock()
 	defer ls.client.mu.Unlock()
-	ls.client.releaseLocked(ls)
+	ls.client.removeUserLocked(ls)
 }
 
-// releaseLocked is lockState.release, which ends one use of the state, with c.mu held.
-func (c *Client) releaseLocked(ls *lockState) {
+// removeUserLocked is lockState.removeUser with c.mu held.
+func (c *Client) removeUserLocked(ls *lockState) {
 	if ls.users--; ls.users == 0 {
 		delete(c.locks, ls.name)
 		if len(c.spareStates) < maxSpare && ls.reset() {

@@ -212,7 +212,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv9: the client's books keep the lock",
-		"internal/engine/client.go", "\tc.releaseLocked(h.lock)\n", "",
+		"internal/engine/client.go", "\tc.removeUserLocked(h.lock)\n", "",
 		"./internal/engine", "Inv9_",
 	},
 	{
