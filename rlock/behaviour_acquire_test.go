@@ -275,7 +275,7 @@ func TestBehaviourEndedContext(t *testing.T) {
 	locktest.Equal(t, "acquires", spy.Count("acquire"), 0)
 }
 
-// A context that ends while it waits ends the wait, with its cause; nothing is left in line.
+// A context that ends while it waits ends the wait, with its cause; nothing is left in the queue.
 func TestBehaviourContextEndsWait(t *testing.T) {
 	_, l := newLock(t)
 	held := take(t, l, t.Context())

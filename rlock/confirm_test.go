@@ -280,7 +280,7 @@ func TestConfirm_Handoff(t *testing.T) {
 		var passedOn context.Context
 		done := locktest.Start(func() (err error) { passedOn, err = l.Lock(t.Context()); return err })
 		redistest.Eventually(t, bound, func() bool {
-			_, idle := client.InLine("a")
+			_, idle := client.InQueue("a")
 			return idle && s.direct.PubSubNumSub(t.Context(), "redisson_lock__channel:{a}").Val()["redisson_lock__channel:{a}"] > 0
 		}, "the next waiter waits")
 		s.Replicas[0].Freeze()

@@ -36,7 +36,7 @@ func contest(t *testing.T, one, two *rlock.Client, lease time.Duration, names ..
 		locks[i] = l
 	}
 	for _, l := range locks {
-		redistest.Eventually(t, bound, func() bool { _, idle := two.InLine(l.Name()); return idle }, "somebody waits for %q", l.Name())
+		redistest.Eventually(t, bound, func() bool { _, idle := two.InQueue(l.Name()); return idle }, "somebody waits for %q", l.Name())
 	}
 	return locks
 }

@@ -32,7 +32,7 @@
 //
 // # Many callers
 //
-// Commands of calls that are made at the same time travel together. The waiters of one lock in one client stand in line;
+// Commands of calls that are made at the same time travel together. The waiters of one lock in one client wait in a queue;
 // the first one asks Redis, and when a hold of this client ends the lock passes to it in one round trip, a bounded number
 // of times (WithHandoffs). Then it is released for everybody.
 //

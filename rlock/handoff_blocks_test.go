@@ -38,7 +38,7 @@ func TestBlocksAreUsedInOrder(t *testing.T) {
 		const n = 20
 		first := takeToken(t, l, t.Context(), 1)
 		var in section
-		done := lineUp(n, func(i int) {
+		done := queueUp(n, func(i int) {
 			held, token, err := l.LockAndGetToken(longContext(t))
 			locktest.NoError(t, err)
 			leave := in.enter(t, held, token)
@@ -77,7 +77,7 @@ func TestBlocksGiveBackWhatIsLeft(t *testing.T) {
 		const n, rounds = 10, 5
 		var most atomic.Int64
 		first := takeToken(t, l, t.Context(), 1)
-		done := lineUp(n, func(int) {
+		done := queueUp(n, func(int) {
 			for range rounds {
 				held, token, err := l.LockAndGetToken(longContext(t))
 				locktest.NoError(t, err)
@@ -153,7 +153,7 @@ func TestBlocksEndWithAReentry(t *testing.T) {
 	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
 		first := takeToken(t, l, t.Context(), 1)
 		var tokens []int64
-		done := lineUp(6, func(i int) {
+		done := queueUp(6, func(i int) {
 			held, token, err := l.LockAndGetToken(longContext(t))
 			locktest.NoError(t, err)
 			tokens = append(tokens, token)
@@ -237,8 +237,8 @@ func TestBlocksRepeatedAcquire(t *testing.T) {
 						_ = l.Unlock(held)
 					}
 				}
-				leader := lineUp(1, wait(longContext(t)))
-				behind := lineUp(test.before, wait(ctx))
+				leader := queueUp(1, wait(longContext(t)))
+				behind := queueUp(test.before, wait(ctx))
 				locktest.Sleep(10 * time.Millisecond)
 				armed := true
 				spy.Wrap(func(ops []string, next func() error) error {
@@ -251,7 +251,7 @@ func TestBlocksRepeatedAcquire(t *testing.T) {
 				locktest.NoError(t, other.Unlock(theirs))
 				synctest.Wait()
 				giveUp()
-				later := lineUp(test.later, wait(longContext(t)))
+				later := queueUp(test.later, wait(longContext(t)))
 				leader()
 				behind()
 				later()
@@ -287,7 +287,7 @@ func TestBlocksAgeSoon(t *testing.T) {
 					return next()
 				})
 				last := int64(1)
-				done := lineUp(12, func(i int) {
+				done := queueUp(12, func(i int) {
 					held, token, err := l.LockAndGetToken(longContext(t))
 					locktest.NoError(t, err)
 					if age := time.Since(time.Unix(0, asked.Load())); age > 5*time.Millisecond {
@@ -321,7 +321,7 @@ func TestBlocksEndAtAnotherKindOfWaiter(t *testing.T) {
 				first := takeToken(t, l, t.Context(), 1)
 				var in section
 				var asked []int // how often, at each hold
-				done := lineUp(5, func(i int) {
+				done := queueUp(5, func(i int) {
 					var held context.Context
 					var token int64
 					var err error
@@ -392,9 +392,9 @@ func TestBlocksForcedOpen(t *testing.T) {
 						locktest.NoError(t, theirs.Unlock(stranger))
 					}
 				}
-				done := lineUp(5, wait)
+				done := queueUp(5, wait)
 				unlocked := locktest.Start(func() error { return l.Unlock(first) })
-				late := lineUp(4, func(i int) { wait(5 + i) }) // these are not in the first block
+				late := queueUp(4, func(i int) { wait(5 + i) }) // these are not in the first block
 				locktest.NoError(t, <-unlocked)
 				done()
 				late()
@@ -575,7 +575,7 @@ func TestBlocksGrantToAWaiterInDoubt(t *testing.T) {
 func TestBlocksAreRenewed(t *testing.T) {
 	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
 		first := takeToken(t, l, t.Context(), 1)
-		done := lineUp(3, func(i int) {
+		done := queueUp(3, func(i int) {
 			held, token, err := l.LockAndGetToken(longContext(t))
 			locktest.NoError(t, err)
 			if i == 2 {
@@ -606,7 +606,7 @@ func TestBlocksDeadline(t *testing.T) {
 		const lease = 100 * time.Millisecond
 		first, err := l.LockLease(longContext(t), lease)
 		locktest.NoError(t, err)
-		done := lineUp(2, func(i int) {
+		done := queueUp(2, func(i int) {
 			held, err := l.LockLease(longContext(t), lease)
 			locktest.NoError(t, err)
 			if i == 0 {

@@ -20,7 +20,7 @@ func TestBlocksWithoutHandoffs(t *testing.T) {
 	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
 		const n = 20
 		first := takeToken(t, l, t.Context(), 1)
-		done := lineUp(n, func(i int) {
+		done := queueUp(n, func(i int) {
 			held, _, err := l.LockAndGetToken(longContext(t))
 			locktest.NoError(t, err)
 			locktest.NoError(t, l.Unlock(held))
@@ -49,7 +49,7 @@ func TestP12_BlocksWaitWithinTheBound(t *testing.T) {
 			return next()
 		})
 		first := takeToken(t, l, t.Context(), 1)
-		done := lineUp(4, func(i int) {
+		done := queueUp(4, func(i int) {
 			for range 3 {
 				held, err := l.Lock(longContext(t))
 				locktest.NoError(t, err)
@@ -78,7 +78,7 @@ func TestInv2_BlocksWithAFloorAreSmall(t *testing.T) {
 		held, first, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		last := first
-		done := lineUp(60, func(i int) {
+		done := queueUp(60, func(i int) {
 			held, token, err := l.LockAndGetToken(longContext(t))
 			locktest.NoError(t, err)
 			last = max(last, token)

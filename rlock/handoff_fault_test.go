@@ -48,7 +48,7 @@ func newHandoffSite(t *testing.T, opts ...rlock.Option) *handoffSite {
 	return s
 }
 
-// stand puts waiters in line until there are so many.
+// stand puts waiters into the queue until there are so many.
 func (s *handoffSite) stand(t *testing.T, n int) {
 	t.Helper()
 	for len(s.waiters) < n {
@@ -58,13 +58,13 @@ func (s *handoffSite) stand(t *testing.T, n int) {
 			locktest.StartFenced(func() (context.Context, int64, error) { return s.lock.TryLockAndGetToken(ctx, waitBound, 0) }), cancel,
 		})
 		redistest.Eventually(t, bound, func() bool {
-			in, idle := s.c.InLine("a")
+			in, idle := s.c.InQueue("a")
 			return in == len(s.waiters) && idle
-		}, "the waiters stand in line")
+		}, "the waiters are in the queue")
 	}
 }
 
-// pass unlocks while so many stand in line, again and again until the transfer by which the first of them is to have the
+// pass unlocks while so many are in the queue, again and again until the transfer by which the first of them is to have the
 // lock is met by the fault: there is none, 20 ms after the client took the lock. It returns
 // what becomes of that Unlock.
 func (s *handoffSite) pass(t *testing.T, n int, met func() bool) (unlocked <-chan error, began time.Time) {

@@ -27,7 +27,7 @@ func TestHandoffIsOneCommand(t *testing.T) {
 		l := fenced.NewLock(c, "l")
 		last := takeToken(t, l, t.Context(), 1)
 		next := 0
-		done := lineUp(n, func(i int) {
+		done := queueUp(n, func(i int) {
 			held, token, err := l.LockAndGetToken(longContext(t))
 			if err != nil {
 				t.Error(err)
@@ -78,7 +78,7 @@ func TestHandoffsAreBoundedByCount(t *testing.T) {
 				messages := listener.Channel()
 				first := takeToken(t, l, t.Context(), 1)
 				var in section
-				done := lineUp(8, func(i int) {
+				done := queueUp(8, func(i int) {
 					held, token, err := l.LockAndGetToken(longContext(t))
 					if err != nil {
 						t.Error(err)
@@ -129,7 +129,7 @@ func TestHandoffsAreBoundedByTime(t *testing.T) {
 					return next()
 				})
 				first := take(t, l, t.Context())
-				done := lineUp(n, func(int) {
+				done := queueUp(n, func(int) {
 					if err := l.Do(longContext(t), func(context.Context) error { time.Sleep(section); return nil }); err != nil {
 						t.Error(err)
 					}
@@ -204,7 +204,7 @@ func TestHandoffFencedAndUnfenced(t *testing.T) {
 		f, u := fenced.NewLock(c, "l"), rlock.NewLock(c, "l")
 		first := takeToken(t, f, t.Context(), 1)
 		var order []int64
-		done := lineUp(6, func(i int) {
+		done := queueUp(6, func(i int) {
 			if i%2 == 0 {
 				held, err := u.Lock(longContext(t))
 				locktest.NoError(t, err)
@@ -285,9 +285,9 @@ func TestHandoffThenTheOtherClientsTurn(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		theirDone := lineUp(1, func(int) { work(theirs, "other") })
+		theirDone := queueUp(1, func(int) { work(theirs, "other") })
 		locktest.Sleep(time.Millisecond)
-		done := lineUp(5, func(int) { work(l, "own") })
+		done := queueUp(5, func(int) { work(l, "own") })
 		locktest.NoError(t, l.Unlock(first))
 		done()
 		theirDone()
@@ -314,7 +314,7 @@ func TestHandoffWithoutAnAnswer(t *testing.T) {
 		held := takeToken(t, l, t.Context(), 1)
 		var took time.Duration
 		var next context.Context
-		done := lineUp(1, func(int) {
+		done := queueUp(1, func(int) {
 			began := time.Now()
 			var err error
 			if next, err = l.Lock(longContext(t)); err != nil {

@@ -351,7 +351,7 @@ func TestP27_SeriesBesideStrangers(t *testing.T) {
 		defer func() { _ = java.Close() }()
 		javaHolds(t, rdb, time.Hour)
 		p := lineNew(t, m)
-		done := lineUp(60, func(int) {
+		done := queueUp(60, func(int) {
 			held, err := p.l.Lock(t.Context())
 			if err != nil {
 				t.Error(err)
@@ -362,7 +362,7 @@ func TestP27_SeriesBesideStrangers(t *testing.T) {
 		turns := 1
 		for range 60 {
 			locktest.Sleep(30 * time.Millisecond)
-			if n, _ := p.c.InLine("l"); n == 0 {
+			if n, _ := p.c.InQueue("l"); n == 0 {
 				break
 			}
 			m.Del("l")
@@ -457,7 +457,7 @@ func TestLineSeveralCallers(t *testing.T) {
 		var dones []func()
 		for _, name := range []string{"a", "b"} {
 			p := lineNew(t, m, rlock.WithHandoffs(1))
-			dones = append(dones, lineUp(4, func(int) {
+			dones = append(dones, queueUp(4, func(int) {
 				held, err := p.l.Lock(t.Context())
 				if err != nil {
 					t.Error(err)
@@ -508,9 +508,9 @@ func TestLineLingers(t *testing.T) {
 		release()
 		lineGets(t, p[0], got[0], began, 0)
 		locktest.Sleep(time.Second)
-		locktest.Equal(t, "queues", p[0].c.Queues(), 1)
+		locktest.Equal(t, "lock states", p[0].c.LockStates(), 1)
 		locktest.Sleep(3 * time.Second)
-		locktest.Equal(t, "queues", p[0].c.Queues(), 0)
+		locktest.Equal(t, "lock states", p[0].c.LockStates(), 0)
 	})
 	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
 		began := time.Now()

@@ -183,7 +183,7 @@ func TestSentinelClientsOfBothKindsWakeEachOther(t *testing.T) {
 			locktest.NoError(t, err)
 			var next context.Context
 			got := locktest.Start(func() (err error) { next, err = waits.Lock(t.Context()); return err })
-			redistest.Eventually(t, bound, func() bool { _, idle := pair[1].InLine("a"); return idle }, "%s: somebody waits", what)
+			redistest.Eventually(t, bound, func() bool { _, idle := pair[1].InQueue("a"); return idle }, "%s: somebody waits", what)
 			redistest.Eventually(t, bound, func() bool {
 				return s.Master().Do("pubsub", "numsub", "redisson_lock__channel:{a}").([]any)[1].(int64) > 0
 			}, "%s: somebody listens, as a Redisson of Sentinel's does", what)

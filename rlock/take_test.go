@@ -47,8 +47,8 @@ func takeToken(t testing.TB, l *fenced.Lock, ctx context.Context, want int64) co
 	return held
 }
 
-// lineUp starts waiters one after the other. Each stands in line before the next one comes.
-func lineUp(n int, wait func(i int)) (done func()) {
+// queueUp starts waiters one after the other. Each is in the queue before the next one comes.
+func queueUp(n int, wait func(i int)) (done func()) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { wait(i) })

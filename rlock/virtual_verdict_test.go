@@ -18,7 +18,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// Inv12: Redis has never answered: nobody may be told that somebody holds the lock, the second in line neither.
+// Inv12: Redis has never answered: nobody may be told that somebody holds the lock, the second in the queue neither.
 func TestVirtualSilenceIsNotAHolder(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)

@@ -57,7 +57,7 @@ func enterInOrder(t *testing.T, l *rlock.Lock, n int) <-chan int {
 				t.Errorf("waiter %d: %v", i, err)
 			}
 		}()
-		synctest.Wait() // it stands in line
+		synctest.Wait() // it is in the queue
 	}
 	return turns
 }
@@ -412,7 +412,7 @@ func TestVirtualTryLockAsksNobody(t *testing.T) {
 }
 
 // Inv8: no waiter sleeps on a free lock. The message of a release arrives before the reply to it; the leader that takes
-// the message gives up; the next in line becomes the leader while the client still believes in its own hold. When the
+// the message gives up; the next in the queue becomes the leader while the client still believes in its own hold. When the
 // reply comes, the new leader must look.
 func TestVirtualNextLeaderSleepsOnAFreeLock(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {

@@ -120,9 +120,9 @@ type waiter struct {
 	refusal      error   // why the last attempt was in vain; nil: another holder has the lock
 	wakeup       *wakeup // notified when a command is over, a field below or lock.mayBeFree has changed, or the waiter is to look
 
-	lineWait // zero until the waiter is in line
+	queueWait // zero until the waiter is in the queue
 
-	// The place in the queue of this client's waiters; guarded by lock.mu.
+	// Where the waiter is in the queue of this client's waiters; guarded by lock.mu.
 	prev, next       *waiter
 	isLeader         bool
 	busy             bool        // the waiter asks Redis, or has been given the lock: no hold that ends hands the lock to it
@@ -157,7 +157,7 @@ func (w *waiter) reenterOrWait() (*level, error) {
 	if !w.waits() {
 		return w.tryOnce(own)
 	}
-	return w.waitInLine()
+	return w.waitInQueue()
 }
 
 // shrink drops the new hold of a waiter that is to wait for others: until it has the lock only its attempts are needed, and waiters may be many.

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// InLine tells how many calls of the client stand in line for the lock, and whether the first of them waits to be told.
-func (c *Client) InLine(name string) (n int, idle bool) {
+// InQueue tells how many calls of the client are in the queue for the lock, and whether the first of them waits to be told.
+func (c *Client) InQueue(name string) (n int, idle bool) {
 	c.mu.Lock()
 	ls := c.locks[name]
 	c.mu.Unlock()
@@ -29,7 +29,7 @@ func (c *Client) Untold() int64 { return c.untoldReleases.Load() }
 // Books says how many locks, holds and releases the client has, "" where it has none. A lock state that only lingers does not count.
 func (c *Client) Books() string {
 	c.releaser.mu.Lock()
-	releases := len(c.releaser.queue)
+	releases := len(c.releaser.releases)
 	c.releaser.mu.Unlock()
 	c.mu.Lock()
 	held := c.held
@@ -51,8 +51,8 @@ func (c *Client) Books() string {
 	return fmt.Sprintf("%d locks, %d holds, %d releases", len(uses), held, releases)
 }
 
-// Queues is how many locks the client knows something of.
-func (c *Client) Queues() int {
+// LockStates is how many locks the client knows something of.
+func (c *Client) LockStates() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.locks)

@@ -45,7 +45,7 @@ func TestInv9_BooksAreEmpty(t *testing.T) {
 		defer c.mu.Unlock()
 		c.releaser.mu.Lock()
 		defer c.releaser.mu.Unlock()
-		return len(c.locks)+c.held+len(c.releaser.queue) == 0
+		return len(c.locks)+c.held+len(c.releaser.releases) == 0
 	}, "the books are empty")
 }
 
@@ -79,9 +79,9 @@ func TestBooks(t *testing.T) {
 		locktest.NoError(t, l.Unlock(short))
 		locktest.NoError(t, l.Unlock(mine.Ctx))
 		locktest.Equal(t, "after the last Unlock", c.Books(), "")
-		locktest.Equal(t, "states that a timer keeps", c.Queues(), 1)
+		locktest.Equal(t, "states that a timer keeps", c.LockStates(), 1)
 		locktest.Sleep(lingerTime + time.Second)
-		locktest.Equal(t, "states after that", c.Queues(), 0)
+		locktest.Equal(t, "states after that", c.LockStates(), 0)
 	})
 }
 

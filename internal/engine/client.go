@@ -222,9 +222,9 @@ func (c *Client) drain() {
 // notifyAll makes all who wait for a lock look whether they still may.
 func (c *Client) notifyAll() {
 	c.mu.Lock()
-	queues := slices.Collect(maps.Values(c.locks))
+	states := slices.Collect(maps.Values(c.locks))
 	c.mu.Unlock()
-	for _, ls := range queues {
+	for _, ls := range states {
 		ls.notifyAll()
 		ls.endLinger()
 	}

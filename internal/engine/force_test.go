@@ -9,7 +9,7 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// Inv9: what a lock's queue keeps of the holds that this client forced open goes with the lock state, and where that is in use
+// Inv9: what a lock state keeps of the holds that this client forced open goes with the lock state, and where that is in use
 // for ever, as soon as no answer can be about them. Of others' holds it keeps nothing.
 func TestInv9_NothingIsKeptOfForcedHolds(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestInv9_NothingIsKeptOfForcedHolds(t *testing.T) {
 		}
 		ls.removeUser()
 		if len(c.spareStates) != 1 || c.spareStates[0].forced != nil {
-			t.Error("a queue that is used again has those of another lock")
+			t.Error("a lock state that is used again has those of another lock")
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// A lockState is what a client knows of one lock: its own hold of it, if it has one, and its waiters, in order of arrival.
+// A lockState is what a client knows of one lock: its own hold of it, if it has one, and the queue of its waiters, in order of arrival.
 // The first waiter is the leader, the only one that asks Redis. A lockState exists while somebody uses it.
 type lockState struct {
 	client *Client
@@ -25,7 +25,7 @@ type lockState struct {
 	mu           sync.Mutex
 	holdWatched  bool         // the hold has lasted for a while: messages on the channel may be about it
 	blockWaiters int32        // how many waiters take tokens of a block
-	first, last  *waiter      // the waiters
+	first, last  *waiter      // the queue
 	subscription Subscription // to the lock's own channel; nil for none
 	hold         *hold        // this client's own, as far as it knows
 	askedSince   moment       // since when an attempt of the leader is under way; 0 if none is
@@ -174,7 +174,7 @@ func (ls *lockState) leave(w *waiter) (given bool, ticket string) {
 	return w.handoff != nil || w.grantedBlock != nil, ticket
 }
 
-// notifyAll makes everyone in line look.
+// notifyAll makes all waiters look.
 func (ls *lockState) notifyAll() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

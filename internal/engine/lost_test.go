@@ -27,9 +27,9 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			ctx := t.Context()
 			blocks := Tokens{Fenced: true, Blocks: true}
 			x, y := NewLock(c, "x", blocks), NewLock(c, next, blocks)
-			inLine := func(name string, want int) {
+			inQueue := func(name string, want int) {
 				t.Helper()
-				redistest.Eventually(t, 10*time.Second, func() bool { n, _ := c.InLine(name); return n == want }, "%d in line of %s", want, name)
+				redistest.Eventually(t, 10*time.Second, func() bool { n, _ := c.InQueue(name); return n == want }, "%d in the queue of %s", want, name)
 			}
 			type got struct {
 				ctx context.Context
@@ -49,7 +49,7 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			<-loading.asked
 			short, leave := context.WithCancel(ctx)
 			left := lock(short, x)
-			inLine("x", 2)
+			inQueue("x", 2)
 			loading.answer <- struct{}{}
 			<-loading.asked // again, for two tokens
 			leave()
@@ -67,7 +67,7 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			}
 			other := <-lock(ctx, y)
 			waiter := lock(ctx, y)
-			inLine(next, 1)
+			inQueue(next, 1)
 			if last, err := h.closeLevel(mine.lv); !last || err != nil {
 				t.Fatal(last, err)
 			}
@@ -89,8 +89,8 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 	}
 }
 
-// Inv8: a hold that is lost before its call has left the line does not leave the line to another lock.
-func TestInv8_LostBeforeItLeftTheLine(t *testing.T) {
+// Inv8: a hold that is lost before its call has left the queue does not leave the queue to another lock.
+func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	c, err := newTestClient(redistest.New(t))
 	locktest.NoError(t, err)
 	defer func() { _ = c.Close() }()

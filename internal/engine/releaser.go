@@ -18,20 +18,20 @@ import (
 type releaser struct {
 	client *Client
 
-	mu      sync.Mutex
-	queue   releases    // all of them, the one that is due first at the front
-	alarm   *time.Timer // calls sendDue when that is due; nil before there was any
-	closed  bool
-	untold  []untoldRelease // what the trace is to be told of releases, in this order (Client.untoldReleases counts something else)
-	telling bool            // tellAll runs
+	mu       sync.Mutex
+	releases releases    // all of them, the one that is due first at the front
+	alarm    *time.Timer // calls sendDue when that is due; nil before there was any
+	closed   bool
+	untold   []untoldRelease // what the trace is to be told of releases, in this order (Client.untoldReleases counts something else)
+	telling  bool            // tellAll runs
 }
 
-// A release is one hold's place in the releaser, which guards its fields.
+// A release is the releaser's entry for one hold. The releaser guards its fields.
 type release struct {
 	releaser *releaser
 	attempts *attempts
 	lease    time.Duration
-	index    int          // in releaser.queue; -1: it is over
+	index    int          // in releaser.releases; -1: it is over
 	began    time.Time    // when it was left to the releaser, for the trace
 	due      time.Time    // when to send it, again if it is under way
 	answers  int          // which entry of releaseAfter is the next pause; each answer moves it on, an error to 2 at most
@@ -105,7 +105,7 @@ func (rl *releaser) add(r *release) {
 	if r.lease, ok = a.handOver(r); ok {
 		r.began = time.Now()
 		r.due = r.began.Add(r.after(n))
-		heap.Push(&rl.queue, r)
+		heap.Push(&rl.releases, r)
 		rl.note(r, false)
 		rl.setAlarm()
 	}
@@ -128,7 +128,7 @@ func (rl *releaser) reschedule(r *release, d time.Duration) {
 		return
 	}
 	r.due = time.Now().Add(d)
-	heap.Fix(&rl.queue, r.index)
+	heap.Fix(&rl.releases, r.index)
 	rl.setAlarm()
 }
 
@@ -139,17 +139,17 @@ func (r *release) matters() bool {
 
 // remove takes the release off the list. With rl.mu held.
 func (rl *releaser) remove(r *release) {
-	heap.Remove(&rl.queue, r.index)
+	heap.Remove(&rl.releases, r.index)
 	r.attempts.releaseDropped()
 	rl.note(r, true)
 }
 
 // setAlarm sets the alarm for the release that is due first. With rl.mu held.
 func (rl *releaser) setAlarm() {
-	if len(rl.queue) == 0 {
+	if len(rl.releases) == 0 {
 		return
 	}
-	after := max(time.Until(rl.queue[0].due), 1) // not 0: in a synctest bubble Go 1.26 runs such a timer at once, and may crash with -race
+	after := max(time.Until(rl.releases[0].due), 1) // not 0: in a synctest bubble Go 1.26 runs such a timer at once, and may crash with -race
 	if rl.alarm == nil {
 		rl.alarm = time.AfterFunc(after, rl.sendDue)
 	} else {
@@ -175,19 +175,19 @@ func (rl *releaser) takeDue(sharded bool) (due []*sentRelease) {
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
 	now := time.Now()
-	for !rl.closed && len(rl.queue) > 0 && !rl.queue[0].due.After(now) {
-		r := rl.queue[0]
-		inLine := r.underWay != nil && !r.underWay.written
-		if !r.matters() && (!inLine || r.underWay.inStore && rl.client.store.Withdraw(&r.underWay.op)) {
+	for !rl.closed && len(rl.releases) > 0 && !rl.releases[0].due.After(now) {
+		r := rl.releases[0]
+		unwritten := r.underWay != nil && !r.underWay.written
+		if !r.matters() && (!unwritten || r.underWay.inStore && rl.client.store.Withdraw(&r.underWay.op)) {
 			rl.remove(r)
 			continue
 		}
-		if !inLine {
+		if !unwritten {
 			r.underWay = &sentRelease{release: r, op: rl.client.callingFirst(scripts.Unlock(r.attempts.keys, r.attempts.field, sharded), "", 0)}
 			due = append(due, r.underWay)
 		}
 		r.due = now.Add(max(r.lease/3, 100*time.Millisecond))
-		heap.Fix(&rl.queue, 0)
+		heap.Fix(&rl.releases, 0)
 	}
 	rl.setAlarm()
 	return due
@@ -232,12 +232,12 @@ func (s *sentRelease) Answered(a scripts.Answer, err error) {
 func (rl *releaser) sendAllNow() {
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
-	for _, r := range rl.queue {
+	for _, r := range rl.releases {
 		if r.underWay == nil && r.attempts.allAnswered() && rl.owes(r) {
 			r.due = time.Time{}
 		}
 	}
-	heap.Init(&rl.queue)
+	heap.Init(&rl.releases)
 	rl.setAlarm()
 }
 
@@ -245,7 +245,7 @@ func (rl *releaser) sendAllNow() {
 func (rl *releaser) owesAny() bool {
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
-	for _, r := range rl.queue {
+	for _, r := range rl.releases {
 		if rl.owes(r) && !r.refused {
 			return true
 		}
@@ -272,7 +272,7 @@ func (rl *releaser) close() {
 	}
 	owed := 0
 	var one *attempts
-	for _, r := range rl.queue {
+	for _, r := range rl.releases {
 		if rl.owes(r) {
 			owed, one = owed+1, r.attempts
 		}
@@ -280,7 +280,7 @@ func (rl *releaser) close() {
 		r.attempts.releaseDropped()
 		rl.note(r, true)
 	}
-	rl.queue = nil
+	rl.releases = nil
 	if owed > 0 {
 		rl.warnUnconfirmed(owed, one)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// lineWait is what a waiter knows while it is in line. Only its own goroutine uses it.
-type lineWait struct {
+// queueWait is what a waiter knows while it is in the queue of its client's waiters. Only its own goroutine uses it.
+type queueWait struct {
 	state         waitState
 	command       *inflight     // the attempt or the handoff that is under way; nil for none
 	due           time.Time     // when the waiter looks by itself, at the command or at the lock; zero for never
@@ -26,9 +26,9 @@ type lineWait struct {
 	since         time.Time     // and when it saw that hold first
 }
 
-// waitInLine puts the waiter into the queue of this client's waiters, waits until it has the lock or the wait is over, and takes the waiter
+// waitInQueue puts the waiter into the queue of this client's waiters, waits until it has the lock or the wait is over, and takes the waiter
 // out of the queue.
-func (w *waiter) waitInLine() (*level, error) {
+func (w *waiter) waitInQueue() (*level, error) {
 	w.backoff = firstBackoff
 	first, asks := w.lock.join(w)
 	lv, err := w.untilDone(first, asks)
@@ -94,7 +94,7 @@ func (w *waiter) untilDone(first, asks bool) (*level, error) {
 	}
 }
 
-// goesOn tells whether a waiter stays in line although the client is shutting down.
+// goesOn tells whether a waiter stays in the queue although the client is shutting down.
 func (w *waiter) goesOn() bool {
 	if isClosed(w.client.closed) {
 		return false

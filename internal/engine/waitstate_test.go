@@ -14,7 +14,7 @@ func TestWaitTable(t *testing.T) {
 	}
 	for s := range waitState(waitStates) {
 		for e := range waitEvent(waitEvents) {
-			w := waiter{lineWait: lineWait{state: s}}
+			w := waiter{queueWait: queueWait{state: s}}
 			w.on(e)
 			to, listed := want[s][e]
 			switch {

@@ -68,12 +68,12 @@ var ofWaiting = []mutant{
 		"./rlock", "P32_ShortWaits",
 	},
 	{
-		"Inv9: a queue lingers for ever",
+		"Inv9: a lock state lingers for ever",
 		"internal/engine/line.go", "\t\tr.lingerTimer = time.AfterFunc(max(d, 1), ls.lingerEnded)\n", "\t\tr.lingerTimer = time.AfterFunc(24*365*time.Hour, ls.lingerEnded)\n",
 		"./rlock", "LineLingers|Books",
 	},
 	{
-		"P12: Shutdown waits for queues that linger",
+		"P12: Shutdown waits for lock states that linger",
 		"internal/engine/client.go", "\t\tls.endLinger()\n", "",
 		"./rlock", "LineLingers",
 	},

@@ -14,9 +14,9 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// Inv9, P12: a hold that is lost before its call has left the line takes nothing with it that others use: the client goes on to know the lock
+// Inv9, P12: a hold that is lost before its call has left the queue takes nothing with it that others use: the client goes on to know the lock
 // while it holds it, and Shutdown waits for that hold.
-func TestP12_LostBeforeItsCallHasLeftTheLine(t *testing.T) {
+func TestP12_LostBeforeItsCallHasLeftTheQueue(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		c := newClient(t, rdb)
@@ -35,7 +35,7 @@ func TestP12_LostBeforeItsCallHasLeftTheLine(t *testing.T) {
 
 		mine := take(t, l, t.Context())
 		locktest.Sleep(5 * time.Second) // what was kept for the lost one is gone
-		locktest.Equal(t, "locks that the client knows", c.Queues(), 1)
+		locktest.Equal(t, "locks that the client knows", c.LockStates(), 1)
 		shut := locktest.Start(func() error { return c.Shutdown(t.Context()) })
 		locktest.Sleep(10 * time.Second)
 		locktest.NoError(t, mine.Err())
