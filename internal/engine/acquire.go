@@ -35,8 +35,8 @@ func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level,
 	if who == nil {
 		who = &holder{base: ctx}
 	}
-	l.client.calls.Add(1) // before the look at closed: Close waits for those that it finds
-	defer l.client.calls.Add(-1)
+	l.client.underWay.Add(1) // before the look at closed: Close waits for those that it finds
+	defer l.client.underWay.Add(-1)
 	l.client.presenter.begin()
 	if isClosed(l.client.draining) && (isClosed(l.client.closed) || !who.holdsAny(l.client)) {
 		return nil, nil, ErrClosed

@@ -34,7 +34,7 @@ type Client struct {
 	born           time.Time // for times that are kept as a number
 	lastField      atomic.Int64
 	watchedHolds   atomic.Int64 // holds for which the client is subscribed
-	calls          atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
+	underWay       atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
 	untoldReleases atomic.Int64 // how many releases Redis refused to publish (releaser.untold has what the trace is to be told)
 	noLineUntil    atomic.Int64 // until when no line is used, as the user has no right to it, since born; 0 for never
 
@@ -174,7 +174,7 @@ func (c *Client) awaitReleases(ctx context.Context) {
 			c.releaser.sendAllNow()
 			next = now.Add(hurryAgain)
 		}
-		if c.calls.Load() == 0 && !c.releaser.owesAny() || !sleep(ctx, time.Millisecond) {
+		if c.underWay.Load() == 0 && !c.releaser.owesAny() || !sleep(ctx, time.Millisecond) {
 			return
 		}
 	}

@@ -63,7 +63,7 @@ func (c *Client) newLeave(keys *scripts.Keys, ticket string) *leaveOp {
 }
 
 func (l *leaveOp) send() {
-	l.client.calls.Add(1)
+	l.client.underWay.Add(1)
 	l.client.store.Send(&l.op, l)
 }
 
@@ -75,7 +75,7 @@ func (l *leaveOp) Answered(a scripts.Answer, err error) {
 	if err == nil && a.More {
 		l.client.leaveLine(l.keys, "")
 	}
-	l.client.calls.Add(-1)
+	l.client.underWay.Add(-1)
 }
 
 // lineTurn is the client's part in the line, for an attempt. It enters only while it would hear that it is called.

@@ -70,13 +70,13 @@ func (h *hold) closeLevel(lv *level) (last bool, err error) {
 
 // release gives up a hold whose last level was closed, at this time.
 func (h *hold) release(lost bool, now time.Time) (err error) {
-	h.client.calls.Add(1)
+	h.client.underWay.Add(1)
 	defer func() {
 		h.unregister()
 		h.mu.Lock()
 		h.notifyChanged()
 		h.mu.Unlock()
-		h.client.calls.Add(-1)
+		h.client.underWay.Add(-1)
 		h.unlocked(now, err) // the last of it: the function that is told may use the client
 	}()
 	h.client.dog.Remove(&h.lease) // before the release, so that no renewal follows it

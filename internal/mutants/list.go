@@ -287,7 +287,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P12: Close waits for calls, and not for what they have taken",
-		"internal/engine/client.go", "\t\tif c.calls.Load() == 0 && !c.releaser.owesAny() ||", "\t\tif c.calls.Load() == 0 ||",
+		"internal/engine/client.go", "\t\tif c.underWay.Load() == 0 && !c.releaser.owesAny() ||", "\t\tif c.underWay.Load() == 0 ||",
 		"./rlock", "P12_Close",
 	},
 	{
