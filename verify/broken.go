@@ -57,7 +57,7 @@ var bugs = []bug{
 	{"quorum-young", "a node of a quorum that has just started counts", "quorum", []string{ruleExclusive, ruleLock}, []edit{
 		{"quorum/node.go", "return !n.young(r) || n.lossless == r.Run", "return true"}}},
 	{"second-sleeps", "the second in a line does not watch the first", "line", []string{ruleCalled}, []edit{
-		{"internal/engine/wait.go", "\t\tw.waitFor(p.watchUnlessAlive(n.watch, \"\", aliveCount))\n", ""}}},
+		{"internal/engine/wait.go", "\t\tw.watchFor(p.watchUnlessAlive(n.watch, \"\", aliveCount))\n", ""}}},
 	{"first-deaf", "the first in a line does not listen for a Redisson client's release", "line", []string{ruleCalled, ruleTurns}, []edit{
 		{"internal/engine/refused.go", "listens := first && (vain || p.firstFor() >= firstListensAfter || w.endsSoon())", "listens := first && false"},
 		{"internal/engine/refused.go", "p.nextLook(a, listens, ", "p.nextLook(a, true, "}}},

@@ -40,7 +40,7 @@ func (w *waiter) wasRefused(a scripts.Answer) {
 	case a.TTL >= 0 && a.TTL < pause:
 		pause = a.TTL + time.Millisecond
 	}
-	w.waitFor(pause)
+	w.watchFor(pause)
 }
 
 // endsSoon tells whether the call is to end before it would listen on the lock's own channel, or soon after.
@@ -69,17 +69,17 @@ func (w *waiter) waitForCall(p *place, a scripts.Answer) {
 	}
 	switch {
 	case a.TTL == scripts.NoKey && a.Before < 2:
-		w.waitFor(p.watchUnlessAlive(a.Head, w.lateOne, w.aliveCount))
+		w.watchFor(p.watchUnlessAlive(a.Head, w.lateOne, w.aliveCount))
 		return
 	case a.TTL == scripts.NoKey && w.quiet > 0: // the look has called the first one, and the second has not taken it out so far
-		w.waitFor(p.watchUnlessAlive(a.Head, w.lateOne, w.aliveCount) + calledTimeout)
+		w.watchFor(p.watchUnlessAlive(a.Head, w.lateOne, w.aliveCount) + calledTimeout)
 		return
 	case a.TTL == scripts.NoKey:
-		w.waitFor(p.watchFromBehind())
+		w.watchFor(p.watchFromBehind())
 		return
 	}
 	if a.Before != 1 {
 		p.watchCalled("", "")
 	}
-	w.waitFor(p.nextLook(a, listens, w.quiet, w.client.set.Poll))
+	w.watchFor(p.nextLook(a, listens, w.quiet, w.client.set.Poll))
 }

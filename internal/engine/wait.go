@@ -193,19 +193,19 @@ func (w *waiter) lead() error {
 	if w.lock.isHeld() {
 		w.waitStarted()
 		w.lock.listen(w.keys.Channel())
-		w.waitFor(w.client.set.Poll)
+		w.watchFor(w.client.set.Poll)
 		return nil
 	}
 	if p := w.lock.place.Load(); p.inLine() {
-		w.waitFor(max(p.untilLook(), 0)) // to be called; the waiter before may have had to look soon
+		w.watchFor(max(p.untilLook(), 0)) // to be called; the waiter before may have had to look soon
 		return nil
 	}
 	w.takeTurn()
 	return nil
 }
 
-// waitFor makes the waiter wait to be told something, and look by itself after d. It sets the state and the time, and does not block.
-func (w *waiter) waitFor(d time.Duration) {
+// watchFor makes the waiter wait to be told something, and look by itself after d. It sets the state and the time, and does not block.
+func (w *waiter) watchFor(d time.Duration) {
 	w.yielded = false
 	w.on(waitsOn)
 	w.lookAfter(d)
@@ -217,7 +217,7 @@ func (w *waiter) waitFor(d time.Duration) {
 // waits until they had the time to try.
 func (w *waiter) takeTurn() {
 	if d := w.lock.yieldsFor(); d > 0 && w.state != ready {
-		w.waitFor(d)
+		w.watchFor(d)
 	} else {
 		w.on(mayAsk)
 	}
@@ -283,7 +283,7 @@ func (w *waiter) heed(n notice, aliveCount int) {
 	case n.called:
 		w.quiet, w.called = 0, true
 		if d := p.yieldFor(n, w.lock.ownListeners(w.keys)); d > 0 {
-			w.waitFor(d)
+			w.watchFor(d)
 			w.yielded = true
 			w.on(yields)
 			return
@@ -293,9 +293,9 @@ func (w *waiter) heed(n notice, aliveCount int) {
 		w.quiet = 0
 		w.on(mayAsk)
 	case n.watch != "":
-		w.waitFor(p.watchUnlessAlive(n.watch, "", aliveCount))
+		w.watchFor(p.watchUnlessAlive(n.watch, "", aliveCount))
 	case n.moved:
-		w.waitFor(firstListensAfter)
+		w.watchFor(firstListensAfter)
 	}
 }
 
@@ -350,7 +350,7 @@ func (w *waiter) judgeCommand() (*level, error) {
 		pause = w.backoff
 		w.backoff = min(2*w.backoff, lastBackoff)
 	}
-	w.waitFor(pause)
+	w.watchFor(pause)
 	return nil, nil
 }
 

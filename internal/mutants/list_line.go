@@ -356,7 +356,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P32: a newcomer behind ghosts looks late",
-		"internal/engine/refused.go", "w.waitFor(p.watchFromBehind())", "w.waitFor(w.client.set.Poll)",
+		"internal/engine/refused.go", "w.watchFor(p.watchFromBehind())", "w.watchFor(w.client.set.Poll)",
 		"./rlock", "P32_Ghosts",
 	},
 	{

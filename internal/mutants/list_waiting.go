@@ -64,7 +64,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"Inv8: each call that leads puts off the look of the one before",
-		"internal/engine/wait.go", "\t\tw.waitFor(max(p.untilLook(), 0)) // to be called", "\t\tw.waitFor(w.client.set.Poll) // to be called",
+		"internal/engine/wait.go", "\t\tw.watchFor(max(p.untilLook(), 0)) // to be called", "\t\tw.watchFor(w.client.set.Poll) // to be called",
 		"./rlock", "P32_ShortWaits",
 	},
 	{
