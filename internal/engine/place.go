@@ -265,15 +265,16 @@ func (p *place) untilLook() time.Duration {
 	return time.Until(p.lookAt)
 }
 
-// watchCalled notes that the client with this ticket has been called, or with "" that none has, and returns for how long that client may
-// still take to come. out is the ticket that the last attempt was to take out of the line, or "": if out is the ticket that is called
-// still, its time begins again.
-func (p *place) watchCalled(ticket, out string) time.Duration {
+// clearCalled notes that no client has been called, as far as is known.
+func (p *place) clearCalled() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.watchLocked(ticket, out)
+	p.calledTicket, p.calledSince = "", time.Now()
+	p.mu.Unlock()
 }
 
+// watchLocked notes that the client with this ticket has been called, or with "" that none has, and returns for how long that client may
+// still take to come. out is the ticket that the last attempt was to take out of the line, or "": if out is the ticket that is called
+// still, its time begins again. With p.mu held.
 func (p *place) watchLocked(ticket, out string) time.Duration {
 	if p.calledTicket != ticket || ticket == out {
 		p.calledTicket, p.calledSince = ticket, time.Now()
@@ -281,7 +282,7 @@ func (p *place) watchLocked(ticket, out string) time.Duration {
 	return max(calledTimeout-time.Since(p.calledSince), time.Millisecond)
 }
 
-// watchUnlessAlive is watchCalled for a message that was heard, or an attempt that was sent, while p.aliveCount was aliveCount. If the
+// watchUnlessAlive is watchLocked for a message that was heard, or an attempt that was sent, while p.aliveCount was aliveCount. If the
 // first client has said since then that it is alive, it is not watched: the message or the answer is about an earlier call.
 func (p *place) watchUnlessAlive(ticket, out string, aliveCount int) time.Duration {
 	p.mu.Lock()

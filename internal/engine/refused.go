@@ -79,7 +79,7 @@ func (w *waiter) waitForCall(p *place, a scripts.Answer) {
 		return
 	}
 	if a.Before != 1 {
-		p.watchCalled("", "")
+		p.clearCalled()
 	}
 	w.watchFor(p.nextLook(a, listens, w.quiet, w.client.set.Poll))
 }

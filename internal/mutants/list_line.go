@@ -371,7 +371,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P25: the second forgets a late first one when it finds the lock held",
-		"internal/engine/refused.go", "\tif a.Before != 1 {\n\t\tp.watchCalled(\"\", \"\")\n\t}\n", "\tp.watchCalled(\"\", \"\")\n",
+		"internal/engine/refused.go", "\tif a.Before != 1 {\n\t\tp.clearCalled()\n\t}\n", "\tp.clearCalled()\n",
 		"./rlock", "P25_Stopped",
 	},
 	{
