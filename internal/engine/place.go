@@ -15,11 +15,11 @@ import (
 type place struct {
 	mu                sync.Mutex // a leaf: nothing is called with it held
 	ticket            string     // with which the client is in the line; "" for none
-	position          int64      // in the line, as Redis has said; 0 before that
+	score             int64      // of the ticket, as Redis has said with Answer.Place; 0 before that
 	firstSince        time.Time  // since when the client is the first, as far as it knows; zero if it is not
 	secondSince       time.Time  // since when the client is the second; zero if it is not
 	notice            notice
-	reenters          bool // the channel was away: the client is to enter the line again, in its old position
+	entersAgain       bool // the channel was away: the client is to enter the line again, with its old score
 	enteringByRelease bool // the ticket enters the line with a release that is under way
 
 	lookAt       time.Time // when the leader is to look, whichever waiter leads by then
@@ -69,11 +69,11 @@ func (p *place) turn(fresh func() string) (ticket string, score int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ticket == "" {
-		p.ticket, p.position, p.firstSince = fresh(), 0, time.Time{}
-		p.notice, p.reenters, p.enteringByRelease, p.enteredAt = notice{}, false, false, time.Now()
+		p.ticket, p.score, p.firstSince = fresh(), 0, time.Time{}
+		p.notice, p.entersAgain, p.enteringByRelease, p.enteredAt = notice{}, false, false, time.Now()
 	}
-	if p.reenters {
-		score = p.position
+	if p.entersAgain {
+		score = p.score
 	}
 	p.notice.called, p.notice.lost = false, false
 	return p.ticket, score
@@ -86,7 +86,7 @@ func (p *place) inLine() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ticket != "" && p.position != 0 && !p.reenters
+	return p.ticket != "" && p.score != 0 && !p.entersAgain
 }
 
 // behind tells whether the client leaves messages of a release to others (P26): the client is in the line, or a release that is under
@@ -98,17 +98,17 @@ func (p *place) behind() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ticket != "" && (p.position != 0 || p.enteringByRelease) && !p.reenters && p.firstSince.IsZero() && timeSince(p.secondSince) < secondListensAfter
+	return p.ticket != "" && (p.score != 0 || p.enteringByRelease) && !p.entersAgain && p.firstSince.IsZero() && timeSince(p.secondSince) < secondListensAfter
 }
 
-// positionKnown notes what Redis says of the place with this ticket.
-func (p *place) positionKnown(ticket string, score int64, before int) {
+// placeKnown notes what Redis says of the place with this ticket.
+func (p *place) placeKnown(ticket string, score int64, before int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ticket != ticket {
 		return
 	}
-	p.position, p.reenters, p.enteringByRelease = score, false, false
+	p.score, p.entersAgain, p.enteringByRelease = score, false, false
 	p.firstSince, p.secondSince = keepSince(p.firstSince, before == 0), keepSince(p.secondSince, before == 1)
 }
 
@@ -150,7 +150,7 @@ func (p *place) entered(ticket string, score int64) {
 	defer p.mu.Unlock()
 	p.enteringByRelease = false
 	if p.ticket == ticket && ticket != "" && score != 0 {
-		p.position = score
+		p.score = score
 	}
 }
 
@@ -168,7 +168,7 @@ func (p *place) leave(ticket string) {
 	defer p.mu.Unlock()
 	if ticket != "" && p.ticket == ticket {
 		p.lastStay = time.Since(p.enteredAt)
-		p.ticket, p.position, p.firstSince, p.secondSince, p.notice, p.calledTicket = "", 0, time.Time{}, time.Time{}, notice{}, ""
+		p.ticket, p.score, p.firstSince, p.secondSince, p.notice, p.calledTicket = "", 0, time.Time{}, time.Time{}, notice{}, ""
 	}
 }
 
@@ -214,7 +214,7 @@ func (p *place) onMessage(text string) (ghost string) {
 	case words[0] == "n":
 		p.notice.moved = true
 	case words[0] == "d":
-		p.notice.lost, p.position, p.reenters = true, 0, false
+		p.notice.lost, p.score, p.entersAgain = true, 0, false
 	}
 	return ""
 }
@@ -224,7 +224,7 @@ func (p *place) onMessage(text string) (ghost string) {
 func (p *place) channelLost() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reenters = p.ticket != "" && p.position != 0
+	p.entersAgain = p.ticket != "" && p.score != 0
 }
 
 // takeNotice returns what was heard since the last time, and aliveCount.

@@ -6,7 +6,7 @@ import "testing"
 func TestP24_AliveBeforeTheCallIsActedOn(t *testing.T) {
 	p := new(place)
 	ticket, _ := p.turn(func() string { return "b:1" })
-	p.positionKnown(ticket, 2, 1)
+	p.placeKnown(ticket, 2, 1)
 	p.onMessage("w b:1 a:1")
 	p.onMessage("a b:1")
 	if n, _ := p.takeNotice(); n.watch != "" {
@@ -23,7 +23,7 @@ func TestP24_AliveBeforeTheCallIsActedOn(t *testing.T) {
 func TestP24_AliveBeforeAnOldAnswer(t *testing.T) {
 	p := new(place)
 	ticket, _ := p.turn(func() string { return "b:1" })
-	p.positionKnown(ticket, 2, 1)
+	p.placeKnown(ticket, 2, 1)
 	before := p.alive()
 	p.onMessage("a b:1")
 	p.watchUnlessAlive("a:1", "", before)

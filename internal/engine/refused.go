@@ -15,7 +15,7 @@ func (w *waiter) wasRefused(a scripts.Answer) {
 	}
 	p := w.lock.place.Load()
 	if p != nil && w.ticket != "" && a.Before != scripts.NotInLine {
-		p.positionKnown(w.ticket, a.Place, a.Before)
+		p.placeKnown(w.ticket, a.Place, a.Before)
 		w.waitForCall(p, a)
 		return
 	}

@@ -9,7 +9,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P22: a client whose connection was away enters at the end",
-		"internal/engine/place.go", "\tp.reenters = p.ticket != \"\" && p.position != 0\n", "\t\tp.reenters = false\n",
+		"internal/engine/place.go", "\tp.entersAgain = p.ticket != \"\" && p.score != 0\n", "\t\tp.entersAgain = false\n",
 		"./rlock", "P22_",
 	},
 	{
