@@ -47,7 +47,7 @@ func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level,
 	}
 	w.Lock, w.Request, w.ctx, w.holder, w.waitCtx, w.began = l, r, ctx, who, ctx, time.Now()
 	w.lease = r.Lease.Truncate(time.Millisecond)
-	if w.watched = r.Lease == 0; w.watched {
+	if w.renewable = r.Lease == 0; w.renewable {
 		w.lease = l.client.set.Lease
 	}
 	if r.Wait > 0 {
@@ -100,12 +100,12 @@ func (l *Lock) checkRequest(ctx context.Context, r Request) error {
 type waiter struct {
 	*Lock
 	Request
-	lease   time.Duration   // in whole milliseconds
-	watched bool            // by the watchdog: the call asked for no lease of its own
-	ctx     context.Context // the caller's
-	waitCtx context.Context // the caller's, and the end of the wait
-	waitEnd <-chan struct{} // closed when waitCtx ends
-	holder  *holder
+	lease     time.Duration   // in whole milliseconds
+	renewable bool            // by the watchdog: the call asked for no lease of its own
+	ctx       context.Context // the caller's
+	waitCtx   context.Context // the caller's, and the end of the wait
+	waitEnd   <-chan struct{} // closed when waitCtx ends
+	holder    *holder
 
 	began        time.Time
 	lock         *lockState
@@ -321,7 +321,7 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 		w.holdNumber = w.client.openHolds.begin(h)
 	}
 	lv := &h.firstLevel
-	lv.begin(w.ctx, w.holder, h, w.watched)
+	lv.begin(w.ctx, w.holder, h, w.renewable)
 	lv.token = token
 	h.levels = append(h.levelStore[:0], lv)
 	if !w.client.registerHold(h, w.lock) {

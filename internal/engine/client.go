@@ -33,7 +33,7 @@ type Client struct {
 	id             string
 	born           time.Time // for times that are kept as a number
 	lastField      atomic.Int64
-	watchedHolds   atomic.Int64 // holds for which the client is subscribed
+	followedHolds  atomic.Int64 // holds for which the client is subscribed
 	underWay       atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
 	untoldReleases atomic.Int64 // how many releases Redis refused to publish (releaser.untold has what the trace is to be told)
 	noLineUntil    atomic.Int64 // until when no line is used, as the user has no right to it, since born; 0 for never

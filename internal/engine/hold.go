@@ -59,16 +59,16 @@ func (h *hold) Renewal() time.Duration {
 	}
 	go h.client.set.Log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.attempts.keys.Lock)
 	for _, lv := range h.levels {
-		lv.watched = false
+		lv.renewable = false
 	}
 	h.client.openHolds.drop(h)
 	return 0
 }
 
-// renewing tells whether the level's lease is the watchdog's business and its user is still there: the context it was
-// taken with has not ended, other than by the Unlock of an outer lock.
+// renewing tells whether the watchdog renews the level's lease: the level is renewable, and its user is still there. The context that the
+// level was taken with has not ended then, other than by the Unlock of an outer lock.
 func (lv *level) renewing() bool {
-	return lv.watched && lv.outerContextError() == nil
+	return lv.renewable && lv.outerContextError() == nil
 }
 
 // outerContextError is why the context that the level was taken with has ended, other than by the Unlock of an outer lock; nil if
@@ -94,7 +94,7 @@ func (h *hold) Settled() {
 	h.mu.Lock()
 	h.weakenHolder()
 	h.mu.Unlock()
-	h.lock.watchHold(h)
+	h.lock.followHold(h)
 }
 
 // owner returns the hold's holder; nil if that is garbage. With h.mu held.
@@ -169,7 +169,7 @@ func (h *hold) ranOut() string {
 		if lv.renewing() {
 			return how
 		}
-		if lv.watched {
+		if lv.renewable {
 			why = lv.outerContextError()
 		}
 	}

@@ -23,8 +23,8 @@ type level struct {
 	cancel  context.CancelCauseFunc
 	link    weak.Pointer[link] // to the context it was taken with, where that is not the signal's parent
 
-	watched bool // taken without a lease of its own: the watchdog's business
-	open    bool // guarded by hold.mu
+	renewable bool // by the watchdog: taken without a lease of its own
+	open      bool // guarded by hold.mu
 }
 
 type levelKey struct{}
@@ -59,8 +59,8 @@ func (lv *level) reaches(target *level) bool {
 }
 
 // begin makes it an open level of the hold, for a call with ctx.
-func (lv *level) begin(ctx context.Context, who *holder, h *hold, watched bool) {
-	lv.hold, lv.outer, lv.below, lv.watched, lv.open = h, levelOf(ctx), ctx.Done(), watched, true
+func (lv *level) begin(ctx context.Context, who *holder, h *hold, renewable bool) {
+	lv.hold, lv.outer, lv.below, lv.renewable, lv.open = h, levelOf(ctx), ctx.Done(), renewable, true
 	if lv.outer != nil && lv.below != nil {
 		lv.below = lv.outer.below
 	}

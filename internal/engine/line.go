@@ -140,7 +140,7 @@ func (ls *lockState) ownListeners(keys *scripts.Keys) int {
 func (ls *lockState) stopListening() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if ls.subscription != nil && !ls.holdWatched {
+	if ls.subscription != nil && !ls.holdFollowed {
 		ls.subscription.Drop()
 		ls.subscription = nil
 	}

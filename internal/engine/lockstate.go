@@ -23,7 +23,7 @@ type lockState struct {
 	place          atomic.Pointer[place]  // in the line in Redis; nil before this client had to wait for another one
 
 	mu           sync.Mutex
-	holdWatched  bool         // the hold has lasted for a while: messages on the channel may be about it
+	holdFollowed bool         // the hold has lasted for a while: messages on the channel may be about it
 	blockWaiters int32        // how many waiters take tokens of a block
 	first, last  *waiter      // the queue
 	subscription Subscription // to the lock's own channel; nil for none
@@ -241,7 +241,7 @@ func (ls *lockState) hasHandoff(w *waiter) bool {
 
 // unsubscribeIfUnused ends the subscription if nobody is there for whom it is. With ls.mu held.
 func (ls *lockState) unsubscribeIfUnused() {
-	if ls.subscription != nil && ls.first == nil && !ls.holdWatched {
+	if ls.subscription != nil && ls.first == nil && !ls.holdFollowed {
 		if ls.client.usesLine() {
 			ls.subscription.Drop() // those in the line would take this client for an outsider
 		} else {
@@ -251,26 +251,26 @@ func (ls *lockState) unsubscribeIfUnused() {
 	}
 }
 
-// watchHold subscribes for a hold that has lasted for a while, to learn soon that it was forced open.
-func (ls *lockState) watchHold(h *hold) {
+// followHold subscribes for a hold that has lasted for a while, to learn soon that it was forced open.
+func (ls *lockState) followHold(h *hold) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if ls.hold != h {
 		return
 	}
-	if ls.client.watchedHolds.Add(1) > maxFollowed {
-		ls.client.watchedHolds.Add(-1)
+	if ls.client.followedHolds.Add(1) > maxFollowed {
+		ls.client.followedHolds.Add(-1)
 		return
 	}
-	ls.holdWatched = true
+	ls.holdFollowed = true
 	ls.subscribe(h.attempts.keys.Channel())
 }
 
-// unwatchHold ends what watchHold began. With ls.mu held.
-func (ls *lockState) unwatchHold() {
-	if ls.holdWatched {
-		ls.holdWatched = false
-		ls.client.watchedHolds.Add(-1)
+// unfollowHold ends what followHold began. With ls.mu held.
+func (ls *lockState) unfollowHold() {
+	if ls.holdFollowed {
+		ls.holdFollowed = false
+		ls.client.followedHolds.Add(-1)
 	}
 }
 
@@ -290,7 +290,7 @@ func (ls *lockState) subscribe(channel string) {
 	}
 }
 
-// maxFollowed bounds the holds for which a client is subscribed (watchHold): after a reconnect Redis is asked about each of them. The client
+// maxFollowed bounds the holds for which a client is subscribed (followHold): after a reconnect Redis is asked about each of them. The client
 // notices beyond this bound that a hold was forced open when it renews the lease, and for a hold with a lease of its own with the
 // next command.
 const maxFollowed = 1000
@@ -337,7 +337,7 @@ func (ls *lockState) registerHold(h *hold, sent watchdog.Instant, begins bool) (
 	ls.mu.Lock()
 	ls.redisAnsweredLocked()
 	old := ls.hold
-	ls.unwatchHold()
+	ls.unfollowHold()
 	ls.hold = h
 	if begins {
 		ls.run = handoffRun{began: momentOf(sent.Time())}
@@ -362,7 +362,7 @@ func (ls *lockState) unregisterHold(h *hold) {
 	}
 	if there {
 		ls.hold = nil
-		ls.unwatchHold()
+		ls.unfollowHold()
 		ls.unsubscribeIfUnused()
 	}
 	ls.mu.Unlock()

@@ -60,7 +60,7 @@ func (w *waiter) reenter(h *hold) (*level, error) {
 	}
 	w.client.dog.Extend(&h.lease, sent, w.lease)
 	lv := new(level)
-	lv.begin(w.ctx, w.holder, h, w.watched)
+	lv.begin(w.ctx, w.holder, h, w.renewable)
 	h.mu.Lock()
 	if token {
 		h.token = answer.Token

@@ -217,7 +217,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P10: a hold that is forced open by another client learns of it at its renewal",
-		"internal/engine/hold.go", "\th.lock.watchHold(h)\n", "",
+		"internal/engine/hold.go", "\th.lock.followHold(h)\n", "",
 		"./rlock", "ForcedOpenByAnother",
 	},
 	{
@@ -237,7 +237,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv11: a level is renewed although its context has ended",
-		"internal/engine/hold.go", "\treturn lv.watched && lv.outerContextError() == nil\n", "\treturn lv.watched\n",
+		"internal/engine/hold.go", "\treturn lv.renewable && lv.outerContextError() == nil\n", "\treturn lv.renewable\n",
 		"./rlock", "EndedContextIsNotRenewed",
 	},
 	{

@@ -29,7 +29,7 @@ var ofClient = []mutant{
 	},
 	{
 		"Inv11: an explicit lease was lost because of its context",
-		"internal/engine/hold.go", "\t\tif lv.watched {\n\t\t\twhy = lv.outerContextError()\n\t\t}\n", "\t\twhy = lv.outerContextError()\n",
+		"internal/engine/hold.go", "\t\tif lv.renewable {\n\t\t\twhy = lv.outerContextError()\n\t\t}\n", "\t\twhy = lv.outerContextError()\n",
 		"./rlock", "VirtualOnlyTheLevelsOwnContext",
 	},
 	{
