@@ -115,7 +115,7 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 		cmds[i] = &prompt{command: command{redis.NewCmd(ctx, args...)}, group: g}
 		_ = pipe.Process(ctx, cmds[i])
 	}
-	failed, doubt := s.exec(ctx, pipe)
+	failed, unconfirmed := s.exec(ctx, pipe)
 	var again, split, unlined []group
 	moved := make(map[string][]group)
 	for _, cmd := range cmds {
@@ -132,7 +132,7 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 		switch g := cmd.group; {
 		case cmd.read:
 			for _, p := range cmd.promises {
-				p.op.tell(p.answer, doubt)
+				p.op.tell(p.answer, unconfirmed)
 			}
 		case unknown(err) && !to.text:
 			again = append(again, g)
@@ -203,8 +203,8 @@ func (p *prompt) look(reply any) {
 }
 
 // exec sends the pipeline, and at its end the request for the confirmation of all that is in it. failed is the first error.
-// doubt says why nothing in the pipeline is to count, or is nil.
-func (s *Scripts) exec(ctx context.Context, pipe redis.Pipeliner) (failed, doubt error) {
+// unconfirmed says why nothing in the pipeline is to count, or is nil.
+func (s *Scripts) exec(ctx context.Context, pipe redis.Pipeliner) (failed, unconfirmed error) {
 	ask := s.confirm.command(ctx)
 	_ = pipe.Process(ctx, ask)
 	_, failed = pipe.Exec(ctx)

@@ -114,9 +114,9 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 		cmds[i] = command{redis.NewCmd(ctx, to.args(ctx, pipe, &renew, renewArgs(part))...)}
 		_ = pipe.Process(ctx, cmds[i])
 	}
-	var doubt error
+	var unconfirmed error
 	if s.confirm != nil {
-		_, doubt = s.exec(ctx, pipe)
+		_, unconfirmed = s.exec(ctx, pipe)
 	} else {
 		_, _ = pipe.Exec(ctx) // each command has its own outcome
 	}
@@ -134,7 +134,7 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 		case ask:
 			moved[addr] = append(moved[addr], part)
 		default:
-			renewed(part, reply, err, doubt)
+			renewed(part, reply, err, unconfirmed)
 		}
 	}
 	if len(again) > 0 {
@@ -166,9 +166,9 @@ func renewArgs(holds []Renewal) []any {
 	return args
 }
 
-// renewed sets the Err of each hold from the reply to the script, or from err. doubt says why the extensions are not to
-// count, or is nil.
-func renewed(holds []Renewal, reply any, err, doubt error) {
+// renewed sets the Err of each hold from the reply to the script, or from err. unconfirmed says why the extensions are
+// not to count, or is nil.
+func renewed(holds []Renewal, reply any, err, unconfirmed error) {
 	if err == nil {
 		err = parseRenewed(reply, holds)
 	}
@@ -177,7 +177,7 @@ func renewed(holds []Renewal, reply any, err, doubt error) {
 		case err != nil:
 			hold.Err = explain(hold.Keys, err)
 		case hold.Err == nil && hold.Lease > 0:
-			hold.Err = doubt
+			hold.Err = unconfirmed
 		}
 	}
 }

@@ -150,13 +150,13 @@ func (a *attempts) mayBeTaken() bool {
 func (a *attempts) handOver(r *release) (lease time.Duration, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	l := a.doubtLocked()
-	if l.release != nil {
+	d := a.doubtLocked()
+	if d.release != nil {
 		return 0, false
 	}
-	l.release = r
-	if l.ends.IsZero() {
-		l.ends = time.Now().Add(a.lease)
+	d.release = r
+	if d.ends.IsZero() {
+		d.ends = time.Now().Add(a.lease)
 	}
 	return a.lease, true
 }

@@ -56,7 +56,7 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 	if err != nil || state.Field == "" {
 		return false, false, err
 	}
-	answer, doubt, err := retry(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.Answer, error) {
+	answer, maybeExecuted, err := retry(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.Answer, error) {
 		sharded := l.client.bus.Sharded(ctx)
 		return l.client.store.Do(ctx, l.client.callingFirst(scripts.Unlock(l.keys, state.Field, sharded), "", scripts.NotTheHolder))
 	})
@@ -72,7 +72,7 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 		}
 		l.client.releaser.releaseRest(a, until)
 	}
-	freed = answer.Held || doubt
+	freed = answer.Held || maybeExecuted
 	ls := l.client.lockState(l.name)
 	defer ls.removeUser()
 	ls.holdForcedOpen(state, freed)

@@ -132,9 +132,9 @@ func (f *inflight) waitFor(wake *wakeup, began time.Time, d time.Duration, end <
 }
 
 // sendAndRetry sends an op that may be repeated: first in a batch with others, and, where no answer has come at the time each after began,
-// by itself with retry. It takes no longer than bound since began, and ends with ctx. doubt: an earlier attempt got no answer, so Redis may
-// have executed it.
-func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each time.Duration, op scripts.Op) (answer scripts.Answer, doubt bool, err error) {
+// by itself with retry. It takes no longer than bound since began, and ends with ctx. maybeExecuted: an earlier attempt got no answer, so
+// Redis may have executed it.
+func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each time.Duration, op scripts.Op) (answer scripts.Answer, maybeExecuted bool, err error) {
 	wake := c.wakeup()
 	defer c.putWakeup(wake)
 	f := c.newInflight(op, nil, wake)
@@ -145,9 +145,9 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	hung := false
 	switch {
 	case !f.done.Load():
-		hung, doubt, err = true, true, context.DeadlineExceeded
+		hung, maybeExecuted, err = true, true, context.DeadlineExceeded
 	case f.err != nil && (scripts.Passing(f.err) || f.err == errNotSent):
-		doubt, err = scripts.Unanswered(f.err) && f.err != errNotSent, f.err
+		maybeExecuted, err = scripts.Unanswered(f.err) && f.err != errNotSent, f.err
 	default:
 		answer, err = f.answer, f.err
 		c.recycle(f)
@@ -176,10 +176,10 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	case answer = <-answered:
 		return answer, false, nil
 	case <-rest.Done():
-		return answer, doubt, err
+		return answer, maybeExecuted, err
 	case <-pause.C:
 		if rest.Err() != nil {
-			return answer, doubt, err
+			return answer, maybeExecuted, err
 		}
 	}
 	repeat := op // here, so that an op that is answered is not on the heap
@@ -187,5 +187,5 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	if last == context.DeadlineExceeded {
 		last = err // which Redis may have said
 	}
-	return answer, doubt || again, last
+	return answer, maybeExecuted || again, last
 }

@@ -39,14 +39,14 @@ const (
 
 // retry sends a command that may be repeated, again and again until it is answered, fails for good, or ctx ends. An attempt that has no
 // answer after the time each is followed by another one. An answer to an earlier attempt counts as well, so that there is one also where
-// the way to Redis takes longer than each. doubt: an earlier attempt got no answer, so Redis may have executed it. Where the last attempt
-// only ran out of time, its error is joined with the last one that says more.
-func retry[T any](ctx context.Context, each time.Duration, send func(context.Context) (T, error)) (value T, doubt bool, err error) {
+// the way to Redis takes longer than each. maybeExecuted: an earlier attempt got no answer, so Redis may have executed it. Where the last
+// attempt only ran out of time, its error is joined with the last one that says more.
+func retry[T any](ctx context.Context, each time.Duration, send func(context.Context) (T, error)) (value T, maybeExecuted bool, err error) {
 	return retryBeside(ctx, each, make(chan T, 1), send)
 }
 
 // retryBeside is retry beside an attempt that the caller has made. answered, with room for one, gets the first answer to any of them.
-func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T, send func(context.Context) (T, error)) (value T, doubt bool, err error) {
+func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T, send func(context.Context) (T, error)) (value T, maybeExecuted bool, err error) {
 	var said error
 	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
 		actx, cancel := context.WithTimeout(ctx, each)
@@ -77,12 +77,12 @@ func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T
 		hung := actx.Err() != nil
 		cancel()
 		if err = got.err; ok && (err == nil || !scripts.Passing(err) && !hung) {
-			return got.value, doubt, err
+			return got.value, maybeExecuted, err
 		}
 		if err == nil {
 			err = context.DeadlineExceeded
 		}
-		doubt = doubt || !ok || scripts.Unanswered(err)
+		maybeExecuted = maybeExecuted || !ok || scripts.Unanswered(err)
 		switch {
 		case err != context.DeadlineExceeded: // a dial that took too long is one too by errors.Is, but says more
 			said = err
@@ -92,7 +92,7 @@ func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T
 		pause := time.NewTimer(backoff)
 		select {
 		case value = <-answered:
-			return value, doubt, nil
+			return value, maybeExecuted, nil
 		case <-pause.C:
 		case <-ctx.Done():
 		}
@@ -100,9 +100,9 @@ func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T
 		if ctx.Err() != nil {
 			select {
 			case value = <-answered:
-				return value, doubt, nil
+				return value, maybeExecuted, nil
 			default:
-				return value, doubt, err
+				return value, maybeExecuted, err
 			}
 		}
 	}

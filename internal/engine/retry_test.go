@@ -22,7 +22,7 @@ func TestInsistSaysWhatWasSaidBefore(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			var attempts atomic.Int32
-			_, doubt, err := retry(ctx, 400*time.Millisecond, func(ctx context.Context) (int, error) {
+			_, maybeExecuted, err := retry(ctx, 400*time.Millisecond, func(ctx context.Context) (int, error) {
 				if attempts.Add(1) == 1 {
 					return 0, said
 				}
@@ -32,8 +32,8 @@ func TestInsistSaysWhatWasSaidBefore(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, said) || strings.Count(err.Error(), said.Error()) != 1 {
 				t.Errorf("%v: after %d attempts it says: %v", said, attempts.Load(), err)
 			}
-			if said == errReadOnly && (!doubt || attempts.Load() < 3) {
-				t.Errorf("doubt: %v, %d attempts", doubt, attempts.Load())
+			if said == errReadOnly && (!maybeExecuted || attempts.Load() < 3) {
+				t.Errorf("maybeExecuted: %v, %d attempts", maybeExecuted, attempts.Load())
 			}
 		})
 	}

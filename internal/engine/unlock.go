@@ -104,9 +104,9 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 	if h.lock.passToken(h, bound/3) {
 		return nil
 	}
-	var passed, doubt bool
+	var passed, maybePassed bool
 	if h.tokenBlock != nil || h.lock.hasWaiters() { // a block may have been waited for
-		passed, doubt = h.handOff(bound / 3)
+		passed, maybePassed = h.handOff(bound / 3)
 	} else {
 		return h.releaseForAll(now, bound, false)
 	}
@@ -114,12 +114,12 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 		return nil
 	}
 	used := time.Since(now)
-	return h.releaseForAll(now.Add(used), bound-used, doubt)
+	return h.releaseForAll(now.Add(used), bound-used, maybePassed)
 }
 
 // handOff hands the lock to the first waiter of this client by a command, and waits for the answer no longer than within. passed: Redis
-// has confirmed the handoff. doubt: the command got no answer, so Redis may have executed it.
-func (h *hold) handOff(within time.Duration) (passed, doubt bool) {
+// has confirmed the handoff. maybePassed: the command got no answer, so Redis may have executed it.
+func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 	wake, began := h.client.wakeup(), time.Now()
 	defer h.client.putWakeup(wake)
 	f := h.lock.startHandoff(h, wake)
@@ -141,11 +141,11 @@ func (h *hold) handOff(within time.Duration) (passed, doubt bool) {
 }
 
 // releaseForAll releases the lock in Redis, so that any client may take it. The release has begun at this time, and takes no longer than
-// bound. doubt: a handoff before the release got no answer, so Redis may have executed it, and a release that finds nothing is no loss.
-func (h *hold) releaseForAll(began time.Time, bound time.Duration, doubt bool) error {
+// bound. maybePassed: a handoff before the release got no answer, so Redis may have executed it, and a release that finds nothing is no loss.
+func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed bool) error {
 	c := h.client
 	ticket := h.lock.ticketForRelease()
-	answer, again, err := h.sendRelease(ticket, began, bound)
+	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
 	if p := h.lock.place.Load(); p != nil {
 		p.entered(ticket, answer.Place) // 0 where the release has entered no line
 	}
@@ -158,7 +158,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, doubt bool) e
 	} else {
 		h.releaseConfirmed()
 	}
-	if !answer.Held && !doubt && !again {
+	if !answer.Held && !maybePassed && !maybeExecuted {
 		return ErrLost
 	}
 	c.releaseAnswered(answer, h.attempts.keys)
@@ -168,7 +168,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, doubt bool) e
 
 // sendRelease sends the release until it is answered, as sendAndRetry does. ticket is the one with which the client enters the line again
 // by the release, or "".
-func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) (answer scripts.Answer, doubt bool, err error) {
+func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) (answer scripts.Answer, maybeExecuted bool, err error) {
 	c := h.client
 	if sharded, known := c.bus.Known(); known {
 		op := h.callingFirst(scripts.Unlock(h.attempts.keys, h.attempts.field, sharded), ticket)

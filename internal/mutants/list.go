@@ -62,7 +62,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv3: a renewal counts that no replica has",
-		"scripts/scripts.go", "			hold.Err = doubt\n", "			_ = doubt\n",
+		"scripts/scripts.go", "			hold.Err = unconfirmed\n", "			_ = unconfirmed\n",
 		"./rlock", "Confirm_Renewals",
 	},
 	{
@@ -317,7 +317,7 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P12: an Unlock that finds nothing says nil",
-		"internal/engine/unlock.go", "	if !answer.Held && !doubt && !again {", "	if !answer.Held && !doubt && !again && c == nil {",
+		"internal/engine/unlock.go", "	if !answer.Held && !maybePassed && !maybeExecuted {", "	if !answer.Held && !maybePassed && !maybeExecuted && c == nil {",
 		"./rlock", "P12_",
 	},
 	{
