@@ -5,8 +5,8 @@ import "github.com/fencelock/fencelock/internal/engine"
 // InQueue tells how many calls of the client are in the queue for the lock, and whether the first of them waits to be told.
 func (c *Client) InQueue(name string) (n int, idle bool) { return (*engine.Client)(c).InQueue(name) }
 
-// Untold is how many releases Redis refused to tell anybody of.
-func (c *Client) Untold() int64 { return (*engine.Client)(c).Untold() }
+// Unpublished is how many releases Redis refused to tell anybody of.
+func (c *Client) Unpublished() int64 { return (*engine.Client)(c).Unpublished() }
 
 // Books is what is on the client's books, "" for nothing but lock states that linger.
 func (c *Client) Books() string { return (*engine.Client)(c).Books() }

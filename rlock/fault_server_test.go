@@ -675,7 +675,7 @@ func TestP10_UserWhoMayNotPublishUnlocks(t *testing.T) {
 			if all := log.With(""); len(all) != 1 || !strings.Contains(all[0], "redisson_lock__channel:{a}") {
 				t.Errorf("logged: %q", all)
 			}
-			if n := c.Untold(); n != 3 {
+			if n := c.Unpublished(); n != 3 {
 				t.Errorf("%d releases of which nobody was told, want 3", n)
 			}
 		})

@@ -23,8 +23,8 @@ func (c *Client) InQueue(name string) (n int, idle bool) {
 	return n, n > 0 && ls.first.isLeader && !ls.first.busy && ls.leaderWakeup.Load() == ls.first.wakeup
 }
 
-// Untold returns how many releases Redis refused to publish.
-func (c *Client) Untold() int64 { return c.untoldReleases.Load() }
+// Unpublished returns how many releases Redis refused to publish.
+func (c *Client) Unpublished() int64 { return c.unpublished.Load() }
 
 // Books says how many locks, holds and releases the client has, "" where it has none. A lock state that only lingers does not count.
 func (c *Client) Books() string {

@@ -22,21 +22,21 @@ import (
 
 // Client is what the locks of one process share. rlock.Client is this type with the methods that users have.
 type Client struct {
-	set            Settings
-	limits         Limits
-	cluster        bool
-	store          Store
-	bus            Bus
-	dials          *dials // why dials fail, of one server; nil for others
-	dog            *watchdog.Watchdog
-	releaser       *releaser
-	id             string
-	born           time.Time // for times that are kept as a number
-	lastField      atomic.Int64
-	followedHolds  atomic.Int64 // holds for which the client is subscribed
-	underWay       atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
-	untoldReleases atomic.Int64 // how many releases Redis refused to publish (releaser.untold has what the trace is to be told)
-	noLineUntil    atomic.Int64 // until when no line is used, as the user has no right to it, since born; 0 for never
+	set           Settings
+	limits        Limits
+	cluster       bool
+	store         Store
+	bus           Bus
+	dials         *dials // why dials fail, of one server; nil for others
+	dog           *watchdog.Watchdog
+	releaser      *releaser
+	id            string
+	born          time.Time // for times that are kept as a number
+	lastField     atomic.Int64
+	followedHolds atomic.Int64 // holds for which the client is subscribed
+	underWay      atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
+	unpublished   atomic.Int64 // how many releases Redis refused to publish
+	noLineUntil   atomic.Int64 // until when no line is used, as the user has no right to it, since born; 0 for never
 
 	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
 	spareWakeups  sync.Pool // of *wakeup that nobody waits for
@@ -298,7 +298,7 @@ func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
 	if a.Outside {
 		c.lineRefused(keys)
 	}
-	if a.Untold && c.untoldReleases.Add(1) == 1 {
+	if a.Untold && c.unpublished.Add(1) == 1 {
 		command := "PUBLISH"
 		if sharded, _ := c.bus.Known(); sharded {
 			command = "SPUBLISH, and Redis 7 or later,"

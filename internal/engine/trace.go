@@ -170,18 +170,18 @@ func (c *Client) renewalDone(batch []watchdog.Renewal, outcome []error, began ti
 	}
 }
 
-// tellAll tells the trace of the releases that have come and gone, in this order, until there are none.
+// tellAll tells the trace the events of releases, in their order, until there are none.
 func (rl *releaser) tellAll() {
 	t := rl.client.set.Trace
 	for {
 		rl.mu.Lock()
-		if len(rl.untold) == 0 {
+		if len(rl.events) == 0 {
 			rl.telling = false
 			rl.mu.Unlock()
 			return
 		}
-		r := rl.untold[0]
-		rl.untold = rl.untold[1:]
+		r := rl.events[0]
+		rl.events = rl.events[1:]
 		rl.mu.Unlock()
 		a := r.attempts
 		switch {
@@ -193,8 +193,8 @@ func (rl *releaser) tellAll() {
 	}
 }
 
-// An untoldRelease is an event that the trace is still to be told: a release was delayed, or is over.
-type untoldRelease struct {
+// A releaseEvent is an event that the trace is still to be told: a release was delayed, or is over.
+type releaseEvent struct {
 	*release
 	over      bool
 	confirmed bool // by Redis, or nothing was taken; once it is over
@@ -206,7 +206,7 @@ func (rl *releaser) note(r *release, over bool) {
 	if t := rl.client.set.Trace; t == nil || t.ReleaseDelayed == nil && t.ReleaseEnded == nil {
 		return
 	}
-	rl.untold = append(rl.untold, untoldRelease{r, over, r.freed || !r.attempts.mayBeTaken()})
+	rl.events = append(rl.events, releaseEvent{r, over, r.freed || !r.attempts.mayBeTaken()})
 	if !rl.telling {
 		rl.telling = true
 		go rl.tellAll()
