@@ -172,12 +172,12 @@ func (w *waiter) shrink() {
 // tryOnce asks once, for a call with wait 0.
 func (w *waiter) tryOnce(own *hold) (*level, error) {
 	if own != nil {
-		if err := own.state(); err != nil {
+		if err := own.err(); err != nil {
 			return nil, err
 		}
 		return nil, ErrNotAcquired
 	}
-	if h := w.lock.currentHold(); h != nil && h.state() == nil && h.lease.Deadline().Age() < time.Second {
+	if h := w.lock.currentHold(); h != nil && h.err() == nil && h.lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
 	w.tokenCount = 1
@@ -318,14 +318,14 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	h.lease.Owner = h
 	h.uncontended = begins && b == nil && w.lock.place.Load() == nil
 	if w.client.tellsOfHolds() {
-		w.holdNumber = w.client.openHolds.begin(h)
+		w.holdNumber = w.client.tracedHolds.begin(h)
 	}
 	lv := &h.firstLevel
 	lv.begin(w.ctx, w.holder, h, w.renewable)
 	lv.token = token
 	h.levels = append(h.levelStore[:0], lv)
 	if !w.client.registerHold(h, w.lock) {
-		w.client.openHolds.take(h)
+		w.client.tracedHolds.take(h)
 		lv.end(&endError{lock: w.name, err: ErrClosed})
 		return nil, 0, ErrClosed
 	}

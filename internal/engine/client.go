@@ -43,8 +43,8 @@ type Client struct {
 	spareInflight sync.Pool // of *inflight that are over
 	spareWaiters  sync.Pool // of *waiter that are over
 
-	openHolds openHolds  // empty where tellsOfHolds is false
-	presenter *presenter // nil without WithPresence
+	tracedHolds tracedHolds // empty where tellsOfHolds is false
+	presenter   *presenter  // nil without WithPresence
 
 	draining   chan struct{} // closed when Shutdown or Close has begun
 	closed     chan struct{} // closed when Close has begun

@@ -61,7 +61,7 @@ func (h *hold) Renewal() time.Duration {
 	for _, lv := range h.levels {
 		lv.renewable = false
 	}
-	h.client.openHolds.drop(h)
+	h.client.tracedHolds.drop(h)
 	return 0
 }
 
@@ -248,8 +248,8 @@ func (h *hold) endContexts(err error, how string) bool {
 	return true
 }
 
-// state is nil while the hold is trusted, else why it is not.
-func (h *hold) state() error {
+// err is nil while the hold is trusted, else why it is not.
+func (h *hold) err() error {
 	h.checkLease()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -269,7 +269,7 @@ func (h *hold) lossError() error {
 	return ErrLost
 }
 
-// lost tells whether the hold has ended with ErrLost at this time. Unlike state it reads no other clocks as long as the monotonic clock
+// lost tells whether the hold has ended with ErrLost at this time. Unlike err it reads no other clocks as long as the monotonic clock
 // says that the lease is good. That is enough for Unlock, which sends Redis a command next: Redis knows whether the hold is there.
 func (h *hold) lost(now time.Time) bool {
 	if h.remaining(now) <= 0 {
@@ -334,7 +334,7 @@ func (h *hold) fenced() bool {
 
 // currentToken returns the hold's token; false once the hold is over.
 func (h *hold) currentToken() (int64, bool) {
-	if h.state() != nil {
+	if h.err() != nil {
 		return 0, false
 	}
 	h.mu.Lock()

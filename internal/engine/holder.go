@@ -92,7 +92,7 @@ func (h *holder) holdsAny(c *Client) bool {
 	h.mu.Lock()
 	holds := slices.Clone(h.holds)
 	h.mu.Unlock()
-	return slices.ContainsFunc(holds, func(hold *hold) bool { return hold.client == c && hold.state() == nil })
+	return slices.ContainsFunc(holds, func(hold *hold) bool { return hold.client == c && hold.err() == nil })
 }
 
 func (h *holder) add(hold *hold) {

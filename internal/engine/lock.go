@@ -101,7 +101,7 @@ func (l *Lock) held(ctx context.Context) (*hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lv.hold.state(); err != nil {
+	if err := lv.hold.err(); err != nil {
 		return nil, err
 	}
 	lv.hold.mu.Lock()

@@ -11,7 +11,7 @@ import (
 
 // reenter adds a level to a hold of the caller's own.
 func (w *waiter) reenter(h *hold) (*level, error) {
-	if err := h.state(); err != nil {
+	if err := h.err(); err != nil {
 		return nil, err
 	}
 	patience := w.client.set.Patience // with Redis; nobody else is waited for
@@ -72,7 +72,7 @@ func (w *waiter) reenter(h *hold) (*level, error) {
 	}
 	w.client.dog.Extend(&h.lease, sent, w.lease) // again: with the new level there may be something to renew
 	if w.way = locktrace.Reentry; w.client.set.Trace != nil {
-		w.holdNumber = w.client.openHolds.number(h)
+		w.holdNumber = w.client.tracedHolds.number(h)
 	}
 	return lv, nil
 }

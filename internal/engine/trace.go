@@ -10,14 +10,14 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// openHolds has the numbers and the ages of a client's open holds, for the trace and for WithPresence. It is empty where the client has
+// tracedHolds has the numbers and the ages of a client's open holds, for the trace and for WithPresence. It is empty where the client has
 // neither (tellsOfHolds), which is why a hold has no fields for this.
-type openHolds struct {
+type tracedHolds struct {
 	mu    sync.Mutex
-	holds map[*hold]openHold
+	holds map[*hold]tracedHold
 }
 
-type openHold struct {
+type tracedHold struct {
 	number  uint64 // of this process's holds
 	began   time.Time
 	dropped bool // the holder is garbage
@@ -27,19 +27,19 @@ type openHold struct {
 var lastTraced atomic.Uint64
 
 // begin keeps the hold until take, and returns its number.
-func (th *openHolds) begin(h *hold) uint64 {
+func (th *tracedHolds) begin(h *hold) uint64 {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	if th.holds == nil {
-		th.holds = make(map[*hold]openHold)
+		th.holds = make(map[*hold]tracedHold)
 	}
-	t := openHold{number: lastTraced.Add(1), began: time.Now()}
+	t := tracedHold{number: lastTraced.Add(1), began: time.Now()}
 	th.holds[h] = t
 	return t.number
 }
 
 // drop notes that the hold's holder is garbage, if the hold is traced.
-func (th *openHolds) drop(h *hold) {
+func (th *tracedHolds) drop(h *hold) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	if t, is := th.holds[h]; is {
@@ -49,7 +49,7 @@ func (th *openHolds) drop(h *hold) {
 }
 
 // age is how old the hold is at this time; 0 where it has ended.
-func (th *openHolds) age(h *hold, now time.Time) time.Duration {
+func (th *tracedHolds) age(h *hold, now time.Time) time.Duration {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	if t, is := th.holds[h]; is {
@@ -59,14 +59,14 @@ func (th *openHolds) age(h *hold, now time.Time) time.Duration {
 }
 
 // number is the hold's number; 0 where the hold has ended.
-func (th *openHolds) number(h *hold) uint64 {
+func (th *tracedHolds) number(h *hold) uint64 {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	return th.holds[h].number
 }
 
 // take forgets the hold, and returns what was kept; false where it was taken before.
-func (th *openHolds) take(h *hold) (t openHold, is bool) {
+func (th *tracedHolds) take(h *hold) (t tracedHold, is bool) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	t, is = th.holds[h]
@@ -74,7 +74,7 @@ func (th *openHolds) take(h *hold) (t openHold, is bool) {
 	return t, is
 }
 
-// tellsOfHolds tells whether openHolds is used.
+// tellsOfHolds tells whether tracedHolds is used.
 func (c *Client) tellsOfHolds() bool {
 	t := c.set.Trace
 	return c.presenter != nil || t != nil && (t.AcquireDone != nil || t.HoldDone != nil || t.RenewalDone != nil)
@@ -114,7 +114,7 @@ func (h *hold) holdDone(at time.Time, end locktrace.End, err error) {
 	if !h.client.tellsOfHolds() {
 		return
 	}
-	traced, is := h.client.openHolds.take(h)
+	traced, is := h.client.tracedHolds.take(h)
 	t := h.client.set.Trace
 	if !is || t == nil || t.HoldDone == nil {
 		return
@@ -157,7 +157,7 @@ func (c *Client) renewalDone(batch []watchdog.Renewal, outcome []error, began ti
 		switch {
 		case outcome == nil || outcome[i] == nil:
 		case errors.Is(outcome[i], watchdog.ErrGone):
-			if c.openHolds.number(h) != 0 { // otherwise its holder has just unlocked it
+			if c.tracedHolds.number(h) != 0 { // otherwise its holder has just unlocked it
 				e.Gone++
 			}
 		case r.Length > 0:

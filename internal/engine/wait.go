@@ -73,7 +73,7 @@ func (w *waiter) untilDone(first, asks bool) (*level, error) {
 			// A hold of the same holder, taken through another context: the call may become a nested one.
 			if own = w.holder.find(w.client, w.name); own != nil {
 				changed = own.changedChannel()
-				if err := own.state(); err != nil {
+				if err := own.err(); err != nil {
 					return nil, err
 				}
 				if own.admitsReentry(w.ctx) {
