@@ -45,7 +45,7 @@ func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level,
 	if w == nil {
 		w = new(waiter)
 	}
-	w.Lock, w.Request, w.ctx, w.holder, w.waitCtx, w.began = l, r, ctx, who, ctx, time.Now()
+	w.Lock, w.request, w.ctx, w.holder, w.waitCtx, w.began = l, r, ctx, who, ctx, time.Now()
 	w.lease = r.Lease.Truncate(time.Millisecond)
 	if w.renewable = r.Lease == 0; w.renewable {
 		w.lease = l.client.set.Lease
@@ -99,7 +99,7 @@ func (l *Lock) checkRequest(ctx context.Context, r Request) error {
 // A waiter is one acquiring call under way. A call with wait 0 is one too: it waits for nothing but the answer of Redis.
 type waiter struct {
 	*Lock
-	Request
+	request   Request
 	lease     time.Duration   // in whole milliseconds
 	renewable bool            // by the watchdog: the call asked for no lease of its own
 	ctx       context.Context // the caller's
@@ -108,7 +108,7 @@ type waiter struct {
 	holder    *holder
 
 	began        time.Time
-	lock         *lockState
+	lockState    *lockState
 	newHold      *hold     // the hold that the call is to get; nil while the call waits for others, see shrink
 	attempts     *attempts // to take the lock for it
 	tokenCount   int       // of tokens that an attempt asks for
@@ -118,11 +118,11 @@ type waiter struct {
 	way          locktrace.Way
 	holdNumber   uint64  // for the trace; 0 without one
 	refusal      error   // why the last attempt was in vain; nil: another holder has the lock
-	wakeup       *wakeup // notified when a command is over, a field below or lock.mayBeFree has changed, or the waiter is to look
+	wakeup       *wakeup // notified when a command is over, a field below or lockState.mayBeFree has changed, or the waiter is to look
 
 	queueWait // zero until the waiter is in the queue
 
-	// Where the waiter is in the queue of this client's waiters; guarded by lock.mu.
+	// Where the waiter is in the queue of this client's waiters; guarded by lockState.mu.
 	prev, next       *waiter
 	isLeader         bool
 	busy             bool        // the waiter asks Redis, or has been given the lock: no hold that ends hands the lock to it
@@ -133,8 +133,8 @@ type waiter struct {
 
 // run takes the lock, or re-enters it.
 func (w *waiter) run() (*level, error) {
-	w.lock = w.client.lockState(w.name)
-	defer w.lock.removeUser()
+	w.lockState = w.client.lockState(w.name)
+	defer w.lockState.removeUser()
 	w.wakeup = w.client.wakeup()
 	defer w.client.putWakeup(w.wakeup)
 	lv, err := w.reenterOrWait()
@@ -154,7 +154,7 @@ func (w *waiter) reenterOrWait() (*level, error) {
 	w.newHold = new(hold)
 	w.attempts = &w.newHold.ownAttempts
 	w.attempts.keys, w.attempts.field, w.attempts.lease = w.keys, w.client.newField(), w.lease
-	if !w.waits() {
+	if !w.request.waits() {
 		return w.tryOnce(own)
 	}
 	return w.waitInQueue()
@@ -177,7 +177,7 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 		}
 		return nil, ErrNotAcquired
 	}
-	if h := w.lock.currentHold(); h != nil && h.err() == nil && h.lease.Deadline().Age() < time.Second {
+	if h := w.lockState.currentHold(); h != nil && h.err() == nil && h.lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
 	w.tokenCount = 1
@@ -219,7 +219,7 @@ func (w *waiter) attempt() (*level, time.Duration, error) {
 func (w *waiter) sendAttemptInTurn(look bool, stale string) *inflight {
 	f := w.newAttempt()
 	if w.client.usesLine() {
-		turn := w.lock.lineTurn(look, stale)
+		turn := w.lockState.lineTurn(look, stale)
 		w.ticket = turn.Ticket
 		f.inTurn(turn)
 	}
@@ -273,7 +273,7 @@ func (w *waiter) judge(f *inflight) (*level, time.Duration, error) {
 		return nil, 0, errLate
 	}
 	if f.answer.Held && f.alsoNotify == nil {
-		w.lock.leftLine(w.ticket)
+		w.lockState.leftLine(w.ticket)
 	}
 	switch {
 	case f.err != nil:
@@ -316,7 +316,7 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	h.client, h.attempts = w.client, w.attempts
 	h.newHolder, h.stable, h.token, h.tokenBlock = w.holder, w.tokens.Stable, token, b
 	h.lease.Owner = h
-	h.uncontended = begins && b == nil && w.lock.place.Load() == nil
+	h.uncontended = begins && b == nil && w.lockState.place.Load() == nil
 	if w.client.tellsOfHolds() {
 		w.holdNumber = w.client.tracedHolds.begin(h)
 	}
@@ -324,12 +324,12 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	lv.begin(w.ctx, w.holder, h, w.renewable)
 	lv.token = token
 	h.levels = append(h.levelStore[:0], lv)
-	if !w.client.registerHold(h, w.lock) {
+	if !w.client.registerHold(h, w.lockState) {
 		w.client.tracedHolds.take(h)
 		lv.end(&endError{lock: w.name, err: ErrClosed})
 		return nil, 0, ErrClosed
 	}
-	over := w.lock.registerHold(h, sent, begins)
+	over := w.lockState.registerHold(h, sent, begins)
 	w.holder.add(h)
 	w.client.dog.Add(&h.lease, sent, lease)
 	if over {
@@ -356,10 +356,10 @@ func (w *waiter) gaveUp() error {
 	if w.ctx.Err() != nil {
 		return w.contextEnded()
 	}
-	return w.lock.notAcquiredError(w.began)
+	return w.lockState.notAcquiredError(w.began)
 }
 
 // contextEnded is the error of a call whose context has ended.
 func (w *waiter) contextEnded() error {
-	return with(contextError(w.ctx), w.lock.lastError(w.began))
+	return with(contextError(w.ctx), w.lockState.lastError(w.began))
 }

@@ -259,7 +259,7 @@ func (c *Client) registerHold(h *hold, ls *lockState) bool {
 	}
 	c.firstHold = h
 	c.held++
-	h.lock = ls
+	h.lockState = ls
 	ls.users++
 	return true
 }
@@ -278,7 +278,7 @@ func (c *Client) unregisterHold(h *hold) {
 	}
 	h.prev, h.next = nil, nil
 	c.held--
-	c.removeUserLocked(h.lock)
+	c.removeUserLocked(h.lockState)
 }
 
 // idleIfUnused lets Shutdown go on when nothing is held, and nobody waits. With c.mu held.

@@ -18,7 +18,7 @@ import (
 // ever; only the holds that use the tokens of one block have one field together.
 type hold struct {
 	client      *Client
-	lock        *lockState
+	lockState   *lockState
 	lease       watchdog.Lease
 	ownAttempts attempts    // what became of the attempts to acquire it
 	attempts    *attempts   // the same, or that of the hold which reserved its token; it has the keys and the field in Redis
@@ -94,7 +94,7 @@ func (h *hold) Settled() {
 	h.mu.Lock()
 	h.weakenHolder()
 	h.mu.Unlock()
-	h.lock.followHold(h)
+	h.lockState.followHold(h)
 }
 
 // owner returns the hold's holder; nil if that is garbage. With h.mu held.
@@ -218,7 +218,7 @@ func (h *hold) unregister() {
 	if h.unregistered.Swap(true) {
 		return
 	}
-	h.lock.unregisterHold(h)
+	h.lockState.unregisterHold(h)
 	h.client.unregisterHold(h)
 }
 

@@ -97,12 +97,12 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	ctx := t.Context()
 	x := NewLock(c, "x", Tokens{})
 	w := &waiter{
-		Lock: x, Request: Request{Forever: true}, lease: time.Minute, ctx: ctx, holder: &holder{base: ctx}, waitCtx: ctx, waitEnd: ctx.Done(),
-		began: time.Now(), lock: c.lockState("x"), wakeup: c.wakeup(), newHold: new(hold),
+		Lock: x, request: Request{Forever: true}, lease: time.Minute, ctx: ctx, holder: &holder{base: ctx}, waitCtx: ctx, waitEnd: ctx.Done(),
+		began: time.Now(), lockState: c.lockState("x"), wakeup: c.wakeup(), newHold: new(hold),
 	}
 	w.attempts = &w.newHold.ownAttempts
 	w.attempts.keys, w.attempts.field, w.attempts.lease = w.keys, c.newField(), w.lease
-	first, asks := w.lock.join(w)
+	first, asks := w.lockState.join(w)
 	if _, err := w.untilDone(first, asks); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	if _, _, err := NewLock(c, "y", Tokens{}).Acquire(ctx, Request{Wait: 10 * time.Second, Lease: time.Minute}); err != nil {
 		t.Errorf("y is free: %v", err)
 	}
-	w.lock.leave(w)
+	w.lockState.leave(w)
 }
 
 // loadingOnce answers the first command with LOADING, and keeps the second one back for a while.

@@ -15,7 +15,7 @@ func (w *waiter) reenter(h *hold) (*level, error) {
 		return nil, err
 	}
 	patience := w.client.set.Patience // with Redis; nobody else is waited for
-	if !w.waits() {
+	if !w.request.waits() {
 		patience = min(patience, onceMore)
 	}
 	bound, cancel := context.WithTimeout(w.waitCtx, patience)

@@ -13,20 +13,20 @@ func (w *waiter) wasRefused(a scripts.Answer) {
 	if a.Outside {
 		w.client.lineRefused(w.keys)
 	}
-	p := w.lock.place.Load()
+	p := w.lockState.place.Load()
 	if p != nil && w.ticket != "" && a.Before != scripts.NotInLine {
 		p.placeKnown(w.ticket, a.Place, a.Before)
 		w.waitForCall(p, a)
 		return
 	}
 	lined := w.client.usesLine()
-	if lined && w.ticket == "" && w.lock.listenForCalls(w.keys) {
+	if lined && w.ticket == "" && w.lockState.listenForCalls(w.keys) {
 		w.on(mayAsk) // enters the line
 		return
 	}
 	pause := w.client.set.Poll
 	soon := lined && w.ticket == "" && w.quiet == 0 // it enters the line as soon as it would hear a call
-	if !soon && w.lock.listen(w.keys.Channel()) && a.TTL != scripts.NoExpiry {
+	if !soon && w.lockState.listen(w.keys.Channel()) && a.TTL != scripts.NoExpiry {
 		pause = min(pause<<min(w.quiet, 4), 10*pause)
 	}
 	switch {
@@ -63,9 +63,9 @@ func (w *waiter) waitForCall(p *place, a scripts.Answer) {
 	listens := first && (vain || p.firstFor() >= firstListensAfter || w.endsSoon()) || a.Before == 1 && p.secondFor() >= secondListensAfter
 	switch {
 	case listens:
-		w.lock.listen(w.keys.Channel()) // and tries when that is confirmed
+		w.lockState.listen(w.keys.Channel()) // and tries when that is confirmed
 	case !first:
-		w.lock.stopListening()
+		w.lockState.stopListening()
 	}
 	switch {
 	case a.TTL == scripts.NoKey && a.Before < 2:

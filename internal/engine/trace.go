@@ -82,7 +82,7 @@ func (c *Client) tellsOfHolds() bool {
 
 // call is the acquiring call, for an event.
 func (w *waiter) call() locktrace.Call {
-	return locktrace.Call{Context: w.ctx, Client: w.client.id, Lock: w.name, Began: w.began, MayWait: w.waits()}
+	return locktrace.Call{Context: w.ctx, Client: w.client.id, Lock: w.name, Began: w.began, MayWait: w.request.waits()}
 }
 
 // waitStarted notes, and tells the trace once, that the call waits for other holders.

@@ -101,11 +101,11 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 		return h.lossError()
 	}
 	bound := max(min(h.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)
-	if h.lock.passToken(h, bound/3) {
+	if h.lockState.passToken(h, bound/3) {
 		return nil
 	}
 	var passed, maybePassed bool
-	if h.tokenBlock != nil || h.lock.hasWaiters() { // a block may have been waited for
+	if h.tokenBlock != nil || h.lockState.hasWaiters() { // a block may have been waited for
 		passed, maybePassed = h.handOff(bound / 3)
 	} else {
 		return h.releaseForAll(now, bound, false)
@@ -122,7 +122,7 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 	wake, began := h.client.wakeup(), time.Now()
 	defer h.client.putWakeup(wake)
-	f := h.lock.startHandoff(h, wake)
+	f := h.lockState.startHandoff(h, wake)
 	if f == nil {
 		return false, false
 	}
@@ -130,7 +130,7 @@ func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 		h.client.withdraw(f)
 	}
 	if !f.done.Load() {
-		h.lock.cancelHandoff(f)
+		h.lockState.cancelHandoff(f)
 		return false, true
 	}
 	if f.answer.Held {
@@ -144,9 +144,9 @@ func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 // bound. maybePassed: a handoff before the release got no answer, so Redis may have executed it, and a release that finds nothing is no loss.
 func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed bool) error {
 	c := h.client
-	ticket := h.lock.ticketForRelease()
+	ticket := h.lockState.ticketForRelease()
 	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
-	if p := h.lock.place.Load(); p != nil {
+	if p := h.lockState.place.Load(); p != nil {
 		p.entered(ticket, answer.Place) // 0 where the release has entered no line
 	}
 	if err != nil {
@@ -162,7 +162,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 		return ErrLost
 	}
 	c.releaseAnswered(answer, h.attempts.keys)
-	h.lock.released(h, answer, began)
+	h.lockState.released(h, answer, began)
 	return nil
 }
 

@@ -30,15 +30,15 @@ type queueWait struct {
 // out of the queue.
 func (w *waiter) waitInQueue() (*level, error) {
 	w.backoff = firstBackoff
-	first, asks := w.lock.join(w)
+	first, asks := w.lockState.join(w)
 	lv, err := w.untilDone(first, asks)
 	if w.state == asking {
 		w.client.withdraw(w.command)
 	}
 	if lv == nil && (w.state != queued && w.state != watching || w.yielded) {
-		w.lock.place.Load().leaveToNext()
+		w.lockState.place.Load().leaveToNext()
 	}
-	given, ticket := w.lock.leave(w)
+	given, ticket := w.lockState.leave(w)
 	if given {
 		w.decline(lv)
 	}
@@ -99,7 +99,7 @@ func (w *waiter) goesOn() bool {
 	if isClosed(w.client.closed) {
 		return false
 	}
-	w.spared = w.spared || w.lock.hasHandoff(w) || w.holder.holdsAny(w.client)
+	w.spared = w.spared || w.lockState.hasHandoff(w) || w.holder.holdsAny(w.client)
 	return w.spared
 }
 
@@ -163,7 +163,7 @@ func (w *waiter) look(own *hold) (*level, error) {
 // suspectNestedCall logs, once for a hold, that one hold of the call's own client has had the lock for a whole lease while the call waited.
 // A nested call that was given the context from before Lock waits like this for ever, as happens in code that was ported from Java.
 func (w *waiter) suspectNestedCall() {
-	h := w.lock.currentHold()
+	h := w.lockState.currentHold()
 	if h != w.blocker {
 		w.blocker, w.since = h, time.Now()
 	}
@@ -186,17 +186,17 @@ func (w *waiter) lead() error {
 		w.on(mayAsk)
 		return nil
 	}
-	if err := w.lock.patienceOver(w.began, w.client.set.Patience); err != nil {
+	if err := w.lockState.patienceOver(w.began, w.client.set.Patience); err != nil {
 		return err
 	}
 	// The one before may have just taken the lock: then its end, or a message, is soon enough.
-	if w.lock.isHeld() {
+	if w.lockState.isHeld() {
 		w.waitStarted()
-		w.lock.listen(w.keys.Channel())
+		w.lockState.listen(w.keys.Channel())
 		w.watchFor(w.client.set.Poll)
 		return nil
 	}
-	if p := w.lock.place.Load(); p.inLine() {
+	if p := w.lockState.place.Load(); p.inLine() {
 		w.watchFor(max(p.untilLook(), 0)) // to be called; the waiter before may have had to look soon
 		return nil
 	}
@@ -209,14 +209,14 @@ func (w *waiter) watchFor(d time.Duration) {
 	w.yielded = false
 	w.on(waitsOn)
 	w.lookAfter(d)
-	w.lock.place.Load().setLookAt(w.due)
-	w.lock.waitsToBeTold(w)
+	w.lockState.place.Load().setLookAt(w.due)
+	w.lockState.waitsToBeTold(w)
 }
 
 // takeTurn makes the waiter ask Redis next. Where there is no line, and this client has just released the lock to others, the waiter first
 // waits until they had the time to try.
 func (w *waiter) takeTurn() {
-	if d := w.lock.yieldsFor(); d > 0 && w.state != ready {
+	if d := w.lockState.yieldsFor(); d > 0 && w.state != ready {
 		w.watchFor(d)
 	} else {
 		w.on(mayAsk)
@@ -230,12 +230,12 @@ func (w *waiter) sendIfReady() {
 	}
 	looks := w.looks
 	w.yieldedBefore, w.looks, w.yielded = w.yielded, false, false
-	if !w.firstAsk && !w.lock.startsAsking(w) {
+	if !w.firstAsk && !w.lockState.startsAsking(w) {
 		w.on(lockGiven)
 		return
 	}
 	w.firstAsk = false
-	p := w.lock.place.Load()
+	p := w.lockState.place.Load()
 	w.lateOne, w.aliveCount = p.overdueTicket(), p.alive()
 	w.command = w.sendAttemptInTurn(looks, w.lateOne)
 	w.on(attemptSent)
@@ -244,17 +244,17 @@ func (w *waiter) sendIfReady() {
 
 // lookAtLock sees to what the waiter was given or told, by the hold before it or by the line in Redis.
 func (w *waiter) lookAtLock() (*level, error) {
-	h := w.lock.handoffTo(w)
+	h := w.lockState.handoffTo(w)
 	switch {
 	case h.tokenBlock != nil:
 		lv, err := w.takeToken(h.tokenBlock)
-		w.lock.clearHandoff(w)
+		w.lockState.clearHandoff(w)
 		if lv == nil && w.waitCtx.Err() != nil {
 			err = w.gaveUp()
 		}
 		return lv, err
 	case h.cancelled:
-		w.lock.clearHandoff(w)
+		w.lockState.clearHandoff(w)
 		w.command = nil
 		w.on(mayAsk)
 	case h.handoff != nil && w.command == nil:
@@ -264,11 +264,11 @@ func (w *waiter) lookAtLock() (*level, error) {
 	case w.command != nil: // its answer comes first
 	case w.state == queued && h.isLeader:
 		return nil, w.lead()
-	case w.state != queued && !w.lock.isHeld():
-		if n, alive := w.lock.place.Load().takeNotice(); n != (notice{}) {
+	case w.state != queued && !w.lockState.isHeld():
+		if n, alive := w.lockState.place.Load().takeNotice(); n != (notice{}) {
 			w.heed(n, alive)
 		}
-		if w.lock.mayBeFree.Swap(false) && w.state != yielding {
+		if w.lockState.mayBeFree.Swap(false) && w.state != yielding {
 			w.quiet = 0
 			w.takeTurn()
 		}
@@ -278,11 +278,11 @@ func (w *waiter) lookAtLock() (*level, error) {
 
 // heed does what was heard about the client's place in the line, while place.aliveCount was this.
 func (w *waiter) heed(n notice, aliveCount int) {
-	p := w.lock.place.Load()
+	p := w.lockState.place.Load()
 	switch {
 	case n.called:
 		w.quiet, w.called = 0, true
-		if d := p.yieldFor(n, w.lock.ownListeners(w.keys)); d > 0 {
+		if d := p.yieldFor(n, w.lockState.ownListeners(w.keys)); d > 0 {
 			w.watchFor(d)
 			w.yielded = true
 			w.on(yields)
@@ -319,13 +319,13 @@ func (w *waiter) judgeCommand() (*level, error) {
 	w.on(commandOver)
 	lv, _, err := w.settle(f)
 	if handedOver {
-		w.lock.clearHandoff(w)
+		w.lockState.clearHandoff(w)
 	}
 	pause := w.client.set.Poll
 	switch {
 	case lv != nil:
 		if w.yieldedBefore {
-			w.lock.place.Load().yieldEnded(false)
+			w.lockState.place.Load().yieldEnded(false)
 		}
 		return lv, nil
 	case w.waitCtx.Err() != nil:
@@ -333,7 +333,7 @@ func (w *waiter) judgeCommand() (*level, error) {
 	case handedOver && f.done.Load() && (err == nil || f.err != nil && !scripts.Unanswered(f.err)):
 		// The hold before was lost, or Redis refused to pass the lock on: it is released, and that is told.
 	case err == nil:
-		w.lock.redisAnswered(w.refusal)
+		w.lockState.redisAnswered(w.refusal)
 		w.backoff = firstBackoff
 		if n := w.client.limits.Tries; n > 0 && w.attemptCount >= n {
 			return nil, notAcquired(w.refusal)
@@ -343,8 +343,8 @@ func (w *waiter) judgeCommand() (*level, error) {
 	case !passing(err):
 		return nil, err
 	default:
-		w.lock.redisFailed(err)
-		if err := w.lock.patienceOver(w.began, w.client.set.Patience); err != nil {
+		w.lockState.redisFailed(err)
+		if err := w.lockState.patienceOver(w.began, w.client.set.Patience); err != nil {
 			return nil, err
 		}
 		pause = w.backoff

@@ -212,12 +212,12 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"Inv9: the client's books keep the lock",
-		"internal/engine/client.go", "\tc.removeUserLocked(h.lock)\n", "",
+		"internal/engine/client.go", "\tc.removeUserLocked(h.lockState)\n", "",
 		"./internal/engine", "Inv9_",
 	},
 	{
 		"P10: a hold that is forced open by another client learns of it at its renewal",
-		"internal/engine/hold.go", "\th.lock.followHold(h)\n", "",
+		"internal/engine/hold.go", "\th.lockState.followHold(h)\n", "",
 		"./rlock", "ForcedOpenByAnother",
 	},
 	{
@@ -337,12 +337,12 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 	},
 	{
 		"P15: a transfer that takes too long is taken for one that was not executed",
-		"internal/engine/unlock.go", "\t\th.lock.cancelHandoff(f)\n\t\treturn false, true", "\t\th.lock.cancelHandoff(f)\n\t\treturn false, false",
+		"internal/engine/unlock.go", "\t\th.lockState.cancelHandoff(f)\n\t\treturn false, true", "\t\th.lockState.cancelHandoff(f)\n\t\treturn false, false",
 		"./rlock", "HandoffFault",
 	},
 	{
 		"P15, Inv8: the waiter is not told that Redis does not answer its transfer",
-		"internal/engine/unlock.go", "\t\th.lock.cancelHandoff(f)\n", "",
+		"internal/engine/unlock.go", "\t\th.lockState.cancelHandoff(f)\n", "",
 		"./rlock", "HandoffWithoutAnAnswer",
 	},
 	{

@@ -260,7 +260,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P36: a hold that took the lock in turn does not look at the line",
-		"internal/engine/acquire.go", " && w.lock.place.Load() == nil", "",
+		"internal/engine/acquire.go", " && w.lockState.place.Load() == nil", "",
 		"./rlock", "P36_",
 	},
 	{

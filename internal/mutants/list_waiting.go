@@ -24,7 +24,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P25: the first in the line does not listen on the lock's own channel",
-		"internal/engine/refused.go", "\t\tw.lock.listen(w.keys.Channel()) // and tries", "\t\t// and tries",
+		"internal/engine/refused.go", "\t\tw.lockState.listen(w.keys.Channel()) // and tries", "\t\t// and tries",
 		"./rlock", "P25_",
 	},
 	{
