@@ -182,7 +182,7 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 	}
 	w.tokenCount = 1
 	for backoff := firstBackoff; ; backoff *= 2 {
-		lv, _, err := w.attempt()
+		lv, err := w.attempt()
 		switch {
 		case lv != nil:
 			return lv, nil
@@ -198,8 +198,8 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 	}
 }
 
-// attempt asks Redis once. It returns the level if that took the lock, or how long another holder's lease lasts.
-func (w *waiter) attempt() (*level, time.Duration, error) {
+// attempt asks Redis once. It returns the level if that took the lock, and neither a level nor an error if the lock was refused.
+func (w *waiter) attempt() (*level, error) {
 	f := w.newAttempt()
 	w.sendAttempt(f)
 	for due := time.Now().Add(w.lease); !f.done.Load() && time.Now().Before(due); {
@@ -248,9 +248,9 @@ func (w *waiter) sendAttempt(f *inflight) {
 	}
 }
 
-// settle returns what became of a command that is over, or that is not waited for any longer.
-func (w *waiter) settle(f *inflight) (*level, time.Duration, error) {
-	lv, ttl, err := w.judge(f)
+// settle returns what became of a command that is over, or that is not waited for any longer, as attempt does.
+func (w *waiter) settle(f *inflight) (*level, error) {
+	lv, err := w.judge(f)
 	if lv == nil && w.client.limits.Several && w.attempts.uncertain() {
 		// Some servers may have taken what others refused. That is released, and the next attempt has another field: a
 		// late copy of the release must not meet it.
@@ -258,31 +258,31 @@ func (w *waiter) settle(f *inflight) (*level, time.Duration, error) {
 		w.newHold, w.attempts = nil, &attempts{keys: w.keys, field: w.client.newField(), lease: w.lease}
 		w.client.releaser.release(old)
 	}
-	return lv, ttl, err
+	return lv, err
 }
 
-func (w *waiter) judge(f *inflight) (*level, time.Duration, error) {
+func (w *waiter) judge(f *inflight) (*level, error) {
 	if !f.done.Load() {
 		w.client.withdraw(f)
 		switch {
 		case isClosed(w.client.closed):
-			return nil, 0, ErrClosed
+			return nil, ErrClosed
 		case w.waitCtx.Err() != nil:
-			return nil, 0, w.waitCtx.Err()
+			return nil, w.waitCtx.Err()
 		}
-		return nil, 0, errLate
+		return nil, errLate
 	}
 	if f.answer.Held && f.alsoNotify == nil {
 		w.lockState.leftLine(w.ticket)
 	}
 	switch {
 	case f.err != nil:
-		return nil, 0, f.err
+		return nil, f.err
 	case !f.answer.Held:
 		w.refusal = f.answer.Why
-		return nil, f.answer.TTL, nil
+		return nil, nil
 	case time.Until(watchdog.DeadlineOf(f.sentAt, w.lease).Time()) <= 0:
-		return nil, 0, errLate
+		return nil, errLate
 	}
 	token := f.answer.Token
 	var b *tokenBlock
@@ -299,15 +299,15 @@ func (w *waiter) judge(f *inflight) (*level, time.Duration, error) {
 
 // begin makes a hold of a waiter that has got the lock: by a command that was sent at this time, for this lease, with this token,
 // and with the block that the token is from, if it is from one. begins: the lock came from another client, so that a run of handoffs begins.
-func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, b *tokenBlock, begins bool) (*level, time.Duration, error) {
+func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, b *tokenBlock, begins bool) (*level, error) {
 	if w.ctx.Err() != nil {
-		return nil, 0, w.ctx.Err()
+		return nil, w.ctx.Err()
 	}
 	if own := w.holder.find(w.client, w.name); own != nil {
 		// It was there when the call began to wait, and is gone from Redis without having been unlocked. A holder does
 		// not get a new hold before it has learned of the loss.
 		own.lose("the lock was free although it was held", true)
-		return nil, 0, ErrLost
+		return nil, ErrLost
 	}
 	if w.newHold == nil {
 		w.newHold = new(hold)
@@ -327,7 +327,7 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	if !w.client.registerHold(h, w.lockState) {
 		w.client.tracedHolds.take(h)
 		lv.end(&endError{lock: w.name, err: ErrClosed})
-		return nil, 0, ErrClosed
+		return nil, ErrClosed
 	}
 	over := w.lockState.registerHold(h, sent, begins)
 	w.holder.add(h)
@@ -335,7 +335,7 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	if over {
 		h.lose(forcedOpenText, false) // a repeat of the attempt may have taken it anew: Unlock releases that
 	}
-	return lv, 0, nil
+	return lv, nil
 }
 
 // notAcquired is the error of a call that has not got the lock: why, or ErrNotAcquired where why is nil, as another holder has the lock.

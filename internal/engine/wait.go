@@ -308,8 +308,7 @@ func (w *waiter) takeToken(b *tokenBlock) (*level, error) {
 	}
 	w.attempts = b.attempts
 	w.way = locktrace.FromBlock
-	lv, _, err := w.begin(b.sentAt, w.lease, token, b, false)
-	return lv, err
+	return w.begin(b.sentAt, w.lease, token, b, false)
 }
 
 // judgeCommand sees to an attempt or a handoff that has its answer, or has taken too long.
@@ -317,7 +316,7 @@ func (w *waiter) judgeCommand() (*level, error) {
 	f, handedOver := w.command, w.state == receiving
 	w.command = nil
 	w.on(commandOver)
-	lv, _, err := w.settle(f)
+	lv, err := w.settle(f)
 	if handedOver {
 		w.lockState.clearHandoff(w)
 	}
