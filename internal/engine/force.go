@@ -20,9 +20,9 @@ const forcedOpenText = "forced open"
 // goneText is how a hold was lost that Redis has no longer.
 const goneText = "the lock was released by someone else, or its key is gone"
 
-// forceUnlock releases the hold of whoever has the lock, and tells whether there was one. A hold that is unlocked or handed on before the
-// release comes is not released: forceUnlock looks again, for as long as the client's patience.
-func (l *Lock) forceUnlock(ctx context.Context) (bool, error) {
+// ForceUnlock is rlock.Lock.ForceUnlock. It releases the hold of whoever has the lock, and tells whether there was one. A hold that is
+// unlocked or handed on before the release comes is not released: ForceUnlock looks again, for as long as the client's patience.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.checkAsk(ctx); err != nil {
 		return false, err
 	}

@@ -84,11 +84,6 @@ func (l *Lock) Acquire(ctx context.Context, r Request) (context.Context, int64, 
 	return held, lv.token, nil
 }
 
-// Unlock is rlock.Lock.Unlock.
-func (l *Lock) Unlock(ctx context.Context) error {
-	return l.unlock(ctx)
-}
-
 // Check is rlock.Lock.Check.
 func (l *Lock) Check(ctx context.Context) error {
 	_, err := l.held(ctx)
@@ -111,11 +106,6 @@ func (l *Lock) held(ctx context.Context) (*hold, error) {
 		return nil, ErrUnlocked
 	}
 	return lv.hold, lv.outerContextError()
-}
-
-// ForceUnlock is rlock.Lock.ForceUnlock.
-func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
-	return l.forceUnlock(ctx)
 }
 
 // IsLocked is rlock.Lock.IsLocked.
@@ -173,4 +163,37 @@ func (l *Lock) Token(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("%w by a fenced lock: the hold was taken without a token", ErrNotHeld)
 	}
 	return token, nil
+}
+
+// inspect asks who has the lock.
+func (l *Lock) inspect(ctx context.Context, field string) (scripts.State, error) {
+	if err := l.checkAsk(ctx); err != nil {
+		return scripts.State{}, err
+	}
+	bound, cancel := context.WithTimeout(ctx, l.client.set.Patience)
+	defer cancel()
+	state, err := l.look(bound, field)
+	if err != nil && ctx.Err() != nil {
+		err = contextError(ctx)
+	}
+	return state, err
+}
+
+// checkAsk is why Redis need not be asked; nil if it is to be.
+func (l *Lock) checkAsk(ctx context.Context) error {
+	if err := l.checkName(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return contextError(ctx)
+	}
+	return nil
+}
+
+// look is inspect within this bound.
+func (l *Lock) look(bound context.Context, field string) (scripts.State, error) {
+	state, _, err := retry(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.State, error) {
+		return l.client.store.Inspect(ctx, l.keys, field)
+	})
+	return state, err
 }

@@ -61,7 +61,7 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			}
 			h, now := mine.lv.hold, time.Now()
 
-			lost := h.lost(now) // as unlock does
+			lost := h.lost(now) // as Unlock does
 			if _, err := x.ForceUnlock(ctx); err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
@@ -15,6 +16,14 @@ type Store interface {
 	Do(ctx context.Context, op scripts.Op) (scripts.Answer, error)
 	Renew(ctx context.Context, holds []scripts.Renewal)
 	Inspect(ctx context.Context, keys *scripts.Keys, field string) (scripts.State, error)
+}
+
+// Limits is what a client's store bounds, or cannot do. The zero value is for one Redis.
+type Limits struct {
+	Several bool                    // the store is several servers: one attempt may be taken by some of them, and there are no handoffs
+	Longest time.Duration           // of leases; 0: as long as Redis allows
+	Tries   int                     // of one call; 0: as many as its wait allows
+	Owes    func(field string) bool // tells whether some server may still have this field, or get it late; nil: none ever
 }
 
 // Bus is what wakes waiters: *pubsub.Bus, whose methods say what these do, or those of the nodes of a quorum.

@@ -9,8 +9,9 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// unlock releases the level that levelFor finds for ctx. The last level of a hold releases the lock, any other lowers the hold count.
-func (l *Lock) unlock(ctx context.Context) error {
+// Unlock is rlock.Lock.Unlock. It releases the level that levelFor finds for ctx. The last level of a hold releases the lock, any other
+// lowers the hold count.
+func (l *Lock) Unlock(ctx context.Context) error {
 	lv, err := l.levelFor(ctx)
 	if err != nil {
 		return err
