@@ -38,24 +38,24 @@ var (
 )
 
 var (
-	votes     = kind{fenced: "vote+", count: 2, arguments: toExtend, script: &vote, batched: &ballots}
-	extends   = kind{fenced: "extend+", count: 2, arguments: toExtend, script: &extend, batched: &ballots}
-	recounts  = kind{fenced: "recount+", count: 4, arguments: toLevel, script: &recount, batched: &ballots}
-	raises    = kind{fenced: "raise+", count: 3, arguments: toRaise, script: &raise, batched: &ballots}
-	withdraws = kind{name: "withdraw", count: 4, arguments: toWithdraw, script: &withdraw, batched: &ballots}
-	looks     = kind{fenced: "look+", count: 1, arguments: toLook, script: &look, batched: &ballots}
+	votes     = kind{fenced: "vote+", count: 2, arguments: extendArguments, script: &vote, batched: &ballots}
+	extends   = kind{fenced: "extend+", count: 2, arguments: extendArguments, script: &extend, batched: &ballots}
+	recounts  = kind{fenced: "recount+", count: 4, arguments: levelArguments, script: &recount, batched: &ballots}
+	raises    = kind{fenced: "raise+", count: 3, arguments: raiseArguments, script: &raise, batched: &ballots}
+	withdraws = kind{name: "withdraw", count: 4, arguments: withdrawArguments, script: &withdraw, batched: &ballots}
+	looks     = kind{fenced: "look+", count: 1, arguments: lookArguments, script: &look, batched: &ballots}
 )
 
-// The functions from toExtend to toLook append the arguments of an op's script, as toAcquire in op.go does.
-func toExtend(r request, _ *Keys, to []any) []any {
+// The functions from extendArguments to lookArguments append the arguments of an op's script, as acquireArguments in op.go does.
+func extendArguments(r request, _ *Keys, to []any) []any {
 	return append(to, r.lease.Milliseconds(), r.field)
 }
 
-func toRaise(r request, _ *Keys, to []any) []any {
+func raiseArguments(r request, _ *Keys, to []any) []any {
 	return append(to, r.field, r.token, r.expiry.Milliseconds())
 }
 
-func toWithdraw(r request, keys *Keys, to []any) []any {
+func withdrawArguments(r request, keys *Keys, to []any) []any {
 	command := any("")
 	if r.tell {
 		command = publish(false)
@@ -63,7 +63,7 @@ func toWithdraw(r request, keys *Keys, to []any) []any {
 	return append(to, r.field, keys.told(), command, r.group)
 }
 
-func toLook(r request, _ *Keys, to []any) []any { return append(to, r.field) }
+func lookArguments(r request, _ *Keys, to []any) []any { return append(to, r.field) }
 
 // The operations from Vote to Look are for one server of a quorum. The Answer to each has a Report. These operations share
 // commands with each other, and not with those of op.go.
@@ -178,8 +178,7 @@ type Order struct {
 	Change int64         // and the number of the change
 }
 
-// Verb is what an op does. A store of several servers goes by it. The functions toAcquire, toLevel and toUnlock in op.go are
-// something else: they make the arguments of a script.
+// Verb is what an op does. A store of several servers goes by it.
 type Verb int
 
 const (

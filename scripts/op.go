@@ -49,30 +49,29 @@ type kind struct {
 }
 
 var (
-	acquires  = kind{name: "acquire", fenced: "acquire+", floored: "acquire++", count: 3, arguments: toAcquire, script: &acquire, batched: &batched}
-	waits     = kind{name: "wait", fenced: "wait+", floored: "wait++", count: 8, arguments: toWait, script: &wait, batched: &batched, lined: true}
-	levels    = kind{name: "level", fenced: "level+", floored: "level++", count: 4, arguments: toLevel, script: &level, batched: &batched}
-	unlocks   = kind{name: "unlock", count: 3, arguments: toUnlock, script: &unlock, batched: &batched}
-	returns   = kind{fenced: "unlock+", count: 5, arguments: toReturn, script: &unlock, batched: &batched}
-	tries     = kind{name: "try", fenced: "try+", floored: "try++", count: 4, arguments: toTry, script: &tryFree, batched: &batched, lined: true}
-	releases  = kind{name: "release", fenced: "release+", count: 7, arguments: toRelease, script: &release, batched: &batched, lined: true}
-	quicks    = kind{name: "quick", count: 3, arguments: toUnlock, script: &release, batched: &batched, lined: true}
-	leaves    = kind{name: "leave", count: 3, arguments: toLeave, script: &leave, batched: &batched, lined: true}
-	transfers = kind{name: "transfer", fenced: "transfer+", floored: "transfer++", count: 4, arguments: toTransfer, script: &transfer, batched: &batched}
-	reserves  = kind{fenced: "reserve+", floored: "reserve++", count: 3, arguments: toAcquire, script: &reserve, batched: &batched}
+	acquires  = kind{name: "acquire", fenced: "acquire+", floored: "acquire++", count: 3, arguments: acquireArguments, script: &acquire, batched: &batched}
+	waits     = kind{name: "wait", fenced: "wait+", floored: "wait++", count: 8, arguments: waitArguments, script: &wait, batched: &batched, lined: true}
+	levels    = kind{name: "level", fenced: "level+", floored: "level++", count: 4, arguments: levelArguments, script: &level, batched: &batched}
+	unlocks   = kind{name: "unlock", count: 3, arguments: unlockArguments, script: &unlock, batched: &batched}
+	returns   = kind{fenced: "unlock+", count: 5, arguments: returnArguments, script: &unlock, batched: &batched}
+	tries     = kind{name: "try", fenced: "try+", floored: "try++", count: 4, arguments: tryArguments, script: &tryFree, batched: &batched, lined: true}
+	releases  = kind{name: "release", fenced: "release+", count: 7, arguments: releaseArguments, script: &release, batched: &batched, lined: true}
+	quicks    = kind{name: "quick", count: 3, arguments: unlockArguments, script: &release, batched: &batched, lined: true}
+	leaves    = kind{name: "leave", count: 3, arguments: leaveArguments, script: &leave, batched: &batched, lined: true}
+	transfers = kind{name: "transfer", fenced: "transfer+", floored: "transfer++", count: 4, arguments: transferArguments, script: &transfer, batched: &batched}
+	reserves  = kind{fenced: "reserve+", floored: "reserve++", count: 3, arguments: acquireArguments, script: &reserve, batched: &batched}
 )
 
-// The functions from toAcquire to toLeave append the arguments of an op's script to a command: they are kind.arguments. ToAcquire
-// in node.go is something else: a Verb, which says to a store of several servers what an op does.
-func toAcquire(r request, _ *Keys, to []any) []any {
+// The functions from acquireArguments to leaveArguments append the arguments of an op's script to a command: they are kind.arguments.
+func acquireArguments(r request, _ *Keys, to []any) []any {
 	return append(to, r.lease.Milliseconds(), r.field, r.tokens)
 }
 
-func toTry(r request, keys *Keys, to []any) []any {
-	return append(toAcquire(r, keys, to), publish(r.turn.Sharded))
+func tryArguments(r request, keys *Keys, to []any) []any {
+	return append(acquireArguments(r, keys, to), publish(r.turn.Sharded))
 }
 
-func toWait(r request, keys *Keys, to []any) []any {
+func waitArguments(r request, keys *Keys, to []any) []any {
 	place, look := any(""), 0
 	if r.turn.Place != 0 {
 		place = r.turn.Place
@@ -80,30 +79,30 @@ func toWait(r request, keys *Keys, to []any) []any {
 	if r.turn.Look {
 		look = 1
 	}
-	return append(toTry(r, keys, to), r.turn.Ticket, place, look, r.turn.Stale)
+	return append(tryArguments(r, keys, to), r.turn.Ticket, place, look, r.turn.Stale)
 }
 
-func toLevel(r request, _ *Keys, to []any) []any {
+func levelArguments(r request, _ *Keys, to []any) []any {
 	return append(to, r.lease.Milliseconds(), r.field, r.count, r.change)
 }
 
-func toTransfer(r request, keys *Keys, to []any) []any {
-	return append(toAcquire(r, keys, to), r.old)
+func transferArguments(r request, keys *Keys, to []any) []any {
+	return append(acquireArguments(r, keys, to), r.old)
 }
 
-func toUnlock(r request, keys *Keys, to []any) []any {
+func unlockArguments(r request, keys *Keys, to []any) []any {
 	return append(to, r.field, keys.told(), publish(r.turn.Sharded))
 }
 
-func toReturn(r request, keys *Keys, to []any) []any {
-	return append(toUnlock(r, keys, to), r.token, r.tokens)
+func returnArguments(r request, keys *Keys, to []any) []any {
+	return append(unlockArguments(r, keys, to), r.token, r.tokens)
 }
 
-func toRelease(r request, keys *Keys, to []any) []any {
-	return append(toReturn(r, keys, to), r.turn.Ticket, r.known)
+func releaseArguments(r request, keys *Keys, to []any) []any {
+	return append(returnArguments(r, keys, to), r.turn.Ticket, r.known)
 }
 
-func toLeave(r request, keys *Keys, to []any) []any {
+func leaveArguments(r request, keys *Keys, to []any) []any {
 	return append(to, r.turn.Ticket, keys.told(), publish(r.turn.Sharded))
 }
 
