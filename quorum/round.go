@@ -42,7 +42,7 @@ type askState int8
 const (
 	pending  askState = iota // sent, and its time has not passed
 	silent                   // not answered in time; the answer may still come
-	unsent                   // never sent, or withdrawn before it was
+	unsent                   // never sent, or taken back before it was
 	failed                   // the outcome is an error
 	answered                 // the node has answered yes or no
 )
@@ -124,7 +124,7 @@ func (a *ask) Answered(answer scripts.Answer, err error) {
 	r.settle(r.open == 0)
 }
 
-// timeout ends the nodes' time. An ask that has not been sent by then is withdrawn; an ask that was sent is silent. Where the round was
+// timeout ends the nodes' time. An ask that has not been sent by then is taken back; an ask that was sent is silent. Where the round was
 // widened while this timeout waited for mu, the timer calls timeout again.
 func (r *round) timeout() {
 	r.mu.Lock()
@@ -137,7 +137,7 @@ func (r *round) timeout() {
 			continue
 		}
 		r.open--
-		if a.node.scripts.Withdraw(&a.op) {
+		if a.node.scripts.TakeBack(&a.op) {
 			a.state, a.err = unsent, errSilent
 			r.tell(a)
 			continue

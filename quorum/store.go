@@ -53,8 +53,8 @@ func (s *store) Send(op *scripts.Op, caller scripts.Caller) {
 	s.do(order, caller.Answered)
 }
 
-// Withdraw implements engine.Store. An operation that was given to Send has been sent: there is nothing to withdraw.
-func (s *store) Withdraw(*scripts.Op) bool { return false }
+// TakeBack implements engine.Store. An operation that was given to Send has been sent: there is nothing to take back.
+func (s *store) TakeBack(*scripts.Op) bool { return false }
 
 // Do implements engine.Store. The times of the rounds bound how long it takes, not the context.
 func (s *store) Do(_ context.Context, op scripts.Op) (scripts.Answer, error) {

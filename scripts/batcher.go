@@ -34,7 +34,7 @@ const (
 // caller may use its op again.
 type Caller interface {
 	// Sending tells the caller that its op is about to be written. with is the caller of the first op in the same batch,
-	// whose Sending came just before; with is nil for that first one. Sending is not called for an op that was withdrawn.
+	// whose Sending came just before; with is nil for that first one. Sending is not called for an op that was taken back.
 	Sending(with Caller)
 	// Answered gives the caller the answer to its op, or the error, once after each Sending.
 	Answered(Answer, error)
@@ -46,7 +46,7 @@ type state = int32
 const (
 	waiting state = iota
 	sent
-	withdrawn
+	takenBack
 	told // its caller has the answer
 )
 
@@ -59,7 +59,7 @@ type batcher struct {
 
 	mu       sync.Mutex
 	waiting  []*Op
-	gone     int         // how many ops in waiting were withdrawn
+	gone     int         // how many ops in waiting were taken back
 	inFlight []*batch    // the batches under way
 	most     int         // how many batches may be under way: maxInFlight, and one more for each that has stalled
 	started  uint64      // how many batches have left
@@ -97,19 +97,18 @@ func (s *Scripts) Send(op *Op, caller Caller) {
 	}
 }
 
-// Withdraw takes back an op that was given to Send and is in no batch yet, and tells whether it did. It returns false when a
-// batch has the op already, so that its Sending comes or has come, and when the op was withdrawn before. The function Withdraw
-// in node.go is something else: the operation that releases a hold on a server of a quorum.
-func (s *Scripts) Withdraw(op *Op) bool {
+// TakeBack takes back an op that was given to Send and is in no batch yet, and tells whether it did. It returns false when a
+// batch has the op already, so that its Sending comes or has come, and when the op was taken back before.
+func (s *Scripts) TakeBack(op *Op) bool {
 	b := op.batcher
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if op.state != waiting {
 		return false
 	}
-	op.state = withdrawn
+	op.state = takenBack
 	if b.gone++; b.gone > maxOps && b.gone > len(b.waiting)/2 {
-		b.waiting = slices.DeleteFunc(b.waiting, func(op *Op) bool { return op.state == withdrawn })
+		b.waiting = slices.DeleteFunc(b.waiting, func(op *Op) bool { return op.state == takenBack })
 		b.gone = 0
 	}
 	return true
@@ -248,7 +247,7 @@ func (b *batcher) fill(f *batch) bool {
 	}
 	if len(f.ops) == 0 {
 		b.inFlight = slices.DeleteFunc(b.inFlight, func(g *batch) bool { return g == f })
-		b.most = max(maxInFlight, min(b.most, len(b.inFlight)+1)) // guard may have raised most for ops that were withdrawn since
+		b.most = max(maxInFlight, min(b.most, len(b.inFlight)+1)) // guard may have raised most for ops that were taken back since
 		f.batcher = nil
 		b.scripts.spare.Put(f)
 		return false

@@ -155,13 +155,13 @@ func TestBatcher_ASlowServerIsNoStallForLong(t *testing.T) {
 	})
 }
 
-// Ops that are withdrawn while everything hangs leave nothing behind.
-func TestBatcher_StalledAndWithdrawn(t *testing.T) {
+// Ops that are taken back while everything hangs leave nothing behind.
+func TestBatcher_StalledAndTakenBack(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		hanging := fill(t, s, g)
 		for range 50 {
 			for _, x := range sendAcquires(t, s, 2) {
-				if !s.Withdraw(&x.op) {
+				if !s.TakeBack(&x.op) {
 					hanging = append(hanging, x)
 				}
 			}

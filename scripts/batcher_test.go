@@ -218,21 +218,21 @@ func TestBatcher_FlightsKeepNoOrder(t *testing.T) {
 	})
 }
 
-func TestBatcher_WithdrawBeforeAndAfter(t *testing.T) {
+func TestBatcher_TakeBackBeforeAndAfter(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		held := fill(t, s, g)
 		waiting := sendAcquires(t, s, 5)
 		back := []*passenger{waiting[0], waiting[2], waiting[4]}
 		for _, x := range back {
-			if !s.Withdraw(&x.op) {
+			if !s.TakeBack(&x.op) {
 				t.Error("an op that waits is not given back")
 			}
-			if s.Withdraw(&x.op) {
+			if s.TakeBack(&x.op) {
 				t.Error("an op is given back twice: who asks last may not be the one who waits for it")
 			}
 		}
 		for _, x := range held {
-			if s.Withdraw(&x.op) {
+			if s.TakeBack(&x.op) {
 				t.Error("an op is given back that was sent")
 			}
 		}
@@ -241,12 +241,12 @@ func TestBatcher_WithdrawBeforeAndAfter(t *testing.T) {
 		g.mustLeave(t, 2)
 		for _, x := range back {
 			if len(x.heard) > 0 || x.sending.Load() != 0 {
-				t.Errorf("an op that was withdrawn was sent %d times and heard %d answers", x.sending.Load(), len(x.heard))
+				t.Errorf("an op that was taken back was sent %d times and heard %d answers", x.sending.Load(), len(x.heard))
 			}
 			mustHash(t, s.rdb, x.op.keys, nil)
 		}
 		for _, x := range append(held, waiting[1], waiting[3]) {
-			if s.Withdraw(&x.op) || x.sending.Load() != 1 || len(x.heard) != 0 {
+			if s.TakeBack(&x.op) || x.sending.Load() != 1 || len(x.heard) != 0 {
 				t.Errorf("an op that was answered: sent %d times, %d more answers", x.sending.Load(), len(x.heard))
 			}
 		}
@@ -256,13 +256,13 @@ func TestBatcher_WithdrawBeforeAndAfter(t *testing.T) {
 }
 
 // A batch for which nothing is left does not leave.
-func TestBatcher_AllWithdrawn(t *testing.T) {
+func TestBatcher_AllTakenBack(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 		held := fill(t, s, g)
 		for range 200 {
 			x := sendAcquires(t, s, 1)
-			g.mustLeave(t) // those that were withdrawn are no manyOps
-			if !s.Withdraw(&x[0].op) {
+			g.mustLeave(t) // those that were taken back are no manyOps
+			if !s.TakeBack(&x[0].op) {
 				t.Error("an op that waits is not given back")
 			}
 		}
@@ -274,14 +274,14 @@ func TestBatcher_AllWithdrawn(t *testing.T) {
 	})
 }
 
-// Whatever many goroutines do at once: each op is answered once and right, or was withdrawn and never sent.
+// Whatever many goroutines do at once: each op is answered once and right, or was taken back and never sent.
 func TestBatcher_ManyGoroutinesAtOnce(t *testing.T) {
 	rdb := redistest.New(t)
 	g := newGate(t, rdb)
 	s := New(rdb)
 	const workers, rounds = 64, 20
 	var all sync.WaitGroup
-	var asked, withdrawn, twice sync.Map
+	var asked, takenBack, twice sync.Map
 	for w := range workers {
 		keys := newKeys(t)
 		rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
@@ -290,8 +290,8 @@ func TestBatcher_ManyGoroutinesAtOnce(t *testing.T) {
 			for range rounds {
 				field := newField()
 				x := send(s, Acquire(keys, true, field, lease, 1))
-				if rng.IntN(4) == 0 && s.Withdraw(&x.op) {
-					withdrawn.Store(x, true)
+				if rng.IntN(4) == 0 && s.TakeBack(&x.op) {
+					takenBack.Store(x, true)
 					continue
 				}
 				asked.Store(x, true)
@@ -317,7 +317,7 @@ func TestBatcher_ManyGoroutinesAtOnce(t *testing.T) {
 			twice.Store(x, true)
 		}
 	}
-	for x := range withdrawn.Range {
+	for x := range takenBack.Range {
 		if x := x.(*passenger); x.sending.Load() != 0 || len(x.heard) != 0 {
 			twice.Store(x, true)
 		}

@@ -96,7 +96,6 @@ const Groups = 8
 
 // Withdraw is the operation that releases the hold of this field on one server of a quorum, as Unlock does for one Redis. It
 // tells the waiters only with tell: this group of them, or the next group that has somebody in it; with group -1 all groups.
-// The method Scripts.Withdraw is something else: it takes back an op that was not sent yet.
 func Withdraw(keys *Keys, field string, tell bool, group int) Op {
 	return Op{kind: &withdraws, keys: keys, request: request{field: field, tell: tell, group: group}}
 }

@@ -263,7 +263,7 @@ func (w *waiter) settle(f *inflight) (*level, error) {
 
 func (w *waiter) judge(f *inflight) (*level, error) {
 	if !f.done.Load() {
-		w.client.withdraw(f)
+		w.client.takeBack(f)
 		switch {
 		case isClosed(w.client.closed):
 			return nil, ErrClosed

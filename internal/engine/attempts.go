@@ -43,8 +43,8 @@ func (a *attempts) sent() {
 	a.mu.Unlock()
 }
 
-// withdrawn notes that an attempt was taken back.
-func (a *attempts) withdrawn() {
+// takenBack notes that an attempt was taken back.
+func (a *attempts) takenBack() {
 	a.mu.Lock()
 	a.inFlight--
 	a.mu.Unlock()

@@ -107,14 +107,14 @@ func (f *inflight) Answered(a scripts.Answer, err error) {
 	f.finish()
 }
 
-// withdraw takes the command back if it has not left yet; it is over then.
-func (c *Client) withdraw(f *inflight) {
-	if f.alone || !c.store.Withdraw(&f.Op) {
+// takeBack takes the command back if it has not left yet; it is over then.
+func (c *Client) takeBack(f *inflight) {
+	if f.alone || !c.store.TakeBack(&f.Op) {
 		return
 	}
 	f.err = errNotSent
 	if f.attempts != nil {
-		f.attempts.withdrawn()
+		f.attempts.takenBack()
 	}
 	f.finish()
 }
@@ -140,7 +140,7 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	f := c.newInflight(op, nil, wake)
 	c.send(f)
 	if !f.waitFor(wake, began, each, ctx.Done()) {
-		c.withdraw(f)
+		c.takeBack(f)
 	}
 	hung := false
 	switch {

@@ -47,7 +47,7 @@ type release struct {
 type sentRelease struct {
 	*release
 	op               scripts.Op
-	inStore          bool // to the store: it may be withdrawn
+	inStore          bool // to the store: it may be taken back
 	written          bool // it was written
 	afterAllAttempts bool // and all attempts to acquire had an outcome by then
 }
@@ -178,7 +178,7 @@ func (rl *releaser) takeDue(sharded bool) (due []*sentRelease) {
 	for !rl.closed && len(rl.releases) > 0 && !rl.releases[0].due.After(now) {
 		r := rl.releases[0]
 		unwritten := r.underWay != nil && !r.underWay.written
-		if !r.matters() && (!unwritten || r.underWay.inStore && rl.client.store.Withdraw(&r.underWay.op)) {
+		if !r.matters() && (!unwritten || r.underWay.inStore && rl.client.store.TakeBack(&r.underWay.op)) {
 			rl.remove(r)
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 // servers says with Answer.Owed that some of them have not confirmed a release, or may have taken what the others refused.
 type Store interface {
 	Send(op *scripts.Op, caller scripts.Caller)
-	Withdraw(op *scripts.Op) bool
+	TakeBack(op *scripts.Op) bool
 	Do(ctx context.Context, op scripts.Op) (scripts.Answer, error)
 	Renew(ctx context.Context, holds []scripts.Renewal)
 	Inspect(ctx context.Context, keys *scripts.Keys, field string) (scripts.State, error)

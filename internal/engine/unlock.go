@@ -128,7 +128,7 @@ func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 		return false, false
 	}
 	if !f.waitFor(wake, began, within, nil) {
-		h.client.withdraw(f)
+		h.client.takeBack(f)
 	}
 	if !f.done.Load() {
 		h.lockState.cancelHandoff(f)

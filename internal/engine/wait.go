@@ -33,7 +33,7 @@ func (w *waiter) waitInQueue() (*level, error) {
 	first, asks := w.lockState.join(w)
 	lv, err := w.untilDone(first, asks)
 	if w.state == asking {
-		w.client.withdraw(w.command)
+		w.client.takeBack(w.command)
 	}
 	if lv == nil && (w.state != queued && w.state != watching || w.yielded) {
 		w.lockState.place.Load().leaveToNext()
