@@ -145,7 +145,7 @@ func (e *election) owner() *share {
 func (e *election) refused(owner *share) (scripts.Answer, error) {
 	s := e.store
 	if owner != nil {
-		pause := s.owns(e.order.Keys.Channel(), &e.votes, owner.field)
+		pause := s.noteOwner(e.order.Keys.Channel(), &e.votes, owner.field)
 		return scripts.Answer{TTL: sooner(owner.lasts(len(s.nodes)-s.majority+1), pause)}, nil
 	}
 	counting := 0

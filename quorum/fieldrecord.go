@@ -24,13 +24,13 @@ type fieldRecord struct {
 type nodeRecord struct {
 	votesInFlight int       // votes asked for that have no outcome
 	has           bool      // the node has the field, by its latest answer
-	doubt         time.Time // until then a vote that ended without an answer may still give the node the field
+	lateUntil     time.Time // until then a vote that ended without an answer may still give the node the field
 	run           string    // the node's run id when it last said that it has the field
 }
 
-// owes tells whether the node is owed a release at the time now: it has the field, or may get the field late. until is fieldRecord.until.
-func (m *nodeRecord) owes(now, until time.Time) bool {
-	return m.votesInFlight > 0 || m.has && now.Before(until) || now.Before(m.doubt)
+// isOwed tells whether the node is owed a release at the time now: it has the field, or may get the field late. until is fieldRecord.until.
+func (m *nodeRecord) isOwed(now, until time.Time) bool {
+	return m.votesInFlight > 0 || m.has && now.Before(until) || now.Before(m.lateUntil)
 }
 
 // voting notes that these nodes are about to be asked for their votes, for a lease of this length on the nodes. It returns false,
@@ -59,7 +59,7 @@ func (rec *fieldRecord) voted(a *ask, lease time.Duration) {
 		m.has, m.run = true, a.report.Run
 		rec.lasts(lease)
 	case a.state == failed && scripts.Unanswered(a.err):
-		m.doubt = time.Now().Add(lease)
+		m.lateUntil = time.Now().Add(lease)
 	}
 }
 
@@ -102,14 +102,14 @@ func (rec *fieldRecord) restarted(a *ask) bool {
 func (rec *fieldRecord) owed() bool {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	return rec.owes()
+	return rec.owedLocked()
 }
 
-// owes is owed with rec.mu held: it tells whether a release is owed to some node.
-func (rec *fieldRecord) owes() bool {
+// owedLocked is owed with rec.mu held.
+func (rec *fieldRecord) owedLocked() bool {
 	now := time.Now()
 	for i := range rec.nodes {
-		if rec.nodes[i].owes(now, rec.until) {
+		if rec.nodes[i].isOwed(now, rec.until) {
 			return true
 		}
 	}
@@ -141,7 +141,7 @@ func (rec *fieldRecord) closing(nodes []*node) (to []*node, final map[*node]bool
 	now := time.Now()
 	final = make(map[*node]bool)
 	for _, n := range nodes {
-		if m := &rec.nodes[n.index]; m.owes(now, rec.until) {
+		if m := &rec.nodes[n.index]; m.isOwed(now, rec.until) {
 			to = append(to, n)
 			final[n] = m.votesInFlight == 0
 		}
@@ -173,7 +173,7 @@ func (rec *fieldRecord) expired(now time.Time) bool {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	for i := range rec.nodes {
-		if m := &rec.nodes[i]; m.votesInFlight > 0 || now.Before(m.doubt) {
+		if m := &rec.nodes[i]; m.votesInFlight > 0 || now.Before(m.lateUntil) {
 			return false
 		}
 	}

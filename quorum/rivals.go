@@ -18,8 +18,8 @@ type rivals struct {
 	field      string    // the field of the hold that had the first node, when that was asked last
 	since      time.Time // when that hold was first seen there
 	owner      string    // the owner's field, when all nodes were asked last; the first node may still have the field of an earlier hold
-	owned      time.Time // when that owner was last seen to have a majority
-	owning     time.Time // when that owner was first seen, with a majority or on the first node
+	ownerSeen  time.Time // when that owner was last seen to have a majority
+	ownerSince time.Time // when that owner was first seen, with a majority or on the first node
 	lacksFirst bool      // the owner had not got the first node
 	failed     time.Time // when an attempt of this client failed without an owner in sight
 	told       int       // how many clients listened at this client's latest release of the lock
@@ -109,14 +109,14 @@ func (s *store) believes(lock, field string) (pause time.Duration, believed bool
 		if r.field != field {
 			*r = rivals{lastMet: r.lastMet, splits: r.splits, failed: r.failed, told: r.told, field: field, since: time.Now()}
 		}
-		believed = time.Since(r.since) < doubtAfter/2 || r.owner == field && time.Since(r.owned) < trustOwner
+		believed = time.Since(r.since) < doubtAfter/2 || r.owner == field && time.Since(r.ownerSeen) < trustOwner
 		pause = r.pause()
 	})
 	return pause, believed
 }
 
-// owns notes that the hold of this field is the owner, by the votes, and returns the time after which the waiter is to look again.
-func (s *store) owns(lock string, votes *round, field string) (pause time.Duration) {
+// noteOwner notes that the hold of this field is the owner, by the votes, and returns the time after which the waiter is to look again.
+func (s *store) noteOwner(lock string, votes *round, field string) (pause time.Duration) {
 	lacksFirst, known := false, true
 	if first := s.first(lock); first != nil {
 		a := votes.asks[first.index]
@@ -128,12 +128,12 @@ func (s *store) owns(lock string, votes *round, field string) (pause time.Durati
 			lacksFirst = r.lacksFirst // the other nodes have shown the owner before the first node answered: what was known of the first node stays
 		}
 		if r.owner != field {
-			r.owner, r.owning = field, time.Now()
+			r.owner, r.ownerSince = field, time.Now()
 			if !lacksFirst && r.field == field {
-				r.owning = r.since
+				r.ownerSince = r.since
 			}
 		}
-		r.owned, r.lacksFirst, r.splits = time.Now(), lacksFirst, 0
+		r.ownerSeen, r.lacksFirst, r.splits = time.Now(), lacksFirst, 0
 		pause = r.pause()
 	})
 	return pause
@@ -142,7 +142,7 @@ func (s *store) owns(lock string, votes *round, field string) (pause time.Durati
 // pause returns the time after which a waiter is to look again: forever for an owner that was first seen doubtAfter/2 ago or more,
 // because its release tells all waiters (see fieldRecord.short).
 func (r *rivals) pause() time.Duration {
-	if r.owner != "" && time.Since(r.owning) >= doubtAfter/2 {
+	if r.owner != "" && time.Since(r.ownerSince) >= doubtAfter/2 {
 		return forever
 	}
 	return between(doubtAfter/2, doubtAfter)

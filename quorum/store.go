@@ -21,7 +21,7 @@ type store struct {
 	timeout  time.Duration          // of one node, for one operation: see within
 	retry    [2]time.Duration       // the bounds of WithRetryDelay
 	delay    time.Duration          // this long after its start a node counts again
-	owner    atomic.Pointer[string] // this client's uuid, with which its fields begin (not rivals.owner); nil before the first acquire
+	clientID atomic.Pointer[string] // this client's uuid, with which its fields begin; nil before the first acquire
 
 	mu      sync.Mutex
 	fields  map[string]*fieldRecord // by field
@@ -99,9 +99,9 @@ func (s *store) do(o scripts.Order, done func(scripts.Answer, error)) {
 // field returns the record of a field, and makes one where there is none. The field is about to be asked for with this lease: until that is
 // over no sweep deletes the record.
 func (s *store) field(field string, lease time.Duration) *fieldRecord {
-	if s.owner.Load() == nil {
+	if s.clientID.Load() == nil {
 		id, _, _ := strings.Cut(field, ":")
-		s.owner.Store(&id)
+		s.clientID.Store(&id)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,8 +137,8 @@ func (s *store) find(field string) (rec *fieldRecord, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id, _, _ := strings.Cut(field, ":")
-	owner := s.owner.Load()
-	return s.fields[field], owner != nil && *owner == id
+	client := s.clientID.Load()
+	return s.fields[field], client != nil && *client == id
 }
 
 // drop deletes a record if no release is owed to any node, and tells whether one is owed.

@@ -39,7 +39,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P10: the owner's own node is not asked for, and neither is the next one",
-		"quorum/rivals.go", "believed = time.Since(r.since) < doubtAfter/2 || r.owner == field && time.Since(r.owned) < trustOwner", "believed = true",
+		"quorum/rivals.go", "believed = time.Since(r.since) < doubtAfter/2 || r.owner == field && time.Since(r.ownerSeen) < trustOwner", "believed = true",
 		"./quorum", "P10_FirstNodeWithoutAnOwner",
 	},
 	{
@@ -110,7 +110,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: a node's vote without an answer is forgotten",
-		"quorum/fieldrecord.go", "		m.doubt = time.Now().Add(lease)\n", "",
+		"quorum/fieldrecord.go", "		m.lateUntil = time.Now().Add(lease)\n", "",
 		"./quorum", "P3_LateVote",
 	},
 	{
@@ -191,7 +191,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P10: who has the first node and who has a majority are taken for one",
-		"quorum/rivals.go", "		r.owned, r.lacksFirst, r.splits = time.Now(), lacksFirst, 0\n", "		r.owned, r.lacksFirst, r.splits, r.field = time.Now(), lacksFirst, 0, field\n",
+		"quorum/rivals.go", "		r.ownerSeen, r.lacksFirst, r.splits = time.Now(), lacksFirst, 0\n", "		r.ownerSeen, r.lacksFirst, r.splits, r.field = time.Now(), lacksFirst, 0, field\n",
 		"./quorum", "P10_OwnerWithoutTheFirstNode",
 	},
 	{
