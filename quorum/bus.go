@@ -41,7 +41,7 @@ func (b *bus) Subscribe(channel string, wake func(message bool, text string)) en
 	}
 	s.listen(first.index)
 	s.mu.Lock()
-	s.first, s.doubt = s.subs[first.index], time.AfterFunc(silentAfter, s.unlessLive)
+	s.first, s.silence = s.subs[first.index], time.AfterFunc(silentAfter, s.unlessLive)
 	s.mu.Unlock()
 	return s
 }
@@ -71,7 +71,7 @@ type subscription struct {
 	mu      sync.Mutex
 	subs    []*pubsub.Subscription // by the node's index; nil for a node that is not listened to
 	first   *pubsub.Subscription   // the one to the first node; nil where all nodes are listened to from the beginning
-	doubt   *time.Timer            // after silentAfter looks whether first is live
+	silence *time.Timer            // after silentAfter looks whether first is live
 	wide    bool                   // all nodes are listened to
 	timer   *time.Timer            // calls say; nil while nothing is to be said
 	at      time.Time              // when timer fires
@@ -231,7 +231,7 @@ func (s *subscription) Close() {
 	s.mu.Lock()
 	s.closed = true
 	subs := append([]*pubsub.Subscription(nil), s.subs...)
-	for _, t := range []*time.Timer{s.timer, s.doubt} {
+	for _, t := range []*time.Timer{s.timer, s.silence} {
 		if t != nil {
 			t.Stop()
 		}
