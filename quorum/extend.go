@@ -18,7 +18,7 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 	if lease > 0 {
 		lease += extraLease
 	}
-	r := &round{op: func() scripts.Op { return scripts.Extend(keys, field, lease) }}
+	r := &round{op: func() scripts.Op { return scripts.Extend(keys, field, lease) }, repeat: true}
 	extended := false // a majority has confirmed; guarded by r.mu
 	r.heard = func(a *ask) {
 		switch {

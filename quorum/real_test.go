@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -107,6 +108,33 @@ func TestReal_FrozenNode(t *testing.T) {
 	s.free("a")
 	locktest.NoError(t, u.Shutdown(t.Context()))
 	s.clean("a")
+}
+
+// P8: a renewal goes on through the connections to a node that had ended while they were idle, as many as there are.
+func TestP8_EndedConnectionsToNodesAreLeft(t *testing.T) {
+	const idle = 30 // more than there are attempts to renew a lease, one after the other
+	s := masters(t, 3)
+	var nodes []*redis.Client
+	s.connect = func(i int) *redis.Client {
+		rdb := redistest.Client(t, s.servers[i].Addr(), func(o *redis.Options) { o.PoolSize, o.Dialer = 2*idle, redistest.BlindDialer })
+		nodes = append(nodes, rdb)
+		return rdb
+	}
+	u := s.user(lease(), patient())
+	held, err := u.lock("a").Lock(t.Context())
+	locktest.NoError(t, err)
+	for i, rdb := range nodes {
+		redistest.LeaveIdle(t, rdb, idle)
+		locktest.NoError(t, s.direct[i].Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err())
+	}
+	left := realLease
+	redistest.Eventually(t, bound, func() bool {
+		locktest.NoError(t, held.Err())
+		before := left
+		left = s.direct[0].PTTL(t.Context(), "a").Val()
+		return left > before
+	}, "the lock is renewed")
+	runtime.KeepAlive(held)
 }
 
 // Replies that are lost: of votes, of proposals, of releases, on two nodes at a time. Each acquire counts once, and

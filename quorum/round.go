@@ -10,7 +10,8 @@ import (
 // A round asks several nodes the same question at once, and is over as soon as the answers decide its outcome: it does not wait
 // for the slowest node. heard gets the answers that come later too.
 type round struct {
-	op func() scripts.Op // makes the question for one node
+	op     func() scripts.Op // makes the question for one node
+	repeat bool              // it may be asked twice: where a connection had ended it is sent again, on the next one
 	// heard is called once for each ask, when its outcome is known, with mu held. It may be nil.
 	heard func(*ask)
 	// judge is called after each outcome until it returns over, with mu held. final: no more answers will come in time. The
@@ -31,6 +32,7 @@ type ask struct {
 	round  *round
 	node   *node
 	sent   time.Time
+	tries  int // how often it was sent again
 	state  askState
 	report *scripts.Report // nil unless answered
 	yes    bool            // the node has done what it was asked
@@ -105,6 +107,9 @@ func (a *ask) Sending(scripts.Caller) {}
 // Answered implements scripts.Caller: it notes the node's answer or error, also one that comes after the round's time.
 func (a *ask) Answered(answer scripts.Answer, err error) {
 	r := a.round
+	if r.repeat && err != nil && a.sendAgain(err) {
+		return
+	}
 	a.node.noteOutcome(answer.Report, err, time.Since(a.sent))
 	r.mu.Lock()
 	if a.state == silent {
@@ -122,6 +127,19 @@ func (a *ask) Answered(answer scripts.Answer, err error) {
 		r.timer.Stop()
 	}
 	r.settle(r.open == 0)
+}
+
+// sendAgain sends the ask again if err is of a connection that had ended, and the round's time is not over.
+func (a *ask) sendAgain(err error) bool {
+	r := a.round
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a.tries++; a.state != pending || r.over || !a.node.scripts.SendAgain(err, a.tries) {
+		return false
+	}
+	a.op = r.op()
+	a.node.scripts.Send(&a.op, a)
+	return true
 }
 
 // timeout ends the nodes' time. An ask that has not been sent by then is taken back; an ask that was sent is silent. Where the round was

@@ -100,7 +100,8 @@ func TestP12_CloseWhileTheClientIsClosing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			c := s.client(rlock.WithUnlockTimeout(time.Minute))
+			rdb := redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = time.Minute }) // the reply is not missed
+			c := newClient(t, rdb, rlock.WithUnlockTimeout(time.Minute))
 			acquired := s.on("acquire", redistest.HoldReply)
 			ctx, cancel := context.WithCancel(t.Context())
 			got := locktest.Start(func() error { _, err := rlock.NewLock(c, "a").Lock(ctx); return err })

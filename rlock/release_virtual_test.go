@@ -90,3 +90,25 @@ func TestP3_ReleasesAfterAnOutage(t *testing.T) {
 		})
 	}
 }
+
+// A hold of a long lease whose release Redis refuses is released half a minute after Redis refuses no longer, however long that took (P3).
+func TestP3_RefusedReleaseOfALongLease(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		l := rlock.NewLock(c, "l")
+		held, err := l.LockLease(t.Context(), 24*time.Hour)
+		locktest.NoError(t, err)
+		spy := locktest.SpyOn(rdb)
+		spy.Wrap(func([]string, func() error) error { return locktest.Reply("ERR refused by somebody on the way") })
+		if err := l.Unlock(held); err == nil {
+			t.Error("Unlock is confirmed by nobody")
+		}
+		locktest.Sleep(2 * time.Hour)
+		spy.Wrap(nil)
+		locktest.Sleep(31 * time.Second)
+		if m.Exists("l") {
+			t.Error("the lock is still taken")
+		}
+		locktest.Equal(t, "books", c.Books(), "")
+	})
+}

@@ -26,12 +26,27 @@ func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 	if !allStale(holds) {
 		return
 	}
-	for range min(s.rdb.PoolStats().IdleConns+1, maxStale) {
+	for range s.mayBeStale() {
 		if s.renewOnce(ctx, holds); ctx.Err() != nil || !allStale(holds) {
 			return
 		}
 	}
 }
+
+// mayBeStale returns how often a command may find a connection that has ended, before go-redis dials: as often as connections are idle, in
+// the pool and in the one that go-redis has for pipelines. It is maxStale at most.
+func (s *Scripts) mayBeStale() int {
+	pool := s.rdb.PoolStats()
+	idle := pool.IdleConns
+	if pool.PipelineStats != nil {
+		idle += pool.PipelineStats.IdleConns
+	}
+	return min(idle+1, maxStale)
+}
+
+// SendAgain tells whether what a batch has sent in vain is to be sent again at once: err says that the connection was idle while its server
+// went away, or became a replica, and there may be more of these than the tries that were made.
+func (s *Scripts) SendAgain(err error, tries int) bool { return stale(err) && tries <= s.mayBeStale() }
 
 func allStale(holds []Renewal) bool {
 	return len(holds) > 0 && !slices.ContainsFunc(holds, func(r Renewal) bool { return !stale(r.Err) })

@@ -51,17 +51,21 @@ func WithOnceMemory(d time.Duration) Option { return func(g *Guard) { g.memory =
 func WithTrace(t *locktrace.Trace) Option { return func(g *Guard) { g.trace = t } }
 
 // New returns a guard on rdb, which stays the caller's. It sends nothing. The error names an option that makes no sense,
-// or says that rdb is a redis.Ring, which cannot be fenced.
+// or says that rdb is a redis.Ring, which cannot be fenced, or something that only wraps a Redis client, of which New cannot see whether it
+// is a Ring's or a cluster's.
 func New(rdb redis.UniversalClient, opts ...Option) (*Guard, error) {
 	if rdb == nil {
 		return nil, errors.New("redisguard: pass a Redis client to New")
 	}
 	g := &Guard{rdb: rdb, expiry: forever, memory: defaultMemory}
 	switch rdb.(type) {
+	case *redis.Client:
 	case *redis.ClusterClient:
 		g.sharded = true
 	case *redis.Ring:
 		return nil, errors.New("redisguard: New: a *redis.Ring moves keys when a node is down, to one that has not seen their tokens: use one server, Sentinel or a cluster")
+	default:
+		return nil, fmt.Errorf("redisguard: New: whether a %T is a cluster's client cannot be seen: pass the *redis.Client or the *redis.ClusterClient itself, and what it is to do besides as a hook (AddHook)", rdb)
 	}
 	for _, opt := range opts {
 		if opt != nil {

@@ -38,6 +38,7 @@ type release struct {
 	underWay *sentRelease // the command that was sent last; nil once that is answered
 	rest     bool         // most of several servers have confirmed it already
 	freed    bool         // a command that was sent when all attempts had their outcome was confirmed; with rest: any was answered
+	held     bool         // the release of a hold, of which Unlock has said that it is sent again
 	owed     bool         // one of several servers may have the hold still
 	until    time.Time    // of another client's hold: when its lease is over on every server. Zero: owed says so
 	refused  bool         // Redis has refused it for good: rights are missing
@@ -53,7 +54,8 @@ type sentRelease struct {
 }
 
 // releaseAfter are the first pauses before a release is sent, and sent again until nothing can be taken any more. The further pauses are
-// lastRelease, twice lastRelease, and so on. None is longer than a third of the lease.
+// lastRelease, twice lastRelease, and so on. None is longer than a third of the lease; and none longer than lastRelease where Redis refuses to
+// release a hold: until Redis does so, nobody gets the lock.
 var releaseAfter = []time.Duration{0, 100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second}
 
 const (
@@ -73,6 +75,9 @@ func (r *release) after(n int) time.Duration {
 
 // release takes over the release of the hold.
 func (rl *releaser) release(a *attempts) { rl.add(&release{releaser: rl, attempts: a}) }
+
+// releaseHeld is release for a hold that is taken still, as far as is known.
+func (rl *releaser) releaseHeld(a *attempts) { rl.add(&release{releaser: rl, attempts: a, held: true}) }
 
 // abandon takes over the attempts of a call that does not wait for the lock any longer. Where an attempt is under way the first pause is
 // left out, and the release is sent after the second, or as soon as the attempt is answered (see attempted): most attempts take nothing,
@@ -221,6 +226,9 @@ func (s *sentRelease) Answered(a scripts.Answer, err error) {
 	if err != nil && !r.refused {
 		after = min(after, retryRelease) // the repeats are for what arrives late at a Redis that answers
 		r.answers = min(r.answers, 2)
+	}
+	if err != nil && r.held {
+		after = min(after, lastRelease)
 	}
 	if err == nil && !s.afterAllAttempts && r.attempts.allAnswered() && r.attempts.mayBeTaken() {
 		after = 0 // an attempt took the lock after this release, and its answer came before the release's

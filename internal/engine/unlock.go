@@ -151,7 +151,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 		p.entered(ticket, answer.Place) // 0 where the release has entered no line
 	}
 	if err != nil {
-		c.releaser.release(h.attempts)
+		c.releaser.releaseHeld(h.attempts)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
 	}
 	if answer.Owed {

@@ -266,6 +266,11 @@ var mutants = slices.Concat(ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofSe
 		"./rlock", "P3_ReleasesAfterAnOutage",
 	},
 	{
+		"P3: a release of a hold that Redis refuses waits ever longer",
+		"internal/engine/releaser.go", "	if err != nil && r.held {\n", "	if false {\n",
+		"./rlock", "P3_RefusedRelease",
+	},
+	{
 		"P12: Close sends a release that failed no second time",
 		"internal/engine/client.go", "			next = now.Add(hurryAgain)\n", "			next = now.Add(time.Hour + hurryAgain)\n",
 		"./rlock", "P3_ReleasesAfterAnOutage",

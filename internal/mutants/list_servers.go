@@ -34,6 +34,16 @@ var ofServers = []mutant{
 		"./rlock", "P8_EndedConnections",
 	},
 	{
+		"P8: renewals do not look at the idle connections for pipelines",
+		"scripts/stale.go", "		idle += pool.PipelineStats.IdleConns\n", "",
+		"./rlock", "P8_EndedConnections",
+	},
+	{
+		"P8: renewals on a quorum's nodes try one idle connection that has ended at a time",
+		"quorum/extend.go", ", repeat: true}", "}",
+		"./quorum", "P8_EndedConnections",
+	},
+	{
 		"P8: a batch on a replica has no error as its reply",
 		"scripts/batch.lua", "if string.find(value.err, 'READONLY', 1, true) then", "if false then",
 		"./scripts", "P8_AReplica",
