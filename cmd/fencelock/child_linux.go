@@ -22,9 +22,16 @@ func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 // threadID is the kernel's number of the calling thread.
 func threadID() int { return unix.Gettid() }
 
-// childrenOf returns the processes that this thread has started.
+// childrenOf returns the processes that this thread has started or, where the kernel does not tell that, all that come from this process.
 func childrenOf(thread int) (pids []int) {
-	list, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", thread))
+	list, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", thread))
+	if err != nil { // the kernel was built without these lists
+		all, _ := (&child{}).family()
+		for _, p := range all {
+			pids = append(pids, p.pid)
+		}
+		return pids
+	}
 	for _, word := range strings.Fields(string(list)) {
 		if pid, err := strconv.Atoi(word); err == nil {
 			pids = append(pids, pid)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -46,20 +47,23 @@ func (c *connection) open() (redis.UniversalClient, error) {
 		return nil, err
 	}
 	address := cmp.Or(c.url, os.Getenv(urlVariable), defaultURL)
+	if u, err := url.Parse(address); err == nil && u.Scheme != "unix" && (u.Fragment != "" || strings.Contains(u.Path, "@")) { // of a password
+		return nil, wrongURL(address, errors.New("a # or a / in it"))
+	}
 	switch {
 	case c.cluster && c.sentinel != "":
 		return nil, usage("--cluster and --sentinel-master exclude each other")
 	case c.cluster:
 		o, err := redis.ParseClusterURL(address)
 		if err != nil {
-			return nil, wrongURL(err)
+			return nil, wrongURL(address, err)
 		}
 		o.Password = cmp.Or(password, o.Password)
 		return redis.NewClusterClient(o), nil
 	case c.sentinel != "":
 		o, err := redis.ParseFailoverURL(address)
 		if err != nil {
-			return nil, wrongURL(err)
+			return nil, wrongURL(address, err)
 		}
 		o.MasterName, o.Password = c.sentinel, cmp.Or(password, o.Password)
 		if o.SentinelPassword == "" { // a user without a password is not the Sentinel's
@@ -69,19 +73,20 @@ func (c *connection) open() (redis.UniversalClient, error) {
 	}
 	o, err := redis.ParseURL(address)
 	if err != nil {
-		return nil, wrongURL(err)
+		return nil, wrongURL(address, err)
 	}
 	o.Password = cmp.Or(password, o.Password)
 	return redis.NewClient(o), nil
 }
 
 // wrongURL shows neither the URL, which may have a password, nor an error that quotes a part of it: of a password with a / the rest is
-// taken for the database.
-func wrongURL(err error) error {
+// taken for the database, and of one with a ? for options.
+func wrongURL(address string, err error) error {
+	_, query, _ := strings.Cut(address, "?")
 	why := "a part of it cannot be read"
 	if strings.HasPrefix(err.Error(), "redis: invalid URL scheme") {
 		why = "it begins with none of redis:, rediss: and unix:"
-	} else if options, is := strings.CutPrefix(err.Error(), "redis: unexpected option: "); is && strings.Trim(options, "abcdefghijklmnopqrstuvwxyz_, ") == "" {
+	} else if options, is := strings.CutPrefix(err.Error(), "redis: unexpected option: "); is && !strings.Contains(query, "@") && strings.Trim(options, "abcdefghijklmnopqrstuvwxyz_, ") == "" {
 		why = "there is no option " + options
 	}
 	return usage("the URL of Redis is not usable: %s. Write it as %s, rediss://user@host:6380/1 or unix:///run/redis.sock, and in a password / as %%2F, # as %%23, ? as %%3F, @ as %%40 and %% as %%25", why, defaultURL)

@@ -183,7 +183,11 @@ func (j *job) lockPatiently(ctx context.Context) error {
 			return err
 		}
 		j.say("still waiting for %s: %v", j.name, withoutCall(err))
-		time.Sleep(awayPause)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(awayPause):
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -142,10 +143,10 @@ func (s *supervisor) why() string {
 }
 
 // signal passes a signal on. One that ends the command kills it when it comes again.
-// A signal that comes again at once is passed on once: timeout(1) sends it to fencelock and to its group, and a command takes the second one
-// for impatience.
+// A TERM or INT that comes again at once is passed on once: timeout(1) sends it to fencelock and to its group, and a command takes the second
+// one for impatience.
 func (s *supervisor) signal(sig os.Signal) {
-	if endingSignal(sig) != 0 {
+	if sig == syscall.SIGTERM || sig == os.Interrupt {
 		if sig == s.last && time.Since(s.lastAt) < patience {
 			return
 		}

@@ -15,7 +15,9 @@ import (
 // by which the clocks of the machines may differ: a machine that comes later finds the lock taken.
 func Once(ctx context.Context, lock *fenced.Lock, skew time.Duration, job func(ctx context.Context, token int64) error) error {
 	for {
+		began := false
 		err := lock.TryDo(ctx, 0, 0, func(ctx context.Context, token int64) error { // no wait, a lease that is renewed
+			began = true
 			late := time.NewTimer(skew)
 			defer late.Stop()
 			if err := job(ctx, token); err != nil {
@@ -29,6 +31,8 @@ func Once(ctx context.Context, lock *fenced.Lock, skew time.Duration, job func(c
 			}
 		})
 		switch {
+		case began:
+			return err
 		case errors.Is(err, quorum.ErrSplitVote): // several machines asked a quorum at the same moment, and none of them got the lock
 			time.Sleep(rand.N(100 * time.Millisecond))
 		case errors.Is(err, rlock.ErrNotAcquired):

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"log"
 	"net/http"
 	"time"
 
@@ -26,6 +27,7 @@ func Deposit(client *rlock.Client, write func(ctx context.Context, account strin
 		case err == nil:
 			w.WriteHeader(http.StatusNoContent)
 		case !began: // the account is busy, the client is closed, or Redis is away
+			log.Println(account, err)
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "the lock was not to be had: nothing was done", http.StatusServiceUnavailable)
 		case errors.Is(err, guard.ErrStale):

@@ -10,8 +10,8 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// Lead runs work in one of the processes that call it. The others wait, also while Redis is away, and one of them takes over when the
-// leader ends or dies.
+// Lead runs work in one of the processes that call it. The others wait, and one of them takes over when the leader ends or dies. They wait
+// also while Redis is away, or refuses the call: that is logged each second.
 func Lead(ctx context.Context, lock *fenced.Lock, work func(ctx context.Context, token int64) error) error {
 	for {
 		began := false
@@ -25,7 +25,10 @@ func Lead(ctx context.Context, lock *fenced.Lock, work func(ctx context.Context,
 			return err
 		default: // Redis was away for longer than a call waits for it, or has refused the call
 			log.Println(err)
-			time.Sleep(time.Second)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
 		}
 	}
 }

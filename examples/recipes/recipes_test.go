@@ -113,6 +113,13 @@ func TestOnce(t *testing.T) {
 	if runs.Load() != 2 {
 		t.Errorf("the next night: the job ran %d times", runs.Load())
 	}
+	for _, of := range []error{quorum.ErrSplitVote, rlock.ErrNotAcquired} { // of a lock that the job takes
+		failed, before := fmt.Errorf("in the job: %w", of), runs.Load()
+		err := Once(t.Context(), fenced.NewLock(two[1], "nightly"), time.Millisecond, func(context.Context, int64) error { runs.Add(1); return failed })
+		if !errors.Is(err, failed) || runs.Load() != before+1 {
+			t.Errorf("%v: %v, the job ran %d times", failed, err, runs.Load()-before)
+		}
+	}
 }
 
 func TestDeposit(t *testing.T) {

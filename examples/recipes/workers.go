@@ -12,8 +12,8 @@ import (
 )
 
 // Serve does jobs with four goroutines until jobs is closed or ctx ends, as the context of signal.NotifyContext does at SIGTERM. The jobs
-// in hand then have 20 seconds to finish. A job that was not begun goes to back: another worker has its lock, or had it and died, or this
-// process ends.
+// in hand then have 20 seconds to finish. A job that was not begun goes to back a second later, or when ctx ends: another worker has its
+// lock, or had it and died, or Redis did not give it. back must not wait, and not send to jobs, which nobody may read any more.
 func Serve(ctx context.Context, client *rlock.Client, jobs <-chan string, do func(ctx context.Context, job string, token int64) error, back func(job string)) error {
 	running := context.WithoutCancel(ctx) // the end of ctx must not end the holds
 	ctx, done := context.WithCancel(ctx)
@@ -38,6 +38,10 @@ func Serve(ctx context.Context, client *rlock.Client, jobs <-chan string, do fun
 						log.Println(job, err)
 					}
 					if !began {
+						select {
+						case <-ctx.Done():
+						case <-time.After(time.Second):
+						}
 						back(job)
 					}
 				}
