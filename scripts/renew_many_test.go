@@ -93,6 +93,22 @@ func TestRenewManyWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// P8: renewals of more than a hundred holds are a pipeline, for which go-redis has connections of their own. They go past all of those that
+// ended while they were idle.
+func TestP8_EndedConnectionsForPipelinesAreLeft(t *testing.T) {
+	const idle = 30
+	server := redistest.Real(t)
+	direct := server.Client()
+	holds := held(t, direct, maxScript+1)
+	rdb := redistest.Client(t, server.Addr(), func(o *redis.Options) { o.PipelinePoolSize, o.Dialer = 2*idle, redistest.BlindDialer })
+	redistest.LeaveIdlePipelines(t, rdb, idle)
+	if err := direct.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err(); err != nil {
+		t.Fatal(err)
+	}
+	New(rdb).Renew(t.Context(), holds)
+	mustBeRenewed(t, direct, holds)
+}
+
 // A cluster without a cluster client: what is refused is sent lock by lock.
 func TestRenewManyAcrossSlots(t *testing.T) {
 	t.Parallel()

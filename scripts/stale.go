@@ -41,7 +41,7 @@ func (s *Scripts) mayBeStale() int {
 	if pool.PipelineStats != nil {
 		idle += pool.PipelineStats.IdleConns
 	}
-	return min(idle+1, maxStale)
+	return min(int(idle)+1, maxStale)
 }
 
 // SendAgain tells whether what a batch has sent in vain is to be sent again at once: err says that the connection was idle while its server

@@ -36,7 +36,7 @@ var ofServers = []mutant{
 	{
 		"P8: renewals do not look at the idle connections for pipelines",
 		"scripts/stale.go", "		idle += pool.PipelineStats.IdleConns\n", "",
-		"./rlock", "P8_EndedConnections",
+		"./scripts", "P8_EndedConnections",
 	},
 	{
 		"P8: renewals on a quorum's nodes try one idle connection that has ended at a time",
