@@ -124,6 +124,41 @@ func TestNewHolderMasksTokens(t *testing.T) {
 	}
 }
 
+// A context of NewHolder has the token of each of its holder's locks by the lock's name, and none of a lock that was taken without one.
+func TestNewHolderHasTokensByName(t *testing.T) {
+	_, c, l := newLock(t)
+	other, plain := fenced.NewLock(c, "other"), rlock.NewLock(c, "plain")
+	locktest.NoError(t, other.Unlock(take(t, other, t.Context(), 1)))
+	ctx := rlock.NewHolder(t.Context())
+	_, err := plain.Lock(ctx)
+	locktest.NoError(t, err)
+	take(t, l, ctx, 1)
+	if token, ok := fenced.TokenFrom(ctx, "other"); ok {
+		t.Errorf("a lock that the holder has not got has the token %d", token)
+	}
+	take(t, other, ctx, 2)
+	current(t, l, ctx, 1)
+	current(t, other, ctx, 2)
+	if token, ok := fenced.TokenFrom(ctx, "plain"); ok {
+		t.Errorf("a lock without tokens has the token %d", token)
+	}
+	locktest.NoError(t, plain.Unlock(ctx))
+	locktest.NoError(t, l.Unlock(ctx))
+	locktest.NoError(t, other.Unlock(ctx))
+}
+
+// Token's doc: the token of a hold that was taken without one is ErrNotHeld, and the error says so.
+func TestTokenOfAHoldWithoutOne(t *testing.T) {
+	_, c, l := newLock(t)
+	held, err := rlock.NewLock(c, "l").Lock(t.Context())
+	locktest.NoError(t, err)
+	token, err := l.Token(held)
+	locktest.IsError(t, err, rlock.ErrNotHeld)
+	locktest.ErrorSays(t, err, "taken without a token")
+	locktest.Equal(t, "token", token, 0)
+	locktest.NoError(t, l.Unlock(held))
+}
+
 // ContextWithToken is seen by TokenFrom, covers what is below it, and holds nothing.
 func TestContextWithToken(t *testing.T) {
 	_, _, l := newLock(t)

@@ -2,8 +2,10 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -92,6 +94,28 @@ func TestP12_CloseAfterAnUnansweredAcquire(t *testing.T) {
 	s.wantCount("a", "")
 }
 
+// Close waits for an Unlock that is under way: a program that ends after Close leaves no lock behind.
+func TestP12_CloseWaitsForAnUnlock(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		l := rlock.NewLock(c, "l")
+		locktest.NoError(t, l.Unlock(take(t, l, t.Context()))) // the server knows the scripts
+		held := take(t, l, t.Context())
+		spy := locktest.SpyOn(rdb)
+		spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "unlock") {
+				time.Sleep(time.Second) // on its way
+			}
+			return next()
+		})
+		unlocked := locktest.Start(func() error { return l.Unlock(held) })
+		locktest.Sleep(time.Millisecond)
+		locktest.NoError(t, c.Close())
+		locktest.Equal(t, "the lock is there after Close", m.Exists("l"), false)
+		locktest.NoError(t, <-unlocked)
+	})
+}
+
 // Who calls Close while another call of Close, or of Shutdown, is under way waits for it: what was under way is released when either returns.
 func TestP12_CloseWhileTheClientIsClosing(t *testing.T) {
 	for name, first := range map[string]func(c *rlock.Client) error{
@@ -166,6 +190,35 @@ func TestP12_CloseIsBounded(t *testing.T) {
 	if len(log.With("closed before a release was confirmed")) == 0 {
 		t.Error("nothing was said")
 	}
+}
+
+// Shutdown lets those go on who hold a lock of this client. A hold of another client's, or one that is lost, is none of them.
+func TestShutdownAndOtherHolders(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		kept, lost, free := rlock.NewLock(c, "kept"), rlock.NewLock(c, "lost"), rlock.NewLock(c, "free")
+		theirs := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "theirs")
+		mine, former, stranger := take(t, kept, t.Context()), take(t, lost, t.Context()), take(t, theirs, t.Context())
+		_, err := lost.ForceUnlock(t.Context())
+		locktest.NoError(t, err)
+		down := locktest.Start(func() error { return c.Shutdown(t.Context()) })
+		locktest.Sleep(time.Millisecond)
+		for name, ctx := range map[string]context.Context{"a hold of another client": stranger, "a hold that is lost": context.WithoutCancel(former)} {
+			for _, wait := range []time.Duration{0, time.Minute} {
+				if _, err := free.TryLock(ctx, wait, 0); !errors.Is(err, rlock.ErrClosed) {
+					t.Errorf("with %s, wait %v: %v", name, wait, err)
+				}
+			}
+		}
+		held, err := free.TryLock(mine, 0, 0)
+		locktest.NoError(t, err)
+		locktest.NoError(t, free.Unlock(held))
+		locktest.IsError(t, lost.Unlock(former), rlock.ErrLost)
+		locktest.NothingComes(t, down, time.Second, "Shutdown with a lock held")
+		locktest.NoError(t, kept.Unlock(mine))
+		locktest.NoError(t, <-down)
+		locktest.NoError(t, theirs.Unlock(stranger))
+	})
 }
 
 // Close does not wait where a release can change nothing: the key is no lock, or Redis refuses the release for good.

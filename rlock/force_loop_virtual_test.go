@@ -163,3 +163,58 @@ func TestForceUnlockSparesWhatIsTakenAnew(t *testing.T) {
 		wantFree(t, m, 0, c)
 	})
 }
+
+// P12: a waiter of the same client that gets the lock before ForceUnlock has its answer keeps it.
+func TestP12_ForceUnlockSparesTheNextHoldOfItsClient(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		const way = 20 * time.Millisecond
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		theirs := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
+		former := take(t, theirs, t.Context())
+		waits := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		locktest.Sleep(time.Millisecond)
+		spy.Wrap(func(ops []string, next func() error) error {
+			err := next()
+			if slices.Contains(ops, "unlock") {
+				time.Sleep(way) // of the answer
+			}
+			return err
+		})
+		began := time.Now()
+		freed, err := l.ForceUnlock(t.Context())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, true)
+		spy.Wrap(nil)
+		r := <-waits
+		locktest.NoError(t, r.Err)
+		if late := r.At.Sub(began); late >= way {
+			t.Errorf("the waiter has got the lock after %v: this test shows nothing", late)
+		}
+		locktest.NoError(t, r.Ctx.Err())
+		locktest.NoError(t, l.Unlock(r.Ctx))
+		locktest.IsError(t, theirs.Unlock(former), rlock.ErrLost)
+	})
+}
+
+// A hold of the client's own that ForceUnlock saw, and that was gone before the release came, is lost at once, and was not forced open.
+func TestForceUnlockFindsAnOwnHoldGone(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		held := take(t, l, t.Context())
+		spy.Wrap(func(ops []string, next func() error) error {
+			err := next()
+			if slices.Contains(ops, "inspect") {
+				m.Del("l")
+			}
+			return err
+		})
+		freed, err := l.ForceUnlock(t.Context())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, false)
+		locktest.IsError(t, held.Err(), rlock.ErrLost)
+		locktest.ErrorSays(t, held.Err(), "released by someone else, or its key is gone")
+		locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
+	})
+}

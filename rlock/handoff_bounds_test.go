@@ -1,8 +1,10 @@
 package rlock_test
 
 import (
+	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -31,6 +34,58 @@ func TestBlocksWithoutHandoffs(t *testing.T) {
 		synctest.Wait()
 		locktest.Equal(t, "releases of 21 holds", spy.Count("unlock"), n+1)
 	}, rlock.WithHandoffs(0))
+}
+
+// Tokens are reserved for calls that wait, and not for those that have waited in vain before.
+func TestBlocksOfWaitersThatHaveLeft(t *testing.T) {
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+		other := fenced.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
+		theirs := takeToken(t, other, t.Context(), 1)
+		done := queueUp(5, func(int) {
+			_, _, err := l.TryLockAndGetToken(t.Context(), 100*time.Millisecond, 0)
+			locktest.IsError(t, err, rlock.ErrNotAcquired)
+		})
+		done()
+		locktest.Equal(t, "states that the client keeps", c.LockStates(), 1)
+		locktest.NoError(t, other.Unlock(theirs))
+		held := takeToken(t, l, t.Context(), 2)
+		locktest.Equal(t, "the counter", mustGet(m, tokenKey), "2")
+		locktest.NoError(t, l.Unlock(held))
+	})
+}
+
+// P15: a client whose holds pass on token blocks lets another client have the lock after 20 ms and the rest of a block, however many of its
+// own calls wait.
+func TestP15_BlocksEndTheirTurn(t *testing.T) {
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
+		first := takeToken(t, l, t.Context(), 1)
+		began := time.Now()
+		var over atomic.Bool
+		done := queueUp(8, func(int) {
+			for !over.Load() && time.Since(began) < 2*time.Second {
+				held, err := l.Lock(longContext(t))
+				locktest.NoError(t, err)
+				time.Sleep(time.Millisecond)
+				locktest.NoError(t, l.Unlock(held))
+			}
+		})
+		theirs := locktest.StartLock(func() (context.Context, error) { return other.Lock(t.Context()) })
+		synctest.Wait()
+		spy.Reset()
+		locktest.NoError(t, l.Unlock(first))
+		got := <-theirs
+		over.Store(true)
+		locktest.NoError(t, got.Err)
+		if late := got.At.Sub(began); late > 100*time.Millisecond {
+			t.Errorf("the other client has waited %v", late)
+		}
+		if spy.Count("reserve") == 0 {
+			t.Error("nothing was reserved: this test shows nothing")
+		}
+		locktest.NoError(t, other.Unlock(got.Ctx))
+		done()
+	})
 }
 
 // P12: an Unlock that waits for tokens on their way takes no longer than its bound.

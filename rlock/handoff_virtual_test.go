@@ -263,6 +263,72 @@ func TestHandoffOfAHoldWithReentries(t *testing.T) {
 	})
 }
 
+// P12: an Unlock whose handoff gets no answer, and whose release gets none either, takes no longer than its bound altogether.
+func TestP12_UnlockAfterASilentHandoff(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		const bound = 3 * time.Second
+		spy := locktest.SpyOn(rdb)
+		c := newClient(t, rdb, rlock.WithUnlockTimeout(bound))
+		l := rlock.NewLock(c, "l")
+		held := take(t, l, t.Context())
+		ctx, giveUp := context.WithCancel(t.Context())
+		waits := locktest.StartLock(func() (context.Context, error) { return l.Lock(ctx) })
+		locktest.Sleep(time.Millisecond)
+		thaw := make(chan struct{})
+		spy.Wrap(func(_ []string, next func() error) error {
+			<-thaw
+			return next()
+		})
+		began := time.Now()
+		err := l.Unlock(held)
+		locktest.Equal(t, "Unlock took", time.Since(began), bound)
+		locktest.ErrorSays(t, err, "release not confirmed")
+		locktest.Equal(t, "transfers", spy.Count("transfer"), 1)
+		giveUp()
+		locktest.IsError(t, (<-waits).Err, context.Canceled)
+		close(thaw)
+		locktest.Sleep(time.Minute)
+		wantFree(t, m, 0, c)
+	})
+}
+
+// P3: a hold whose first attempt got no answer stays on the list of releases also where it was handed on, and not released: what that
+// attempt takes when it arrives late is released.
+func TestP3_FirstCopyOfAcquireAfterAHandoff(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		for _, name := range []string{"acquire", "try", "wait"} { // the attempt that comes late is sent by its digest
+			locktest.NoError(t, rdb.ScriptLoad(t.Context(), locktest.ScriptText(name)).Err())
+		}
+		spy := locktest.SpyOn(rdb)
+		late := new(lateAcquire)
+		rdb.AddHook(locktest.Hook(late.keep))
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		late.on.Store(true)
+		first := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		for late.args.Load() == nil {
+			locktest.Sleep(time.Millisecond)
+		}
+		late.on.Store(false)
+		r := <-first
+		locktest.NoError(t, r.Err)
+		second := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		locktest.Sleep(time.Millisecond)
+		locktest.NoError(t, l.Unlock(r.Ctx))
+		r = <-second
+		locktest.NoError(t, r.Err)
+		locktest.Equal(t, "transfers", spy.Count("transfer"), 1)
+		locktest.NoError(t, l.Unlock(r.Ctx))
+		locktest.Sleep(time.Millisecond) // the first release is over, and the next one is sent a tenth of a second later
+		wantLocked(t, l, false)
+		locktest.NoError(t, rdb.Do(t.Context(), *late.args.Load()...).Err()) // the frozen connection goes on
+		wantLocked(t, l, true)
+		locktest.Sleep(15 * time.Second)
+		if fields, _ := m.HKeys("l"); len(fields) > 0 {
+			t.Errorf("P3: a ghost has the lock, TTL %v: %v", m.TTL("l"), fields)
+		}
+	})
+}
+
 // P9, DESIGN 6: another client's waiter is told at the end of a series and has its turn; tokens grow over both.
 func TestHandoffThenTheOtherClientsTurn(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {

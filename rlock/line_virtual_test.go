@@ -477,6 +477,62 @@ func TestLineSeveralCallers(t *testing.T) {
 	})
 }
 
+// lineCallers is a lock that a client of two callers has the turn at, while another client waits: the first caller's hold, and what the two
+// others will get. The client hands nothing on within itself.
+func lineCallers(t *testing.T, test func(t *testing.T, p, other *lineClient, held context.Context, next, others <-chan locktest.Result)) {
+	t.Helper()
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		holder := rlock.NewLock(newClient(t, rdb), "l")
+		held := take(t, holder, t.Context())
+		p, other := lineNew(t, m, rlock.WithHandoffs(0)), lineNew(t, m)
+		first, next := p.waits(t, t.Context()), p.waits(t, t.Context())
+		others := other.waits(t, t.Context())
+		locktest.Equal(t, "clients in the line", len(lineOf(t, m)), 2)
+		p.spy.Reset()
+		locktest.NoError(t, holder.Unlock(held))
+		r := <-first
+		locktest.NoError(t, r.Err)
+		locktest.Sleep(time.Millisecond) // the next caller leads, and listens
+		test(t, p, other, r.Ctx, next, others)
+	})
+}
+
+// P35: a client that has entered the line by its release waits there to be called: it asks once for each of its holds.
+func TestP35_WhoEntersByItsReleaseIsCalled(t *testing.T) {
+	lineCallers(t, func(t *testing.T, p, other *lineClient, held context.Context, next, others <-chan locktest.Result) {
+		locktest.NoError(t, p.l.Unlock(held))
+		r := <-others
+		locktest.NoError(t, r.Err)
+		locktest.Sleep(10 * time.Millisecond)
+		locktest.Equal(t, "attempts of the client while the other one has the lock", p.spy.Count("acquire"), 1)
+		began := time.Now()
+		locktest.NoError(t, other.l.Unlock(r.Ctx))
+		lineGets(t, p, next, began, 2*linePause)
+		locktest.Equal(t, "attempts of the client", p.spy.Count("acquire"), 2)
+	})
+}
+
+// Inv8: a client that is called before it has the answer to its own release acts on the call when it has the answer.
+func TestInv8_CalledBeforeTheReleaseIsAnswered(t *testing.T) {
+	lineCallers(t, func(t *testing.T, p, other *lineClient, held context.Context, next, others <-chan locktest.Result) {
+		const way = 20 * time.Millisecond
+		p.spy.Wrap(func(ops []string, next func() error) error {
+			err := next()
+			if slices.Contains(ops, "unlock") {
+				time.Sleep(way) // of the answer
+			}
+			return err
+		})
+		began := time.Now()
+		unlocked := locktest.Start(func() error { return p.l.Unlock(held) })
+		lineGets(t, other, others, began, 0)
+		locktest.NoError(t, <-unlocked)
+		locktest.Equal(t, "the answer took", time.Since(began), way)
+		p.spy.Wrap(nil)
+		lineGets(t, p, next, began, way+2*linePause)
+	})
+}
+
 // P26: the second does not ask when it hears of a release, also where it listens on the lock's own channel.
 func TestP26_OnlyTheFirstTries(t *testing.T) {
 	lineSite(t, 3, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {

@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,67 @@ func TestVirtualHelperThatEndsItsContext(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Inv12: a hold with a level that was renewed until Redis was away is lost for that, and says so, also where another level's context has ended
+// before. The log says how it was lost, and what the last renewal heard.
+func TestInv12_LostBesideALevelThatEnded(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		var log locktest.Log
+		l := rlock.NewLock(newClient(t, rdb, rlock.WithLogger(log.Logger())), "l")
+		outer := take(t, l, t.Context())
+		within, cancel := context.WithCancel(outer)
+		inner := take(t, l, within)
+		cancel()
+		locktest.Sleep(time.Millisecond)
+		spy := locktest.SpyOn(rdb)
+		spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "renew") {
+				return errors.New("no renewals today")
+			}
+			return next()
+		})
+		<-outer.Done()
+		locktest.Sleep(time.Millisecond) // for the log
+		spy.Wrap(nil)
+		cause := context.Cause(outer)
+		locktest.IsError(t, cause, rlock.ErrLost)
+		locktest.ErrorSays(t, cause, "the lease ran out", "no renewals today")
+		if strings.Contains(cause.Error(), outlivedText) {
+			t.Errorf("it was renewed until the end, and says %v", cause)
+		}
+		lines := log.With("rlock: lock lost")
+		if len(lines) != 1 || !strings.Contains(lines[0], "the lease ran out") || !strings.Contains(lines[0], "last renewal=") || !strings.Contains(lines[0], "no renewals today") {
+			t.Errorf("the log has %q", lines)
+		}
+		locktest.IsError(t, l.Unlock(inner), rlock.ErrLost)
+		locktest.IsError(t, l.Unlock(outer), rlock.ErrLost)
+	})
+}
+
+// Inv12: a hold of a closed client whose lease is over is lost, says that, and needs no Redis to say it. The contexts go on saying that the
+// client was closed.
+func TestInv12_LostAfterClose(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		l := rlock.NewLock(c, "l")
+		held := take(t, l, t.Context())
+		ended := held.Done()
+		locktest.NoError(t, c.Close())
+		<-ended
+		locktest.IsError(t, l.Check(held), rlock.ErrClosed)
+		locktest.Sleep(31 * time.Second)
+		err := l.Check(held)
+		locktest.IsError(t, err, rlock.ErrLost)
+		locktest.ErrorSays(t, err, "the lease ran out")
+		if strings.Contains(err.Error(), outlivedText) {
+			t.Errorf("no context of the caller's has ended, and it says %v", err)
+		}
+		m.SetError("ERR away")
+		locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
+		m.SetError("")
+		locktest.IsError(t, held.Err(), rlock.ErrClosed)
+	})
 }
 
 // The inner context's end is not the outer level's, which goes on being renewed; an outer lock's Unlock ends nothing.

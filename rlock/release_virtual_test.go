@@ -51,6 +51,29 @@ func TestP3_GivenUpAcquireIsReleasedWhenAnswered(t *testing.T) {
 	})
 }
 
+// P3: a hold whose lease was over before its Unlock is released all the same: Redis keeps it for a margin longer than it was trusted. Who sees
+// the end first, Unlock or the watchdog, changes nothing.
+func TestP3_AHoldThatRanOutIsReleased(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		const lease, margin = 500 * time.Millisecond, 6 * time.Millisecond
+		c := newClient(t, rdb)
+		l := rlock.NewLock(c, "l")
+		for range 100 {
+			began := time.Now()
+			held, err := l.LockLease(t.Context(), lease)
+			locktest.NoError(t, err)
+			time.Sleep(time.Until(began.Add(lease - margin)))
+			locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
+			locktest.Sleep(margin / 2)
+			if m.Exists("l") {
+				t.Fatalf("the lock is still taken, for %v", m.TTL("l"))
+			}
+			locktest.Sleep(time.Second)
+		}
+		wantFree(t, m, 0, c)
+	})
+}
+
 // A Redis that was away for longer than the releases are repeated in quick succession has them a second after it is back:
 // those of an Unlock, of an acquire that was given up, and all of them at once when the client is closed (P3, P12).
 func TestP3_ReleasesAfterAnOutage(t *testing.T) {

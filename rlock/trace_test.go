@@ -251,6 +251,45 @@ func TestTraceOfEnds(t *testing.T) {
 	})
 }
 
+// The release of a hold that was lost is left to the background only where Redis may have the hold still: not where Redis has said that it is
+// gone, nor where this client has forced it open.
+func TestTraceOfReleasesOfLostHolds(t *testing.T) {
+	for name, c := range map[string]struct {
+		delayed int
+		lose    func(t *testing.T, m *miniredis.Miniredis, l *rlock.Lock, held context.Context)
+	}{
+		"lease ran out": {delayed: 1, lose: func(_ *testing.T, m *miniredis.Miniredis, _ *rlock.Lock, held context.Context) {
+			m.SetError("ERR away")
+			<-held.Done()
+			m.SetError("")
+		}},
+		"key deleted": {lose: func(_ *testing.T, m *miniredis.Miniredis, _ *rlock.Lock, held context.Context) {
+			m.Del("l")
+			<-held.Done()
+		}},
+		"forced": {lose: func(t *testing.T, _ *miniredis.Miniredis, l *rlock.Lock, _ context.Context) {
+			_, err := l.ForceUnlock(t.Context())
+			locktest.NoError(t, err)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				var tr tracer
+				l := rlock.NewLock(newClient(t, rdb, tr.option()), "l")
+				held, err := l.Lock(t.Context())
+				locktest.NoError(t, err)
+				c.lose(t, m, l, held)
+				locktest.Sleep(time.Millisecond) // the watchdog has told the hold all of it
+				locktest.IsError(t, held.Err(), rlock.ErrLost)
+				locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
+				locktest.Sleep(time.Minute)
+				locktest.Equal(t, "releases that were delayed", len(told[locktrace.ReleaseDelayed](&tr)), c.delayed)
+				locktest.Equal(t, "releases that are over", len(told[locktrace.ReleaseEnded](&tr)), c.delayed)
+			})
+		})
+	}
+}
+
 // Each round trip of the watchdog, with what was left of the shortest lease.
 func TestTraceOfRenewals(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {

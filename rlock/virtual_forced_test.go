@@ -65,3 +65,30 @@ func TestVirtualForcedOpenByAnotherClient(t *testing.T) {
 	}
 	t.Run("explicit hour", func(t *testing.T) { test(t, time.Hour, true) })
 }
+
+// P10: of a hold that listens Redis is asked once about all messages of a tenth of a second, however many come; and again about those that come
+// later.
+func TestP10_ManyMessagesAreOneQuestion(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		held, err := l.LockLease(t.Context(), time.Hour)
+		locktest.NoError(t, err)
+		locktest.Sleep(2 * time.Second) // it listens
+		spy := locktest.SpyOn(rdb)
+		for range 9 {
+			m.Publish(lockChannel, "0")
+			locktest.Sleep(10 * time.Millisecond)
+		}
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "questions", spy.Count("renew"), 1)
+		locktest.NoError(t, held.Err())
+		m.Del("l")
+		began := time.Now()
+		m.Publish(lockChannel, "0")
+		<-held.Done()
+		if took := time.Since(began); took > 110*time.Millisecond {
+			t.Errorf("noticed after %v", took)
+		}
+		locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
+	})
+}

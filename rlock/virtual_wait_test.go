@@ -411,6 +411,20 @@ func TestVirtualTryLockAsksNobody(t *testing.T) {
 	})
 }
 
+// P15: a call that waits for a hold of its own client asks Redis nothing either: it will be told.
+func TestVirtualWaitForAnOwnHoldAsksNobody(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		held := take(t, l, t.Context())
+		spy.Reset()
+		_, err := l.TryLock(t.Context(), 500*time.Millisecond, 0)
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
+		locktest.Equal(t, "acquires", spy.Count("acquire"), 0)
+		locktest.NoError(t, l.Unlock(held))
+	})
+}
+
 // Inv8: no waiter sleeps on a free lock. The message of a release arrives before the reply to it; the leader that takes
 // the message gives up; the next in the queue becomes the leader while the client still believes in its own hold. When the
 // reply comes, the new leader must look.

@@ -75,7 +75,7 @@ func (lv *level) renewing() bool {
 // it has not.
 func (lv *level) outerContextError() error {
 	why := lv.parentError()
-	if why == nil || errors.Is(why, ErrUnlocked) && (lv.below == nil || !isClosed(lv.below)) {
+	if why == nil || errors.Is(why, ErrUnlocked) && !isClosed(lv.below) {
 		return nil
 	}
 	return fmt.Errorf("the context that the lock was taken with has ended: %w", why)

@@ -12,7 +12,7 @@ import (
 type level struct {
 	hold  *hold
 	outer *level          // the nearest one, of any lock, on the chain of the context it was taken with
-	below <-chan struct{} // closed when the user's context below all holds has ended
+	below <-chan struct{} // closed when the user's context below all holds has ended; nil where that never ends
 	token int64           // the hold's when the level was taken
 
 	parent context.Context // ends the level's context with the one it was taken with; leads to no holder, so that the watchdog may refer to it

@@ -35,6 +35,29 @@ func TestYieldPolicy(t *testing.T) {
 	}
 }
 
+// P27: the pauses without a yield begin with a tenth of a second, and double up to a second.
+func TestP27_PausesWithoutAYield(t *testing.T) {
+	for _, c := range []struct {
+		unused int // yields in a row, so many more than are forgiven
+		want   time.Duration
+	}{
+		{unused: 1, want: 100 * time.Millisecond},
+		{unused: 2, want: 200 * time.Millisecond},
+		{unused: 4, want: 800 * time.Millisecond},
+		{unused: 5, want: maxNoYield},
+		{unused: 100, want: maxNoYield},
+	} {
+		var y yieldPolicy
+		now := time.Now()
+		for range maxUnusedYields + c.unused {
+			y.ended(now, false)
+		}
+		if got := y.after.Sub(now); got != c.want {
+			t.Errorf("%d more: %v, want %v", c.unused, got, c.want)
+		}
+	}
+}
+
 func TestLookPolicy(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	for _, c := range []struct {
@@ -51,9 +74,12 @@ func TestLookPolicy(t *testing.T) {
 		{"the first, at the end of a lease", lookPolicy{poll: s, listens: true}, 300 * ms, 0, 301 * ms},
 		{"the first, after looks in vain", lookPolicy{poll: s, listens: true, quiet: 2}, 30 * s, 0, 4 * s},
 		{"the first, after many", lookPolicy{poll: s, listens: true, quiet: 9}, 30 * s, 0, 10 * s},
+		{"the first, after more than can be doubled", lookPolicy{poll: s, listens: true, quiet: 100}, 30 * s, 0, 10 * s},
 		{"the second, before it listens", lookPolicy{poll: s, secondFor: 100 * ms}, 30 * s, 1, 200 * ms},
+		{"the second, late to listen", lookPolicy{poll: s, secondFor: 400 * ms}, 30 * s, 1, 0},
 		{"the second, at the end of a lease", lookPolicy{poll: s}, 50 * ms, 1, 150 * ms},
 		{"the second, which listens", lookPolicy{poll: s, listens: true}, 30 * s, 1, 10 * s},
+		{"the second, which listens, at the end of a lease", lookPolicy{poll: s, listens: true}, 50 * ms, 1, 150 * ms},
 		{"others, the first time", lookPolicy{poll: s}, 30 * s, 5, s},
 		{"others, who have waited for long", lookPolicy{poll: s, lastStay: 3 * s}, 30 * s, 5, 6 * s},
 		{"others, who have waited for very long", lookPolicy{poll: s, lastStay: time.Minute}, 30 * s, 5, 10 * s},

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/redistest"
+)
+
+// Inv9: of the states of locks that nobody uses any more a client keeps a bounded number, as new, for other locks. It keeps none that a
+// message may still be about.
+func TestInv9_SpareStates(t *testing.T) {
+	c, err := newTestClient(redistest.New(t))
+	locktest.NoError(t, err)
+	defer func() { _ = c.Close() }()
+	var states []*lockState
+	for i := range maxSpare + 5 {
+		states = append(states, c.lockState(fmt.Sprint("l", i)))
+	}
+	for _, ls := range states {
+		ls.removeUser()
+	}
+	locktest.Equal(t, "states that are kept", len(c.spareStates), maxSpare)
+
+	ls := c.lockState("one")
+	ls.mayBeFree.Store(true)
+	ls.contact, ls.run, ls.contention = new(contact), handoffRun{handoffs: 3}, new(contention)
+	ls.removeUser()
+	again := c.lockState("another")
+	locktest.Equal(t, "it is used again", again == ls, true)
+	if again.name != "another" || again.mayBeFree.Load() || again.contact != nil || again.run != (handoffRun{}) || again.contention != nil {
+		t.Errorf("it is not as new: %q, %v, %v, %v, %v", again.name, again.mayBeFree.Load(), again.contact, again.run, again.contention)
+	}
+
+	again.everSubscribed.Store(true)
+	kept := len(c.spareStates)
+	again.removeUser()
+	locktest.Equal(t, "states that are kept after one that a message may be about", len(c.spareStates), kept)
+}
+
+// Inv9: the holds that a client listens for are counted as long as they are there, and none above the bound is listened for.
+func TestInv9_FollowedHolds(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, rdb := redistest.Pipe(t)
+		c, err := newTestClient(rdb)
+		locktest.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		l, ctx := NewLock(c, "l", Tokens{}), t.Context()
+		followed := func(what string, want int64) {
+			t.Helper()
+			locktest.Equal(t, "followed holds "+what, c.followedHolds.Load(), want)
+		}
+		first, _, err := l.Acquire(ctx, Request{Lease: time.Hour})
+		locktest.NoError(t, err)
+		lost := levelOf(first).hold
+		locktest.Sleep(2 * time.Second)
+		followed("of a hold that lasts", 1)
+
+		m.Del("l") // nobody is told
+		second, _, err := l.Acquire(ctx, Request{})
+		locktest.NoError(t, err)
+		locktest.IsError(t, first.Err(), ErrLost)
+		followed("as soon as another hold has the lock", 0)
+		ls := c.lockState("l")
+		ls.followHold(lost)
+		followed("for one that is lost", 0)
+		locktest.Equal(t, "the client's own hold", ls.currentHold() == levelOf(second).hold, true)
+		ls.removeUser()
+		locktest.Sleep(2 * time.Second)
+		followed("of the other hold, which lasts too", 1)
+		locktest.NoError(t, l.Unlock(second))
+		locktest.IsError(t, l.Unlock(first), ErrLost)
+		followed("at the end", 0)
+		locktest.Sleep(5 * time.Second)
+		locktest.Equal(t, "lock states", c.LockStates(), 0)
+		locktest.Equal(t, "states to be used again, after one that listened", len(c.spareStates), 0)
+
+		c.followedHolds.Store(maxFollowed)
+		third, _, err := l.Acquire(ctx, Request{Lease: time.Hour})
+		locktest.NoError(t, err)
+		locktest.Sleep(2 * time.Second)
+		followed("at the bound", maxFollowed)
+		locktest.NoError(t, l.Unlock(third))
+		followed("after one that was not listened for", maxFollowed)
+		c.followedHolds.Store(maxFollowed - 1)
+		third, _, err = l.Acquire(ctx, Request{Lease: time.Hour})
+		locktest.NoError(t, err)
+		locktest.Sleep(2 * time.Second)
+		followed("up to the bound", maxFollowed)
+		locktest.NoError(t, l.Unlock(third))
+		followed("after one that was", maxFollowed-1)
+		c.followedHolds.Store(0)
+		locktest.Sleep(time.Second)
+	})
+}
