@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -202,4 +203,46 @@ func TestP12_CloseDoesNotWaitForWhatIsRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Close waits for an Unlock that is under way, and for no more than that (P12).
+func TestP12_CloseWaitsForAnUnlock(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		c := newClient(t, rdb)
+		l := rlock.NewLock(c, "l")
+		locktest.NoError(t, l.Unlock(take(t, l, t.Context()))) // the server knows the scripts
+		held := take(t, l, t.Context())
+		spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "unlock") {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return next()
+		})
+		unlocked := locktest.Start(func() error { return l.Unlock(held) })
+		locktest.Sleep(10 * time.Millisecond)
+		began := time.Now()
+		locktest.NoError(t, c.Close())
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("Close took %v, and the release 50 ms", took)
+		}
+		locktest.Equal(t, "the lock is taken", m.Exists("l"), false)
+		locktest.NoError(t, <-unlocked)
+	})
+}
+
+// Shutdown of a client that uses no lock has nothing to wait for. ForceUnlock works after it, and uses a lock's state for a moment.
+func TestShutdownOfAnIdleClient(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		locktest.NoError(t, c.Shutdown(ctx))
+		locktest.Equal(t, "Shutdown took", time.Since(began), 0)
+		javaHolds(t, rdb, time.Hour)
+		freed, err := rlock.NewLock(c, "l").ForceUnlock(t.Context())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, true)
+	})
 }
