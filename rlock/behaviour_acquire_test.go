@@ -178,6 +178,8 @@ func TestBehaviourNewRefuses(t *testing.T) {
 		says string
 	}{
 		"nil":            {nil, nil, "nil"},
+		"nil client":     {(*redis.Client)(nil), nil, "rdb is nil"},
+		"nil cluster":    {(*redis.ClusterClient)(nil), nil, "rdb is nil"},
 		"ring":           {ring, nil, "Ring"},
 		"replicas":       {cluster, nil, "replicas"},
 		"wrapped ring":   {struct{ redis.UniversalClient }{ring}, nil, "AddHook"},

@@ -94,28 +94,6 @@ func TestP12_CloseAfterAnUnansweredAcquire(t *testing.T) {
 	s.wantCount("a", "")
 }
 
-// Close waits for an Unlock that is under way: a program that ends after Close leaves no lock behind.
-func TestP12_CloseWaitsForAnUnlock(t *testing.T) {
-	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c := newClient(t, rdb)
-		l := rlock.NewLock(c, "l")
-		locktest.NoError(t, l.Unlock(take(t, l, t.Context()))) // the server knows the scripts
-		held := take(t, l, t.Context())
-		spy := locktest.SpyOn(rdb)
-		spy.Wrap(func(ops []string, next func() error) error {
-			if slices.Contains(ops, "unlock") {
-				time.Sleep(time.Second) // on its way
-			}
-			return next()
-		})
-		unlocked := locktest.Start(func() error { return l.Unlock(held) })
-		locktest.Sleep(time.Millisecond)
-		locktest.NoError(t, c.Close())
-		locktest.Equal(t, "the lock is there after Close", m.Exists("l"), false)
-		locktest.NoError(t, <-unlocked)
-	})
-}
-
 // Who calls Close while another call of Close, or of Shutdown, is under way waits for it: what was under way is released when either returns.
 func TestP12_CloseWhileTheClientIsClosing(t *testing.T) {
 	for name, first := range map[string]func(c *rlock.Client) error{
@@ -255,4 +233,46 @@ func TestP12_CloseDoesNotWaitForWhatIsRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Close waits for an Unlock that is under way, and for no more than that (P12).
+func TestP12_CloseWaitsForAnUnlock(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		c := newClient(t, rdb)
+		l := rlock.NewLock(c, "l")
+		locktest.NoError(t, l.Unlock(take(t, l, t.Context()))) // the server knows the scripts
+		held := take(t, l, t.Context())
+		spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "unlock") {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return next()
+		})
+		unlocked := locktest.Start(func() error { return l.Unlock(held) })
+		locktest.Sleep(10 * time.Millisecond)
+		began := time.Now()
+		locktest.NoError(t, c.Close())
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("Close took %v, and the release 50 ms", took)
+		}
+		locktest.Equal(t, "the lock is taken", m.Exists("l"), false)
+		locktest.NoError(t, <-unlocked)
+	})
+}
+
+// Shutdown of a client that uses no lock has nothing to wait for. ForceUnlock works after it, and uses a lock's state for a moment.
+func TestShutdownOfAnIdleClient(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		locktest.NoError(t, c.Shutdown(ctx))
+		locktest.Equal(t, "Shutdown took", time.Since(began), 0)
+		javaHolds(t, rdb, time.Hour)
+		freed, err := rlock.NewLock(c, "l").ForceUnlock(t.Context())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, true)
+	})
 }

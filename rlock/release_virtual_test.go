@@ -74,20 +74,28 @@ func TestP3_AHoldThatRanOutIsReleased(t *testing.T) {
 	})
 }
 
-// A Redis that was away for longer than the releases are repeated in quick succession has them a second after it is back:
+// A Redis that was away, or loading, for longer than the releases are repeated in quick succession has them a second after it is back:
 // those of an Unlock, of an acquire that was given up, and all of them at once when the client is closed (P3, P12).
 func TestP3_ReleasesAfterAnOutage(t *testing.T) {
-	for name, closes := range map[string]bool{"the client goes on": false, "Close meets the end of it": true} {
+	for name, c := range map[string]struct {
+		closes bool
+		says   error
+	}{
+		"the client goes on":                              {says: io.EOF},
+		"Close meets the end of it":                       {says: io.EOF, closes: true},
+		"it was loading, and the client goes on":          {says: locktest.Reply("LOADING Redis is loading the dataset in memory")},
+		"it was loading, and Close meets the end of that": {says: locktest.Reply("LOADING Redis is loading the dataset in memory"), closes: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				c := newClient(t, rdb, rlock.WithUnlockTimeout(3*time.Second), rlock.WithLease(3*time.Minute))
+				client := newClient(t, rdb, rlock.WithUnlockTimeout(3*time.Second), rlock.WithLease(3*time.Minute))
 				var held []context.Context
-				locks := []*rlock.Lock{rlock.NewLock(c, "a"), rlock.NewLock(c, "b")}
+				locks := []*rlock.Lock{rlock.NewLock(client, "a"), rlock.NewLock(client, "b")}
 				for _, l := range locks {
 					held = append(held, take(t, l, t.Context()))
 				}
 				spy := locktest.SpyOn(rdb)
-				spy.Wrap(func([]string, func() error) error { return io.EOF })
+				spy.Wrap(func([]string, func() error) error { return c.says })
 				for i, l := range locks {
 					if err := l.Unlock(held[i]); err == nil {
 						t.Fatal("unlocked, though Redis is away")
@@ -95,10 +103,10 @@ func TestP3_ReleasesAfterAnOutage(t *testing.T) {
 				}
 				locktest.Sleep(time.Minute)
 				back := func() { spy.Wrap(nil) }
-				if closes {
+				if c.closes {
 					time.AfterFunc(1500*time.Millisecond, back)
 					began := time.Now()
-					locktest.NoError(t, c.Close())
+					locktest.NoError(t, client.Close())
 					if took := time.Since(began); took > 2*time.Second {
 						t.Errorf("Close took %v", took)
 					}

@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -435,6 +436,94 @@ func TestTraceIsCalledWithoutALock(t *testing.T) {
 			t.Errorf("events: %v", kinds)
 		}
 	})
+}
+
+// A function may close the client, also where Close calls it: neither Close waits for the other one for ever.
+func TestTraceThatCloses(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		var c *rlock.Client
+		ends := 0
+		c = newClient(t, rdb, rlock.WithUnlockTimeout(time.Second), rlock.WithTrace(&locktrace.Trace{HoldDone: func(locktrace.HoldDone) {
+			ends++
+			locktest.NoError(t, c.Close())
+		}}))
+		l := rlock.NewLock(c, "l")
+		held := take(t, l, t.Context())
+		began := time.Now()
+		locktest.NoError(t, c.Close())
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		locktest.Equal(t, "ends", ends, 1)
+		locktest.NoError(t, l.Unlock(held))
+	})
+}
+
+// A trace may have one function only. It is told what it is told beside others.
+func TestTraceWithOneFunction(t *testing.T) {
+	for name, only := range map[string]struct {
+		trace func(note func(any)) *locktrace.Trace
+		want  func(events []any) bool // of the events, of which there are some; nil for nothing
+	}{
+		"WaitStarted": {trace: func(note func(any)) *locktrace.Trace {
+			return &locktrace.Trace{WaitStarted: func(e locktrace.WaitStarted) { note(e) }}
+		}},
+		"AcquireDone": {trace: func(note func(any)) *locktrace.Trace {
+			return &locktrace.Trace{AcquireDone: func(e locktrace.AcquireDone) { note(e) }}
+		}, want: func(events []any) bool {
+			return !slices.ContainsFunc(events, func(e any) bool { return e.(locktrace.AcquireDone).Hold == 0 })
+		}},
+		"HoldDone": {trace: func(note func(any)) *locktrace.Trace {
+			return &locktrace.Trace{HoldDone: func(e locktrace.HoldDone) { note(e) }}
+		}, want: func(events []any) bool { return len(events) == 2 }},
+		"RenewalDone": {trace: func(note func(any)) *locktrace.Trace {
+			return &locktrace.Trace{RenewalDone: func(e locktrace.RenewalDone) { note(e) }}
+		}, want: func(events []any) bool {
+			gone := 0
+			for _, e := range events {
+				gone += e.(locktrace.RenewalDone).Gone
+			}
+			return gone == 1
+		}},
+		"SubscriptionChanged": {trace: func(note func(any)) *locktrace.Trace {
+			return &locktrace.Trace{SubscriptionChanged: func(e locktrace.SubscriptionChanged) { note(e) }}
+		}},
+		"ReleaseDelayed": {trace: func(note func(any)) *locktrace.Trace {
+			return &locktrace.Trace{ReleaseDelayed: func(e locktrace.ReleaseDelayed) { note(e) }}
+		}},
+		"ReleaseEnded": {trace: func(note func(any)) *locktrace.Trace {
+			return &locktrace.Trace{ReleaseEnded: func(e locktrace.ReleaseEnded) { note(e) }}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				var tr tracer
+				spy := locktest.SpyOn(rdb)
+				c := newClient(t, rdb, rlock.WithTrace(only.trace(tr.note)))
+				l, other := rlock.NewLock(c, "l"), rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
+				theirs := take(t, other, t.Context())
+				waits := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+				locktest.Sleep(time.Second)
+				locktest.NoError(t, other.Unlock(theirs))
+				mine := <-waits
+				locktest.NoError(t, mine.Err)
+				lost := take(t, rlock.NewLock(c, "lost"), t.Context())
+				m.Del("lost")
+				locktest.Sleep(15 * time.Second)
+				locktest.IsError(t, lost.Err(), rlock.ErrLost)
+				spy.Wrap(func([]string, func() error) error { return io.EOF })
+				if l.Unlock(mine.Ctx) == nil {
+					t.Error("unlocked, though Redis is away")
+				}
+				spy.Wrap(nil)
+				locktest.Sleep(time.Minute)
+				events := told[any](&tr)
+				if len(events) == 0 || only.want != nil && !only.want(events) {
+					t.Errorf("told of %+v", events)
+				}
+			})
+		})
+	}
 }
 
 // What is left of a hold's lease, without asking Redis.

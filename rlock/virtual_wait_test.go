@@ -518,7 +518,7 @@ func TestVirtualSecondHoldOfOneHolder(t *testing.T) {
 }
 
 // A Close ends a Shutdown that waits: the client is closed, its watchdog has stopped, and nothing tells any more that a
-// hold which is never unlocked is over.
+// hold which is never unlocked is over. Shutdown says so.
 func TestVirtualCloseEndsShutdown(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
@@ -527,16 +527,15 @@ func TestVirtualCloseEndsShutdown(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began := time.Now()
-		down := make(chan time.Duration, 1)
-		go func() {
-			_ = c.Shutdown(ctx)
-			down <- time.Since(began)
-		}()
+		down := locktest.Start(func() error { return c.Shutdown(ctx) })
 		locktest.Sleep(time.Second)
 		locktest.NoError(t, c.Close())
-		if took := <-down; took > time.Minute {
+		err := <-down
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("Shutdown waited for %v, after Close and long after the lease", took)
 		}
+		locktest.IsError(t, err, rlock.ErrClosed)
+		locktest.ErrorSays(t, err, "closed with 1 locks held")
 		_ = l.Unlock(held)
 	})
 }

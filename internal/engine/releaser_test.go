@@ -1,8 +1,17 @@
 package engine
 
 import (
+	"container/heap"
+	"fmt"
+	"io"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/observe/locktrace"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // P3: the release of what may have been taken with a long lease is sent again ever more rarely, and often enough that what arrives late stays
@@ -21,5 +30,294 @@ func TestP3_ReleasesOfALongLeaseGrowRare(t *testing.T) {
 	}
 	if sent > 20 {
 		t.Errorf("%d releases within a lease of %v", sent, lease)
+	}
+}
+
+// P3: each pause is the one that the rule names, and no longer than a third of the lease.
+func TestP3_PausesOfAReleaseByNumber(t *testing.T) {
+	const ms, s = time.Millisecond, time.Second
+	for lease, want := range map[time.Duration][]time.Duration{
+		24 * time.Hour: {0, 100 * ms, s, 3 * s, 10 * s, 30 * s, 60 * s, 120 * s, 240 * s},
+		30 * s:         {0, 100 * ms, s, 3 * s, 10 * s, 10 * s, 10 * s},
+		30 * ms:        {0, 10 * ms, 10 * ms, 10 * ms, 10 * ms, 10 * ms},
+		ms:             {0, ms, ms},
+	} {
+		r := &release{lease: lease}
+		for n, pause := range want {
+			locktest.Equal(t, fmt.Sprintf("lease %v: pause %d", lease, n), r.after(n), pause)
+		}
+		locktest.Equal(t, fmt.Sprintf("lease %v: the last pause", lease), r.after(1000), max(lease/3, ms))
+	}
+}
+
+// The releaser's list has the release in front that is due first, and each release knows its place in it.
+func TestReleasesAreInTheirOrder(t *testing.T) {
+	began := time.Now()
+	var list releases
+	places := func() {
+		t.Helper()
+		for i, r := range list {
+			locktest.Equal(t, "the place of a release", r.index, i)
+		}
+	}
+	for _, due := range []time.Duration{5, 2, 9, 1, 7, 3, 8, 4, 6} {
+		heap.Push(&list, &release{due: began.Add(due * time.Second)})
+		places()
+	}
+	removed := list[4]
+	heap.Remove(&list, removed.index)
+	locktest.Equal(t, "the place of one that was removed", removed.index, -1)
+	n := 0
+	for last := began; list.Len() > 0; n++ {
+		places()
+		r := heap.Pop(&list).(*release)
+		if r.due.Before(last) || r.index != -1 {
+			t.Errorf("due after %v, its place is %d; the one before was due after %v", r.due.Sub(began), r.index, last.Sub(began))
+		}
+		last = r.due
+	}
+	locktest.Equal(t, "releases", n, 8)
+}
+
+// P3, Inv9: a release without an answer is sent again each third of the lease, but not while it waits to be written. When the lease is over
+// the release is dropped. One that is being written then stays until it is answered.
+func TestP3_ReleaseWithoutAnAnswer(t *testing.T) {
+	const lease = 30 * time.Second
+	for what, c := range map[string]struct {
+		written, takenBack bool
+		sent               []time.Duration
+		books              string
+	}{
+		"written":                      {written: true, sent: []time.Duration{0, 10 * time.Second, 20 * time.Second}},
+		"not written":                  {takenBack: true, sent: []time.Duration{0}},
+		"written as the lease is over": {sent: []time.Duration{0}, books: "0 locks, 0 holds, 1 releases"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			redistest.Virtual(t, func(t *testing.T) {
+				client, store := newFakeClient(t, new(fakeBus), Limits{})
+				store.takeBack = c.takenBack
+				if c.written {
+					store.onSend(func(caller scripts.Caller) { caller.Sending(nil) })
+				}
+				began := time.Now()
+				client.releaser.release(takenBy(client, "l", lease))
+				locktest.Sleep(lease + time.Second)
+				locktest.DeepEqual(t, "sent", store.releases("l", began), c.sent)
+				locktest.Equal(t, "books", client.Books(), c.books)
+				if c.takenBack {
+					return
+				}
+				all := store.all()
+				late := all[len(all)-1].caller
+				if !c.written {
+					late.Sending(nil)
+				}
+				late.Answered(scripts.Answer{Held: true}, nil)
+				locktest.Equal(t, "books after a late answer", client.Books(), "")
+			})
+		})
+	}
+}
+
+// P3: a release that has failed again and again is repeated after the outage as soon as one that is new, for what arrives late then.
+func TestP3_QuickRepeatsAfterAnOutage(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		c, store := newFakeClient(t, new(fakeBus), Limits{})
+		began := time.Now()
+		store.answers(func(string) error {
+			if time.Since(began) < time.Minute {
+				return io.EOF
+			}
+			return nil
+		})
+		c.releaser.release(inDoubt(c, "l", 23*time.Hour))
+		locktest.Sleep(3 * time.Minute)
+		at := store.releases("l", began)
+		back := slices.IndexFunc(at, func(d time.Duration) bool { return d >= time.Minute })
+		var pauses []time.Duration
+		for i := range at[1:] {
+			pauses = append(pauses, at[i+1]-at[i])
+		}
+		if longest := slices.Max(pauses[:back]); longest > time.Second {
+			t.Errorf("a pause of %v in the outage", longest)
+		}
+		locktest.DeepEqual(t, "pauses after it", pauses[back:], []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute})
+	})
+}
+
+// P12: what an attempt may have taken is owed until a release is confirmed that was sent after the attempt had its outcome, also where that
+// was no answer.
+func TestP12_OwedUntilAReleaseFollowsTheAttempt(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		c, store := newFakeClient(t, new(fakeBus), Limits{})
+		store.answers(func(string) error { return nil })
+		a := &attempts{keys: scripts.KeysOf("l"), field: c.newField(), lease: time.Minute}
+		a.sent()
+		began := time.Now()
+		c.releaser.abandon(a)
+		locktest.Sleep(500 * time.Millisecond)
+		locktest.DeepEqual(t, "sent while the attempt is under way", store.releases("l", began), []time.Duration{100 * time.Millisecond})
+		locktest.Equal(t, "owed", c.releaser.owesAny(), true)
+		store.onSend(nil)
+		a.answered(scripts.Answer{}, io.EOF)
+		locktest.Sleep(time.Millisecond)
+		all := store.all()
+		locktest.Equal(t, "releases when the attempt is over", len(all), 2)
+		locktest.Equal(t, "owed before the second is answered", c.releaser.owesAny(), true)
+		all[1].caller.Sending(nil)
+		all[1].caller.Answered(scripts.Answer{}, nil)
+		locktest.Equal(t, "owed after that", c.releaser.owesAny(), false)
+	})
+}
+
+// P12: Close sends at once what is not known to be freed, and nothing else: neither what was freed, nor what is under way, nor what waits for
+// the answer to an attempt.
+func TestP12_WhatCloseSendsAtOnce(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		const lease = 23 * time.Hour
+		const ms, s = time.Millisecond, time.Second
+		var log locktest.Log
+		c, store := newFakeClient(t, new(fakeBus), Limits{}, logTo(&log))
+		store.onSend(func(caller scripts.Caller) {
+			caller.Sending(nil)
+			switch caller.(*sentRelease).attempts.keys.Lock {
+			case "freed":
+				caller.Answered(scripts.Answer{}, nil)
+			case "refused":
+				caller.Answered(scripts.Answer{}, locktest.Reply("ERR refused by somebody on the way"))
+			}
+		})
+		began := time.Now()
+		c.releaser.release(inDoubt(c, "freed", lease))
+		locktest.Sleep(5 * s)
+		c.releaser.release(takenBy(c, "refused", lease))
+		locktest.Sleep(10 * s)
+		c.releaser.release(takenBy(c, "under way", lease))
+		locktest.Sleep(5*s - 50*ms)
+		a := &attempts{keys: scripts.KeysOf("asking"), field: c.newField(), lease: lease}
+		a.sent()
+		c.releaser.abandon(a)
+		locktest.Sleep(50 * ms)
+		c.releaser.sendAllNow()
+		locktest.Sleep(ms)
+		for lock, want := range map[string][]time.Duration{
+			"freed":     {0, 100 * ms, 1100 * ms, 4100 * ms, 14100 * ms},
+			"refused":   {5 * s, 5100 * ms, 6100 * ms, 9100 * ms, 19100 * ms, 20 * s},
+			"under way": {15 * s},
+			"asking":    nil,
+		} {
+			locktest.DeepEqual(t, "sent of "+lock, store.releases(lock, began), want)
+		}
+	})
+}
+
+// P12: Close says how many locks it leaves taken, and keeps none of them on its books. A release that fails after Close is told too, but for
+// the rest of one that most of several servers have confirmed.
+func TestP12_CloseSaysWhatItLeaves(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		const line = "closed before a release was confirmed"
+		var log locktest.Log
+		c, store := newFakeClient(t, new(fakeBus), Limits{}, logTo(&log))
+		store.answers(func(lock string) error {
+			if lock == "freed" {
+				return nil
+			}
+			return io.EOF
+		})
+		c.releaser.release(takenBy(c, "a", time.Minute))
+		c.releaser.release(takenBy(c, "b", time.Minute))
+		c.releaser.release(inDoubt(c, "freed", time.Minute))
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "books", c.Books(), "0 locks, 0 holds, 3 releases")
+		locktest.NoError(t, c.Close())
+		locktest.Equal(t, "lines at Close", log.Count(line), 1)
+		locktest.Equal(t, "lines that say how many", log.Count("locks=2"), 1)
+		locktest.Equal(t, "books after Close", c.Books(), "")
+		sent := len(store.all())
+
+		locktest.Sleep(time.Minute)
+		c.releaser.release(takenBy(c, "late", time.Minute))
+		locktest.Equal(t, "lines of a release after Close", log.Count("lock=late locks=1"), 1)
+		c.releaser.releaseRest(takenBy(c, "rest", time.Minute), time.Time{})
+		locktest.Sleep(time.Minute)
+		locktest.Equal(t, "lines", log.Count(line), 2)
+		locktest.Equal(t, "releases that were sent after Close", len(store.all())-sent, 0)
+		locktest.Equal(t, "books in the end", c.Books(), "")
+	})
+}
+
+// A hold has one entry on the releaser's list, however often it is given to the releaser, and gets another one when that is over.
+func TestOneReleaseOfAHold(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		c, store := newFakeClient(t, new(fakeBus), Limits{})
+		a := takenBy(c, "l", time.Minute)
+		c.releaser.release(a)
+		c.releaser.releaseHeld(a)
+		locktest.Equal(t, "books", c.Books(), "0 locks, 0 holds, 1 releases")
+		store.answers(func(string) error { return nil })
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "books when it is confirmed", c.Books(), "")
+		locktest.Equal(t, "releases", len(store.all()), 1)
+		store.all()[0].caller.(*sentRelease).attempted() // the answer to an attempt has met the end of the release
+		locktest.Equal(t, "books after that", c.Books(), "")
+
+		a.sent()
+		a.answered(scripts.Answer{Held: true}, nil) // a late attempt took the lock after all
+		c.releaser.release(a)
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "releases in the end", len(store.all()), 2)
+		locktest.Equal(t, "books in the end", c.Books(), "")
+	})
+}
+
+// A release that is delayed is told once, and its end once: for how long it was delayed, and whether Redis has confirmed it.
+func TestTraceOfDelayedReleases(t *testing.T) {
+	for what, c := range map[string]struct {
+		after     time.Duration // the store confirms releases from then on; 0: never
+		closes    bool
+		confirmed bool
+		took      time.Duration
+	}{
+		"confirmed":            {after: 5 * time.Second, confirmed: true, took: 5100 * time.Millisecond},
+		"the lease is over":    {took: 30100 * time.Millisecond},
+		"the client is closed": {closes: true, took: 3 * time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			redistest.Virtual(t, func(t *testing.T) {
+				var log locktest.Log
+				var delayed []locktrace.ReleaseDelayed
+				var ended []locktrace.ReleaseEnded
+				client, store := newFakeClient(t, new(fakeBus), Limits{}, logTo(&log), func(s *Settings) {
+					s.UnlockTimeout = time.Second
+					s.Trace = &locktrace.Trace{
+						ReleaseDelayed: func(e locktrace.ReleaseDelayed) { delayed = append(delayed, e) },
+						ReleaseEnded:   func(e locktrace.ReleaseEnded) { ended = append(ended, e) },
+					}
+				})
+				began := time.Now()
+				store.answers(func(string) error {
+					if c.after == 0 || time.Since(began) < c.after {
+						return io.EOF
+					}
+					return nil
+				})
+				a := takenBy(client, "l", 30*time.Second)
+				client.releaser.release(a)
+				locktest.Sleep(2 * time.Second)
+				locktest.DeepEqual(t, "told at first", delayed, []locktrace.ReleaseDelayed{{Client: client.id, Lock: "l", Field: a.field}})
+				locktest.Equal(t, "ends at first", len(ended), 0)
+				if c.closes {
+					locktest.NoError(t, client.Close())
+				}
+				locktest.Sleep(time.Minute)
+				if len(delayed) != 1 || len(ended) != 1 {
+					t.Fatalf("%d are delayed and %d have ended", len(delayed), len(ended))
+				}
+				e := ended[0]
+				if e.Client != client.id || e.Lock != "l" || e.Field != a.field || e.Confirmed != c.confirmed || e.Took.Round(100*time.Millisecond) != c.took {
+					t.Errorf("told of %+v, want %v after %v", e, c.confirmed, c.took)
+				}
+			})
+		})
 	}
 }

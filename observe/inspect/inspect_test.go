@@ -198,7 +198,7 @@ func TestPresenceOfWaits(t *testing.T) {
 		}
 		clients, err := newInspector(t, rdb).Clients(t.Context())
 		locktest.NoError(t, err)
-		if w := clients[0].Waits; len(w) != 1 || w[0].Calls != 2 || w[0].For < 8*time.Second {
+		if w := clients[0].Waits; len(w) != 1 || w[0].Calls != 2 || w[0].For < 8*time.Second || w[0].For > 12*time.Second {
 			t.Errorf("the waits: %+v", w)
 		}
 		stop()
@@ -207,6 +207,24 @@ func TestPresenceOfWaits(t *testing.T) {
 		}
 		locktest.NoError(t, held.Err())
 	})
+}
+
+// Close of a client with presence waits for the removal of what the client has written, and for nothing where it has written nothing.
+func TestPresenceAndClose(t *testing.T) {
+	for what, used := range map[string]bool{"unused": false, "used": true} {
+		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			client := newClient(t, rdb, rlock.WithPresence("billing"))
+			if used {
+				locktest.NoError(t, rlock.NewLock(client, "l").Do(t.Context(), func(context.Context) error { return nil }))
+				locktest.Sleep(2 * time.Second)
+				locktest.Equal(t, "keys of the client that is "+what, len(m.Keys()), 2)
+			}
+			began := time.Now()
+			locktest.NoError(t, client.Close())
+			locktest.Equal(t, "Close of the client that is "+what+" took", time.Since(began), 0)
+			locktest.Equal(t, "keys after Close of the client that is "+what, len(m.Keys()), 0)
+		})
+	}
 }
 
 // A client that may not write its presence says so once, and locks as ever. When that is over and begins anew it says so again.

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// A fakeStore is a Store that keeps what it is given to send, and answers nothing by itself.
+type fakeStore struct {
+	renew    func(renewals []scripts.Renewal) // what Renew does; nil: all are renewed
+	takeBack bool                             // what TakeBack returns
+
+	mu   sync.Mutex
+	on   func(caller scripts.Caller) // of onSend
+	sent []fakeSend
+}
+
+// A fakeSend is one op that was sent.
+type fakeSend struct {
+	op     scripts.Op
+	caller scripts.Caller
+	at     time.Time
+}
+
+func (s *fakeStore) Send(op *scripts.Op, caller scripts.Caller) {
+	s.mu.Lock()
+	s.sent = append(s.sent, fakeSend{op: *op, caller: caller, at: time.Now()})
+	on := s.on
+	s.mu.Unlock()
+	if on != nil {
+		on(caller)
+	}
+}
+
+// onSend sets the function that is called with each op that is sent from now on; with nil nothing happens to them.
+func (s *fakeStore) onSend(on func(caller scripts.Caller)) {
+	s.mu.Lock()
+	s.on = on
+	s.mu.Unlock()
+}
+
+// answers writes each release that is sent from now on, and answers it with what this function says of the lock.
+func (s *fakeStore) answers(answer func(lock string) error) {
+	s.onSend(func(caller scripts.Caller) {
+		caller.Sending(nil)
+		caller.Answered(scripts.Answer{}, answer(caller.(*sentRelease).attempts.keys.Lock))
+	})
+}
+
+func (s *fakeStore) TakeBack(*scripts.Op) bool { return s.takeBack }
+
+func (s *fakeStore) Do(context.Context, scripts.Op) (scripts.Answer, error) {
+	return scripts.Answer{}, errors.New("fakeStore answers nothing")
+}
+
+func (s *fakeStore) Renew(_ context.Context, renewals []scripts.Renewal) {
+	if s.renew != nil {
+		s.renew(renewals)
+	}
+}
+
+func (s *fakeStore) Inspect(context.Context, *scripts.Keys, string) (scripts.State, error) {
+	return scripts.State{}, errors.New("fakeStore answers nothing")
+}
+
+// all returns the ops that were sent.
+func (s *fakeStore) all() []fakeSend {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]fakeSend(nil), s.sent...)
+}
+
+// releases returns how long after began the releaser has sent each release of this lock.
+func (s *fakeStore) releases(lock string, began time.Time) (at []time.Duration) {
+	for _, one := range s.all() {
+		if r, is := one.caller.(*sentRelease); is && r.attempts.keys.Lock == lock {
+			at = append(at, one.at.Sub(began).Round(time.Millisecond))
+		}
+	}
+	return at
+}
+
+// A fakeBus is a Bus that knows whether channels are sharded, and never wakes anybody.
+type fakeBus struct {
+	sharded bool
+	live    bool // what its subscriptions say
+}
+
+func (b *fakeBus) Subscribe(string, func(message bool, text string)) Subscription {
+	return &fakeSubscription{live: b.live}
+}
+
+func (b *fakeBus) Hears(string) bool            { return false }
+func (b *fakeBus) Sharded(context.Context) bool { return b.sharded }
+func (b *fakeBus) Known() (sharded, known bool) { return b.sharded, true }
+func (b *fakeBus) Close()                       {}
+
+// A fakeSubscription is live or not, and says how it was ended.
+type fakeSubscription struct {
+	live  bool
+	ended string
+}
+
+func (s *fakeSubscription) Live() bool { return s.live }
+func (s *fakeSubscription) Close()     { s.ended = "closed" }
+func (s *fakeSubscription) Drop()      { s.ended = "dropped" }
+
+// newFakeClient returns a client on a fakeStore and this bus, which is closed with the test.
+func newFakeClient(t testing.TB, bus *fakeBus, limits Limits, opts ...func(*Settings)) (*Client, *fakeStore) {
+	t.Helper()
+	set, err := MakeSettings(opts)
+	locktest.NoError(t, err)
+	store := new(fakeStore)
+	c := NewOn(store, bus, limits, set)
+	t.Cleanup(func() { _ = c.Close() })
+	return c, store
+}
+
+// logTo is the option that makes a client tell this log.
+func logTo(log *locktest.Log) func(*Settings) { return func(s *Settings) { s.SetLog(log.Logger()) } }
+
+// takenBy returns attempts of the client of which one has taken the lock, with this lease.
+func takenBy(c *Client, lock string, lease time.Duration) *attempts {
+	return &attempts{keys: scripts.KeysOf(lock), field: c.newField(), lease: lease, taken: true}
+}
+
+// inDoubt returns attempts of the client of which one got no answer a moment ago.
+func inDoubt(c *Client, lock string, lease time.Duration) *attempts {
+	return &attempts{keys: scripts.KeysOf(lock), field: c.newField(), lease: lease, doubt: &doubt{until: time.Now().Add(lease)}}
+}
