@@ -346,6 +346,27 @@ func TestVirtualSameHolderElsewhere(t *testing.T) {
 	})
 }
 
+// DESIGN 3: it says so as well where a call of another holder waits before it.
+func TestVirtualSameHolderBehindAnother(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		var log locktest.Log
+		l := rlock.NewLock(newClient(t, rdb, rlock.WithLogger(log.Logger())), "l")
+		holder := rlock.NewHolder(t.Context())
+		take(t, l, holder)
+		first := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		synctest.Wait()
+		second := locktest.StartLock(func() (context.Context, error) { return l.Lock(holder) })
+		locktest.Sleep(1001 * time.Millisecond)
+		locktest.Equal(t, "log lines", log.Count("held by this holder through another context"), 1)
+		locktest.NoError(t, l.Unlock(holder))
+		for _, call := range []<-chan locktest.Result{first, second} {
+			got := <-call
+			locktest.NoError(t, got.Err)
+			locktest.NoError(t, l.Unlock(got.Ctx))
+		}
+	})
+}
+
 // DESIGN 3: a call that waits with the context of an outer level re-enters when the inner level, of a sibling, is
 // unlocked; no message tells it to.
 func TestVirtualSiblingReenters(t *testing.T) {
