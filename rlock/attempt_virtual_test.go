@@ -246,3 +246,35 @@ func TestVirtualCloseWhileATryHangs(t *testing.T) {
 		}
 	})
 }
+
+// P6: an attempt that has no answer when its lease is over is of no use: the call asks again, and has the lock. What the attempt takes later
+// is released.
+func TestP6_AttemptThatHangsForItsLease(t *testing.T) {
+	const lease = 700 * time.Millisecond
+	for name, call := range map[string]func(ctx context.Context, l *rlock.Lock) (context.Context, error){
+		"LockLease": func(ctx context.Context, l *rlock.Lock) (context.Context, error) { return l.LockLease(ctx, lease) },
+		"TryLock":   func(ctx context.Context, l *rlock.Lock) (context.Context, error) { return l.TryLock(ctx, 0, lease) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				c := newClient(t, rdb)
+				l := rlock.NewLock(c, "l")
+				var first atomic.Bool
+				rdb.AddHook(acquiresOf("l", func(send func() error) error {
+					if first.CompareAndSwap(false, true) {
+						time.Sleep(5 * time.Second)
+					}
+					return send()
+				}))
+				began := time.Now()
+				held, err := call(t.Context(), l)
+				locktest.NoError(t, err)
+				locktest.Equal(t, "took", time.Since(began), lease+10*time.Millisecond)
+				locktest.NoError(t, l.Unlock(held))
+				locktest.Sleep(10 * time.Second)
+				locktest.Equal(t, "the lock is taken", m.Exists("l"), false)
+				locktest.Equal(t, "books", c.Books(), "")
+			})
+		})
+	}
+}

@@ -547,3 +547,28 @@ func TestVirtualCloseEndsShutdown(t *testing.T) {
 		_ = l.Unlock(held)
 	})
 }
+
+// A Close ends also the wait of a holder that Shutdown has left to go on, whose context does not end with its hold.
+func TestVirtualCloseEndsAWaitThatShutdownSpared(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
+		theirs := take(t, other, t.Context())
+		outer := rlock.NewLock(c, "outer")
+		held := take(t, outer, t.Context())
+		down := locktest.Start(func() error { return c.Shutdown(t.Context()) })
+		synctest.Wait()
+		call := locktest.StartLock(func() (context.Context, error) { return rlock.NewLock(c, "l").Lock(context.WithoutCancel(held)) })
+		locktest.NothingComes(t, call, 5*time.Second, "a holder that waits during Shutdown")
+		began := time.Now()
+		locktest.NoError(t, c.Close())
+		got := redistest.Await(t, time.Minute, call, "the wait ends")
+		locktest.IsError(t, got.Err, rlock.ErrClosed)
+		if late := got.At.Sub(began); late > 100*time.Millisecond {
+			t.Errorf("ErrClosed came %v after Close", late)
+		}
+		locktest.NoError(t, outer.Unlock(held))
+		<-down
+		locktest.NoError(t, other.Unlock(theirs))
+	})
+}

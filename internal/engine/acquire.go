@@ -348,7 +348,7 @@ func notAcquired(why error) error {
 
 // passing tells that an attempt is worth repeating.
 func passing(err error) bool {
-	return errors.Is(err, errLate) || scripts.Passing(err) && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrLost)
+	return scripts.Passing(err) && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrLost)
 }
 
 // gaveUp is the error of a call whose wait or context is over.
