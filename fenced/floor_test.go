@@ -169,4 +169,7 @@ func TestFloorExpiryTooShort(t *testing.T) {
 			t.Errorf("%v: Redis was asked, and has %s keys", d, strconv.FormatInt(n, 10))
 		}
 	}
+	_, _, l := newLock(t, fenced.WithCounterExpiry(time.Second)) // the shortest
+	_, _, err := l.LockAndGetToken(t.Context())
+	locktest.NoError(t, err)
 }

@@ -346,6 +346,27 @@ func TestVirtualSameHolderElsewhere(t *testing.T) {
 	})
 }
 
+// DESIGN 3: it says so as well where a call of another holder waits before it.
+func TestVirtualSameHolderBehindAnother(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		var log locktest.Log
+		l := rlock.NewLock(newClient(t, rdb, rlock.WithLogger(log.Logger())), "l")
+		holder := rlock.NewHolder(t.Context())
+		take(t, l, holder)
+		first := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		synctest.Wait()
+		second := locktest.StartLock(func() (context.Context, error) { return l.Lock(holder) })
+		locktest.Sleep(1001 * time.Millisecond)
+		locktest.Equal(t, "log lines", log.Count("held by this holder through another context"), 1)
+		locktest.NoError(t, l.Unlock(holder))
+		for _, call := range []<-chan locktest.Result{first, second} {
+			got := <-call
+			locktest.NoError(t, got.Err)
+			locktest.NoError(t, l.Unlock(got.Ctx))
+		}
+	})
+}
+
 // DESIGN 3: a call that waits with the context of an outer level re-enters when the inner level, of a sibling, is
 // unlocked; no message tells it to.
 func TestVirtualSiblingReenters(t *testing.T) {
@@ -537,5 +558,30 @@ func TestVirtualCloseEndsShutdown(t *testing.T) {
 		locktest.IsError(t, err, rlock.ErrClosed)
 		locktest.ErrorSays(t, err, "closed with 1 locks held")
 		_ = l.Unlock(held)
+	})
+}
+
+// A Close ends also the wait of a holder that Shutdown has left to go on, whose context does not end with its hold.
+func TestVirtualCloseEndsAWaitThatShutdownSpared(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
+		theirs := take(t, other, t.Context())
+		outer := rlock.NewLock(c, "outer")
+		held := take(t, outer, t.Context())
+		down := locktest.Start(func() error { return c.Shutdown(t.Context()) })
+		synctest.Wait()
+		call := locktest.StartLock(func() (context.Context, error) { return rlock.NewLock(c, "l").Lock(context.WithoutCancel(held)) })
+		locktest.NothingComes(t, call, 5*time.Second, "a holder that waits during Shutdown")
+		began := time.Now()
+		locktest.NoError(t, c.Close())
+		got := redistest.Await(t, time.Minute, call, "the wait ends")
+		locktest.IsError(t, got.Err, rlock.ErrClosed)
+		if late := got.At.Sub(began); late > 100*time.Millisecond {
+			t.Errorf("ErrClosed came %v after Close", late)
+		}
+		locktest.NoError(t, outer.Unlock(held))
+		<-down
+		locktest.NoError(t, other.Unlock(theirs))
 	})
 }

@@ -162,7 +162,7 @@ func (w *waiter) reenterOrWait() (*level, error) {
 
 // shrink drops the new hold of a waiter that is to wait for others: until it has the lock only its attempts are needed, and waiters may be many.
 func (w *waiter) shrink() {
-	if w.newHold == nil || w.attempts != &w.newHold.ownAttempts || w.attempts.needsRelease() || w.attempts.uncertain() {
+	if w.newHold == nil || w.attempts != &w.newHold.ownAttempts || w.attempts.uncertain() {
 		return
 	}
 	w.attempts = &attempts{keys: w.keys, field: w.attempts.field, lease: w.lease, refused: w.attempts.refused}
@@ -348,7 +348,7 @@ func notAcquired(why error) error {
 
 // passing tells that an attempt is worth repeating.
 func passing(err error) bool {
-	return errors.Is(err, errLate) || scripts.Passing(err) && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrLost)
+	return scripts.Passing(err) && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrLost)
 }
 
 // gaveUp is the error of a call whose wait or context is over.

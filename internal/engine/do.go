@@ -8,14 +8,6 @@ var ErrNothingToDo = errors.New("fn is nil: there is nothing to do")
 // Do runs fn for a caller that has taken a lock, and then unlock: also where fn panics, and the panic goes on. It returns fn's
 // error joined with unlock's.
 func Do(fn, unlock func() error) (err error) {
-	returned := false
-	defer func() {
-		unlocked := unlock()
-		if returned {
-			err = errors.Join(err, unlocked)
-		}
-	}()
-	err = fn()
-	returned = true
-	return err
+	defer func() { err = errors.Join(err, unlock()) }()
+	return fn()
 }

@@ -146,7 +146,7 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	switch {
 	case !f.done.Load():
 		hung, maybeExecuted, err = true, true, context.DeadlineExceeded
-	case f.err != nil && (scripts.Passing(f.err) || f.err == errNotSent):
+	case scripts.Passing(f.err): // errNotSent too
 		maybeExecuted, err = scripts.Unanswered(f.err) && f.err != errNotSent, f.err
 	default:
 		answer, err = f.answer, f.err

@@ -82,7 +82,7 @@ func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T
 		if err == nil {
 			err = context.DeadlineExceeded
 		}
-		maybeExecuted = maybeExecuted || !ok || scripts.Unanswered(err)
+		maybeExecuted = maybeExecuted || scripts.Unanswered(err)
 		switch {
 		case err != context.DeadlineExceeded: // a dial that took too long is one too by errors.Is, but says more
 			said = err

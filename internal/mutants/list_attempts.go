@@ -1,0 +1,115 @@
+package main
+
+// The breaks of attempts, of the copies of a command, and of what a call says that has waited in vain.
+var ofAttempts = []mutant{
+	{
+		"Inv1: a re-entry opens a level of a hold that was lost meanwhile",
+		"internal/engine/reenter.go", "\tcase h.end != nil:\n\t\tlv.end(h.end)\n\t\treturn h.end.err\n", "",
+		"./rlock", "Inv1_ReentryOf",
+	},
+	{
+		"Inv1: a re-entry opens a level of a hold that was unlocked meanwhile",
+		"internal/engine/reenter.go", "\tcase len(h.levels) == 0:\n\t\tlv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked})\n\t\treturn ErrUnlocked\n", "",
+		"./rlock", "Inv1_ReentryOf",
+	},
+	{
+		"Inv12: each error begins the patience anew",
+		"internal/engine/contact.go", "\tif n.failure == nil {\n\t\tn.failingSince = time.Now()\n\t}\n", "\tn.failingSince = time.Now()\n",
+		"./internal/engine", "Inv12_Patience",
+	},
+	{
+		"Inv12: an error of before a call is why it has waited in vain",
+		"internal/engine/contact.go", "\tcase n.failure != nil && !n.failedAt.Before(began):\n\t\tif errors.Is", "\tcase n.failure != nil:\n\t\tif errors.Is",
+		"./internal/engine", "Inv12_WhyAWait",
+	},
+	{
+		"Inv12: a call that gets the lock does not end what was known of an outage",
+		"internal/engine/contact.go", "ls.first != ls.last || ls.contact != nil {", "ls.first != ls.last {",
+		"./internal/engine", "Inv12_",
+	},
+	{
+		"Inv12: a waiter that had an answer asks as rarely as before it at the next error",
+		"internal/engine/wait.go", "\t\tw.lockState.redisAnswered(w.refusal)\n\t\tw.backoff = firstBackoff\n", "\t\tw.lockState.redisAnswered(w.refusal)\n",
+		"./rlock", "Inv12_PausesOfAWaiter",
+	},
+	{
+		"Inv12: one try rides errors out for as long as a waiter",
+		"internal/engine/acquire.go", "min(onceMore, w.client.set.Patience)", "w.client.set.Patience",
+		"./rlock", "Inv12_OneTry",
+	},
+	{
+		"P3: an attempt that was taken back counts as under way",
+		"internal/engine/inflight.go", "\t\tf.attempts.takenBack()\n", "",
+		"./rlock", "P3_GivenUpBefore",
+	},
+	{
+		"P3: an attempt that has not left is sent when its call has given up",
+		"internal/engine/wait.go", "\tif w.state == asking {\n\t\tw.client.takeBack(w.command)\n\t}\n", "",
+		"./rlock", "P3_GivenUpBefore",
+	},
+	{
+		"P3: what some servers owe is in doubt when it is released",
+		"internal/engine/attempts.go", "if !a.Owed && scripts.Unanswered(err) {", "if scripts.Unanswered(err) {",
+		"./internal/engine", "P3_UntilWhen",
+	},
+	{
+		"a repeat of what got no answer waits for the batches that are under way",
+		"internal/engine/acquire.go", "\tif w.attempts.uncertain() {\n\t\tw.client.sendAlone", "\tif false {\n\t\tw.client.sendAlone",
+		"./rlock", "RepeatGoesAlone",
+	},
+	{
+		"P6: a waiter's attempt is waited for when its lease is over",
+		"internal/engine/wait.go", "\tw.on(attemptSent)\n\tw.lookAfter(w.lease) // after it no answer is of use\n", "\tw.on(attemptSent)\n",
+		"./rlock", "P6_AttemptThatHangs",
+	},
+	{
+		"P12: a late error of the first copy is taken for an answer",
+		"internal/engine/inflight.go", "rest.Done()) && f.err == nil {", "rest.Done()) {",
+		"./internal/engine", "P12_Copies",
+	},
+	{
+		"P12: a command that has not left may have been executed",
+		"internal/engine/inflight.go", " && f.err != errNotSent, f.err", ", f.err",
+		"./internal/engine", "P12_Copies",
+	},
+	{
+		"P12: repeats without an answer were not executed",
+		"internal/engine/inflight.go", "maybeExecuted || again, last", "maybeExecuted || again && last != nil, last",
+		"./internal/engine", "P12_Copies",
+	},
+	{
+		"P12: an attempt without an answer is forgotten at the next refusal",
+		"internal/engine/retry.go", "maybeExecuted = maybeExecuted || scripts.Unanswered(err)", "maybeExecuted = scripts.Unanswered(err)",
+		"./internal/engine", "P12_Retry",
+	},
+	{
+		"P12: Close leaves the waiters that Shutdown has spared",
+		"internal/engine/wait.go", "func (w *waiter) goesOn() bool {\n\tif isClosed(w.client.closed) {\n\t\treturn false\n\t}\n", "func (w *waiter) goesOn() bool {\n",
+		"./rlock", "CloseEndsAWait",
+	},
+	{
+		"P27: each look after a call in vain is another one",
+		"internal/engine/refused.go", "\tw.called = false\n", "",
+		"./internal/engine", "P27_ACall",
+	},
+	{
+		"P30: without a line a key that never expires is looked at ever more rarely",
+		"internal/engine/refused.go", " && a.TTL != scripts.NoExpiry {", " {",
+		"./internal/engine", "P30_Looks",
+	},
+	{
+		"P30: without a line the end of a lease is found at the next look",
+		"internal/engine/refused.go", "\tcase a.TTL >= 0 && a.TTL < pause:\n\t\tpause = a.TTL + time.Millisecond\n", "",
+		"./internal/engine", "P30_LeaseEnds",
+	},
+	{
+		"P30: without a line a client takes the lock from itself",
+		"internal/engine/wait.go", "d > 0 && w.state != ready {", "d > time.Hour && w.state != ready {",
+		"./internal/engine", "P30_Others",
+	},
+	{
+		"Inv8: the alarm of a wake-up's last user keeps that of the next one from being set",
+		"internal/engine/wakeup.go", "\t\twake.alarm.Stop()\n\t\twake.alarmAt.Store(0)\n", "\t\twake.alarm.Stop()\n",
+		"./internal/engine", "WakeupRings",
+	},
+}
