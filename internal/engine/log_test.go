@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,10 +31,28 @@ func TestLogLevels(t *testing.T) {
 	})
 }
 
+// A buffer is a bytes.Buffer that is written to beside the test.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // Attributes and groups of a logger are told with its lines, and lines of one message are throttled together, whichever logger has them.
 func TestLogAttributes(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
-		var text bytes.Buffer
+		var text buffer
 		log := throttled(slog.New(slog.NewTextHandler(&text, nil)))
 		log.With("who", "me").WithGroup("of").Warn("a line", "lock", "l")
 		log.Warn("a line", "lock", "m")

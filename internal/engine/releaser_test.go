@@ -285,13 +285,12 @@ func TestTraceOfDelayedReleases(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T) {
 				var log locktest.Log
-				var delayed []locktrace.ReleaseDelayed
-				var ended []locktrace.ReleaseEnded
+				delayed, ended := make(chan locktrace.ReleaseDelayed, 9), make(chan locktrace.ReleaseEnded, 9)
 				client, store := newFakeClient(t, new(fakeBus), Limits{}, logTo(&log), func(s *Settings) {
 					s.UnlockTimeout = time.Second
 					s.Trace = &locktrace.Trace{
-						ReleaseDelayed: func(e locktrace.ReleaseDelayed) { delayed = append(delayed, e) },
-						ReleaseEnded:   func(e locktrace.ReleaseEnded) { ended = append(ended, e) },
+						ReleaseDelayed: func(e locktrace.ReleaseDelayed) { delayed <- e },
+						ReleaseEnded:   func(e locktrace.ReleaseEnded) { ended <- e },
 					}
 				})
 				began := time.Now()
@@ -304,16 +303,17 @@ func TestTraceOfDelayedReleases(t *testing.T) {
 				a := takenBy(client, "l", 30*time.Second)
 				client.releaser.release(a)
 				locktest.Sleep(2 * time.Second)
-				locktest.DeepEqual(t, "told at first", delayed, []locktrace.ReleaseDelayed{{Client: client.id, Lock: "l", Field: a.field}})
+				locktest.Equal(t, "told at first", len(delayed), 1)
+				locktest.Equal(t, "told of", <-delayed, locktrace.ReleaseDelayed{Client: client.id, Lock: "l", Field: a.field})
 				locktest.Equal(t, "ends at first", len(ended), 0)
 				if c.closes {
 					locktest.NoError(t, client.Close())
 				}
 				locktest.Sleep(time.Minute)
-				if len(delayed) != 1 || len(ended) != 1 {
-					t.Fatalf("%d are delayed and %d have ended", len(delayed), len(ended))
+				if len(delayed) != 0 || len(ended) != 1 {
+					t.Fatalf("%d more are delayed and %d have ended", len(delayed), len(ended))
 				}
-				e := ended[0]
+				e := <-ended
 				if e.Client != client.id || e.Lock != "l" || e.Field != a.field || e.Confirmed != c.confirmed || e.Took.Round(100*time.Millisecond) != c.took {
 					t.Errorf("told of %+v, want %v after %v", e, c.confirmed, c.took)
 				}

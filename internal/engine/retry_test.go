@@ -115,6 +115,7 @@ func TestRetryOfSilence(t *testing.T) {
 		})
 		locktest.Equal(t, "error", err, context.DeadlineExceeded)
 		locktest.Equal(t, "maybe executed", maybeExecuted, true)
+		locktest.Sleep(time.Minute) // the attempts end
 	})
 }
 
@@ -134,6 +135,7 @@ func TestInv6_Detach(t *testing.T) {
 		if n != 0 || ok {
 			t.Errorf("a result that comes late: %d, %v", n, ok)
 		}
+		locktest.Sleep(time.Minute) // it comes
 	})
 }
 
