@@ -232,13 +232,6 @@ func (ls *lockState) waitsToBeTold(w *waiter) {
 	}
 }
 
-// hasHandoff tells whether the waiter was given the lock, by a handoff that is under way or with a token of a block.
-func (ls *lockState) hasHandoff(w *waiter) bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return w.handoff != nil || w.grantedBlock != nil
-}
-
 // unsubscribeIfUnused ends the subscription if nobody is there for whom it is. With ls.mu held.
 func (ls *lockState) unsubscribeIfUnused() {
 	if ls.subscription != nil && ls.first == nil && !ls.holdFollowed {

@@ -95,6 +95,11 @@ func TestToldOfARenewal(t *testing.T) {
 			got.Client, got.Took, got.Margin, got.Lease = "", 0, 0, 0
 			locktest.Equal(t, step.what, got, step.want)
 		}
+		told = nil
+		c.renewalDone([]watchdog.Renewal{there}, []error{nil}, time.Now().Add(-10*time.Second))
+		if e := told[0]; e.Took != 10*time.Second || e.Lease != time.Minute || e.Margin > time.Minute || e.Margin < 59*time.Second {
+			t.Errorf("after ten seconds: %+v", e)
+		}
 		locktest.NoError(t, c.Close())
 		told = nil
 		c.renewalDone([]watchdog.Renewal{there}, []error{io.EOF}, time.Now())

@@ -12,7 +12,6 @@ type queueWait struct {
 	state         waitState
 	command       *inflight     // the attempt or the handoff that is under way; nil for none
 	due           time.Time     // when the waiter looks by itself, at the command or at the lock; zero for never
-	spared        bool          // the client is shutting down, and this waiter may go on
 	firstAsk      bool          // join has noted already that the waiter asks Redis, for its first attempt
 	quiet         int           // how many looks in a row had no other reason than that their time had come
 	backoff       time.Duration // after the next error
@@ -94,13 +93,10 @@ func (w *waiter) untilDone(first, asks bool) (*level, error) {
 	}
 }
 
-// goesOn tells whether a waiter stays in the queue although the client is shutting down.
+// goesOn tells whether a waiter stays in the queue although the client is shutting down: its call is nested in a hold, which Shutdown waits
+// for.
 func (w *waiter) goesOn() bool {
-	if isClosed(w.client.closed) {
-		return false
-	}
-	w.spared = w.spared || w.lockState.hasHandoff(w) || w.holder.holdsAny(w.client)
-	return w.spared
+	return !isClosed(w.client.closed) && w.holder.holdsAny(w.client)
 }
 
 // sleepUntilWoken waits until there may be something to see; false when the wait is over.

@@ -84,7 +84,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"P12: Close leaves the waiters that Shutdown has spared",
-		"internal/engine/wait.go", "func (w *waiter) goesOn() bool {\n\tif isClosed(w.client.closed) {\n\t\treturn false\n\t}\n", "func (w *waiter) goesOn() bool {\n",
+		"internal/engine/wait.go", "return !isClosed(w.client.closed) && w.holder", "return w.holder",
 		"./rlock", "CloseEndsAWait",
 	},
 	{
