@@ -83,11 +83,6 @@ var ofAttempts = []mutant{
 		"./internal/engine", "P12_Retry",
 	},
 	{
-		"P12: Close leaves the waiters that Shutdown has spared",
-		"internal/engine/wait.go", "return !isClosed(w.client.closed) && w.holder", "return w.holder",
-		"./rlock", "CloseEndsAWait",
-	},
-	{
 		"P27: each look after a call in vain is another one",
 		"internal/engine/refused.go", "\tw.called = false\n", "",
 		"./internal/engine", "P27_ACall",
