@@ -148,3 +148,29 @@ func TestInv2_BlocksWithAFloorAreSmall(t *testing.T) {
 		}
 	})
 }
+
+// Tokens that were reserved for calls which then gave up go back with the release, also where the client has not waited in the line.
+func TestBlocksOfCallsThatGaveUpGoBack(t *testing.T) {
+	withBlocks(t, func(t *testing.T, m *miniredis.Miniredis, spy *locktest.Spy, c *rlock.Client, l *fenced.Lock) {
+		spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "acquire") {
+				return locktest.Reply("LOADING Redis is loading the dataset in memory")
+			}
+			return next()
+		})
+		first := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		synctest.Wait()
+		done := queueUp(4, func(int) {
+			_, _, err := l.TryLockAndGetToken(t.Context(), 2*time.Second, 0)
+			locktest.IsError(t, err, rlock.ErrNotAcquired)
+		})
+		spy.Wrap(nil)
+		r := <-first // its next attempt asks for tokens for the others too
+		locktest.NoError(t, r.Err)
+		locktest.Equal(t, "the counter", mustGet(m, tokenKey), "5")
+		done()
+		locktest.NoError(t, l.Unlock(r.Ctx))
+		locktest.Equal(t, "the counter after the release", mustGet(m, tokenKey), "1")
+		wantFree(t, m, 1, c)
+	})
+}
