@@ -58,7 +58,7 @@ func (c *check) afterUnlock(a *acquire, v *types.Var, u call) {
 			if def, ok := c.definition(use); !ok || ast.Unparen(def.value) != a.expr {
 				return // it has another value from here on
 			}
-			if c.fails(use) && !c.unlocksOther(use, a) {
+			if c.fails(use) && !c.worksForOther(use, a) {
 				c.report(use.Node(), nil, "%s has ended with the Unlock before: keep the context from before %s under another name, and use that", v.Name(), a.fn.Name())
 				return
 			}
@@ -66,11 +66,15 @@ func (c *check) afterUnlock(a *acquire, v *types.Var, u call) {
 	}
 }
 
-// unlocksOther tells whether the identifier is given to the Unlock of another lock, which works: the context has the level of that one too.
-func (c *check) unlocksOther(use inspector.Cursor, a *acquire) bool {
-	return slices.ContainsFunc(c.unlocks, func(u call) bool {
-		return ast.Unparen(u.ctx) == use.Node() && !c.sameLock(a.lock, u.lock)
-	})
+// worksForOther tells whether the identifier is given to a method of another lock that works: the context has the level of that one too, and
+// these methods do not mind that the context has ended.
+func (c *check) worksForOther(use inspector.Cursor, a *acquire) bool {
+	call, ok := use.Parent().Node().(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	method, lock := c.lockMethod(call)
+	return method != nil && slices.Contains([]string{"Unlock", "Check", "Token", "Remaining"}, method.Name()) && !c.sameLock(a.lock, lock)
 }
 
 // fails tells whether the identifier is given to a call that fails with a context that has ended: one that returns an error, or a context

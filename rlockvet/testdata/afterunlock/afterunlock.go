@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -94,8 +95,8 @@ func save(context.Context) {}
 
 func notify(context.Context) error { return nil }
 
-// two locks under one name: the context has both levels, and the second Unlock works.
-func two(ctx context.Context, lock, other *rlock.Lock) error {
+// two locks under one name: the context has both levels, and what needs no more than that works.
+func two(ctx context.Context, lock *fenced.Lock, other *rlock.Lock) error {
 	ctx, err := lock.Lock(ctx)
 	if err != nil {
 		return err
@@ -108,5 +109,31 @@ func two(ctx context.Context, lock, other *rlock.Lock) error {
 	if err := other.Unlock(ctx); err != nil {
 		return err
 	}
+	if err := lock.Check(ctx); err != nil {
+		return err
+	}
+	if _, err := lock.Token(ctx); err != nil {
+		return err
+	}
+	if _, err := lock.Remaining(ctx); err != nil {
+		return err
+	}
 	return lock.Unlock(ctx)
+}
+
+// asked is two, but it asks Redis.
+func asked(ctx context.Context, lock *fenced.Lock, other *rlock.Lock) (bool, error) {
+	ctx, err := lock.Lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer lock.Unlock(ctx)
+	ctx, err = other.Lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := other.Unlock(ctx); err != nil {
+		return false, err
+	}
+	return lock.IsHeld(ctx) // want `ctx has ended with the Unlock before`
 }
