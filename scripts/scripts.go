@@ -17,8 +17,8 @@ const NoExpiry = time.Duration(-1)
 const NoKey = time.Duration(-2)
 
 // Scripts runs the scripts over one Redis client. go-redis repeats none of the commands (P13). The methods that ask Redis,
-// but Send, send one command each (Renew also for up to a hundred locks), and block until go-redis has an answer or an
-// error. The end of a context stops neither a read nor a command that was sent. Errors are go-redis's own, some with a
+// but Send and Renew, send one command each. All but Send block until go-redis has an answer or an error. The end of a
+// context stops neither a read nor a command that was sent. Errors are go-redis's own, some with a
 // sentence added that says what to do.
 type Scripts struct {
 	rdb      redis.UniversalClient
@@ -26,7 +26,8 @@ type Scripts struct {
 	known    atomic.Bool          // the cluster client knows its nodes
 	single   atomic.Bool          // each command is for one lock: something on the way to Redis refuses several slots in one command
 	batchers *batchers
-	spare    sync.Pool // of *batch that are over
+	spare    sync.Pool     // of *batch that are over
+	copies   chan struct{} // has an element for each copy of a renewal that is under way
 
 	confirm   *Confirmation // nil: no confirmation is asked for
 	confirmed *batchers     // for the ops that need a confirmation
@@ -34,7 +35,7 @@ type Scripts struct {
 
 // New returns the Scripts that run over rdb. It sends nothing.
 func New(rdb redis.UniversalClient) *Scripts {
-	s := &Scripts{rdb: rdb}
+	s := &Scripts{rdb: rdb, copies: make(chan struct{}, maxCopies)}
 	s.cluster, _ = rdb.(*redis.ClusterClient)
 	s.batchers = newBatchers(s, batchBound(rdb))
 	return s
@@ -66,7 +67,7 @@ type Renewal struct {
 	Err   error // set by Renew: nil, ErrGone, ErrUnconfirmed, or why nobody knows whether the lease was extended
 }
 
-// renewOnce is Renew without its repeats.
+// renewOnce is Renew by one attempt.
 func (s *Scripts) renewOnce(ctx context.Context, holds []Renewal) {
 	size := maxScript
 	if s.single.Load() {

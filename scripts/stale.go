@@ -11,17 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// maxStale bounds how often Renew goes on with another connection.
+// maxStale bounds how often renewPastStale goes on with another connection.
 const maxStale = 100
 
-// Renew extends the leases of the holds, and sets the Err of each. With lease 0 it only asks whether the hold is there.
-// Where the Redis client is a cluster client, all locks must be in one slot. Where a command for several locks is refused as
-// a whole, Renew goes on lock by lock, in one round trip. It remembers that a proxy refuses several slots in one command.
-//
-// A connection that was idle while its server went away, or became a replica, fails at once. go-redis hands out all of these before it
-// dials, and with TLS, or a dialer of the user's, it does not see that they have ended. So Renew repeats what fails like that, as often as
-// there are idle connections: one attempt for each would take longer than the lease.
-func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
+// renewPastStale is Renew by one attempt, and by its repeats where the connection was stale. A connection that was idle while its server went
+// away, or became a replica, fails at once. go-redis hands out all of these before it dials, and with TLS, or a dialer of the user's, it does
+// not see that they have ended. So what fails like that is repeated as often as there are idle connections: one attempt for each would take
+// longer than the lease.
+func (s *Scripts) renewPastStale(ctx context.Context, holds []Renewal) {
 	s.renewOnce(ctx, holds)
 	if !allStale(holds) {
 		return

@@ -34,6 +34,36 @@ var ofServers = []mutant{
 		"./rlock", "P8_EndedConnections",
 	},
 	{
+		"P8: a renewal waits for the one connection that it was sent over",
+		"scripts/hedge.go", "			if next == 1<<hedges ||", "			if next > 0 ||",
+		"./rlock", "P8_DeadConnections",
+	},
+	{
+		"P8: renewals are sent again beside those without an answer, but not twice as many each time",
+		"scripts/hedge.go", "			next *= 2\n", "",
+		"./rlock", "P8_DeadConnections",
+	},
+	{
+		"P8: a copy of a renewal that fails ends the renewal, which has no answer yet",
+		"scripts/hedge.go", "underWay == 0 || ", "underWay >= 0 || ",
+		"./scripts", "P8_CopiesThatFail",
+	},
+	{
+		"P8: a renewal sends copies although no connection is idle",
+		"scripts/hedge.go", "min(next, s.mayBeStale())", "next",
+		"./scripts", "P8_CopiesAreFew",
+	},
+	{
+		"P8: the copies of all renewals are not bounded",
+		"scripts/hedge.go", "				default:\n				}\n", "				default:\n					send(func() {})\n				}\n",
+		"./scripts", "P8_CopiesAreFew",
+	},
+	{
+		"P8: a renewal that waits for its confirmation is sent again meanwhile",
+		"scripts/hedge.go", "s.confirmTime(), ", "",
+		"./scripts", "P8_CopiesAreFew",
+	},
+	{
 		"P8: renewals do not look at the idle connections for pipelines",
 		"scripts/stale.go", "		idle += pool.PipelineStats.IdleConns\n", "",
 		"./scripts", "P8_EndedConnections",
