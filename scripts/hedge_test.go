@@ -10,33 +10,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
-// fate is a hook that decides what becomes of a command, or of those of a pipeline: run sends them.
-type fate func(run func() error) error
+// pipesToo is a hook that is called for a pipeline too, with the first command of it.
+type pipesToo struct{ locktest.Hook }
 
-func (f fate) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (f fate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := f(func() error { return next(ctx, cmd) })
-		if cmd.Err() == nil && err != nil {
-			cmd.SetErr(err)
-		}
-		return err
-	}
-}
-
-func (f fate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+// ProcessPipelineHook implements redis.Hook.
+func (h pipesToo) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := f(func() error { return next(ctx, cmds) })
-		for _, cmd := range cmds {
-			if cmd.Err() == nil && err != nil {
-				cmd.SetErr(err)
-			}
-		}
-		return err
+		return h.Hook(ctx, cmds[0], func() error { return next(ctx, cmds) })
 	}
 }
 
@@ -51,12 +35,12 @@ func TestP8_CopiesThatFailEndNoRenewal(t *testing.T) {
 			holds[i].Lease = 2 * time.Hour
 		}
 		var sent atomic.Int64
-		rdb.AddHook(fate(func(run func() error) error {
+		rdb.AddHook(locktest.Hook(func(_ context.Context, _ redis.Cmder, send func() error) error {
 			if sent.Add(1) > 1 {
 				return errors.New("no connection is free")
 			}
 			time.Sleep(2500 * time.Millisecond)
-			return run()
+			return send()
 		}))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -95,11 +79,12 @@ func TestP8_CopiesAreFew(t *testing.T) {
 				}
 				var underWay atomic.Int64
 				away, over := errors.New("away"), make(chan struct{})
-				rdb.AddHook(fate(func(func() error) error {
+				rdb.AddHook(pipesToo{func(_ context.Context, cmd redis.Cmder, _ func() error) error {
 					underWay.Add(1)
 					<-over
+					cmd.SetErr(away)
 					return away
-				}))
+				}})
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				var all sync.WaitGroup

@@ -20,9 +20,8 @@ func TestInv9_ATokenThatIsNotTakenIsReleased(t *testing.T) {
 		w := &waiter{
 			Lock: NewLock(c, "l", Tokens{Fenced: true, Blocks: true}), request: Request{Forever: true}, lease: time.Minute,
 			ctx: ctx, waitCtx: ctx, holder: &holder{base: ctx}, lockState: c.lockState("l"), wakeup: c.wakeup(), newHold: new(hold),
-			attempts: takenBy(c, "l", time.Minute), grantedBlock: &tokenBlock{attempts: block},
+			attempts: &attempts{keys: block.keys, field: c.newField()}, grantedBlock: &tokenBlock{attempts: block},
 		}
-		w.attempts.taken = false
 		c.mu.Lock()
 		c.drain() // Shutdown has begun: the call ends before it looks
 		c.mu.Unlock()
