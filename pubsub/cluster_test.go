@@ -86,7 +86,7 @@ func TestCluster_ShardedChannelsOnEveryNode(t *testing.T) {
 			t.Errorf("node %d has %d connections", node, len(list))
 		}
 	}
-	// P10 [run]: SSUBSCRIBE of two slots in one command is CROSSSLOT, and go-redis resubscribes to all in one.
+	// P10: SSUBSCRIBE of two slots in one command is CROSSSLOT, and go-redis resubscribes to all in one.
 	for node := range c.Nodes {
 		c.Nodes[node].Do("client", "kill", "type", "pubsub")
 	}

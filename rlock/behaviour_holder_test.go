@@ -432,7 +432,7 @@ func TestBehaviourNewHolderEndsWithTheContextBelowTheHold(t *testing.T) {
 	locktest.NoError(t, l.Unlock(held))
 }
 
-// Inv1, DESIGN 3 "re-entry follows the context": workers that lock the same name with the same context exclude each
+// Inv1: re-entry follows the context: workers that lock the same name with the same context exclude each
 // other, also where that context is an outer hold of the same lock.
 func TestBehaviourWorkersOnAnOuterHoldOfTheSameLock(t *testing.T) {
 	_, l := newLock(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// DESIGN 4: what lies at the lock's name and is no lock of this kind is refused by each call that meets it, with an error
+// What lies at the lock's name and is no lock of this kind is refused by each call that meets it, with an error
 // that says what is there, and stays as it is. Only a hold gets a second field where a client enters the line behind it. A hash of Redisson's RFairLock looks as an RLock's does.
 func TestBehaviourAnotherObjectOfTheName(t *testing.T) {
 	const reader = "0c6e31a2-9a3c-4d8f-8a57-3b0f64f0e0a1:42"

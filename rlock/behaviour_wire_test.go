@@ -17,7 +17,7 @@ import (
 
 var fieldForm = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}):([0-9]+)$`)
 
-// DESIGN 4, P1: the field is <uuid>:<number>, the uuid is the client's, the number never comes twice; an unfenced lock
+// P1: the field is <uuid>:<number>, the uuid is the client's, the number never comes twice; an unfenced lock
 // has no counter.
 func TestBehaviourWireField(t *testing.T) {
 	rdb := redistest.New(t)
@@ -53,7 +53,7 @@ func TestBehaviourWireField(t *testing.T) {
 	locktest.Equal(t, "ids of two clients", len(clients), 2)
 }
 
-// DESIGN 4: the names of the counter and of the channel, with and without braces in the lock's name.
+// The names of the counter and of the channel, with and without braces in the lock's name.
 func TestBehaviourWireNames(t *testing.T) {
 	for _, c := range []struct{ name, token, channel string }{
 		{"plain", "redisson_lock_token:{plain}", "redisson_lock__channel:{plain}"},
@@ -96,7 +96,7 @@ func javaHolds(t testing.TB, rdb *redis.Client, lease time.Duration) {
 	}
 }
 
-// DESIGN 4: the hold of a Redisson client is respected, and its release (DEL, PUBLISH 0) wakes the waiter at once.
+// The hold of a Redisson client is respected, and its release (DEL, PUBLISH 0) wakes the waiter at once.
 func TestBehaviourRedissonReleases(t *testing.T) {
 	rdb, l := newLock(t, rlock.WithPollInterval(time.Minute))
 	ctx := t.Context()

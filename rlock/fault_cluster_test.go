@@ -115,7 +115,7 @@ func TestP10_ClusterWakesBySlot(t *testing.T) {
 	}
 }
 
-// [run] SSUBSCRIBE of two slots in one command is CROSSSLOT, and go-redis resubscribes to all in one: after a reconnect
+// SSUBSCRIBE of two slots in one command is CROSSSLOT, and go-redis resubscribes to all in one: after a reconnect
 // the waiters of a node's locks are woken as before.
 func TestP10_ClusterReconnectsSlotBySlot(t *testing.T) {
 	c := newCluster(t, 1)

@@ -15,7 +15,7 @@ import (
 )
 
 // Two goroutines lock with the same context, the second while the first one's re-entry is on its way. They exclude each
-// other (DESIGN 3, "Re-entry follows the context"): one of them is in the section, the other one waits.
+// other: re-entry follows the context: one of them is in the section, the other one waits.
 func TestP2_ReentriesAtOnceExcludeEachOther(t *testing.T) {
 	s := newSite(t)
 	l := fenced.NewLock(s.client(), "a")

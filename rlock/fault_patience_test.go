@@ -13,7 +13,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// What does not go away by itself is told at once, by every call (DESIGN 5.12, "a clear error, not ridden out").
+// What does not go away by itself is told at once, by every call.
 func TestInv12_ErrorsThatStayAreToldAtOnce(t *testing.T) {
 	s := newSite(t)
 	l := fenced.NewLock(s.other(), "a")

@@ -69,7 +69,7 @@ func TestP3_LostReplyAtTheEndOfTheWaitLeavesNothing(t *testing.T) {
 	redistest.Eventually(t, 5*time.Second, func() bool { return s.count("a") == "" }, "what was taken is released")
 }
 
-// [run] An acquire is in the network when its caller gives up; the release that follows arrives before it.
+// An acquire is in the network when its caller gives up; the release that follows arrives before it.
 func TestP3_GhostOfAnAbandonedAcquireIsReleased(t *testing.T) {
 	for call, wait := range map[string]time.Duration{"one try": 0, "a wait": 10 * time.Second} {
 		t.Run(call, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestP2_ReentryThatWasGivenUpIsTakenBack(t *testing.T) {
 	}
 }
 
-// [run] A re-entry, an inner unlock, a late copy of the re-entry: the count was 2 again.
+// A re-entry, an inner unlock, a late copy of the re-entry: the count was 2 again.
 func TestP2_LateCopyOfReentryAfterItsUnlock(t *testing.T) {
 	s := newSite(t)
 	l := fenced.NewLock(s.client(), "a")
@@ -199,7 +199,7 @@ func TestP2_LateCopyOfReentryAfterItsUnlock(t *testing.T) {
 	s.wantCount("a", "")
 }
 
-// [run] A first copy of a re-entry that arrives after its repeat made the count 2 in place of 1 more.
+// A first copy of a re-entry that arrives after its repeat made the count 2 in place of 1 more.
 func TestP2_FirstCopyOfReentryAfterItsRepeat(t *testing.T) {
 	s := newSite(t)
 	l := fenced.NewLock(s.client(), "a")
@@ -217,7 +217,7 @@ func TestP2_FirstCopyOfReentryAfterItsRepeat(t *testing.T) {
 	s.wantCount("a", "")
 }
 
-// [run] The same for an acquire: a first copy that arrives after its repeat, and after a re-entry.
+// The same for an acquire: a first copy that arrives after its repeat, and after a re-entry.
 func TestP2_FirstCopyOfAcquireAfterItsRepeat(t *testing.T) {
 	s := newSite(t)
 	l := fenced.NewLock(s.client(), "a")
@@ -253,7 +253,7 @@ func TestP3_FirstCopyOfAcquireAfterTheHold(t *testing.T) {
 	locktest.NoError(t, other.Unlock(next))
 }
 
-// [run] After a forced open and a stranger a re-entry took the lock afresh, and the outer context never ended.
+// After a forced open and a stranger a re-entry took the lock afresh, and the outer context never ended.
 func TestP2_ReentryAfterAForcedOpenNeverAcquires(t *testing.T) {
 	for _, stranger := range []bool{true, false} {
 		t.Run(fmt.Sprintf("stranger %v", stranger), func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestP2_ReentryAfterAForcedOpenNeverAcquires(t *testing.T) {
 	}
 }
 
-// [run] A release was delayed on one connection, its repeat succeeded on another, the same holder locked again: the late
+// A release was delayed on one connection, its repeat succeeded on another, the same holder locked again: the late
 // copy released the new hold.
 func TestP1_LateCopyOfUnlockMeetsNothing(t *testing.T) {
 	for how, action := range map[string]redistest.Action{

@@ -17,7 +17,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// DESIGN 6: a handoff is one command; tokens grow by one, the order is that of arrival, and the former holder's context
+// A handoff is one command; tokens grow by one, the order is that of arrival, and the former holder's context
 // has ended before the next one's begins.
 func TestHandoffIsOneCommand(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
@@ -329,7 +329,7 @@ func TestP3_FirstCopyOfAcquireAfterAHandoff(t *testing.T) {
 	})
 }
 
-// P9, DESIGN 6: another client's waiter is told at the end of a series and has its turn; tokens grow over both.
+// P9: another client's waiter is told at the end of a series and has its turn; tokens grow over both.
 func TestHandoffThenTheOtherClientsTurn(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb, rlock.WithHandoffs(2))

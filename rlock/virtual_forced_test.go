@@ -13,7 +13,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// DESIGN 3: the context ends as soon as the lock is found forced open, by another client too, for a hold that nobody waits
+// The context ends as soon as the lock is found forced open, by another client too, for a hold that nobody waits
 // for, and also where no renewal would find it: a hold that is older than a second hears the message, a younger one looks
 // when it is that old, and one whose renewals are at most a second apart learns it from these.
 func TestVirtualForcedOpenByAnotherClient(t *testing.T) {

@@ -127,7 +127,7 @@ func TestVirtualReentryThatDoesNotWait(t *testing.T) {
 	})
 }
 
-// DESIGN 7: where something refuses several slots in one command, the renewals are sent one by one, and in time.
+// Where something refuses several slots in one command, the renewals are sent one by one, and in time.
 func TestVirtualRenewalsOneByOne(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		rdb.AddHook(refuseSeveralSlots)

@@ -16,7 +16,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// DESIGN 6: the waiters of one client get the lock in the order of their arrival.
+// The waiters of one client get the lock in the order of their arrival.
 func TestVirtualFIFO(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		wantOrder(t, rlock.NewLock(newClient(t, rdb), "l"), 100)
@@ -62,7 +62,7 @@ func enterInOrder(t *testing.T, l *rlock.Lock, n int) <-chan int {
 	return turns
 }
 
-// DESIGN 6: ten thousand waiters have one subscription, only the leader asks Redis, and they get the lock in order. For
+// Ten thousand waiters have one subscription, only the leader asks Redis, and they get the lock in order. For
 // the sake of time only the first two thousand do; the others give up at once. Nothing is left of them (Inv9).
 func TestVirtualManyWaiters(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
@@ -113,7 +113,7 @@ func TestVirtualManyWaiters(t *testing.T) {
 	})
 }
 
-// DESIGN 6: a leader that gives up hands the lead on; one in the middle that gives up is not missed.
+// A leader that gives up hands the lead on; one in the middle that gives up is not missed.
 func TestVirtualWaitersGiveUp(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
@@ -314,7 +314,7 @@ func TestVirtualWaiterBehindALostHold(t *testing.T) {
 	})
 }
 
-// DESIGN 3: a call of the same holder from elsewhere waits, and says so once, after the poll interval.
+// A call of the same holder from elsewhere waits, and says so once, after the poll interval.
 func TestVirtualSameHolderElsewhere(t *testing.T) {
 	const line = "held by this holder through another context; a nested call needs the ctx that Lock returned"
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
@@ -346,7 +346,7 @@ func TestVirtualSameHolderElsewhere(t *testing.T) {
 	})
 }
 
-// DESIGN 3: it says so as well where a call of another holder waits before it.
+// It says so as well where a call of another holder waits before it.
 func TestVirtualSameHolderBehindAnother(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		var log locktest.Log
@@ -367,7 +367,7 @@ func TestVirtualSameHolderBehindAnother(t *testing.T) {
 	})
 }
 
-// DESIGN 3: a call that waits with the context of an outer level re-enters when the inner level, of a sibling, is
+// A call that waits with the context of an outer level re-enters when the inner level, of a sibling, is
 // unlocked; no message tells it to.
 func TestVirtualSiblingReenters(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
@@ -486,7 +486,7 @@ func TestVirtualNextLeaderSleepsOnAFreeLock(t *testing.T) {
 	})
 }
 
-// Close (DESIGN 3): waiters get ErrClosed, at once, also the leader whose attempt hangs.
+// Close: waiters get ErrClosed, at once, also the leader whose attempt hangs.
 func TestVirtualCloseWhileTheLeaderAsks(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)

@@ -17,7 +17,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// DESIGN 7: a lease of 30 s is renewed every 10 s, and not more often, for as long as it is held; after the Unlock no
+// A lease of 30 s is renewed every 10 s, and not more often, for as long as it is held; after the Unlock no
 // renewal follows (Inv10), and the watchdog's goroutine ends (Inv9).
 func TestVirtualRenewal(t *testing.T) {
 	redistest.CheckGoroutines(t)
@@ -324,7 +324,7 @@ func TestVirtualKeptHolder(t *testing.T) {
 	}
 }
 
-// DESIGN 7: renewals that fail are repeated; the context ends at its deadline, before Redis forgets (Inv3); if one gets
+// Renewals that fail are repeated; the context ends at its deadline, before Redis forgets (Inv3); if one gets
 // through before, nothing happened.
 func TestVirtualRenewalFails(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
@@ -364,7 +364,7 @@ func TestVirtualRenewalFails(t *testing.T) {
 	})
 }
 
-// DESIGN 7: a renewal that finds the hold gone ends its context promptly, and never brings it back (Inv10).
+// A renewal that finds the hold gone ends its context promptly, and never brings it back (Inv10).
 func TestVirtualRenewalFindsItGone(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")

@@ -20,7 +20,7 @@ func clientOf(ticket string) string {
 	return client
 }
 
-// lined is the line of the clients that wait, as LINE.md describes it. Its expiry is renewed, or it is what "age" has left.
+// lined is the line of the clients that wait, as docs/line.md describes it. Its expiry is renewed, or it is what "age" has left.
 type lined struct {
 	stays    []stay
 	aged     bool

@@ -15,7 +15,7 @@ import (
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
-// The rules of the line that are the scripts' business: P18 is L1 of LINE.md, P35 is L18.
+// The rules of the line that are the scripts' business.
 
 // stand is a lock that clients wait for in a line, and what they are told.
 type stand struct {
@@ -144,7 +144,7 @@ func newLine(t *testing.T, clients ...string) *stand {
 	return newStand(t, rdb, rdb, clients...)
 }
 
-// P18 (L1)
+// P18
 func TestP18_ALateCopyOfLeaveTakesOutNoOtherStay(t *testing.T) {
 	t.Run("naive: a client has one ticket", func(t *testing.T) {
 		s := newLine(t, "a")
@@ -166,7 +166,7 @@ func TestP18_ALateCopyOfLeaveTakesOutNoOtherStay(t *testing.T) {
 	})
 }
 
-// P19 (L2)
+// P19
 func TestP19_LeaveWithATicketThatIsNotThereCallsTheNext(t *testing.T) {
 	s := newLine(t, "a", "b", "c")
 	holder := s.queue("a:1", "b:1", "c:1")
@@ -193,7 +193,7 @@ func TestP19_LeaveWithATicketThatIsNotThereCallsTheNext(t *testing.T) {
 	s.tickets()
 }
 
-// P21 (L4)
+// P21
 func TestP21_ANewcomerIsLastWhateverTheClockSays(t *testing.T) {
 	s := newLine(t, "a", "b", "c")
 	before := serverTime(t, s.direct)
@@ -219,7 +219,7 @@ func TestP21_ANewcomerIsLastWhateverTheClockSays(t *testing.T) {
 	}
 }
 
-// P22 (L5)
+// P22
 func TestP22_WhoHadAPlaceHasItAgain(t *testing.T) {
 	s := newLine(t, "a", "b", "c")
 	s.queue()
@@ -245,7 +245,7 @@ func TestP22_WhoHadAPlaceHasItAgain(t *testing.T) {
 	s.tickets("a:2", "b:2", "c:1", "d:1")
 }
 
-// P23 (L6), with as many dead ones before the first as there are places in the parts in which the line is read.
+// P23, with as many dead ones before the first as there are places in the parts in which the line is read.
 func TestP23_TheSecondIsToldToWatch(t *testing.T) {
 	for _, dead := range []int{0, 1, 2, 3, 8, 9, 10, 41, 42} {
 		s := newLine(t, "a", "b", "c")
@@ -361,7 +361,7 @@ func TestP37_NobodyIsLeftAsleep(t *testing.T) {
 	})
 }
 
-// P24 (L7)
+// P24
 func TestP24_OnlyTheNamedFirstOfAFreeLockIsDropped(t *testing.T) {
 	look := func(ticket, stale string) Turn { return Turn{Ticket: ticket, Look: true, Stale: stale} }
 	t.Run("held", func(t *testing.T) {
@@ -419,7 +419,7 @@ func TestP24_OnlyTheNamedFirstOfAFreeLockIsDropped(t *testing.T) {
 	})
 }
 
-// P28 (L11)
+// P28
 func TestP28_AGhostKeepsNoFreeLock(t *testing.T) {
 	s := newLine(t, "a", "b")
 	s.queue("a:1")
@@ -452,7 +452,7 @@ func TestP28_AGhostKeepsNoFreeLock(t *testing.T) {
 // reach is how many dead clients are passed by one script.
 const reach = 2 + 8 + 32 + 128 + 512
 
-// P29 (L12)
+// P29
 func TestP29_PassingTheDeadIsBounded(t *testing.T) {
 	count := func(s *stand) int { return int(s.direct.ZCard(t.Context(), s.keys.Line).Val()) }
 	t.Run("a release, and leave", func(t *testing.T) {
@@ -524,7 +524,7 @@ func TestP29_PassingTheDeadIsBounded(t *testing.T) {
 	})
 }
 
-// P30 (L13): a user without the right to the key of the line.
+// P30: a user without the right to the key of the line.
 func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 	server := redistest.Real(t)
 	limited := as(t, server, "no-line", "~lock-*", "~redisson_lock_token:*", "&*", "+@all")
@@ -608,7 +608,7 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 	})
 }
 
-// P30 (L13): a user with the right to the key of the line, and not to the clients' channels, or not to its commands.
+// P30: a user with the right to the key of the line, and not to the clients' channels, or not to its commands.
 func TestP30_WithoutTheRightToTheCalls(t *testing.T) {
 	server := redistest.Real(t)
 	mayNotEnter := map[string]bool{"nothing of a line": true, "nobody enters": true}
@@ -687,7 +687,7 @@ func TestP7_NoLineWithoutExpiry(t *testing.T) {
 	s.tickets("b:1", "a:1")
 }
 
-// P31 (L14)
+// P31
 func TestP31_WhoLeavesAHeldLocksLineIsMissedByTheFirstTwo(t *testing.T) {
 	s := newLine(t, "a", "b", "c", "d")
 	s.queue("a:1", "b:1", "c:1", "d:1")
@@ -764,7 +764,7 @@ func TestP36_WhoMayNotWriteTheLock(t *testing.T) {
 	mustHash(t, s.direct, s.keys, map[string]string{holder: "1", holder + "#": "0"})
 }
 
-// P34 (L17)
+// P34
 func TestP34_NoTwoLocksShareALine(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -805,7 +805,7 @@ func TestP34_NoTwoLocksShareALine(t *testing.T) {
 	plain.tickets()
 }
 
-// P32 (L15): a line in which nobody moves does not expire as long as somebody looks.
+// P32: a line in which nobody moves does not expire as long as somebody looks.
 func TestP32_ALookRenewsTheLine(t *testing.T) {
 	s := newLine(t, "a", "b")
 	s.queue("a:1", "b:1")
@@ -873,7 +873,7 @@ func TestP22_TheFirstComesBack(t *testing.T) {
 	s.tickets("b:1", "c:1")
 }
 
-// P35 (L18)
+// P35
 func TestP35_AReleaseThatEntersAndItsCopies(t *testing.T) {
 	s := newLine(t, "a", "b")
 	holder := s.queue("b:1")

@@ -13,12 +13,12 @@ var ofClient = []mutant{
 		"./fenced", "LocksThatNobodyMade",
 	},
 	{
-		"DESIGN 3: ordinary contention is taken for a nested call",
+		"Inv12: ordinary contention is taken for a nested call",
 		"internal/engine/wait.go", ">= h.attempts.longestLease()", ">= 0",
 		"./rlock", "VirtualContentionIsNoNestedCall",
 	},
 	{
-		"DESIGN 3: nobody is told of a nested call with the outer context",
+		"Inv12: nobody is told of a nested call with the outer context",
 		"internal/engine/wait.go", "\t\tw.suspectNestedCall()\n", "",
 		"./rlock", "VirtualNestedCallWithTheOuterContext",
 	},

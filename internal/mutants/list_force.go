@@ -48,27 +48,27 @@ var ofForce = []mutant{
 		"./rlock", "ForceUnlockIsBounded",
 	},
 	{
-		"DESIGN 3: who is renewed every two seconds listens to no message",
+		"P10: who is renewed every two seconds listens to no message",
 		"watchdog/run.go", "length/3 > SettleAfter", "renewal-now > SettleAfter.Milliseconds()",
 		"./rlock", "VirtualForcedOpenByAnotherClient",
 	},
 	{
-		"DESIGN 4: any field is a holder's",
+		"Inv12: any field is a holder's",
 		"scripts/holder.lua", "    if string.match(field, '^[^:]+:%-?%d+$') then", "    if string.sub(field, -1) ~= '#' then",
 		"./rlock", "BehaviourAnotherObject",
 	},
 	{
-		"DESIGN 4: an acquire waits for another kind of lock",
+		"Inv12: an acquire waits for another kind of lock",
 		"scripts/acquire.lua", "    if other == 'mode' then\n", "    if false then\n",
 		"./rlock", "BehaviourAnotherObject",
 	},
 	{
-		"DESIGN 4: ForceUnlock in a quorum takes any field for a holder",
+		"Inv12: ForceUnlock in a quorum takes any field for a holder",
 		"scripts/look.lua", "  if not holder or other then", "  if not holder then",
 		"./quorum", "AnotherObjectOfTheName",
 	},
 	{
-		"DESIGN 4: an acquire in a quorum waits for another kind of lock",
+		"Inv12: an acquire in a quorum waits for another kind of lock",
 		"scripts/vote.lua", "redis.pcall('HEXISTS', lock, 'mode') == 1", "false",
 		"./quorum", "AnotherObjectOfTheName",
 	},

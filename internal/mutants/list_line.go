@@ -1,6 +1,6 @@
 package main
 
-// The breaks of the line in which clients wait, as far as it is the scripts': P18 to P35 are L1 to L18 of the design.
+// The breaks of the line in which clients wait, as far as it is the scripts'.
 var ofLine = []mutant{
 	{
 		"P14: who waits for a lock in a slot that moves is told nothing, and the lock is not released",
