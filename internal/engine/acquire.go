@@ -280,6 +280,7 @@ func (w *waiter) judge(f *inflight) (*level, error) {
 		return nil, f.err
 	case !f.answer.Held:
 		w.refusal = f.answer.Why
+		w.client.distance.measured(f.sentAt.Age())
 		return nil, nil
 	case time.Until(watchdog.DeadlineOf(f.sentAt, w.lease).Time()) <= 0:
 		return nil, errLate

@@ -36,6 +36,7 @@ type Client struct {
 	followedHolds atomic.Int64 // holds for which the client is subscribed
 	underWay      atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
 	unpublished   atomic.Int64 // how many releases Redis refused to publish
+	distance      distance
 	noLineUntil   atomic.Int64 // until when no line is used, as the user has no right to it, since born; 0 for never
 
 	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.

@@ -90,7 +90,7 @@ func (ls *lockState) lineTurn(look bool, stale string) scripts.Turn {
 	live := ls.contention != nil && ls.contention.calls != nil && ls.contention.calls.Live()
 	ls.mu.Unlock()
 	if live {
-		t.Ticket, t.Place = p.turn(ls.client.newField)
+		t.Ticket, t.Place = p.turn(ls.client.newTicket)
 	}
 	return t
 }

@@ -13,24 +13,29 @@ import (
 // release calls the first client in it, and no other client of this library takes the lock then. A client is in the line once,
 // for its leader.
 type place struct {
-	mu                sync.Mutex // a leaf: nothing is called with it held
-	ticket            string     // with which the client is in the line; "" for none
-	score             int64      // of the ticket, as Redis has said with Answer.Place; 0 before that
-	firstSince        time.Time  // since when the client is the first, as far as it knows; zero if it is not
-	secondSince       time.Time  // since when the client is the second; zero if it is not
-	notice            notice
-	entersAgain       bool // the channel was away: the client is to enter the line again, with its old score
-	enteringByRelease bool // the ticket enters the line with a release that is under way
+	mu sync.Mutex // a leaf: nothing is called with it held
+	stay
 
 	lookAt       time.Time // when the leader is to look, whichever waiter leads by then
 	calledTicket string    // of the client that has been called, as far as is known; "" for none
 	calledSince  time.Time // since when it has been called
 	aliveCount   int       // how often the first client in the line has said that it is alive
 
-	enteredAt      time.Time     // when the ticket was made
 	lastStay       time.Duration // how long the client was in the line with the ticket before
 	calledInVainAt time.Time     // when the client was last called, and another one had taken the lock
 	yields         yieldPolicy
+}
+
+// A stay is what the client knows of its own place in one stay in the line. Nothing of it outlasts the stay.
+type stay struct {
+	ticket            string    // with which the client is in the line; "" for none
+	enteredAt         time.Time // when the ticket was made
+	score             int64     // of the ticket, as Redis has said with Answer.Place; 0 before that
+	firstSince        time.Time // since when the client is the first, as far as it knows; zero if it is not
+	secondSince       time.Time // since when the client is the second; zero if it is not
+	notice            notice
+	entersAgain       bool // the channel was away: the client is to enter the line again, with its old score
+	enteringByRelease bool // the ticket enters the line with a release that is under way
 }
 
 // A notice is what the client has heard about its place, and has not acted on yet.
@@ -43,9 +48,10 @@ type notice struct {
 }
 
 const (
-	// calledTimeout is how long a client that was called may take before it is taken out of the line. A frozen client, or a host
-	// that is throttled for longer, loses its place.
-	calledTimeout = 100 * time.Millisecond
+	// calledTimeout is how long a client that was called may take before it is taken out of the line, and maxCalledTimeout how long one
+	// may that is far from Redis (distance.go). A frozen client, or a host that is throttled for longer, loses its place.
+	calledTimeout    = 100 * time.Millisecond
+	maxCalledTimeout = time.Second
 	// firstListensAfter is after what time the first client in the line listens on the lock's own channel too: the release of a
 	// Redisson client calls nobody, and is told there alone.
 	firstListensAfter = 20 * time.Millisecond
@@ -69,8 +75,7 @@ func (p *place) turn(fresh func() string) (ticket string, score int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ticket == "" {
-		p.ticket, p.score, p.firstSince = fresh(), 0, time.Time{}
-		p.notice, p.entersAgain, p.enteringByRelease, p.enteredAt = notice{}, false, false, time.Now()
+		p.stay = stay{ticket: fresh(), enteredAt: time.Now()}
 	}
 	if p.entersAgain {
 		score = p.score
@@ -168,7 +173,7 @@ func (p *place) leave(ticket string) {
 	defer p.mu.Unlock()
 	if ticket != "" && p.ticket == ticket {
 		p.lastStay = time.Since(p.enteredAt)
-		p.ticket, p.score, p.firstSince, p.secondSince, p.notice, p.calledTicket = "", 0, time.Time{}, time.Time{}, notice{}, ""
+		p.stay, p.calledTicket = stay{}, ""
 	}
 }
 
@@ -279,7 +284,7 @@ func (p *place) watchLocked(ticket, out string) time.Duration {
 	if p.calledTicket != ticket || ticket == out {
 		p.calledTicket, p.calledSince = ticket, time.Now()
 	}
-	return max(calledTimeout-time.Since(p.calledSince), time.Millisecond)
+	return max(timeToComeOf(ticket)-time.Since(p.calledSince), time.Millisecond)
 }
 
 // watchUnlessAlive is watchLocked for a message that was heard, or an attempt that was sent, while p.aliveCount was aliveCount. If the
@@ -288,7 +293,7 @@ func (p *place) watchUnlessAlive(ticket, out string, aliveCount int) time.Durati
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.aliveCount != aliveCount {
-		return calledTimeout
+		return timeToComeOf(ticket)
 	}
 	return p.watchLocked(ticket, out)
 }
@@ -310,7 +315,7 @@ func (p *place) overdueTicket() string {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.calledTicket == "" || time.Since(p.calledSince) < calledTimeout {
+	if p.calledTicket == "" || time.Since(p.calledSince) < timeToComeOf(p.calledTicket) {
 		return ""
 	}
 	return p.calledTicket

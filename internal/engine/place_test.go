@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -79,6 +80,45 @@ func TestP24_TheTimeOfACalledClient(t *testing.T) {
 	})
 }
 
+// P24: a called client that is far from Redis, which its ticket says, has longer to come, and a second at most.
+func TestP24_TheTimeOfAFarClient(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		for ticket, time := range map[string]time.Duration{
+			"a:1": calledTimeout, "a:1:30": calledTimeout, "a:1:360": 360 * time.Millisecond, "a:1:1000": time.Second, "a:1:99999999999": time.Second,
+			"a:1:x": calledTimeout, "a:1:-5": calledTimeout, "a:1:": calledTimeout, "a": calledTimeout, "": calledTimeout,
+		} {
+			p := placeOf()
+			locktest.Equal(t, ticket+": left", p.watchUnlessAlive(ticket, "", p.alive()), time)
+			locktest.Sleep(time - 1)
+			locktest.Equal(t, ticket+": late", p.overdueTicket(), "")
+			locktest.Sleep(1)
+			locktest.Equal(t, ticket+": late then", p.overdueTicket(), ticket)
+			locktest.Equal(t, ticket+": left after it has said that it is alive", p.watchUnlessAlive(ticket, "", p.alive()-1), time)
+		}
+	})
+}
+
+// P24: a client says in its tickets how long it needs to come, where that is longer than calledTimeout: three of its round trips, of which one
+// late answer is no measure.
+func TestP24_WhatAClientNeedsToCome(t *testing.T) {
+	c := &Client{id: "a"}
+	for i, step := range []struct {
+		roundTrip time.Duration
+		ticket    string
+	}{
+		{0, "a:1"},
+		{30 * time.Millisecond, "a:2"},
+		{70 * time.Millisecond, "a:3:120"},
+		{40 * time.Millisecond, "a:4:120"},
+		{time.Hour, "a:5:1000"},
+	} {
+		if i > 0 {
+			c.distance.measured(step.roundTrip)
+		}
+		locktest.Equal(t, fmt.Sprint("the ticket after ", step.roundTrip), c.newTicket(), step.ticket)
+	}
+}
+
 // P26: a client leaves the messages of a release to others while it is in the line, as far as Redis has said or a release is to enter it, is
 // not the first, and has not been the second for secondListensAfter.
 func TestP26_WhoIsInTheLineAndBehind(t *testing.T) {
@@ -117,6 +157,13 @@ func TestP26_WhoIsInTheLineAndBehind(t *testing.T) {
 			time.Sleep(secondListensAfter)
 			p.placeKnown("b:1", 7, 0)
 			p.placeKnown("b:1", 7, 1)
+		}, inLine: true, behind: true},
+		"a new stay, and the second for long in the old one": {becomes: func(p *place) {
+			p.placeKnown("b:1", 7, 1)
+			time.Sleep(secondListensAfter)
+			p.leave("b:1")
+			p.turn(func() string { return "b:2" })
+			p.placeKnown("b:2", 9, 1)
 		}, inLine: true, behind: true},
 		"a release enters it":                {becomes: (*place).entersByRelease, behind: true},
 		"a release has entered it":           {becomes: func(p *place) { p.entersByRelease(); p.entered("b:1", 9) }, inLine: true, behind: true},

@@ -54,6 +54,16 @@ var ofLine = []mutant{
 		"./scripts", "P23_",
 	},
 	{
+		"P24: a far client does not say how long it needs to come",
+		"internal/engine/distance.go", "needs > calledTimeout {", "false {",
+		"./rlock", "P24_AFarClient",
+	},
+	{
+		"P24: who watches a far client gives it no longer than a near one",
+		"internal/engine/place.go", "time.Since(p.calledSince) < timeToComeOf(p.calledTicket)", "time.Since(p.calledSince) < calledTimeout",
+		"./internal/engine", "P24_TheTimeOfAFarClient",
+	},
+	{
 		"P24: the first is dropped on any look",
 		"scripts/wait.lua", "head == stale and", "look == '1' and",
 		"./scripts", "P24_",
