@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
 )
 
@@ -42,9 +43,9 @@ The exit code is 1 where the lock was free, or another one's by then.`,
 					return err
 				}
 				if holder != "" && l.Holder.Field != holder {
-					return fails("%s is held by %s, and not by %s: nothing was released", clean(l.Name), clean(l.Holder.Field), clean(holder))
+					return fails("%s is held by %s, and not by %s: nothing was released", plain.Name(l.Name), plain.Name(l.Holder.Field), plain.Name(holder))
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s is held by %s (%s)\n", clean(l.Name), process(l.Holder.By, l.Holder.Client), clean(l.Holder.Field))
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s is held by %s (%s)\n", plain.Name(l.Name), process(l.Holder.By, l.Holder.Client), plain.Name(l.Holder.Field))
 				if ask {
 					fmt.Fprint(cmd.ErrOrStderr(), "Its holder may be in the middle of its work. Release it? [y/N] ")
 					answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
@@ -65,16 +66,16 @@ The exit code is 1 where the lock was free, or another one's by then.`,
 func (v *viewer) mayFree(ctx context.Context, l inspect.Lock) error {
 	switch {
 	case l.Other != "":
-		return fails("%s is no lock of this kind, but %s: release it with the program that made it", clean(l.Name), clean(l.Other))
+		return fails("%s is no lock of this kind, but %s: release it with the program that made it", plain.Name(l.Name), plain.Name(l.Other))
 	case l.Holder == nil:
-		return fails("%s is free", clean(l.Name))
+		return fails("%s is free", plain.Name(l.Name))
 	}
 	queue := "redisson_lock_queue:{" + l.Name + "}"
 	if strings.Contains(l.Name, "{") {
 		queue = "redisson_lock_queue:" + l.Name
 	}
 	if n, err := v.rdb.Exists(ctx, queue).Result(); err == nil && n > 0 {
-		return fails("%s is a fair lock of Redisson's, whose waiters would not hear of it: release it with the program that made it", clean(l.Name))
+		return fails("%s is a fair lock of Redisson's, whose waiters would not hear of it: release it with the program that made it", plain.Name(l.Name))
 	}
 	return nil
 }
@@ -86,7 +87,7 @@ func (v *viewer) free(ctx context.Context, l inspect.Lock) error {
 	case err != nil:
 		return err
 	case !freed:
-		return fails("%s was released, or had another holder by then: nothing was released", clean(l.Name))
+		return fails("%s was released, or had another holder by then: nothing was released", plain.Name(l.Name))
 	}
 	return nil
 }
