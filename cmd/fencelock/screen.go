@@ -265,13 +265,14 @@ func (s *screen) free(typed string) tea.Cmd {
 	}
 	return func() tea.Msg {
 		err := s.v.mayFree(s.ctx, l)
+		var said string
 		if err == nil {
-			err = s.v.free(s.ctx, l)
+			said, err = s.v.free(s.ctx, l)
 		}
 		if err != nil {
-			return saidMsg(plain.Line(reason(err)))
+			said = plain.Line(reason(err))
 		}
-		return saidMsg(plain.Name(l.Name) + " is released")
+		return saidMsg(said)
 	}
 }
 
