@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fencelock/fencelock/internal/plain"
 )
 
 func newClients(at *connection) *cobra.Command {
@@ -31,11 +33,11 @@ last 30 seconds. HOLDS and WAITS are the locks that they hold and wait for.`,
 					r := clientOf(&clients[i])
 					rows[i] = r
 					if out == "name" {
-						fmt.Fprintln(cmd.OutOrStdout(), r.ID)
+						_ = printName(cmd.OutOrStdout(), r.ID)
 					}
-					cells := []string{clean(r.Name), clean(r.Host), fmt.Sprint(r.PID), clean(r.Program), r.Since.Format(time.DateTime), fmt.Sprint(r.Holds), fmt.Sprint(r.Waits)}
+					cells := []string{plain.Name(r.Name), plain.Name(r.Host), fmt.Sprint(r.PID), plain.Name(r.Program), r.Since.Format(time.DateTime), fmt.Sprint(r.Holds), fmt.Sprint(r.Waits)}
 					if out == "wide" {
-						cells = append(cells, r.ID)
+						cells = append(cells, plain.Name(r.ID))
 					}
 					lines = append(lines, cells)
 				}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/guard/httpguard"
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/rlock"
@@ -48,7 +49,7 @@ const releaseTimeout = 2 * time.Second
 // say tells the user of something, unless -q was given.
 func (j *job) say(format string, args ...any) {
 	if !j.quiet {
-		j.log.say(fmt.Sprintf("fencelock: "+format+"\n", args...), hearing)
+		j.log.say("fencelock: "+plain.Line(fmt.Sprintf(format, args...))+"\n", hearing)
 	}
 }
 

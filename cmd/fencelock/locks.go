@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
 )
 
@@ -167,10 +168,10 @@ var lockColumns = []string{"NAME", "HOLDER", "COUNT", "TTL", "TOKEN", "AGE", "LI
 
 // cells are the columns of a table.
 func (r *lockRow) cells() []string {
-	c := []string{clean(r.Name), "(free)", unknown, unknown, number(r.Token), span(r.age()), number(int64(r.Listeners)), number(int64(r.Waiting))}
+	c := []string{plain.Name(r.Name), "(free)", unknown, unknown, number(r.Token), span(r.age()), number(int64(r.Listeners)), number(int64(r.Waiting))}
 	switch h := r.lock.Holder; {
 	case r.Other != "":
-		c[1] = "(" + clean(r.Other) + ")"
+		c[1] = "(" + plain.Name(r.Other) + ")"
 	case h != nil:
 		c[1], c[2], c[3] = process(h.By, h.Field), number(int64(h.Count)), r.ttl()
 	}
@@ -189,7 +190,7 @@ func (r *lockRow) field() string {
 	if r.Holder == nil {
 		return unknown
 	}
-	return clean(r.Holder.Field)
+	return plain.Name(r.Holder.Field)
 }
 
 // orders are what lists of locks can be sorted by; the largest comes first, but for names and what is left of leases.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -87,7 +86,7 @@ func printLocks(cmd *cobra.Command, out format, rows []lockRow) error {
 		return printJSON(w, rows)
 	case "name":
 		for _, r := range rows {
-			if _, err := fmt.Fprintln(w, r.Name); err != nil {
+			if err := printName(w, r.Name); err != nil {
 				return err
 			}
 		}

@@ -11,9 +11,12 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+
+	"github.com/fencelock/fencelock/internal/plain"
 )
 
 func main() {
@@ -33,7 +36,11 @@ func execute() int {
 		exit = usage("%w", err)
 	}
 	if exit.err != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: %v\n", exit.err)
+		text := strings.Split(strings.ReplaceAll(exit.err.Error(), "\t", "  "), "\n") // of cobra's suggestions
+		for i := range text {
+			text[i] = plain.Line(text[i])
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: %s\n", strings.Join(text, "\n"))
 	}
 	if exit.code == exitUsage {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s --help says how to use it\n", cmd.CommandPath())

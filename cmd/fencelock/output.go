@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -9,10 +10,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
 )
 
@@ -43,6 +44,9 @@ func (f *format) addFlag(cmd *cobra.Command) {
 func printTable(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = plain.Line(cell)
+		}
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	return t.Flush()
@@ -50,17 +54,20 @@ func printTable(w io.Writer, rows [][]string) error {
 
 // printJSON prints a value as people and programs read it.
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(plain.JSON(text.Bytes()))
+	return err
 }
 
-// clean is text that does nothing to a terminal or to columns.
-func clean(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) >= 0 {
-		return strconv.Quote(text)
-	}
-	return text
+// printName prints a name on a line of its own, for a person or for a program that reads lines.
+func printName(w io.Writer, name string) error {
+	_, err := fmt.Fprintln(w, plain.Name(name))
+	return err
 }
 
 const unknown = "-"
@@ -94,7 +101,7 @@ func number(n int64) string {
 // process is a client by its process, or its id where it says nothing of itself.
 func process(by *inspect.Client, id string) string {
 	if by == nil {
-		return clean(id)
+		return plain.Name(id)
 	}
-	return clean(fmt.Sprintf("%s:%d %s", by.Host, by.PID, by.Name))
+	return plain.Name(strings.TrimSuffix(fmt.Sprintf("%s:%d %s", by.Host, by.PID, by.Name), " "))
 }

@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
 )
 
@@ -192,7 +193,7 @@ func (s *screen) key(k tea.KeyPressMsg) tea.Cmd {
 				return say("nobody holds it")
 			}
 			s.freeing = r.lock
-			return s.ask(freeing, fmt.Sprintf("Take %s away from %s? Type the lock's name: ", clean(r.Name), process(r.lock.Holder.By, r.lock.Holder.Field)))
+			return s.ask(freeing, fmt.Sprintf("Take %s away from %s? Type the lock's name: ", plain.Name(r.Name), process(r.lock.Holder.By, r.lock.Holder.Field)))
 		}
 	default:
 		if s.detail == "" {
@@ -213,7 +214,7 @@ func (s *screen) lookNow() tea.Cmd {
 	return func() tea.Msg {
 		m := look().(lookMsg)
 		if m.err != nil {
-			return saidMsg(m.err.Error())
+			return saidMsg(plain.Line(m.err.Error()))
 		}
 		return aboutMsg(m.about)
 	}
@@ -259,18 +260,19 @@ func (s *screen) typed(k tea.KeyPressMsg) tea.Cmd {
 // free releases the hold that was shown when its key was pressed, if the name is right.
 func (s *screen) free(typed string) tea.Cmd {
 	l := s.freeing
-	if typed != l.Name && typed != clean(l.Name) { // what cannot be typed is typed as it is shown
+	if typed != l.Name && typed != plain.Name(l.Name) { // what cannot be typed is typed as it is shown
 		return say("that is not the name: nothing was released")
 	}
 	return func() tea.Msg {
 		err := s.v.mayFree(s.ctx, l)
+		var said string
 		if err == nil {
-			err = s.v.free(s.ctx, l)
+			said, err = s.v.free(s.ctx, l)
 		}
 		if err != nil {
-			return saidMsg(reason(err))
+			said = plain.Line(reason(err))
 		}
-		return saidMsg(clean(l.Name) + " is released")
+		return saidMsg(said)
 	}
 }
 
@@ -288,7 +290,7 @@ func (s *screen) View() tea.View {
 	top := s.summary()
 	switch {
 	case s.err != nil:
-		top = "fencelock  " + clean(s.err.Error())
+		top = "fencelock  " + plain.Line(s.err.Error())
 	case s.looked.IsZero():
 		top = "fencelock  " + s.where
 	}

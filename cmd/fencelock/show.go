@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -38,8 +39,7 @@ func newShow(at *connection) *cobra.Command {
 				case out == "json":
 					return printJSON(cmd.OutOrStdout(), d)
 				case out == "name":
-					_, err = fmt.Fprintln(cmd.OutOrStdout(), d.Name)
-					return err
+					return printName(cmd.OutOrStdout(), d.Name)
 				}
 				return d.print(cmd.OutOrStdout())
 			})
@@ -69,18 +69,18 @@ func (v *viewer) details(ctx context.Context, name string) (*details, error) {
 }
 
 func (d *details) print(w io.Writer) error {
-	rows := [][]string{{"Name", clean(d.Name)}}
+	rows := [][]string{{"Name", plain.Name(d.Name)}}
 	add := func(name, value string) { rows = append(rows, []string{name, value}) }
 	switch h := d.lock.Holder; {
 	case d.Other != "":
-		add("State", "no lock: "+clean(d.Other))
+		add("State", "no lock: "+plain.Name(d.Other))
 	case h == nil:
 		add("State", "free")
 	default:
 		add("State", "held")
 		add("Holder", d.field())
 		if h.By != nil {
-			add("Process", fmt.Sprintf("%s, process %d, program %s, name %s", clean(h.By.Host), h.By.PID, clean(h.By.Program), clean(h.By.Name)))
+			add("Process", fmt.Sprintf("%s, process %d, program %s, name %s", plain.Name(h.By.Host), h.By.PID, plain.Name(h.By.Program), plain.Name(h.By.Name)))
 		}
 		add("Hold count", number(int64(h.Count)))
 		add("Held for", span(d.age()))
@@ -101,7 +101,7 @@ func (d *details) print(w io.Writer) error {
 		add(fmt.Sprintf("%d.", i+1), line)
 	}
 	for _, key := range []string{"lock", "token", "line", "channel"} {
-		add("Key of the "+key, clean(d.Keys[key]))
+		add("Key of the "+key, plain.Name(d.Keys[key]))
 	}
 	add("Slot", fmt.Sprint(d.Slot))
 	return printTable(w, rows)

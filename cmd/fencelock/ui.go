@@ -68,7 +68,7 @@ func serve(ctx context.Context, cmd *cobra.Command, address string, public bool,
 	} else {
 		page = toThisMachine(page)
 	}
-	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second}
+	server := newServer(page)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	fmt.Fprintf(cmd.OutOrStdout(), "http://%s/\n", listener.Addr())
@@ -83,6 +83,11 @@ func serve(ctx context.Context, cmd *cobra.Command, address string, public bool,
 		return err
 	}
 	return nil
+}
+
+// newServer returns the server of the page. Where Redis does not answer a request is answered after 20 s.
+func newServer(page http.Handler) *http.Server {
+	return &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
 }
 
 // toThisMachine refuses requests for another host's name: a page from elsewhere whose name has been made to lead to this machine would

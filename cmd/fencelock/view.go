@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fencelock/fencelock/internal/plain"
 )
 
 // with runs do, of a command that shows or frees locks.
@@ -55,6 +58,7 @@ func (c *connection) completeNames(cmd *cobra.Command, args []string, _ string) 
 				names = append(names, w.Lock)
 			}
 		}
+		names = slices.DeleteFunc(names, func(name string) bool { return plain.Name(name) != name }) // nobody types them so
 	}()
 	select {
 	case names := <-found:

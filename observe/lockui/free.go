@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
 )
 
@@ -64,7 +65,7 @@ func (h *handler) free(w http.ResponseWriter, r *http.Request) {
 		h.show(w, r, http.StatusOK, "free", p)
 		return
 	}
-	if typed := r.PostForm.Get("typed"); typed != name && typed != printable(name) {
+	if typed := r.PostForm.Get("typed"); typed != name && typed != plain.Name(name) {
 		p.Message = "What you typed is not the name of this lock. Nothing was freed."
 		h.show(w, r, http.StatusBadRequest, "free", p)
 		return
@@ -109,7 +110,7 @@ func now(l *shownLock) string {
 	case l.Holder == nil:
 		return "nobody has the lock now."
 	case l.Holder.By != nil:
-		return "now " + l.Holder.By.Name + " on " + l.Holder.By.Host + " has the lock, or the same holder has acquired it again."
+		return "now " + brief(l.Holder.By.Name) + " on " + brief(l.Holder.By.Host) + " has the lock, or the same holder has acquired it again."
 	default:
 		return "now another client has the lock, or the same holder has acquired it again."
 	}

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/redis/go-redis/v9"
 
@@ -297,6 +298,32 @@ func TestHostileNames(t *testing.T) {
 		lacks(t, text, "<script>alert", "<img", "<b ", `href="javascript`, "\x00", "\u202e")
 	}
 	contains(t, texts[0], "&lt;script&gt;alert(1)&lt;/script&gt;", `a\x00b\nc`, `\u202eoj`, "&#34; x &#34;")
+}
+
+// Clients, hosts, programs and ids are shown as names of locks are: nothing in them turns a line around, or is there unseen.
+func TestHostileClients(t *testing.T) {
+	rdb := redistest.New(t)
+	const hostile = "\u202ea\u2066b\x1b[2J\u200b\u009b"
+	hold(t, rdb, "l"+hostile, 1, time.Minute)
+	locktest.NoError(t, rdb.ZAdd(t.Context(), "fencelock_line:{l"+hostile+"}", redis.Z{Member: "ticket" + hostile}).Err())
+	for _, client := range []string{id(1), "id" + hostile} {
+		locktest.NoError(t, presence.Write(t.Context(), rdb, &presence.Client{
+			ID: client, Name: "name" + hostile, Host: "host" + hostile, Program: "program" + hostile,
+			Holds: []presence.Hold{{Lock: "l" + hostile, Field: id(1) + ":1", For: time.Hour}}, Waits: []presence.Wait{{Lock: "l" + hostile, For: time.Hour}},
+		}))
+	}
+	page := newPage(t, rdb, lockui.WithForceUnlock(func(*http.Request) bool { return true }))
+	lock := url.QueryEscape("l" + hostile)
+	values := regexp.MustCompile(` value="[^"]*"`) // what a form sends
+	for _, path := range []string{"/", "/lock?name=" + lock, "/clients", "/client?id=" + id(1), "/client?id=id" + url.QueryEscape(hostile), "/free?token=0&name=" + lock + "&holder=" + id(1) + ":1"} {
+		text := html.UnescapeString(values.ReplaceAllString(ok(t, page, path), ""))
+		if at := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); at >= 0 {
+			t.Errorf("%s shows %q", path, text[max(at-80, 0):min(at+80, len(text))])
+		}
+	}
+	for _, path := range []string{"/free?token=0&name=" + lock + "&holder=" + id(2) + ":1", "/client?format=json&id=" + id(1)} {
+		lacks(t, get(page, path).Body.String(), "\u202e", "\u009b")
+	}
 }
 
 // A very long name does not push what is stuck, and who holds it, off the page; the page of the lock has the name in full.

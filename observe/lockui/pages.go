@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/plain"
 )
 
 //go:embed assets
@@ -23,7 +25,7 @@ const maxLocks = 500
 var pages = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"count": count, "printable": printable, "brief": brief, "short": short, "at": at,
+		"count": count, "printable": plain.Name, "line": plain.Line, "brief": brief, "short": short, "at": at,
 	}).ParseFS(assets, "assets/layout.html", "assets/parts.html"))
 	for _, name := range []string{"locks", "lock", "clients", "client", "free", "fail"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(assets, "assets/"+name+".html"))
@@ -42,6 +44,9 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, page 
 		encoder := json.NewEncoder(&body)
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(data)
+		text := plain.JSON(body.Bytes())
+		body.Reset()
+		body.Write(text)
 	case "fragment":
 		err = pages[page].ExecuteTemplate(&body, "fragment", data)
 	default:

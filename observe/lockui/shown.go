@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
 )
 
@@ -136,20 +136,12 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// printable is the name as a person can read and type it: as it is, or quoted where it has something that nobody sees.
-func printable(name string) string {
-	if quoted := strconv.Quote(name); name == "" || strings.TrimSpace(name) != name || quoted[1:len(quoted)-1] != strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) {
-		return quoted
-	}
-	return name
-}
-
 // maxBrief is how many letters of a name a list shows: two lines or so.
 const maxBrief = 100
 
 // brief is the name as a list shows it: of a very long one the beginning and the end, so that it does not push all else off the page.
 func brief(name string) string {
-	text := []rune(printable(name))
+	text := []rune(plain.Name(name))
 	if len(text) <= maxBrief {
 		return string(text)
 	}
@@ -159,9 +151,9 @@ func brief(name string) string {
 // short is the beginning of a client's id, enough to tell it from others.
 func short(id string) string {
 	if len(id) > 8 && id[8] == '-' {
-		return id[:8] + "…"
+		id = id[:8] + "…"
 	}
-	return id
+	return brief(id)
 }
 
 // at is a link beside this page, with parameters: names and values in turn.
