@@ -22,11 +22,13 @@ type attempts struct {
 }
 
 // A doubt says for how long the attempts to acquire a hold may still matter, where one of them got no answer, so Redis may have executed
-// it, or where the releaser is to release the hold.
+// it, or where the releaser is to release the hold. An attempt without an answer may lie in a socket of a server that stands still, which
+// executes it when it goes on. So the lease of what the attempts take is over one lease after Redis was heard of, and not before.
 type doubt struct {
-	until   time.Time // no attempt that got no answer matters after this; zero where each got one
-	ends    time.Time // when the lease of what was taken is over, released or not; zero before the releaser has it
-	release *release  // the releaser's entry for the attempts; nil where the releaser has none
+	unanswered bool      // an attempt got no answer
+	heard      bool      // Redis has answered a release that was sent when the attempts had ended
+	until      time.Time // one lease after that, or, until Redis is heard of, one lease after the last attempt
+	release    *release  // the releaser's entry for the attempts; nil where the releaser has none
 }
 
 // doubtLocked returns a.doubt, made if need be. With a.mu held.
@@ -55,7 +57,7 @@ func (a *attempts) takenBack() {
 func (a *attempts) uncertain() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.taken || a.inFlight > 0 || a.doubt != nil && !a.doubt.until.IsZero()
+	return a.taken || a.inFlight > 0 || a.doubt != nil && a.doubt.unanswered
 }
 
 // answered notes the outcome of an attempt.
@@ -72,12 +74,13 @@ func (t *attempts) noteAnswer(a scripts.Answer, err error) *release {
 	t.inFlight--
 	t.refused = scripts.Refused(err)
 	if !a.Owed && scripts.Unanswered(err) {
-		t.doubtLocked().until = time.Now().Add(t.lease)
+		t.doubtLocked().unanswered = true
+		t.heardLocked(false)
 	}
 	if a.Held || a.Owed { // also what is not confirmed
 		t.taken = true
-		if t.doubt != nil && !t.doubt.ends.IsZero() {
-			t.doubt.ends = time.Now().Add(t.lease)
+		if t.doubt != nil {
+			t.heardLocked(false)
 		}
 	}
 	if t.doubt == nil {
@@ -86,11 +89,19 @@ func (t *attempts) noteAnswer(a scripts.Answer, err error) *release {
 	return t.doubt.release
 }
 
+// heardLocked notes whether Redis was heard of since the last attempt. The lease counts from now. With a.mu held, and a.doubt.
+func (a *attempts) heardLocked(heard bool) {
+	a.doubt.heard, a.doubt.until = heard, time.Now().Add(a.lease)
+}
+
 // needsRelease tells whether a release is to be sent.
-func (a *attempts) needsRelease() bool {
+func (a *attempts) needsRelease() bool { return a.matters(false) }
+
+// matters is needsRelease. crowded: the attempts are not to matter for longer than a lease, although Redis was not heard of.
+func (a *attempts) matters(crowded bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.needsReleaseLocked()
+	return a.mattersLocked(crowded)
 }
 
 // giveUp notes that no further attempt follows, and tells whether a release is to be sent.
@@ -98,15 +109,18 @@ func (a *attempts) giveUp() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.taken = a.taken || a.refused
-	return a.needsReleaseLocked()
+	return a.mattersLocked(false)
 }
 
-func (a *attempts) needsReleaseLocked() bool {
-	if a.doubt == nil {
+func (a *attempts) mattersLocked(crowded bool) bool {
+	d := a.doubt
+	switch {
+	case d == nil:
 		return a.taken || a.inFlight > 0
+	case a.taken || d.unanswered:
+		return !d.heard && !crowded || a.inFlight > 0 || time.Now().Before(d.until)
 	}
-	now := time.Now()
-	return a.taken && (a.doubt.ends.IsZero() || now.Before(a.doubt.ends)) || a.inFlight > 0 || now.Before(a.doubt.until)
+	return a.inFlight > 0
 }
 
 // extend notes that the hold may have a longer lease from now on.
@@ -128,7 +142,23 @@ func (a *attempts) released() (open bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.taken = false
-	return a.needsReleaseLocked()
+	a.hearLocked()
+	return a.mattersLocked(false)
+}
+
+// hear notes that Redis has answered a release that was sent when all attempts had ended, and tells whether that is the first answer.
+func (a *attempts) hear() (first bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.hearLocked()
+}
+
+func (a *attempts) hearLocked() (first bool) {
+	if a.doubt == nil || a.doubt.heard {
+		return false
+	}
+	a.heardLocked(true)
+	return true
 }
 
 // allAnswered tells whether all attempts have an outcome.
@@ -155,8 +185,8 @@ func (a *attempts) handOver(r *release) (lease time.Duration, ok bool) {
 		return 0, false
 	}
 	d.release = r
-	if d.ends.IsZero() {
-		d.ends = time.Now().Add(a.lease)
+	if a.taken {
+		a.heardLocked(false)
 	}
 	return a.lease, true
 }

@@ -47,7 +47,24 @@ func TestP3_UntilWhenAttemptsMatter(t *testing.T) {
 			ask(a, taken, nil)
 			locktest.Equal(t, "another release is to be sent", a.released(), false)
 		}},
-		{what: "one without an answer", steps: func(t *testing.T, a *attempts) { ask(a, free, io.EOF) }, uncertain: true, until: lease},
+		{what: "one without an answer", steps: func(t *testing.T, a *attempts) { ask(a, free, io.EOF) }, uncertain: true, until: forever},
+		{what: "one without an answer, and Redis is heard of hours later", steps: func(t *testing.T, a *attempts) {
+			ask(a, free, io.EOF)
+			time.Sleep(3 * time.Hour)
+			locktest.Equal(t, "it is the first answer", a.hear(), true)
+		}, uncertain: true, until: lease},
+		{what: "the same, and Redis is heard of again", steps: func(t *testing.T, a *attempts) {
+			ask(a, free, io.EOF)
+			a.hear()
+			time.Sleep(lease / 2)
+			locktest.Equal(t, "it is the first answer", a.hear(), false)
+		}, uncertain: true, until: lease / 2},
+		{what: "one without an answer after Redis was heard of", steps: func(t *testing.T, a *attempts) {
+			a.sent()
+			ask(a, free, io.EOF)
+			a.hear()
+			a.noteAnswer(free, io.EOF)
+		}, uncertain: true, until: forever},
 		{what: "one without an answer, and one that took the lock", steps: func(t *testing.T, a *attempts) {
 			ask(a, free, io.EOF)
 			ask(a, taken, nil)
@@ -57,7 +74,7 @@ func TestP3_UntilWhenAttemptsMatter(t *testing.T) {
 			time.Sleep(lease / 2)
 			ask(a, taken, nil)
 			locktest.Equal(t, "another release is to be sent", a.released(), true)
-		}, uncertain: true, until: lease / 2},
+		}, uncertain: true, until: lease},
 		{what: "two under way, and one has its answer", steps: func(t *testing.T, a *attempts) {
 			a.sent()
 			ask(a, free, nil)
@@ -70,25 +87,37 @@ func TestP3_UntilWhenAttemptsMatter(t *testing.T) {
 		{what: "one without an answer, for a longer lease", steps: func(t *testing.T, a *attempts) {
 			a.extend(2 * lease)
 			ask(a, free, io.EOF)
+			a.hear()
 		}, uncertain: true, until: 2 * lease},
 		{what: "one without an answer, for a shorter lease", steps: func(t *testing.T, a *attempts) {
 			a.extend(lease / 2)
 			ask(a, free, io.EOF)
+			a.hear()
 		}, uncertain: true, until: lease},
 		{what: "one that took the lock and was left to the releaser", steps: func(t *testing.T, a *attempts) {
 			ask(a, taken, nil)
 			a.handOver(new(release))
+		}, uncertain: true, mayBeTaken: true, until: forever},
+		{what: "the same, and Redis refuses to release it", steps: func(t *testing.T, a *attempts) {
+			ask(a, taken, nil)
+			a.handOver(new(release))
+			a.hear()
 		}, uncertain: true, mayBeTaken: true, until: lease},
 		{what: "one that took the lock when it was left to the releaser", steps: func(t *testing.T, a *attempts) {
 			a.sent()
 			a.handOver(new(release))
+			a.hear()
 			time.Sleep(lease / 2)
 			a.noteAnswer(taken, nil)
-		}, uncertain: true, mayBeTaken: true, until: lease},
+		}, uncertain: true, mayBeTaken: true, until: forever},
 	} {
 		redistest.Bubble(t, func(t *testing.T) {
 			a := &attempts{lease: lease}
 			c.steps(t, a)
+			if a.doubt != nil && c.until == forever && a.inFlight == 0 {
+				time.Sleep(lease)
+				locktest.Equal(t, c.what+": it is to be released where too much is", a.matters(true), false)
+			}
 			locktest.Equal(t, c.what+": uncertain", a.uncertain(), c.uncertain)
 			locktest.Equal(t, c.what+": may be taken", a.mayBeTaken(), c.mayBeTaken)
 			switch {

@@ -132,5 +132,5 @@ func takenBy(c *Client, lock string, lease time.Duration) *attempts {
 
 // inDoubt returns attempts of the client of which one got no answer a moment ago.
 func inDoubt(c *Client, lock string, lease time.Duration) *attempts {
-	return &attempts{keys: scripts.KeysOf(lock), field: c.newField(), lease: lease, doubt: &doubt{until: time.Now().Add(lease)}}
+	return &attempts{keys: scripts.KeysOf(lock), field: c.newField(), lease: lease, doubt: &doubt{unanswered: true, until: time.Now().Add(lease)}}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // A releaser sends the releases that nobody waits for: of holds whose release, or one of whose acquires, got no answer.
-// Each release is sent again until one lease has passed since the last attempt to acquire ended: what the attempt has
-// taken has then been released, or has expired by itself. Releases travel in company with other operations, and no
+// Each release is sent again until one lease has passed since Redis first answered one that was sent after the last attempt to
+// acquire had ended: what the attempt has taken has then been released, or has expired by itself. Releases travel in company with other operations, and no
 // goroutine waits for one.
 type releaser struct {
 	client *Client
@@ -48,9 +48,10 @@ type release struct {
 type sentRelease struct {
 	*release
 	op               scripts.Op
-	inStore          bool // to the store: it may be taken back
-	written          bool // it was written
-	afterAllAttempts bool // and all attempts to acquire had an outcome by then
+	inStore          bool      // to the store: it may be taken back
+	written          bool      // it was written,
+	sentAt           time.Time // at this time,
+	afterAllAttempts bool      // and all attempts to acquire had an outcome by then
 }
 
 // releaseAfter are the first pauses before a release is sent, and sent again until nothing can be taken any more. The further pauses are
@@ -60,8 +61,11 @@ var releaseAfter = []time.Duration{0, 100 * time.Millisecond, time.Second, 3 * t
 
 const (
 	lastRelease = 30 * time.Second
-	// retryRelease is the longest time between two sendings while Redis answers none.
+	// retryRelease is the longest time from a sending to the next one while Redis answers none, unless Redis takes as long to answer.
 	retryRelease = time.Second
+	// maxUnheard bounds the releases that wait for a Redis that is not heard of. Beyond it they are dropped a lease after their last
+	// attempt: a server that never comes back is to cost no more than some megabytes.
+	maxUnheard = 1 << 13
 )
 
 // after returns the pause with this number, counted from 0.
@@ -139,7 +143,7 @@ func (rl *releaser) reschedule(r *release, d time.Duration) {
 
 func (r *release) matters() bool {
 	owed := r.owed && (r.until.IsZero() || time.Now().Before(r.until))
-	return owed || r.attempts.needsRelease()
+	return owed || r.attempts.matters(len(r.releaser.releases) > maxUnheard)
 }
 
 // remove takes the release off the list. With rl.mu held.
@@ -202,7 +206,7 @@ func (rl *releaser) takeDue(sharded bool) (due []*sentRelease) {
 func (s *sentRelease) Sending(scripts.Caller) {
 	s.releaser.mu.Lock()
 	defer s.releaser.mu.Unlock()
-	s.written, s.afterAllAttempts = true, s.attempts.allAnswered()
+	s.written, s.sentAt, s.afterAllAttempts = true, time.Now(), s.attempts.allAnswered()
 }
 
 // Answered implements scripts.Caller.
@@ -211,6 +215,9 @@ func (s *sentRelease) Answered(a scripts.Answer, err error) {
 	rl.client.releaseAnswered(a, s.attempts.keys)
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
+	if s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear() {
+		r.answers = 0 // what lay in the sockets of a server that stood still arrives about now
+	}
 	if (err == nil || redis.HasErrorPrefix(err, "WRONGTYPE")) && !a.Owed && s.afterAllAttempts { // no hash has no hold in it
 		r.attempts.released()
 		r.freed = true
@@ -224,7 +231,7 @@ func (s *sentRelease) Answered(a scripts.Answer, err error) {
 	r.answers++
 	after := r.after(r.answers)
 	if err != nil && !r.refused {
-		after = min(after, retryRelease) // the repeats are for what arrives late at a Redis that answers
+		after = min(after, max(retryRelease-time.Since(s.sentAt), 0)) // the repeats are for what arrives late at a Redis that answers
 		r.answers = min(r.answers, 2)
 	}
 	if err != nil && r.held {

@@ -79,18 +79,22 @@ func TestReleasesAreInTheirOrder(t *testing.T) {
 	locktest.Equal(t, "releases", n, 8)
 }
 
-// P3, Inv9: a release without an answer is sent again each third of the lease, but not while it waits to be written. When the lease is over
-// the release is dropped. One that is being written then stays until it is answered.
+// P3, Inv9: a release without an answer is sent again each third of the lease, but not while it waits to be written. A lease after Redis was
+// heard of the release is dropped. One that is being written then stays until it is answered.
 func TestP3_ReleaseWithoutAnAnswer(t *testing.T) {
 	const lease = 30 * time.Second
+	const one = "0 locks, 0 holds, 1 releases"
 	for what, c := range map[string]struct {
 		written, takenBack bool
+		heard              bool // of Redis, as the release begins
 		sent               []time.Duration
 		books              string
 	}{
-		"written":                      {written: true, sent: []time.Duration{0, 10 * time.Second, 20 * time.Second}},
-		"not written":                  {takenBack: true, sent: []time.Duration{0}},
-		"written as the lease is over": {sent: []time.Duration{0}, books: "0 locks, 0 holds, 1 releases"},
+		"written":                      {written: true, heard: true, sent: []time.Duration{0, 10 * time.Second, 20 * time.Second}},
+		"written, and nothing heard":   {written: true, sent: []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}, books: one},
+		"not written":                  {takenBack: true, heard: true, sent: []time.Duration{0}},
+		"not written, nothing heard":   {takenBack: true, sent: []time.Duration{0}, books: one},
+		"written as the lease is over": {heard: true, sent: []time.Duration{0}, books: one},
 	} {
 		t.Run(what, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T) {
@@ -100,7 +104,11 @@ func TestP3_ReleaseWithoutAnAnswer(t *testing.T) {
 					store.onSend(func(caller scripts.Caller) { caller.Sending(nil) })
 				}
 				began := time.Now()
-				client.releaser.release(takenBy(client, "l", lease))
+				a := takenBy(client, "l", lease)
+				client.releaser.release(a)
+				if c.heard {
+					a.hear()
+				}
 				locktest.Sleep(lease + time.Second)
 				locktest.DeepEqual(t, "sent", store.releases("l", began), c.sent)
 				locktest.Equal(t, "books", client.Books(), c.books)
@@ -141,7 +149,26 @@ func TestP3_QuickRepeatsAfterAnOutage(t *testing.T) {
 		if longest := slices.Max(pauses[:back]); longest > time.Second {
 			t.Errorf("a pause of %v in the outage", longest)
 		}
-		locktest.DeepEqual(t, "pauses after it", pauses[back:], []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute})
+		locktest.DeepEqual(t, "pauses after it", pauses[back:], []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute})
+	})
+}
+
+// P3: a release waits for Redis to be heard of, whatever time that takes; but where too many do each ends a lease after its last attempt.
+func TestP3_ReleasesThatWaitForRedisAreBounded(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		const lease = 3 * time.Second
+		c, store := newFakeClient(t, new(fakeBus), Limits{})
+		store.answers(func(string) error { return io.EOF })
+		c.releaser.release(inDoubt(c, "l", lease))
+		locktest.Sleep(time.Hour)
+		locktest.Equal(t, "books", c.Books(), "0 locks, 0 holds, 1 releases")
+		for range maxUnheard + 100 {
+			c.releaser.release(inDoubt(c, "l", lease))
+		}
+		locktest.Sleep(lease - time.Second)
+		locktest.Equal(t, "books within a lease", c.Books(), fmt.Sprintf("0 locks, 0 holds, %d releases", maxUnheard+100))
+		locktest.Sleep(2 * time.Second)
+		locktest.Equal(t, "books after a lease", c.Books(), fmt.Sprintf("0 locks, 0 holds, %d releases", maxUnheard))
 	})
 }
 
@@ -274,15 +301,16 @@ func TestOneReleaseOfAHold(t *testing.T) {
 func TestTraceOfDelayedReleases(t *testing.T) {
 	for what, c := range map[string]struct {
 		after     time.Duration // the store confirms releases from then on; 0: never
+		says      error         // until then
 		closes    bool
 		onlyEnds  bool // the user wants to be told of ends alone
 		confirmed bool
 		took      time.Duration
 	}{
-		"confirmed":            {after: 5 * time.Second, confirmed: true, took: 5100 * time.Millisecond},
-		"told of ends alone":   {after: 5 * time.Second, onlyEnds: true, confirmed: true, took: 5100 * time.Millisecond},
-		"the lease is over":    {took: 30100 * time.Millisecond},
-		"the client is closed": {closes: true, took: 3 * time.Second},
+		"confirmed":            {after: 5 * time.Second, says: io.EOF, confirmed: true, took: 5100 * time.Millisecond},
+		"told of ends alone":   {after: 5 * time.Second, says: io.EOF, onlyEnds: true, confirmed: true, took: 5100 * time.Millisecond},
+		"the lease is over":    {says: locktest.Reply("ERR refused by somebody on the way"), took: 34100 * time.Millisecond},
+		"the client is closed": {says: io.EOF, closes: true, took: 3 * time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T) {
@@ -301,7 +329,7 @@ func TestTraceOfDelayedReleases(t *testing.T) {
 				began := time.Now()
 				store.answers(func(string) error {
 					if c.after == 0 || time.Since(began) < c.after {
-						return io.EOF
+						return c.says
 					}
 					return nil
 				})

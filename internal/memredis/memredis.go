@@ -71,53 +71,50 @@ func (s *Server) dial(gates []*Gate) (net.Conn, error) {
 }
 
 // link returns the client's end of a link to the server. A net.Pipe holds no data, so that the server would stand still (inside its
-// lock) whenever a client does not read. Like a socket, the link therefore keeps what the server has written until the client
-// takes that.
+// lock) whenever a client does not read. Like the sockets of a connection, the link therefore keeps what either end has written until the
+// other one takes that: also what a client has written that has closed its end since.
 func link(server net.Conn, gates []*Gate) net.Conn {
 	client, inner := net.Pipe()
-	replies := fifo.New[[]byte]()
-	go func() {
-		defer server.Close()
-		buf := make([]byte, 4096)
-		for {
-			n, err := inner.Read(buf)
-			if n > 0 && pass(gates) {
-				_, err = server.Write(buf[:n])
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	go func() {
-		defer replies.Close()
-		for {
-			buf := make([]byte, 4096)
-			n, err := server.Read(buf)
-			replies.Push(buf[:n])
-			if err != nil {
-				return
-			}
-		}
-	}()
-	go func() {
-		defer inner.Close()
-		for {
-			b, ok := replies.Pop()
-			if !ok {
-				return
-			}
-			if !pass(gates) {
-				// The client gets no end of the link either: a subscription of go-redis would connect anew, under a mutex that
-				// others wait for, and that wait keeps the time of a bubble from going on.
-				continue
-			}
-			if _, err := inner.Write(b); err != nil {
-				return
-			}
-		}
-	}()
+	requests, replies := fifo.New[[]byte](), fifo.New[[]byte]()
+	go keep(inner, requests)
+	go keep(server, replies)
+	go carry(requests, server, gates)
+	go carry(replies, inner, gates)
 	return client
+}
+
+// keep reads from the connection into the queue, until the connection ends.
+func keep(from net.Conn, queue *fifo.Queue[[]byte]) {
+	defer queue.Close()
+	for {
+		buf := make([]byte, 4096)
+		n, err := from.Read(buf)
+		if n > 0 {
+			queue.Push(buf[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// carry writes what is in the queue to the connection, and ends the connection after the last of it.
+func carry(queue *fifo.Queue[[]byte], to net.Conn, gates []*Gate) {
+	defer to.Close()
+	for {
+		b, ok := queue.Pop()
+		if !ok {
+			return
+		}
+		if !pass(gates) {
+			// The client gets no end of the link either: a subscription of go-redis would connect anew, under a mutex that
+			// others wait for, and that wait keeps the time of a bubble from going on.
+			continue
+		}
+		if _, err := to.Write(b); err != nil {
+			return
+		}
+	}
 }
 
 // pass waits until all gates are open; false where one was cut.

@@ -26,11 +26,21 @@ func Pipe(t testing.TB) (*miniredis.Miniredis, *redis.Client) {
 // PipeClient returns one more client of a miniredis made by [Pipe], in the same
 // bubble. It is closed when the test ends.
 func PipeClient(t testing.TB, m *miniredis.Miniredis, opts ...func(*redis.Options)) *redis.Client {
+	return client(t, pipeOptions(t, m), opts)
+}
+
+// GatedClient is [PipeClient] for a client whose connections pass the gate. While
+// the gate is shut the client sees what it would of a server that stands still.
+func GatedClient(t testing.TB, m *miniredis.Miniredis, gate *memredis.Gate, opts ...func(*redis.Options)) *redis.Client {
+	return client(t, pipeOptions(t, m, gate), opts)
+}
+
+func pipeOptions(t testing.TB, m *miniredis.Miniredis, gates ...*memredis.Gate) *redis.Options {
 	s, ok := pipes.Load(m)
 	if !ok {
 		t.Fatal("redistest: the miniredis is not one of Pipe, or its test is over")
 	}
-	return client(t, s.(*memredis.Server).Options(), opts)
+	return s.(*memredis.Server).Options(gates...)
 }
 
 // pipes has the server of each miniredis of [Pipe] whose test runs.
