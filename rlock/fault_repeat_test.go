@@ -462,11 +462,11 @@ func TestInv10_RenewalAfterTheReleaseBringsNothingBack(t *testing.T) {
 func TestP6_AnswerAfterItsDeadlineIsReleased(t *testing.T) {
 	s := newSite(t)
 	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 10 * time.Second }),
-		rlock.WithPatience(time.Millisecond))
+		rlock.WithPatience(2*time.Second))
 	const lease = 2 * time.Second
 	ghost := s.on("acquire", redistest.Hold)
 	began := time.Now()
-	held, err := rlock.NewLock(c, "a").TryLock(t.Context(), 0, lease)
+	held, err := rlock.NewLock(c, "a").LockLease(t.Context(), lease)
 	if err == nil || errors.Is(err, rlock.ErrNotAcquired) || held != t.Context() {
 		t.Fatalf("got %v", err)
 	}

@@ -14,9 +14,12 @@ import (
 // waits tells whether the call waits for others.
 func (r Request) waits() bool { return r.Forever || r.Wait > 0 }
 
-// onceMore bounds how long a call that does not wait repeats a command after an error that goes away by itself, such as that of a broken
-// connection.
+// onceMore bounds how long a call that does not wait asks Redis: how long it waits for an answer, and how long it repeats a command after an
+// error that goes away by itself, such as that of a broken connection.
 const onceMore = time.Second
+
+// mostOnceMore bounds the pauses between these repeats.
+const mostOnceMore = onceMore / 8
 
 // minExpiry is the shortest expiry of a counter.
 const minExpiry = time.Second
@@ -26,6 +29,9 @@ var errOvertaken = errors.New("overtaken")
 
 // errLate is an answer that came when the lease it tells of could no longer be trusted.
 var errLate = errors.New("no answer from Redis before the lease was over")
+
+// errSilence is the error of a call that has waited for an answer for as long as it may.
+var errSilence = fmt.Errorf("no answer from Redis in time: %w", context.DeadlineExceeded)
 
 func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level, error) {
 	if err := l.checkRequest(ctx, r); err != nil {
@@ -181,8 +187,13 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
 	w.tokenCount = 1
-	for backoff := firstBackoff; ; backoff *= 2 {
+	var said error
+	for backoff := firstBackoff; ; backoff = min(2*backoff, mostOnceMore) {
 		lv, err := w.attempt()
+		if err == errSilence && said != nil {
+			err = said
+		}
+		said = err
 		switch {
 		case lv != nil:
 			return lv, nil
@@ -190,8 +201,8 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 			return nil, w.contextEnded()
 		case err == nil:
 			return nil, notAcquired(w.refusal)
-		case !passing(err) || errors.Is(err, ErrUnconfirmed) || time.Since(w.began) > min(onceMore, w.client.set.Patience):
-			return nil, err
+		case !passing(err) || errors.Is(err, ErrUnconfirmed) || time.Since(w.began)+backoff > min(onceMore, w.client.set.Patience):
+			return nil, w.client.withDial(err, w.began)
 		case !sleep(w.ctx, backoff):
 			return nil, with(contextError(w.ctx), err)
 		}
@@ -202,7 +213,7 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 func (w *waiter) attempt() (*level, error) {
 	f := w.newAttempt()
 	w.sendAttempt(f)
-	for due := time.Now().Add(w.lease); !f.done.Load() && time.Now().Before(due); {
+	for due := w.began.Add(min(w.lease, onceMore+w.client.set.confirmTime())); !f.done.Load() && time.Now().Before(due); {
 		w.wakeup.notifyAt(due)
 		select {
 		case <-w.wakeup.ch:
@@ -270,7 +281,7 @@ func (w *waiter) judge(f *inflight) (*level, error) {
 		case w.waitCtx.Err() != nil:
 			return nil, w.waitCtx.Err()
 		}
-		return nil, errLate
+		return nil, errSilence
 	}
 	if f.answer.Held && f.alsoNotify == nil {
 		w.lockState.leftLine(w.ticket)

@@ -21,6 +21,14 @@ func (s *Settings) confirmation() *scripts.Confirmation {
 	return s.Replicas
 }
 
+// confirmTime is how long Redis waits for the confirmation of a change before it answers.
+func (s *Settings) confirmTime() time.Duration {
+	if c := s.confirmation(); c != nil {
+		return c.Timeout
+	}
+	return 0
+}
+
 // CheckSeveral refuses the settings that are for one Redis only.
 func (s *Settings) CheckSeveral() error {
 	if s.confirmation() != nil {
@@ -85,9 +93,5 @@ func (s *Settings) checkConfirmed(lease time.Duration) error {
 
 // onReentry is how long the first command of a re-entry is waited for before it is sent again.
 func (c *Client) onReentry() time.Duration {
-	each := max(c.set.UnlockTimeout/3, time.Millisecond)
-	if confirm := c.set.confirmation(); confirm != nil {
-		each += confirm.Timeout
-	}
-	return each
+	return max(c.set.UnlockTimeout/3, time.Millisecond) + c.set.confirmTime()
 }

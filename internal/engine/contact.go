@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // contact is what Redis has said last to the waiters of one lock: who has it, or an error.
@@ -12,7 +14,7 @@ type contact struct {
 	answeredAt   time.Time // when Redis last said who has the lock,
 	refusal      error     // and why the lock was not to be had where nobody has it
 	failure      error     // the last error in place of an answer; nil after an answer
-	failingSince time.Time // since when there have been errors only
+	failingSince time.Time // when the first command was sent after which there have been errors only
 	failedAt     time.Time // when the last error came
 }
 
@@ -34,15 +36,18 @@ func (ls *lockState) redisAnsweredLocked() {
 	}
 }
 
-// redisFailed notes an error in place of an answer.
-func (ls *lockState) redisFailed(err error) {
+// redisFailed notes an error in place of an answer to a command that was sent at this time.
+func (ls *lockState) redisFailed(sent time.Time, err error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	n := ls.contactLocked()
 	if n.failure == nil {
-		n.failingSince = time.Now()
+		n.failingSince = sent
 	}
-	ls.askedSince, n.failure, n.failedAt = 0, err, time.Now()
+	if err != errSilence || n.failure == nil { // it says less than any other error
+		n.failure = err
+	}
+	ls.askedSince, n.failedAt = 0, time.Now()
 }
 
 // contactLocked returns what is known of Redis. With ls.mu held.
@@ -64,6 +69,20 @@ func (ls *lockState) patienceOver(began time.Time, patience time.Duration) error
 	return ls.contact.failure
 }
 
+// patienceEnds returns when a call that began at this time has no patience left, if errors go on; zero where the last word of Redis was an
+// answer.
+func (ls *lockState) patienceEnds(began time.Time, patience time.Duration) time.Time {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.contact == nil || ls.contact.failure == nil {
+		return time.Time{}
+	}
+	if began.Before(ls.contact.failingSince) {
+		began = ls.contact.failingSince
+	}
+	return began.Add(patience)
+}
+
 // notAcquiredError is why a call that began at this time has waited in vain: somebody else held the lock, as far as Redis said, or
 // Redis did not say.
 func (ls *lockState) notAcquiredError(began time.Time) error {
@@ -77,10 +96,10 @@ func (ls *lockState) notAcquiredError(began time.Time) error {
 		if errors.Is(n.failure, ErrUnconfirmed) {
 			return n.failure
 		}
-		return fmt.Errorf("no answer within the wait: %w", n.failure)
+		return ls.client.withDial(fmt.Errorf("no answer within the wait: %w", n.failure), began)
 	// An attempt that has been under way for most of the wait is one that Redis does not answer.
 	case ls.askedSince != 0 && n.answeredAt.Before(began) && ls.askedSince.age() > time.Since(began)/2:
-		return with(fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded), ls.client.dials.since(began))
+		return ls.client.withDial(fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded), began)
 	}
 	return notAcquired(n.refusal)
 }
@@ -100,6 +119,14 @@ func (ls *lockState) lastError(began time.Time) error {
 		}
 	}
 	return ls.client.dials.since(heard)
+}
+
+// withDial is an error in place of an answer, joined with why no connection was made since this time, where that may be the cause.
+func (c *Client) withDial(err error, since time.Time) error {
+	if !scripts.Unanswered(err) { // Redis has answered, or the error is of a dial
+		return err
+	}
+	return with(err, c.dials.since(since))
 }
 
 // with is the error of a call that waited no longer, joined with what kept it from an answer, if that is known.

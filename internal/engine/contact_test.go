@@ -20,7 +20,7 @@ func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 	const tenth = 100 * time.Millisecond
 	split := errors.New("nobody has a majority")
 	asks := func(ls *lockState) { ls.askedSince = momentOf(time.Now()) }
-	refused := func(ls *lockState) { ls.client.dials.failed.Store(&dialFailure{time.Now(), syscall.ECONNREFUSED}) }
+	refused := func(ls *lockState) { ls.client.dials.end(ls.client.dials.begin("tcp a:1"), syscall.ECONNREFUSED) }
 	gotIt := func(ls *lockState) {
 		ls.mu.Lock()
 		defer ls.mu.Unlock()
@@ -41,17 +41,17 @@ func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 		last   error  // that the network, or Redis, said to the call
 	}{
 		{what: "nobody said anything", want: ErrNotAcquired},
-		{what: "an error before the call", before: func(ls *lockState) { ls.redisFailed(io.EOF) }, want: ErrNotAcquired},
-		{what: "an error", during: func(ls *lockState) { ls.redisFailed(io.EOF) }, want: io.EOF, says: "no answer within the wait", last: io.EOF},
+		{what: "an error before the call", before: func(ls *lockState) { ls.redisFailed(time.Now(), io.EOF) }, want: ErrNotAcquired},
+		{what: "an error", during: func(ls *lockState) { ls.redisFailed(time.Now(), io.EOF) }, want: io.EOF, says: "no answer within the wait", last: io.EOF},
 		{what: "an error and an answer", during: func(ls *lockState) {
-			ls.redisFailed(io.EOF)
+			ls.redisFailed(time.Now(), io.EOF)
 			ls.redisAnswered(nil)
 		}, want: ErrNotAcquired},
 		{what: "an answer and an error", during: func(ls *lockState) {
 			ls.redisAnswered(nil)
-			ls.redisFailed(io.EOF)
+			ls.redisFailed(time.Now(), io.EOF)
 		}, want: io.EOF, says: "no answer within the wait", last: io.EOF},
-		{what: "replicas that have not confirmed", during: func(ls *lockState) { ls.redisFailed(ErrUnconfirmed) }, want: ErrUnconfirmed, last: ErrUnconfirmed},
+		{what: "replicas that have not confirmed", during: func(ls *lockState) { ls.redisFailed(time.Now(), ErrUnconfirmed) }, want: ErrUnconfirmed, last: ErrUnconfirmed},
 		{what: "a lock that nobody has, and that is not to be had", during: func(ls *lockState) { ls.redisAnswered(split) }, want: split},
 		{what: "the same, and somebody has it later", during: func(ls *lockState) {
 			ls.redisAnswered(split)
@@ -73,7 +73,7 @@ func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 			gotIt(ls)
 			asks(ls)
 		}, want: ErrNotAcquired},
-		{what: "the same, and Redis has said something before", before: func(ls *lockState) { ls.redisFailed(io.EOF) }, during: func(ls *lockState) {
+		{what: "the same, and Redis has said something before", before: func(ls *lockState) { ls.redisFailed(time.Now(), io.EOF) }, during: func(ls *lockState) {
 			time.Sleep(tenth)
 			gotIt(ls)
 			asks(ls)
@@ -94,8 +94,8 @@ func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 			time.Sleep(tenth)
 			ls.redisAnswered(nil)
 		}, want: ErrNotAcquired},
-		{what: "a hold of the client, and an error", before: func(ls *lockState) { holds(ls, time.Hour) }, during: func(ls *lockState) { ls.redisFailed(io.EOF) }, want: ErrNotAcquired, last: io.EOF},
-		{what: "a hold of the client that ran out, and an error", before: func(ls *lockState) { holds(ls, 5*tenth) }, during: func(ls *lockState) { ls.redisFailed(io.EOF) }, want: io.EOF, says: "no answer within the wait", last: io.EOF},
+		{what: "a hold of the client, and an error", before: func(ls *lockState) { holds(ls, time.Hour) }, during: func(ls *lockState) { ls.redisFailed(time.Now(), io.EOF) }, want: ErrNotAcquired, last: io.EOF},
+		{what: "a hold of the client that ran out, and an error", before: func(ls *lockState) { holds(ls, 5*tenth) }, during: func(ls *lockState) { ls.redisFailed(time.Now(), io.EOF) }, want: io.EOF, says: "no answer within the wait", last: io.EOF},
 	} {
 		redistest.Virtual(t, func(t *testing.T) {
 			_, rdb := redistest.Pipe(t)
@@ -116,7 +116,7 @@ func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 			if c.says == "" && err != c.want || c.says != "" && (!errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("%s: %v, want %v %s", c.what, err, c.want, c.says)
 			}
-			if last := ls.lastError(began); last != c.last {
+			if last := ls.lastError(began); !errors.Is(last, c.last) {
 				t.Errorf("%s: it was last told %v, want %v", c.what, last, c.last)
 			}
 		})
@@ -137,9 +137,9 @@ func TestInv12_PatienceCountsFromTheFirstError(t *testing.T) {
 			}
 		}
 		over("before any answer", began, nil)
-		ls.redisFailed(errReadOnly)
+		ls.redisFailed(time.Now(), errReadOnly)
 		time.Sleep(6 * time.Second)
-		ls.redisFailed(io.EOF)
+		ls.redisFailed(time.Now(), io.EOF)
 		time.Sleep(4*time.Second - 1)
 		over("before the end", began, nil)
 		time.Sleep(time.Nanosecond)
@@ -148,7 +148,7 @@ func TestInv12_PatienceCountsFromTheFirstError(t *testing.T) {
 		over("a call that is younger", time.Now().Add(-patience+1), nil)
 		ls.redisAnswered(nil)
 		over("after an answer", began, nil)
-		ls.redisFailed(io.EOF)
+		ls.redisFailed(time.Now(), io.EOF)
 		over("at the first error after it", began, nil)
 		time.Sleep(patience)
 		over("at the end of another outage", began, io.EOF)

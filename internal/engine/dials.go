@@ -2,25 +2,33 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 	"weak"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// dials is a go-redis hook that knows why the latest dial failed that did. A command learns of that when go-redis has
-// dialed five times, after half a second: for a call with a shorter wait that is too late.
+// dials is a go-redis hook that knows which dials are under way, and why the latest one failed that did. A command learns of that when
+// go-redis has dialed five times, after half a second, or after five times the DialTimeout: for a call that waits for less that is too late.
 type dials struct {
-	failed atomic.Pointer[dialFailure]
+	what string // what a dial makes
+
+	mu       sync.Mutex
+	underWay []*dialing // the oldest one first
+	failedAt time.Time
+	failure  error // nil for none
 }
 
-type dialFailure struct {
-	at  time.Time
-	err error
+// dialing is a dial that is under way.
+type dialing struct {
+	began time.Time
+	to    string
 }
 
 // dialsOf returns the hook of a client of Redis, of which there is one, however many lock clients it has.
@@ -30,7 +38,10 @@ func dialsOf(rdb *redis.Client) *dials {
 	key := weak.Make(rdb)
 	d := hooked.of[key]
 	if d == nil {
-		d = new(dials)
+		d = &dials{what: "dial"}
+		if rdb.Options().TLSConfig != nil {
+			d.what = "dial and TLS handshake"
+		}
 		rdb.AddHook(d)
 		hooked.of[key] = d
 		runtime.AddCleanup(rdb, func(key weak.Pointer[redis.Client]) {
@@ -50,12 +61,32 @@ var hooked = struct {
 // DialHook implements redis.Hook.
 func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		one := d.begin(network + " " + addr)
 		conn, err := next(ctx, network, addr)
-		if err != nil {
-			d.failed.Store(&dialFailure{time.Now(), err})
-		}
+		d.end(one, err)
 		return conn, err
 	}
+}
+
+func (d *dials) begin(to string) *dialing {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	one := &dialing{time.Now(), to}
+	d.underWay = append(d.underWay, one)
+	return one
+}
+
+func (d *dials) end(one *dialing, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.underWay = slices.DeleteFunc(d.underWay, func(other *dialing) bool { return other == one })
+	if err == nil {
+		return
+	}
+	if op := new(net.OpError); !errors.As(err, &op) { // it does not say what it is of: a TLS handshake, or a dialer of the user's
+		err = fmt.Errorf("%s %s: %w", d.what, one.to, err)
+	}
+	d.failedAt, d.failure = time.Now(), err
 }
 
 // ProcessHook implements redis.Hook.
@@ -66,13 +97,21 @@ func (d *dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// since returns why a dial failed at this time or later, nil if none did.
+// since returns why a command that was sent at this time may have no connection: a dial is under way for most of the time since then, or
+// one failed. It returns nil where nothing is known.
 func (d *dials) since(t time.Time) error {
 	if d == nil {
 		return nil
 	}
-	if f := d.failed.Load(); f != nil && !f.at.Before(t) {
-		return f.err
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.underWay) > 0 {
+		if oldest := d.underWay[0]; time.Since(oldest.began) > time.Since(t)/2 {
+			return fmt.Errorf("%s %s: no end of it after %v", d.what, oldest.to, time.Since(oldest.began).Round(time.Millisecond))
+		}
+	}
+	if d.failure != nil && !d.failedAt.Before(t) {
+		return d.failure
 	}
 	return nil
 }

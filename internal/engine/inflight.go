@@ -145,7 +145,7 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	hung := false
 	switch {
 	case !f.done.Load():
-		hung, maybeExecuted, err = true, true, context.DeadlineExceeded
+		hung, maybeExecuted, err = true, true, errSilence
 	case scripts.Passing(f.err): // errNotSent too
 		maybeExecuted, err = scripts.Unanswered(f.err) && f.err != errNotSent, f.err
 	default:
@@ -184,7 +184,7 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	}
 	repeat := op // here, so that an op that is answered is not on the heap
 	answer, again, last := retryBeside(rest, each, answered, func(ctx context.Context) (scripts.Answer, error) { return c.store.Do(ctx, repeat) })
-	if last == context.DeadlineExceeded {
+	if last == errSilence {
 		last = err // which Redis may have said
 	}
 	return answer, maybeExecuted || again, last

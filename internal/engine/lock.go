@@ -172,11 +172,12 @@ func (l *Lock) inspect(ctx context.Context, field string) (scripts.State, error)
 	}
 	bound, cancel := context.WithTimeout(ctx, l.client.set.Patience)
 	defer cancel()
+	began := time.Now()
 	state, err := l.look(bound, field)
 	if err != nil && ctx.Err() != nil {
-		err = contextError(ctx)
+		return state, contextError(ctx)
 	}
-	return state, err
+	return state, l.client.withDial(err, began)
 }
 
 // checkAsk is why Redis need not be asked; nil if it is to be.

@@ -79,15 +79,15 @@ func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T
 		if err = got.err; ok && (err == nil || !scripts.Passing(err) && !hung) {
 			return got.value, maybeExecuted, err
 		}
-		if err == nil {
-			err = context.DeadlineExceeded
+		if err == nil || err == context.DeadlineExceeded {
+			err = errSilence
 		}
 		maybeExecuted = maybeExecuted || scripts.Unanswered(err)
 		switch {
-		case err != context.DeadlineExceeded: // a dial that took too long is one too by errors.Is, but says more
+		case err != errSilence: // a dial that took too long is one too by errors.Is, but says more
 			said = err
 		case said != nil:
-			err = fmt.Errorf("%w, after: %w", context.DeadlineExceeded, said)
+			err = fmt.Errorf("%w, after: %w", errSilence, said)
 		}
 		pause := time.NewTimer(backoff)
 		select {

@@ -113,7 +113,7 @@ func TestRetryOfSilence(t *testing.T) {
 			time.Sleep(time.Minute)
 			return 0, io.EOF
 		})
-		locktest.Equal(t, "error", err, context.DeadlineExceeded)
+		locktest.Equal(t, "error", err, errSilence)
 		locktest.Equal(t, "maybe executed", maybeExecuted, true)
 		locktest.Sleep(time.Minute) // the attempts end
 	})

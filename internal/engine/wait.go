@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"time"
 
 	"github.com/fencelock/fencelock/observe/locktrace"
@@ -173,6 +174,17 @@ func (w *waiter) lookAfter(d time.Duration) {
 	w.due = time.Now().Add(d)
 }
 
+// awaitAnswer makes the waiter look for an answer to a command that is sent now, when the patience is over with which it waits for one.
+func (w *waiter) awaitAnswer() {
+	w.lookAfter(w.answerTime())
+	if end := w.lockState.patienceEnds(w.began, w.client.set.silence()); !end.IsZero() && end.Before(w.due) {
+		w.due = end
+	}
+}
+
+// answerTime is how long the waiter waits for the answer to one command: after its lease no answer is of use.
+func (w *waiter) answerTime() time.Duration { return min(w.lease, w.client.set.silence()) }
+
 func (w *waiter) isDue() bool { return !w.due.IsZero() && !time.Now().Before(w.due) }
 
 // lead is what a waiter does that has become the first of its client.
@@ -183,7 +195,7 @@ func (w *waiter) lead() error {
 		return nil
 	}
 	if err := w.lockState.patienceOver(w.began, w.client.set.Patience); err != nil {
-		return err
+		return w.client.withDial(err, w.began)
 	}
 	// The one before may have just taken the lock: then its end, or a message, is soon enough.
 	if w.lockState.isHeld() {
@@ -235,7 +247,7 @@ func (w *waiter) sendIfReady() {
 	w.lateOne, w.aliveCount = p.overdueTicket(), p.alive()
 	w.command = w.sendAttemptInTurn(looks, w.lateOne)
 	w.on(attemptSent)
-	w.lookAfter(w.lease) // after it no answer is of use
+	w.awaitAnswer()
 }
 
 // lookAtLock sees to what the waiter was given or told, by the hold before it or by the line in Redis.
@@ -256,7 +268,7 @@ func (w *waiter) lookAtLock() (*level, error) {
 	case h.handoff != nil && w.command == nil:
 		w.command = h.handoff
 		w.on(handoffBegun)
-		w.lookAfter(w.lease) // after it no answer is of use
+		w.awaitAnswer()
 	case w.command != nil: // its answer comes first
 	case w.state == queued && h.isLeader:
 		return nil, w.lead()
@@ -310,6 +322,7 @@ func (w *waiter) takeToken(b *tokenBlock) (*level, error) {
 // judgeCommand sees to an attempt or a handoff that has its answer, or has taken too long.
 func (w *waiter) judgeCommand() (*level, error) {
 	f, handedOver := w.command, w.state == receiving
+	sent := w.due.Add(-w.answerTime())
 	w.command = nil
 	w.on(commandOver)
 	lv, err := w.settle(f)
@@ -338,9 +351,12 @@ func (w *waiter) judgeCommand() (*level, error) {
 	case !passing(err):
 		return nil, err
 	default:
-		w.lockState.redisFailed(err)
+		if errors.Is(err, ErrUnconfirmed) { // Redis has answered
+			sent = time.Now()
+		}
+		w.lockState.redisFailed(sent, err)
 		if err := w.lockState.patienceOver(w.began, w.client.set.Patience); err != nil {
-			return nil, err
+			return nil, w.client.withDial(err, sent)
 		}
 		pause = w.backoff
 		w.backoff = min(2*w.backoff, lastBackoff)

@@ -1,0 +1,40 @@
+package main
+
+// The breaks of what bounds a call where Redis does not answer.
+var ofSilence = []mutant{
+	{
+		"Inv12: a call that does not wait has no bound but its lease",
+		"internal/engine/acquire.go", "min(w.lease, onceMore+w.client.set.confirmTime())", "w.lease",
+		"./rlock", "Inv12_NoAnswer",
+	},
+	{
+		"Inv12: a command that hangs outlasts the patience of its call",
+		"internal/engine/wait.go", "min(w.lease, w.client.set.silence())", "w.lease",
+		"./rlock", "Inv12_NoAnswer",
+	},
+	{
+		"Inv12: patience begins when a command has failed, and not when it was sent",
+		"internal/engine/wait.go", "w.lockState.redisFailed(sent, err)", "w.lockState.redisFailed(time.Now(), err)",
+		"./rlock", "Inv12_NoAnswer",
+	},
+	{
+		"Inv12: each call of a queue waits for a silent Redis as long as the first one",
+		"internal/engine/wait.go", "!end.IsZero() && end.Before(w.due)", "false",
+		"./rlock", "Inv12_NoAnswer",
+	},
+	{
+		"Inv12: the time that replicas have is taken for silence",
+		"internal/engine/acquire.go", "min(w.lease, onceMore+w.client.set.confirmTime())", "min(w.lease, onceMore)",
+		"./rlock", "Inv12_ConfirmationIsNoSilence",
+	},
+	{
+		"Inv12: nobody says that a dial hangs",
+		"internal/engine/dials.go", "time.Since(oldest.began) > time.Since(t)/2", "false",
+		"./rlock", "Inv12_NoAnswer",
+	},
+	{
+		"Inv12: silence hides what Redis has said before",
+		"internal/engine/acquire.go", "if err == errSilence && said != nil {", "if false {",
+		"./rlock", "P13_ExhaustedPool",
+	},
+}

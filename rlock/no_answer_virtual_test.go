@@ -1,0 +1,100 @@
+package rlock_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// hangingDial is what an address does that drops what is sent to it: nothing, until the DialTimeout of go-redis.
+func hangingDial(o *redis.Options) {
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+	}
+}
+
+// Inv12: a call leaves when it has waited for an answer for its patience, or, with wait 0, for a second: whatever it is that hangs, which the
+// error says.
+func TestInv12_NoAnswer(t *testing.T) {
+	const patience = 2 * time.Second
+	silent := func(t *testing.T, m *miniredis.Miniredis) *redis.Client {
+		link := &slowLink{way: time.Hour}
+		return link.redis(t, m)
+	}
+	for what, c := range map[string]struct {
+		connect func(t *testing.T, m *miniredis.Miniredis) *redis.Client
+		says    string
+	}{
+		"the dial": {func(t *testing.T, m *miniredis.Miniredis) *redis.Client {
+			return redistest.PipeClient(t, m, hangingDial)
+		}, "dial"},
+		"Redis": {silent, "no answer from Redis"},
+	} {
+		for _, call := range []struct {
+			what  string
+			wait  time.Duration // -1: Lock
+			bound time.Duration
+		}{{"Lock", -1, patience}, {"TryLock with a long wait", time.Minute, patience}, {"TryLock with a short wait", patience / 2, patience / 2}, {"TryLock that does not wait", 0, time.Second}} {
+			t.Run(what+" hangs/"+call.what, func(t *testing.T) {
+				locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+					defer locktest.Sleep(3 * time.Minute) // go-redis lets go of what it has begun
+					l := rlock.NewLock(newClient(t, c.connect(t, m), rlock.WithPatience(patience), rlock.WithUnlockTimeout(time.Millisecond)), "l")
+					began := time.Now()
+					var err error
+					if call.wait < 0 {
+						_, err = l.Lock(t.Context())
+					} else {
+						_, err = l.TryLock(t.Context(), call.wait, 0)
+					}
+					locktest.Equal(t, "took", time.Since(began), call.bound)
+					wantTold(t, err, c.says)
+					locktest.IsError(t, err, context.DeadlineExceeded)
+				})
+			})
+		}
+	}
+}
+
+// Inv12: the patience of a call that waits for others begins with the command that gets no answer, also where somebody else's call has
+// found Redis silent, and is not one more for each call that waits.
+func TestInv12_NoAnswerForManyCalls(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+		defer locktest.Sleep(3 * time.Minute)
+		const patience = 2 * time.Second
+		l := rlock.NewLock(newClient(t, redistest.PipeClient(t, m, hangingDial), rlock.WithPatience(patience), rlock.WithUnlockTimeout(time.Millisecond)), "l")
+		took := make(chan time.Duration, 10)
+		for range cap(took) {
+			began := time.Now()
+			go func() {
+				_, _ = l.Lock(t.Context())
+				took <- time.Since(began)
+			}()
+			locktest.Sleep(100 * time.Millisecond)
+		}
+		for range cap(took) {
+			locktest.Equal(t, "took", <-took, patience)
+		}
+	})
+}
+
+// Inv12: the time that replicas have for their confirmation is none of silence.
+func TestInv12_ConfirmationIsNoSilence(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb, rlock.WithReplicas(1, 3*time.Second), rlock.WithPatience(time.Second))
+		rdb.AddHook(acquiresOf("l", func(send func() error) error {
+			time.Sleep(1500 * time.Millisecond)
+			return send()
+		}))
+		_, err := rlock.NewLock(c, "l").TryLock(t.Context(), 0, 0)
+		locktest.IsNotError(t, err, context.DeadlineExceeded)
+	})
+}
