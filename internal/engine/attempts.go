@@ -74,6 +74,9 @@ func (t *attempts) noteAnswer(a scripts.Answer, err error) *release {
 	if !a.Owed && scripts.Unanswered(err) {
 		t.doubtLocked().until = time.Now().Add(t.lease)
 	}
+	if a.Copies > 0 {
+		t.doubtLocked().until = time.Now().Add(a.Copies + t.lease)
+	}
 	if a.Held || a.Owed { // also what is not confirmed
 		t.taken = true
 		if t.doubt != nil && !t.doubt.ends.IsZero() {
