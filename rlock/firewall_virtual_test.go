@@ -1,7 +1,12 @@
 package rlock_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,3 +40,155 @@ func TestP8_DeadConnectionsAreLeft(t *testing.T) {
 		runtime.KeepAlive(client)
 	})
 }
+
+// pastDead is how long a call may take behind any number of dead connections up to manyIdle.
+const pastDead = 3 * time.Second
+
+// P8: a call of any kind goes past idle connections whose other end is gone without a word.
+func TestP8_CallsPastDeadConnections(t *testing.T) {
+	type site struct {
+		l      *rlock.Lock // of a client behind the firewall
+		other  *rlock.Lock // of another client
+		direct *redis.Client
+	}
+	free := func(t *testing.T, s *site) error {
+		if s.direct.Exists(t.Context(), "a").Val() == 1 {
+			return errors.New("the lock is held still")
+		}
+		return nil
+	}
+	for name, prepare := range map[string]func(t *testing.T, s *site) (call func() error){
+		"Lock": func(t *testing.T, s *site) func() error {
+			return func() error { return lockOnly(s.l.Lock(t.Context())) }
+		},
+		"TryLock": func(t *testing.T, s *site) func() error {
+			return func() error { return lockOnly(s.l.TryLock(t.Context(), 8*time.Second, 0)) }
+		},
+		"TryLock that does not wait": func(t *testing.T, s *site) func() error {
+			return func() error { return lockOnly(s.l.TryLock(t.Context(), 0, 0)) }
+		},
+		"refused": func(t *testing.T, s *site) func() error {
+			locktest.NoError(t, lockOnly(s.other.Lock(t.Context())))
+			return func() error {
+				if err := lockOnly(s.l.TryLock(t.Context(), 0, 0)); !errors.Is(err, rlock.ErrNotAcquired) {
+					return fmt.Errorf("TryLock says %v", err)
+				}
+				return nil
+			}
+		},
+		"Unlock": func(t *testing.T, s *site) func() error {
+			held, err := s.l.Lock(t.Context())
+			locktest.NoError(t, err)
+			return func() error { return errors.Join(s.l.Unlock(held), free(t, s)) }
+		},
+		"handoff": func(t *testing.T, s *site) func() error {
+			held, err := s.l.Lock(t.Context())
+			locktest.NoError(t, err)
+			taken := make(chan error, 1)
+			go func() { taken <- lockOnly(s.l.Lock(t.Context())) }()
+			time.Sleep(time.Second)
+			return func() error { return errors.Join(s.l.Unlock(held), <-taken) }
+		},
+		"re-entry": func(t *testing.T, s *site) func() error {
+			held, err := s.l.Lock(t.Context())
+			locktest.NoError(t, err)
+			return func() error { return lockOnly(s.l.Lock(held)) }
+		},
+		"inner Unlock": func(t *testing.T, s *site) func() error {
+			held, err := s.l.Lock(t.Context())
+			locktest.NoError(t, err)
+			inner, err := s.l.Lock(held)
+			locktest.NoError(t, err)
+			return func() error { return s.l.Unlock(inner) }
+		},
+		"IsLocked": func(t *testing.T, s *site) func() error {
+			return func() error { _, err := s.l.IsLocked(t.Context()); return err }
+		},
+		"HoldCount": func(t *testing.T, s *site) func() error {
+			held, err := s.l.Lock(t.Context())
+			locktest.NoError(t, err)
+			return func() error {
+				if n, err := s.l.HoldCount(held); n != 1 {
+					return fmt.Errorf("the count is %d, %v", n, err)
+				}
+				return nil
+			}
+		},
+		"RemainTTL": func(t *testing.T, s *site) func() error {
+			return func() error { _, err := s.l.RemainTTL(t.Context()); return err }
+		},
+		"ForceUnlock": func(t *testing.T, s *site) func() error {
+			locktest.NoError(t, lockOnly(s.other.Lock(t.Context())))
+			return func() error {
+				freed, err := s.l.ForceUnlock(t.Context())
+				if err == nil && !freed {
+					err = errors.New("not freed")
+				}
+				return errors.Join(err, free(t, s))
+			}
+		},
+		"a wait that ends": func(t *testing.T, s *site) func() error {
+			held, err := s.other.Lock(t.Context())
+			locktest.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := make(chan error, 1)
+			go func() { gone <- lockOnly(s.l.Lock(ctx)) }()
+			time.Sleep(time.Second)
+			return func() error {
+				cancel()
+				if err := <-gone; !errors.Is(err, context.Canceled) {
+					return err
+				}
+				for s.direct.ZCard(t.Context(), "fencelock_line:{a}").Val() != 0 {
+					time.Sleep(10 * time.Millisecond)
+				}
+				return s.other.Check(held)
+			}
+		},
+		"a waiter that is woken": func(t *testing.T, s *site) func() error {
+			held, err := s.other.Lock(t.Context())
+			locktest.NoError(t, err)
+			taken := make(chan error, 1)
+			go func() { taken <- lockOnly(s.l.Lock(t.Context())) }()
+			time.Sleep(time.Second)
+			return func() error { return errors.Join(s.other.Unlock(held), <-taken) }
+		},
+	} {
+		for _, n := range []int{1, 4, manyIdle} {
+			t.Run(fmt.Sprintf("%s, %d dead", name, n), func(t *testing.T) {
+				redistest.Virtual(t, func(t *testing.T) {
+					m, direct := redistest.Pipe(t)
+					var firewall redistest.Firewall
+					var through atomic.Bool // what is dialed goes through the firewall
+					rdb := redistest.PipeClient(t, m, func(o *redis.Options) {
+						o.PoolSize = manyIdle + 1 // all may be dead but one
+						plain, walled := o.Dialer, firewall.Dialer(o.Dialer)
+						o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+							if through.Load() {
+								return walled(ctx, network, addr)
+							}
+							return plain(ctx, network, addr)
+						}
+					})
+					client, other := newClient(t, rdb), newClient(t, redistest.PipeClient(t, m))
+					s := &site{l: rlock.NewLock(client, "a"), other: rlock.NewLock(other, "a"), direct: direct}
+					call := prepare(t, s)
+					alive := int(rdb.PoolStats().IdleConns) // they are used last
+					through.Store(true)
+					redistest.LeaveIdle(t, rdb, alive+n)
+					through.Store(false)
+					firewall.Forget()
+					began := time.Now()
+					err := call()
+					if took := time.Since(began); err != nil || took > pastDead {
+						t.Errorf("%v after %v", err, took)
+					}
+					runtime.KeepAlive(client)
+				})
+			})
+		}
+	}
+}
+
+// lockOnly is the error of an acquire whose context is not needed.
+func lockOnly(_ context.Context, err error) error { return err }

@@ -47,7 +47,8 @@ const (
 	waiting state = iota
 	sent
 	takenBack
-	told // its caller has the answer
+	doubled // a copy of it was sent, and its caller has no answer
+	told    // its caller has the answer
 )
 
 // A batcher sends ops in batches. The ops of a batch share one round trip. No op waits in order to share one: an op that
@@ -65,20 +66,22 @@ type batcher struct {
 	started  uint64      // how many batches have left
 	guarded  bool        // the timer of guard is set
 	shared   bool        // the last batch had more than one op
-	overdue  *time.Timer // calls abandon
-	watched  bool        // overdue is set
+	look     *time.Timer // calls lookAtBatches
+	watched  bool        // look is set
 }
 
-// A batch is some ops that travel together. The batch is also the context of their commands, and ends when it is abandoned:
+// A batch is some ops that travel together. The batch is also the context of their commands, and ends when it is given up:
 // go-redis then sends none of the commands that it has not sent yet.
 type batch struct {
 	context.Context
 	batcher *batcher
-	store   []Op          // copies: a caller with its answer uses its op again, and an abandoned batch still reads the copy
+	store   []Op          // copies: a caller with its answer uses its op again, and a batch that was given up still reads the copy
 	ops     []*Op         // the elements of store
 	began   time.Time     // when the batch left, or began to ask for the nodes of the cluster
 	left    atomic.Bool   // began is set, and the time of the batch is bounded
-	end     chan struct{} // closed when the batch is abandoned
+	unwatch func()        // ends the copies of the batch; nil for none. Guarded by the batcher's mu, as givenUp is
+	givenUp bool          // it is not in inFlight, and is not used again
+	end     chan struct{} // closed when the batch is given up, and its callers have their answers
 }
 
 // Send sends the op together with others that are sent at the same time. It does not block. The caller gets the answer, or
@@ -131,7 +134,7 @@ func (b *batcher) start() {
 	f.batcher = b
 	b.inFlight = append(b.inFlight, f)
 	if !b.watched {
-		b.lookAfter(b.bound)
+		b.lookAfter(silentAfter + b.slow)
 	}
 	go f.run()
 }
@@ -168,18 +171,11 @@ func (f *batch) Done() <-chan struct{} { return f.end }
 
 // Err implements context.Context.
 func (f *batch) Err() error {
-	if f.abandoned() {
-		return context.Canceled
-	}
-	return nil
-}
-
-func (f *batch) abandoned() bool {
 	select {
 	case <-f.end:
-		return true
+		return context.Canceled
 	default:
-		return false
+		return nil
 	}
 }
 
@@ -216,12 +212,16 @@ func (b *batcher) fill(f *batch) bool {
 	stalled := f.left.Load() && time.Since(f.began) >= stallAfter
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if f.abandoned() {
-		return false // an abandoned batch is not in inFlight, and is not used again
+	if f.givenUp {
+		return false
 	}
 	f.left.Store(false)
 	if stalled {
 		b.most = max(b.most-1, maxInFlight)
+	}
+	if f.unwatch != nil {
+		f.unwatch()
+		f.unwatch, f.store, f.ops = nil, nil, nil // the copies refer to them
 	}
 	clear(f.store)
 	f.store, f.ops = f.store[:0], f.ops[:0]
@@ -277,44 +277,47 @@ func (b *batcher) guard() {
 	})
 }
 
-// lookAfter has abandon called after d, and abandon calls lookAfter as long as batches are under way. With b.mu held.
+// lookAfter has lookAtBatches called after d, which calls lookAfter as long as batches are under way. With b.mu held.
 func (b *batcher) lookAfter(d time.Duration) {
 	b.watched = true
-	if b.overdue == nil {
-		b.overdue = time.AfterFunc(d, b.abandon)
+	if b.look == nil {
+		b.look = time.AfterFunc(d, b.lookAtBatches)
 	} else {
-		b.overdue.Reset(d)
+		b.look.Reset(d)
 	}
 }
 
-// abandon gives up the batches that have been under way for b.bound: a connection may be dead, and go-redis may wait for it
-// without an end. The callers of their ops get an error, and other batches may leave in their place. The goroutine of an
-// abandoned batch ends when go-redis lets go of the connection, so there are no more such goroutines than connections in the
-// pool of go-redis.
-func (b *batcher) abandon() {
+// lookAtBatches watches the batches that have no answer for silentAfter, and gives up those that have been under way for b.bound: go-redis
+// may wait for a dead connection without an end. The callers of their ops get an error, and other batches may leave in their place. The
+// goroutine of a batch that was given up ends when go-redis lets go of the connection, so there are no more such goroutines than connections
+// in the pool of go-redis.
+func (b *batcher) lookAtBatches() {
 	var over []*batch
 	b.mu.Lock()
-	now, next := time.Now(), b.bound
-	b.inFlight = slices.DeleteFunc(b.inFlight, func(f *batch) bool {
+	silent := silentAfter + b.slow
+	now, next := time.Now(), silent
+	for _, f := range slices.Clone(b.inFlight) {
 		if !f.left.Load() {
-			return false
+			continue
 		}
-		left := b.bound - now.Sub(f.began)
-		if left > 0 {
-			next = min(next, left)
-			return false
+		took := now.Sub(f.began)
+		switch {
+		case took >= b.bound:
+			b.giveUp(f)
+			over = append(over, f)
+		case took < silent:
+			next = min(next, silent-took)
+		case f.unwatch == nil:
+			b.watch(f)
+			fallthrough
+		default:
+			next = min(next, b.bound-took)
 		}
-		close(f.end)
-		over = append(over, f)
-		return true
-	})
-	b.most = max(b.most-len(over), maxInFlight)
+	}
 	if b.watched = len(b.inFlight) > 0; b.watched {
 		b.lookAfter(next)
 	}
-	if len(b.waiting) > b.gone && len(b.inFlight) < b.room() {
-		b.start()
-	}
+	b.startNext()
 	b.mu.Unlock()
 	if len(over) == 0 {
 		return
@@ -323,5 +326,23 @@ func (b *batcher) abandon() {
 	b.scripts.astray(err)
 	for _, f := range over {
 		group(f.ops).answered(nil, err)
+		close(f.end)
+	}
+}
+
+// giveUp takes the batch from those under way. With b.mu held.
+func (b *batcher) giveUp(f *batch) {
+	b.inFlight = slices.DeleteFunc(b.inFlight, func(g *batch) bool { return g == f })
+	b.most = max(b.most-1, maxInFlight)
+	f.givenUp = true
+	if f.unwatch != nil {
+		f.unwatch()
+	}
+}
+
+// startNext begins a batch where ops wait and there is room for one. With b.mu held.
+func (b *batcher) startNext() {
+	if len(b.waiting) > b.gone && len(b.inFlight) < b.room() {
+		b.start()
 	}
 }

@@ -327,7 +327,7 @@ func TestBatcherCluster_BatchersFollowTheSlots(t *testing.T) {
 }
 
 func TestBatcherCluster_FewBatchersAreKept(t *testing.T) {
-	bs := newBatchers(New(redistest.New(t)), time.Second)
+	bs := newBatchers(New(redistest.New(t)), time.Second, 0)
 	busy := bs.of("busy")
 	busy.waiting = []*Op{{}}
 	for i := range 5 * maxBatchers {

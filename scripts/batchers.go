@@ -22,14 +22,15 @@ const (
 type batchers struct {
 	scripts *Scripts
 	bound   time.Duration // how long a batch may take
+	slow    time.Duration // how long a server that answers may take, beside the command itself
 	first   *batcher      // for the server; in a cluster, for the ops whose node is not known yet
 
 	mu    sync.Mutex
 	nodes map[string]*batcher // for the nodes of a cluster, by the address of the master
 }
 
-func newBatchers(s *Scripts, bound time.Duration) *batchers {
-	bs := &batchers{scripts: s, bound: bound, nodes: make(map[string]*batcher)}
+func newBatchers(s *Scripts, bound, slow time.Duration) *batchers {
+	bs := &batchers{scripts: s, bound: bound, slow: slow, nodes: make(map[string]*batcher)}
 	bs.first = &batcher{batchers: bs, most: maxInFlight, mixed: s.cluster != nil}
 	return bs
 }

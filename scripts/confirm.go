@@ -28,7 +28,7 @@ var ErrUnconfirmed = errors.New("not confirmed")
 // sends nothing. It is to be called before anything is sent.
 func (s *Scripts) Confirm(c Confirmation) {
 	s.confirm = &c
-	s.confirmed = newBatchers(s, batchBound(s.rdb)+c.Timeout)
+	s.confirmed = newBatchers(s, batchBound(s.rdb)+c.Timeout, c.Timeout)
 }
 
 // promises tells whether somebody will rely on what the op has done, so that the op needs a confirmation. A release needs
@@ -138,8 +138,8 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 			again = append(again, g)
 		case len(g) > 1 && (s.refused(err) || ask): // Redis 6 says ASK also while some of the keys are on this node
 			split = append(split, apart(g)...)
-		case len(g) == 1 && g[0].withoutLine(err):
-			unlined = append(unlined, g)
+		case len(g) == 1 && g[0].lineRefused(err):
+			unlined = append(unlined, group{g[0].withoutLine(err)})
 		case ask:
 			moved[addr] = append(moved[addr], g)
 		default:

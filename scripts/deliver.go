@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -125,13 +124,6 @@ func (g group) answered(reply any, err error) {
 	parseBatch(g, reply, err, (*Op).tell)
 }
 
-// tell gives the op's caller the answer, unless the caller has one already.
-func (op *Op) tell(a Answer, err error) {
-	if atomic.SwapInt32(&op.state, told) != told {
-		op.caller.Answered(a, err)
-	}
-}
-
 // pipeline sends a command for each group, in one round trip. With whole each command carries the text of its script.
 func (s *Scripts) pipeline(ctx context.Context, groups []group, whole bool) {
 	pipe := s.rdb.Pipeline()
@@ -157,8 +149,8 @@ func (s *Scripts) pipeline(ctx context.Context, groups []group, whole bool) {
 			again = append(again, g)
 		case len(g) > 1 && s.refused(err):
 			split = append(split, apart(g)...)
-		case len(g) == 1 && g[0].withoutLine(err):
-			split = append(split, g)
+		case len(g) == 1 && g[0].lineRefused(err):
+			split = append(split, group{g[0].withoutLine(err)})
 		default:
 			g.answered(reply, err)
 		}

@@ -16,6 +16,8 @@ type Op struct {
 	caller  Caller
 	batcher *batcher // the one that Send gave the op to
 	state   state    // guarded by its batcher's mu; of a batch's copy: changed atomically
+	of      *Op      // the op that this one stands for, whose state counts; nil for itself
+	beside  bool     // it is sent beside that one, which may be answered still
 }
 
 // A request is what an op is to do. The kind of the op says which of these are arguments of its script.
@@ -116,6 +118,7 @@ type Answer struct {
 	Why       error         // why the lock was not taken, where no other holder is the reason
 	Owed      bool          // of several servers: a release is owed, because some may have the hold still, or take it late
 	Report    *Report       // of a server of a quorum
+	Copies    time.Duration // for how long other copies of the op, which have no answer, may be executed still; 0: there are none
 
 	Before  int    // of an Acquire in turn that did not take the lock: how many clients are before this one, at most 2, or NotInLine
 	Place   int64  // of the same, and of an Unlock that entered the line again: the client's place in the line; 0 for none
@@ -207,26 +210,25 @@ func (op *Op) releases() bool { return op.kind.script == &unlock || op.kind.scri
 // waits tells whether the op is an Acquire in turn.
 func (op *Op) waits() bool { return op.kind == &waits || op.kind == &tries }
 
-// withoutLine makes the op one that does not use the line, and tells whether it did, if the line may be why the op was
-// refused with err: the user has no right to the line (P30), or the slot is moving to another node and only some of the keys
-// have moved. A Leave does nothing without the line, and stays as it is.
-func (op *Op) withoutLine(err error) bool {
-	if !forbidden(err) && !split(err) {
-		return false
-	}
-	switch op.kind {
-	case &tries, &waits:
-		op.kind = &acquires
-	case &releases, &quicks:
-		op.kind = &unlocks
-		if op.fenced {
-			op.kind = &returns
-		}
+// lineRefused tells that the line may be why the op was refused with err: the user has no right to the line (P30), or the slot is
+// moving to another node and only some of the keys have moved. It is false for a Leave, which does nothing without the line.
+func (op *Op) lineRefused(err error) bool {
+	return (forbidden(err) || split(err)) && op.kind.lined && op.kind != &leaves
+}
+
+// withoutLine returns the op, which was refused with err, as one that does not use the line.
+func (op *Op) withoutLine(err error) *Op {
+	o := op.another()
+	switch {
+	case op.waits():
+		o.kind = &acquires
+	case op.fenced:
+		o.kind = &returns
 	default:
-		return false
+		o.kind = &unlocks
 	}
-	op.outside = forbidden(err)
-	return true
+	o.outside = forbidden(err)
+	return o
 }
 
 // publish returns the command that tells the waiters.
@@ -313,18 +315,31 @@ func (op *Op) alone() []any {
 	return op.appendArgs(op.appendKeys(op.kind.script.args(op.keyCount(), op.argCount())))
 }
 
-// Do sends the op alone, and blocks until go-redis has an answer or an error. The end of the context stops neither a read
+// Do sends the op alone, and blocks until there is an answer or an error. The end of the context stops neither a read
 // nor a command that was sent. The error is go-redis's own, maybe with a sentence added, or ErrUnconfirmed.
 func (s *Scripts) Do(ctx context.Context, op Op) (Answer, error) {
-	if s.confirm != nil && op.promises() {
-		return s.doConfirmed(ctx, op)
+	type outcome struct {
+		answer Answer
+		err    error
 	}
-	return s.do(ctx, &op)
+	bs, once := s.batchers, func(ctx context.Context, op Op) (Answer, error) { return s.do(ctx, &op) }
+	if s.confirm != nil && op.promises() {
+		bs, once = s.confirmed, s.doConfirmed
+	}
+	o, copies := hedged(ctx, s, op.keys.Lock, bs.slow, func(ctx context.Context) (o outcome) {
+		o.answer, o.err = once(ctx, op)
+		return o
+	}, func(o outcome) bool { return final(o.err) })
+	if copies {
+		o.answer.Copies = bs.bound
+	}
+	return o.answer, o.err
 }
 
 func (s *Scripts) do(ctx context.Context, op *Op) (Answer, error) {
 	reply, err := s.send(ctx, op.kind.script, op.alone())
-	if op.withoutLine(err) {
+	if op.lineRefused(err) {
+		op = op.withoutLine(err)
 		reply, err = s.send(ctx, op.kind.script, op.alone())
 	}
 	return op.parse(reply, err)

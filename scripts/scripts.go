@@ -17,8 +17,8 @@ const NoExpiry = time.Duration(-1)
 const NoKey = time.Duration(-2)
 
 // Scripts runs the scripts over one Redis client. go-redis repeats none of the commands (P13). The methods that ask Redis,
-// but Send and Renew, send one command each. All but Send block until go-redis has an answer or an error. The end of a
-// context stops neither a read nor a command that was sent. Errors are go-redis's own, some with a
+// but Send and Renew, are one command each, of which copies are sent where it has no answer (P8). All but Send block until there is an
+// answer or an error. The end of a context stops neither a read nor a command that was sent. Errors are go-redis's own, some with a
 // sentence added that says what to do.
 type Scripts struct {
 	rdb      redis.UniversalClient
@@ -27,7 +27,8 @@ type Scripts struct {
 	single   atomic.Bool          // each command is for one lock: something on the way to Redis refuses several slots in one command
 	batchers *batchers
 	spare    sync.Pool     // of *batch that are over
-	copies   chan struct{} // has an element for each copy of a renewal that is under way
+	probers  sync.Map      // of *prober: for the server, or by the address of a node of the cluster
+	copies   chan struct{} // has an element for each copy of a command that is under way
 
 	confirm   *Confirmation // nil: no confirmation is asked for
 	confirmed *batchers     // for the ops that need a confirmation
@@ -37,7 +38,7 @@ type Scripts struct {
 func New(rdb redis.UniversalClient) *Scripts {
 	s := &Scripts{rdb: rdb, copies: make(chan struct{}, maxCopies)}
 	s.cluster, _ = rdb.(*redis.ClusterClient)
-	s.batchers = newBatchers(s, batchBound(rdb))
+	s.batchers = newBatchers(s, batchBound(rdb), 0)
 	return s
 }
 
@@ -52,11 +53,20 @@ type State struct {
 // Inspect asks which hold has the lock, and for the count of the hold of this field. It changes nothing. The error is
 // go-redis's own, maybe with a sentence added.
 func (s *Scripts) Inspect(ctx context.Context, keys *Keys, field string) (State, error) {
-	reply, err := s.run(ctx, &inspect, []string{keys.Lock}, field)
-	if err != nil {
-		return State{}, explain(keys, err)
+	type outcome struct {
+		state State
+		err   error
 	}
-	return parseState(reply)
+	o, _ := hedged(ctx, s, keys.Lock, 0, func(ctx context.Context) (o outcome) {
+		var reply any
+		if reply, o.err = s.run(ctx, &inspect, []string{keys.Lock}, field); o.err != nil {
+			o.err = explain(keys, o.err)
+		} else {
+			o.state, o.err = parseState(reply)
+		}
+		return o
+	}, func(o outcome) bool { return final(o.err) })
+	return o.state, o.err
 }
 
 // A Renewal is one hold whose lease is to be extended.

@@ -30,16 +30,9 @@ func (s *Scripts) renewPastStale(ctx context.Context, holds []Renewal) {
 	}
 }
 
-// mayBeStale returns how often a command may find a connection that has ended, before go-redis dials: as often as connections are idle, in
-// the pool and in the one that go-redis has for pipelines. It is maxStale at most.
-func (s *Scripts) mayBeStale() int {
-	pool := s.rdb.PoolStats()
-	idle := pool.IdleConns
-	if pool.PipelineStats != nil {
-		idle += pool.PipelineStats.IdleConns
-	}
-	return min(int(idle)+1, maxStale)
-}
+// mayBeStale returns how often a command may find a connection that has ended, before go-redis dials: as often as connections are idle.
+// It is maxStale at most.
+func (s *Scripts) mayBeStale() int { return min(idleConns(s.rdb)+1, maxStale) }
 
 // SendAgain tells whether what a batch has sent in vain is to be sent again at once: err says that the connection was idle while its server
 // went away, or became a replica, and there may be more of these than the tries that were made.

@@ -77,6 +77,9 @@ func (t *attempts) noteAnswer(a scripts.Answer, err error) *release {
 		t.doubtLocked().unanswered = true
 		t.heardLocked(false)
 	}
+	if a.Copies > 0 {
+		t.doubtLocked().until = time.Now().Add(a.Copies + t.lease)
+	}
 	if a.Held || a.Owed { // also what is not confirmed
 		t.taken = true
 		if t.doubt != nil {

@@ -72,7 +72,7 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 		}
 		l.client.releaser.releaseRest(a, until)
 	}
-	freed = answer.Held || maybeExecuted
+	freed = answer.Held || maybeExecuted || answer.Copies > 0
 	ls := l.client.lockState(l.name)
 	defer ls.removeUser()
 	ls.holdForcedOpen(state, freed)

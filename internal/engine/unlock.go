@@ -159,7 +159,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	} else {
 		h.releaseConfirmed()
 	}
-	if !answer.Held && !maybePassed && !maybeExecuted {
+	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 {
 		return ErrLost
 	}
 	c.releaseAnswered(answer, h.attempts.keys)
