@@ -27,7 +27,8 @@ type attempts struct {
 type doubt struct {
 	unanswered bool      // an attempt got no answer
 	heard      bool      // Redis has answered a release that was sent when the attempts had ended
-	until      time.Time // one lease after that, or, until Redis is heard of, one lease after the last attempt
+	copies     time.Time // until when copies of an attempt that was answered are under way
+	until      time.Time // one lease after both, or, until Redis is heard of, one lease after the last attempt
 	release    *release  // the releaser's entry for the attempts; nil where the releaser has none
 }
 
@@ -73,12 +74,10 @@ func (t *attempts) noteAnswer(a scripts.Answer, err error) *release {
 	defer t.mu.Unlock()
 	t.inFlight--
 	t.refused = scripts.Refused(err)
-	if !a.Owed && scripts.Unanswered(err) {
+	if a.Copies > 0 || !a.Owed && scripts.Unanswered(err) {
 		t.doubtLocked().unanswered = true
+		t.doubt.copies = time.Now().Add(a.Copies)
 		t.heardLocked(false)
-	}
-	if a.Copies > 0 {
-		t.doubtLocked().until = time.Now().Add(a.Copies + t.lease)
 	}
 	if a.Held || a.Owed { // also what is not confirmed
 		t.taken = true
@@ -92,9 +91,14 @@ func (t *attempts) noteAnswer(a scripts.Answer, err error) *release {
 	return t.doubt.release
 }
 
-// heardLocked notes whether Redis was heard of since the last attempt. The lease counts from now. With a.mu held, and a.doubt.
+// heardLocked notes whether Redis was heard of since the last attempt. The lease counts from now, or from when no copy is under way. With a.mu
+// held, and a.doubt.
 func (a *attempts) heardLocked(heard bool) {
-	a.doubt.heard, a.doubt.until = heard, time.Now().Add(a.lease)
+	from := time.Now()
+	if a.doubt.copies.After(from) {
+		from = a.doubt.copies
+	}
+	a.doubt.heard, a.doubt.until = heard, from.Add(a.lease)
 }
 
 // needsRelease tells whether a release is to be sent.
