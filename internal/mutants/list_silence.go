@@ -37,4 +37,19 @@ var ofSilence = []mutant{
 		"internal/engine/acquire.go", "if err == errSilence && said != nil {", "if false {",
 		"./rlock", "P13_ExhaustedPool",
 	},
+	{
+		"Inv12: a proxy that has lost its server ends a call",
+		"scripts/errors.go", "return !strings.HasPrefix(said.Error(), proxyLost)", "return true",
+		"./rlock", "Inv12_WhatPasses",
+	},
+	{
+		"P3: what a proxy sent to a server that it has lost is taken for refused",
+		"scripts/errors.go", "return !strings.HasPrefix(said.Error(), proxyLost)", "return true",
+		"./scripts", "P3_AProxy",
+	},
+	{
+		"Inv12: a server that cannot save for a moment ends a call",
+		"scripts/errors.go", "	\"MISCONF\", \"no upstream host\",", "	\"no upstream host\",",
+		"./rlock", "Inv12_WhatPasses",
+	},
 }
