@@ -52,4 +52,9 @@ var ofSilence = []mutant{
 		"scripts/errors.go", "	\"MISCONF\", \"no upstream host\",", "	\"no upstream host\",",
 		"./rlock", "Inv12_WhatPasses",
 	},
+	{
+		"P32: a lease that is longer than a time.Duration is not cut",
+		"scripts/reply.go", "time.Duration(min(ms, MaxTTL.Milliseconds()))", "time.Duration(min(ms, (1<<63-1)/1000000))",
+		"./rlock", "P32_ALeaseOfCenturies|P32_RemainTTLOf",
+	},
 }

@@ -67,7 +67,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Inspector, error) {
 type Lock struct {
 	Name    string
 	Holder  *Holder       // nil: the lock is free
-	TTL     time.Duration // until the lease ends, if it is not renewed; NoExpiry for a lock that stays for ever, 0 for a free one
+	TTL     time.Duration // until the lease ends, if it is not renewed, 100 years at most; NoExpiry for a lock that stays for ever, 0 for a free one
 	Token   int64         // the last fencing token that was given; 0 for none
 	Waiting int           // clients in the line. Redisson's clients, and those without a right to the line, are in none
 	Line    []Waiter      // the first MaxLine of them, the next one first
@@ -258,7 +258,7 @@ func (in *Inspector) look(ctx context.Context, op string, names []string, known 
 // answers is what Redis says of one lock.
 type answers struct {
 	hash   *redis.ScanCmd // the fields and values of the lock, or of the beginning of a hash that is too large to be one
-	ttl    *redis.DurationCmd
+	ttl    *redis.IntCmd  // in milliseconds: a time.Duration may be too short for what somebody else has given
 	token  *redis.StringCmd
 	line   *redis.StringSliceCmd
 	length *redis.IntCmd
@@ -266,7 +266,8 @@ type answers struct {
 
 func (a *answers) ask(ctx context.Context, pipe redis.Pipeliner, keys *scripts.Keys) {
 	a.hash = pipe.HScan(ctx, keys.Lock, 0, "", maxFields)
-	a.ttl = pipe.PTTL(ctx, keys.Lock)
+	a.ttl = redis.NewIntCmd(ctx, "pttl", keys.Lock)
+	_ = pipe.Process(ctx, a.ttl)
 	a.token = pipe.Get(ctx, keys.Token)
 	a.line = pipe.ZRange(ctx, keys.Line, 0, MaxLine-1)
 	a.length = pipe.ZCard(ctx, keys.Line)
@@ -340,7 +341,7 @@ func (a *answers) lock(name string, clients clientsByID) (Lock, error) {
 		l.Holder = nil
 		return l, nil
 	}
-	switch ttl := a.ttl.Val(); {
+	switch ttl := scripts.TTL(a.ttl.Val()); {
 	case ttl == scripts.NoKey: // the lease has ended since the hash was read
 		l.Holder = nil
 	case l.Holder != nil && ttl < 0:
