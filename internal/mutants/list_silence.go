@@ -57,4 +57,9 @@ var ofSilence = []mutant{
 		"scripts/reply.go", "time.Duration(min(ms, MaxTTL.Milliseconds()))", "time.Duration(min(ms, (1<<63-1)/1000000))",
 		"./rlock", "P32_ALeaseOfCenturies|P32_RemainTTLOf",
 	},
+	{
+		"Inv6: a command for people waits for a frozen server longer than its context",
+		"internal/engine/within.go", "detach(ctx, func()", "detach(context.Background(), func()",
+		"./observe/inspect", "Inv6_Inspect",
+	},
 }
