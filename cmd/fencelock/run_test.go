@@ -95,6 +95,20 @@ func TestFrozenServerAtTheStart(t *testing.T) {
 	}
 }
 
+// The commands that show locks say so after askTimeout.
+func TestFrozenServerIsLookedAt(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	server.Freeze()
+	defer server.Thaw()
+	for _, args := range [][]string{{"show", "x"}, {"ls"}, {"ls", "x"}, {"clients"}, {"force-unlock", "-y", "x"}} {
+		began := time.Now()
+		p := start(t, server.Addr(), args...)
+		equal(t, args[0]+": exit code", p.ends(), exitFailed)
+		locktest.TookAtMost(t, began, askTimeout, 900*time.Millisecond, args[0])
+	}
+}
+
 // One that stops while a call waits for another holder: nobody says who that is, and the wait is over all the same.
 func TestFrozenServerWhileWaiting(t *testing.T) {
 	t.Parallel()
