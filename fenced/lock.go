@@ -145,8 +145,9 @@ func (l *Lock) LockLeaseAndGetToken(ctx context.Context, lease time.Duration) (c
 // LockLeaseAndGetToken. ctx bounds the wait and the hold. It is Java's tryLockAndGetToken(waitTime, leaseTime, unit).
 //
 // After the wait the error is rlock.ErrNotAcquired if somebody else held the lock, and what Redis said if Redis did not tell. While
-// Redis is away the call tries again for as long as wait, and rlock.WithPatience at most; with wait 0 for a second at most. The other
-// errors, and what is returned with one, are those of LockAndGetToken.
+// Redis is away the call tries again for as long as wait, and rlock.WithPatience at most; with wait 0 it tries, and waits for an answer,
+// for a second at most. Where no answer came the error is context.DeadlineExceeded. The other errors, and what is returned with one, are
+// those of LockAndGetToken.
 func (l *Lock) TryLockAndGetToken(ctx context.Context, wait, lease time.Duration) (context.Context, int64, error) {
 	return l.acquire(ctx, "TryLockAndGetToken", engine.Request{Wait: wait, Lease: lease})
 }
@@ -176,7 +177,8 @@ func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Cont
 // any other wait is a millisecond or more; lease 0 is the watchdog's, otherwise 10 ms or more, and not renewed.
 //
 // After the wait the error is rlock.ErrNotAcquired if somebody else held the lock, and what Redis said if Redis was away: with wait 0 a
-// connection that fails is tried again for a second at most. On an error the returned context is ctx, and nothing is held.
+// connection that fails is tried again, and an answer waited for, for a second at most. On an error the returned context is ctx, and
+// nothing is held.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
 	ctx, _, err := l.acquire(ctx, "TryLock", engine.Request{Wait: wait, Lease: lease})
 	return ctx, err
@@ -267,7 +269,7 @@ func (l *Lock) Remaining(ctx context.Context) (time.Duration, error) {
 	return left, l.wrap("Remaining", err)
 }
 
-// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, whoever holds it, in whole milliseconds.
+// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, whoever holds it, in whole milliseconds, 100 years at most.
 // time.Duration(-2) means that nobody holds the lock, time.Duration(-1) that its key does not expire. While Redis is away it asks again for
 // rlock.WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
 func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {

@@ -58,7 +58,8 @@ func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Cont
 }
 
 // TryLock takes the lock if it comes free within wait: after the wait the error is ErrNotAcquired, if somebody else held the lock, or
-// what Redis said, if it did not tell. wait 0 asks once; a connection that fails is tried again for up to a second. Any
+// what Redis said, if it did not tell. wait 0 asks once, and takes a second at most: a connection that fails is tried again for
+// so long, and an answer that does not come is waited for so long, with context.DeadlineExceeded then. Any
 // other wait is 1 ms or more: a bare number, as in Java, is nanoseconds in Go, and is refused. lease 0 is the watchdog's,
 // as in Lock, otherwise as in LockLease. ctx bounds the wait and the hold, and the returned context is as in Lock: ctx itself on an error.
 // The other errors are those of Lock.
@@ -170,8 +171,8 @@ func (l *Lock) Remaining(ctx context.Context) (time.Duration, error) {
 	return left, l.wrap("Remaining", err)
 }
 
-// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, whoever holds it, in whole milliseconds. As
-// go-redis has it, time.Duration(-2) means that nobody holds the lock, time.Duration(-1) that its key does not expire. While Redis is
+// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, whoever holds it, in whole milliseconds, 100 years at
+// most. As go-redis has it, time.Duration(-2) means that nobody holds the lock, time.Duration(-1) that its key does not expire. While Redis is
 // away it asks again for WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
 func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {
 	ttl, err := l.engine().RemainTTL(ctx)

@@ -33,8 +33,10 @@ func WithUnlockTimeout(d time.Duration) Option {
 }
 
 // WithPatience sets for how long a call that may wait rides out errors that go away by themselves, 10 s by default:
-// connections refused or broken, a server that is loading, a failover. Then it returns what Redis said. Lengthen it to
-// sit out longer failovers; a shorter wait, or the context, ends a call sooner. The patience is from 1 ms to 24 h.
+// connections refused or broken, a server that is loading, a failover. Then it returns what Redis said. So long it also waits
+// for an answer, or for a second where the patience is shorter, whatever it is that hangs: a dial, a TLS handshake, Redis. Then
+// the error is context.DeadlineExceeded, and says which. Lengthen it to sit out longer failovers; a shorter wait, or the
+// context, ends a call sooner. The patience is from 1 ms to 24 h.
 func WithPatience(d time.Duration) Option { return func(s *engine.Settings) { s.Patience = d } }
 
 // WithHandoffs sets how many times in a row a lock may pass from one goroutine to the next in this client before others

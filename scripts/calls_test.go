@@ -80,7 +80,7 @@ func (q *sequence) redisson(ctx context.Context, o op) (r reply, left time.Durat
 		if pair[1] > 0 {
 			return reply{held: true, token: pair[1]}, 0, nil
 		}
-		return reply{ttl: true}, ttl(pair[0]), nil
+		return reply{ttl: true}, TTL(pair[0]), nil
 	}
 	n, err := q.s.rdb.Eval(ctx, naiveUnlock, []string{q.keys.Lock}, o.lease.Milliseconds(), o.field, q.keys.Channel()).Int64()
 	if err == redis.Nil {

@@ -66,12 +66,21 @@ func Refused(err error) bool {
 // that none of the scripts gives.
 func answered(err error) bool {
 	var said redis.Error
-	return errors.As(err, &said) || errors.Is(err, errReply)
+	if errors.As(err, &said) {
+		return !strings.HasPrefix(said.Error(), proxyLost)
+	}
+	return errors.Is(err, errReply)
 }
 
-// passing has the error replies of a server that is starting, is being replaced, or is busy.
+// proxyLost is what the proxy Envoy replies in place of a server that it has lost after the command was sent to it.
+const proxyLost = "upstream failure"
+
+// passing has the error replies of a server that is starting, is being replaced, is busy, or cannot write to its disk, and of Envoy where it
+// has no server. A server at maxmemory (OOM) stays so until somebody mends it. One that cannot save (MISCONF) tries again by itself every few
+// seconds.
 var passing = []string{
 	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY ", "UNBLOCKED", "max number of clients reached",
+	"MISCONF", "no upstream host",
 }
 
 // Passing tells that err goes away by itself in the ordinary life of a Redis installation: a restart, a failover, a

@@ -143,13 +143,14 @@ func TestErrors_RepliesOfAServer(t *testing.T) {
 		"NOREPLICAS Not enough good replicas to write.":                                               true,
 		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.":      true,
 		"ERR max number of clients reached":                                                           true,
+		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to":             true,
+		"no upstream host": true, // Envoy
 
 		"NOAUTH Authentication required.":                                                      false,
 		"WRONGPASS invalid username-password pair or user is disabled.":                        false,
 		"NOPERM this user has no permissions to run the 'evalsha' command":                     false,
 		"WRONGTYPE Operation against a key holding the wrong kind of value":                    false,
 		"OOM command not allowed when used memory > 'maxmemory'.":                              false,
-		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to":      false,
 		"CROSSSLOT Keys in request don't hash to the same slot":                                false,
 		"ERR unknown command 'evalsha', with args beginning with: 'x'":                         false,
 		"ERR value is not an integer or out of range":                                          false,
@@ -165,6 +166,18 @@ func TestErrors_RepliesOfAServer(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), said) {
 			t.Errorf("%q became %v", said, err)
 		}
+	}
+}
+
+// Envoy says so when it has lost the server, to which it may have sent the command.
+func TestP3_AProxyThatHasLostItsServerIsUnanswered(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Start(t))
+	c := newCaller(t, redistest.Client(t, proxy.Addr(), once))
+	proxy.On("lost", redistest.Command("evalsha"), redistest.Refuse("upstream failure"))
+	err := try(c)
+	judge(t, err, true, true)
+	if err == nil || !strings.Contains(err.Error(), "upstream failure") || Refused(err) {
+		t.Errorf("it became %v", err)
 	}
 }
 

@@ -375,5 +375,5 @@ func (m *model) check(got snapshot, at span) error {
 	if err := m.line.check(got); err != nil {
 		return err
 	}
-	return m.checkTTL(ttl(got.pttl), at)
+	return m.checkTTL(TTL(got.pttl), at)
 }

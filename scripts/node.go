@@ -156,7 +156,7 @@ func (op *Op) parseReport(verdict int64, second any) (Answer, error) {
 	case &withdraws:
 		r.Receivers = int(n[0])
 	case &votes, &extends, &looks:
-		r.TTL = ttl(n[0])
+		r.TTL = TTL(n[0])
 	}
 	if op.kind == &looks {
 		r.Count, r.Change = int(n[7]), n[8]

@@ -3,7 +3,6 @@ package scripts
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -64,7 +63,7 @@ func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
 	case verdict == 1:
 		return Answer{Held: true, Token: value}, nil
 	case verdict == 0:
-		return Answer{TTL: ttl(value), Before: NotInLine}, nil
+		return Answer{TTL: TTL(value), Before: NotInLine}, nil
 	case verdict == -2:
 		return Answer{}, nil
 	}
@@ -97,7 +96,7 @@ func (op *Op) parseLine(verdict int64, list []any) (Answer, error) {
 	if !ok {
 		return Answer{}, unexpected(list)
 	}
-	return Answer{TTL: ttl(n[0]), Before: int(n[1]), Place: n[2], Head: head}, nil
+	return Answer{TTL: TTL(n[0]), Before: int(n[1]), Place: n[2], Head: head}, nil
 }
 
 // parseBatch calls each for every op of a batch, with the op's part of the reply, or with an error.
@@ -132,7 +131,7 @@ func parseState(reply any) (State, error) {
 	if !ok {
 		return State{}, unexpected(reply)
 	}
-	return State{Locked: n[0] == 1, Count: int(n[1]), TTL: ttl(n[2]), Field: field}, nil
+	return State{Locked: n[0] == 1, Count: int(n[1]), TTL: TTL(n[2]), Field: field}, nil
 }
 
 func parseRenewed(reply any, holds []Renewal) error {
@@ -175,10 +174,14 @@ func integer(v any) (int64, error) {
 	return 0, fmt.Errorf("%w: %v is not an integer", errReply, v)
 }
 
-// ttl reads a PTTL reply, in milliseconds. -1 and -2 become NoExpiry and NoKey.
-func ttl(ms int64) time.Duration {
+// MaxTTL is the longest lease that a client takes, and what TTL makes of a longer one, which somebody else has given: a sum with twice as
+// much is still a time.Duration.
+const MaxTTL = 100 * 365 * 24 * time.Hour
+
+// TTL reads a PTTL reply, in milliseconds. -1 and -2 become NoExpiry and NoKey.
+func TTL(ms int64) time.Duration {
 	if ms < 0 {
 		return time.Duration(ms)
 	}
-	return time.Duration(min(ms, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
+	return time.Duration(min(ms, MaxTTL.Milliseconds())) * time.Millisecond
 }

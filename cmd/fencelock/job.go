@@ -39,12 +39,16 @@ type job struct {
 	token   int64
 	field   string // of the holder in Redis
 	signals chan os.Signal
+	restEnd time.Time             // of what is left to do once the lock was not acquired; zero before
 	waited  atomic.Bool           // the call has waited for another holder
 	renewal atomic.Pointer[error] // what the last renewal said, if it failed
 }
 
 // releaseTimeout is for how long the release waits for Redis, and then once more what is left to do. The lease ends by itself.
 const releaseTimeout = 2 * time.Second
+
+// restTimeout bounds what is left to do where the lock was not acquired: to ask who has it, and to release what may have been taken.
+const restTimeout = time.Second
 
 // say tells the user of something, unless -q was given.
 func (j *job) say(format string, args ...any) {
@@ -78,7 +82,7 @@ func (j *job) run(at *connection) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = client.Close() }()
+	defer j.close(client)
 	j.lock = fenced.NewLock(client, j.name)
 	j.signals = make(chan os.Signal, 16)
 	for _, sig := range caughtSignals {
@@ -100,6 +104,23 @@ func (j *job) run(at *connection) (int, error) {
 		return code, nil
 	}
 	return j.release(code, lost), err
+}
+
+// close closes the client, which waits for the releases that are under way.
+func (j *job) close(client *rlock.Client) {
+	done := make(chan struct{})
+	go func() {
+		_ = client.Close()
+		close(done)
+	}()
+	var rest <-chan time.Time // of a lock that was held: Close has a bound of its own
+	if !j.restEnd.IsZero() {
+		rest = time.After(time.Until(j.restEnd))
+	}
+	select {
+	case <-done:
+	case <-rest:
+	}
 }
 
 // shorten bounds a name for rlock.WithPresence.
@@ -135,6 +156,9 @@ func (j *job) acquire(ctx context.Context, cancel func()) (int, error) {
 	for {
 		select {
 		case err := <-done:
+			if err != nil {
+				j.restEnd = time.Now().Add(restTimeout)
+			}
 			switch {
 			case errors.Is(err, rlock.ErrNotAcquired):
 				j.say("%s was not acquired: %s", j.name, j.holder())
@@ -201,6 +225,7 @@ func (j *job) giveUp(n int) int {
 		_ = j.lock.Unlock(j.held)
 		j.held = nil
 	}
+	j.restEnd = time.Now().Add(restTimeout)
 	return exitSignal + n
 }
 
@@ -210,7 +235,7 @@ func (j *job) holder() string {
 	if err != nil {
 		return err.Error()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithDeadline(context.Background(), j.restEnd)
 	defer cancel()
 	locks, err := in.Look(ctx, j.name)
 	if err != nil || locks[0].Holder == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -75,6 +76,62 @@ func TestFrozenServer(t *testing.T) {
 	server.Thaw()
 	equal(t, "what the next command sees", other.line(), "done")
 	equal(t, "its exit code", other.ends(), 0)
+}
+
+// A server that stands still keeps nobody for longer than the wait and what the manual allows beside it.
+func TestFrozenServerAtTheStart(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	server.Freeze()
+	defer server.Thaw()
+	for wait, bound := range map[string]time.Duration{"-n": 2 * time.Second, "-w=500ms": 1500 * time.Millisecond} {
+		began := time.Now()
+		p := start(t, server.Addr(), "run", wait, "x", "--", "echo", "up")
+		equal(t, wait+": exit code", p.ends(), exitTrouble)
+		locktest.TookAtMost(t, began, bound, 900*time.Millisecond, wait)
+		if said := p.said(); !strings.Contains(said, "no answer from Redis") {
+			t.Errorf("%s: %s", wait, said)
+		}
+	}
+}
+
+// The commands that show locks say so after askTimeout.
+func TestFrozenServerIsLookedAt(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	server.Freeze()
+	defer server.Thaw()
+	for _, args := range [][]string{{"show", "x"}, {"ls"}, {"ls", "x"}, {"clients"}, {"force-unlock", "-y", "x"}} {
+		began := time.Now()
+		p := start(t, server.Addr(), args...)
+		equal(t, args[0]+": exit code", p.ends(), exitFailed)
+		locktest.TookAtMost(t, began, askTimeout, 900*time.Millisecond, args[0])
+	}
+}
+
+// One that stops while a call waits for another holder: nobody says who that is, and the wait is over all the same.
+func TestFrozenServerWhileWaiting(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	client, err := rlock.New(server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := fenced.NewLock(client, "x").Lock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	const wait = 2 * time.Second
+	began := time.Now()
+	p := start(t, server.Addr(), "run", "-w", "2s", "x", "--", "echo", "up")
+	rdb := server.Client()
+	redistest.Eventually(t, soon, func() bool { return rdb.ZCard(ctx, "fencelock_line:{x}").Val() == 1 }, "it waits")
+	server.Freeze()
+	defer server.Thaw()
+	if code := p.ends(); code != exitNotAcquired && code != exitTrouble {
+		t.Errorf("exit code %d", code)
+	}
+	locktest.TookAtMost(t, began, wait+restTimeout, 900*time.Millisecond, "the wait")
 }
 
 // Who waits goes on waiting while Redis is away, for longer than a call of the library waits for it.

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	minLease = 10 * time.Millisecond      // below it the margin and a round trip leave nothing
-	minWait  = time.Millisecond           // below it no answer of Redis can be waited for
-	maxLease = 100 * 365 * 24 * time.Hour // beyond it Redis's own arithmetic overflows
+	minLease = 10 * time.Millisecond // below it the margin and a round trip leave nothing
+	minWait  = time.Millisecond      // below it no answer of Redis can be waited for
+	maxLease = scripts.MaxTTL        // beyond it Redis's own arithmetic overflows
 )
 
 // Settings is what the options of a client say.

@@ -37,4 +37,29 @@ var ofSilence = []mutant{
 		"internal/engine/acquire.go", "if err == errSilence && said != nil {", "if false {",
 		"./rlock", "P13_ExhaustedPool",
 	},
+	{
+		"Inv12: a proxy that has lost its server ends a call",
+		"scripts/errors.go", "return !strings.HasPrefix(said.Error(), proxyLost)", "return true",
+		"./rlock", "Inv12_WhatPasses",
+	},
+	{
+		"P3: what a proxy sent to a server that it has lost is taken for refused",
+		"scripts/errors.go", "return !strings.HasPrefix(said.Error(), proxyLost)", "return true",
+		"./scripts", "P3_AProxy",
+	},
+	{
+		"Inv12: a server that cannot save for a moment ends a call",
+		"scripts/errors.go", "	\"MISCONF\", \"no upstream host\",", "	\"no upstream host\",",
+		"./rlock", "Inv12_WhatPasses",
+	},
+	{
+		"P32: a lease that is longer than a time.Duration is not cut",
+		"scripts/reply.go", "time.Duration(min(ms, MaxTTL.Milliseconds()))", "time.Duration(min(ms, (1<<63-1)/1000000))",
+		"./rlock", "P32_ALeaseOfCenturies|P32_RemainTTLOf",
+	},
+	{
+		"Inv6: a command for people waits for a frozen server longer than its context",
+		"internal/engine/within.go", "detach(ctx, func()", "detach(context.Background(), func()",
+		"./observe/inspect", "Inv6_Inspect",
+	},
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -33,13 +34,15 @@ func (in *Inspector) onServers(ctx context.Context, do func(server redis.Univers
 	if !is {
 		return do(in.rdb)
 	}
-	var mu sync.Mutex
-	var masters []*redis.Client
-	err := cluster.ForEachMaster(ctx, func(_ context.Context, server *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
-		masters = append(masters, server)
-		return nil
+	masters, err := engine.Within(ctx, func() (masters []*redis.Client, err error) {
+		var mu sync.Mutex
+		err = cluster.ForEachMaster(ctx, func(_ context.Context, server *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			masters = append(masters, server)
+			return nil
+		})
+		return masters, err
 	})
 	for _, server := range masters {
 		if err == nil {
@@ -76,7 +79,13 @@ func (in *Inspector) ContendedNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
+// contended are the names of the locks on whose channels somebody listens. It ends with ctx.
 func (in *Inspector) contended(ctx context.Context) ([]string, error) {
+	return engine.Within(ctx, func() ([]string, error) { return in.askContended(ctx) })
+}
+
+// askContended is contended, which may outlast ctx.
+func (in *Inspector) askContended(ctx context.Context) ([]string, error) {
 	sharded := in.sharded(ctx)
 	names := map[string]bool{}
 	err := in.onServers(ctx, func(server redis.UniversalClient) error {
@@ -136,20 +145,22 @@ func (in *Inspector) Scan(ctx context.Context, pattern string, pace Pace) iter.S
 		known := clientsByID{}
 		err := in.onServers(ctx, func(server redis.UniversalClient) error {
 			for cursor := uint64(0); ; {
-				keys, next, err := server.ScanType(ctx, cursor, pattern, pace.Count, "hash").Result()
+				found, err := engine.Within(ctx, func() (step scanned, err error) {
+					var keys []string
+					if keys, step.next, err = server.ScanType(ctx, cursor, pattern, pace.Count, "hash").Result(); err == nil {
+						step.locks, err = in.locksAmong(ctx, server, keys, known)
+					}
+					return step, err
+				})
 				if err != nil {
 					return err
 				}
-				locks, err := in.locksAmong(ctx, server, keys, known)
-				if err != nil {
-					return err
-				}
-				for _, l := range locks {
+				for _, l := range found.locks {
 					if !yield(l, nil) {
 						return errStopped
 					}
 				}
-				if cursor = next; cursor == 0 {
+				if cursor = found.next; cursor == 0 {
 					return nil
 				}
 				if !sleep(ctx, pace.Pause) {
@@ -161,6 +172,12 @@ func (in *Inspector) Scan(ctx context.Context, pattern string, pace Pace) iter.S
 			yield(Lock{}, fmt.Errorf("inspect: Scan: %w", err))
 		}
 	}
+}
+
+// scanned is what one step of Scan has found.
+type scanned struct {
+	locks []Lock
+	next  uint64 // the cursor
 }
 
 var errStopped = errors.New("the loop has ended")
@@ -188,7 +205,7 @@ func (in *Inspector) locksAmong(ctx context.Context, server redis.UniversalClien
 			small = append(small, key)
 		}
 	}
-	locks, err := in.look(ctx, "Scan", small, known)
+	locks, err := in.ask(ctx, small, known)
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +231,16 @@ const listenersBatch = 500
 // connection, however many of its calls wait. How many clients are in the line is Lock.Waiting. The waiters of Redisson's RFairLock, which
 // listen on channels of their own, are not counted.
 func (in *Inspector) Listeners(ctx context.Context, names ...string) (map[string]int, error) {
+	names = slices.Clone(names)
+	found, err := engine.Within(ctx, func() (map[string]int, error) { return in.askListeners(ctx, names) })
+	if err != nil {
+		return nil, fmt.Errorf("inspect: Listeners: %w", err)
+	}
+	return found, nil
+}
+
+// askListeners is Listeners, which may outlast ctx.
+func (in *Inspector) askListeners(ctx context.Context, names []string) (map[string]int, error) {
 	sharded := in.sharded(ctx)
 	found := make(map[string]int, len(names))
 	err := in.onServers(ctx, func(server redis.UniversalClient) error {
@@ -236,8 +263,5 @@ func (in *Inspector) Listeners(ctx context.Context, names ...string) (map[string
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("inspect: Listeners: %w", err)
-	}
-	return found, nil
+	return found, err
 }

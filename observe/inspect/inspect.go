@@ -12,7 +12,8 @@
 // There are four ways to find locks. Look shows those of given names, and is exact. Known finds what clients with presence hold and
 // wait for; others' holds it does not see. Contended finds locks that somebody waits for, Redisson's clients too. Scan finds all, and walks through all keys for it.
 //
-// What is shown was so a moment ago: a lock may change hands between two answers of Redis. Nothing here decides who may write.
+// What is shown was so a moment ago: a lock may change hands between two answers of Redis. Nothing here decides who may write. Each method
+// ends with its context, whatever Redis does; after Free has ended so nobody knows whether the hold was released.
 package inspect
 
 import (
@@ -67,7 +68,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Inspector, error) {
 type Lock struct {
 	Name    string
 	Holder  *Holder       // nil: the lock is free
-	TTL     time.Duration // until the lease ends, if it is not renewed; NoExpiry for a lock that stays for ever, 0 for a free one
+	TTL     time.Duration // until the lease ends, if it is not renewed, 100 years at most; NoExpiry for a lock that stays for ever, 0 for a free one
 	Token   int64         // the last fencing token that was given; 0 for none
 	Waiting int           // clients in the line. Redisson's clients, and those without a right to the line, are in none
 	Line    []Waiter      // the first MaxLine of them, the next one first
@@ -132,7 +133,7 @@ type Wait struct {
 
 // Clients returns the clients that say that they are there, by name, host and process id.
 func (in *Inspector) Clients(ctx context.Context) ([]Client, error) {
-	said, err := presence.Read(ctx, in.rdb)
+	said, err := engine.Within(ctx, func() ([]presence.Client, error) { return presence.Read(ctx, in.rdb) })
 	if err != nil {
 		return nil, fmt.Errorf("inspect: Clients: %w", err)
 	}
@@ -176,17 +177,17 @@ func (in *Inspector) Known(ctx context.Context) ([]Lock, error) {
 
 // Look returns the locks of these names, in this order. A lock that nobody holds is free, whether it was ever used or not.
 func (in *Inspector) Look(ctx context.Context, names ...string) ([]Lock, error) {
-	return in.look(ctx, "Look", names, clientsByID{})
+	return in.look(ctx, "Look", slices.Clone(names), clientsByID{})
 }
 
 // LookWith is Look for who has asked for Clients a moment ago: it asks about other clients only. The ages that it shows are as old as
 // these clients.
 func (in *Inspector) LookWith(ctx context.Context, clients []Client, names ...string) ([]Lock, error) {
 	known := make(clientsByID, len(clients))
-	for i := range clients {
-		known[clients[i].ID] = &clients[i]
+	for _, c := range clients { // copies: the caller may change its own while it is not waited for any longer
+		known[c.ID] = &c
 	}
-	return in.look(ctx, "LookWith", names, known)
+	return in.look(ctx, "LookWith", slices.Clone(names), known)
 }
 
 // clientsByID has the clients that were asked about; nil for one that says nothing of itself.
@@ -213,7 +214,17 @@ func (known clientsByID) add(ctx context.Context, rdb redis.UniversalClient, ids
 // a lock's holder waits for less than a quarter of a millisecond.
 const lookBatch = 50
 
+// look asks about the locks of these names, and about the clients that are not known yet. It ends with ctx.
 func (in *Inspector) look(ctx context.Context, op string, names []string, known clientsByID) ([]Lock, error) {
+	locks, err := engine.Within(ctx, func() ([]Lock, error) { return in.ask(ctx, names, known) })
+	if err != nil {
+		return nil, fmt.Errorf("inspect: %s: %w", op, err)
+	}
+	return locks, nil
+}
+
+// ask is look, which may outlast ctx.
+func (in *Inspector) ask(ctx context.Context, names []string, known clientsByID) ([]Lock, error) {
 	all := make([]Lock, 0, len(names))
 	var refused error
 	readable := false
@@ -233,16 +244,16 @@ func (in *Inspector) look(ctx context.Context, op string, names []string, known 
 			err = known.add(ctx, in.rdb, ids)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("inspect: %s: %w", op, err)
+			return nil, err
 		}
 		for i, name := range part {
 			l, err := asked[i].lock(name, known)
 			switch {
 			case redis.HasErrorPrefix(err, "NOPERM"): // of another service, which this user may not look at
 				l.Other = "a key that the Redis user may not read"
-				refused = cmp.Or(refused, fmt.Errorf("inspect: %s: %q: %w", op, name, err))
+				refused = cmp.Or(refused, fmt.Errorf("%q: %w", name, err))
 			case err != nil:
-				return nil, fmt.Errorf("inspect: %s: %q: %w", op, name, err)
+				return nil, fmt.Errorf("%q: %w", name, err)
 			default:
 				readable = true
 			}
@@ -258,7 +269,7 @@ func (in *Inspector) look(ctx context.Context, op string, names []string, known 
 // answers is what Redis says of one lock.
 type answers struct {
 	hash   *redis.ScanCmd // the fields and values of the lock, or of the beginning of a hash that is too large to be one
-	ttl    *redis.DurationCmd
+	ttl    *redis.IntCmd  // in milliseconds: a time.Duration may be too short for what somebody else has given
 	token  *redis.StringCmd
 	line   *redis.StringSliceCmd
 	length *redis.IntCmd
@@ -266,7 +277,8 @@ type answers struct {
 
 func (a *answers) ask(ctx context.Context, pipe redis.Pipeliner, keys *scripts.Keys) {
 	a.hash = pipe.HScan(ctx, keys.Lock, 0, "", maxFields)
-	a.ttl = pipe.PTTL(ctx, keys.Lock)
+	a.ttl = redis.NewIntCmd(ctx, "pttl", keys.Lock)
+	_ = pipe.Process(ctx, a.ttl)
 	a.token = pipe.Get(ctx, keys.Token)
 	a.line = pipe.ZRange(ctx, keys.Line, 0, MaxLine-1)
 	a.length = pipe.ZCard(ctx, keys.Line)
@@ -340,7 +352,7 @@ func (a *answers) lock(name string, clients clientsByID) (Lock, error) {
 		l.Holder = nil
 		return l, nil
 	}
-	switch ttl := a.ttl.Val(); {
+	switch ttl := scripts.TTL(a.ttl.Val()); {
 	case ttl == scripts.NoKey: // the lease has ended since the hash was read
 		l.Holder = nil
 	case l.Holder != nil && ttl < 0:
@@ -391,7 +403,10 @@ func (in *Inspector) Free(ctx context.Context, l Lock) (bool, error) {
 		return false, nil
 	}
 	keys := scripts.KeysOf(l.Name)
-	a, err := scripts.New(in.rdb).Do(ctx, scripts.Unlock(keys, l.Holder.Field, in.sharded(ctx)).Calling("", 0))
+	field := l.Holder.Field
+	a, err := engine.Within(ctx, func() (scripts.Answer, error) {
+		return scripts.New(in.rdb).Do(ctx, scripts.Unlock(keys, field, in.sharded(ctx)).Calling("", 0))
+	})
 	if err != nil {
 		return false, fmt.Errorf("inspect: Free: %q: %w", l.Name, err)
 	}

@@ -343,6 +343,18 @@ func TestPresenceName(t *testing.T) {
 	}
 }
 
+// A lease that somebody has made longer than a time.Duration can tell is a long one, and none that never ends or is over.
+func TestLookAtALeaseOfCenturies(t *testing.T) {
+	server := redistest.Real(t)
+	rdb := server.Client()
+	locktest.NoError(t, rdb.HSet(t.Context(), "l", "6b1f0d1e-0000-4000-8000-000000000001:83", 1).Err())
+	for _, ms := range []int64{9223372036855, 1e16} { // 292 years, where the sign changes
+		server.Do("pexpire", "l", ms)
+		l := look(t, newInspector(t, rdb), "l")
+		locktest.Equal(t, "TTL", l.TTL, 100*365*24*time.Hour)
+	}
+}
+
 // The locks of Redisson and of clients without presence, free ones, and what is no lock.
 func TestLook(t *testing.T) {
 	rdb := redistest.New(t)

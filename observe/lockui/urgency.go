@@ -86,7 +86,7 @@ func (h *handler) newLock(s *survey, f *found) *shownLock {
 	l := &shownLock{
 		Name: f.Name, Token: f.Token, TTL: milliseconds(max(f.TTL, 0)), NeverEnds: f.TTL == inspect.NoExpiry,
 		Waiting: f.Waiting, Listeners: f.listeners, Other: f.Other,
-		Bar: int(min(100, 100*max(f.TTL, 0)/h.lease)), lease: h.lease,
+		Bar: int(100 * min(h.lease, max(f.TTL, 0)) / h.lease), lease: h.lease,
 	}
 	if f.Holder != nil {
 		l.Holder = &shownHolder{Field: f.Holder.Field, Client: f.Holder.Client, Count: f.Holder.Count, Token: f.Holder.Token, By: newProcess(f.Holder.By)}

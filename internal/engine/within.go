@@ -1,0 +1,16 @@
+package engine
+
+import "context"
+
+// Within returns what ask does, or, where ctx ends first, the error of ctx. ask goes on then, on a goroutine of its own, and must use
+// nothing that its caller changes: a read from Redis cannot be interrupted.
+func Within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	got, ok := detach(ctx, func() result[T] {
+		value, err := ask()
+		return result[T]{value, err}
+	})
+	if !ok {
+		return got.value, contextError(ctx)
+	}
+	return got.value, got.err
+}
