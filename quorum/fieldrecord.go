@@ -22,15 +22,17 @@ type fieldRecord struct {
 
 // A nodeRecord is what a fieldRecord knows of one node.
 type nodeRecord struct {
-	votesInFlight int       // votes asked for that have no outcome
-	has           bool      // the node has the field, by its latest answer
-	lateUntil     time.Time // until then a vote that ended without an answer may still give the node the field
-	run           string    // the node's run id when it last said that it has the field
+	votesInFlight int           // votes asked for that have no outcome
+	has           bool          // the node has the field, by its latest answer
+	unheard       bool          // a vote ended without an answer, and the node has answered no release that was sent after that
+	lateLease     time.Duration // of that vote
+	lateUntil     time.Time     // until then that vote may still give the node the field; and as long as the node is unheard
+	run           string        // the node's run id when it last said that it has the field
 }
 
 // isOwed tells whether the node is owed a release at the time now: it has the field, or may get the field late. until is fieldRecord.until.
 func (m *nodeRecord) isOwed(now, until time.Time) bool {
-	return m.votesInFlight > 0 || m.has && now.Before(until) || now.Before(m.lateUntil)
+	return m.votesInFlight > 0 || m.has && now.Before(until) || m.unheard || now.Before(m.lateUntil)
 }
 
 // voting notes that these nodes are about to be asked for their votes, for a lease of this length on the nodes. It returns false,
@@ -59,7 +61,7 @@ func (rec *fieldRecord) voted(a *ask, lease time.Duration) {
 		m.has, m.run = true, a.report.Run
 		rec.lasts(lease)
 	case a.state == failed && scripts.Unanswered(a.err):
-		m.lateUntil = time.Now().Add(lease)
+		m.unheard, m.lateLease, m.lateUntil = true, lease, time.Now().Add(lease)
 	}
 }
 
@@ -161,19 +163,25 @@ func (rec *fieldRecord) hadIt() bool {
 // see rivals.pause.
 func (rec *fieldRecord) short() bool { return time.Since(rec.began) < doubtAfter/2 }
 
-// released notes that the node has confirmed that it has not got the field.
-func (rec *fieldRecord) released(n *node) {
+// heard notes that the node has answered a release that was sent when no vote was under way: it stands still no longer with a vote in a
+// socket. released: it has confirmed that it has not got the field.
+func (rec *fieldRecord) heard(n *node, released bool) {
 	rec.mu.Lock()
-	rec.nodes[n.index].has = false
-	rec.mu.Unlock()
+	defer rec.mu.Unlock()
+	m := &rec.nodes[n.index]
+	m.has = m.has && !released
+	if m.unheard {
+		m.unheard, m.lateUntil = false, time.Now().Add(m.lateLease)
+	}
 }
 
-// expired tells whether the lease of the field is over on every node, and no vote can still give a node the field.
-func (rec *fieldRecord) expired(now time.Time) bool {
+// expired tells whether the lease of the field is over on every node, and no vote can still give a node the field. crowded: a vote is not to
+// count for longer than its lease, although its node was not heard of.
+func (rec *fieldRecord) expired(now time.Time, crowded bool) bool {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	for i := range rec.nodes {
-		if m := &rec.nodes[i]; m.votesInFlight > 0 || now.Before(m.lateUntil) {
+		if m := &rec.nodes[i]; m.votesInFlight > 0 || m.unheard && !crowded || now.Before(m.lateUntil) {
 			return false
 		}
 	}

@@ -30,8 +30,8 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 	}
 	r := &round{op: func() scripts.Op { return scripts.Withdraw(o.Keys, o.Field, tell, group) }}
 	r.heard = func(a *ask) {
-		if rec != nil && a.state == answered && last[a.node] {
-			rec.released(a.node)
+		if rec != nil && last[a.node] && (a.state == answered || a.state == failed && !scripts.Passing(a.err)) {
+			rec.heard(a.node, a.state == answered)
 		}
 	}
 	r.judge = func(final bool) (bool, func()) {

@@ -117,14 +117,19 @@ func (s *store) field(field string, lease time.Duration) *fieldRecord {
 	return rec
 }
 
-// minSweep is the least number of records from which on a sweep is worth its time.
-const minSweep = 64
+const (
+	// minSweep is the least number of records from which on a sweep is worth its time.
+	minSweep = 64
+	// maxUnheard is the number of records from which on a sweep deletes those too that only wait for a node to be heard of: a node that
+	// never comes back is to cost no more than some megabytes.
+	maxUnheard = 1 << 13
+)
 
 // sweep deletes the records that can no longer matter: of holds that were lost and never unlocked. With s.mu held.
 func (s *store) sweep() {
-	now := time.Now()
+	now, crowded := time.Now(), len(s.fields) >= maxUnheard
 	for field, rec := range s.fields {
-		if rec.expired(now) {
+		if rec.expired(now, crowded) {
 			delete(s.fields, field)
 		}
 	}

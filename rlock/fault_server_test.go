@@ -183,6 +183,35 @@ func TestP3_ThawedServerKeepsNoGhosts(t *testing.T) {
 	}
 }
 
+// The same after a freeze that is longer than a lease and what a read may take: the calls were given up long ago. No lease runs out.
+func TestP3_ThawAfterMoreThanALease(t *testing.T) {
+	server := realServer(t)
+	const lease, tries = 6 * time.Second, 20
+	c := newClient(t, server.Client(func(o *redis.Options) { o.ReadTimeout = 500 * time.Millisecond }), rlock.WithLease(lease))
+	useOnce(t, c) // leaves few connections: what is sent after the calls comes on new ones, which get no further than to HELLO
+	server.Freeze()
+	var calls []<-chan error
+	var names []string
+	for i := range tries {
+		names = append(names, fmt.Sprint("new-", i))
+		ctx := withTimeout(t, t.Context(), time.Second)
+		calls = append(calls, locktest.Start(func() error { _, err := rlock.NewLock(c, names[i]).Lock(ctx); return err }))
+	}
+	for _, call := range calls {
+		locktest.IsError(t, redistest.Await(t, bound, call, "a call"), context.DeadlineExceeded)
+	}
+	time.Sleep(lease + 2*time.Second)
+	server.Thaw()
+	direct, began := server.Client(), time.Now()
+	redistest.Eventually(t, bound, func() bool {
+		left, err := direct.Exists(context.Background(), names...).Result()
+		return err == nil && left == 0 && time.Since(began) > 200*time.Millisecond
+	}, "the ghosts are gone")
+	if stats := direct.Info(t.Context(), "stats").Val(); !strings.Contains(stats, "expired_keys:0\r\n") {
+		t.Errorf("some have run out: %s", stats)
+	}
+}
+
 func TestInv7_UnlockOfAFrozenServer(t *testing.T) {
 	server := realServer(t)
 	l := rlock.NewLock(newClient(t, server.Client(), rlock.WithUnlockTimeout(400*time.Millisecond)), "a")

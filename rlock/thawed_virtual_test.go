@@ -89,3 +89,38 @@ func useOnce(t *testing.T, c *rlock.Client) {
 		locktest.NoError(t, <-call)
 	}
 }
+
+// P3, P15: a handoff that lay in the socket of a server that stood still gives the lock to a waiter that has given up long ago.
+func TestP15_AHandoffToAServerThatStandsStill(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, _ := redistest.Pipe(t)
+		var gate memredis.Gate
+		rdb := redistest.GatedClient(t, m, &gate)
+		locktest.NoError(t, rdb.ScriptLoad(t.Context(), locktest.ScriptText("transfer")).Err())
+		const lease = 10 * time.Second
+		client := newClient(t, rdb, rlock.WithLease(lease))
+		useOnce(t, client)
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(client, "l")
+		held, err := l.LockLease(t.Context(), time.Hour)
+		locktest.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		waiter := locktest.StartLock(func() (context.Context, error) { return l.Lock(ctx) })
+		locktest.Sleep(time.Millisecond) // a run of handoffs is short
+		gate.Shut()
+		if err := l.Unlock(held); err == nil {
+			t.Error("Unlock is confirmed by a server that stands still")
+		}
+		locktest.IsError(t, (<-waiter).Err, context.DeadlineExceeded)
+		locktest.Equal(t, "handoffs", spy.Count("transfer"), 1)
+		locktest.Sleep(3 * lease)
+		gate.Open()
+		locktest.Sleep(time.Second)
+		if m.Exists("l") {
+			t.Errorf("the lock is taken, for %v", m.TTL("l"))
+		}
+		locktest.Sleep(lease + time.Minute)
+		locktest.Equal(t, "books", client.Books(), "")
+	})
+}

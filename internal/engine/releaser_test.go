@@ -153,6 +153,27 @@ func TestP3_QuickRepeatsAfterAnOutage(t *testing.T) {
 	})
 }
 
+// P3: Redis is heard of by the answer to a release that was sent when the attempt had ended, and by none from before.
+func TestP3_HeardOfAfterTheAttempt(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		const lease = 30 * time.Second
+		c, store := newFakeClient(t, new(fakeBus), Limits{})
+		store.onSend(func(caller scripts.Caller) { caller.Sending(nil) })
+		a := &attempts{keys: scripts.KeysOf("l"), field: c.newField(), lease: lease}
+		a.sent()
+		c.releaser.abandon(a)
+		locktest.Sleep(time.Second)
+		a.answered(scripts.Answer{}, io.EOF)
+		store.all()[0].caller.Answered(scripts.Answer{}, nil)
+		locktest.Sleep(3 * lease)
+		locktest.Equal(t, "books, where a release was answered that was sent before", c.Books(), "0 locks, 0 holds, 1 releases")
+		all := store.all()
+		all[len(all)-1].caller.Answered(scripts.Answer{}, nil)
+		locktest.Sleep(2 * lease)
+		locktest.Equal(t, "books, where one was answered that was sent after", c.Books(), "")
+	})
+}
+
 // P3: a release waits for Redis to be heard of, whatever time that takes; but where too many do each ends a lease after its last attempt.
 func TestP3_ReleasesThatWaitForRedisAreBounded(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {

@@ -262,8 +262,33 @@ var mutants = slices.Concat(ofAttempts, ofClient, ofLine, ofWaiting, ofQuorum, o
 	},
 	{
 		"P3: failures use up the quick repeats of a release",
-		"internal/engine/releaser.go", "		after = min(after, retryRelease) //", "		_ = retryRelease //",
+		"internal/engine/releaser.go", "		after = min(after, max(retryRelease-time.Since(s.sentAt), 0)) //", "		_ = retryRelease //",
 		"./rlock", "P3_ReleasesAfterAnOutage",
+	},
+	{
+		"P3: what got no answer matters for a lease, whether Redis is heard of or not",
+		"internal/engine/attempts.go", "!d.heard && !crowded || a.inFlight > 0", "a.inFlight > 0",
+		"./rlock", "P3_AFreeze|P15_AHandoffToAServer",
+	},
+	{
+		"P3: that Redis gives no answer is one",
+		"internal/engine/releaser.go", "s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear()", "s.afterAllAttempts && r.attempts.hear()",
+		"./rlock", "P3_AFreeze",
+	},
+	{
+		"P3: Redis is heard of by the answer to a release that was sent before the attempt had ended",
+		"internal/engine/releaser.go", "s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear()", "!scripts.Passing(err) && r.attempts.hear()",
+		"./internal/engine", "P3_HeardOf",
+	},
+	{
+		"P3: when Redis is heard of again its releases go on being rare",
+		"internal/engine/releaser.go", "		r.answers = 0 // what", "		_ = r.answers // what",
+		"./internal/engine", "P3_QuickRepeats",
+	},
+	{
+		"P3: releases that wait for Redis have no bound",
+		"internal/engine/releaser.go", "r.attempts.matters(len(r.releaser.releases) > maxUnheard)", "r.attempts.matters(false)",
+		"./internal/engine", "P3_ReleasesThatWait",
 	},
 	{
 		"P3: a release of a hold that Redis refuses waits ever longer",

@@ -110,8 +110,18 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: a node's vote without an answer is forgotten",
-		"quorum/fieldrecord.go", "		m.lateUntil = time.Now().Add(lease)\n", "",
+		"quorum/fieldrecord.go", "		m.unheard, m.lateLease, m.lateUntil = true, lease, time.Now().Add(lease)\n", "",
 		"./quorum", "P3_LateVote",
+	},
+	{
+		"P3: a node's vote matters for a lease, whether the node is heard of or not",
+		"quorum/fieldrecord.go", "now.Before(until) || m.unheard || now", "now.Before(until) || now",
+		"./quorum", "P3_NodesThatStoodStill",
+	},
+	{
+		"P3: what the client knows of a vote is swept before its node is heard of",
+		"quorum/fieldrecord.go", "m.votesInFlight > 0 || m.unheard && !crowded || now", "m.votesInFlight > 0 || now",
+		"./quorum", "P3_NodesThatStoodStill",
 	},
 	{
 		"P3: a release that a majority confirmed is done",
@@ -141,7 +151,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: a vote that comes after its lease is not released",
-		"internal/engine/releaser.go", "	return owed || r.attempts.needsRelease()", "	return owed && false || r.attempts.needsRelease()",
+		"internal/engine/releaser.go", "	return owed || r.attempts.matters(", "	return owed && false || r.attempts.matters(",
 		"./quorum", "P3_VoteLater",
 	},
 	{

@@ -31,7 +31,9 @@ func PipeClient(t testing.TB, m *miniredis.Miniredis, opts ...func(*redis.Option
 
 // GatedClient is [PipeClient] for a client whose connections pass the gate. While
 // the gate is shut the client sees what it would of a server that stands still.
+// The gate is open when the test ends.
 func GatedClient(t testing.TB, m *miniredis.Miniredis, gate *memredis.Gate, opts ...func(*redis.Options)) *redis.Client {
+	t.Cleanup(gate.Open)
 	return client(t, pipeOptions(t, m, gate), opts)
 }
 
