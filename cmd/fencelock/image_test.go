@@ -85,3 +85,23 @@ func TestImageContext(t *testing.T) {
 		}
 	}
 }
+
+// The commands of the page on Kubernetes are such that fencelock takes them.
+func TestKubernetesCommands(t *testing.T) {
+	text, err := os.ReadFile("../../docs/kubernetes.md")
+	locktest.NoError(t, err)
+	commands := regexp.MustCompile(`command: \[/?fencelock, ([^]]*)\]|`+"`fencelock ([^`]*)`").FindAllStringSubmatch(string(text), -1)
+	if len(commands) < 4 {
+		t.Fatalf("the page has the commands %q", commands)
+	}
+	for _, c := range commands {
+		args := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(c[1], ",", ""), `"`, "") + c[2])
+		cmd, rest, err := newRoot().Find(args)
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err != nil || cmd.Name() != args[0] {
+			t.Errorf("fencelock %q is %s: %v", args, cmd.Name(), err)
+		}
+	}
+}
