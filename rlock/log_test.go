@@ -62,6 +62,7 @@ func logDefault(t *testing.T) *locktest.Log {
 const (
 	logRenewals = "rlock: renewals failed, they are repeated until the leases are over"
 	logLost     = "rlock: lock lost"
+	logRanOut   = "rlock: a lease that is not renewed ran out"
 )
 
 // A client without WithLogger tells slog.Default, whatever that is when there is something to tell; one with a

@@ -54,7 +54,8 @@ func WithShardedPubSub(p pubsub.Sharding) Option { return func(s *engine.Setting
 
 // WithLogger sets where the client tells of what no caller gets as an error: renewals that fail, holds that were lost or
 // dropped, subscriptions that are refused, nested calls that wait for themselves. By default that is what slog.Default
-// returns at the time, and only warnings and errors. WithLogger(slog.New(slog.DiscardHandler)) logs nothing. Nothing is
+// returns at the time, and only warnings and errors. A lease that the call gave and that runs out before the Unlock is Info,
+// for some leave each lease to run out. WithLogger(slog.New(slog.DiscardHandler)) logs nothing. Nothing is
 // logged while all is well, and what repeats itself no more than once in 10 s: the first line of a message at once, then
 // the last one of each 10 s with the number of those that were left out.
 func WithLogger(log *slog.Logger) Option { return func(s *engine.Settings) { s.SetLog(log) } }

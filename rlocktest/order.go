@@ -28,7 +28,7 @@ func (o *order) trace() *locktrace.Trace {
 	return &locktrace.Trace{
 		WaitStarted: func(e locktrace.WaitStarted) { o.note(e.Call) },
 		AcquireDone: func(e locktrace.AcquireDone) {
-			if e.Err == nil { // a call that has waited in vain was noted when it began to wait
+			if e.Err == nil && e.By != locktrace.Reentry { // a call that has waited in vain was noted when it began to wait; a re-entry waits for nobody
 				o.note(e.Call)
 			}
 		},
@@ -74,7 +74,7 @@ func site() string {
 var library = []string{"rlocktest", "internal/engine", "rlock", "fenced", "quorum", "observe/locktrace"}
 
 // cycle says which locks were taken in a circle, so that their holders can wait for each other; "" for none. A call with wait 0 waits
-// for nobody.
+// for nobody, and neither does a re-entry.
 func (o *order) cycle() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/locktest"
@@ -99,6 +100,33 @@ func TestNoCycleByACallThatDoesNotWait(t *testing.T) {
 	})
 	if want := `"a" was taken under "b"`; strings.Contains(got, "circle") || !strings.Contains(got, want) {
 		t.Errorf("the test was told %q, want %s and no circle", got, want)
+	}
+}
+
+// A holder that has the lock already waits for nobody: a re-entry under another lock makes no circle, and is no order.
+func TestNoCycleByAReentry(t *testing.T) {
+	reenter := func(t testing.TB, c *rlock.Client, wait time.Duration) {
+		t.Helper()
+		a, b := fenced.NewLock(c, "a"), fenced.NewLock(c, "b")
+		locktest.NoError(t, a.Do(context.Background(), func(ctx context.Context, _ int64) error {
+			return b.Do(ctx, func(ctx context.Context, _ int64) error {
+				return a.TryDo(ctx, wait, 0, func(context.Context, int64) error { return nil })
+			})
+		}))
+	}
+	locktest.Equal(t, "told", told(t, func(t testing.TB) {
+		s := rlocktest.New(t)
+		reenter(t, s.Client(), 0)
+		reenter(t, s.Client(), time.Minute)
+		s.RequireOrder("a", "b")
+	}), "")
+	got := told(t, func(t testing.TB) {
+		s := rlocktest.New(t)
+		reenter(t, s.Client(), time.Minute)
+		under(t, s.Client(), "b", "a")
+	})
+	if !strings.Contains(got, `"a" under "b" at order_test.go:`) {
+		t.Errorf("the test was told %q of a real circle", got)
 	}
 }
 

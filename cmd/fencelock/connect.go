@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/pflag"
@@ -18,6 +19,8 @@ const (
 	defaultURL       = "redis://127.0.0.1:6379"
 	// passwordParameter is the master's password in the URL of a Sentinel, whose own stands before the host.
 	passwordParameter = "password"
+	// dialTimeout is the default of go-redis.
+	dialTimeout = 5 * time.Second
 )
 
 // connection is where Redis is.
@@ -26,6 +29,8 @@ type connection struct {
 	passwordFile string
 	sentinel     string // the master's name
 	cluster      bool
+	ca           string // files, for TLS
+	cert, key    string
 }
 
 func (c *connection) addFlags(flags *pflag.FlagSet) {
@@ -33,6 +38,9 @@ func (c *connection) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.passwordFile, "password-file", "", "file with the password in its first line (default $"+passwordVariable+")")
 	flags.StringVar(&c.sentinel, "sentinel-master", "", "the URL is that of a Sentinel, and this the name of the master")
 	flags.BoolVar(&c.cluster, "cluster", false, "the URL is that of a node of a cluster")
+	flags.StringVar(&c.ca, "cacert", "", "file with the CAs that the server's certificate may be of (default those that the system trusts)")
+	flags.StringVar(&c.cert, "cert", "", "file with the certificate for a server that asks for the client's")
+	flags.StringVar(&c.key, "key", "", "file with the private key of --cert")
 }
 
 // open returns a client for Redis, which has asked nothing yet.
@@ -59,6 +67,9 @@ func (c *connection) open() (redis.UniversalClient, error) {
 			return nil, wrongURL(address, err)
 		}
 		o.Password = cmp.Or(password, o.Password)
+		if o.Dialer, err = c.secure(o.TLSConfig, cmp.Or(o.DialTimeout, dialTimeout)); err != nil {
+			return nil, err
+		}
 		return redis.NewClusterClient(o), nil
 	case c.sentinel != "":
 		o, err := redis.ParseFailoverURL(address)
@@ -69,6 +80,9 @@ func (c *connection) open() (redis.UniversalClient, error) {
 		if o.SentinelPassword == "" { // a user without a password is not the Sentinel's
 			o.Username, o.SentinelUsername = cmp.Or(o.Username, o.SentinelUsername), ""
 		}
+		if o.Dialer, err = c.secure(o.TLSConfig, cmp.Or(o.DialTimeout, dialTimeout)); err != nil {
+			return nil, err
+		}
 		return redis.NewFailoverClient(o), nil
 	}
 	o, err := redis.ParseURL(address)
@@ -76,6 +90,9 @@ func (c *connection) open() (redis.UniversalClient, error) {
 		return nil, wrongURL(address, err)
 	}
 	o.Password = cmp.Or(password, o.Password)
+	if o.Dialer, err = c.secure(o.TLSConfig, cmp.Or(o.DialTimeout, dialTimeout)); err != nil {
+		return nil, err
+	}
 	return redis.NewClient(o), nil
 }
 

@@ -19,13 +19,14 @@ import (
 // A lockRow is a lock as ls, show and top print it. Times are in seconds in JSON.
 type lockRow struct {
 	Name      string     `json:"name"`
-	Holder    *holderRow `json:"holder"`        // null: the lock is free
-	TTL       seconds    `json:"ttl"`           // -1: it stays for ever
-	Token     int64      `json:"token"`         // the last one that was given
-	Listeners int        `json:"listeners"`     // connections
-	Waiting   int        `json:"waiting"`       // clients in the line
-	Line      []waitRow  `json:"line"`          // the first of them
-	Other     string     `json:"not,omitempty"` // what stands at the key and is no lock
+	Holder    *holderRow `json:"holder"`          // null: the lock is free
+	TTL       seconds    `json:"ttl"`             // -1: it stays for ever
+	Token     int64      `json:"token"`           // the last one that was given
+	Listeners int        `json:"listeners"`       // connections
+	Waiting   int        `json:"waiting"`         // clients in the line
+	Line      []waitRow  `json:"line"`            // the first of them
+	Other     string     `json:"not,omitempty"`   // what stands at the key and is no lock
+	Stuck     string     `json:"stuck,omitempty"` // why it does not come free, of one that somebody waits for
 	lock      inspect.Lock
 }
 
@@ -51,6 +52,7 @@ type clientRow struct {
 	Program string    `json:"program"`
 	Since   time.Time `json:"since"`
 	Seen    time.Time `json:"seen"`
+	Silent  seconds   `json:"silent"` // since Seen
 	Holds   int       `json:"holds"`
 	Waits   int       `json:"waits"`
 }
@@ -66,6 +68,7 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 type viewer struct {
 	rdb redis.UniversalClient
 	*inspect.Inspector
+	longHold time.Duration // from when on a hold that others wait for is stuck
 }
 
 // view opens the connection for a command that shows or frees locks.
@@ -78,7 +81,7 @@ func (c *connection) view() (*viewer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &viewer{rdb, in}, nil
+	return &viewer{rdb, in, defaultLongHold}, nil
 }
 
 func (v *viewer) close() { _ = v.rdb.Close() }
@@ -131,6 +134,10 @@ func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, err
 		for _, w := range l.Line {
 			rows[i].Line = append(rows[i].Line, waitRow{w.Client, w.Calls, age(w.For, w.By, now), clientOf(w.By)})
 		}
+		if h := rows[i].Holder; h != nil && h.Client != nil && now.After(h.Client.Seen) {
+			h.Client.Silent = seconds(now.Sub(h.Client.Seen))
+		}
+		rows[i].Stuck = rows[i].stuck(v.longHold)
 	}
 	return rows, ctx.Err()
 }
@@ -147,7 +154,7 @@ func clientOf(c *inspect.Client) *clientRow {
 	if c == nil {
 		return nil
 	}
-	return &clientRow{c.ID, c.Name, c.Host, c.PID, c.Program, c.Since, c.Seen, len(c.Holds) + c.MoreHolds, len(c.Waits) + c.MoreWaits}
+	return &clientRow{c.ID, c.Name, c.Host, c.PID, c.Program, c.Since, c.Seen, 0, len(c.Holds) + c.MoreHolds, len(c.Waits) + c.MoreWaits}
 }
 
 // age is how long the lock is held, 0 where that is not known.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -123,26 +124,27 @@ func (s *screen) arrange() {
 	on := s.selected()
 	s.shown = nil
 	for _, r := range s.rows {
-		if strings.Contains(strings.Join(append(r.cells(), r.field()), " "), s.filter) {
+		if strings.Contains(strings.Join(append(topCells(&r), r.field()), " "), s.filter) {
 			s.shown = append(s.shown, r)
 		}
 	}
 	sortRows(s.shown, s.by)
+	slices.SortStableFunc(s.shown, func(a, b lockRow) int { return cmp.Compare(rank(&a), rank(&b)) })
 	if s.width == 0 {
 		return
 	}
-	widths := make([]int, len(lockColumns))
+	widths := make([]int, len(topColumns))
 	rows := make([]table.Row, len(s.shown))
 	for i, r := range s.shown {
-		rows[i] = r.cells()
+		rows[i] = topCells(&r)
 	}
-	for _, row := range append(rows, table.Row(lockColumns)) {
+	for _, row := range append(rows, table.Row(topColumns)) {
 		for i, cell := range row {
 			widths[i] = min(max(widths[i], lipgloss.Width(cell)), max(s.width/3, 10))
 		}
 	}
-	columns := make([]table.Column, len(lockColumns))
-	for i, title := range lockColumns {
+	columns := make([]table.Column, len(topColumns))
+	for i, title := range topColumns {
 		columns[i] = table.Column{Title: title, Width: widths[i]}
 	}
 	s.list.SetRows(nil) // rows must fit the columns
@@ -151,6 +153,19 @@ func (s *screen) arrange() {
 	s.list.SetWidth(s.width)
 	s.list.SetHeight(max(s.height-2, 2))
 	s.list.SetCursor(max(slices.IndexFunc(s.shown, func(r lockRow) bool { return on != nil && r.Name == on.Name }), 0))
+}
+
+// topColumns are those of top.
+var topColumns = append([]string{"STATE"}, lockColumns...)
+
+func topCells(r *lockRow) []string { return append([]string{r.state()}, r.cells()...) }
+
+// rank is 0 for a lock that is stuck.
+func rank(r *lockRow) int {
+	if r.Stuck != "" {
+		return 0
+	}
+	return 1
 }
 
 // selected is the lock that the cursor is on, nil for none.
@@ -278,11 +293,12 @@ func (s *screen) free(typed string) tea.Cmd {
 
 // summary is the first line.
 func (s *screen) summary() string {
-	waiting := 0
+	waiting, stuck := 0, 0
 	for _, r := range s.rows {
 		waiting += r.Waiting
+		stuck += 1 - rank(&r)
 	}
-	return fmt.Sprintf("fencelock  %s  %s  locks: %d, waiting clients: %d  by %s", s.where, s.looked.Format(time.TimeOnly), len(s.rows), waiting, s.by)
+	return fmt.Sprintf("fencelock  %s  %s  locks: %d, stuck: %d, waiting clients: %d  by %s", s.where, s.looked.Format(time.TimeOnly), len(s.rows), stuck, waiting, s.by)
 }
 
 // View implements tea.Model.
@@ -306,6 +322,8 @@ func (s *screen) View() tea.View {
 		last = s.said
 	case s.filter != "":
 		last = fmt.Sprintf("only what contains %q; Esc shows all", s.filter)
+	case s.detail == "" && s.selected() != nil && s.selected().Stuck != "":
+		last = plain.Name(s.selected().Name) + " is stuck: " + s.selected().Stuck
 	}
 	lines := strings.Split(strings.TrimRight(body, "\n"), "\n")
 	room := max(s.height-2, 0)

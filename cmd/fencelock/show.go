@@ -86,6 +86,9 @@ func (d *details) print(w io.Writer) error {
 		add("Held for", span(d.age()))
 		add("Lease ends in", d.ttl())
 	}
+	if d.Stuck != "" {
+		add("Stuck", d.Stuck)
+	}
 	add("Last token", number(d.Token))
 	add("Guard has seen", number(d.Guard))
 	add("Waiting", fmt.Sprintf("%d (%d listening)", d.Waiting, d.Listeners))

@@ -16,12 +16,13 @@ import (
 )
 
 func newTop(at *connection) *cobra.Command {
-	every := duration(time.Second)
+	every, longHold := duration(time.Second), duration(defaultLongHold)
 	var once bool
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the locks, and who holds them",
-		Long: `top shows what "fencelock ls" lists, again every second. Keys: a, t, w, n sort by age, TTL, waiters, name; / filters by a part of
+		Long: `top shows what "fencelock ls" lists, again every second. What is stuck comes first: a lock that somebody waits for, and that has been
+held or waited for longer than --long-hold, has no lease, or whose holder is not heard of any more. Keys: a, t, w, n sort by age, TTL, waiters, name; / filters by a part of
 the name, the holder or its process; Enter shows one lock; f frees the lock of which the name is then typed; Esc goes back; q ends.
 
 Without a terminal it prints the list once.`,
@@ -32,6 +33,7 @@ Without a terminal it prints the list once.`,
 				return usage("-d %v: use 0.1 or more", time.Duration(every))
 			}
 			return at.with(func(v *viewer) error {
+				v.longHold = time.Duration(longHold)
 				s := &screen{v: v, ctx: cmd.Context(), every: time.Duration(every), where: at.shown(), by: "age"}
 				if once || !isTerminal(os.Stdout) || !isTerminal(os.Stdin) {
 					return s.once(cmd.OutOrStdout())
@@ -41,6 +43,7 @@ Without a terminal it prints the list once.`,
 		},
 	}
 	cmd.Flags().VarP(&every, "delay", "d", "time between two looks")
+	cmd.Flags().Var(&longHold, "long-hold", "a hold that others wait for is stuck when it is so old")
 	cmd.Flags().BoolVar(&once, "once", false, "print the list once, and end")
 	return cmd
 }
@@ -53,9 +56,9 @@ func (s *screen) once(w io.Writer) error {
 	}
 	s.take(m)
 	fmt.Fprintln(w, s.summary())
-	lines := [][]string{lockColumns}
+	lines := [][]string{topColumns}
 	for _, r := range s.shown {
-		lines = append(lines, r.cells())
+		lines = append(lines, topCells(&r))
 	}
 	return printTable(w, lines)
 }

@@ -3,9 +3,16 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/presence"
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
@@ -78,10 +85,72 @@ func TestTopOnce(t *testing.T) {
 		summary, columns, first := top.line(), top.line(), ""
 		if strings.Contains(summary, "locks: 1,") { // after a second at most
 			first, found = top.line(), true
-			if !strings.HasPrefix(columns, "NAME ") || !strings.HasPrefix(first, "alpha ") || strings.Contains(summary+columns+first, "\x1b") {
+			if !strings.HasPrefix(columns, "STATE  NAME ") || !strings.HasPrefix(first, "-      alpha ") || strings.Contains(summary+columns+first, "\x1b") {
 				t.Errorf("top prints:\n%s\n%s\n%s", summary, columns, first)
 			}
 		}
 		equal(t, "exit code", top.ends(), 0)
+	}
+}
+
+// What is stuck stands first, with a mark, whatever the list is sorted by; and top says why.
+func TestTopStuck(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	rdb := server.Client()
+	id := func(n int) string { return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n) }
+	var holds []presence.Hold
+	for name, held := range map[string]time.Duration{"a-long": 2 * time.Hour, "b-waited": time.Second, "z-stuck": time.Hour} {
+		locktest.NoError(t, rdb.HSet(ctx, name, id(1)+":1", 1).Err())
+		locktest.NoError(t, rdb.PExpire(ctx, name, time.Hour).Err())
+		holds = append(holds, presence.Hold{Lock: name, Field: id(1) + ":1", For: held})
+	}
+	for _, name := range []string{"b-waited", "z-stuck", "y-free"} {
+		locktest.NoError(t, rdb.ZAdd(ctx, "fencelock_line:{"+name+"}", redis.Z{Member: id(2) + ":1"}).Err())
+	}
+	locktest.NoError(t, rdb.HSet(ctx, "no-lease", id(3)+":1", 1).Err())
+	locktest.NoError(t, rdb.ZAdd(ctx, "fencelock_line:{no-lease}", redis.Z{Member: id(2) + ":1"}).Err())
+	says := func() { // again: what a client says lasts for half a minute
+		locktest.NoError(t, presence.Write(ctx, rdb, &presence.Client{ID: id(1), Name: "billing", Host: "web-1", PID: 1, Holds: holds}))
+		locktest.NoError(t, presence.Write(ctx, rdb, &presence.Client{ID: id(2), Name: "mail", Host: "web-2", PID: 2, Waits: []presence.Wait{
+			{Lock: "b-waited", Calls: 1, For: time.Second}, {Lock: "z-stuck", Calls: 1, For: time.Second}, {Lock: "y-free", Calls: 1, For: 2 * time.Minute}, {Lock: "no-lease", Calls: 1},
+		}}))
+	}
+	says()
+	top := start(t, server.Addr(), "top", "--once")
+	out, err := io.ReadAll(top.lines)
+	locktest.NoError(t, err)
+	var first []string
+	for line := range strings.Lines(string(out)) {
+		first = append(first, strings.Join(strings.Fields(line)[:2], " "))
+	}
+	if got, want := strings.Join(first[1:], ", "), "STATE NAME, STUCK z-stuck, STUCK no-lease, STUCK y-free, - a-long, waited b-waited"; got != want || !strings.Contains(string(out), "locks: 5, stuck: 3,") {
+		t.Errorf("top shows %s, want %s:\n%s", got, want, out)
+	}
+	says()
+	s := onScreen(t, server.Addr(), "fencelock", "top", "-d", "0.2")
+	s.shows("STUCK  z-stuck")
+	s.types("n")
+	s.shows("by name")
+	s.types("g")
+	s.shows("no-lease is stuck: it has no lease")
+	s.types("j")
+	s.shows("y-free is stuck: it is free, and somebody has waited for 2m")
+	s.types("j")
+	s.shows("z-stuck is stuck: it is held for 1h00m while others wait")
+	s.types("\r")
+	s.shows("Stuck")
+	s.types("q")
+	equal(t, "exit code", s.ends(), 0)
+
+	// A client that should have been heard of since.
+	says()
+	locktest.NoError(t, rdb.HSet(ctx, presence.Key(id(1)), "seen", time.Now().Add(-20*time.Second).UnixMilli(), "lasts", 3_620_000).Err())
+	locktest.NoError(t, rdb.PExpire(ctx, presence.Key(id(1)), time.Hour).Err())
+	show := start(t, server.Addr(), "show", "b-waited")
+	text, err := io.ReadAll(show.lines)
+	locktest.NoError(t, err)
+	if !strings.Contains(string(text), "its holder was last heard of 2") {
+		t.Errorf("show says\n%s", text)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -158,10 +159,12 @@ func (h *hold) Lost(err error) {
 	h.lose(h.ranOut(), false)
 }
 
+const ranOutText = "the lease ran out"
+
 // ranOut says how a lease has ended that was not renewed in time. Where it was not to be renewed any more, because the contexts that its
 // levels were taken with had ended, ranOut says so.
 func (h *hold) ranOut() string {
-	const how = "the lease ran out"
+	const how = ranOutText
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var why error
@@ -196,6 +199,10 @@ func (h *hold) lose(how string, gone bool) {
 	h.mu.Lock()
 	h.gone = gone
 	open, why := len(h.levels), h.end.renewalErr
+	severity, text := slog.LevelWarn, "rlock: lock lost"
+	if how == ranOutText && why == nil && !slices.ContainsFunc(h.levels, func(lv *level) bool { return lv.renewable }) {
+		severity, text = slog.LevelInfo, "rlock: a lease that is not renewed ran out" // as its user may mean it to
+	}
 	h.mu.Unlock()
 	h.client.dog.Remove(&h.lease)
 	if open > 0 {
@@ -203,7 +210,7 @@ func (h *hold) lose(how string, gone bool) {
 		if why != nil {
 			attrs = append(attrs, "last renewal", why)
 		}
-		go h.client.set.Log.Warn("rlock: lock lost", attrs...)
+		go h.client.set.Log.Log(context.Background(), severity, text, attrs...)
 	}
 	h.unregister()
 	end := locktrace.Lost

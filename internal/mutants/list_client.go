@@ -53,6 +53,16 @@ var ofClient = []mutant{
 		"./rlock", "LogIsThrottled",
 	},
 	{
+		"a lease that nobody was to renew is a loss in the log",
+		"internal/engine/hold.go", "if how == ranOutText && why == nil", "if false && why == nil",
+		"./rlock", "LogOwnLease",
+	},
+	{
+		"each lease that runs out is no loss in the log",
+		"internal/engine/hold.go", " && why == nil && !slices.ContainsFunc(h.levels, func(lv *level) bool { return lv.renewable }) {", " {",
+		"./rlock", "LogOwnLease",
+	},
+	{
 		"every line is logged",
 		"internal/engine/log.go", "	if m != nil {\n		m.last", "	if false {\n		m.last",
 		"./rlock", "LogIsThrottled",

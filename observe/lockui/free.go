@@ -110,7 +110,7 @@ func now(l *shownLock) string {
 	case l.Holder == nil:
 		return "nobody has the lock now."
 	case l.Holder.By != nil:
-		return "now " + brief(l.Holder.By.Name) + " on " + brief(l.Holder.By.Host) + " has the lock, or the same holder has acquired it again."
+		return "now " + plain.Name(l.Holder.By.Name) + " on " + plain.Name(l.Holder.By.Host) + " has the lock, or the same holder has acquired it again."
 	default:
 		return "now another client has the lock, or the same holder has acquired it again."
 	}

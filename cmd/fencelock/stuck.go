@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fencelock/fencelock/observe/inspect"
+)
+
+const (
+	// defaultLongHold is how old a hold is, or how long somebody waits, where the lock is stuck: the page has the same.
+	defaultLongHold = time.Minute
+	// quiet is how long a client that lives may not be heard of: it writes every 10 s.
+	quiet = 13 * time.Second
+)
+
+// waited tells whether somebody waits for the lock. A holder has one connection that listens.
+func (r *lockRow) waited() bool {
+	return r.Waiting > 0 || r.Listeners > 1 || r.Listeners == 1 && r.Holder == nil
+}
+
+// stuck says why a lock that is waited for does not come free, as the page does (package lockui); "" where it may come free by itself.
+func (r *lockRow) stuck(longHold time.Duration) string {
+	var longest time.Duration
+	for _, w := range r.Line {
+		longest = max(longest, time.Duration(w.Age))
+	}
+	switch h := r.Holder; {
+	case r.Other != "" || !r.waited():
+		return ""
+	case h == nil && longest >= longHold:
+		return "it is free, and somebody has waited for " + span(longest)
+	case h == nil:
+		return ""
+	case r.lock.TTL == inspect.NoExpiry:
+		return "it has no lease, and stays until somebody frees it"
+	case h.Client != nil && time.Duration(h.Client.Silent) >= quiet:
+		return fmt.Sprintf("its holder was last heard of %s ago", span(time.Duration(h.Client.Silent)))
+	case r.age() >= longHold:
+		return "it is held for " + span(r.age()) + " while others wait"
+	case longest >= longHold:
+		return "somebody has waited for " + span(longest)
+	}
+	return ""
+}
+
+// state is the mark of a lock in top.
+func (r *lockRow) state() string {
+	switch {
+	case r.Stuck != "":
+		return "STUCK"
+	case r.Other == "" && r.waited():
+		return "waited"
+	}
+	return unknown
+}
