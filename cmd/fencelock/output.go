@@ -96,5 +96,13 @@ func process(by *inspect.Client, id string) string {
 	if by == nil {
 		return clean(id)
 	}
-	return clean(fmt.Sprintf("%s:%d %s", by.Host, by.PID, by.Name))
+	return clean(fmt.Sprintf("%s:%d %s", by.Host, by.PID, by.Name)) + heard(by)
+}
+
+// heard says when a client was heard of last that should have been heard of since; otherwise nothing.
+func heard(by *inspect.Client) string {
+	if !by.Quiet() {
+		return ""
+	}
+	return ", last heard of " + span(by.Silent) + " ago"
 }

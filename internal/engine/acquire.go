@@ -332,6 +332,7 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	over := w.lockState.registerHold(h, sent, begins)
 	w.holder.add(h)
 	w.client.dog.Add(&h.lease, sent, lease)
+	w.client.presenter.takes(lease)
 	if over {
 		h.lose(forcedOpenText, false) // a repeat of the attempt may have taken it anew: Unlock releases that
 	}

@@ -92,7 +92,7 @@ func (h *handler) oneNow(w http.ResponseWriter, r *http.Request, name string) (s
 		h.away(w, r, err)
 		return nil, nil, false
 	}
-	s = &survey{in: shown.in, heard: shown.heard, now: shown.now, clients: shown.clients, byID: shown.byID, channelsErr: shown.channelsErr, looked: map[string]*found{}}
+	s = &survey{in: shown.in, at: shown.at, clients: shown.clients, ago: shown.ago, byID: shown.byID, channelsErr: shown.channelsErr, looked: map[string]*found{}}
 	all, err := s.locks([]string{name})
 	if err != nil {
 		h.away(w, r, err)
@@ -109,7 +109,7 @@ func now(l *shownLock) string {
 	case l.Holder == nil:
 		return "nobody has the lock now."
 	case l.Holder.By != nil:
-		return "now " + l.Holder.By.Name + " on " + l.Holder.By.Host + " has the lock, or the same holder has acquired it again."
+		return "now " + printable(l.Holder.By.Name) + " on " + printable(l.Holder.By.Host) + " has the lock, or the same holder has acquired it again."
 	default:
 		return "now another client has the lock, or the same holder has acquired it again."
 	}
