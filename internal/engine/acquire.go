@@ -272,6 +272,7 @@ func (w *waiter) judge(f *inflight) (*level, error) {
 		}
 		return nil, errLate
 	}
+	w.client.heard(w.client.slotOf(w.keys), f.sentAt.Time(), f.err)
 	if f.answer.Held && f.alsoNotify == nil {
 		w.lockState.leftLine(w.ticket)
 	}

@@ -209,6 +209,7 @@ func (s *sentRelease) Sending(scripts.Caller) {
 func (s *sentRelease) Answered(a scripts.Answer, err error) {
 	r, rl := s.release, s.releaser
 	rl.client.releaseAnswered(a, s.attempts.keys)
+	rl.client.heard(rl.client.slotOf(s.attempts.keys), time.Now(), err)
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
 	if (err == nil || redis.HasErrorPrefix(err, "WRONGTYPE")) && !a.Owed && s.afterAllAttempts { // no hash has no hold in it
