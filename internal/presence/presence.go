@@ -65,7 +65,8 @@ var (
 	//go:embed write.lua
 	writeText string
 	//go:embed index.lua
-	indexText   string
+	indexText string
+
 	writeScript = redis.NewScript(writeText)
 	indexScript = redis.NewScript(indexText)
 )
