@@ -68,8 +68,8 @@ func WithTrace(t *locktrace.Trace) Option { return func(s *engine.Settings) { s.
 // WithPresence makes the client say in Redis that it is there: name, which is that of the service or the program, host, process id,
 // program, since when, and the locks that it holds and waits for, up to a thousand of each. package observe/inspect shows that, so
 // that people see which process holds a lock, and who waits. The client writes with its first acquire, a second later, and then every
-// 10 s, without being in the way of any lock, two scripts of a few commands; what it wrote expires after 30 s, and goes when the client
-// is closed.
+// 10 s, without being in the way of any lock, two scripts of a few commands. What it wrote goes when the client is closed; otherwise it
+// expires 10 s after the longest of its leases may have ended, and after 30 s at least: it names the holder as long as the lock is taken.
 //
 // The Redis user needs the keys fencelock_client* and the commands HSET, HSETNX, ZADD, ZREM, ZREMRANGEBYSCORE, TIME, PEXPIRE and DEL.
 // Where Redis refuses the client logs that once, and works all the same. The names of locks are then readable by whoever may read

@@ -57,6 +57,9 @@ func margin(length time.Duration) time.Duration { return time.Millisecond + leng
 // Time returns the deadline as an ordinary time.
 func (d Deadline) Time() time.Time { return start.Add(d.mono) }
 
+// Left returns for how long Redis keeps the lease from now on, at most, by the monotonic clock.
+func (d Deadline) Left() time.Duration { return time.Until(d.Time().Add(margin(d.length))) }
+
 // Age returns how long ago the command was sent that the deadline counts from.
 func (d Deadline) Age() time.Duration {
 	return time.Since(d.Time().Add(margin(d.length) - d.length))

@@ -14,8 +14,9 @@ func newClients(at *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clients",
 		Short: "List the clients that say of themselves that they are there",
-		Long: `clients lists the processes whose clients have presence (rlock.WithPresence, and "fencelock run"): what they said last, in the
-last 30 seconds. HOLDS and WAITS are the locks that they hold and wait for.`,
+		Long: `clients lists the processes whose clients have presence (rlock.WithPresence, and "fencelock run"): what they said last. HEARD is
+how long ago that was: a process that lives says it every 10 seconds. HOLDS and WAITS are the locks that it holds and waits for. A process
+that is gone is listed until its leases are over, and for half a minute at least.`,
 		Example: "  fencelock clients\n  fencelock clients -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -25,7 +26,7 @@ last 30 seconds. HOLDS and WAITS are the locks that they hold and wait for.`,
 					return err
 				}
 				rows := make([]*clientRow, len(clients))
-				lines := [][]string{{"NAME", "HOST", "PID", "PROGRAM", "SINCE", "HOLDS", "WAITS"}}
+				lines := [][]string{{"NAME", "HOST", "PID", "PROGRAM", "SINCE", "HEARD", "HOLDS", "WAITS"}}
 				if out == "wide" {
 					lines[0] = append(lines[0], "ID")
 				}
@@ -35,7 +36,7 @@ last 30 seconds. HOLDS and WAITS are the locks that they hold and wait for.`,
 					if out == "name" {
 						_ = printName(cmd.OutOrStdout(), r.ID)
 					}
-					cells := []string{plain.Name(r.Name), plain.Name(r.Host), fmt.Sprint(r.PID), plain.Name(r.Program), r.Since.Format(time.DateTime), fmt.Sprint(r.Holds), fmt.Sprint(r.Waits)}
+					cells := []string{plain.Name(r.Name), plain.Name(r.Host), fmt.Sprint(r.PID), plain.Name(r.Program), r.Since.Format(time.DateTime), span(clients[i].Silent), fmt.Sprint(r.Holds), fmt.Sprint(r.Waits)}
 					if out == "wide" {
 						cells = append(cells, plain.Name(r.ID))
 					}

@@ -106,10 +106,6 @@ func (v *viewer) used(ctx context.Context) ([]inspect.Lock, error) {
 
 // rows adds to locks what else is to be shown.
 func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, error) {
-	now, err := v.rdb.Time(ctx).Result()
-	if err != nil {
-		now = time.Time{} // ages are as old as what clients have said last
-	}
 	names := make([]string, len(locks))
 	for i, l := range locks {
 		names[i] = l.Name
@@ -129,13 +125,10 @@ func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, err
 			rows[i].TTL = seconds(-time.Second)
 		}
 		if h := l.Holder; h != nil {
-			rows[i].Holder = &holderRow{h.Field, h.Count, age(h.For, h.By, now), clientOf(h.By)}
+			rows[i].Holder = &holderRow{h.Field, h.Count, age(h.For, h.By), clientOf(h.By)}
 		}
 		for _, w := range l.Line {
-			rows[i].Line = append(rows[i].Line, waitRow{w.Client, w.Calls, age(w.For, w.By, now), clientOf(w.By)})
-		}
-		if h := rows[i].Holder; h != nil && h.Client != nil && now.After(h.Client.Seen) {
-			h.Client.Silent = seconds(now.Sub(h.Client.Seen))
+			rows[i].Line = append(rows[i].Line, waitRow{w.Client, w.Calls, age(w.For, w.By), clientOf(w.By)})
 		}
 		rows[i].Stuck = rows[i].stuck(v.longHold)
 	}
@@ -143,9 +136,9 @@ func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, err
 }
 
 // age is a time that a client has said, by now.
-func age(said time.Duration, by *inspect.Client, now time.Time) seconds {
-	if said > 0 && by != nil && now.After(by.Seen) {
-		said += now.Sub(by.Seen)
+func age(said time.Duration, by *inspect.Client) seconds {
+	if said > 0 && by != nil {
+		said += by.Silent
 	}
 	return seconds(said)
 }
@@ -154,7 +147,7 @@ func clientOf(c *inspect.Client) *clientRow {
 	if c == nil {
 		return nil
 	}
-	return &clientRow{c.ID, c.Name, c.Host, c.PID, c.Program, c.Since, c.Seen, 0, len(c.Holds) + c.MoreHolds, len(c.Waits) + c.MoreWaits}
+	return &clientRow{c.ID, c.Name, c.Host, c.PID, c.Program, c.Since, c.Seen, seconds(c.Silent), len(c.Holds) + c.MoreHolds, len(c.Waits) + c.MoreWaits}
 }
 
 // age is how long the lock is held, 0 where that is not known.

@@ -103,5 +103,13 @@ func process(by *inspect.Client, id string) string {
 	if by == nil {
 		return plain.Name(id)
 	}
-	return plain.Name(strings.TrimSuffix(fmt.Sprintf("%s:%d %s", by.Host, by.PID, by.Name), " "))
+	return plain.Name(strings.TrimSuffix(fmt.Sprintf("%s:%d %s", by.Host, by.PID, by.Name), " ")) + heard(by)
+}
+
+// heard says when a client was heard of last that should have been heard of since; otherwise nothing.
+func heard(by *inspect.Client) string {
+	if !by.Quiet() {
+		return ""
+	}
+	return ", last heard of " + span(by.Silent) + " ago"
 }

@@ -52,7 +52,7 @@ func rights(keys *scripts.Keys, id string) []right {
 		[]any{"HSETNX", said, "since", 0}, []any{"HSET", said, "seen", 0}, []any{"PEXPIRE", said, 1}, []any{"DEL", said},
 		[]any{"ZADD", "fencelock_clients", 0, id}, []any{"ZREM", "fencelock_clients", id}, []any{"ZREMRANGEBYSCORE", "fencelock_clients", "-inf", "(0"})
 	add(needView,
-		[]any{"HSCAN", keys.Lock, 0}, []any{"HLEN", keys.Lock}, []any{"HGETALL", said}, []any{"ZRANGE", "fencelock_clients", 0, 0}, []any{"PUBSUB", "CHANNELS", keys.Channel()}, []any{"PUBSUB", "NUMSUB", keys.Channel()},
+		[]any{"HSCAN", keys.Lock, 0}, []any{"HLEN", keys.Lock}, []any{"HSTRLEN", said, "name"}, []any{"HMGET", said, "name"}, []any{"PTTL", said}, []any{"ZRANGE", "fencelock_clients", 0, 0}, []any{"PUBSUB", "CHANNELS", keys.Channel()}, []any{"PUBSUB", "NUMSUB", keys.Channel()},
 		[]any{"SCAN", 0, "COUNT", 1})
 	return all
 }

@@ -80,7 +80,7 @@ func (d *details) print(w io.Writer) error {
 		add("State", "held")
 		add("Holder", d.field())
 		if h.By != nil {
-			add("Process", fmt.Sprintf("%s, process %d, program %s, name %s", plain.Name(h.By.Host), h.By.PID, plain.Name(h.By.Program), plain.Name(h.By.Name)))
+			add("Process", fmt.Sprintf("%s, process %d, program %s, name %s", plain.Name(h.By.Host), h.By.PID, plain.Name(h.By.Program), plain.Name(h.By.Name))+heard(h.By))
 		}
 		add("Hold count", number(int64(h.Count)))
 		add("Held for", span(d.age()))

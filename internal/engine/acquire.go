@@ -283,6 +283,7 @@ func (w *waiter) judge(f *inflight) (*level, error) {
 		}
 		return nil, errSilence
 	}
+	w.client.heard(w.client.slotOf(w.keys), f.sentAt.Time(), f.err)
 	if f.answer.Held && f.alsoNotify == nil {
 		w.lockState.leftLine(w.ticket)
 	}
@@ -344,6 +345,7 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	over := w.lockState.registerHold(h, sent, begins)
 	w.holder.add(h)
 	w.client.dog.Add(&h.lease, sent, lease)
+	w.client.presenter.takes(lease)
 	if over {
 		h.lose(forcedOpenText, false) // a repeat of the attempt may have taken it anew: Unlock releases that
 	}

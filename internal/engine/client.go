@@ -46,6 +46,7 @@ type Client struct {
 
 	tracedHolds tracedHolds // empty where tellsOfHolds is false
 	presenter   *presenter  // nil without WithPresence
+	outage      outage
 
 	draining   chan struct{} // closed when Shutdown or Close has begun
 	closed     chan struct{} // closed when Close has begun
@@ -321,7 +322,7 @@ func (c *Client) renewLeases(ctx context.Context, batch []watchdog.Renewal) []er
 }
 
 func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []error {
-	renewals := make([]scripts.Renewal, len(batch))
+	asked, renewals := time.Now(), make([]scripts.Renewal, len(batch))
 	for i, r := range batch {
 		h := r.Owner.(*hold)
 		renewals[i] = scripts.Renewal{Keys: h.attempts.keys, Field: h.attempts.field, Lease: r.Length}
@@ -330,6 +331,13 @@ func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []e
 		c.store.Renew(ctx, renewals)
 		return renewals
 	})
+	for i, r := range batch {
+		err := ctx.Err()
+		if ok {
+			err = sent[i].Err
+		}
+		c.heard(r.Owner.Slot(), asked, err)
+	}
 	if ok && !slices.ContainsFunc(sent, func(r scripts.Renewal) bool { return r.Err != nil }) {
 		return nil
 	}

@@ -84,10 +84,7 @@ func (lv *level) outerContextError() error {
 
 // Slot implements watchdog.Owner.
 func (h *hold) Slot() uint16 {
-	if h.client.cluster {
-		return h.attempts.keys.Slot
-	}
-	return 0
+	return h.client.slotOf(h.attempts.keys)
 }
 
 // Settled implements watchdog.Owner.

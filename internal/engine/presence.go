@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,13 +21,15 @@ type presenter struct {
 	on     []redis.UniversalClient // the servers, of a quorum several
 	began  sync.Once
 	done   chan struct{} // closed when the presenter has ended, or will never begin
+	soon   chan struct{} // has a value when a lease may outlast what was written
+	until  atomic.Int64  // until when what was written last is there, since client.born
 	failed bool          // the last write has failed, and was logged
 }
 
 // PresentOn makes the client say of itself on these servers what WithPresence wants, if it does.
 func (c *Client) PresentOn(on ...redis.UniversalClient) {
 	if c.set.Presence != "" {
-		c.presenter = &presenter{client: c, on: on, done: make(chan struct{})}
+		c.presenter = &presenter{client: c, on: on, done: make(chan struct{}), soon: make(chan struct{}, 1)}
 	}
 }
 
@@ -52,16 +55,39 @@ func (p *presenter) end(ctx context.Context) {
 	}
 }
 
+// takes has the client write soon if a lease of this length, from now on, outlasts what was written.
+func (p *presenter) takes(lease time.Duration) {
+	if p == nil || int64(time.Since(p.client.born)+lease) <= p.until.Load() {
+		return
+	}
+	select {
+	case p.soon <- struct{}{}:
+	default:
+	}
+}
+
 func (p *presenter) run() {
 	defer close(p.done)
-	next, pause := time.NewTimer(0), secondWrite
+	next, pause := time.NewTimer(0), soonAfter
+	due, regular := time.Now(), time.Now() // when the timer fires, and when the client writes in any case
 	defer next.Stop()
 	for {
 		select {
 		case <-next.C:
-			p.write()
-			next.Reset(pause)
-			pause = presence.Every
+			if now := time.Now(); !now.Before(regular) {
+				p.write()
+				regular = now.Add(pause)
+				pause = presence.Every
+			} else if p.outlasted() {
+				p.write()
+			}
+			due = regular
+			next.Reset(time.Until(due))
+		case <-p.soon:
+			if at := time.Now().Add(soonAfter); at.Before(due) {
+				due = at
+				next.Reset(soonAfter)
+			}
 		case <-p.client.closed:
 			_ = p.onAll(removeTimeout, func(ctx context.Context, rdb redis.UniversalClient) error {
 				return presence.Remove(ctx, rdb, p.client.id)
@@ -71,19 +97,35 @@ func (p *presenter) run() {
 	}
 }
 
-// secondWrite is when the client writes again after its first call: what that has got is not in the first write, and a program that
-// takes one lock and works is seen with it.
-const secondWrite = time.Second
+// soonAfter is when the client writes again after its first call: what that has got is not in the first write, and a program that takes
+// one lock and works is seen with it. It is the same after the acquire of a lease that outlasts what was written, if the lock is held
+// still.
+const soonAfter = time.Second
+
+// outlasted tells whether a lease may outlast what was written.
+func (p *presenter) outlasted() bool {
+	return int64(time.Since(p.client.born)+longestLease(p.client.holdsByAge())) > p.until.Load()
+}
+
+// longestLease is for how long Redis keeps the last of these holds from now on, if none is renewed.
+func longestLease(holds []*hold) (longest time.Duration) {
+	for _, h := range holds {
+		longest = max(longest, h.lease.Deadline().Left())
+	}
+	return longest
+}
 
 // write writes once. A failure is logged when it begins: until it is over others see less, and no lock suffers.
 func (p *presenter) write() {
-	said := p.client.present()
+	now, said := time.Since(p.client.born), p.client.present()
 	err := p.onAll(presence.Every/2, func(ctx context.Context, rdb redis.UniversalClient) error { return presence.Write(ctx, rdb, said) })
 	if err != nil && !p.failed && !isClosed(p.client.closed) {
 		p.client.set.Log.Warn("rlock: what WithPresence tells of this client is not written, others do not see it; locks work all the same. The Redis user needs HSET, HSETNX, ZADD, ZREMRANGEBYSCORE and the keys fencelock_client*",
 			"error", err)
 	}
-	p.failed = err != nil
+	if p.failed = err != nil; !p.failed {
+		p.until.Store(int64(now + said.Lasts))
+	}
 }
 
 // removeTimeout bounds what Close waits for, for the removal of what expires by itself anyway.
@@ -110,26 +152,22 @@ func (p *presenter) onAll(within time.Duration, do func(ctx context.Context, rdb
 func (c *Client) present() *presence.Client {
 	host, _ := os.Hostname()
 	said := &presence.Client{ID: c.id, Name: c.set.Presence, Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0])}
-	var holds []*hold
 	type named struct {
 		*lockState
 		name string // read while the state cannot be used for another lock
 	}
 	var states []named
 	c.mu.Lock()
-	said.MoreHolds = max(c.held-presence.MaxNames, 0)
-	newest := said.MoreHolds // they are first in the list, and are left out: somebody who looks for a lock that is stuck needs the oldest
-	for h := c.firstHold; h != nil; h = h.next {
-		if newest--; newest < 0 {
-			holds = append(holds, h)
-		}
-	}
 	for _, ls := range c.locks {
 		states = append(states, named{ls, ls.name})
 	}
 	c.mu.Unlock()
 	now := time.Now()
-	for _, h := range holds {
+	holds := c.holdsByAge()
+	// Each of them may be renewed until the client writes again.
+	said.Lasts = max(presence.Lasts, max(c.set.Lease, longestLease(holds))+presence.Every)
+	said.MoreHolds = max(len(holds)-presence.MaxNames, 0)
+	for _, h := range holds[:len(holds)-said.MoreHolds] {
 		h.mu.Lock()
 		token := h.token
 		h.mu.Unlock()
@@ -144,6 +182,18 @@ func (c *Client) present() *presence.Client {
 	said.MoreWaits = max(len(said.Waits)-presence.MaxNames, 0)
 	said.Waits = said.Waits[:len(said.Waits)-said.MoreWaits]
 	return said
+}
+
+// holdsByAge are the client's holds, the oldest one first: somebody who looks for a lock that is stuck needs it.
+func (c *Client) holdsByAge() []*hold {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	holds := make([]*hold, 0, c.held)
+	for h := c.firstHold; h != nil; h = h.next {
+		holds = append(holds, h)
+	}
+	slices.Reverse(holds)
+	return holds
 }
 
 // waiting is how many calls of this client ask or wait for the lock, and when the first of them began.

@@ -71,6 +71,7 @@ func (w *waiter) reenter(h *hold) (*level, error) {
 		return nil, err
 	}
 	w.client.dog.Extend(&h.lease, sent, w.lease) // again: with the new level there may be something to renew
+	w.client.presenter.takes(w.lease)
 	if w.way = locktrace.Reentry; w.client.set.Trace != nil {
 		w.holdNumber = w.client.tracedHolds.number(h)
 	}

@@ -213,6 +213,7 @@ func (s *sentRelease) Sending(scripts.Caller) {
 func (s *sentRelease) Answered(a scripts.Answer, err error) {
 	r, rl := s.release, s.releaser
 	rl.client.releaseAnswered(a, s.attempts.keys)
+	rl.client.heard(rl.client.slotOf(s.attempts.keys), time.Now(), err)
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
 	if s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear() {

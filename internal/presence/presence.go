@@ -4,14 +4,10 @@
 package presence
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,10 +16,10 @@ import (
 const (
 	// Every is the time between two writes of a client.
 	Every = 10 * time.Second
-	// Lasts is how long a client counts after its last write.
+	// Lasts is the shortest time for which what a client has written is there.
 	Lasts = 30 * time.Second
-	// MaxNames bounds the holds, and the locks waited for, that a client writes.
-	MaxNames = 1000
+	// MaxNames bounds the holds, and the locks waited for, that a client writes, and MaxBytes the length of each of the two.
+	MaxNames, MaxBytes = 1000, 1 << 20
 	// IndexKey is the key of the index: a sorted set of the clients' ids.
 	IndexKey = "fencelock_clients"
 )
@@ -38,13 +34,16 @@ type Client struct {
 	Host    string
 	PID     int
 	Program string
-	Since   time.Time // of the first write, by the server's clock
-	Seen    time.Time // of the last write, by the server's clock
+	Since   time.Time     // of the first write, by the server's clock
+	Seen    time.Time     // of the last write, by the server's clock
+	Lasts   time.Duration // how long after that write it is there; Lasts, where that is longer
+	Silent  time.Duration // since the last write, when it was read, by the server's clock
 
 	Holds     []Hold // MaxNames at most
 	MoreHolds int    // so many others
 	Waits     []Wait // MaxNames at most
 	MoreWaits int    // so many others
+	Cut       bool   // more was written than is read
 }
 
 // Hold is one lock that a client holds.
@@ -66,31 +65,54 @@ var (
 	//go:embed write.lua
 	writeText string
 	//go:embed index.lua
-	indexText   string
+	indexText string
+
 	writeScript = redis.NewScript(writeText)
 	indexScript = redis.NewScript(indexText)
 )
 
-// Write writes the client, but for Since and Seen, which are the server's.
+// Write writes the client, but for Since, Seen and Silent, which are the server's. Of Holds and Waits it writes the first ones, as many as
+// fit into MaxBytes.
 func Write(ctx context.Context, rdb redis.UniversalClient, c *Client) error {
-	holds, err := json.Marshal(c.Holds)
+	holds, moreHolds, err := list(c.Holds)
 	if err != nil {
 		return err
 	}
-	waits, err := json.Marshal(c.Waits)
+	waits, moreWaits, err := list(c.Waits)
 	if err != nil {
 		return err
 	}
-	err = writeScript.Run(ctx, rdb, []string{Key(c.ID)}, Lasts.Milliseconds(),
+	lasts := max(c.Lasts, Lasts).Milliseconds()
+	err = writeScript.Run(ctx, rdb, []string{Key(c.ID)}, lasts,
 		"name", c.Name, "host", c.Host, "pid", c.PID, "program", c.Program,
-		"holds", holds, "more_holds", c.MoreHolds, "waits", waits, "more_waits", c.MoreWaits).Err()
+		"holds", holds, "more_holds", c.MoreHolds+moreHolds, "waits", waits, "more_waits", c.MoreWaits+moreWaits).Err()
 	if err != nil {
 		return fmt.Errorf("write %s: %w", Key(c.ID), err)
 	}
-	if err := indexScript.Run(ctx, rdb, []string{IndexKey}, c.ID, Lasts.Milliseconds()).Err(); err != nil {
+	if err := indexScript.Run(ctx, rdb, []string{IndexKey}, c.ID, lasts).Err(); err != nil {
 		return fmt.Errorf("write %s: %w", IndexKey, err)
 	}
 	return nil
+}
+
+// list is the JSON of the first ones of all that fit into MaxBytes, and how many do not.
+func list[T any](all []T) (text []byte, more int, err error) {
+	text = []byte{'['}
+	for i := range all {
+		one, err := json.Marshal(&all[i])
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(text)+len(one) >= MaxBytes { // with a comma or the bracket
+			more = len(all) - i
+			break
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, one...)
+	}
+	return append(text, ']'), more, nil
 }
 
 // Remove removes what the client with this id has written.
@@ -101,61 +123,4 @@ func Remove(ctx context.Context, rdb redis.UniversalClient, id string) error {
 		return nil
 	})
 	return err
-}
-
-// readBatch is how many clients are read in one round trip: each may have written many names, and the server turns to others only after
-// the last one.
-const readBatch = 20
-
-// Read returns the clients that are there, ordered by name, host and process id.
-func Read(ctx context.Context, rdb redis.UniversalClient) ([]Client, error) {
-	ids, err := rdb.ZRange(ctx, IndexKey, 0, -1).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", IndexKey, err)
-	}
-	all, err := Of(ctx, rdb, ids...)
-	slices.SortFunc(all, func(a, b Client) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Host, b.Host), cmp.Compare(a.PID, b.PID), cmp.Compare(a.ID, b.ID))
-	})
-	return all, err
-}
-
-// Of returns those of the clients with these ids that say something of themselves. A key that Redis refuses to read is none.
-func Of(ctx context.Context, rdb redis.UniversalClient, ids ...string) ([]Client, error) {
-	var all []Client
-	for part := range slices.Chunk(ids, readBatch) {
-		said := make([]*redis.MapStringStringCmd, len(part))
-		_, err := rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, id := range part {
-				said[i] = pipe.HGetAll(ctx, Key(id))
-			}
-			return nil
-		})
-		var reply redis.Error
-		if err != nil && !errors.As(err, &reply) {
-			return nil, fmt.Errorf("read clients: %w", err)
-		}
-		for i, id := range part {
-			if fields := said[i].Val(); len(fields) > 0 { // otherwise it is gone
-				all = append(all, parse(id, fields))
-			}
-		}
-	}
-	return all, nil
-}
-
-// parse reads a client's hash. What it does not understand, of a later version perhaps, it leaves out.
-func parse(id string, fields map[string]string) Client {
-	number := func(field string) int64 {
-		n, _ := strconv.ParseInt(fields[field], 10, 64)
-		return n
-	}
-	c := Client{
-		ID: id, Name: fields["name"], Host: fields["host"], PID: int(number("pid")), Program: fields["program"],
-		Since: time.UnixMilli(number("since")), Seen: time.UnixMilli(number("seen")),
-		MoreHolds: int(number("more_holds")), MoreWaits: int(number("more_waits")),
-	}
-	_ = json.Unmarshal([]byte(fields["holds"]), &c.Holds)
-	_ = json.Unmarshal([]byte(fields["waits"]), &c.Waits)
-	return c
 }

@@ -72,7 +72,7 @@ type Lock struct {
 	Token   int64         // the last fencing token that was given; 0 for none
 	Waiting int           // clients in the line. Redisson's clients, and those without a right to the line, are in none
 	Line    []Waiter      // the first MaxLine of them, the next one first
-	Other   string        // what stands at the lock's key and is no lock, such as another object of Redisson's, or may not be read; "" for a lock
+	Other   string        // why what stands at the lock's key is no lock, or may not be read, in words; "" for a lock. It has nothing of what stands there
 }
 
 const (
@@ -107,14 +107,23 @@ type Client struct {
 	Host    string
 	PID     int
 	Program string
-	Since   time.Time // the first time that it was said, by the server's clock
-	Seen    time.Time // the last time, by the server's clock; after 30 s without a further one the client is not shown any more
+	Since   time.Time     // the first time that it was said, by the server's clock
+	Seen    time.Time     // the last time, by the server's clock
+	Silent  time.Duration // since Seen, when it was read. The client is shown until its longest lease is over, and for half a minute at least
 
 	Holds     []Hold // a thousand at most, the oldest ones
 	MoreHolds int    // and so many others
 	Waits     []Wait // a thousand at most, the longest ones, longest first
 	MoreWaits int    // and so many others
+	Cut       bool   // something was longer than any client writes, and was not read
 }
+
+// quiet is how long a client may have said nothing that lives: it says it every 10 s.
+const quiet = 13 * time.Second
+
+// Quiet tells that the client should have been heard of again by now: it was heard of last c.Silent ago. Its process has ended, stands
+// still, or does not reach Redis.
+func (c *Client) Quiet() bool { return c.Silent >= quiet }
 
 // Hold is a lock that a client holds, as it said at Client.Seen.
 type Hold struct {
@@ -145,7 +154,7 @@ func (in *Inspector) Clients(ctx context.Context) ([]Client, error) {
 }
 
 func clientOf(said *presence.Client) Client {
-	c := Client{ID: said.ID, Name: said.Name, Host: said.Host, PID: said.PID, Program: said.Program, Since: said.Since, Seen: said.Seen, MoreHolds: said.MoreHolds, MoreWaits: said.MoreWaits}
+	c := Client{ID: said.ID, Name: said.Name, Host: said.Host, PID: said.PID, Program: said.Program, Since: said.Since, Seen: said.Seen, Silent: said.Silent, MoreHolds: said.MoreHolds, MoreWaits: said.MoreWaits, Cut: said.Cut}
 	for _, h := range said.Holds {
 		c.Holds = append(c.Holds, Hold(h))
 	}
@@ -310,10 +319,15 @@ func (a *answers) clients() (ids []string) {
 			ids = append(ids, idOf(field))
 		}
 	}
-	for _, ticket := range a.line.Val() {
+	for _, ticket := range a.tickets() {
 		ids = append(ids, idOf(ticket))
 	}
 	return ids
+}
+
+// tickets are the first ones in the line, which have the form of a holder's field.
+func (a *answers) tickets() []string {
+	return slices.DeleteFunc(a.line.Val(), func(ticket string) bool { return !holderField.MatchString(ticket) })
 }
 
 // idOf is the id of the client that a holder's field, or a ticket, belongs to.
@@ -342,7 +356,7 @@ func (a *answers) lock(name string, clients clientsByID) (Lock, error) {
 				l.Holder = holderOf(name, field, fields[field], clients)
 			}
 		case !secondField.MatchString(field):
-			l.Other = fmt.Sprintf("a hash with the field %q", field)
+			l.Other = "a hash that is no lock"
 			if field == "mode" {
 				l.Other = "a read-write lock of Redisson's"
 			}
@@ -360,7 +374,7 @@ func (a *answers) lock(name string, clients clientsByID) (Lock, error) {
 	case l.Holder != nil:
 		l.TTL = ttl
 	}
-	for _, ticket := range a.line.Val() {
+	for _, ticket := range a.tickets() {
 		l.Line = append(l.Line, waiterOf(name, ticket, clients))
 	}
 	return l, nil

@@ -1,6 +1,7 @@
 package lockmetrics
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -19,16 +20,36 @@ type Groups[T any] struct {
 
 	mu  sync.RWMutex
 	all map[string]*T // without other
+
+	madeMu sync.Mutex
+	made   []*T // all, with other
 }
 
 // NewGroups returns the groups into which of puts locks by their names, with what make returns for each when it is first needed. of
 // returns the same group each time that it is given the same name; "" is Other. Where of is nil there is one group, "", made at once.
 func NewGroups[T any](of func(lock string) string, make func(group string) *T) *Groups[T] {
-	if of == nil {
-		one := make("")
-		return &Groups[T]{other: func() *T { return one }}
+	g := &Groups[T]{of: of, all: map[string]*T{}}
+	g.make = func(group string) *T {
+		t := make(group)
+		g.madeMu.Lock()
+		defer g.madeMu.Unlock()
+		g.made = append(g.made, t)
+		return t
 	}
-	return &Groups[T]{of: of, make: make, other: sync.OnceValue(func() *T { return make(Other) }), all: map[string]*T{}}
+	if of == nil {
+		one := g.make("")
+		g.other = func() *T { return one }
+	} else {
+		g.other = sync.OnceValue(func() *T { return g.make(Other) })
+	}
+	return g
+}
+
+// All is what belongs to the groups that were made so far.
+func (g *Groups[T]) All() []*T {
+	g.madeMu.Lock()
+	defer g.madeMu.Unlock()
+	return slices.Clone(g.made)
 }
 
 // Of is what belongs to the group of this lock.

@@ -21,8 +21,10 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// gauges are what HoldActive, WaiterActive and ReleaseDelayed show.
+// gauges are what HoldActive, WaiterActive and ReleaseDelayed show, and what HoldOldest and WaiterOldest are told by.
 type gauges struct {
+	openHolds                         lockmetrics.Open[uint64]
+	openWaits                         lockmetrics.Open[time.Time]
 	holds, waiters, releases          atomic.Int64
 	allHolds, allWaiters, allReleases atomic.Int64 // ever
 }
@@ -30,16 +32,24 @@ type gauges struct {
 func (g *gauges) option() rlock.Option {
 	up := func(gauge, all *atomic.Int64) { gauge.Add(1); all.Add(1) }
 	return rlock.WithTrace(&locktrace.Trace{
-		WaitStarted: func(locktrace.WaitStarted) { up(&g.waiters, &g.allWaiters) },
+		WaitStarted: func(e locktrace.WaitStarted) {
+			up(&g.waiters, &g.allWaiters)
+			g.openWaits.Begin(e.Began, e.Began)
+		},
 		AcquireDone: func(e locktrace.AcquireDone) {
 			if e.Contended {
 				g.waiters.Add(-1)
+				g.openWaits.End(e.Began)
 			}
 			if lockmetrics.Begins(e) {
 				up(&g.holds, &g.allHolds)
+				g.openHolds.Begin(e.Hold, e.Began.Add(e.Took))
 			}
 		},
-		HoldDone:       func(locktrace.HoldDone) { g.holds.Add(-1) },
+		HoldDone: func(e locktrace.HoldDone) {
+			g.holds.Add(-1)
+			g.openHolds.End(e.Hold)
+		},
 		ReleaseDelayed: func(locktrace.ReleaseDelayed) { up(&g.releases, &g.allReleases) },
 		ReleaseEnded:   func(locktrace.ReleaseEnded) { g.releases.Add(-1) },
 	})
@@ -49,6 +59,9 @@ func (g *gauges) want(t *testing.T, when string, holds, waiters, releases int64)
 	t.Helper()
 	if h, w, r := g.holds.Load(), g.waiters.Load(), g.releases.Load(); h != holds || w != waiters || r != releases {
 		t.Errorf("%s: %d holds, %d waiters, %d releases behind, want %d, %d, %d", when, h, w, r, holds, waiters, releases)
+	}
+	if h, w := g.openHolds.Oldest(), g.openWaits.Oldest(); holds == 0 && h != 0 || waiters == 0 && w != 0 {
+		t.Errorf("%s: the oldest hold is %v old, the oldest wait %v", when, h, w)
 	}
 }
 

@@ -3,6 +3,7 @@ package lockotel
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -27,6 +28,10 @@ type group struct {
 	acquires [][]metric.RecordOption // by lockmetrics.Acquire
 	holds    [][]metric.RecordOption // by locktrace.End
 	lost     map[locktrace.End][]metric.AddOption
+
+	observe   []metric.ObserveOption
+	openHolds lockmetrics.Open[uint64]
+	openWaits lockmetrics.Open[time.Time]
 }
 
 func newMeter(m metric.Meter, groupOf func(lock string) string) (*meter, error) {
@@ -69,7 +74,22 @@ func newMeter(m metric.Meter, groupOf func(lock string) string) (*meter, error) 
 	for _, guard := range lockmetrics.Guards {
 		mt.refused.Add(ctx, 0, metric.WithAttributes(attribute.String("guard", guard)))
 	}
+	observed := func(i lockmetrics.Instrument, oldest func(*group) time.Duration) {
+		_, err := m.Float64ObservableGauge(i.Name, metric.WithUnit(i.Unit), metric.WithDescription(i.Description), metric.WithFloat64Callback(
+			func(_ context.Context, to metric.Float64Observer) error {
+				for _, g := range mt.groups.All() {
+					to.Observe(oldest(g).Seconds(), g.observe...)
+				}
+				return nil
+			}))
+		errs = append(errs, err)
+	}
 	mt.groups = lockmetrics.NewGroups(groupOf, mt.newGroup)
+	observed(lockmetrics.HoldOldest, func(g *group) time.Duration { return g.openHolds.Oldest() })
+	observed(lockmetrics.WaiterOldest, func(g *group) time.Duration { return g.openWaits.Oldest() })
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
 	return mt, nil
 }
 
@@ -85,7 +105,7 @@ func (mt *meter) newGroup(name string) *group {
 		}
 		return metric.WithAttributeSet(attribute.NewSet(all...))
 	}
-	g := &group{name: name, plain: []metric.AddOption{set()}, lost: make(map[locktrace.End][]metric.AddOption)}
+	g := &group{name: name, plain: []metric.AddOption{set()}, observe: []metric.ObserveOption{set()}, lost: make(map[locktrace.End][]metric.AddOption)}
 	for a := range lockmetrics.Acquires() {
 		g.acquires = append(g.acquires, []metric.RecordOption{set("outcome", a.Outcome(), "how", a.How(), "error.type", a.ErrorType())})
 	}
@@ -103,16 +123,20 @@ func (mt *meter) newGroup(name string) *group {
 }
 
 func (mt *meter) waitStarted(e locktrace.WaitStarted) {
-	mt.waiters.Add(e.Context, 1, mt.groups.Of(e.Lock).plain...)
+	g := mt.groups.Of(e.Lock)
+	mt.waiters.Add(e.Context, 1, g.plain...)
+	g.openWaits.Begin(e.Began, e.Began)
 }
 
 func (mt *meter) acquireDone(e locktrace.AcquireDone) {
 	g := mt.groups.Of(e.Lock)
 	if e.Contended {
 		mt.waiters.Add(e.Context, -1, g.plain...)
+		g.openWaits.End(e.Began)
 	}
 	if lockmetrics.Begins(e) {
 		mt.active.Add(e.Context, 1, g.plain...)
+		g.openHolds.Begin(e.Hold, e.Began.Add(e.Took))
 	}
 	mt.acquires.Record(e.Context, e.Took.Seconds(), g.acquires[lockmetrics.AcquireOf(e)]...)
 }
@@ -120,6 +144,7 @@ func (mt *meter) acquireDone(e locktrace.AcquireDone) {
 func (mt *meter) holdDone(e locktrace.HoldDone) {
 	ctx, g := context.Background(), mt.groups.Of(e.Lock)
 	mt.active.Add(ctx, -1, g.plain...)
+	g.openHolds.End(e.Hold)
 	if attrs := g.lost[e.End]; attrs != nil {
 		mt.lost.Add(ctx, 1, attrs...)
 	}

@@ -47,6 +47,10 @@ func read(t *testing.T, r *sdkmetric.ManualReader, of lockmetrics.Instrument) (s
 			for _, p := range data.DataPoints {
 				sum += p.Value
 			}
+		case metricdata.Gauge[float64]:
+			for _, p := range data.DataPoints {
+				sum += int64(p.Value)
+			}
 		case metricdata.Histogram[float64]:
 			for _, p := range data.DataPoints {
 				sum += int64(p.Count)
@@ -72,6 +76,8 @@ func TestClient(t *testing.T) {
 		locktest.Sleep(15 * time.Second)
 		locktest.Equal(t, "holds", read(t, r, lockmetrics.HoldActive), 1)
 		locktest.Equal(t, "waiters", read(t, r, lockmetrics.WaiterActive), 1)
+		locktest.Equal(t, "age of the oldest hold", read(t, r, lockmetrics.HoldOldest), 15)
+		locktest.Equal(t, "age of the longest wait", read(t, r, lockmetrics.WaiterOldest), 15)
 		if read(t, r, lockmetrics.RenewalMargin) == 0 {
 			t.Error("no renewal")
 		}
@@ -96,6 +102,8 @@ func TestClient(t *testing.T) {
 		}{
 			{lockmetrics.HoldActive, 0},
 			{lockmetrics.WaiterActive, 0},
+			{lockmetrics.HoldOldest, 0},
+			{lockmetrics.WaiterOldest, 0},
 			{lockmetrics.ReleaseDelayed, 0},
 			{lockmetrics.HoldLost, 1},
 			{lockmetrics.HoldDuration, 2},

@@ -15,6 +15,7 @@ type Collector struct {
 	margin                 prometheus.Histogram
 	failures, disconnected prometheus.Counter
 	delayed                prometheus.Gauge
+	oldestHold, oldestWait *prometheus.Desc
 
 	groups *lockmetrics.Groups[group]
 	trace  locktrace.Trace
@@ -56,6 +57,9 @@ func New(opts ...Option) *Collector {
 		disconnected: prometheus.NewCounter(prometheus.CounterOpts(described(lockmetrics.SubscriptionLost))),
 		delayed:      prometheus.NewGauge(prometheus.GaugeOpts(described(lockmetrics.ReleaseDelayed))),
 	}
+	for to, i := range map[**prometheus.Desc]lockmetrics.Instrument{&c.oldestHold: lockmetrics.HoldOldest, &c.oldestWait: lockmetrics.WaiterOldest} {
+		*to = prometheus.NewDesc(i.Prometheus(), i.Description, labels(), nil)
+	}
 	for _, guard := range lockmetrics.Guards {
 		c.refused.WithLabelValues(guard)
 	}
@@ -72,12 +76,18 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range c.all() {
 		m.Describe(to)
 	}
+	to <- c.oldestHold
+	to <- c.oldestWait
 }
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	for _, m := range c.all() {
 		m.Collect(to)
+	}
+	for _, g := range c.groups.All() {
+		to <- prometheus.MustNewConstMetric(c.oldestHold, prometheus.GaugeValue, g.openHolds.Oldest().Seconds(), g.labels...)
+		to <- prometheus.MustNewConstMetric(c.oldestWait, prometheus.GaugeValue, g.openWaits.Oldest().Seconds(), g.labels...)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -63,12 +64,14 @@ func zeros() map[string]float64 {
 		"fencelock_hold_lost_total{outcome=dropped}":  0,
 		"fencelock_hold_lost_total{outcome=forced}":   0,
 		"fencelock_hold_lost_total{outcome=lost}":     0,
+		"fencelock_hold_oldest_seconds{}":             0,
 		"fencelock_release_delayed{}":                 0,
 		"fencelock_renewal_failures_total{}":          0,
 		"fencelock_renewal_margin{}":                  0,
 		"fencelock_renewal_margin_sum{}":              0,
 		"fencelock_subscription_lost_total{}":         0,
 		"fencelock_waiter_active{}":                   0,
+		"fencelock_waiter_oldest_seconds{}":           0,
 		"fencelock_write_refused_total{guard=memory}": 0,
 		"fencelock_write_refused_total{guard=redis}":  0,
 		"fencelock_write_refused_total{guard=sql}":    0,
@@ -120,6 +123,7 @@ func TestEvents(t *testing.T) {
 		"fencelock_acquire_duration_seconds_sum{error_type=_OTHER outcome=error}": 3,
 		"fencelock_hold_active{}":                              1 - 3,
 		"fencelock_waiter_active{}":                            1,
+		"fencelock_waiter_oldest_seconds{}":                    time.Duration(math.MaxInt64).Seconds(), // it began in the year 1
 		"fencelock_hold_lost_total{outcome=forced}":            1,
 		"fencelock_hold_duration_seconds{outcome=forced}":      1,
 		"fencelock_hold_duration_seconds_sum{outcome=forced}":  5,
@@ -150,6 +154,9 @@ func TestGroups(t *testing.T) {
 	all := series(t, c)
 	locktest.Equal(t, "holds of a group", all["fencelock_hold_active{group=table0}"], 2)
 	locktest.Equal(t, "acquires of a group", all["fencelock_acquire_duration_seconds{group=table99 how=redis outcome=acquired}"], 2)
+	if oldest, is := all["fencelock_hold_oldest_seconds{group=table0}"]; !is || oldest == 0 {
+		t.Errorf("the oldest hold of a group: %v", oldest)
+	}
 	locktest.Equal(t, "holds of the group other", all["fencelock_hold_active{group=other}"], 2*lockmetrics.MaxGroups)
 	lost, primed := all["fencelock_hold_lost_total{group=table0 outcome=lost}"]
 	locktest.Equal(t, "the counter of lost holds is there", primed, true)
@@ -179,6 +186,8 @@ func TestClient(t *testing.T) {
 		all := series(t, c)
 		locktest.Equal(t, "holds", all["fencelock_hold_active{}"], 1)
 		locktest.Equal(t, "waiters", all["fencelock_waiter_active{}"], 1)
+		locktest.Equal(t, "age of the oldest hold", all["fencelock_hold_oldest_seconds{}"], 15)
+		locktest.Equal(t, "age of the longest wait", all["fencelock_waiter_oldest_seconds{}"], 15)
 		if n, sum := all["fencelock_renewal_margin{}"], all["fencelock_renewal_margin_sum{}"]; n == 0 || sum/n < .6 || sum/n > 1 {
 			t.Errorf("%v renewals, with %v of the lease left together", n, sum)
 		}
@@ -201,6 +210,8 @@ func TestClient(t *testing.T) {
 		for name, want := range map[string]float64{
 			"fencelock_hold_active{}":                                             0,
 			"fencelock_waiter_active{}":                                           0,
+			"fencelock_hold_oldest_seconds{}":                                     0,
+			"fencelock_waiter_oldest_seconds{}":                                   0,
 			"fencelock_release_delayed{}":                                         0,
 			"fencelock_hold_lost_total{outcome=lost}":                             1,
 			"fencelock_hold_duration_seconds{outcome=closed}":                     1,

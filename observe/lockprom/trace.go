@@ -2,6 +2,7 @@ package lockprom
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,6 +17,9 @@ type group struct {
 	holds           []func() prometheus.Observer // by locktrace.End
 	active, waiters prometheus.Gauge
 	lost            map[locktrace.End]prometheus.Counter
+	labels          []string // the group's alone
+	openHolds       lockmetrics.Open[uint64]
+	openWaits       lockmetrics.Open[time.Time]
 }
 
 func (c *Collector) newGroup(name string) *group {
@@ -29,6 +33,7 @@ func (c *Collector) newGroup(name string) *group {
 		active:  c.active.WithLabelValues(labels()...),
 		waiters: c.waiters.WithLabelValues(labels()...),
 		lost:    make(map[locktrace.End]prometheus.Counter),
+		labels:  labels(),
 	}
 	series := func(of *prometheus.HistogramVec, values ...string) func() prometheus.Observer {
 		return sync.OnceValue(func() prometheus.Observer { return of.WithLabelValues(labels(values...)...) })
@@ -47,20 +52,27 @@ func (c *Collector) newGroup(name string) *group {
 
 func (c *Collector) newTrace() locktrace.Trace {
 	return locktrace.Trace{
-		WaitStarted: func(e locktrace.WaitStarted) { c.groups.Of(e.Lock).waiters.Inc() },
+		WaitStarted: func(e locktrace.WaitStarted) {
+			g := c.groups.Of(e.Lock)
+			g.waiters.Inc()
+			g.openWaits.Begin(e.Began, e.Began)
+		},
 		AcquireDone: func(e locktrace.AcquireDone) {
 			g := c.groups.Of(e.Lock)
 			if e.Contended {
 				g.waiters.Dec()
+				g.openWaits.End(e.Began)
 			}
 			if lockmetrics.Begins(e) {
 				g.active.Inc()
+				g.openHolds.Begin(e.Hold, e.Began.Add(e.Took))
 			}
 			g.acquires[lockmetrics.AcquireOf(e)]().Observe(e.Took.Seconds())
 		},
 		HoldDone: func(e locktrace.HoldDone) {
 			g := c.groups.Of(e.Lock)
 			g.active.Dec()
+			g.openHolds.End(e.Hold)
 			if lost := g.lost[e.End]; lost != nil {
 				lost.Inc()
 			}

@@ -93,7 +93,7 @@ func (h *handler) oneNow(w http.ResponseWriter, r *http.Request, name string) (s
 		h.away(w, r, err)
 		return nil, nil, false
 	}
-	s = &survey{in: shown.in, heard: shown.heard, now: shown.now, clients: shown.clients, byID: shown.byID, channelsErr: shown.channelsErr, looked: map[string]*found{}}
+	s = &survey{in: shown.in, at: shown.at, clients: shown.clients, ago: shown.ago, byID: shown.byID, channelsErr: shown.channelsErr, looked: map[string]*found{}}
 	all, err := s.locks([]string{name})
 	if err != nil {
 		h.away(w, r, err)

@@ -322,7 +322,7 @@ func (h *handler) client(w http.ResponseWriter, r *http.Request) {
 	}
 	c := s.byID[r.URL.Query().Get("id")]
 	if c == nil {
-		h.fail(w, r, http.StatusNotFound, "No client of this id says that it is there. It has ended, has written nothing for half a minute, or has no rlock.WithPresence.")
+		h.fail(w, r, http.StatusNotFound, "No client of this id says that it is there. It has ended, was not heard of for half a minute or the longest of its leases, or has no rlock.WithPresence.")
 		return
 	}
 	p := clientPage{surveyed: newSurveyed(s), Client: newClient(s, c), MoreHolds: c.MoreHolds, MoreWaits: c.MoreWaits, Holds: []held{}, Waits: []wait{}}

@@ -40,8 +40,7 @@ type shownHolder struct {
 	Count  int          `json:"count"`
 	For    milliseconds `json:"held_ms,omitempty"` // 0 where nobody says
 	Token  int64        `json:"token,omitempty"`
-	Young  bool         `json:"young,omitempty"`     // taken since its client wrote last
-	Silent milliseconds `json:"silent_ms,omitempty"` // so long at least its client has written nothing
+	Young  bool         `json:"young,omitempty"` // taken since its client wrote last
 }
 
 // shownWaiter is a client in the line.
@@ -54,25 +53,29 @@ type shownWaiter struct {
 
 // process is a process.
 type process struct {
-	Name    string `json:"name"`
-	Host    string `json:"host"`
-	PID     int    `json:"pid"`
-	Program string `json:"program"`
+	Name    string       `json:"name"`
+	Host    string       `json:"host"`
+	PID     int          `json:"pid"`
+	Program string       `json:"program"`
+	Silent  milliseconds `json:"silent_ms"` // so long its client had written nothing when it was read
+	quiet   bool
 }
 
 func newProcess(c *inspect.Client) *process {
 	if c == nil {
 		return nil
 	}
-	return &process{Name: c.Name, Host: c.Host, PID: c.PID, Program: c.Program}
+	return &process{Name: c.Name, Host: c.Host, PID: c.PID, Program: c.Program, Silent: milliseconds(c.Silent), quiet: c.Quiet()}
 }
+
+// Quiet tells that the process should have been heard of again by now.
+func (p *process) Quiet() bool { return p != nil && p.quiet }
 
 // shownClient is a client with presence.
 type shownClient struct {
 	ID string `json:"id"`
 	process
 	Since       time.Time    `json:"since"`
-	Silent      milliseconds `json:"silent_ms"`
 	Holds       int          `json:"holds"`
 	LongestHold milliseconds `json:"longest_hold_ms"`
 	Waits       int          `json:"waits"`
@@ -80,7 +83,7 @@ type shownClient struct {
 }
 
 func newClient(s *survey, c *inspect.Client) *shownClient {
-	shown := &shownClient{ID: c.ID, process: *newProcess(c), Since: c.Since.UTC(), Silent: milliseconds(s.silent(c)), Holds: len(c.Holds) + c.MoreHolds, Waits: len(c.Waits) + c.MoreWaits}
+	shown := &shownClient{ID: c.ID, process: *newProcess(c), Since: c.Since.UTC(), Holds: len(c.Holds) + c.MoreHolds, Waits: len(c.Waits) + c.MoreWaits}
 	for _, hold := range c.Holds {
 		shown.LongestHold = max(shown.LongestHold, milliseconds(hold.For+s.since(c)))
 	}
@@ -89,9 +92,6 @@ func newClient(s *survey, c *inspect.Client) *shownClient {
 	}
 	return shown
 }
-
-// Quiet tells that the client should have written again by now.
-func (c *shownClient) Quiet() bool { return c.Silent >= milliseconds(quiet) }
 
 // LeaseText says in words what the bar shows.
 func (l *shownLock) LeaseText() string {

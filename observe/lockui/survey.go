@@ -15,10 +15,9 @@ import (
 // themselves are asked about when they are shown, each once.
 type survey struct {
 	in      *inspect.Inspector
-	at      time.Time // by our clock
-	heard   time.Time // by the server's, the last time that a client wrote; zero where none did
-	now     time.Time // by the server's, or somewhat before: heard, and what has passed since that was read
+	at      time.Time
 	clients []inspect.Client
+	ago     time.Duration // so long before at clients was read
 	byID    map[string]*inspect.Client
 	claims  map[string]*claim
 	ordered []*claim // the most urgent ones first
@@ -70,7 +69,8 @@ func newSurvey(ctx context.Context, in *inspect.Inspector, last *said) (*survey,
 	}
 	if s.presenceErr == nil {
 		s.clients = last.clients
-		s.addClients(s.at.Sub(last.at))
+		s.ago = s.at.Sub(last.at)
+		s.addClients()
 	}
 	s.channelsErr = s.addContended(ctx)
 	if s.presenceErr != nil && s.channelsErr != nil {
@@ -79,18 +79,14 @@ func newSurvey(ctx context.Context, in *inspect.Inspector, last *said) (*survey,
 	return s, nil
 }
 
-// addClients adds what clients said so long ago.
-func (s *survey) addClients(ago time.Duration) {
+// addClients adds what clients say.
+func (s *survey) addClients() {
 	names := 0
 	for i := range s.clients {
 		c := &s.clients[i]
 		s.byID[c.ID] = c
 		names += len(c.Holds) + len(c.Waits)
-		if c.Seen.After(s.heard) {
-			s.heard = c.Seen
-		}
 	}
-	s.now = s.heard.Add(ago)
 	s.claims = make(map[string]*claim, names)
 	for i := range s.clients {
 		c := &s.clients[i]
@@ -137,11 +133,13 @@ func (s *survey) claimOf(name string) *claim {
 	return k
 }
 
-// silent is for how long the client had not written when it was read, or somewhat less: others have written meanwhile.
-func (s *survey) silent(c *inspect.Client) time.Duration { return max(s.heard.Sub(c.Seen), 0) }
-
-// since is how long ago the client has written, or somewhat less.
-func (s *survey) since(c *inspect.Client) time.Duration { return max(s.now.Sub(c.Seen), 0) }
+// since is how long before the survey the client had written what was read of it.
+func (s *survey) since(c *inspect.Client) time.Duration {
+	if s.byID[c.ID] == c {
+		return c.Silent + s.ago
+	}
+	return c.Silent // read with its lock
+}
 
 // locks asks about these locks, in this order. Those that were asked about for another page are not asked about again.
 func (s *survey) locks(names []string) ([]*found, error) {
@@ -214,15 +212,21 @@ func (s *survey) sources() (used, blind []string) {
 		used = append(used, "Presence: it cannot be read.")
 		blind = append(blind, "locks that nobody waits for", "who holds a lock but for its id, and for how long")
 	} else {
-		holds, more := 0, 0
+		holds, more, cut := 0, 0, 0
 		for i := range s.clients {
 			holds += len(s.clients[i].Holds)
 			more += s.clients[i].MoreHolds + s.clients[i].MoreWaits
+			if s.clients[i].Cut {
+				cut++
+			}
 		}
 		used = append(used, fmt.Sprintf("Presence: %s of rlock.WithPresence, which name %s.", count(len(s.clients), "client"), count(holds, "held lock")))
 		blind = append(blind, "locks that a client without presence, or Redisson, holds while nobody waits", "ages of such holds", "locks taken less than 15 s ago, while nobody waits")
 		if more > 0 {
 			blind = append(blind, fmt.Sprintf("%s that clients hold or wait for beyond the thousand that each names", count(more, "lock")))
+		}
+		if cut > 0 {
+			blind = append(blind, fmt.Sprintf("what %s of more than the page reads", count(cut, "client")+map[bool]string{true: " says", false: " say"}[cut == 1]))
 		}
 	}
 	if s.channelsErr != nil {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fencelock/fencelock/observe/inspect"
 )
@@ -46,9 +45,6 @@ func (h *handler) order(claims map[string]*claim) []*claim {
 	})
 }
 
-// quiet is how long a client may not have written before that is worth a word: it writes every 10 s.
-const quiet = 13 * time.Second
-
 // judge says how urgent the lock is, and why.
 func (h *handler) judge(s *survey, l *shownLock) {
 	holder := l.Holder
@@ -70,8 +66,8 @@ func (h *handler) judge(s *survey, l *shownLock) {
 	switch {
 	case waits && l.NeverEnds:
 		l.State, l.Why = stuck, "it has no lease: it stays until its holder, or somebody else, frees it"
-	case waits && holder != nil && holder.Silent >= milliseconds(quiet):
-		l.State, l.Why = stuck, "its holder's client has not been heard of for "+holder.Silent.String()
+	case waits && holder != nil && holder.By.Quiet():
+		l.State, l.Why = stuck, "its holder's client was last heard of "+holder.By.Silent.String()+" ago"
 	case waits && holder != nil && holder.For >= milliseconds(h.longHold):
 		l.State, l.Why = stuck, "held for "+holder.For.String()+" while others wait"
 	case waits && l.LongestWait >= milliseconds(h.longHold) && holder == nil:
@@ -90,13 +86,12 @@ func (h *handler) newLock(s *survey, f *found) *shownLock {
 	}
 	if f.Holder != nil {
 		l.Holder = &shownHolder{Field: f.Holder.Field, Client: f.Holder.Client, Count: f.Holder.Count, Token: f.Holder.Token, By: newProcess(f.Holder.By)}
-		if c := s.byID[f.Holder.Client]; c != nil {
-			l.Holder.Silent = milliseconds(s.silent(c))
+		if by := f.Holder.By; by != nil {
+			if f.Holder.For > 0 {
+				l.Holder.For = milliseconds(f.Holder.For + s.since(by))
+			}
+			l.Holder.Young = l.Holder.For == 0 && by.MoreHolds == 0 && !by.Cut && !by.Quiet()
 		}
-		if f.Holder.For > 0 && f.Holder.By != nil {
-			l.Holder.For = milliseconds(f.Holder.For + s.since(f.Holder.By))
-		}
-		l.Holder.Young = f.Holder.By != nil && l.Holder.For == 0 && f.Holder.By.MoreHolds == 0 && l.Holder.Silent < milliseconds(quiet)
 	}
 	for _, w := range f.Line {
 		shown := shownWaiter{Client: w.Client, Calls: w.Calls, By: newProcess(w.By)}
