@@ -118,6 +118,9 @@ func (lv *level) parentErrorLocked() error {
 	if lv.endedBy.Load() == nil && lv.signal != nil && lv.signal.Err() != nil {
 		return contextError(lv.signal)
 	}
+	if lv.outer == nil && !isClosed(lv.below) {
+		return nil // the parent may be a context of the user's own type, which is not asked before it has ended: the watchdog's lock may be held
+	}
 	if lv.parent.Err() != nil {
 		return contextError(lv.parent)
 	}
