@@ -54,24 +54,27 @@ func TestP39_FunctionsThatDoNotReturn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				end := make(chan struct{})
-				c := newClient(t, rdb, told(end))
+				c := newClient(t, rdb, told(end), rlock.WithPatience(time.Minute))
 				defer close(end) // before the client is closed
-				kept, contended, lost := rlock.NewLock(c, "kept"), rlock.NewLock(c, "contended"), rlock.NewLock(c, "lost")
-				held := take(t, kept, t.Context())
-				first := take(t, contended, t.Context())
-				gone := take(t, lost, t.Context())
-
-				var done []chan error // of calls that wait
-				for range 3 {
-					done = append(done, make(chan error, 1))
+				stranger := newClient(t, rdb)
+				kept, contended, lost, short := rlock.NewLock(c, "kept"), rlock.NewLock(c, "contended"), rlock.NewLock(c, "lost"), rlock.NewLock(c, "short")
+				foreign, theirs := rlock.NewLock(c, "foreign"), rlock.NewLock(stranger, "foreign")
+				held, first, gone, other := take(t, kept, t.Context()), take(t, contended, t.Context()), take(t, lost, t.Context()), take(t, theirs, t.Context())
+				_, err := short.LockLease(t.Context(), 10*time.Second) // which runs out
+				locktest.NoError(t, err)
+				waits := func(l *rlock.Lock) chan error {
+					done := make(chan error, 1)
+					go func() {
+						ctx, err := l.TryLock(t.Context(), time.Hour, 0)
+						if err == nil {
+							err = l.Unlock(ctx)
+						}
+						done <- err
+					}()
+					locktest.Sleep(time.Second)
+					return done
 				}
-				go func() {
-					ctx, err := contended.Lock(t.Context())
-					done[0] <- err
-					if err == nil {
-						_ = contended.Unlock(ctx)
-					}
-				}()
+				done := []chan error{waits(contended), waits(foreign)}
 				locktest.Sleep(time.Minute) // the leader has a nested call to warn of
 				m.Del("lost")
 				m.SetError("LOADING the dataset")
@@ -80,23 +83,19 @@ func TestP39_FunctionsThatDoNotReturn(t *testing.T) {
 				locktest.Sleep(time.Minute)
 				locktest.NoError(t, held.Err())
 				locktest.NoError(t, first.Err())
-				if gone.Err() == nil {
-					t.Errorf("the hold whose key was deleted has not ended")
-				}
+				locktest.IsError(t, gone.Err(), rlock.ErrLost)
 
-				for _, d := range done[1:] {
-					go func() {
-						ctx, err := contended.TryLock(t.Context(), time.Minute, 0)
-						d <- err
-						if err == nil {
-							_ = contended.Unlock(ctx)
-						}
-					}()
-				}
-				locktest.Sleep(time.Second)
+				done = append(done, waits(contended), waits(contended))
 				locktest.NoError(t, contended.Unlock(first))
-				locktest.Sleep(time.Second)
-				locktest.Equal(t, "the lock is there", m.Exists("contended"), false)
+				locktest.NoError(t, theirs.Unlock(other))
+				locktest.Sleep(100 * time.Millisecond)
+				for i, d := range done {
+					if len(d) == 0 {
+						t.Errorf("waiter %d has not got its lock", i)
+						continue
+					}
+					locktest.NoError(t, <-d)
+				}
 				locktest.NoError(t, kept.Unlock(held))
 			})
 		})

@@ -183,7 +183,7 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 		if err := own.err(); err != nil {
 			return nil, err
 		}
-		return nil, ErrNotAcquired
+		return nil, errSameHolder
 	}
 	if h := w.lockState.currentHold(); h != nil && h.err() == nil && h.lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
@@ -363,6 +363,9 @@ func passing(err error) bool {
 func (w *waiter) gaveUp() error {
 	if w.ctx.Err() != nil {
 		return w.contextEnded()
+	}
+	if own := w.holder.find(w.client, w.name); own != nil && own.err() == nil {
+		return errSameHolder
 	}
 	return w.lockState.notAcquiredError(w.began)
 }
