@@ -106,9 +106,9 @@ func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration) {
 	n.mu.Unlock()
 	switch {
 	case err != nil && before == nil:
-		go n.log.Warn("quorum: a node fails", "node", n.name, "error", err)
+		n.log.Warn("quorum: a node fails", "node", n.name, "error", err)
 	case err == nil && before != nil:
-		go n.log.Info("quorum: a node answers again", "node", n.name)
+		n.log.Info("quorum: a node answers again", "node", n.name)
 	}
 }
 
@@ -157,7 +157,7 @@ func (n *node) counts(r *scripts.Report) bool {
 		go n.learn(r.Run, young, what)
 	}
 	if warn {
-		go n.log.Warn("quorum: a node has started and may have forgotten holds, it does not count yet", "node", n.name, "up", r.Uptime, "counts after", n.delay)
+		n.log.Warn("quorum: a node has started and may have forgotten holds, it does not count yet", "node", n.name, "up", r.Uptime, "counts after", n.delay)
 	}
 	return counted
 }

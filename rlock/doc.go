@@ -20,8 +20,12 @@
 // Unlock, in reverse order, as defer does it. The end of the context below all holds: it ends the hold's context at
 // once and the lease when it runs out; Unlock releases it earlier. The loss of the lease: Redis was not reached in time,
 // or the process stood still. ForceUnlock. A hold whose contexts were all dropped without Unlock is not renewed any
-// more once the garbage collector has found that out, and is logged as the mistake it is. A context
-// that was derived from the hold's and still waits for its end (context.WithCancel, context.AfterFunc) is in use.
+// more once the garbage collector has found that out, and is logged as the mistake it is.
+//
+// What was derived from a hold's context to end with it (context.WithCancel, context.WithTimeout, context.AfterFunc) is in use, and
+// keeps the hold, until it is cancelled or stopped, or its own time is over: its function is to be called and its Done channel to be
+// closed when the lock is lost, also where nobody has anything else of it. Cancel what you derive, on the ways of errors too: go vet
+// finds those where a cancel function is not called.
 //
 // # When Redis is away
 //

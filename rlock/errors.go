@@ -9,8 +9,9 @@ import (
 
 // The errors that callers act on. Those that methods return are wrapped in an *Error: compare with errors.Is.
 var (
-	// ErrNotAcquired: somebody else held the lock for the whole wait. From TryLock, TryDo and, of a fenced lock,
-	// TryLockAndGetToken; of a quorum with quorum.WithTries also from the other acquiring calls.
+	// ErrNotAcquired: somebody else held the lock for the whole wait, or another call of the same holder, as the error says.
+	// From TryLock, TryDo and, of a fenced lock, TryLockAndGetToken; of a quorum with quorum.WithTries also from the other
+	// acquiring calls.
 	ErrNotAcquired = engine.ErrNotAcquired
 	// ErrNotHeld: there is nothing to unlock or to check for this context. From Unlock, Check, Remaining and, of a fenced
 	// lock, Token.

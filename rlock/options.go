@@ -57,7 +57,9 @@ func WithShardedPubSub(p pubsub.Sharding) Option { return func(s *engine.Setting
 // returns at the time, and only warnings and errors. A lease that the call gave and that runs out before the Unlock is Info,
 // for some leave each lease to run out. WithLogger(slog.New(slog.DiscardHandler)) logs nothing. Nothing is
 // logged while all is well, and what repeats itself no more than once in 10 s: the first line of a message at once, then
-// the last one of each 10 s with the number of those that were left out.
+// the last one of each 10 s with the number of those that were left out. A goroutine of its own calls the handler, in order: nothing of the
+// client waits for it, but Close, for a second at most. While it does not return 4,096 lines are kept; how many more there were the next
+// line says.
 func WithLogger(log *slog.Logger) Option { return func(s *engine.Settings) { s.SetLog(log) } }
 
 // WithTrace makes the client call the functions of t for what happens to its locks: acquires, waits, the ends of holds, renewals,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -268,6 +269,17 @@ func TestP4_DroppedHolder(t *testing.T) {
 			cancel()
 			return err
 		},
+		"a timeout above that has passed": func(l *rlock.Lock) error {
+			held, err := l.Lock(context.Background())
+			_, cancel := context.WithTimeout(held, 5*time.Second)
+			_ = cancel
+			return err
+		},
+		"a function that was stopped": func(l *rlock.Lock) error {
+			held, err := l.Lock(context.Background())
+			context.AfterFunc(held, func() {})()
+			return err
+		},
 		"two levels": func(l *rlock.Lock) error {
 			held, err := l.Lock(context.Background())
 			if err == nil {
@@ -288,6 +300,41 @@ func TestP4_DroppedHolder(t *testing.T) {
 				}
 				locktest.Equal(t, "the key is there", m.Exists("l"), false)
 				locktest.Equal(t, "log lines", log.Count("dropped without Unlock"), 1)
+			})
+		})
+	}
+}
+
+// P4: what waits for the end of a hold's context, and is not cancelled, keeps the hold, and is told of its end: there is no other reference to
+// it by which it could be.
+func TestP4_WhatWaitsForTheEnd(t *testing.T) {
+	for name, wait := range map[string]func(held context.Context, ended func()){
+		"a function": func(held context.Context, ended func()) { context.AfterFunc(held, ended) },
+		"a function under a value": func(held context.Context, ended func()) {
+			context.AfterFunc(context.WithValue(held, contextKey("k"), 1), ended)
+		},
+		"a channel": func(held context.Context, ended func()) {
+			derived, cancel := context.WithCancel(held)
+			_ = cancel
+			done := derived.Done()
+			go func() { <-done; ended() }()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				l := rlock.NewLock(newClient(t, rdb), "l")
+				var ended atomic.Bool
+				func() { wait(take(t, l, t.Context()), func() { ended.Store(true) }) }()
+				for range 7 { // two leases
+					runtime.GC()
+					runtime.GC()
+					locktest.Sleep(10 * time.Second)
+				}
+				locktest.Equal(t, "the key is there", m.Exists("l"), true)
+				locktest.Equal(t, "it was told of an end", ended.Load(), false)
+				m.Del("l")
+				locktest.Sleep(time.Minute)
+				locktest.Equal(t, "it was told of the end", ended.Load(), true)
 			})
 		})
 	}

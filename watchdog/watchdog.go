@@ -94,6 +94,12 @@ func (l *Lease) Passed() bool {
 	return d != nil && d.Passed()
 }
 
+// PassedAt is Passed at this instant.
+func (l *Lease) PassedAt(now Instant) bool {
+	d := l.deadline.Load()
+	return d != nil && d.passed(now)
+}
+
 // Deadline returns the deadline, the end of the trust in the lease; the zero Deadline before Add.
 func (l *Lease) Deadline() Deadline {
 	if d := l.deadline.Load(); d != nil {

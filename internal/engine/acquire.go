@@ -63,6 +63,12 @@ func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level,
 	}
 	w.waitEnd = w.waitCtx.Done()
 	lv, err := w.run()
+	if told := w.told; told.brokenOff() {
+		if lv != nil {
+			_ = l.Unlock(newHoldContext(ctx, lv, who))
+		}
+		told.breakOff()
+	}
 	w.acquireDone(lv, err)
 	*w = waiter{}
 	l.client.spareWaiters.Put(w)
@@ -115,12 +121,13 @@ type waiter struct {
 
 	began        time.Time
 	lockState    *lockState
-	newHold      *hold     // the hold that the call is to get; nil while the call waits for others, see shrink
-	attempts     *attempts // to take the lock for it
-	tokenCount   int       // of tokens that an attempt asks for
-	attemptCount int       // so many attempts, so far
-	ticket       string    // with which the last attempt was in the line; "" for none
-	contended    bool      // the call has waited for other holders
+	newHold      *hold       // the hold that the call is to get; nil while the call waits for others, see shrink
+	attempts     *attempts   // to take the lock for it
+	tokenCount   int         // of tokens that an attempt asks for
+	attemptCount int         // so many attempts, so far
+	ticket       string      // with which the last attempt was in the line; "" for none
+	contended    bool        // the call has waited for other holders
+	told         *toldOfWait // by which the trace is told of that; nil for none
 	way          locktrace.Way
 	holdNumber   uint64  // for the trace; 0 without one
 	refusal      error   // why the last attempt was in vain; nil: another holder has the lock
@@ -137,17 +144,18 @@ type waiter struct {
 	grantedBlock     *tokenBlock // the waiter was given the lock without a command, with the next token of this block; nil for none
 }
 
-// run takes the lock, or re-enters it.
-func (w *waiter) run() (*level, error) {
+// run takes the lock, or re-enters it. What it has begun it ends also where a method of the user's context panics.
+func (w *waiter) run() (lv *level, err error) {
 	w.lockState = w.client.lockState(w.name)
 	defer w.lockState.removeUser()
 	w.wakeup = w.client.wakeup()
 	defer w.client.putWakeup(w.wakeup)
-	lv, err := w.reenterOrWait()
-	if w.attempts != nil && (err != nil || lv.hold.attempts != w.attempts) && w.attempts.giveUp() {
-		w.client.releaser.abandon(w.attempts)
-	}
-	return lv, err
+	defer func() {
+		if w.attempts != nil && (lv == nil || lv.hold.attempts != w.attempts) && w.attempts.giveUp() {
+			w.client.releaser.abandon(w.attempts)
+		}
+	}()
+	return w.reenterOrWait()
 }
 
 func (w *waiter) reenterOrWait() (*level, error) {
@@ -181,7 +189,7 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 		if err := own.err(); err != nil {
 			return nil, err
 		}
-		return nil, ErrNotAcquired
+		return nil, errSameHolder
 	}
 	if h := w.lockState.currentHold(); h != nil && h.err() == nil && h.lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
@@ -330,11 +338,11 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	h.newHolder, h.stable, h.token, h.tokenBlock = w.holder, w.tokens.Stable, token, b
 	h.lease.Owner = h
 	h.uncontended = begins && b == nil && w.lockState.place.Load() == nil
+	lv := &h.firstLevel
+	lv.begin(w.ctx, w.holder, h, w.renewable)
 	if w.client.tellsOfHolds() {
 		w.holdNumber = w.client.tracedHolds.begin(h)
 	}
-	lv := &h.firstLevel
-	lv.begin(w.ctx, w.holder, h, w.renewable)
 	lv.token = token
 	h.levels = append(h.levelStore[:0], lv)
 	if !w.client.registerHold(h, w.lockState) {
@@ -369,6 +377,9 @@ func passing(err error) bool {
 func (w *waiter) gaveUp() error {
 	if w.ctx.Err() != nil {
 		return w.contextEnded()
+	}
+	if own := w.holder.find(w.client, w.name); own != nil && own.err() == nil {
+		return errSameHolder
 	}
 	return w.lockState.notAcquiredError(w.began)
 }

@@ -45,6 +45,7 @@ type Client struct {
 	spareWaiters  sync.Pool // of *waiter that are over
 
 	tracedHolds tracedHolds // empty where tellsOfHolds is false
+	events      outbox      // what the trace is still to be told of other than by the caller's own goroutine
 	presenter   *presenter  // nil without WithPresence
 	outage      outage
 
@@ -157,7 +158,7 @@ func (c *Client) Close() error {
 	c.notifyAll()
 	for _, h := range open {
 		if h.endContexts(ErrClosed, "") {
-			h.holdDone(time.Now(), locktrace.Closed, ErrClosed)
+			h.tellDone(time.Now(), locktrace.Closed, ErrClosed)
 		}
 	}
 	c.dog.Close()
@@ -165,6 +166,7 @@ func (c *Client) Close() error {
 	c.presenter.end(ctx)
 	c.bus.Close()
 	c.releaser.close()
+	c.events.flush()
 	c.set.Log.Handler().(*throttle).flush()
 	return nil
 }
@@ -305,7 +307,7 @@ func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
 		if sharded, _ := c.bus.Known(); sharded {
 			command = "SPUBLISH, and Redis 7 or later,"
 		}
-		go c.set.Log.Warn("rlock: Redis released a lock and refused to tell its waiters, who come late: the Redis user needs "+command+" on the channel",
+		c.set.Log.Warn("rlock: Redis released a lock and refused to tell its waiters, who come late: the Redis user needs "+command+" on the channel",
 			"lock", keys.Lock, "channel", keys.Channel())
 	}
 }

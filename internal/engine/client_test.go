@@ -206,6 +206,7 @@ func TestOutcomesOfRenewals(t *testing.T) {
 		if closed {
 			want = 0
 		}
+		c.set.Log.Handler().(*throttle).out.flush()
 		locktest.Equal(t, "lines", len(log.Records()), want)
 		locktest.Equal(t, "lines that count what failed", log.Count("renewals failed, they are repeated until the leases are over locks=2 one=away too error=EOF"), want)
 

@@ -18,6 +18,15 @@ var (
 	ErrClosed      = errors.New("client closed")
 )
 
+// errSameHolder is ErrNotAcquired of a call whose own holder has the lock, by another call.
+var errSameHolder error = sameHolder{}
+
+type sameHolder struct{}
+
+func (sameHolder) Error() string { return "not acquired: held by another call of the same holder" }
+
+func (sameHolder) Is(target error) bool { return target == ErrNotAcquired }
+
 // endError is why a hold's context is over: its Err and its cause. It is also context.Canceled, as any code that is handed
 // a context expects.
 type endError struct {

@@ -102,7 +102,9 @@ func (ls *lockState) holdForcedOpen(seen scripts.State, freed bool) {
 		if !freed {
 			how = goneText
 		}
-		h.lose(how, true)
+		if h.loseUntold(how, true) {
+			h.tellDoneNow(time.Now(), endOf(how), h.lossError())
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ func (h *hold) Renewal() time.Duration {
 		h.weakenHolder()
 		return h.client.set.Lease
 	}
-	go h.client.set.Log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.attempts.keys.Lock)
+	h.client.set.Log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.attempts.keys.Lock)
 	for _, lv := range h.levels {
 		lv.renewable = false
 	}
@@ -188,10 +188,25 @@ func (h *hold) checkLease() bool {
 	return true
 }
 
-// lose ends the hold's contexts with ErrLost. gone: Redis has said so.
+// lose ends the hold's contexts with ErrLost, and has the trace told. gone: Redis has said so.
 func (h *hold) lose(how string, gone bool) {
+	if h.loseUntold(how, gone) {
+		h.tellDone(time.Now(), endOf(how), h.lossError())
+	}
+}
+
+// endOf is what the trace is told of a hold that was lost like this.
+func endOf(how string) locktrace.End {
+	if how == forcedOpenText {
+		return locktrace.Forced
+	}
+	return locktrace.Lost
+}
+
+// loseUntold is lose, but leaves it to the caller to tell the trace; false where there is nothing to tell.
+func (h *hold) loseUntold(how string, gone bool) bool {
 	if !h.endContexts(ErrLost, how) {
-		return
+		return false
 	}
 	h.mu.Lock()
 	h.gone = gone
@@ -207,14 +222,10 @@ func (h *hold) lose(how string, gone bool) {
 		if why != nil {
 			attrs = append(attrs, "last renewal", why)
 		}
-		go h.client.set.Log.Log(context.Background(), severity, text, attrs...)
+		h.client.set.Log.Log(context.Background(), severity, text, attrs...)
 	}
 	h.unregister()
-	end := locktrace.Lost
-	if how == forcedOpenText {
-		end = locktrace.Forced
-	}
-	h.holdDone(time.Now(), end, h.lossError())
+	return true
 }
 
 // unregister takes the hold off the books of the client.

@@ -30,12 +30,12 @@ func holderOf(ctx context.Context) *holder {
 // NewHolder is rlock.NewHolder.
 func NewHolder(ctx context.Context) context.Context {
 	base := ctx
-	if below, ok := ctx.Value(baseKey{}).(context.Context); ok {
-		if base = below; ctx.Done() == nil {
+	if held := contextOf(ctx); held != nil {
+		if base = held.base; ctx.Done() == nil {
 			base = context.WithoutCancel(base)
 		}
 	}
-	return &holderContext{Context: base, values: context.WithoutCancel(ctx), holder: &holder{base: base}}
+	return &holderContext{Context: base, values: ctx, holder: &holder{base: base}}
 }
 
 // holderContext is what NewHolder returns: base's end and the values of where it was made.
@@ -49,15 +49,15 @@ func (c *holderContext) Value(key any) any {
 	switch key := key.(type) {
 	case holderKey:
 		return c.holder
-	case levelKey, baseKey:
+	case contextKey:
 		return nil
 	case TokenKey:
 		return c.holder.token(string(key))
 	}
-	if v := c.values.Value(key); v != nil {
-		return v
+	if key == linkKey {
+		return c.Context.Value(key) // it ends with base
 	}
-	return c.Context.Value(key) // what WithoutCancel hides: the context package's own link to what ends base
+	return c.values.Value(key) // which has those of base
 }
 
 func (c *holderContext) String() string { return "rlock.NewHolder" }

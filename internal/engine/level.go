@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
-	"reflect"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"weak"
+
+	"github.com/fencelock/fencelock/watchdog"
 )
 
 // A level is one acquire of a hold, from its Lock to its Unlock.
@@ -16,26 +18,33 @@ type level struct {
 	token int64           // the hold's when the level was taken
 
 	parent context.Context // ends the level's context with the one it was taken with; leads to no holder, so that the watchdog may refer to it
+	direct bool            // the context it was taken with ends with the outer level's, and not before
 
-	mu      sync.Mutex
-	endedBy *endError       // why the level's context has ended, other than by its parent
-	signal  context.Context // ends with the level's context; made when somebody wants to be told of it
-	cancel  context.CancelCauseFunc
-	link    weak.Pointer[link] // to the context it was taken with, where that is not the signal's parent
+	endedBy atomic.Pointer[endError] // why the level's context has ended, other than by its parent; changed with mu held
+
+	mu     sync.Mutex
+	signal context.Context // ends with the level's context; made when somebody wants to be told of it
+	cancel context.CancelCauseFunc
+	link   weak.Pointer[link] // to the context it was taken with, where that is not the signal's parent
 
 	renewable bool // by the watchdog: taken without a lease of its own
 	open      bool // guarded by hold.mu
 }
 
-type levelKey struct{}
+type contextKey struct{}
 
-// baseKey is the key of the context below the outermost hold.
-type baseKey struct{}
+// contextOf returns the context of the nearest hold on ctx's chain, of any lock, or nil.
+func contextOf(ctx context.Context) *holdContext {
+	c, _ := ctx.Value(contextKey{}).(*holdContext)
+	return c
+}
 
 // levelOf returns the nearest level on ctx's chain, of any lock, or nil.
 func levelOf(ctx context.Context) *level {
-	lv, _ := ctx.Value(levelKey{}).(*level)
-	return lv
+	if c := contextOf(ctx); c != nil {
+		return c.level
+	}
+	return nil
 }
 
 // levelOfLock returns the nearest level of this lock on the chain that begins at lv, or nil.
@@ -71,7 +80,7 @@ func (lv *level) begin(ctx context.Context, who *holder, h *hold, renewable bool
 	switch done := ctx.Done(); {
 	case done == nil:
 	case lv.outer != nil && lv.outer.signalContext().Done() == done:
-		lv.parent = lv.outer.signalContext()
+		lv.parent, lv.direct = lv.outer.signalContext(), true
 	case who.base.Done() == done:
 		lv.parent = who.base
 	default:
@@ -91,18 +100,11 @@ func (lv *level) signalContext() context.Context {
 	defer lv.mu.Unlock()
 	if lv.signal == nil {
 		lv.signal, lv.cancel = context.WithCancelCause(linkOnly{lv.parent})
-		if lv.endedBy != nil {
-			lv.cancel(lv.endedBy)
+		if end := lv.endedBy.Load(); end != nil {
+			lv.cancel(end)
 		}
 	}
 	return lv.signal
-}
-
-// ended is why the level's context has ended, other than by its parent; nil if it has not.
-func (lv *level) ended() *endError {
-	lv.mu.Lock()
-	defer lv.mu.Unlock()
-	return lv.endedBy
 }
 
 // parentError is why the level's context has ended by its parent; nil if it has not.
@@ -113,8 +115,11 @@ func (lv *level) parentError() error {
 }
 
 func (lv *level) parentErrorLocked() error {
-	if lv.endedBy == nil && lv.signal != nil && lv.signal.Err() != nil {
+	if lv.endedBy.Load() == nil && lv.signal != nil && lv.signal.Err() != nil {
 		return contextError(lv.signal)
+	}
+	if lv.outer == nil && !isClosed(lv.below) {
+		return nil // the parent may be a context of the user's own type, which is not asked before it has ended: the watchdog's lock may be held
 	}
 	if lv.parent.Err() != nil {
 		return contextError(lv.parent)
@@ -129,8 +134,8 @@ func (lv *level) end(why *endError) {
 	}
 	lv.mu.Lock()
 	defer lv.mu.Unlock()
-	if lv.endedBy == nil && lv.parentErrorLocked() == nil {
-		lv.endedBy = why
+	if lv.endedBy.Load() == nil && lv.parentErrorLocked() == nil {
+		lv.endedBy.Store(why)
 	}
 	if lv.cancel != nil {
 		lv.cancel(why)
@@ -140,12 +145,31 @@ func (lv *level) end(why *endError) {
 // A link ends a signal with a context that may lead to the holder. Only that context keeps it alive.
 type link struct{ stop func() bool }
 
-// linkOnly has nothing of a context but its end: of the values only the context package's own, whose keys are of type
-// *int, by which a child finds what to register with.
+// linkKey is the key by which the context package asks a context for its own value: what leads from a context to what ends it, with
+// which a derived context registers. The key is what context.Cause asks for.
+var linkKey = func() (key any) {
+	_ = context.Cause(keyContext{context.Background(), &key})
+	return key
+}()
+
+// keyContext is an ended context that notes the key of the value that it is asked for.
+type keyContext struct {
+	context.Context
+	key *any
+}
+
+func (keyContext) Err() error { return context.Canceled }
+
+func (c keyContext) Value(key any) any {
+	*c.key = key
+	return nil
+}
+
+// linkOnly has nothing of a context but its end: of the values only the context package's own.
 type linkOnly struct{ context.Context }
 
 func (c linkOnly) Value(key any) any {
-	if _, ok := key.(*int); ok {
+	if key == linkKey {
 		return c.Context.Value(key)
 	}
 	return nil
@@ -155,61 +179,70 @@ func (c linkOnly) Value(key any) any {
 // of its level, and a look at the clocks whenever it is asked.
 type holdContext struct {
 	context.Context                 // the one it was called with
+	outer           *holdContext    // that of the outer level, where the level is direct; nil otherwise
 	base            context.Context // the one that the outermost hold of its chain was taken with
 	level           *level
 	holder          *holder
 }
 
 func newHoldContext(ctx context.Context, lv *level, who *holder) *holdContext {
-	base, ok := ctx.Value(baseKey{}).(context.Context)
-	if !ok {
-		base = ctx
+	c := &holdContext{Context: ctx, base: ctx, level: lv, holder: who}
+	if outer := contextOf(ctx); outer != nil {
+		c.base = outer.base
+		if lv.direct {
+			c.outer = outer
+		}
 	}
-	return &holdContext{ctx, base, lv, who}
+	return c
 }
-
-// linkType is the type of the context package's own value: what leads from a context to what ends it.
-var linkType = func() reflect.Type {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return reflect.TypeOf(ctx)
-}()
 
 func (c *holdContext) Done() <-chan struct{} { return c.level.signalContext().Done() }
 
 // Err tells the truth also where the watchdog has not run since the lease was over: after the process was stopped, or
-// the machine suspended, the first thing that runs may be the caller.
+// the machine suspended, the first thing that runs may be the caller. It reads the clocks once for all leases of nested holds, and asks the
+// context below them once.
 func (c *holdContext) Err() error {
-	if end := c.level.ended(); end != nil {
-		return end
-	}
-	if err := c.Context.Err(); err != nil {
+	if err := c.ended(); err != nil {
 		return err
 	}
-	if c.level.hold.checkLease() {
-		if end := c.level.ended(); end != nil {
-			return end
+	now, passed := watchdog.Now(), false
+	for in := c; in != nil; in = in.outer {
+		if h := in.level.hold; h.lease.PassedAt(now) {
+			h.lose(h.ranOut(), false)
+			passed = true
 		}
 	}
-	return c.Context.Err()
+	if passed {
+		return c.ended()
+	}
+	return nil
+}
+
+// ended is Err without a look at the clocks.
+func (c *holdContext) ended() error {
+	for ; ; c = c.outer {
+		if end := c.level.endedBy.Load(); end != nil {
+			return end
+		}
+		if c.outer == nil {
+			return c.Context.Err()
+		}
+	}
 }
 
 func (c *holdContext) Value(key any) any {
 	switch key := key.(type) {
 	case holderKey:
 		return c.holder
-	case levelKey:
-		return c.level
-	case baseKey:
-		return c.base
+	case contextKey:
+		return c
 	case TokenKey:
 		if string(key) == c.level.hold.attempts.keys.Lock && c.level.hold.fenced() {
 			return c.level.hold.currentToken
 		}
-	case *int:
-		if v := c.level.signalContext().Value(key); v != nil && reflect.TypeOf(v) == linkType {
-			return v
-		}
+	}
+	if key == linkKey {
+		return c.level.signalContext().Value(key)
 	}
 	return c.Context.Value(key)
 }

@@ -23,7 +23,7 @@ const noLineTime = time.Minute
 // lineRefused notes that Redis has refused the line, and logs it once.
 func (c *Client) lineRefused(keys *scripts.Keys) {
 	if c.noLineUntil.Swap(int64(time.Since(c.born)+noLineTime)) == 0 {
-		go c.set.Log.Warn("rlock: the Redis user has no right to the key of the line in which clients wait for a lock: waiters listen and poll instead, which costs more the more they are",
+		c.set.Log.Warn("rlock: the Redis user has no right to the key of the line in which clients wait for a lock: waiters listen and poll instead, which costs more the more they are",
 			"lock", keys.Lock, "line", keys.Line)
 	}
 }

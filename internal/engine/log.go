@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,7 +15,8 @@ import (
 const logEvery = 10 * time.Second
 
 // A throttle is the slog.Handler of a client's lines. A message is logged at once, and then no more than once in each
-// logEvery: the last line of that time, with how many others were left out.
+// logEvery: the last line of that time, with how many others were left out. No line waits for the user's handler: all of its methods
+// are called by the outbox.
 type throttle struct {
 	to    func() slog.Handler // asked for each line, for slog.Default changes
 	least slog.Level
@@ -23,6 +25,9 @@ type throttle struct {
 
 // messages is what was logged less than logEvery ago. The messages are literals of the code, so there are few.
 type messages struct {
+	out  outbox
+	lost atomic.Int64 // lines for which the outbox had no room, since the last one that was told
+
 	mu     sync.Mutex
 	recent map[string]*message
 }
@@ -30,7 +35,7 @@ type messages struct {
 type message struct {
 	timer    *time.Timer // the end of the time in which its lines are held back
 	last     slog.Record // the latest of them,
-	to       slog.Handler
+	to       func() slog.Handler
 	heldBack int // and how many there are
 }
 
@@ -48,8 +53,24 @@ func throttled(log *slog.Logger) *slog.Logger {
 	return slog.New(newThrottle(log.Handler, slog.Level(math.MinInt)))
 }
 
-func (t *throttle) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= t.least && t.to().Enabled(ctx, level)
+// Enabled implements slog.Handler. The user's handler is asked by write.
+func (t *throttle) Enabled(_ context.Context, level slog.Level) bool { return level >= t.least }
+
+// write has the line told.
+func (m *messages) write(to func() slog.Handler, r slog.Record) {
+	told := m.out.add(func() {
+		h, ctx := to(), context.Background()
+		if !h.Enabled(ctx, r.Level) {
+			return
+		}
+		if n := m.lost.Swap(0); n > 0 {
+			r.AddAttrs(slog.Int64("lines lost before", n))
+		}
+		_ = h.Handle(ctx, r)
+	})
+	if !told {
+		m.lost.Add(1)
+	}
 }
 
 func (t *throttle) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -60,26 +81,28 @@ func (t *throttle) WithGroup(name string) slog.Handler {
 	return &throttle{func() slog.Handler { return t.to().WithGroup(name) }, t.least, t.messages}
 }
 
-func (t *throttle) Handle(ctx context.Context, r slog.Record) error {
-	to := t.to()
+// Handle implements slog.Handler. It does not block.
+func (t *throttle) Handle(_ context.Context, r slog.Record) error {
+	r = r.Clone()
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	m := t.recent[r.Message]
 	if m != nil {
-		m.last, m.to = r.Clone(), to
+		m.last, m.to = r, t.to
 		m.heldBack++
-		t.mu.Unlock()
 		return nil
 	}
 	m = new(message)
 	m.timer = time.AfterFunc(logEvery, func() { t.tell(r.Message, m, false) })
 	t.recent[r.Message] = m
-	t.mu.Unlock()
-	return to.Handle(ctx, r)
+	t.write(t.to, r)
+	return nil
 }
 
 // tell logs the last line that was held back. The message is forgotten where there is none, or with forget.
 func (t *throttle) tell(text string, m *message, forget bool) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	n, last, to := m.heldBack, m.last, m.to
 	m.heldBack = 0
 	if n == 0 || forget {
@@ -88,16 +111,15 @@ func (t *throttle) tell(text string, m *message, forget bool) {
 	} else {
 		m.timer.Reset(logEvery)
 	}
-	t.mu.Unlock()
 	if n > 1 {
 		last.AddAttrs(slog.Int("left out", n-1))
 	}
 	if n > 0 {
-		_ = to.Handle(context.Background(), last)
+		t.write(to, last)
 	}
 }
 
-// flush logs at once what was held back.
+// flush logs at once what was held back, and waits until that is told, no longer than flushTime.
 func (t *throttle) flush() {
 	t.mu.Lock()
 	recent := maps.Clone(t.recent)
@@ -105,4 +127,5 @@ func (t *throttle) flush() {
 	for text, m := range recent {
 		t.tell(text, m, true)
 	}
+	t.out.flush()
 }

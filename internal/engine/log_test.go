@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/locktest"
@@ -19,14 +20,17 @@ func TestLogLevels(t *testing.T) {
 		user := throttled(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelError})))
 		user.Warn("a warning")
 		user.Error("an error")
+		synctest.Wait()
 		if got := text.String(); strings.Contains(got, "a warning") || !strings.Contains(got, "an error") {
 			t.Errorf("a handler of errors was told %q", got)
 		}
 		var all locktest.Log
 		throttled(all.Logger()).Debug("for everybody")
+		synctest.Wait()
 		byDefault := slog.New(newThrottle(func() slog.Handler { return &all }, slog.LevelWarn))
 		byDefault.Info("a detail")
 		byDefault.Warn("a warning")
+		synctest.Wait()
 		locktest.Equal(t, "lines", all.String(), "for everybody\na warning")
 	})
 }
@@ -56,6 +60,7 @@ func TestLogAttributes(t *testing.T) {
 		log := throttled(slog.New(slog.NewTextHandler(&text, nil)))
 		log.With("who", "me").WithGroup("of").Warn("a line", "lock", "l")
 		log.Warn("a line", "lock", "m")
+		synctest.Wait()
 		if got := text.String(); !strings.Contains(got, "who=me of.lock=l") || strings.Contains(got, "lock=m") {
 			t.Errorf("told at once: %q", got)
 		}

@@ -22,8 +22,6 @@ type releaser struct {
 	releases releases    // all of them, the one that is due first at the front
 	alarm    *time.Timer // calls sendDue when that is due; nil before there was any
 	closed   bool
-	events   []releaseEvent // what the trace is still to be told, in this order
-	telling  bool           // tellAll runs
 }
 
 // A release is the releaser's entry for one hold. The releaser guards its fields.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/locktest"
@@ -285,6 +286,7 @@ func TestP12_CloseSaysWhatItLeaves(t *testing.T) {
 
 		locktest.Sleep(time.Minute)
 		c.releaser.release(takenBy(c, "late", time.Minute))
+		synctest.Wait()
 		locktest.Equal(t, "lines of a release after Close", log.Count("lock=late locks=1"), 1)
 		c.releaser.releaseRest(takenBy(c, "rest", time.Minute), time.Time{})
 		locktest.Sleep(time.Minute)

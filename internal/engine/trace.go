@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,16 +86,86 @@ func (w *waiter) call() locktrace.Call {
 	return locktrace.Call{Context: w.ctx, Client: w.client.id, Lock: w.name, Began: w.began, MayWait: w.request.waits()}
 }
 
-// waitStarted notes, and tells the trace once, that the call waits for other holders.
+// waitStarted notes, and has the trace told once, that the call waits for other holders. The function runs beside the wait: the other
+// waiters of the queue may depend on this one.
 func (w *waiter) waitStarted() {
 	if w.contended {
 		return
 	}
 	w.contended = true
-	if t := w.client.set.Trace; t != nil && t.WaitStarted != nil {
-		t.WaitStarted(locktrace.WaitStarted{Call: w.call()})
+	t := w.client.set.Trace
+	if t == nil || t.WaitStarted == nil {
+		return
+	}
+	call, wake, told := w.call(), w.wakeup, new(toldOfWait)
+	w.told = told
+	go func() {
+		returned := false
+		defer func() { told.end(returned, recover(), wake) }()
+		t.WaitStarted(locktrace.WaitStarted{Call: call})
+		returned = true
+	}()
+}
+
+// toldOfWait is the call of the trace's WaitStarted for one acquiring call. Where the function panics, or ends its goroutine, before the
+// acquiring call has ended, that ends in the same way.
+type toldOfWait struct {
+	mu       sync.Mutex
+	ended    bool
+	brokeOff bool
+	panicked any    // with what; nil after runtime.Goexit
+	then     func() // tells of the end of the acquiring call, which came first
+}
+
+// end notes how the function has ended, on its goroutine.
+func (t *toldOfWait) end(returned bool, panicked any, wake *wakeup) {
+	t.mu.Lock()
+	then := t.then
+	t.ended, t.brokeOff, t.panicked = true, !returned && then == nil, panicked
+	t.mu.Unlock()
+	switch {
+	case then != nil && panicked != nil:
+		panic(panicked)
+	case then != nil:
+		then()
+	case !returned:
+		wake.notify()
 	}
 }
+
+// brokenOff tells whether the acquiring call is to end because the function has not returned.
+func (t *toldOfWait) brokenOff() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.brokeOff
+}
+
+// breakOff ends the caller's goroutine as the function has ended its own.
+func (t *toldOfWait) breakOff() {
+	if t.panicked == nil {
+		runtime.Goexit()
+	}
+	panic(t.panicked)
+}
+
+// acquireDone tells the trace of the end of the acquiring call, after what tells of its wait.
+func (t *toldOfWait) acquireDone(trace *locktrace.Trace, e locktrace.AcquireDone) {
+	t.mu.Lock()
+	ended := t.ended
+	if !ended {
+		t.then = func() { trace.AcquireDone(e) }
+	}
+	t.mu.Unlock()
+	if ended {
+		trace.AcquireDone(e)
+	}
+}
+
+// errBrokenOff ends the wait of a call that ends with breakOff.
+var errBrokenOff = errors.New("broken off by the trace's WaitStarted")
 
 // acquireDone tells the trace how the call has ended.
 func (w *waiter) acquireDone(lv *level, err error) {
@@ -106,18 +177,22 @@ func (w *waiter) acquireDone(lv *level, err error) {
 	if err == nil {
 		e.By, e.Hold, e.Field, e.Token = w.way, w.holdNumber, lv.hold.attempts.field, lv.token
 	}
-	t.AcquireDone(e)
+	if w.told != nil {
+		w.told.acquireDone(t, e)
+	} else {
+		t.AcquireDone(e)
+	}
 }
 
-// holdDone tells the trace, once, that the hold has ended at this time, and why. It is called with no lock held.
-func (h *hold) holdDone(at time.Time, end locktrace.End, err error) {
+// done is the event of a hold that has ended at this time, and why; false where the trace is not to be told, or was told before.
+func (h *hold) done(at time.Time, end locktrace.End, err error) (e locktrace.HoldDone, is bool) {
 	if !h.client.tellsOfHolds() {
-		return
+		return e, false
 	}
 	traced, is := h.client.tracedHolds.take(h)
 	t := h.client.set.Trace
 	if !is || t == nil || t.HoldDone == nil {
-		return
+		return e, false
 	}
 	if end == locktrace.Lost && traced.dropped {
 		end = locktrace.Dropped
@@ -125,10 +200,28 @@ func (h *hold) holdDone(at time.Time, end locktrace.End, err error) {
 	h.mu.Lock()
 	token := h.token
 	h.mu.Unlock()
-	t.HoldDone(locktrace.HoldDone{
+	return locktrace.HoldDone{
 		Client: h.client.id, Lock: h.attempts.keys.Lock, Hold: traced.number, Field: h.attempts.field, Token: token,
 		Began: traced.began, Held: at.Sub(traced.began), End: end, Err: err,
-	})
+	}, true
+}
+
+// tellDone has the trace told, once, that the hold has ended at this time, and why.
+func (h *hold) tellDone(at time.Time, end locktrace.End, err error) {
+	if e, is := h.done(at, end, err); is {
+		h.client.tellHoldDone(e)
+	}
+}
+
+// tellHoldDone has the trace told of the hold. It is a function of its own so that the event of an Unlock needs no memory.
+func (c *Client) tellHoldDone(e locktrace.HoldDone) { c.tell(func() { c.set.Trace.HoldDone(e) }) }
+
+// tell has a function of the trace called by the outbox: a renewal, a subscription or the queue depends on the goroutine that has something
+// to tell.
+func (c *Client) tell(call func()) {
+	if !c.events.add(call) {
+		c.set.Log.Warn("rlock: a function of the trace does not return: events are left out")
+	}
 }
 
 // unlocked tells the trace of a hold whose last level was closed at this time, with this outcome.
@@ -137,7 +230,14 @@ func (h *hold) unlocked(at time.Time, err error) {
 	if errors.Is(err, ErrLost) {
 		end = locktrace.Lost
 	}
-	h.holdDone(at, end, err)
+	h.tellDoneNow(at, end, err)
+}
+
+// tellDoneNow is tellDone on the goroutine of the user's own call, with no lock held.
+func (h *hold) tellDoneNow(at time.Time, end locktrace.End, err error) {
+	if e, is := h.done(at, end, err); is {
+		h.client.set.Trace.HoldDone(e)
+	}
 }
 
 // renewalDone tells the trace of a round trip of the watchdog that began at this time.
@@ -166,56 +266,27 @@ func (c *Client) renewalDone(batch []watchdog.Renewal, outcome []error, began ti
 		}
 	}
 	if e.Locks > 0 || e.Gone > 0 {
-		c.set.Trace.RenewalDone(e)
+		c.tell(func() { c.set.Trace.RenewalDone(e) })
 	}
 }
 
-// tellAll tells the trace the events of releases, in their order, until there are none.
-func (rl *releaser) tellAll() {
-	t := rl.client.set.Trace
-	for {
-		rl.mu.Lock()
-		if len(rl.events) == 0 {
-			rl.telling = false
-			rl.mu.Unlock()
-			return
-		}
-		r := rl.events[0]
-		rl.events = rl.events[1:]
-		rl.mu.Unlock()
-		a := r.attempts
-		switch {
-		case !r.over && t.ReleaseDelayed != nil:
-			t.ReleaseDelayed(locktrace.ReleaseDelayed{Client: rl.client.id, Lock: a.keys.Lock, Field: a.field})
-		case r.over && t.ReleaseEnded != nil:
-			t.ReleaseEnded(locktrace.ReleaseEnded{Client: rl.client.id, Lock: a.keys.Lock, Field: a.field, Took: time.Since(r.began), Confirmed: r.confirmed})
-		}
-	}
-}
-
-// A releaseEvent is an event that the trace is still to be told: a release was delayed, or is over.
-type releaseEvent struct {
-	*release
-	over      bool
-	confirmed bool // by Redis, or nothing was taken; once it is over
-}
-
-// note has the trace told that the release was delayed, or is over. Another goroutine tells it: note also runs where a batch gives its
-// callers their answers, and the others of them are not to wait for the trace. With rl.mu held.
+// note has the trace told that the release was delayed, or is over. With rl.mu held.
 func (rl *releaser) note(r *release, over bool) {
-	if t := rl.client.set.Trace; t == nil || t.ReleaseDelayed == nil && t.ReleaseEnded == nil {
-		return
-	}
-	rl.events = append(rl.events, releaseEvent{r, over, r.freed || !r.attempts.mayBeTaken()})
-	if !rl.telling {
-		rl.telling = true
-		go rl.tellAll()
+	t, c, a := rl.client.set.Trace, rl.client, r.attempts
+	switch {
+	case t == nil:
+	case !over && t.ReleaseDelayed != nil:
+		e := locktrace.ReleaseDelayed{Client: c.id, Lock: a.keys.Lock, Field: a.field}
+		c.tell(func() { t.ReleaseDelayed(e) })
+	case over && t.ReleaseEnded != nil:
+		e := locktrace.ReleaseEnded{Client: c.id, Lock: a.keys.Lock, Field: a.field, Took: time.Since(r.began), Confirmed: r.freed || !a.mayBeTaken()}
+		c.tell(func() { t.ReleaseEnded(e) })
 	}
 }
 
 // SubscriptionChanged tells the trace that a connection on which the client listens is up, or is down.
 func (c *Client) SubscriptionChanged(node string, up bool) {
 	if t := c.set.Trace; t != nil && t.SubscriptionChanged != nil {
-		t.SubscriptionChanged(locktrace.SubscriptionChanged{Client: c.id, Node: node, Up: up})
+		c.tell(func() { t.SubscriptionChanged(locktrace.SubscriptionChanged{Client: c.id, Node: node, Up: up}) })
 	}
 }

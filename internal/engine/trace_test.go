@@ -3,6 +3,7 @@ package engine
 import (
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/locktest"
@@ -32,6 +33,7 @@ func TestMarginOfARenewal(t *testing.T) {
 		long, short, asked := renewal(time.Hour, 20*time.Second), renewal(time.Minute, 10*time.Second), renewal(time.Second, 0)
 		for _, batch := range [][]watchdog.Renewal{{long, short, asked}, {asked, short, long}} {
 			c.renewalDone(batch, nil, time.Now())
+			synctest.Wait()
 		}
 		for _, e := range told {
 			if e.Locks != 2 || e.Lease != 10*time.Second || e.Margin > time.Minute || e.Margin < 58*time.Second {
@@ -42,6 +44,7 @@ func TestMarginOfARenewal(t *testing.T) {
 			t.Errorf("%d were told", len(told))
 		}
 		c.renewalDone([]watchdog.Renewal{asked}, nil, time.Now())
+		synctest.Wait()
 		if len(told) != 2 {
 			t.Error("a question is told as a renewal")
 		}
@@ -85,6 +88,7 @@ func TestToldOfARenewal(t *testing.T) {
 		} {
 			told = nil
 			c.renewalDone(step.batch, step.outcome, time.Now())
+			synctest.Wait()
 			if step.none {
 				locktest.Equal(t, step.what+": events", len(told), 0)
 				continue
@@ -97,12 +101,14 @@ func TestToldOfARenewal(t *testing.T) {
 		}
 		told = nil
 		c.renewalDone([]watchdog.Renewal{there}, []error{nil}, time.Now().Add(-10*time.Second))
+		synctest.Wait()
 		if e := told[0]; e.Took != 10*time.Second || e.Lease != time.Minute || e.Margin > time.Minute || e.Margin < 59*time.Second {
 			t.Errorf("after ten seconds: %+v", e)
 		}
 		locktest.NoError(t, c.Close())
 		told = nil
 		c.renewalDone([]watchdog.Renewal{there}, []error{io.EOF}, time.Now())
+		synctest.Wait()
 		locktest.Equal(t, "events after Close", len(told), 0)
 	})
 }
@@ -120,8 +126,8 @@ func TestEndsOfDroppedHolders(t *testing.T) {
 		c.tracedHolds.drop(h) // it is not traced so far
 		c.tracedHolds.begin(h)
 		c.tracedHolds.drop(h)
-		h.holdDone(time.Now(), end, ErrLost)
-		h.holdDone(time.Now(), end, ErrLost)
+		h.tellDoneNow(time.Now(), end, ErrLost)
+		h.tellDoneNow(time.Now(), end, ErrLost)
 		locktest.DeepEqual(t, "told of", told, []locktrace.End{want})
 	}
 }

@@ -27,11 +27,16 @@ type queueWait struct {
 }
 
 // waitInQueue puts the waiter into the queue of this client's waiters, waits until it has the lock or the wait is over, and takes the waiter
-// out of the queue.
-func (w *waiter) waitInQueue() (*level, error) {
+// out of the queue, whatever ends the wait: a method of the user's context may panic.
+func (w *waiter) waitInQueue() (lv *level, err error) {
 	w.backoff = firstBackoff
 	first, asks := w.lockState.join(w)
-	lv, err := w.untilDone(first, asks)
+	defer func() { w.leaveQueue(lv) }()
+	return w.untilDone(first, asks)
+}
+
+// leaveQueue takes the waiter, which has got this level or none, out of the queue.
+func (w *waiter) leaveQueue(lv *level) {
 	if w.state == asking {
 		w.client.takeBack(w.command)
 	}
@@ -48,7 +53,6 @@ func (w *waiter) waitInQueue() (*level, error) {
 			w.command.leaveAfter(w.client.newLeave(w.keys, ticket))
 		}
 	}
-	return lv, err
 }
 
 // untilDone waits until the waiter has the lock or the wait is over. As the first of the queue the waiter tries to take the lock. first
@@ -64,6 +68,9 @@ func (w *waiter) untilDone(first, asks bool) (*level, error) {
 		w.lookAfter(w.client.set.Poll)
 	}
 	for {
+		if w.told.brokenOff() {
+			return nil, errBrokenOff
+		}
 		if isClosed(w.client.draining) && !w.goesOn() {
 			return nil, ErrClosed
 		}

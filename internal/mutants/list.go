@@ -322,8 +322,18 @@ var mutants = slices.Concat(ofAttempts, ofClient, ofLine, ofWaiting, ofQuorum, o
 	},
 	{
 		"P5: only the watchdog sees that the lease is over",
-		"internal/engine/level.go", "\tif c.level.hold.checkLease() {", "\tif false {",
+		"internal/engine/level.go", "h.lease.PassedAt(now) {", "h.lease.PassedAt(now) && h == nil {",
 		"./rlock", "ErrLooksAtTheClock",
+	},
+	{
+		"P5: Err of a nested hold asks the context below it twice",
+		"internal/engine/level.go", "	if passed {\n		return c.ended()\n	}\n	return nil\n", "	_ = passed\n	return c.ended()\n",
+		"./rlock", "P5_QuestionsDoNotMultiply",
+	},
+	{
+		"P5: a new holder asks twice for a value that is not there",
+		"internal/engine/holder.go", "	return c.values.Value(key) //", "	if v := c.values.Value(key); v != nil {\n		return v\n	}\n	return c.Context.Value(key) //",
+		"./rlock", "P5_QuestionsDoNotMultiply",
 	},
 	{
 		"P6: a repeated re-entry counts from the repeat",

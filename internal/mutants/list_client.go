@@ -87,4 +87,54 @@ var ofClient = []mutant{
 		"pubsub/bus.go", "	q := b.asked\n", "	q := (*question)(nil)\n",
 		"./pubsub", "OneQuestionForAll",
 	},
+	{
+		"P39: a line waits for the user's handler",
+		"internal/engine/log.go", "	told := m.out.add(func() {", "	told := func(call func()) bool { call(); return true }(func() {",
+		"./rlock", "P39_Functions",
+	},
+	{
+		"P39: a renewal waits for the trace",
+		"internal/engine/trace.go", "		c.tell(func() { c.set.Trace.RenewalDone(e) })\n", "		c.set.Trace.RenewalDone(e)\n",
+		"./rlock", "P39_Functions",
+	},
+	{
+		"P39: a subscription waits for the trace",
+		"internal/engine/trace.go", "		c.tell(func() { t.SubscriptionChanged(", "		func(tell func()) { tell() }(func() { t.SubscriptionChanged(",
+		"./rlock", "P39_Functions",
+	},
+	{
+		"P39: the watchdog waits for the trace",
+		"internal/engine/trace.go", "c.tell(func() { c.set.Trace.HoldDone(e) }) }", "c.set.Trace.HoldDone(e) }",
+		"./rlock", "P39_Functions",
+	},
+	{
+		"P39: a waiter waits for the trace in the queue",
+		"internal/engine/trace.go", "	go func() {\n		returned := false\n", "	func() {\n		returned := false\n",
+		"./rlock", "P39_Functions",
+	},
+	{
+		"P39: a call goes on whose WaitStarted has panicked",
+		"internal/engine/wait.go", "		if w.told.brokenOff() {\n			return nil, errBrokenOff\n		}\n", "",
+		"./rlock", "P39_WaitStarted",
+	},
+	{
+		"P39: a waiter that panics stays in the queue",
+		"internal/engine/wait.go", "	defer func() { w.leaveQueue(lv) }()\n	return w.untilDone(first, asks)\n", "	lv, err = w.untilDone(first, asks)\n	w.leaveQueue(lv)\n	return lv, err\n",
+		"./rlock", "P39_Context",
+	},
+	{
+		"P39: an outbox ends with a call that ends its goroutine",
+		"internal/engine/outbox.go", "			go o.run()\n		}\n	}()\n", "			_ = 0\n		}\n	}()\n",
+		"./internal/engine", "P39_",
+	},
+	{
+		"P39: an outbox has no bound",
+		"internal/engine/outbox.go", "len(o.calls) >= maxCalls", "len(o.calls) >= 1<<20",
+		"./internal/engine", "P39_",
+	},
+	{
+		"Inv12: a call whose own holder has the lock is told of somebody else",
+		"internal/engine/acquire.go", "	if own := w.holder.find(w.client, w.name); own != nil && own.err() == nil {\n		return errSameHolder\n	}\n", "",
+		"./rlock", "Inv12_HeldByTheSameHolder",
+	},
 }
