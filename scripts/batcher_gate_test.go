@@ -1,9 +1,7 @@
 package scripts
 
 import (
-	"bytes"
 	"context"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +17,6 @@ import (
 type gate struct {
 	mu      sync.Mutex
 	closed  bool
-	deaf    bool            // it was closed
 	early   bool            // hold up the command itself, not its answer
 	only    map[string]bool // hold up batches for these locks only; nil for all
 	batches [][]string
@@ -131,7 +128,7 @@ func namesOf(cmd redis.Cmder) []string {
 func (g *gate) close(early bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.closed, g.early, g.deaf = true, early, true
+	g.closed, g.early = true, early
 }
 
 // open lets n batches go that are held up, and all that leave later.
@@ -182,38 +179,10 @@ func (g *gate) mostAtOnce() int {
 func newGate(t *testing.T, rdb redis.UniversalClient) *gate {
 	t.Helper()
 	g := &gate{release: make(chan struct{}), end: make(chan struct{})}
-	g.put(t, rdb)
-	return g
-}
-
-func (g *gate) put(t *testing.T, rdb redis.UniversalClient) {
 	t.Cleanup(func() { close(g.end) })
 	load(t, rdb)
 	rdb.AddHook(g)
-}
-
-// dialer returns a dialer for a server that answers no PING, which go through no hook, once the gate was closed.
-func (g *gate) dialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		return &gated{conn, g}, err
-	}
-}
-
-type gated struct {
-	net.Conn
-	*gate
-}
-
-// Write implements net.Conn.
-func (c *gated) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	silent := c.deaf && bytes.Contains(b, []byte("ping"))
-	c.mu.Unlock()
-	if silent {
-		return len(b), nil
-	}
-	return c.Conn.Write(b)
+	return g
 }
 
 // load makes the server know all scripts.
@@ -262,9 +231,8 @@ func mustHear(t *testing.T, all ...*passenger) {
 func inVirtualTime(t *testing.T, run func(t *testing.T, s *Scripts, g *gate)) {
 	redistest.Virtual(t, func(t *testing.T) {
 		m, _ := redistest.Pipe(t)
-		g := &gate{release: make(chan struct{}), end: make(chan struct{})}
-		rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.Dialer = g.dialer(o.Dialer) })
-		g.put(t, rdb)
+		rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.Dialer = redistest.Unprobed(o.Dialer) })
+		g := newGate(t, rdb)
 		run(t, New(rdb), g)
 	})
 }

@@ -113,16 +113,15 @@ func TestP8_CopiesAreFew(t *testing.T) {
 func TestP8_ASilentServerGetsNoCopies(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		m, _ := redistest.Pipe(t)
-		g := &gate{release: make(chan struct{}), end: make(chan struct{})}
 		var dials atomic.Int64
 		rdb := redistest.PipeClient(t, m, func(o *redis.Options) {
-			dial := g.dialer(o.Dialer)
+			dial := redistest.Unprobed(o.Dialer)
 			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				dials.Add(1)
 				return dial(ctx, network, addr)
 			}
 		})
-		g.put(t, rdb)
+		g := newGate(t, rdb)
 		redistest.LeaveIdle(t, rdb, 8)
 		s := New(rdb)
 		before := dials.Load()
