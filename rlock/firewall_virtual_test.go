@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,25 +21,31 @@ import (
 // P8: idle connections whose other end is gone without a word fail one after the other, each after the ReadTimeout. Renewals go past more of
 // them than there is time for in one lease.
 func TestP8_DeadConnectionsAreLeft(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T) {
-		m, direct := redistest.Pipe(t)
-		var firewall redistest.Firewall
-		rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.Dialer = firewall.Dialer(o.Dialer) })
-		const lease = 30 * time.Second
-		client := newClient(t, rdb, rlock.WithLease(lease))
-		l := rlock.NewLock(client, "a")
-		held, err := l.Lock(t.Context())
-		locktest.NoError(t, err)
-		redistest.LeaveIdle(t, rdb, manyIdle)
-		firewall.Forget()
-		time.Sleep(3 * lease)
-		locktest.NoError(t, held.Err())
-		if left := direct.PTTL(t.Context(), "a").Val(); left < lease/2 {
-			t.Errorf("the lock has %v left", left)
-		}
-		locktest.NoError(t, l.Unlock(held))
-		runtime.KeepAlive(client)
-	})
+	for _, c := range []struct {
+		lease time.Duration
+		dead  int
+	}{{30 * time.Second, manyIdle}, {3 * time.Second, 40}} {
+		t.Run(fmt.Sprintf("%v, %d dead", c.lease, c.dead), func(t *testing.T) {
+			redistest.Virtual(t, func(t *testing.T) {
+				m, direct := redistest.Pipe(t)
+				var firewall redistest.Firewall
+				rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.PoolSize, o.Dialer = c.dead, firewall.Dialer(o.Dialer) })
+				client := newClient(t, rdb, rlock.WithLease(c.lease))
+				l := rlock.NewLock(client, "a")
+				held, err := l.Lock(t.Context())
+				locktest.NoError(t, err)
+				redistest.LeaveIdle(t, rdb, c.dead)
+				firewall.Forget()
+				time.Sleep(3 * c.lease)
+				locktest.NoError(t, held.Err())
+				if left := direct.PTTL(t.Context(), "a").Val(); left < c.lease/2 {
+					t.Errorf("the lock has %v left", left)
+				}
+				locktest.NoError(t, l.Unlock(held))
+				runtime.KeepAlive(client)
+			})
+		})
+	}
 }
 
 // pastDead is how long a call may take behind any number of dead connections up to manyIdle.
@@ -192,3 +199,38 @@ func TestP8_CallsPastDeadConnections(t *testing.T) {
 
 // lockOnly is the error of an acquire whose context is not needed.
 func lockOnly(_ context.Context, err error) error { return err }
+
+// Inv12: where dials hang, no call whose context lives hears that something was cancelled.
+func TestInv12_HangingDialsCancelNoCall(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, _ := redistest.Pipe(t)
+		rdb := redistest.PipeClient(t, m, func(o *redis.Options) {
+			o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+		})
+		client := newClient(t, rdb)
+		var all sync.WaitGroup
+		for i := range 60 {
+			l := rlock.NewLock(client, fmt.Sprint("a", i))
+			for name, call := range map[string]func() error{
+				"Lock":        func() error { return lockOnly(l.Lock(t.Context())) },
+				"TryLock":     func() error { return lockOnly(l.TryLock(t.Context(), 0, 0)) },
+				"IsLocked":    func() error { _, err := l.IsLocked(t.Context()); return err },
+				"ForceUnlock": func() error { _, err := l.ForceUnlock(t.Context()); return err },
+			} {
+				all.Go(func() {
+					time.Sleep(time.Duration(i) * 77 * time.Millisecond)
+					if err := call(); err == nil || errors.Is(err, context.Canceled) {
+						t.Errorf("%s says %v", name, err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		locktest.NoError(t, client.Close())
+		locktest.NoError(t, rdb.Close())
+		time.Sleep(time.Minute) // the dials end
+	})
+}

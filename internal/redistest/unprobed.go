@@ -8,8 +8,11 @@ import (
 )
 
 // Unprobed returns a dialer for a server that fails when a client looks whether it answers (scripts/alive.go). For a test whose hooks hold up
-// commands, in place of a server that is silent: that PING goes through no hook.
+// commands, in place of a server that is silent: that PING goes through no hook. A nil dial is that of package net.
 func Unprobed(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
