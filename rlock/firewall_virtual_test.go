@@ -1,11 +1,13 @@
 package rlock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -232,5 +234,108 @@ func TestInv12_HangingDialsCancelNoCall(t *testing.T) {
 		locktest.NoError(t, client.Close())
 		locktest.NoError(t, rdb.Close())
 		time.Sleep(time.Minute) // the dials end
+	})
+}
+
+// onceLate is a hook by which the first command with this op is sent late, or its answer comes late. The others are sent at once.
+func onceLate(op string, late func(send func() error) error) locktest.Hook {
+	var first atomic.Bool
+	return func(_ context.Context, cmd redis.Cmder, send func() error) error {
+		if slices.Contains(locktest.Ops(cmd.Args()), op) && first.CompareAndSwap(false, true) {
+			return late(send)
+		}
+		return send()
+	}
+}
+
+// P12: a release is answered by its copy, which finds nothing, because Redis has executed the first one. That is no loss.
+func TestP12_UnlockAnsweredByItsCopy(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		_, rdb := redistest.Pipe(t)
+		rdb.AddHook(onceLate("release", func(send func() error) error {
+			err := send()
+			time.Sleep(4 * time.Second)
+			return err
+		}))
+		client := newClient(t, rdb)
+		l := rlock.NewLock(client, "a")
+		held, err := l.Lock(t.Context())
+		locktest.NoError(t, err)
+		began := time.Now()
+		locktest.NoError(t, l.Unlock(held))
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("Unlock took %v", took)
+		}
+		time.Sleep(time.Minute)
+		runtime.KeepAlive(client)
+	})
+}
+
+// P12: ForceUnlock whose release is answered by its copy has freed the lock.
+func TestP12_ForceUnlockAnsweredByItsCopy(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, rdb := redistest.Pipe(t)
+		client, other := newClient(t, rdb), newClient(t, redistest.PipeClient(t, m))
+		locktest.NoError(t, lockOnly(rlock.NewLock(other, "a").Lock(t.Context())))
+		rdb.AddHook(onceLate("release", func(send func() error) error {
+			err := send()
+			time.Sleep(4 * time.Second)
+			return err
+		}))
+		freed, err := rlock.NewLock(client, "a").ForceUnlock(t.Context())
+		if err != nil || !freed {
+			t.Errorf("ForceUnlock says %v, %v", freed, err)
+		}
+		time.Sleep(time.Minute)
+		runtime.KeepAlive(other)
+	})
+}
+
+// lateOnce is a connection on which the first command for this lock is late, as in a network that sends again what was lost.
+type lateOnce struct {
+	net.Conn
+	lock  string
+	first *atomic.Bool
+	by    time.Duration
+}
+
+// Write implements net.Conn.
+func (c lateOnce) Write(b []byte) (int, error) {
+	if !bytes.Contains(b, []byte("\r\n"+c.lock+"\r\n")) || !c.first.CompareAndSwap(false, true) {
+		return c.Conn.Write(b)
+	}
+	late := slices.Clone(b)
+	time.AfterFunc(c.by, func() { _, _ = c.Conn.Write(late) })
+	return len(b), nil
+}
+
+// P3: an acquire is answered by its copy. What the first one takes when it arrives after the Unlock is released.
+func TestP3_FirstCopyOfAcquireAfterItsUnlock(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, direct := redistest.Pipe(t)
+		const arrives = 4 * time.Second
+		var first atomic.Bool
+		rdb := redistest.PipeClient(t, m, func(o *redis.Options) {
+			dial := o.Dialer
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := dial(ctx, network, addr)
+				return lateOnce{conn, "late", &first, arrives}, err
+			}
+		})
+		client := newClient(t, rdb)
+		before := rlock.NewLock(client, "a") // the server knows the scripts
+		held, err := before.Lock(t.Context())
+		locktest.NoError(t, err)
+		locktest.NoError(t, before.Unlock(held))
+		l, began := rlock.NewLock(client, "late"), time.Now()
+		held, err = l.Lock(t.Context())
+		locktest.NoError(t, err)
+		locktest.NoError(t, l.Unlock(held))
+		time.Sleep(arrives - time.Since(began) + time.Millisecond)
+		locktest.Equal(t, "the first copy has the lock", direct.Exists(t.Context(), "late").Val(), 1)
+		time.Sleep(10 * time.Second) // a third of the lease
+		locktest.Equal(t, "it has the lock", direct.Exists(t.Context(), "late").Val(), 0)
+		time.Sleep(time.Minute)
+		locktest.Equal(t, "books", client.Books(), "")
 	})
 }
