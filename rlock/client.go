@@ -24,7 +24,7 @@ type Client engine.Client
 //   - acquires and releases, fewer than ten at a time: 2 of the pool
 //   - acquires and releases, ten or more at a time, however many: 4 of the pool
 //   - renewals of the held locks, however many: 1 or 2 of the pool, and 4 where they take long
-//   - while answers take longer than 100 ms, up to 16 of the pool for acquires and releases
+//   - while answers take longer than 100 ms, up to 16 of the pool for acquires and releases; while one takes longer than 0.3 s, the idle ones
 //   - messages, while somebody waits or a lock is held for longer than a second: 1, which is not counted in PoolSize
 //   - with WithReplicas or WithFsync acquires take as many as releases, of the pool for pipelines (PipelinePoolSize)
 //
@@ -32,6 +32,7 @@ type Client engine.Client
 // were taken at the same moment take all of a node's pool for a moment, and wait for each other there. A pool that is kept busy by
 // blocking commands (BLPOP, XREAD BLOCK) delays locks and renewals: give those a client of their own.
 //
+// A command that has no answer for 0.3 s is sent again over another connection, once the server answers a PING there; no hook sees that PING.
 // A command that has no answer after 5 s more than the ReadTimeout of rdb is given up, and its connection waited for by itself: leave a
 // ReadTimeout in place, so that dead connections are closed.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {

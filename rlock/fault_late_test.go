@@ -22,7 +22,7 @@ func TestP6_AnswerAtItsDeadline(t *testing.T) {
 			if err := direct.ScriptLoad(t.Context(), locktest.ScriptText("acquire")).Err(); err != nil {
 				t.Fatal(err)
 			}
-			rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.ReadTimeout = time.Minute })
+			rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.ReadTimeout, o.Dialer = time.Minute, redistest.Unprobed(o.Dialer) })
 			rdb.AddHook(locktest.Hook(func(_ context.Context, cmd redis.Cmder, send func() error) error {
 				err := send()
 				if acquire(textsOf(cmd)) {

@@ -59,7 +59,7 @@ func TestP2_LostReplyOfAcquireCountsOnce(t *testing.T) {
 // that somebody else has it, and nobody has it soon after.
 func TestP3_LostReplyAtTheEndOfTheWaitLeavesNothing(t *testing.T) {
 	s := newSite(t)
-	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 2 * time.Second }))
+	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout, o.Dialer = 2*time.Second, redistest.Unprobed(nil) }))
 	f := s.on("acquire", redistest.SwallowReplySilently)
 	_, err := rlock.NewLock(c, "a").TryLock(t.Context(), time.Second, 0)
 	if err == nil || errors.Is(err, rlock.ErrNotAcquired) {
@@ -461,7 +461,7 @@ func TestInv10_RenewalAfterTheReleaseBringsNothingBack(t *testing.T) {
 // An answer that comes when its own lease is over is no lock, and what it tells of is released, not left for a lease.
 func TestP6_AnswerAfterItsDeadlineIsReleased(t *testing.T) {
 	s := newSite(t)
-	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 10 * time.Second }),
+	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout, o.Dialer = 10*time.Second, redistest.Unprobed(nil) }),
 		rlock.WithPatience(2*time.Second))
 	const lease = 2 * time.Second
 	ghost := s.on("acquire", redistest.Hold)

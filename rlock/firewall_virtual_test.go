@@ -1,11 +1,14 @@
 package rlock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,25 +23,31 @@ import (
 // P8: idle connections whose other end is gone without a word fail one after the other, each after the ReadTimeout. Renewals go past more of
 // them than there is time for in one lease.
 func TestP8_DeadConnectionsAreLeft(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T) {
-		m, direct := redistest.Pipe(t)
-		var firewall redistest.Firewall
-		rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.Dialer = firewall.Dialer(o.Dialer) })
-		const lease = 30 * time.Second
-		client := newClient(t, rdb, rlock.WithLease(lease))
-		l := rlock.NewLock(client, "a")
-		held, err := l.Lock(t.Context())
-		locktest.NoError(t, err)
-		redistest.LeaveIdle(t, rdb, manyIdle)
-		firewall.Forget()
-		time.Sleep(3 * lease)
-		locktest.NoError(t, held.Err())
-		if left := direct.PTTL(t.Context(), "a").Val(); left < lease/2 {
-			t.Errorf("the lock has %v left", left)
-		}
-		locktest.NoError(t, l.Unlock(held))
-		runtime.KeepAlive(client)
-	})
+	for _, c := range []struct {
+		lease time.Duration
+		dead  int
+	}{{30 * time.Second, manyIdle}, {3 * time.Second, 40}} {
+		t.Run(fmt.Sprintf("%v, %d dead", c.lease, c.dead), func(t *testing.T) {
+			redistest.Virtual(t, func(t *testing.T) {
+				m, direct := redistest.Pipe(t)
+				var firewall redistest.Firewall
+				rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.PoolSize, o.Dialer = c.dead, firewall.Dialer(o.Dialer) })
+				client := newClient(t, rdb, rlock.WithLease(c.lease))
+				l := rlock.NewLock(client, "a")
+				held, err := l.Lock(t.Context())
+				locktest.NoError(t, err)
+				redistest.LeaveIdle(t, rdb, c.dead)
+				firewall.Forget()
+				time.Sleep(3 * c.lease)
+				locktest.NoError(t, held.Err())
+				if left := direct.PTTL(t.Context(), "a").Val(); left < c.lease/2 {
+					t.Errorf("the lock has %v left", left)
+				}
+				locktest.NoError(t, l.Unlock(held))
+				runtime.KeepAlive(client)
+			})
+		})
+	}
 }
 
 // pastDead is how long a call may take behind any number of dead connections up to manyIdle.
@@ -192,3 +201,141 @@ func TestP8_CallsPastDeadConnections(t *testing.T) {
 
 // lockOnly is the error of an acquire whose context is not needed.
 func lockOnly(_ context.Context, err error) error { return err }
+
+// Inv12: where dials hang, no call whose context lives hears that something was cancelled.
+func TestInv12_HangingDialsCancelNoCall(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, _ := redistest.Pipe(t)
+		rdb := redistest.PipeClient(t, m, func(o *redis.Options) {
+			o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+		})
+		client := newClient(t, rdb)
+		var all sync.WaitGroup
+		for i := range 60 {
+			l := rlock.NewLock(client, fmt.Sprint("a", i))
+			for name, call := range map[string]func() error{
+				"Lock":        func() error { return lockOnly(l.Lock(t.Context())) },
+				"TryLock":     func() error { return lockOnly(l.TryLock(t.Context(), 0, 0)) },
+				"IsLocked":    func() error { _, err := l.IsLocked(t.Context()); return err },
+				"ForceUnlock": func() error { _, err := l.ForceUnlock(t.Context()); return err },
+			} {
+				all.Go(func() {
+					time.Sleep(time.Duration(i) * 77 * time.Millisecond)
+					if err := call(); err == nil || errors.Is(err, context.Canceled) {
+						t.Errorf("%s says %v", name, err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		locktest.NoError(t, client.Close())
+		locktest.NoError(t, rdb.Close())
+		time.Sleep(time.Minute) // the dials end
+	})
+}
+
+// onceLate is a hook by which the first command with this op is sent late, or its answer comes late. The others are sent at once.
+func onceLate(op string, late func(send func() error) error) locktest.Hook {
+	var first atomic.Bool
+	return func(_ context.Context, cmd redis.Cmder, send func() error) error {
+		if slices.Contains(locktest.Ops(cmd.Args()), op) && first.CompareAndSwap(false, true) {
+			return late(send)
+		}
+		return send()
+	}
+}
+
+// P12: a release is answered by its copy, which finds nothing, because Redis has executed the first one. That is no loss.
+func TestP12_UnlockAnsweredByItsCopy(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		_, rdb := redistest.Pipe(t)
+		rdb.AddHook(onceLate("release", func(send func() error) error {
+			err := send()
+			time.Sleep(4 * time.Second)
+			return err
+		}))
+		client := newClient(t, rdb)
+		l := rlock.NewLock(client, "a")
+		held, err := l.Lock(t.Context())
+		locktest.NoError(t, err)
+		began := time.Now()
+		locktest.NoError(t, l.Unlock(held))
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("Unlock took %v", took)
+		}
+		time.Sleep(time.Minute)
+		runtime.KeepAlive(client)
+	})
+}
+
+// P12: ForceUnlock whose release is answered by its copy has freed the lock.
+func TestP12_ForceUnlockAnsweredByItsCopy(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, rdb := redistest.Pipe(t)
+		client, other := newClient(t, rdb), newClient(t, redistest.PipeClient(t, m))
+		locktest.NoError(t, lockOnly(rlock.NewLock(other, "a").Lock(t.Context())))
+		rdb.AddHook(onceLate("release", func(send func() error) error {
+			err := send()
+			time.Sleep(4 * time.Second)
+			return err
+		}))
+		freed, err := rlock.NewLock(client, "a").ForceUnlock(t.Context())
+		if err != nil || !freed {
+			t.Errorf("ForceUnlock says %v, %v", freed, err)
+		}
+		time.Sleep(time.Minute)
+		runtime.KeepAlive(other)
+	})
+}
+
+// lateOnce is a connection on which the first command for this lock is late, as in a network that sends again what was lost.
+type lateOnce struct {
+	net.Conn
+	lock  string
+	first *atomic.Bool
+	by    time.Duration
+}
+
+// Write implements net.Conn.
+func (c lateOnce) Write(b []byte) (int, error) {
+	if !bytes.Contains(b, []byte("\r\n"+c.lock+"\r\n")) || !c.first.CompareAndSwap(false, true) {
+		return c.Conn.Write(b)
+	}
+	late := slices.Clone(b)
+	time.AfterFunc(c.by, func() { _, _ = c.Conn.Write(late) })
+	return len(b), nil
+}
+
+// P3: an acquire is answered by its copy. What the first one takes when it arrives after the Unlock is released.
+func TestP3_FirstCopyOfAcquireAfterItsUnlock(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, direct := redistest.Pipe(t)
+		const arrives = 4 * time.Second
+		var first atomic.Bool
+		rdb := redistest.PipeClient(t, m, func(o *redis.Options) {
+			dial := o.Dialer
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := dial(ctx, network, addr)
+				return lateOnce{conn, "late", &first, arrives}, err
+			}
+		})
+		client := newClient(t, rdb)
+		before := rlock.NewLock(client, "a") // the server knows the scripts
+		held, err := before.Lock(t.Context())
+		locktest.NoError(t, err)
+		locktest.NoError(t, before.Unlock(held))
+		l, began := rlock.NewLock(client, "late"), time.Now()
+		held, err = l.Lock(t.Context())
+		locktest.NoError(t, err)
+		locktest.NoError(t, l.Unlock(held))
+		time.Sleep(arrives - time.Since(began) + time.Millisecond)
+		locktest.Equal(t, "the first copy has the lock", direct.Exists(t.Context(), "late").Val(), 1)
+		time.Sleep(10 * time.Second) // a third of the lease
+		locktest.Equal(t, "it has the lock", direct.Exists(t.Context(), "late").Val(), 0)
+		time.Sleep(time.Minute)
+		locktest.Equal(t, "books", client.Books(), "")
+	})
+}

@@ -127,7 +127,7 @@ func (p *prober) run(s *search, on server, step time.Duration) {
 func pinged(on server) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), probeFor)
 	defer cancel()
-	err := on.Process(ctx, command{redis.NewCmd(ctx, "ping")})
+	err := on.Process(ctx, command{redis.NewCmd(ctx, "ping", "fencelock")})
 	return err == nil || answered(err)
 }
 

@@ -1,7 +1,10 @@
 package scripts
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -211,4 +214,43 @@ func TestBatcher_DeadConnections(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Inv12: the context of a batch that is given up ends when its callers have their answers, also where those of another batch take their
+// time to hear theirs. A caller that heard of the end of that context would take its own for cancelled.
+func TestInv12_CallersHearBeforeTheirBatchEnds(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, _ := redistest.Pipe(t)
+		s := New(redistest.PipeClient(t, m, func(o *redis.Options) {
+			o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+		}))
+		var all []*slowCaller
+		for range maxInFlight {
+			x := &slowCaller{op: Acquire(newKeys(t), true, newField(), lease, 1), heard: make(chan error, 1)}
+			s.Send(&x.op, x)
+			all = append(all, x)
+		}
+		for _, x := range all {
+			if err := <-x.heard; err == nil || errors.Is(err, context.Canceled) {
+				t.Errorf("a caller hears %v", err)
+			}
+		}
+		time.Sleep(time.Minute) // the dials end
+	})
+}
+
+// A slowCaller takes a millisecond to hear its answer.
+type slowCaller struct {
+	op    Op
+	heard chan error
+}
+
+func (*slowCaller) Sending(Caller) {}
+
+func (x *slowCaller) Answered(_ Answer, err error) {
+	time.Sleep(time.Millisecond)
+	x.heard <- err
 }

@@ -230,7 +230,8 @@ func mustHear(t *testing.T, all ...*passenger) {
 // inVirtualTime runs a test with a batcher on a gate, in a bubble.
 func inVirtualTime(t *testing.T, run func(t *testing.T, s *Scripts, g *gate)) {
 	redistest.Virtual(t, func(t *testing.T) {
-		_, rdb := redistest.Pipe(t)
+		m, _ := redistest.Pipe(t)
+		rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.Dialer = redistest.Unprobed(o.Dialer) })
 		g := newGate(t, rdb)
 		run(t, New(rdb), g)
 	})

@@ -295,7 +295,9 @@ func TestBatcher_ManyGoroutinesAtOnce(t *testing.T) {
 					continue
 				}
 				asked.Store(x, true)
-				if got := <-x.heard; got.err != nil || got.Answer != (Answer{Held: true, Token: token + 1}) {
+				got := <-x.heard
+				got.Copies = 0 // on a busy machine there are some
+				if got.err != nil || got.Answer != (Answer{Held: true, Token: token + 1}) {
 					t.Errorf("worker %d after token %d: acquire hears %+v", w, token, got)
 					return
 				}

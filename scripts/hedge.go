@@ -10,7 +10,7 @@ import (
 
 const (
 	// silentAfter is how long a command may be without an answer before the client looks whether its server answers.
-	silentAfter = 200 * time.Millisecond
+	silentAfter = 300 * time.Millisecond
 	// maxCopies bounds the copies of all commands of a Scripts that are under way.
 	maxCopies = 16
 )
@@ -96,11 +96,16 @@ func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 		return
 	}
 	outcome, _ := hedged(ctx, s, holds[0].Keys.Lock, s.confirmTime(), func(ctx context.Context) []Renewal {
-		own := slices.Clone(holds)
+		own := make([]Renewal, len(holds))
+		for i := range holds { // a late copy reads holds while the caller reads Err
+			own[i] = Renewal{Keys: holds[i].Keys, Field: holds[i].Field, Lease: holds[i].Lease}
+		}
 		s.renewPastStale(ctx, own)
 		return own
 	}, func(o []Renewal) bool { return slices.ContainsFunc(o, Renewal.decided) })
-	copy(holds, outcome)
+	for i := range holds {
+		holds[i].Err = outcome[i].Err
+	}
 }
 
 // decided tells that Redis has said what became of the renewal.

@@ -3,9 +3,11 @@ package scripts
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,30 +51,26 @@ func TestP8_CopiesThatFailEndNoRenewal(t *testing.T) {
 		if took := time.Since(began); holds[0].Err != nil || holds[1].Err != nil || took != 2500*time.Millisecond {
 			t.Errorf("%v, %v after %v", holds[0].Err, holds[1].Err, took)
 		}
-		if n := sent.Load(); n != 1+1+2 { // the one connection is idle meanwhile: the hook is in front of it
-			t.Errorf("%d were sent, want the renewal, a copy after 1 s, and two after 2 s", n)
+		if n := sent.Load(); n != 1+4 {
+			t.Errorf("%d were sent, want the renewal, and copies after 0.3, 0.6, 1.2 and 2.4 s", n)
 		}
 	})
 }
 
-// P8: there are no more copies of a renewal than idle connections and one, nor more than maxCopies of all renewals, and none while a
-// confirmation is waited for.
+// P8: a command has few copies, and all commands of a client no more than maxCopies; none while a confirmation is waited for.
 func TestP8_CopiesAreFew(t *testing.T) {
 	for name, c := range map[string]struct {
-		idle, renewals int
-		confirm        time.Duration
-		want           int64 // how many renewals and copies are under way after 4.9 of 5 s
+		renewals int
+		confirm  time.Duration
+		want     int64 // how many renewals and copies are under way after 4.9 of 5 s
 	}{
-		"no connection is idle": {renewals: 1, want: 1 + 4},
-		"three are":             {idle: 3, renewals: 1, want: 1 + 1 + 2 + 4 + 4},
-		"many are":              {idle: 50, renewals: 1, want: 1 + 1 + 2 + 4 + 8},
-		"many renewals":         {renewals: 10, want: 10 + maxCopies},
-		"a confirmation":        {renewals: 1, confirm: 2 * time.Second, want: 1 + 2},
+		"one renewal":    {renewals: 1, want: 1 + 5}, // after 0.3, 0.6, 1.2, 2.4 and 4.8 s
+		"many renewals":  {renewals: 10, want: 10 + maxCopies},
+		"a confirmation": {renewals: 1, confirm: 2 * time.Second, want: 1 + 2}, // after 2.3 and 4.6 s
 	} {
 		t.Run(name, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T) {
 				_, rdb := redistest.Pipe(t)
-				redistest.LeaveIdle(t, rdb, c.idle)
 				s := New(rdb)
 				if c.confirm > 0 {
 					s.Confirm(Confirmation{Replicas: 1, Timeout: c.confirm})
@@ -102,10 +100,41 @@ func TestP8_CopiesAreFew(t *testing.T) {
 				}
 				close(over)
 				all.Wait()
+				synctest.Wait()
 				if n := len(s.copies); n != 0 {
 					t.Errorf("%d copies are under way in the end", n)
 				}
 			})
 		})
 	}
+}
+
+// P8: a server that answers nothing, on connections that are there and on new ones, gets no copies, and few PINGs.
+func TestP8_ASilentServerGetsNoCopies(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, _ := redistest.Pipe(t)
+		var dials atomic.Int64
+		rdb := redistest.PipeClient(t, m, func(o *redis.Options) {
+			dial := redistest.Unprobed(o.Dialer)
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				dials.Add(1)
+				return dial(ctx, network, addr)
+			}
+		})
+		g := newGate(t, rdb)
+		redistest.LeaveIdle(t, rdb, 8)
+		s := New(rdb)
+		before := dials.Load()
+		g.close(true)
+		const silence = 2 * time.Minute
+		for began := time.Now(); time.Since(began) < silence; time.Sleep(time.Second) {
+			sendAcquires(t, s, 1)
+		}
+		if sizes := g.sizes(); len(sizes) > int(silence/time.Second) {
+			t.Errorf("%d batches were sent, of %d ops", len(sizes), silence/time.Second)
+		}
+		if n := dials.Load() - before; n > int64(silence/time.Second)+int64(silence/quietFor) {
+			t.Errorf("%d connections were made", n)
+		}
+	})
 }

@@ -11,11 +11,13 @@ import (
 	"github.com/fencelock/fencelock/internal/redistest"
 )
 
-// Virtual runs a test in virtual time, with a miniredis and a client of it. It is skipped where redistest.Virtual is.
+// Virtual runs a test in virtual time, with a miniredis and a client of it. Where a hook of the test holds up a command, the server is silent
+// (redistest.Unprobed). It is skipped where redistest.Virtual is.
 func Virtual(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client)) {
 	t.Helper()
 	redistest.Virtual(t, func(t *testing.T) {
-		m, rdb := redistest.Pipe(t)
+		m, _ := redistest.Pipe(t)
+		rdb := redistest.PipeClient(t, m, func(o *redis.Options) { o.Dialer = redistest.Unprobed(o.Dialer) })
 		test(t, m, rdb)
 		Sleep(time.Second) // a dial under way ends before its client is closed: in the bubble's end nothing would end the pause between two dials
 	})

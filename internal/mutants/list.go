@@ -117,7 +117,7 @@ var mutants = slices.Concat(ofAttempts, ofClient, ofLine, ofWaiting, ofQuorum, o
 	},
 	{
 		"P14: a connection that is dead keeps its batch for ever",
-		"scripts/batcher.go", "		if left > 0 {\n", "		if left > -time.Hour {\n",
+		"scripts/batcher.go", "		case took >= b.bound:\n", "		case took >= time.Hour:\n",
 		"./scripts", "Batcher_A.*Abandoned",
 	},
 	{
@@ -132,7 +132,7 @@ var mutants = slices.Concat(ofAttempts, ofClient, ofLine, ofWaiting, ofQuorum, o
 	},
 	{
 		"what is answered late is answered twice",
-		"scripts/deliver.go", "if atomic.SwapInt32(&op.state, told) != told {", "if atomic.SwapInt32(&op.state, told); true {",
+		"scripts/hedge.go", "	case told:\n		return\n", "",
 		"./scripts", "Batcher_.*Abandoned",
 	},
 	{

@@ -165,17 +165,17 @@ var ofLine = []mutant{
 	},
 	{
 		"P30: a refused line refuses the op",
-		"scripts/op.go", "	if op.withoutLine(err) {\n		reply", "	if false {\n		reply",
+		"scripts/op.go", "	if op.lineRefused(err) {\n", "	if false {\n",
 		"./scripts", "P30_WithoutTheRightToTheLine",
 	},
 	{
 		"P30: a refused line refuses the op in company",
-		"scripts/deliver.go", "case len(g) == 1 && g[0].withoutLine(err):", "case false:",
+		"scripts/deliver.go", "case len(g) == 1 && g[0].lineRefused(err):", "case false:",
 		"./scripts", "P30_WithoutTheRightToTheLine",
 	},
 	{
 		"P30: a refused line refuses the op that is to be confirmed",
-		"scripts/confirm.go", "case len(g) == 1 && g[0].withoutLine(err):", "case false:",
+		"scripts/confirm.go", "case len(g) == 1 && g[0].lineRefused(err):", "case false:",
 		"./scripts", "P30_WithoutTheRightToTheLine",
 	},
 	{
