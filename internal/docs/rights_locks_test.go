@@ -319,7 +319,7 @@ func TestRightsOfAllScripts(t *testing.T) {
 	}
 }
 
-var commandCalled = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+var commandCalled = regexp.MustCompile(`(?:redis\.p?call|lined)\('([A-Z]+)'`)
 
 // commandsOf returns the commands that the scripts of these names call.
 func commandsOf(t *testing.T, patterns ...string) (all []string) {

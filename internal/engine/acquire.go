@@ -272,7 +272,10 @@ func (w *waiter) judge(f *inflight) (*level, error) {
 		}
 		return nil, errLate
 	}
-	if f.answer.Held && f.alsoNotify == nil {
+	if f.answer.Outside {
+		w.client.lineRefused(w.keys)
+	}
+	if (f.answer.Held || f.answer.Outside) && f.alsoNotify == nil {
 		w.lockState.leftLine(w.ticket)
 	}
 	switch {
