@@ -135,6 +135,7 @@ const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET
 var hints = []struct{ reply, hint string }{
 	{"WRONGTYPE", "a key of this lock holds data of another type: choose a name that nothing else uses"},
 	{"not an integer", "the fencing counter holds something that is not a number: choose a name that nothing else uses, or repair the counter"},
+	{"READONLY", "the server is a replica: name the master, and leave ReplicaOnly of redis.FailoverOptions off"},
 	{"OOM ", "Redis is at maxmemory: nothing was taken"},
 	{"NOPERM", rights},
 	{"user executing the script can't", rights}, // Redis 7, of a command in a script
