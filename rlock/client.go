@@ -13,7 +13,8 @@ import (
 type Client engine.Client
 
 // New returns a client on rdb: a *redis.Client (a Sentinel failover client too) or a *redis.ClusterClient. It sends
-// nothing, and returns an error for a client that locks cannot work with, and for options out of their range. rdb stays the caller's: close
+// nothing, and returns an error for a client that locks cannot work with, and for options out of their range. New cannot see ReplicaOnly of
+// redis.FailoverOptions: acquires then fail with READONLY, once patience is over, and name the option. rdb stays the caller's: close
 // it after this client. A *redis.Client gets a hook that notes why a dial failed, for the errors of calls that are over before go-redis
 // tells; it leaves commands alone.
 //

@@ -12,16 +12,18 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// P30: a user without the right to the key of the line locks, waits and is told as ever; it is logged once. So is one without
-// the right to the clients' channels, and one who has the right to the lock's own commands only.
+// P30: a user without the right to the key of the line, or to any of its commands, locks, waits and is told as ever, and leaves nothing in
+// the line; it is logged once. So is one without the right to the clients' channels.
 func TestP30_NoRightToTheLine(t *testing.T) {
+	const lacks = "rlock: the Redis user lacks a right to the line"
 	for what, c := range map[string]struct {
 		rights []any
 		says   string
 	}{
-		"key":      {[]any{"~a", "~redisson_lock*", "allchannels", "+@all"}, "rlock: the Redis user has no right to the key of the line"},
+		"key":      {[]any{"~a", "~redisson_lock*", "allchannels", "+@all"}, lacks},
 		"channels": {[]any{"~*", "resetchannels", "&redisson_lock*", "+@all"}, "pubsub: the Redis user may not subscribe"},
-		"commands": {[]any{"~*", "allchannels", "+@all", "-@sortedset"}, ""},
+		"commands": {[]any{"~*", "allchannels", "+@all", "-@sortedset"}, lacks},
+		"zrem":     {[]any{"~*", "allchannels", "+@all", "-zrem"}, lacks},
 	} {
 		t.Run(what, func(t *testing.T) {
 			server := realServer(t)
@@ -41,9 +43,12 @@ func TestP30_NoRightToTheLine(t *testing.T) {
 				locktest.NoError(t, other.Unlock(held))
 				locktest.NoError(t, redistest.Await(t, bound, done, "the waiter"))
 				within(t, began, 2*time.Second, "the wait for a free lock")
+				if tickets := server.Client().ZRange(t.Context(), "fencelock_line:{a}", 0, -1).Val(); len(tickets) > 0 {
+					t.Errorf("%q are in the line", tickets)
+				}
 				locktest.NoError(t, l.Unlock(mine))
 			}
-			if c.says != "" && len(log.With(c.says)) != 1 {
+			if len(log.With(c.says)) != 1 {
 				t.Errorf("logged: %q", log.With(""))
 			}
 		})

@@ -4,7 +4,8 @@
 -- ARGV  for each operation: its name, with a + where it uses a counter, and a second + where the counter has a floor; then
 --       the operation's arguments
 --
--- returns one list with two elements for each operation: the two values that the operation returns, or -1 and the error. On a replica
+-- returns one list with two elements for each operation: the two values that the operation returns, or -1 and the error. The
+-- verdict is 10 more where the operation went on without the line (P30). On a replica
 -- nothing was written, and the reply is READONLY itself: go-redis leaves a connection for that reply, and for no list with it
 local replies = {}
 local k, a, n = 1, 1, 1
@@ -26,6 +27,7 @@ while ARGV[a] do
   end
   local verdict, value
   if line then
+    refused = false
     verdict, value = operation(lock, line, counter, unpack(ARGV, a + 1, a + arguments))
   else
     verdict, value = operation(lock, counter, unpack(ARGV, a + 1, a + arguments))
@@ -35,6 +37,8 @@ while ARGV[a] do
       return redis.error_reply("READONLY You can't write against a read only replica.")
     end
     verdict, value = -1, value.err
+  elseif line and refused then
+    verdict = verdict + 10
   end
   replies[n], replies[n + 1] = verdict, value
   a = a + 1 + arguments

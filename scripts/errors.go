@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -124,6 +125,15 @@ func crossSlot(err error) bool { return err != nil && strings.Contains(err.Error
 // done. For a command inside a script that the user may not run Redis has other words.
 func forbidden(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOPERM") }
 
+// Denied tells that the Redis user lacks a right, to the whole command or to one that its script calls.
+func Denied(err error) bool {
+	return err != nil && slices.ContainsFunc(denials, func(words string) bool { return strings.Contains(err.Error(), words) })
+}
+
+// denials are the words in which servers refuse a command to a user: Redis 6.2 and 7 within a script, Redis 8 and Valkey within a script, and
+// all of them elsewhere. lined in line.lua has the same.
+var denials = []string{"user executing the script can't", "ACL failure in script", "NOPERM"}
+
 // split tells that the slot of a command's keys is moving to another node, that only some of the keys are on this one, and
 // that nothing was done.
 func split(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
@@ -134,10 +144,11 @@ const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET
 var hints = []struct{ reply, hint string }{
 	{"WRONGTYPE", "a key of this lock holds data of another type: choose a name that nothing else uses"},
 	{"not an integer", "the fencing counter holds something that is not a number: choose a name that nothing else uses, or repair the counter"},
+	{"READONLY", "the server is a replica: name the master, and leave ReplicaOnly of redis.FailoverOptions off"},
 	{"OOM ", "Redis is at maxmemory: nothing was taken"},
 	{"NOPERM", rights},
-	{"can't run this command", rights}, // Redis 7, of a command in a script
-	{"ACL failure in script", rights},  // Redis 8, Valkey
+	{"user executing the script can't", rights}, // Redis 7, of a command in a script
+	{"ACL failure in script", rights},           // Redis 8, Valkey
 }
 
 func explain(keys *Keys, err error) error {

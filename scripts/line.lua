@@ -13,6 +13,20 @@
 --                     alive
 --   d TICKET          the ticket was taken out of the line, as the client was called and did not come
 
+-- refused is true once the user was refused a command of the line, for the command itself, the line's key or a client's channel (P30).
+-- The operation then goes on without the line, and its verdict is 10 more.
+local refused = false
+
+-- lined does a command of the line, and returns its reply, or the error.
+local function lined(...)
+  local reply = redis.pcall(...)
+  local why = type(reply) == 'table' and reply.err
+  if why and (string.find(why, 'ACL failure', 1, true) or string.find(why, "user executing the script can't", 1, true) or string.find(why, 'NOPERM', 1, true)) then
+    refused = true
+  end
+  return reply
+end
+
 -- client returns the id of the client that a ticket, or the field of a hold, belongs to.
 local function client(ticket)
   return string.match(ticket, '^[^:]*')
@@ -20,7 +34,7 @@ end
 
 -- tell sends a message to the client that has the ticket. It returns how many connections were told, or the error.
 local function tell(line, publish, ticket, message)
-  return redis.pcall(publish, line .. ':' .. client(ticket), message)
+  return lined(publish, line .. ':' .. client(ticket), message)
 end
 
 -- call tells the first client in the line that the lock is free, and the second client to watch the first. It takes out of
@@ -39,7 +53,7 @@ local function call(line, publish, told, field, known)
   local dead, batch = {}, 1
   for _ = 1, 5 do -- 2, 8, 32, 128 and 512 tickets
     batch = batch == 1 and 2 or batch * 4
-    local heads = redis.pcall('ZRANGE', line, #dead, #dead + batch - 1)
+    local heads = lined('ZRANGE', line, #dead, #dead + batch - 1)
     if heads.err or #heads == 0 then
       batch = 0
       break
@@ -53,10 +67,10 @@ local function call(line, publish, told, field, known)
       if heard > 0 then
         local second = heads[i + 1]
         if i == batch then -- the second was not read with the first
-          second = redis.pcall('ZRANGE', line, #dead + 1, #dead + 1)[1]
+          second = lined('ZRANGE', line, #dead + 1, #dead + 1)[1]
         end
         if #dead > 0 then
-          redis.pcall('ZREM', line, unpack(dead))
+          lined('ZREM', line, unpack(dead))
         end
         if second then
           tell(line, publish, second, 'w ' .. second .. ' ' .. head .. (field ~= '' and ' 1' or ''))
@@ -67,9 +81,9 @@ local function call(line, publish, told, field, known)
     end
   end
   if #dead > 0 then
-    redis.pcall('ZREM', line, unpack(dead))
+    lined('ZREM', line, unpack(dead))
   end
-  return batch == 0 and 0 or 2
+  return (batch == 0 or refused) and 0 or 2 -- tickets that cannot be taken out are not passed again and again
 end
 
 -- forLine tells whether a release is for the clients in the line alone, and those who listen on the lock's own channel are left
@@ -77,13 +91,13 @@ end
 -- more. A lone client in the line has nobody to watch it, so that they are told each time. The choice is a hash of the field: each
 -- hold has another one.
 local function forLine(line, field)
-  local waiting = redis.pcall('ZCARD', line)
+  local waiting = lined('ZCARD', line)
   return type(waiting) == 'number' and waiting > 1 and tonumber(string.sub(redis.sha1hex(field), 1, 6), 16) % (waiting + 1) > 0
 end
 
 -- near tells the first two clients in the line where they are, as nobody else does before the next release.
 local function near(line, publish)
-  local heads = redis.pcall('ZRANGE', line, 0, 1)
+  local heads = lined('ZRANGE', line, 0, 1)
   for _, head in ipairs(heads.err and {} or heads) do
     tell(line, publish, head, 'n ' .. head)
   end
@@ -99,13 +113,13 @@ end
 --                               ticket was in the line already
 --         nil, error
 local function enter(line, ticket, place)
-  local last = redis.pcall('ZRANGE', line, -2, -1, 'WITHSCORES')
+  local last = lined('ZRANGE', line, -2, -1, 'WITHSCORES')
   if last.err then
     return nil, last
   end
   local score
   if #last == 0 then
-    local now = redis.pcall('TIME')
+    local now = lined('TIME')
     if now.err then
       return nil, now
     end
@@ -117,22 +131,31 @@ local function enter(line, ticket, place)
     score = math.min(score, tonumber(place))
   end
   local text = string.format('%.0f', score)
-  local added = redis.pcall('ZADD', line, 'NX', text, ticket)
+  local added = lined('ZADD', line, 'NX', text, ticket)
   if type(added) == 'table' then
     return nil, added
   end
   if #last == 0 or added == 0 or place ~= '' or score % 16 == 0 then
-    local expires = redis.pcall('PEXPIRE', line, 600000)
+    local expires = lined('PEXPIRE', line, 600000)
     if type(expires) == 'table' and #last == 0 then -- the user has no right to PEXPIRE: a line that never expires must not stay
-      redis.pcall('ZREM', line, ticket)
+      lined('ZREM', line, ticket)
       return nil, expires
     end
   end
   if added == 1 and place == '' then
     return text, #last / 2
   end
-  local there = redis.pcall('ZSCORE', line, ticket)
-  local rank = redis.pcall('ZRANK', line, ticket)
+  local there = lined('ZSCORE', line, ticket)
+  local rank = lined('ZRANK', line, ticket)
   return string.format('%.0f', tonumber(there) or score), math.min(tonumber(rank) or 2, 2), added == 0
+end
+
+-- prove tries what the line takes later than at the entry: a client that could not be called, or not leave, is not to enter (P30).
+local function prove(line, publish, ticket)
+  for _, command in ipairs({'ZREM', 'ZRANK', 'ZSCORE'}) do
+    lined(command, line, '')
+  end
+  lined('ZCARD', line)
+  tell(line, publish, ticket, '')
 end
 

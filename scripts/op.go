@@ -52,7 +52,7 @@ type kind struct {
 
 var (
 	acquires  = kind{name: "acquire", fenced: "acquire+", floored: "acquire++", count: 3, arguments: acquireArguments, script: &acquire, batched: &batched}
-	waits     = kind{name: "wait", fenced: "wait+", floored: "wait++", count: 8, arguments: waitArguments, script: &wait, batched: &batched, lined: true}
+	waits     = kind{name: "wait", fenced: "wait+", floored: "wait++", count: 9, arguments: waitArguments, script: &wait, batched: &batched, lined: true}
 	levels    = kind{name: "level", fenced: "level+", floored: "level++", count: 4, arguments: levelArguments, script: &level, batched: &batched}
 	unlocks   = kind{name: "unlock", count: 3, arguments: unlockArguments, script: &unlock, batched: &batched}
 	returns   = kind{fenced: "unlock+", count: 5, arguments: returnArguments, script: &unlock, batched: &batched}
@@ -74,14 +74,17 @@ func tryArguments(r request, keys *Keys, to []any) []any {
 }
 
 func waitArguments(r request, keys *Keys, to []any) []any {
-	place, look := any(""), 0
+	place, look, unproven := any(""), 0, 0
 	if r.turn.Place != 0 {
 		place = r.turn.Place
 	}
 	if r.turn.Look {
 		look = 1
 	}
-	return append(tryArguments(r, keys, to), r.turn.Ticket, place, look, r.turn.Stale)
+	if r.turn.Unproven {
+		unproven = 1
+	}
+	return append(tryArguments(r, keys, to), r.turn.Ticket, place, look, r.turn.Stale, unproven)
 }
 
 func levelArguments(r request, _ *Keys, to []any) []any {
@@ -124,7 +127,7 @@ type Answer struct {
 	Place   int64  // of the same, and of an Unlock that entered the line again: the client's place in the line; 0 for none
 	Head    string // of the same Acquire, where the lock is free: the ticket of the first client in the line
 	More    bool   // of an Unlock, and of Leave: there may be more clients to call, by Leave with no ticket
-	Outside bool   // the user has no right to the line: the op was done without the line
+	Outside bool   // the user lacks a right to the line: the op was done without the line (P30)
 }
 
 // NotInLine is Answer.Before of a client that is not in the line.
@@ -138,11 +141,12 @@ func Acquire(keys *Keys, fenced bool, field string, lease time.Duration, tokens 
 
 // A Turn is a client's part in the line of those that wait for a lock.
 type Turn struct {
-	Ticket  string // of the client's stay in the line, <client>:<number>; "": the client does not enter
-	Place   int64  // the place that the client had before and has lost; 0: it enters at the end
-	Look    bool   // the client has heard nothing for a while: the first client is called if the lock is free
-	Stale   string // the first ticket, where this client has known for a while that it is called: it is taken out; "" for none
-	Sharded bool   // clients are called by sharded messages
+	Ticket   string // of the client's stay in the line, <client>:<number>; "": the client does not enter
+	Place    int64  // the place that the client had before and has lost; 0: it enters at the end
+	Look     bool   // the client has heard nothing for a while: the first client is called if the lock is free
+	Stale    string // the first ticket, where this client has known for a while that it is called: it is taken out; "" for none
+	Sharded  bool   // clients are called by sharded messages
+	Unproven bool   // the client has not been in a line so far: it enters if the user may do all that the line takes
 }
 
 // InTurn returns the op, an Acquire, as one that takes the lock only if no other client is before this one in the line. If

@@ -15,7 +15,7 @@ local functions = {
 local shapes = {
   acquire = 3, ['acquire+'] = 23, ['acquire++'] = 24,
   try = 14, ['try+'] = 34, ['try++'] = 35,
-  wait = 18, ['wait+'] = 38, ['wait++'] = 39,
+  wait = 19, ['wait+'] = 39, ['wait++'] = 40,
   level = 4, ['level+'] = 24, ['level++'] = 25,
   transfer = 4, ['transfer+'] = 24, ['transfer++'] = 25,
   ['reserve+'] = 23, ['reserve++'] = 24,

@@ -34,12 +34,16 @@ local function release(lock, line, counter, field, channel, publish, last, unuse
   local called
   if known >= 0 and forLine(line, field) then
     called = call(line, publish, 0, field, 0)
-    if called == 1 then
+    if called == 1 and not refused then
       return 1, {0, 1, place}
     end
   end
   local told = announce(channel, publish)
   called = called or call(line, publish, math.max(told, 0), field, math.max(known, 0))
+  if refused and place ~= 0 then -- the client goes without the line from now on
+    lined('ZREM', line, again)
+    place = 0
+  end
   if called == 0 and place == 0 then
     return 1, told
   end

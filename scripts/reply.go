@@ -31,6 +31,10 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	if op.kind.lined && verdict >= outsideTheLine-2 {
+		verdict -= outsideTheLine
+		op.outside = true
+	}
 	if why, failed := second.(string); failed && verdict == -1 {
 		return Answer{}, explain(op.keys, replyError(why))
 	}
@@ -41,6 +45,9 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	a.Outside = op.outside
 	return a, err
 }
+
+// outsideTheLine is how much more a verdict is, of 1, 0 or -2, where the user was refused a command of the line (P30).
+const outsideTheLine = 10
 
 // parseAnswer reads the element that follows the verdict.
 func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {

@@ -8,5 +8,5 @@ local function try(lock, line, counter, lease, field, tokens, publish, expiry)
   if redis.pcall('EXISTS', lock, line) == 0 then -- one command where nobody waits
     return begin(lock, counter, lease, field, tokens, expiry)
   end
-  return wait(lock, line, counter, lease, field, tokens, publish, '', '', '0', '', expiry)
+  return wait(lock, line, counter, lease, field, tokens, publish, '', '', '0', '', '0', expiry)
 end

@@ -1,3 +1,75 @@
+-- inTurn does what wait, below, does for a user with all rights to the line. Where the user was refused one, inTurn may return 0 for a
+-- free lock.
+local function inTurn(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, unproven, expiry)
+  local held = redis.pcall('EXISTS', lock)
+  if type(held) == 'table' then
+    return nil, held
+  end
+  local left, head, calls = -2, nil, true
+  if held > 0 then
+    local verdict, value, second = confirm(lock, counter, lease, field, tokens, expiry, ticket ~= '')
+    if verdict == 1 and ticket ~= '' then
+      lined('ZREM', line, ticket)
+    end
+    if verdict ~= 0 then
+      return verdict, value
+    end
+    left, calls = value, second
+  else
+    if place ~= '' and ticket ~= '' then
+      enter(line, ticket, place) -- a client that comes back may be the first again, or the second
+    end
+    local heads = lined('ZRANGE', line, 0, 1)
+    if heads.err then
+      heads = {} -- a key of another type: then nobody waits in a line
+    end
+    head = heads[1]
+    if head and head == stale and head ~= ticket and lined('ZREM', line, head) == 1 then
+      tell(line, publish, head, 'd ' .. head)
+      head = heads[2]
+    end
+    if refused then
+      return 0, left
+    end
+    if head and head ~= ticket and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows of the call
+      head = call(line, publish, 0, '', 0) > 0 and lined('ZRANGE', line, 0, 0)[1] or nil
+    end
+    if not head or head == ticket then
+      local verdict, value = begin(lock, counter, lease, field, tokens, expiry)
+      if verdict and head then
+        lined('ZREM', line, ticket)
+        if look == '1' then -- this client was not called: nobody watches it, or knows when its lease ends (P32)
+          near(line, publish)
+        end
+      end
+      return verdict, value
+    end
+    local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not "it is another client's turn"
+    if type(written) == 'table' then
+      return nil, written
+    end
+  end
+  if ticket ~= '' and calls then -- a client that the release would not call does not enter (P36)
+    if unproven == '1' then
+      prove(line, publish, ticket)
+    end
+    local score, before, there
+    if not refused then
+      score, before, there = enter(line, ticket, place)
+    end
+    if score then
+      if there and before == 0 and held > 0 then
+        local second = lined('ZRANGE', line, 1, 1)[1]
+        if second then
+          tell(line, publish, second, 'a ' .. second)
+        end
+      end
+      return 0, {left, before, score, head or ''}
+    end
+  end
+  return 0, {left, -1, 0, head or ''}
+end
+
 -- wait takes a free lock for a new hold, as acquire (acquire.lua) does, if it is the turn of the client that asks. Otherwise
 -- the client enters the line, if it has a ticket.
 --
@@ -14,6 +86,7 @@
 --          free
 -- stale    a ticket that was called, as the client that asks has known for a while: if it is still the first one and the
 --          lock is free, it is taken out of the line (P24); '' for none
+-- unproven '1' from a client that has not been in a line so far: before it enters prove (line.lua) tries what the line takes
 -- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
 -- returns 1, token                        the hold has the lock; the last of its tokens, 0 without a counter
@@ -23,63 +96,13 @@
 --                                         is not in the line. place: the score of its ticket, 0 for none. head: the first
 --                                         ticket where the lock is free, otherwise ''
 --         nil, error
-local function wait(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, expiry)
-  local held = redis.pcall('EXISTS', lock)
-  if type(held) == 'table' then
-    return nil, held
+local function wait(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, unproven, expiry)
+  local verdict, value = inTurn(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, unproven, expiry)
+  if refused and ticket ~= '' then
+    lined('ZREM', line, ticket)
   end
-  local left, head, calls = -2, nil, true
-  if held > 0 then
-    local verdict, value, second = confirm(lock, counter, lease, field, tokens, expiry, ticket ~= '')
-    if verdict == 1 and ticket ~= '' then
-      redis.pcall('ZREM', line, ticket)
-    end
-    if verdict ~= 0 then
-      return verdict, value
-    end
-    left, calls = value, second
-  else
-    if place ~= '' and ticket ~= '' then
-      enter(line, ticket, place) -- a client that comes back may be the first again, or the second
-    end
-    local heads = redis.pcall('ZRANGE', line, 0, 1)
-    if heads.err then
-      heads = {} -- no right to the line, or a key of another type: then nobody waits in a line
-    end
-    head = heads[1]
-    if head and head == stale and head ~= ticket and redis.pcall('ZREM', line, head) == 1 then
-      tell(line, publish, head, 'd ' .. head)
-      head = heads[2]
-    end
-    if head and head ~= ticket and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows of the call
-      head = call(line, publish, 0, '', 0) > 0 and redis.pcall('ZRANGE', line, 0, 0)[1] or nil
-    end
-    if not head or head == ticket then
-      local verdict, value = begin(lock, counter, lease, field, tokens, expiry)
-      if verdict and heads[1] then
-        redis.pcall('ZREM', line, ticket)
-        if look == '1' then -- this client was not called: nobody watches it, or knows when its lease ends (P32)
-          near(line, publish)
-        end
-      end
-      return verdict, value
-    end
-    local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not "it is another client's turn"
-    if type(written) == 'table' then
-      return nil, written
-    end
+  if refused and verdict == 0 then
+    return acquire(lock, counter, lease, field, tokens, expiry)
   end
-  if ticket ~= '' and calls then -- a client that the release would not call does not enter (P36)
-    local score, before, there = enter(line, ticket, place)
-    if score then
-      if there and before == 0 and held > 0 then
-        local second = redis.pcall('ZRANGE', line, 1, 1)[1]
-        if second then
-          tell(line, publish, second, 'a ' .. second)
-        end
-      end
-      return 0, {left, before, score, head or ''}
-    end
-  end
-  return 0, {left, -1, 0, head or ''}
+  return verdict, value
 end

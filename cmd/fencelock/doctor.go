@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
@@ -39,11 +38,12 @@ func newDoctor(at *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [NAME...]",
 		Short: "Check whether this Redis, and this user's rights, will do for locks",
-		Long: `doctor looks at the server's version, role, persistence, memory policy and clock, tries the commands that locks need, and takes
-and releases a lock. For that it uses a name of its own, and deletes what it has written; with a NAME, that name with an ending of its
-own, for a user whose rights go by the names of keys. NAMEs are also checked for what a cluster asks of them.
+		Long: `doctor looks at the server's version, role, persistence, memory policy and clock, tries the commands, keys and channels that locks need,
+and takes and releases a lock. For that it uses a name of its own, and deletes what it has written; with a NAME, that name with an ending
+of its own, for a user whose rights go by the names of keys. What is missing it names as ACL SETUSER does. NAMEs are also checked for what a
+cluster asks of them.
 
-The exit code is 1 if something is wrong.`,
+The exit code is 1 if something is wrong: locks do not work here, or not safely.`,
 		Example: "  fencelock doctor\n  fencelock doctor --cluster account:42",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return at.with(func(v *viewer) error {
@@ -81,16 +81,17 @@ func (d *doctor) print(cmd *cobra.Command, out format) error {
 }
 
 func (d *doctor) examine(ctx context.Context, at *connection, names []string) {
-	if err := d.rdb.Ping(ctx).Err(); err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
-		d.note(wrong, "connection", "%v", err)
+	if err := d.rdb.Ping(ctx).Err(); err != nil && !(redis.HasErrorPrefix(err, "NOPERM") && strings.Contains(err.Error(), "'ping'")) {
+		d.note(wrong, "connection", "%v%s", err, connectHint(err))
 		return
 	}
 	began := time.Now() // on a connection that is there
 	_ = d.rdb.Ping(ctx)
 	d.note(fine, "connection", "%s answers in %v", at.shown(), time.Since(began).Round(10*time.Microsecond))
+	keepsLocks := true
 	err := onEach(ctx, d.rdb, func(server redis.UniversalClient) {
 		d.server = server
-		d.examineServer(ctx, at)
+		keepsLocks = d.examineServer(ctx, at) && keepsLocks
 	})
 	if err != nil {
 		d.note(wrong, "cluster", "%v", err)
@@ -108,7 +109,21 @@ func (d *doctor) examine(ctx context.Context, at *connection, names []string) {
 	if len(names) > 0 {
 		base = names[0]
 	}
-	d.examineRights(ctx, at, base+":"+uuid.NewString())
+	if keepsLocks {
+		d.examineRights(ctx, at, base)
+	}
+}
+
+// connectHint says which right a connection lacks that has a database other than 0, a name, or is one to a cluster.
+func connectHint(err error) string {
+	if redis.HasErrorPrefix(err, "NOPERM") {
+		for command, word := range map[string]string{"'select": "+select", "'client": "+client|setname", "'cluster": "+cluster|slots"} {
+			if strings.Contains(err.Error(), command) {
+				return ": the user lacks " + word
+			}
+		}
+	}
+	return ""
 }
 
 // onEach calls do for the server, or for each master of a cluster.
@@ -130,8 +145,8 @@ func onEach(ctx context.Context, rdb redis.UniversalClient, do func(server redis
 	return err
 }
 
-// examineServer looks at what the server says of itself.
-func (d *doctor) examineServer(ctx context.Context, at *connection) {
+// examineServer looks at what the server says of itself, and tells whether the server may keep locks.
+func (d *doctor) examineServer(ctx context.Context, at *connection) bool {
 	text, err := d.server.Info(ctx).Result()
 	if err != nil {
 		d.note(warning, "INFO", "the user may not ask for it, so that version, persistence and memory are not checked: %v", err)
@@ -142,13 +157,22 @@ func (d *doctor) examineServer(ctx context.Context, at *connection) {
 			d.info[name] = value
 		}
 	}
-	if err == nil {
-		d.examineVersion()
-		d.examineRole(at)
-		d.examinePersistence(ctx)
-		d.examineMemory()
+	if err != nil {
+		if role, err := d.server.Do(ctx, "ROLE").Slice(); err == nil && len(role) > 0 && role[0] != "master" {
+			d.info["role"] = fmt.Sprint(role[0])
+			return d.examineRole(at)
+		}
+		d.examineClock(ctx)
+		return true
 	}
+	d.examineVersion()
+	if !d.examineRole(at) {
+		return false
+	}
+	d.examinePersistence(ctx)
+	d.examineMemory()
 	d.examineClock(ctx)
+	return true
 }
 
 func (d *doctor) examineVersion() {
@@ -166,12 +190,20 @@ func (d *doctor) examineVersion() {
 	d.note(fine, "version", "%s %s", name, version)
 }
 
-func (d *doctor) examineRole(at *connection) {
+func (d *doctor) examineRole(at *connection) (keepsLocks bool) {
 	switch {
+	case slices.Contains([]string{d.info["redis_mode"], d.info["server_mode"], d.info["role"]}, "sentinel"): // server_mode is Valkey's
+		d.note(wrong, "role", "this is a Sentinel, which keeps no locks: with --sentinel-master NAME the URL may be that of a Sentinel")
+		return false
+	case d.info["role"] != "master" && d.info["slave_read_only"] == "0":
+		d.note(wrong, "role", "this server is a replica that takes writes (replica-read-only no): it gives out locks that its master knows nothing of. Set replica-read-only yes, and name the master, or use --sentinel-master")
+		return false
 	case d.info["role"] != "master":
-		d.note(wrong, "role", "this server is a %s, which cannot keep locks: name the master, or use --sentinel-master", d.info["role"])
+		d.note(wrong, "role", "this server is a replica, which cannot keep locks: name the master, or use --sentinel-master")
+		return false
 	case d.info["cluster_enabled"] == "1" && !at.cluster:
 		d.note(wrong, "role", "this server is a node of a cluster: use --cluster")
+		return false
 	case d.info["cluster_enabled"] == "1":
 		d.note(fine, "role", "a master of a cluster, port %s, %s replicas", d.info["tcp_port"], d.info["connected_slaves"])
 	case d.info["connected_slaves"] != "0":
@@ -179,6 +211,7 @@ func (d *doctor) examineRole(at *connection) {
 	default:
 		d.note(fine, "role", "master, without replicas")
 	}
+	return true
 }
 
 func (d *doctor) examinePersistence(ctx context.Context) {
@@ -218,7 +251,11 @@ func (d *doctor) examineClock(ctx context.Context) {
 	theirs, err := d.server.Time(ctx).Result()
 	took := time.Since(before)
 	if err != nil {
-		d.note(wrong, "clock", "%v", err)
+		result := wrong
+		if redis.HasErrorPrefix(err, "NOPERM") {
+			result = warning
+		}
+		d.note(result, "clock", "%v", err)
 		return
 	}
 	difference := theirs.Sub(before.Add(took / 2))

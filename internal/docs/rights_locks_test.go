@@ -257,6 +257,24 @@ func TestRightsIdentity(t *testing.T) {
 	s.exact(list, lists["server"], takeAndRelease)
 }
 
+// A connection with a database, or with a name, begins with a command of its own.
+func TestRightsConnection(t *testing.T) {
+	t.Parallel()
+	lists := rightsLists(t)
+	s := onServer(t)
+	for list, set := range map[string]func(o *redis.Options){
+		"database":    func(o *redis.Options) { o.DB = 1 },
+		"client-name": func(o *redis.Options) { o.ClientName = "billing" },
+	} {
+		s.connect = func() redis.UniversalClient {
+			o := &redis.Options{Addr: s.nodes[0].Addr(), Username: rightsUser, Password: rightsPass}
+			set(o)
+			return redis.NewClient(o)
+		}
+		s.exact(lists[list], slices.Concat(lists["server"], s.identity(lists)), takeAndRelease)
+	}
+}
+
 func TestRightsReplicas(t *testing.T) {
 	t.Parallel()
 	lists := rightsLists(t)
@@ -319,7 +337,7 @@ func TestRightsOfAllScripts(t *testing.T) {
 	}
 }
 
-var commandCalled = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+var commandCalled = regexp.MustCompile(`(?:redis\.p?call|lined)\('([A-Z]+)'`)
 
 // commandsOf returns the commands that the scripts of these names call.
 func commandsOf(t *testing.T, patterns ...string) (all []string) {

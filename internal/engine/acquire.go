@@ -292,7 +292,10 @@ func (w *waiter) judge(f *inflight) (*level, error) {
 		return nil, errSilence
 	}
 	w.client.heard(w.client.slotOf(w.keys), f.sentAt.Time(), f.err)
-	if f.answer.Held && f.alsoNotify == nil {
+	if f.answer.Outside {
+		w.client.lineRefused(w.keys)
+	}
+	if (f.answer.Held || f.answer.Outside) && f.alsoNotify == nil {
 		w.lockState.leftLine(w.ticket)
 	}
 	switch {

@@ -37,7 +37,9 @@ type Client struct {
 	underWay      atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
 	unpublished   atomic.Int64 // how many releases Redis refused to publish
 	distance      distance
-	noLineUntil   atomic.Int64 // until when no line is used, as the user has no right to it, since born; 0 for never
+	noLineUntil   atomic.Int64 // until when no line is used, as the user lacks a right to it, since born; 0 for never
+	handoffDenied atomic.Bool  // Redis has refused a handoff, as the user lacks a right
+	lineProven    atomic.Bool  // the client has been in a line: the user may do all that it takes
 
 	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
 	spareWakeups  sync.Pool // of *wakeup that nobody waits for
@@ -293,7 +295,7 @@ func (c *Client) idleIfUnused() {
 }
 
 // releaseAnswered does what the answer to a release asks for. More: the release has reached its bound before it called anybody, and the
-// client goes on calling, by a leave (P29). Outside: the user has no right to the line. Untold: Redis refused to publish the release; the
+// client goes on calling, by a leave (P29). Outside: the user lacks a right to the line. Untold: Redis refused to publish the release; the
 // log tells of the first one.
 func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
 	if a.More {

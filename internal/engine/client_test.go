@@ -117,7 +117,7 @@ func TestP29_TheReleaserGoesOnCalling(t *testing.T) {
 // once.
 func TestP30_TheLineIsUsedAgain(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
-		const line = "no right to the key of the line"
+		const line = "lacks a right to the line"
 		var log locktest.Log
 		c, _ := newFakeClient(t, new(fakeBus), Limits{}, logTo(&log))
 		keys := scripts.KeysOf("l")

@@ -20,12 +20,14 @@ func (c *Client) usesLine() bool {
 // noLineTime is how long a client without the right to the line does without it.
 const noLineTime = time.Minute
 
-// lineRefused notes that Redis has refused the line, and logs it once.
+// lineRefused notes that Redis has refused something of the line, and logs it once (P30).
 func (c *Client) lineRefused(keys *scripts.Keys) {
 	if c.noLineUntil.Swap(int64(time.Since(c.born)+noLineTime)) == 0 {
-		c.set.Log.Warn("rlock: the Redis user has no right to the key of the line in which clients wait for a lock: waiters listen and poll instead, which costs more the more they are",
+		c.set.Log.Warn("rlock: the Redis user lacks a right to the line in which clients wait for a lock: waiters listen and poll instead, which costs more the more they are. "+
+			"It needs TIME, and ZADD, ZCARD, ZRANGE, ZRANK, ZREM and ZSCORE on the line's key, and PUBLISH on the channels that begin like it; ACL LOG on the server says what was refused",
 			"lock", keys.Lock, "line", keys.Line)
 	}
+	c.lineProven.Store(false)
 }
 
 // callingFirst is a release that calls the first client in the line. known: see scripts.Op.Calling.
@@ -72,6 +74,9 @@ func (*leaveOp) Sending(scripts.Caller) {}
 
 // Answered implements scripts.Caller.
 func (l *leaveOp) Answered(a scripts.Answer, err error) {
+	if a.Outside {
+		l.client.lineRefused(l.keys)
+	}
 	if err == nil && a.More {
 		l.client.leaveLine(l.keys, "")
 	}
@@ -91,6 +96,7 @@ func (ls *lockState) lineTurn(look bool, stale string) scripts.Turn {
 	ls.mu.Unlock()
 	if live {
 		t.Ticket, t.Place = p.turn(ls.client.newTicket)
+		t.Unproven = !ls.client.lineProven.Load()
 	}
 	return t
 }
@@ -183,7 +189,7 @@ func (ls *lockState) lingerEnded() {
 	ls.removeUser()
 }
 
-// leftLine notes that an attempt with this ticket has taken the lock, which ends the stay in the line.
+// leftLine notes that an attempt with this ticket has taken the lock, or was refused a right to the line, which ends the stay in the line.
 func (ls *lockState) leftLine(ticket string) {
 	if p := ls.place.Load(); p != nil {
 		p.leave(ticket)
@@ -202,7 +208,7 @@ func (ls *lockState) endLinger() {
 // ticketForRelease returns the ticket with which the client enters the line again when it releases the lock, as others wait here; or "".
 func (ls *lockState) ticketForRelease() string {
 	p := ls.place.Load()
-	if p == nil || !ls.hasWaiters() || p.inLine() {
+	if p == nil || !ls.hasWaiters() || p.inLine() || !ls.client.lineProven.Load() {
 		return ""
 	}
 	ticket := ls.lineTurn(false, "").Ticket

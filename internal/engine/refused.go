@@ -10,11 +10,9 @@ import (
 // again after a while.
 func (w *waiter) wasRefused(a scripts.Answer) {
 	w.waitStarted()
-	if a.Outside {
-		w.client.lineRefused(w.keys)
-	}
 	p := w.lockState.place.Load()
 	if p != nil && w.ticket != "" && a.Before != scripts.NotInLine {
+		w.client.lineProven.Store(true)
 		p.placeKnown(w.ticket, a.Place, a.Before)
 		w.waitForCall(p, a)
 		return

@@ -138,6 +138,9 @@ func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 		h.releaseConfirmed()
 		return true, false
 	}
+	if scripts.Denied(f.err) && h.client.handoffDenied.CompareAndSwap(false, true) {
+		go h.client.set.Log.Warn("rlock: Redis refuses to pass a lock on within the process, for want of a right: each release goes to all who wait", "error", f.err)
+	}
 	return false, f.err != nil && f.err != errNotSent && scripts.Unanswered(f.err)
 }
 

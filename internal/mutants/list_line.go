@@ -9,7 +9,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P18: leave takes out whatever ticket the client has",
-		"scripts/leave.lua", "local removed = redis.pcall('ZREM', line, ticket)",
+		"scripts/leave.lua", "local removed = lined('ZREM', line, ticket)",
 		"local removed = 0 for _, other in ipairs(redis.pcall('ZRANGE', line, 0, -1)) do if client(other) == client(ticket) then removed = redis.pcall('ZREM', line, other) end end",
 		"./scripts", "P18_",
 	},
@@ -85,7 +85,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P24: who stays in the line is told that it was dropped",
-		"scripts/wait.lua", "redis.pcall('ZREM', line, head) == 1 then", "redis.pcall('ZREM', line, head) then",
+		"scripts/wait.lua", "lined('ZREM', line, head) == 1 then", "lined('ZREM', line, head) then",
 		"./scripts", "P24_|P8_AReplica",
 	},
 	{
@@ -110,7 +110,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P37: nobody in the line hears, and nobody else",
-		"scripts/release.lua", "if called == 1 then", "if true then",
+		"scripts/release.lua", "if called == 1 and not refused then", "if true then",
 		"./scripts", "P37_Nobody",
 	},
 	{
@@ -150,7 +150,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P29: a call that has reached its bound says that nobody is there",
-		"scripts/line.lua", "return batch == 0 and 0 or 2", "return 0",
+		"scripts/line.lua", "return (batch == 0 or refused) and 0 or 2", "return 0",
 		"./scripts", "P29_",
 	},
 	{
@@ -190,18 +190,58 @@ var ofLine = []mutant{
 	},
 	{
 		"P30: who may not call is refused the release",
-		"scripts/line.lua", "return redis.pcall(publish, line", "return redis.call(publish, line",
-		"./scripts", "P30_WithoutTheRightToTheCalls",
-	},
-	{
-		"P30: who takes the lock where nobody can be called stays in the line",
-		"scripts/wait.lua", "if verdict and heads[1] then", "if verdict and head then",
+		"scripts/line.lua", "return lined(publish, line", "return redis.call(publish, line",
 		"./scripts", "P30_WithoutTheRightToTheCalls",
 	},
 	{
 		"P30, P14: a line that cannot be read keeps the lock",
 		"scripts/wait.lua", "heads = {} ", "do return nil, heads end ",
 		"./scripts", "P30_WithoutTheRightToTheCalls|P14_AnotherTypeInPlace",
+	},
+	{
+		"P30: a refused command of the line is not noticed",
+		"scripts/line.lua", "    refused = true\n", "",
+		"./scripts", "P30_OneCommand|P30_ReleaseWithOne",
+	},
+	{
+		"P30: a client enters a line that it cannot leave",
+		"scripts/wait.lua", "if unproven == '1' then", "if false then",
+		"./scripts", "P30_OneCommand",
+	},
+	{
+		"P30: no client tries what the line takes before it enters",
+		"internal/engine/line.go", "		t.Unproven = !ls.client.lineProven.Load()\n", "",
+		"./rlock", "P30_",
+	},
+	{
+		"P30: a neighbour's refusal is everybody's",
+		"scripts/batch.lua", "    refused = false\n", "",
+		"./scripts", "P30_OneCommand",
+	},
+	{
+		"P30: who is refused on the way to a free lock waits for its turn",
+		"scripts/wait.lua", "if refused and verdict == 0 then", "if false then",
+		"./scripts", "P30_OneCommand",
+	},
+	{
+		"P30: a release without the line leaves its client's ticket there",
+		"scripts/release.lua", "if refused and place ~= 0 then", "if false then",
+		"./scripts", "P30_ReleaseWithOne",
+	},
+	{
+		"P30: who may not leave the line calls the first there, itself",
+		"scripts/leave.lua", "  if refused then\n    return 0, 0", "  if refused then\n    return 0, call(line, publish, 0, '', 0)",
+		"./scripts", "P30_ReleaseWithOne",
+	},
+	{
+		"P30: tickets that may not be taken out are passed again and again",
+		"scripts/line.lua", "(batch == 0 or refused) and 0 or 2", "batch == 0 and 0 or 2",
+		"./scripts", "P30_ReleaseWithOne",
+	},
+	{
+		"P30: a handoff is refused each time, and nobody says so",
+		"internal/engine/unlock.go", "if scripts.Denied(f.err) && ", "if false && ",
+		"./internal/docs", "P30_OneRightLess/server/.hmget",
 	},
 	{
 		"P31: who leaves a held lock's line tells nobody",
@@ -280,7 +320,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P30: who may not enter the line is refused",
-		"scripts/line.lua", "redis.pcall('ZADD'", "redis.call('ZADD'",
+		"scripts/line.lua", "lined('ZADD'", "redis.call('ZADD'",
 		"./scripts", "P30_WithoutTheRightToTheCalls",
 	},
 	{
@@ -296,7 +336,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P14: somebody else's data in place of the line ends a release",
-		"scripts/line.lua", "local heads = redis.pcall('ZRANGE', line, #dead", "local heads = redis.call('ZRANGE', line, #dead",
+		"scripts/line.lua", "local heads = lined('ZRANGE', line, #dead", "local heads = redis.call('ZRANGE', line, #dead",
 		"./scripts", "P14_AnotherTypeInPlace",
 	},
 	{

@@ -159,4 +159,9 @@ var ofServers = []mutant{
 		"scripts/confirm.go", "return fmt.Errorf(\"%w: %w (%s)\", ErrUnconfirmed, err, h.hint)", "return fmt.Errorf(\"%w: %v (%s)\", ErrUnconfirmed, err, h.hint)",
 		"./rlock", "AServerWithoutWAITAOF",
 	},
+	{
+		"Inv12: whose client asks the replicas alone is not told the option",
+		"scripts/errors.go", "{\"READONLY\", \"the server is", "{\"READWRITE\", \"the server is",
+		"./rlock", "Inv12_AFailoverClient",
+	},
 }
