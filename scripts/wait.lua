@@ -17,27 +17,28 @@
 -- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
 -- returns 1, token                        the hold has the lock; the last of its tokens, 0 without a counter
---         0, {pttl, before, place, head}  the hold has not got the lock. pttl: milliseconds until the lock's key expires, -1
+--         0, {pttl, before, place, head, own}  the hold has not got the lock. pttl: milliseconds until the lock's key expires, -1
 --                                         where it never does, -2 where the lock is free and another client is first in the
 --                                         line. before: how many clients are before this one, at most 2, or -1 if this client
 --                                         is not in the line. place: the score of its ticket, 0 for none. head: the first
---                                         ticket where the lock is free, otherwise ''
+--                                         ticket where the lock is free, otherwise ''. own: the field of the hold that has the
+--                                         lock, where that is of the client that asks, otherwise not there
 --         nil, error
 local function wait(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, expiry)
   local held = redis.pcall('EXISTS', lock)
   if type(held) == 'table' then
     return nil, held
   end
-  local left, head, calls = -2, nil, true
+  local left, head, calls, owned = -2, nil, true, nil
   if held > 0 then
-    local verdict, value, second = confirm(lock, counter, lease, field, tokens, expiry, ticket ~= '')
+    local verdict, value, second, of = confirm(lock, counter, lease, field, tokens, expiry, ticket ~= '')
     if verdict == 1 and ticket ~= '' then
       redis.pcall('ZREM', line, ticket)
     end
     if verdict ~= 0 then
       return verdict, value
     end
-    left, calls = value, second
+    left, calls, owned = value, second, of
   else
     if place ~= '' and ticket ~= '' then
       enter(line, ticket, place) -- a client that comes back may be the first again, or the second
@@ -78,8 +79,8 @@ local function wait(lock, line, counter, lease, field, tokens, publish, ticket, 
           tell(line, publish, second, 'a ' .. second)
         end
       end
-      return 0, {left, before, score, head or ''}
+      return 0, {left, before, score, head or '', owned}
     end
   end
-  return 0, {left, -1, 0, head or ''}
+  return 0, {left, -1, 0, head or '', owned}
 end

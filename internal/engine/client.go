@@ -33,10 +33,12 @@ type Client struct {
 	id            string
 	born          time.Time // for times that are kept as a number
 	lastField     atomic.Int64
-	followedHolds atomic.Int64 // holds for which the client is subscribed
-	underWay      atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
-	unpublished   atomic.Int64 // how many releases Redis refused to publish
-	noLineUntil   atomic.Int64 // until when no line is used, as the user has no right to it, since born; 0 for never
+	followedHolds atomic.Int64  // holds for which the client is subscribed
+	underWay      atomic.Int64  // how many acquiring calls, releases and leaves of the line are under way
+	unpublished   atomic.Int64  // how many releases Redis refused to publish
+	movesSeen     atomic.Uint32 // of dials
+	asksAgain     atomic.Bool   // askLately is due
+	noLineUntil   atomic.Int64  // until when no line is used, as the user has no right to it, since born; 0 for never
 
 	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
 	spareWakeups  sync.Pool // of *wakeup that nobody waits for
@@ -52,6 +54,7 @@ type Client struct {
 
 	mu          sync.Mutex
 	locks       map[string]*lockState
+	lately      *lately      // nil for none
 	spareStates []*lockState // of locks that nothing refers to any more
 	firstHold   *hold        // the list of the registered holds, linked by prev and next
 	held        int
@@ -97,6 +100,7 @@ func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
 	}
 	if one, is := rdb.(*redis.Client); is {
 		c.dials = dialsOf(one)
+		c.dials.moved(&c.movesSeen)
 	}
 	bus := pubsub.New(rdb, set.Sharding, set.Log)
 	bus.OnChange(c.SubscriptionChanged)
@@ -278,6 +282,12 @@ func (c *Client) unregisterHold(h *hold) {
 	}
 	h.prev, h.next = nil, nil
 	c.held--
+	if !c.limits.Several {
+		if c.lately == nil {
+			c.lately = new(lately)
+		}
+		c.lately.note(h.attempts.keys)
+	}
 	c.removeUserLocked(h.lockState)
 }
 
@@ -289,9 +299,12 @@ func (c *Client) idleIfUnused() {
 }
 
 // releaseAnswered does what the answer to a release asks for. More: the release has reached its bound before it called anybody, and the
-// client goes on calling, by a leave (P29). Outside: the user has no right to the line. Untold: Redis refused to publish the release; the
+// client goes on calling, by a leave (P29). Own: see releaseOver. Outside: the user has no right to the line. Untold: Redis refused to publish the release; the
 // log tells of the first one.
 func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
+	if a.Own != "" {
+		c.releaseOver(keys, a.Own)
+	}
 	if a.More {
 		c.leaveLine(keys, "")
 	}
@@ -329,6 +342,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []e
 		c.store.Renew(ctx, renewals)
 		return renewals
 	})
+	c.answered(nil) // a failed one is repeated by other connections, or goes on to be an error here
 	if ok && !slices.ContainsFunc(sent, func(r scripts.Renewal) bool { return r.Err != nil }) {
 		return nil
 	}

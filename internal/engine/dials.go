@@ -12,10 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dials is a go-redis hook that knows why the latest dial failed that did. A command learns of that when go-redis has
+// dials is a go-redis hook that knows why the latest dial failed that did, and whether dials lead to another server. A command learns of that when go-redis has
 // dialed five times, after half a second: for a call with a shorter wait that is too late.
 type dials struct {
 	failed atomic.Pointer[dialFailure]
+	addr   atomic.Pointer[string] // to which the latest dial led that did not fail
+	moves  atomic.Uint32          // how often that was another one than before
 }
 
 type dialFailure struct {
@@ -53,9 +55,23 @@ func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
 		conn, err := next(ctx, network, addr)
 		if err != nil {
 			d.failed.Store(&dialFailure{time.Now(), err})
+		} else {
+			addr := conn.RemoteAddr().String()
+			if old := d.addr.Swap(&addr); old != nil && *old != addr {
+				d.moves.Add(1)
+			}
 		}
 		return conn, err
 	}
+}
+
+// moved tells whether a dial has led to another address than the one before it, since it was asked last with this variable.
+func (d *dials) moved(seen *atomic.Uint32) bool {
+	if d == nil {
+		return false
+	}
+	n := d.moves.Load()
+	return seen.Load() != n && seen.Swap(n) != n
 }
 
 // ProcessHook implements redis.Hook.

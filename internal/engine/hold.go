@@ -205,6 +205,9 @@ func (h *hold) lose(how string, gone bool) {
 		}
 		go h.client.set.Log.Warn("rlock: lock lost", attrs...)
 	}
+	if !gone {
+		h.lockState.setLost(h)
+	}
 	h.unregister()
 	end := locktrace.Lost
 	if how == forcedOpenText {

@@ -203,7 +203,7 @@ type releaseEvent struct {
 // note has the trace told that the release was delayed, or is over. Another goroutine tells it: note also runs where a batch gives its
 // callers their answers, and the others of them are not to wait for the trace. With rl.mu held.
 func (rl *releaser) note(r *release, over bool) {
-	if t := rl.client.set.Trace; t == nil || t.ReleaseDelayed == nil && t.ReleaseEnded == nil {
+	if t := rl.client.set.Trace; r.asks || t == nil || t.ReleaseDelayed == nil && t.ReleaseEnded == nil {
 		return
 	}
 	rl.events = append(rl.events, releaseEvent{r, over, r.freed || !r.attempts.mayBeTaken()})
