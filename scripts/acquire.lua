@@ -6,8 +6,8 @@
 --                                               its second field, as number 0 of its changes, so that its release looks at
 --                                               the line
 --
--- returns as acquire does. Where another holder has the lock, a third value is true if the hold that has it has its second
--- field, or if the hash has no hold's field
+-- returns as acquire does. Where another hold has the lock, the second value is pttl alone, a third value is true if that hold has
+-- its second field, or if the hash has no hold's field, and a fourth is that hold's field if it is of the client that asks
 local function confirm(lock, counter, lease, field, tokens, expiry, mark)
   local token = 0
   local holder, other, second = holding(lock, field)
@@ -34,7 +34,7 @@ local function confirm(lock, counter, lease, field, tokens, expiry, mark)
       redis.pcall('DEL', lock) -- the lock has expired since EXISTS, on a server whose clock goes on in a script (miniredis); Redis's does not
       left = 1
     end
-    return 0, left, second or holder == ''
+    return 0, left, second or holder == '', own(holder, field)
   end
   -- This is a repeat of a command whose answer was lost: nothing is counted twice. Only this hold can have incremented the
   -- counter since the first copy, so the counter's value is the last of this hold's tokens.
@@ -93,7 +93,8 @@ end
 -- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
 -- returns 1, token   the hold has the lock; the last of its tokens, 0 without a counter
---         0, pttl    another holder has the lock; milliseconds until the lock's key expires, -1 where it never does
+--         0, pttl    another hold has the lock; milliseconds until the lock's key expires, -1 where it never does
+--         0, {pttl, own}   the same, where that hold, of the field own, is of the client that asks
 --         nil, error
 local function acquire(lock, counter, lease, field, tokens, expiry)
   local exists = redis.pcall('EXISTS', lock)
@@ -101,7 +102,8 @@ local function acquire(lock, counter, lease, field, tokens, expiry)
     return nil, exists
   end
   if exists == 1 then
-    return confirm(lock, counter, lease, field, tokens, expiry)
+    local verdict, value, _, owned = confirm(lock, counter, lease, field, tokens, expiry)
+    return verdict, owned and {value, owned} or value
   end
   return begin(lock, counter, lease, field, tokens, expiry)
 end

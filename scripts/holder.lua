@@ -25,6 +25,11 @@ local function holding(lock, mine)
   return holder, other, seconds[holder .. '#']
 end
 
+-- own returns the hold that has a lock, by its field holder, if it is one of the client that the other field is of, otherwise nil.
+local function own(holder, field)
+  return string.match(holder, '^[^:]*:') == string.match(field, '^[^:]*:') and holder or nil
+end
+
 -- notALock makes the error for a lock whose hash has this field, which is of no hold.
 local function notALock(field)
   return redis.error_reply("WRONGTYPE the lock's key is a hash with the field '" .. string.gsub(string.sub(field, 1, 64), '%c', '?') ..

@@ -149,7 +149,7 @@ func (m *model) wait(o op, at span) reply {
 
 // waits is what a client hears whose turn it is not.
 func (m *model) waits(o op, at span, head string) reply {
-	r := reply{ttl: true, before: NotInLine, head: head}
+	r := reply{ttl: true, before: NotInLine, head: head, own: m.own(o.field)}
 	if o.turn.Ticket != "" {
 		m.second = m.second || m.field != ""
 		there := m.line.find(o.turn.Ticket) >= 0
@@ -168,7 +168,7 @@ func (m *model) release(o op, at span) reply {
 		if m.field == "" && o.kind != "unlock" {
 			m.line.call(0, "", 0)
 		}
-		return reply{}
+		return reply{own: m.own(o.field)}
 	}
 	calls := o.kind == "release" || o.kind == "quick" && (m.second || m.change > 0)
 	m.free()

@@ -98,12 +98,12 @@ func (o op) reply(said outcome) (r reply, left time.Duration, err error) {
 	}
 	switch o.kind {
 	case "unlock", "release", "quick":
-		return reply{released: said.Held, told: said.Receivers, place: said.Place, more: said.More}, 0, said.err
+		return reply{released: said.Held, told: said.Receivers, place: said.Place, more: said.More, own: said.Own}, 0, said.err
 	case "leave":
 		return reply{more: said.More}, 0, said.err
 	}
 	r = reply{held: said.Held, token: said.Token, ttl: (o.kind == "acquire" || o.kind == "wait") && !said.Held}
-	if r.ttl {
+	if r.own = said.Own; r.ttl {
 		r.before, r.place, r.head, r.more = said.Before, said.Place, said.Head, said.More
 	}
 	return r, said.TTL, said.err
@@ -126,6 +126,7 @@ type reply struct {
 	locked   bool
 	count    int
 	holder   string
+	own      string // the hold that has the lock, where it is another one of the client that asks
 	gone     string // of renew: for each target, in order, 1 where the hold is gone
 	ttl      bool   // a time that is left belongs to this reply
 	failed   string // of an error reply
@@ -242,7 +243,7 @@ func (m *model) apply(o op, at span) reply {
 func (m *model) acquire(o op, at span) reply {
 	switch {
 	case m.field != "" && m.field != o.field:
-		return reply{ttl: true, before: NotInLine}
+		return reply{ttl: true, before: NotInLine, own: m.own(o.field)}
 	case o.fenced && m.spoilt:
 		return reply{failed: noNumber}
 	case m.field == o.field:
@@ -295,6 +296,14 @@ func (m *model) level(o op, at span) reply {
 		return reply{held: true, token: m.next(1)}
 	}
 	return reply{held: true}
+}
+
+// own is the hold that has the lock, where it is of the client that the field is of.
+func (m *model) own(field string) string {
+	if m.field != "" && clientOf(m.field) == clientOf(field) {
+		return m.field
+	}
+	return ""
 }
 
 func (m *model) free() { m.field, m.count, m.change, m.second, m.forever = "", 0, 0, false, false }

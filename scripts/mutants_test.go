@@ -29,6 +29,7 @@ const (
 	noReplica = "local written = redis.pcall('HDEL', lock, field)"
 	removes   = "redis.pcall('HDEL', lock, field, field .. '#')"
 	notTaken  = "(tonumber(redis.call('GET', counter) or 0) or 0)"
+	ownOnly   = "string.match(holder, '^[^:]*:') == string.match(field, '^[^:]*:') and holder or nil"
 	takenOnce = "take(counter, 1, expiry)"
 )
 
@@ -69,7 +70,14 @@ var mutants = []mutant{
 	{"unlock subtracts", &unlockText, removes, "redis.pcall('HEXISTS', lock, field) if removed == 1 then redis.call('HINCRBY', lock, field, -1) end", "the hash"},
 	{"unlock leaves the change number", &unlockText, removes, "redis.pcall('HDEL', lock, field)", "the hash"},
 	{"unlock removes the change number only", &unlockText, removes, "redis.pcall('HDEL', lock, field .. '#')", ""},
-	{"unlock says released for gone", &unlockText, "return 0, 0", "return 1, 0", "the reply"},
+	{"unlock says released for gone", &unlockText, "return 0, own(holding(lock) or '', field) or 0", "return 1, 0", "the reply"},
+
+	{"every hold is the asker's own", &holderText, ownOnly, "holder ~= '' and holder or nil", "the reply"},
+	{"no hold is the asker's own", &holderText, ownOnly, "nil", "the reply"},
+	{"acquire does not say whose hold has the lock", &acquireText, "owned and {value, owned} or value", "value", "the reply"},
+	{"wait does not say whose hold has the lock", &waitText, "return 0, {left, -1, 0, head or '', owned}", "return 0, {left, -1, 0, head or ''}", "the reply"},
+	{"who enters the line is not told whose hold has the lock", &waitText, "score, head or '', owned}", "score, head or ''}", "the reply"},
+	{"a release does not say whose hold has the lock", &unlockText, "own(holding(lock) or '', field) or 0", "0", "the reply"},
 
 	{"transfer asks for no old hold", &transferText, "not counts[2]", "redis.call('EXISTS', lock) == 0", ""},
 	{"transfer takes a free lock", &transferText, "not counts[2]", "not counts[2] and redis.call('EXISTS', lock) == 1", ""},
@@ -106,9 +114,9 @@ var mutants = []mutant{
 	{"a stale first stays", &waitText, "lined('ZREM', line, head) == 1", "true", ""},
 	{"a stale first is not told", &waitText, "tell(line, publish, head, 'd ' .. head)", "", "the clients hear"},
 	{"a held lock's first is dropped", &waitText, "left, calls = value, second", "left, calls = value, second redis.pcall('ZREM', line, stale)", ""},
-	{"another's turn is a held lock", &waitText, "left, head, calls = -2, nil, true", "left, head, calls = -1, nil, true", "in the reply"},
-	{"who waits is not in the line", &waitText, "return 0, {left, before, score, head or ''}", "return 0, {left, -1, 0, head or ''}", "the reply"},
-	{"who is first is not said", &waitText, "score, head or ''}", "score, ''}", "the reply"},
+	{"another's turn is a held lock", &waitText, "calls, owned = -2, nil, true, nil", "calls, owned = -1, nil, true, nil", "in the reply"},
+	{"who waits is not in the line", &waitText, "return 0, {left, before, score, head or '', owned}", "return 0, {left, -1, 0, head or '', owned}", "the reply"},
+	{"who is first is not said", &waitText, "score, head or '', owned}", "score, '', owned}", "the reply"},
 
 	{"the first does not tell the second that it is alive", &waitText, "if there and before == 0 and held > 0 then", "if false then", "the clients hear"},
 	{"who comes as the first tells the second that it is alive", &waitText, "if there and before == 0 and held > 0 then", "if before == 0 and held > 0 then", ""},
@@ -216,10 +224,10 @@ var comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 func compose() {
 	acquire, level = alone("acquire", tokenText+holderText+acquireText), alone("level", tokenText+levelText)
 	transfer, reserve = alone("transfer", tokenText+transferText), alone("reserve", tokenText+reserveText)
-	unlock = alone("unlock", unlockText)
+	unlock = alone("unlock", holderText+unlockText)
 	wait = aloneInLine("wait", tokenText+holderText+lineText+acquireText+waitText)
 	tryFree = aloneInLine("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
-	release, leave = aloneInLine("release", lineText+unlockText+releaseText), aloneInLine("leave", lineText+unlockText+leaveText)
+	release, leave = aloneInLine("release", holderText+lineText+unlockText+releaseText), aloneInLine("leave", lineText+unlockText+leaveText)
 	batched = newScript(tokenText + holderText + lineText + acquireText + levelText + unlockText + transferText + reserveText + waitText +
 		tryText + releaseText + leaveText + operationsText + batchText)
 	renew, inspect = newScript(renewText), newScript(holderText+inspectText)

@@ -119,6 +119,7 @@ type Answer struct {
 	Receivers int           // of an Unlock: how many connections were told, as far as the server knows
 	Untold    bool          // of an Unlock: the server refused to tell anybody
 	Why       error         // why the lock was not taken, where no other holder is the reason
+	Own       string        // of an op that another hold kept from taking, or from finding, the lock: that one's field, where it is of the same client
 	Owed      bool          // of several servers: a release is owed, because some may have the hold still, or take it late
 	Report    *Report       // of a server of a quorum
 	Copies    time.Duration // for how long other copies of the op, which have no answer, may be executed still; 0: there are none

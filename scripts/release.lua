@@ -15,7 +15,7 @@
 --                                        called: as call in line.lua returns it. place: the score of the ticket again, 0
 --                                        without one
 --         1, receivers                   the same, where nobody is in the line or release has not looked at the line
---         0, 0                           the hold is not there; if the lock is free the first client was called all the
+--         0, 0                           the hold is not there; 0, own: see remove in unlock.lua; if the lock is free the first client was called all the
 --                                        same (P35)
 --         nil, error
 local function release(lock, line, counter, field, channel, publish, last, unused, again, known)

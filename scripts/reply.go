@@ -51,8 +51,18 @@ const outsideTheLine = 10
 
 // parseAnswer reads the element that follows the verdict.
 func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
-	if list, ok := second.([]any); ok && op.kind.lined && op.kind != &leaves {
-		return op.parseLine(verdict, list)
+	switch second := second.(type) {
+	case []any:
+		if op.kind.lined && op.kind != &leaves {
+			return op.parseLine(verdict, second)
+		}
+		if op.kind == &acquires && verdict == 0 {
+			return parseOwn(second)
+		}
+	case string:
+		if op.releases() && verdict == 0 {
+			return Answer{Own: second}, nil
+		}
 	}
 	value, err := integer(second)
 	if err != nil {
@@ -77,6 +87,17 @@ func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
 	return Answer{}, unexpected([]any{verdict, second})
 }
 
+// parseOwn reads the list that an acquire returns which another hold of the same client kept from the lock.
+func parseOwn(list []any) (Answer, error) {
+	if len(list) == 2 {
+		own, ok := list[1].(string)
+		if value, err := integer(list[0]); err == nil && ok {
+			return Answer{TTL: TTL(value), Before: NotInLine, Own: own}, nil
+		}
+	}
+	return Answer{}, unexpected(list)
+}
+
 // boundReached is what call in line.lua returns when it has passed as many tickets as it may (P29).
 const boundReached = 2
 
@@ -86,6 +107,11 @@ func (op *Op) parseLine(verdict int64, list []any) (Answer, error) {
 	want, said := 3, int64(1)
 	if op.waits() {
 		want, said = 4, 0
+	}
+	own := ""
+	if op.waits() && len(list) == want+1 {
+		own, _ = list[want].(string)
+		list = list[:want]
 	}
 	if len(list) != want || verdict != said {
 		return Answer{}, unexpected(list)
@@ -103,7 +129,7 @@ func (op *Op) parseLine(verdict int64, list []any) (Answer, error) {
 	if !ok {
 		return Answer{}, unexpected(list)
 	}
-	return Answer{TTL: TTL(n[0]), Before: int(n[1]), Place: n[2], Head: head}, nil
+	return Answer{TTL: TTL(n[0]), Before: int(n[1]), Place: n[2], Head: head, Own: own}, nil
 }
 
 // parseBatch calls each for every op of a batch, with the op's part of the reply, or with an error.

@@ -35,7 +35,7 @@ func TestP7_HeldForEverIsNotTakenForAcquired(t *testing.T) {
 	})
 	t.Run("ours: a verdict first", func(t *testing.T) {
 		c := held(t)
-		if a := c.acquire(newField(), lease); a != (Answer{TTL: NoExpiry, Before: NotInLine}) {
+		if a := c.acquire("another:1", lease); a != (Answer{TTL: NoExpiry, Before: NotInLine}) {
 			t.Errorf("acquire says %+v", a)
 		}
 		if s := c.inspect(""); !s.Locked || s.TTL != NoExpiry {

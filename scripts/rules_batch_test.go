@@ -247,7 +247,7 @@ func TestP14_ABatchKeepsItsOrder(t *testing.T) {
 		Transfer(c.keys, true, third, time.Hour, 1, second),
 		Unlock(c.keys, second, false))
 	for i, want := range []Answer{
-		{Held: true, Token: 1}, {Held: true, Token: 2}, {TTL: said[2].TTL, Before: NotInLine}, {Held: true}, {Held: true, Token: 3}, {Held: true, Token: 4}, {},
+		{Held: true, Token: 1}, {Held: true, Token: 2}, {TTL: said[2].TTL, Before: NotInLine, Own: first}, {Held: true}, {Held: true, Token: 3}, {Held: true, Token: 4}, {Own: third},
 	} {
 		if said[i].err != nil || said[i].Answer != want {
 			t.Errorf("op %d hears %+v, want %+v", i, said[i], want)

@@ -67,11 +67,11 @@ var (
 
 	acquire  = alone("acquire", tokenText+holderText+acquireText)
 	level    = alone("level", tokenText+levelText)
-	unlock   = alone("unlock", unlockText)
+	unlock   = alone("unlock", holderText+unlockText)
 	transfer = alone("transfer", tokenText+transferText)
 	wait     = aloneInLine("wait", tokenText+holderText+lineText+acquireText+waitText)
 	tryFree  = aloneInLine("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
-	release  = aloneInLine("release", lineText+unlockText+releaseText)
+	release  = aloneInLine("release", holderText+lineText+unlockText+releaseText)
 	leave    = aloneInLine("leave", lineText+unlockText+leaveText)
 	reserve  = alone("reserve", tokenText+reserveText)
 	batched  = newScript(tokenText + holderText + lineText + acquireText + levelText + unlockText + transferText + reserveText + waitText +

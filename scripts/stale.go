@@ -36,14 +36,14 @@ func (s *Scripts) mayBeStale() int { return min(idleConns(s.rdb)+1, maxStale) }
 
 // SendAgain tells whether what a batch has sent in vain is to be sent again at once: err says that the connection was idle while its server
 // went away, or became a replica, and there may be more of these than the tries that were made.
-func (s *Scripts) SendAgain(err error, tries int) bool { return stale(err) && tries <= s.mayBeStale() }
+func (s *Scripts) SendAgain(err error, tries int) bool { return Stale(err) && tries <= s.mayBeStale() }
 
 func allStale(holds []Renewal) bool {
-	return len(holds) > 0 && !slices.ContainsFunc(holds, func(r Renewal) bool { return !stale(r.Err) })
+	return len(holds) > 0 && !slices.ContainsFunc(holds, func(r Renewal) bool { return !Stale(r.Err) })
 }
 
-// stale tells that err is of a connection that its server has ended, or of one to a replica.
-func stale(err error) bool {
+// Stale tells that err is of a connection that its server has ended, or of one to a replica: the server may be another one from now on.
+func Stale(err error) bool {
 	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, ended) {
 			return true

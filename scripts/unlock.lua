@@ -4,6 +4,7 @@
 --
 -- returns 1, second   removed. second: true if the hold had its second field
 --         0, 0        the hold is not there
+--         0, own      the same, and another hold of its client has the lock; the field of that hold
 --         nil, error
 local function remove(lock, counter, field, last, unused)
   -- The hash goes with its last field. Where the hold is not there this removes nothing, but a replica answers READONLY
@@ -13,7 +14,7 @@ local function remove(lock, counter, field, last, unused)
     return nil, removed
   end
   if removed == 0 then
-    return 0, 0
+    return 0, own(holding(lock) or '', field) or 0
   end
   if counter and redis.pcall('GET', counter) == last then
     redis.pcall('DECRBY', counter, unused) -- where Redis refuses this, the unused tokens are skipped
@@ -40,7 +41,7 @@ end
 -- unused   how many of the reserved tokens nobody has had: they are given back if nobody has taken a token since
 --
 -- returns 1, receivers   released. receivers: see announce
---         0, 0           the hold is not there
+--         0, 0           the hold is not there; 0, own: see remove
 --         nil, error
 local function unlock(lock, counter, field, channel, publish, last, unused)
   local verdict, value = remove(lock, counter, field, last, unused)

@@ -5,16 +5,16 @@ local function inTurn(lock, line, counter, lease, field, tokens, publish, ticket
   if type(held) == 'table' then
     return nil, held
   end
-  local left, head, calls = -2, nil, true
+  local left, head, calls, owned = -2, nil, true, nil
   if held > 0 then
-    local verdict, value, second = confirm(lock, counter, lease, field, tokens, expiry, ticket ~= '')
+    local verdict, value, second, of = confirm(lock, counter, lease, field, tokens, expiry, ticket ~= '')
     if verdict == 1 and ticket ~= '' then
       lined('ZREM', line, ticket)
     end
     if verdict ~= 0 then
       return verdict, value
     end
-    left, calls = value, second
+    left, calls, owned = value, second, of
   else
     if place ~= '' and ticket ~= '' then
       enter(line, ticket, place) -- a client that comes back may be the first again, or the second
@@ -64,10 +64,10 @@ local function inTurn(lock, line, counter, lease, field, tokens, publish, ticket
           tell(line, publish, second, 'a ' .. second)
         end
       end
-      return 0, {left, before, score, head or ''}
+      return 0, {left, before, score, head or '', owned}
     end
   end
-  return 0, {left, -1, 0, head or ''}
+  return 0, {left, -1, 0, head or '', owned}
 end
 
 -- wait takes a free lock for a new hold, as acquire (acquire.lua) does, if it is the turn of the client that asks. Otherwise
@@ -90,11 +90,12 @@ end
 -- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
 -- returns 1, token                        the hold has the lock; the last of its tokens, 0 without a counter
---         0, {pttl, before, place, head}  the hold has not got the lock. pttl: milliseconds until the lock's key expires, -1
+--         0, {pttl, before, place, head, own}  the hold has not got the lock. pttl: milliseconds until the lock's key expires, -1
 --                                         where it never does, -2 where the lock is free and another client is first in the
 --                                         line. before: how many clients are before this one, at most 2, or -1 if this client
 --                                         is not in the line. place: the score of its ticket, 0 for none. head: the first
---                                         ticket where the lock is free, otherwise ''
+--                                         ticket where the lock is free, otherwise ''. own: the field of the hold that has the
+--                                         lock, where that is of the client that asks, otherwise not there
 --         nil, error
 local function wait(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, unproven, expiry)
   local verdict, value = inTurn(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, unproven, expiry)
@@ -102,7 +103,11 @@ local function wait(lock, line, counter, lease, field, tokens, publish, ticket, 
     lined('ZREM', line, ticket)
   end
   if refused and verdict == 0 then
-    return acquire(lock, counter, lease, field, tokens, expiry)
+    local taken, left = acquire(lock, counter, lease, field, tokens, expiry)
+    if taken == 0 and type(left) == 'table' then
+      return 0, {left[1], -1, 0, '', left[2]}
+    end
+    return taken, left
   end
   return verdict, value
 end

@@ -119,19 +119,22 @@ type waiter struct {
 	waitEnd   <-chan struct{} // closed when waitCtx ends
 	holder    *holder
 
-	began        time.Time
-	lockState    *lockState
-	newHold      *hold       // the hold that the call is to get; nil while the call waits for others, see shrink
-	attempts     *attempts   // to take the lock for it
-	tokenCount   int         // of tokens that an attempt asks for
-	attemptCount int         // so many attempts, so far
-	ticket       string      // with which the last attempt was in the line; "" for none
-	contended    bool        // the call has waited for other holders
-	told         *toldOfWait // by which the trace is told of that; nil for none
-	way          locktrace.Way
-	holdNumber   uint64  // for the trace; 0 without one
-	refusal      error   // why the last attempt was in vain; nil: another holder has the lock
-	wakeup       *wakeup // notified when a command is over, a field below or lockState.mayBeFree has changed, or the waiter is to look
+	began         time.Time
+	lockState     *lockState
+	newHold       *hold       // the hold that the call is to get; nil while the call waits for others, see shrink
+	attempts      *attempts   // to take the lock for it
+	field         string      // of these attempts, as long as they are the waiter's own
+	endsSeen      uint32      // lockState.ends, when the last attempt was sent
+	refusedByOver bool        // the last attempt was refused by a hold of this client that is over, and is released now
+	tokenCount    int         // of tokens that an attempt asks for
+	attemptCount  int         // so many attempts, so far
+	ticket        string      // with which the last attempt was in the line; "" for none
+	contended     bool        // the call has waited for other holders
+	told          *toldOfWait // by which the trace is told of that; nil for none
+	way           locktrace.Way
+	holdNumber    uint64  // for the trace; 0 without one
+	refusal       error   // why the last attempt was in vain; nil: another holder has the lock
+	wakeup        *wakeup // notified when a command is over, a field below or lockState.mayBeFree has changed, or the waiter is to look
 
 	queueWait // zero until the waiter is in the queue
 
@@ -167,7 +170,8 @@ func (w *waiter) reenterOrWait() (*level, error) {
 	}
 	w.newHold = new(hold)
 	w.attempts = &w.newHold.ownAttempts
-	w.attempts.keys, w.attempts.field, w.attempts.lease = w.keys, w.client.newField(), w.lease
+	w.field = w.client.newField()
+	w.attempts.keys, w.attempts.field, w.attempts.lease = w.keys, w.field, w.lease
 	if !w.request.waits() {
 		return w.tryOnce(own)
 	}
@@ -191,7 +195,8 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 		}
 		return nil, errSameHolder
 	}
-	if h := w.lockState.currentHold(); h != nil && h.err() == nil && h.lease.Deadline().Age() < time.Second {
+	defer w.lockState.endTry(w)
+	if h := w.lockState.beginTry(w); h != nil && h.err() == nil && h.lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
 	w.tokenCount = 1
@@ -202,14 +207,16 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 			err = said
 		}
 		said = err
+		again := passing(err) && !errors.Is(err, ErrUnconfirmed) || err == nil && w.refusedByOver
 		switch {
 		case lv != nil:
 			return lv, nil
 		case w.ctx.Err() != nil:
 			return nil, w.contextEnded()
-		case err == nil:
-			return nil, notAcquired(w.refusal)
-		case !passing(err) || errors.Is(err, ErrUnconfirmed) || time.Since(w.began)+backoff > min(onceMore, w.client.set.Patience):
+		case !again || time.Since(w.began)+backoff > min(onceMore, w.client.set.Patience):
+			if err == nil {
+				return nil, notAcquired(w.refusal)
+			}
 			return nil, w.client.withDial(err, w.began)
 		case !sleep(w.ctx, backoff):
 			return nil, with(contextError(w.ctx), err)
@@ -260,6 +267,7 @@ func (f *inflight) inTurn(t scripts.Turn) { f.Op = f.Op.InTurn(t) }
 // sendAttempt sends one attempt.
 func (w *waiter) sendAttempt(f *inflight) {
 	w.attemptCount++
+	w.endsSeen = w.lockState.ends.Load()
 	if w.attempts.uncertain() {
 		w.client.sendAlone(context.Background(), f)
 	} else {
@@ -304,6 +312,7 @@ func (w *waiter) judge(f *inflight) (*level, error) {
 	case !f.answer.Held:
 		w.refusal = f.answer.Why
 		w.client.distance.measured(f.sentAt.Age())
+		w.refusedByOver = w.releaseOver(f.answer.Own)
 		return nil, nil
 	case time.Until(watchdog.DeadlineOf(f.sentAt, w.lease).Time()) <= 0:
 		return nil, errLate

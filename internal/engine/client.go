@@ -37,9 +37,11 @@ type Client struct {
 	underWay      atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
 	unpublished   atomic.Int64 // how many releases Redis refused to publish
 	distance      distance
-	noLineUntil   atomic.Int64 // until when no line is used, as the user lacks a right to it, since born; 0 for never
-	handoffDenied atomic.Bool  // Redis has refused a handoff, as the user lacks a right
-	lineProven    atomic.Bool  // the client has been in a line: the user may do all that it takes
+	movesSeen     atomic.Uint32 // of dials
+	asksAgain     atomic.Bool   // askLately is due
+	noLineUntil   atomic.Int64  // until when no line is used, as the user lacks a right to it, since born; 0 for never
+	handoffDenied atomic.Bool   // Redis has refused a handoff, as the user lacks a right
+	lineProven    atomic.Bool   // the client has been in a line: the user may do all that it takes
 
 	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
 	spareWakeups  sync.Pool // of *wakeup that nobody waits for
@@ -57,6 +59,7 @@ type Client struct {
 
 	mu          sync.Mutex
 	locks       map[string]*lockState
+	lately      *lately      // nil for none
 	spareStates []*lockState // of locks that nothing refers to any more
 	firstHold   *hold        // the list of the registered holds, linked by prev and next
 	held        int
@@ -102,6 +105,7 @@ func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
 	}
 	if one, is := rdb.(*redis.Client); is {
 		c.dials = dialsOf(one)
+		c.dials.moved(&c.movesSeen)
 	}
 	bus := pubsub.New(rdb, set.Sharding, set.Log)
 	bus.OnChange(c.SubscriptionChanged)
@@ -284,6 +288,12 @@ func (c *Client) unregisterHold(h *hold) {
 	}
 	h.prev, h.next = nil, nil
 	c.held--
+	if !c.limits.Several {
+		if c.lately == nil {
+			c.lately = new(lately)
+		}
+		c.lately.note(h.attempts.keys)
+	}
 	c.removeUserLocked(h.lockState)
 }
 
@@ -295,9 +305,13 @@ func (c *Client) idleIfUnused() {
 }
 
 // releaseAnswered does what the answer to a release asks for. More: the release has reached its bound before it called anybody, and the
-// client goes on calling, by a leave (P29). Outside: the user lacks a right to the line. Untold: Redis refused to publish the release; the
+// client goes on calling, by a leave (P29). Own: see releaseOver. Outside: the user lacks a right to the line. Untold: Redis refused to publish
+// the release; the
 // log tells of the first one.
 func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
+	if a.Own != "" {
+		c.releaseOver(keys, a.Own)
+	}
 	if a.More {
 		c.leaveLine(keys, "")
 	}

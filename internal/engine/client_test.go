@@ -35,7 +35,8 @@ func TestInv9_ListOfHolds(t *testing.T) {
 				t.Fatalf("%v: %d are listed, %d counted, and %d use the lock's state; want %d", ends, len(listed), c.held, ls.users, len(want))
 			}
 		}
-		all := []*hold{{client: c}, {client: c}, {client: c}}
+		keys := &attempts{keys: scripts.KeysOf("l")}
+		all := []*hold{{client: c, attempts: keys}, {client: c, attempts: keys}, {client: c, attempts: keys}}
 		for _, h := range all {
 			locktest.Equal(t, "registered", c.registerHold(h, ls), true)
 			want = append([]*hold{h}, want...)

@@ -20,7 +20,7 @@ func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 	const tenth = 100 * time.Millisecond
 	split := errors.New("nobody has a majority")
 	asks := func(ls *lockState) { ls.askedSince = momentOf(time.Now()) }
-	refused := func(ls *lockState) { ls.client.dials.end(ls.client.dials.begin("tcp a:1"), syscall.ECONNREFUSED) }
+	refused := func(ls *lockState) { ls.client.dials.end(ls.client.dials.begin("tcp a:1"), nil, syscall.ECONNREFUSED) }
 	gotIt := func(ls *lockState) {
 		ls.mu.Lock()
 		defer ls.mu.Unlock()

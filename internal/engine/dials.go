@@ -8,21 +8,25 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"weak"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// dials is a go-redis hook that knows which dials are under way, and why the latest one failed that did. A command learns of that when
-// go-redis has dialed five times, after half a second, or after five times the DialTimeout: for a call that waits for less that is too late.
+// dials is a go-redis hook that knows which dials are under way, why the latest one failed that did, and whether dials lead to another server.
+// A command learns of a failed dial when go-redis has dialed five times, after half a second, or after five times the DialTimeout: for a call
+// that waits for less that is too late.
 type dials struct {
 	what string // what a dial makes
 
 	mu       sync.Mutex
 	underWay []*dialing // the oldest one first
 	failedAt time.Time
-	failure  error // nil for none
+	failure  error         // nil for none
+	addr     string        // to which the latest dial led that did not fail
+	moves    atomic.Uint32 // how often that was another one than before
 }
 
 // dialing is a dial that is under way.
@@ -63,7 +67,7 @@ func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		one := d.begin(network + " " + addr)
 		conn, err := next(ctx, network, addr)
-		d.end(one, err)
+		d.end(one, conn, err)
 		return conn, err
 	}
 }
@@ -76,17 +80,39 @@ func (d *dials) begin(to string) *dialing {
 	return one
 }
 
-func (d *dials) end(one *dialing, err error) {
+func (d *dials) end(one *dialing, conn net.Conn, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.underWay = slices.DeleteFunc(d.underWay, func(other *dialing) bool { return other == one })
 	if err == nil {
+		d.led(conn.RemoteAddr())
 		return
 	}
 	if op := new(net.OpError); !errors.As(err, &op) { // it does not say what it is of: a TLS handshake, or a dialer of the user's
 		err = fmt.Errorf("%s %s: %w", d.what, one.to, err)
 	}
 	d.failedAt, d.failure = time.Now(), err
+}
+
+// led notes the address to which a dial has led; nil where its connection does not say. With d.mu held.
+func (d *dials) led(to net.Addr) {
+	if to == nil {
+		return
+	}
+	addr := to.String()
+	if d.addr != "" && d.addr != addr {
+		d.moves.Add(1)
+	}
+	d.addr = addr
+}
+
+// moved tells whether a dial has led to another address than the one before it, since it was asked last with this variable.
+func (d *dials) moved(seen *atomic.Uint32) bool {
+	if d == nil {
+		return false
+	}
+	n := d.moves.Load()
+	return seen.Load() != n && seen.Swap(n) != n
 }
 
 // ProcessHook implements redis.Hook.

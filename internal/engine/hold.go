@@ -224,6 +224,9 @@ func (h *hold) loseUntold(how string, gone bool) bool {
 		}
 		h.client.set.Log.Log(context.Background(), severity, text, attrs...)
 	}
+	if !gone {
+		h.lockState.setLost(h)
+	}
 	h.unregister()
 	return true
 }

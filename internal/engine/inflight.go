@@ -142,6 +142,9 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 	if !f.waitFor(wake, began, each, ctx.Done()) {
 		c.takeBack(f)
 	}
+	if f.done.Load() {
+		c.noteServer(f.err)
+	}
 	hung := false
 	switch {
 	case !f.done.Load():

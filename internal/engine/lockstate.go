@@ -18,6 +18,7 @@ type lockState struct {
 
 	checking       atomic.Bool            // Redis is to be asked soon whether this client's own hold is still there
 	mayBeFree      atomic.Bool            // a message was heard: the leader is to look
+	ends           atomic.Uint32          // of this client's holds, so far
 	everSubscribed atomic.Bool            // there has been a subscription
 	leaderWakeup   atomic.Pointer[wakeup] // of the leader, once it waits to be told
 	place          atomic.Pointer[place]  // in the line in Redis; nil before this client had to wait for another one
@@ -32,6 +33,8 @@ type lockState struct {
 	contact      *contact     // nil before Redis has said anything to a waiter
 	run          handoffRun
 	forced       []forcedHold // holds that ForceUnlock has ended, and that a late answer may still tell of
+	trying       *waiter      // calls that ask without being in the queue, linked by prev and next
+	lost         *hold        // the latest that was lost without a word of Redis, and is not to be released by others
 	contention   *contention  // nil before another client wanted the lock
 }
 
@@ -108,7 +111,7 @@ func (ls *lockState) reset() bool {
 		return false
 	}
 	ls.mayBeFree.Store(false)
-	ls.contact, ls.run, ls.forced, ls.contention = nil, handoffRun{}, nil, nil
+	ls.contact, ls.run, ls.forced, ls.lost, ls.contention = nil, handoffRun{}, nil, nil, nil
 	return true
 }
 
@@ -353,6 +356,7 @@ func (ls *lockState) unregisterHold(h *hold) {
 	if called {
 		ls.contention.calledByReleaseOf = nil
 	}
+	ls.ends.Add(1)
 	if there {
 		ls.hold = nil
 		ls.unfollowHold()

@@ -36,6 +36,7 @@ const (
 
 // heard notes what became of a command for this slot that was sent at this time.
 func (c *Client) heard(slot uint16, sent time.Time, err error) {
+	c.noteServer(err)
 	if err == nil {
 		c.answered(slot, sent)
 		return

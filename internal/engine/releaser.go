@@ -37,6 +37,8 @@ type release struct {
 	rest     bool         // most of several servers have confirmed it already
 	freed    bool         // a command that was sent when all attempts had their outcome was confirmed; with rest: any was answered
 	held     bool         // the release of a hold, of which Unlock has said that it is sent again
+	over     bool         // of a hold that was over already, and that a server without the latest data has
+	asks     bool         // of a hold that never was, to learn whether the server has one of this client that is over
 	owed     bool         // one of several servers may have the hold still
 	until    time.Time    // of another client's hold: when its lease is over on every server. Zero: owed says so
 	refused  bool         // Redis has refused it for good: rights are missing
@@ -103,7 +105,7 @@ func (rl *releaser) add(r *release) {
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
 	if rl.closed {
-		if !r.rest {
+		if !r.rest && !r.asks {
 			rl.warnUnconfirmed(1, a)
 		}
 		return
@@ -211,6 +213,10 @@ func (s *sentRelease) Sending(scripts.Caller) {
 func (s *sentRelease) Answered(a scripts.Answer, err error) {
 	r, rl := s.release, s.releaser
 	rl.client.releaseAnswered(a, s.attempts.keys)
+	if r.over && a.Held {
+		rl.client.set.Log.Warn("rlock: Redis had a hold of this client that is over, and it is released now: a server that takes over may not know of a release",
+			"lock", s.attempts.keys.Lock)
+	}
 	rl.client.heard(rl.client.slotOf(s.attempts.keys), time.Now(), err)
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
@@ -269,7 +275,7 @@ func (rl *releaser) owesAny() bool {
 
 // owes tells whether the hold may be taken still. With rl.mu held.
 func (rl *releaser) owes(r *release) bool {
-	if r.freed && !r.attempts.mayBeTaken() {
+	if r.asks || r.freed && !r.attempts.mayBeTaken() {
 		return false
 	}
 	// All of several servers may have said by now that they have not got the hold.

@@ -274,7 +274,7 @@ func (c *Client) renewalDone(batch []watchdog.Renewal, outcome []error, began ti
 func (rl *releaser) note(r *release, over bool) {
 	t, c, a := rl.client.set.Trace, rl.client, r.attempts
 	switch {
-	case t == nil:
+	case t == nil || r.asks:
 	case !over && t.ReleaseDelayed != nil:
 		e := locktrace.ReleaseDelayed{Client: c.id, Lock: a.keys.Lock, Field: a.field}
 		c.tell(func() { t.ReleaseDelayed(e) })

@@ -162,10 +162,10 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	} else {
 		h.releaseConfirmed()
 	}
+	c.releaseAnswered(answer, h.attempts.keys)
 	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 {
 		return ErrLost
 	}
-	c.releaseAnswered(answer, h.attempts.keys)
 	h.lockState.released(h, answer, began)
 	return nil
 }

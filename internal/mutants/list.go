@@ -4,7 +4,7 @@ import "slices"
 
 // The breaks, by the invariant (Inv, DESIGN's section 5) or the protocol rule (P) that each violates. The scripts have
 // more of their own, which TestMutants in package scripts runs against the model.
-var mutants = slices.Concat(ofAttempts, ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofServers, ofGuards, ofSilence, ofSeen, []mutant{
+var mutants = slices.Concat(ofAttempts, ofOver, ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofServers, ofGuards, ofSilence, ofSeen, []mutant{
 	{
 		"Inv1: a re-entry looks whether it is admitted before it waits for its turn only",
 		"internal/engine/reenter.go", "	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {\n		h.mu.Unlock()\n		return nil, errOvertaken\n	}\n", "	_ = nearest\n",

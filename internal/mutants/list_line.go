@@ -70,7 +70,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P24: the first is dropped while the lock is held",
-		"scripts/wait.lua", "    left, calls = value, second\n", "    left, calls = value, second\n    redis.pcall('ZREM', line, stale)\n",
+		"scripts/wait.lua", "    left, calls, owned = value, second, of\n", "    left, calls, owned = value, second, of\n    redis.pcall('ZREM', line, stale)\n",
 		"./scripts", "P24_",
 	},
 	{
