@@ -81,7 +81,7 @@ func round(t *testing.T, s *Scripts, locks []*Keys, token int64) {
 		{func(k *Keys) Op { return Acquire(k, true, first, lease, 1) }, Answer{Held: true, Token: token + 1}},
 		{func(k *Keys) Op { return Level(k, true, first, lease, 2, 1) }, Answer{Held: true, Token: token + 2}},
 		{func(k *Keys) Op { return Transfer(k, true, second, lease, 2, first) }, Answer{Held: true, Token: token + 4}},
-		{func(k *Keys) Op { return Unlock(k, first, sharded) }, Answer{}},
+		{func(k *Keys) Op { return Unlock(k, first, sharded) }, Answer{Own: second}},
 		{func(k *Keys) Op { return Unlock(k, second, sharded) }, Answer{Held: true}},
 	} {
 		var all []*passenger

@@ -113,7 +113,7 @@ var mutants = []mutant{
 	{"whoever is first is stale", &waitText, "head == stale and", "stale ~= '' and", ""},
 	{"a stale first stays", &waitText, "lined('ZREM', line, head) == 1", "true", ""},
 	{"a stale first is not told", &waitText, "tell(line, publish, head, 'd ' .. head)", "", "the clients hear"},
-	{"a held lock's first is dropped", &waitText, "left, calls = value, second", "left, calls = value, second redis.pcall('ZREM', line, stale)", ""},
+	{"a held lock's first is dropped", &waitText, "left, calls, owned = value, second, of", "left, calls, owned = value, second, of redis.pcall('ZREM', line, stale)", ""},
 	{"another's turn is a held lock", &waitText, "calls, owned = -2, nil, true, nil", "calls, owned = -1, nil, true, nil", "in the reply"},
 	{"who waits is not in the line", &waitText, "return 0, {left, before, score, head or '', owned}", "return 0, {left, -1, 0, head or '', owned}", "the reply"},
 	{"who is first is not said", &waitText, "score, head or '', owned}", "score, '', owned}", "the reply"},
