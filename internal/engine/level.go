@@ -18,7 +18,6 @@ type level struct {
 	token int64           // the hold's when the level was taken
 
 	parent context.Context // ends the level's context with the one it was taken with; leads to no holder, so that the watchdog may refer to it
-	direct bool            // the context it was taken with ends with the outer level's, and not before
 
 	endedBy atomic.Pointer[endError] // why the level's context has ended, other than by its parent; changed with mu held
 
@@ -27,6 +26,7 @@ type level struct {
 	cancel context.CancelCauseFunc
 	link   weak.Pointer[link] // to the context it was taken with, where that is not the signal's parent
 
+	direct    bool // the context it was taken with ends with the outer level's, and not before
 	renewable bool // by the watchdog: taken without a lease of its own
 	open      bool // guarded by hold.mu
 }

@@ -57,7 +57,7 @@ var mutants = slices.Concat(ofAttempts, ofOver, ofClient, ofLine, ofWaiting, ofQ
 	},
 	{
 		"P3: a waiter that re-enters forgets its own attempt",
-		"internal/engine/acquire.go", "(err != nil || lv.hold.attempts != w.attempts)", "err != nil",
+		"internal/engine/acquire.go", "(lv == nil || lv.hold.attempts != w.attempts)", "lv == nil",
 		"./rlock", "P3_GhostOfAWaiterThatReenters",
 	},
 	{
