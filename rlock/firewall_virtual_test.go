@@ -248,11 +248,21 @@ func onceLate(op string, late func(send func() error) error) locktest.Hook {
 	}
 }
 
+// knowScripts makes the server know the scripts, so that the first command for each is executed.
+func knowScripts(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	l := rlock.NewLock(newClient(t, rdb), "known")
+	held, err := l.Lock(t.Context())
+	locktest.NoError(t, err)
+	locktest.NoError(t, l.Unlock(held))
+}
+
 // P12: a release is answered by its copy, which finds nothing, because Redis has executed the first one. That is no loss.
 func TestP12_UnlockAnsweredByItsCopy(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		_, rdb := redistest.Pipe(t)
-		rdb.AddHook(onceLate("release", func(send func() error) error {
+		knowScripts(t, rdb)
+		rdb.AddHook(onceLate("unlock", func(send func() error) error {
 			err := send()
 			time.Sleep(4 * time.Second)
 			return err
@@ -277,7 +287,8 @@ func TestP12_ForceUnlockAnsweredByItsCopy(t *testing.T) {
 		m, rdb := redistest.Pipe(t)
 		client, other := newClient(t, rdb), newClient(t, redistest.PipeClient(t, m))
 		locktest.NoError(t, lockOnly(rlock.NewLock(other, "a").Lock(t.Context())))
-		rdb.AddHook(onceLate("release", func(send func() error) error {
+		knowScripts(t, rdb)
+		rdb.AddHook(onceLate("unlock", func(send func() error) error {
 			err := send()
 			time.Sleep(4 * time.Second)
 			return err
@@ -322,13 +333,10 @@ func TestP3_FirstCopyOfAcquireAfterItsUnlock(t *testing.T) {
 				return lateOnce{conn, "late", &first, arrives}, err
 			}
 		})
+		knowScripts(t, rdb)
 		client := newClient(t, rdb)
-		before := rlock.NewLock(client, "a") // the server knows the scripts
-		held, err := before.Lock(t.Context())
-		locktest.NoError(t, err)
-		locktest.NoError(t, before.Unlock(held))
 		l, began := rlock.NewLock(client, "late"), time.Now()
-		held, err = l.Lock(t.Context())
+		held, err := l.Lock(t.Context())
 		locktest.NoError(t, err)
 		locktest.NoError(t, l.Unlock(held))
 		time.Sleep(arrives - time.Since(began) + time.Millisecond)
