@@ -323,7 +323,7 @@ func (s *screen) View() tea.View {
 	case s.filter != "":
 		last = fmt.Sprintf("only what contains %q; Esc shows all", s.filter)
 	case s.detail == "" && s.selected() != nil && s.selected().Stuck != "":
-		last = plain.Name(s.selected().Name) + " is stuck: " + s.selected().Stuck
+		last = "stuck: " + s.selected().Stuck + "  Enter show  f free  q quit"
 	}
 	lines := strings.Split(strings.TrimRight(body, "\n"), "\n")
 	room := max(s.height-2, 0)

@@ -29,7 +29,7 @@ func (r *lockRow) stuck(longHold time.Duration) string {
 	case r.Other != "" || !r.waited():
 		return ""
 	case h == nil && longest >= longHold:
-		return "it is free, and somebody has waited for " + span(longest)
+		return "free, and yet somebody has waited for " + span(longest)
 	case h == nil:
 		return ""
 	case r.lock.TTL == inspect.NoExpiry:
@@ -37,7 +37,7 @@ func (r *lockRow) stuck(longHold time.Duration) string {
 	case h.Client != nil && time.Duration(h.Client.Silent) >= quiet:
 		return fmt.Sprintf("its holder was last heard of %s ago", span(time.Duration(h.Client.Silent)))
 	case r.age() >= longHold:
-		return "it is held for " + span(r.age()) + " while others wait"
+		return "held for " + span(r.age()) + " while others wait"
 	case longest >= longHold:
 		return "somebody has waited for " + span(longest)
 	}
