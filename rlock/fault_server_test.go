@@ -193,9 +193,10 @@ func TestP3_ThawAfterMoreThanALease(t *testing.T) {
 	var calls []<-chan error
 	var names []string
 	for i := range tries {
-		names = append(names, fmt.Sprint("new-", i))
+		l := rlock.NewLock(c, fmt.Sprint("new-", i))
+		names = append(names, l.Name())
 		ctx := withTimeout(t, t.Context(), time.Second)
-		calls = append(calls, locktest.Start(func() error { _, err := rlock.NewLock(c, names[i]).Lock(ctx); return err }))
+		calls = append(calls, locktest.Start(func() error { _, err := l.Lock(ctx); return err }))
 	}
 	for _, call := range calls {
 		locktest.IsError(t, redistest.Await(t, bound, call, "a call"), context.DeadlineExceeded)

@@ -37,6 +37,10 @@ var faults = append([]fault{
 		s.locks.Freeze()
 		return s.locks.Thaw
 	})},
+	{"stand-still", "the server stands still (SIGSTOP), for longer than a lease of 10 s and what a read may take", 12500, 12500, true, plain(func(s *stage) func() {
+		s.locks.Freeze()
+		return s.locks.Thaw
+	})},
 	{"kill", "the server is killed (SIGKILL) and started again", 20, 800, true, plain(func(s *stage) func() {
 		s.locks.Kill()
 		return func() { starting(s.locks.Restart) }

@@ -26,7 +26,7 @@ const (
 )
 
 // maxOwed is when what is owed has been released at the latest, however long the lease is, if Redis was away for less than
-// three seconds: see P3.
+// three seconds, or stood still: see P3.
 const maxOwed = 3*time.Second + answerTimeout
 
 // A trial is a round with what there is to judge it by.

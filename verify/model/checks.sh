@@ -8,6 +8,8 @@ holds still-2 rest "${four[@]}" QUITS=1 BREAKS=1
 holds still-3 rest "${four[@]}" ROUNDS=2 AGAIN=1 RENEWALS=1
 holds still-4 rest ROUNDS=2 AGAIN=1 MISSES=2 DEPTH=1
 holds still-5 rest CLIENTS=1 HOLDERS=2 ROUNDS=2 AGAIN=1 MISSES=2 QUITS=1
+holds still-6 rest MISSES=2 QUITS=1 FREEZES=1
+holds still-7 rest CLIENTS=1 HOLDERS=2 MISSES=2 QUITS=1 FREEZES=1
 
 # With time. A renewal or a re-entry can extend a lease of three ticks only: one of two is trusted for one.
 holds timed-1 time "${four[@]}" TIMED
@@ -29,6 +31,7 @@ refuted NAIVE_P2_ACQUIRE "invariant 5" "An acquire that finds its own field incr
 refuted NAIVE_P2_ADD "invariant 5" "Levels are added and subtracted, without a number of the change." MISSES=1 DEPTH=1
 refuted NAIVE_P2_RETAKE "all is at rest, and the lock is held" "A re-entry that finds the lock free takes it: its late copy does, after the last unlock." MISSES=1 DEPTH=1
 refuted NAIVE_P3 "all is at rest, and the lock is held" "What got no answer is released once: the release may arrive first." MISSES=1
+refuted NAIVE_P3_HEARD "all is at rest, and the lock is held" "What got no answer is released for a lease, which passes while the server stands still with the acquire and the release in its sockets." MISSES=1 FREEZES=1
 refuted NAIVE_P6_SENT "invariant 1" "The lease is counted from the answer, not from before the command was sent." TIMED
 refuted NAIVE_P6_MARGIN "invariant 1" "The deadline has no margin, and Redis's clock is a little faster." TIMED
 refuted NAIVE_P7 "all is at rest, and the lock is held" "The expiry is set by a command of its own, after the answer to the first." TIMED NO_LIST MISSES=1

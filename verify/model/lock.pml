@@ -10,7 +10,7 @@
 
 /* Given with -D by .ci/model: CLIENTS, HOLDERS in each of them, ROUNDS that one holder may go, one hold after the other;
  * LEASE, and the budgets: AGAIN rounds after the first, of all holders; MISSES, answers that do not come in time; DEPTH
- * re-entries; RENEWALS; QUITS, calls whose wait ends; BREAKS of the connection on which messages come. */
+ * re-entries; RENEWALS; QUITS, calls whose wait ends; BREAKS of the connection on which messages come; FREEZES of the server. */
 #define N    (CLIENTS * HOLDERS)
 #define NONE 255
 #define HOLDER(hold) ((hold) % N)
@@ -71,7 +71,8 @@ bit idle[CLIENTS];              /* the leader sleeps, and may be offered the loc
 bit look[CLIENTS];              /* the leader is to look */
 byte channel[CLIENTS];
 
-byte again = AGAIN, misses = MISSES, depth = DEPTH, renewals = RENEWALS, quits = QUITS, breaks = BREAKS;
+byte again = AGAIN, misses = MISSES, depth = DEPTH, renewals = RENEWALS, quits = QUITS, breaks = BREAKS, freezes = FREEZES;
+bit still;                      /* the server stands still: nothing arrives */
 bit runs;                       /* a lease is counted down by a client */
 byte finished;
 byte i, past;                   /* for loops; 0 otherwise, to be no part of a state */
@@ -120,25 +121,41 @@ inline counted() {
 
 /* ---- The network: what is on its way for a hold arrives, in any order; and what is sent behind its holder's back. */
 
+#define ARRIVES(command) (flying[h] & command && !still)
+
 proctype network(byte h) {
 end:	do
-	:: d_step { flying[h] & ACQUIRE  -> acquire(h, ACQUIRE) }
-	:: d_step { flying[h] & ACQUIRE2 -> acquire(h, ACQUIRE2) }
-	:: d_step { flying[h] & TRANSFER -> transfer(h) }
-	:: d_step { flying[h] & RAISE    -> setLevel(h, RAISE, 2, 1) }
-	:: d_step { flying[h] & RAISE2   -> setLevel(h, RAISE2, 2, 1) }
-	:: d_step { flying[h] & LOWER    -> setLevel(h, LOWER, 1, 2) }
-	:: d_step { flying[h] & LOWER2   -> setLevel(h, LOWER2, 1, 2) }
-	:: d_step { flying[h] & UNLOCK   -> unlock(h, UNLOCK) }
-	:: d_step { flying[h] & UNLOCK2  -> unlock(h, UNLOCK2) }
-	:: d_step { flying[h] & RENEW    -> renew(h) }
+	:: d_step { ARRIVES(ACQUIRE)  -> acquire(h, ACQUIRE) }
+	:: d_step { ARRIVES(ACQUIRE2) -> acquire(h, ACQUIRE2) }
+	:: d_step { ARRIVES(TRANSFER) -> transfer(h) }
+	:: d_step { ARRIVES(RAISE)    -> setLevel(h, RAISE, 2, 1) }
+	:: d_step { ARRIVES(RAISE2)   -> setLevel(h, RAISE2, 2, 1) }
+	:: d_step { ARRIVES(LOWER)    -> setLevel(h, LOWER, 1, 2) }
+	:: d_step { ARRIVES(LOWER2)   -> setLevel(h, LOWER2, 1, 2) }
+	:: d_step { ARRIVES(UNLOCK)   -> unlock(h, UNLOCK) }
+	:: d_step { ARRIVES(UNLOCK2)  -> unlock(h, UNLOCK2) }
+	:: d_step { ARRIVES(RENEW)    -> renew(h) }
 	/* P3: until nothing that could take the lock is on its way, and a release after that was confirmed */
 	:: d_step { listed[h] && !(flying[h] & UNLOCK) -> flying[h] = flying[h] | UNLOCK; printf("@%d>. %d\n", h, UNLOCK) }
+#ifdef NAIVE_P3_HEARD
+	/* a lease has passed since the attempt ended, while the server stood still */
+	:: d_step { still && listed[h] -> listed[h] = 0; printf("@%d! leaves the list\n", h) }
+#endif
 	/* the watchdog; no renewal is sent once a release was */
 	:: d_step { renewals > 0 && hold[HOLDER(h)] == h && ALIVE(HOLDER(h)) && !(flying[h] & RENEW) ->
 		renewals--; flying[h] = flying[h] | RENEW; renewed[HOLDER(h)] = TRUST; runs = 1; printf("@%d>. %d\n", h, RENEW) }
 	od
 }
+
+#if FREEZES > 0
+/* The server stands still, with what was sent in its sockets; and goes on. */
+proctype server() {
+end:	do
+	:: d_step { !still && freezes > 0 -> freezes--; still = 1; printf("@T the server stands still\n") }
+	:: d_step { still -> still = 0; printf("@T the server goes on\n") }
+	od
+}
+#endif
 
 /* P10: a connection that comes back subscribes again; each confirmation wakes. */
 proctype messages(byte c) {
@@ -414,6 +431,9 @@ init {
 		for (i : 0 .. CLIENTS - 1) { run messages(i) }
 #ifdef TIMED
 		run clock();
+#endif
+#if FREEZES > 0
+		run server();
 #endif
 		run rest()
 	}
