@@ -213,7 +213,7 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 func (w *waiter) attempt() (*level, error) {
 	f := w.newAttempt()
 	w.sendAttempt(f)
-	for due := w.began.Add(min(w.lease, onceMore+w.client.set.confirmTime())); !f.done.Load() && time.Now().Before(due); {
+	for due := w.began.Add(min(w.lease, onceMore+w.client.set.confirmTimes())); !f.done.Load() && time.Now().Before(due); {
 		w.wakeup.notifyAt(due)
 		select {
 		case <-w.wakeup.ch:
