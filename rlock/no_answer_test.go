@@ -27,6 +27,7 @@ func TestInv12_TLSOnAPlainPort(t *testing.T) {
 		{"TryLock", time.Second, func() error { _, err := l.TryLock(t.Context(), 0, 0); return err }},
 		{"Lock", 2 * time.Second, func() error { _, err := l.Lock(t.Context()); return err }},
 		{"IsLocked", 2 * time.Second, func() error { _, err := l.IsLocked(t.Context()); return err }},
+		{"ForceUnlock", 2 * time.Second, func() error { _, err := l.ForceUnlock(t.Context()); return err }},
 	} {
 		began := time.Now()
 		err := call.call()

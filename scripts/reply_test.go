@@ -158,13 +158,13 @@ func number(v any) int64 {
 	return n
 }
 
-// duration is a PTTL, as time; what does not fit into 292 years is 292 years.
+// duration is a PTTL, as time; what is more than 100 years is 100 years.
 func duration(ms int64) time.Duration {
 	switch {
 	case ms < 0:
 		return time.Duration(ms)
-	case ms > math.MaxInt64/1_000_000:
-		return math.MaxInt64 / 1_000_000 * time.Millisecond
+	case ms > 100*365*24*3600*1000:
+		return 100 * 365 * 24 * time.Hour
 	}
 	return time.Duration(ms) * time.Millisecond
 }

@@ -228,7 +228,8 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 func (w *waiter) attempt() (*level, error) {
 	f := w.newAttempt()
 	w.sendAttempt(f)
-	for due := w.began.Add(min(w.lease, onceMore+w.client.set.confirmTime())); !f.done.Load() && time.Now().Before(due); {
+	rest := time.Until(w.began.Add(onceMore + w.client.set.confirmTimes()))
+	for due := time.Now().Add(min(w.lease, rest)); !f.done.Load() && time.Now().Before(due); {
 		w.wakeup.notifyAt(due)
 		select {
 		case <-w.wakeup.ch:

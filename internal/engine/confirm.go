@@ -29,6 +29,9 @@ func (s *Settings) confirmTime() time.Duration {
 	return 0
 }
 
+// confirmTimes is confirmTime of a command that goes twice, as the server has not got its script.
+func (s *Settings) confirmTimes() time.Duration { return 2 * s.confirmTime() }
+
 // CheckSeveral refuses the settings that are for one Redis only.
 func (s *Settings) CheckSeveral() error {
 	if s.confirmation() != nil {

@@ -28,6 +28,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	}
 	bound, cancel := context.WithTimeout(ctx, l.client.set.Patience)
 	defer cancel()
+	began := time.Now()
 	for missed := 0; ; missed++ {
 		freed, again, err := l.forceOnce(bound)
 		if again && !sleep(bound, forcePause) {
@@ -41,6 +42,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 			return freed, nil
 		case ctx.Err() != nil:
 			err = contextError(ctx)
+		default:
+			err = l.client.withDial(err, began)
 		}
 		if missed > 0 {
 			err = fmt.Errorf("not forced open: handed on %d times between the look at its holder and the release: %w", missed, err)

@@ -49,9 +49,9 @@ func (w *waiter) reenter(h *hold) (*level, error) {
 	case err != nil:
 		h.correctCount()
 		if w.ctx.Err() != nil {
-			err = w.contextEnded()
+			return nil, w.contextEnded()
 		}
-		return nil, err
+		return nil, w.client.withDial(err, w.began)
 	case !answer.Held && h.newest() == nil:
 		return nil, ErrUnlocked // meanwhile
 	case !answer.Held:

@@ -74,7 +74,7 @@ func (s *Settings) SetLog(log *slog.Logger) {
 }
 
 // silence is how long a call that may wait goes without an answer from Redis to a command.
-func (s *Settings) silence() time.Duration { return max(s.Patience, onceMore) + s.confirmTime() }
+func (s *Settings) silence() time.Duration { return max(s.Patience, onceMore) + s.confirmTimes() }
 
 func (s *Settings) check() error {
 	if err := checkLease(s.Lease); err != nil {

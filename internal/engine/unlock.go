@@ -155,7 +155,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	}
 	if err != nil {
 		c.releaser.releaseHeld(h.attempts)
-		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", err)
+		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", c.withDial(err, began))
 	}
 	if answer.Owed {
 		c.releaser.releaseRest(h.attempts, time.Time{})

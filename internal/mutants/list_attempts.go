@@ -24,7 +24,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"Inv12: each error begins the patience anew",
-		"internal/engine/contact.go", "\tif n.failure == nil {\n\t\tn.failingSince = time.Now()\n\t}\n", "\tn.failingSince = time.Now()\n",
+		"internal/engine/contact.go", "\tif n.failure == nil {\n\t\tn.failingSince = sent\n\t}\n", "\tn.failingSince = sent\n",
 		"./internal/engine", "Inv12_Patience",
 	},
 	{
@@ -69,7 +69,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"P6: a waiter's attempt is waited for when its lease is over",
-		"internal/engine/wait.go", "\tw.on(attemptSent)\n\tw.lookAfter(w.lease) // after it no answer is of use\n", "\tw.on(attemptSent)\n",
+		"internal/engine/wait.go", "\tw.on(attemptSent)\n\tw.awaitAnswer()\n", "\tw.on(attemptSent)\n\tw.lookAfter(time.Hour)\n",
 		"./rlock", "P6_AttemptThatHangs",
 	},
 	{

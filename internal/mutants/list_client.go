@@ -39,12 +39,12 @@ var ofClient = []mutant{
 	},
 	{
 		"Inv12: a call does not look why a dial failed",
-		"internal/engine/dials.go", "			d.failed.Store(&dialFailure{time.Now(), err})\n", "",
+		"internal/engine/dials.go", "	d.failedAt, d.failure = time.Now(), err\n", "",
 		"./rlock", "VirtualRefusedWithinAShortWait",
 	},
 	{
 		"Inv12: a refused connection of before is why a call has waited in vain",
-		"internal/engine/dials.go", "f != nil && !f.at.Before(t)", "f != nil",
+		"internal/engine/dials.go", "d.failure != nil && !d.failedAt.Before(t)", "d.failure != nil",
 		"./rlock", "VirtualNoRefusalOfBefore",
 	},
 	{

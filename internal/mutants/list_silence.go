@@ -4,7 +4,7 @@ package main
 var ofSilence = []mutant{
 	{
 		"Inv12: a call that does not wait has no bound but its lease",
-		"internal/engine/acquire.go", "min(w.lease, onceMore+w.client.set.confirmTime())", "w.lease",
+		"internal/engine/acquire.go", "min(w.lease, rest)", "max(w.lease, rest)",
 		"./rlock", "Inv12_NoAnswer",
 	},
 	{
@@ -24,7 +24,7 @@ var ofSilence = []mutant{
 	},
 	{
 		"Inv12: the time that replicas have is taken for silence",
-		"internal/engine/acquire.go", "min(w.lease, onceMore+w.client.set.confirmTime())", "min(w.lease, onceMore)",
+		"internal/engine/acquire.go", "onceMore + w.client.set.confirmTimes()", "onceMore",
 		"./rlock", "Inv12_ConfirmationIsNoSilence",
 	},
 	{
