@@ -156,6 +156,7 @@ local function prove(line, publish, ticket)
     lined(command, line, '')
   end
   lined('ZCARD', line)
+  lined('PEXPIRE', line, 600000)
   tell(line, publish, ticket, '')
 end
 
