@@ -17,7 +17,7 @@ func TestInv12_AFailoverClientOfReplicas(t *testing.T) {
 	t.Parallel()
 	w := redistest.Watched(t, 1)
 	rdb := w.Client(func(o *redis.FailoverOptions) { o.ReplicaOnly = true })
-	l := rlock.NewLock(newClient(t, rdb, rlock.WithPatience(10*time.Millisecond)), "a")
+	l := rlock.NewLock(newClient(t, rdb, rlock.WithPatience(10*time.Millisecond), rlock.WithUnlockTimeout(time.Second)), "a")
 	_, locked := l.Lock(t.Context())
 	_, tried := l.TryLock(t.Context(), 0, 0)
 	for what, err := range map[string]error{"Lock": locked, "TryLock": tried} {

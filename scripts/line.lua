@@ -136,11 +136,7 @@ local function enter(line, ticket, place)
     return nil, added
   end
   if #last == 0 or added == 0 or place ~= '' or score % 16 == 0 then
-    local expires = lined('PEXPIRE', line, 600000)
-    if type(expires) == 'table' and #last == 0 then -- the user has no right to PEXPIRE: a line that never expires must not stay
-      lined('ZREM', line, ticket)
-      return nil, expires
-    end
+    lined('PEXPIRE', line, 600000) -- who may not do this is taken out again by wait or release: a line that never expires must not stay
   end
   if added == 1 and place == '' then
     return text, #last / 2
@@ -156,6 +152,7 @@ local function prove(line, publish, ticket)
     lined(command, line, '')
   end
   lined('ZCARD', line)
+  lined('PEXPIRE', line, 600000)
   tell(line, publish, ticket, '')
 end
 

@@ -325,7 +325,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P7: a user who may not make it expire begins a line",
-		"scripts/line.lua", "if type(expires) == 'table' and #last == 0 then", "if false then",
+		"scripts/line.lua", "    lined('PEXPIRE', line, 600000) -- who", "    redis.pcall('PEXPIRE', line, 600000) -- who",
 		"./scripts", "P7_NoLine",
 	},
 	{
