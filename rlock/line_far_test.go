@@ -47,7 +47,7 @@ func TestP24_AFarClientHasItsTurn(t *testing.T) {
 					held := take(t, far.l, t.Context())
 					took := time.Since(began)
 					// In the first turns the client connects, subscribes and sends its scripts, each of which is a round trip or two.
-					if most := 3*roundTrip + (near+1)*(section+linePause); turn > 4 && took > most {
+					if most := 3*roundTrip + (near+2)*(section+linePause); turn > 4 && took > most {
 						t.Errorf("turn %d: the lock took %v, want %v at most", turn, took, most)
 					}
 					time.Sleep(section)

@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// The breaks, by the invariant (Inv, DESIGN's section 5) or the protocol rule (P) that each violates. The scripts have
+// The breaks, by the invariant (Inv) or the protocol rule (P) that each violates. The scripts have
 // more of their own, which TestMutants in package scripts runs against the model.
 var mutants = slices.Concat(ofAttempts, ofOver, ofClient, ofLine, ofWaiting, ofQuorum, ofForce, ofServers, ofGuards, ofSilence, ofSeen, []mutant{
 	{
@@ -357,7 +357,7 @@ var mutants = slices.Concat(ofAttempts, ofOver, ofClient, ofLine, ofWaiting, ofQ
 	},
 	{
 		"P12: an Unlock that finds nothing says nil",
-		"internal/engine/unlock.go", "	if !answer.Held && !maybePassed && !maybeExecuted {", "	if !answer.Held && !maybePassed && !maybeExecuted && c == nil {",
+		"internal/engine/unlock.go", "	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 {", "	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 && c == nil {",
 		"./rlock", "P12_",
 	},
 	{

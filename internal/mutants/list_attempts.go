@@ -59,7 +59,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"P3: what some servers owe is in doubt when it is released",
-		"internal/engine/attempts.go", "if !a.Owed && scripts.Unanswered(err) {", "if scripts.Unanswered(err) {",
+		"internal/engine/attempts.go", "!a.Owed && scripts.Unanswered(err) {", "scripts.Unanswered(err) {",
 		"./internal/engine", "P3_UntilWhen",
 	},
 	{

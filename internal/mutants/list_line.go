@@ -4,7 +4,7 @@ package main
 var ofLine = []mutant{
 	{
 		"P14: who waits for a lock in a slot that moves is told nothing, and the lock is not released",
-		"scripts/op.go", "	if !forbidden(err) && !split(err) {", "	if !forbidden(err) {",
+		"scripts/op.go", "(forbidden(err) || split(err)) && op.kind.lined", "forbidden(err) && op.kind.lined",
 		"./scripts", "P14_ASlotThatMovesAndTheLine",
 	},
 	{
@@ -180,12 +180,12 @@ var ofLine = []mutant{
 	},
 	{
 		"P30: nobody hears that the line was refused",
-		"scripts/op.go", "	op.outside = forbidden(err)\n", "",
+		"scripts/op.go", "	o.outside = forbidden(err)\n", "",
 		"./scripts", "P30_WithoutTheRightToTheLine",
 	},
 	{
 		"P30: a release without the line gives no tokens back",
-		"scripts/op.go", "		if op.fenced {\n			op.kind = &returns\n		}\n", "		op.fenced = false\n",
+		"scripts/op.go", "	case op.fenced:\n		o.kind = &returns\n", "",
 		"./scripts", "P30_WithoutTheRightToTheLine",
 	},
 	{
@@ -351,7 +351,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P24: the first is taken out before the bound",
-		"internal/engine/place.go", " || time.Since(p.calledSince) < calledTimeout {", " {",
+		"internal/engine/place.go", " || time.Since(p.calledSince) < timeToComeOf(p.calledTicket) {", " {",
 		"./rlock", "P24_",
 	},
 	{
@@ -376,7 +376,7 @@ var ofLine = []mutant{
 	},
 	{
 		"P24: the bound goes on from another stay in the line",
-		"internal/engine/place.go", "notice{}, \"\"\n", "notice{}, p.calledTicket\n",
+		"internal/engine/place.go", "stay{}, \"\"\n", "stay{}, p.calledTicket\n",
 		"./rlock", "P24_",
 	},
 	{

@@ -74,7 +74,7 @@ var ofOver = []mutant{
 	},
 	{
 		"P38: a dial to another address is no sign of another server",
-		"internal/engine/dials.go", "\t\t\t\td.moves.Add(1)\n", "",
+		"internal/engine/dials.go", "\t\td.moves.Add(1)\n", "",
 		"./internal/engine", "P38_ADial",
 	},
 }

@@ -90,7 +90,7 @@ var ofServers = []mutant{
 	},
 	{
 		"P3: a copy without an answer is forgotten with the answer to another one",
-		"internal/engine/attempts.go", "	if a.Copies > 0 {\n", "	if false {\n",
+		"internal/engine/attempts.go", "if a.Copies > 0 || ", "if ",
 		"./rlock", "P3_FirstCopyOfAcquireAfterItsUnlock",
 	},
 	{
