@@ -236,7 +236,7 @@ func TestVirtualCloseWhileATryHangs(t *testing.T) {
 			return send()
 		}))
 		call := locktest.StartLock(func() (context.Context, error) { return rlock.NewLock(c, "l").TryLock(t.Context(), 0, 0) })
-		locktest.Sleep(time.Second)
+		locktest.Sleep(time.Second / 2)
 		began := time.Now()
 		locktest.NoError(t, c.Close())
 		got := <-call
