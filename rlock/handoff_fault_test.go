@@ -32,6 +32,7 @@ type handoffWaiter struct {
 const (
 	unlockBound = 900 * time.Millisecond // the bound of Unlock in these tests: a transfer is given a third of it
 	waitBound   = 10 * time.Second
+	copyBound   = 10 * time.Second // for how long a copy of a command may be executed still (P8): then a lease begins in which it is released (P3)
 )
 
 func newHandoffSite(t *testing.T, opts ...rlock.Option) *handoffSite {
@@ -189,7 +190,7 @@ func TestHandoffFault(t *testing.T) {
 			locktest.NoError(t, s.lock.Unlock(got.Ctx))
 			s.wantCount("a", "")
 			s.next(t, got.Token)
-			s.empty(t, 3*lease)
+			s.empty(t, copyBound+2*lease)
 		})
 	}
 }
@@ -235,7 +236,7 @@ func TestHandoffToAWaiterThatGivesUp(t *testing.T) {
 				locktest.NoError(t, s.lock.Check(next.Ctx))
 				locktest.NoError(t, s.lock.Unlock(next.Ctx))
 				s.next(t, next.Token)
-				s.empty(t, 9*time.Second)
+				s.empty(t, copyBound+2*lease)
 			})
 		}
 	}
@@ -262,7 +263,7 @@ func TestHandoffOnAFrozenServer(t *testing.T) {
 	}
 	within(t, began, waitBound, "the wait")
 	s.proxy.Thaw()
-	s.empty(t, 12*time.Second)
+	s.empty(t, copyBound+12*time.Second)
 	s.next(t, 2)
 }
 

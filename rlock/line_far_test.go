@@ -16,7 +16,7 @@ import (
 // and of the attempt that follows, and at most one more: where the call crosses an attempt, that one is in vain.
 func TestP24_AFarClientHasItsTurn(t *testing.T) {
 	const section, near = 20 * time.Millisecond, 3
-	for _, roundTrip := range []time.Duration{120 * time.Millisecond, 300 * time.Millisecond} {
+	for _, roundTrip := range []time.Duration{120 * time.Millisecond, 250 * time.Millisecond} {
 		t.Run(fmt.Sprint(roundTrip), func(t *testing.T) {
 			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
 				over := make(chan struct{})

@@ -47,7 +47,9 @@ func TestInv12_NoAnswer(t *testing.T) {
 			t.Run(what+" hangs/"+call.what, func(t *testing.T) {
 				locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
 					defer locktest.Sleep(3 * time.Minute) // go-redis lets go of what it has begun
-					l := rlock.NewLock(newClient(t, c.connect(t, m), rlock.WithPatience(patience), rlock.WithUnlockTimeout(time.Millisecond)), "l")
+					client := newClient(t, c.connect(t, m), rlock.WithPatience(patience), rlock.WithUnlockTimeout(time.Millisecond))
+					defer client.Close() // which ends the releases
+					l := rlock.NewLock(client, "l")
 					began := time.Now()
 					var err error
 					if call.wait < 0 {
@@ -70,7 +72,9 @@ func TestInv12_NoAnswerForManyCalls(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
 		defer locktest.Sleep(3 * time.Minute)
 		const patience = 2 * time.Second
-		l := rlock.NewLock(newClient(t, redistest.PipeClient(t, m, hangingDial), rlock.WithPatience(patience), rlock.WithUnlockTimeout(time.Millisecond)), "l")
+		client := newClient(t, redistest.PipeClient(t, m, hangingDial), rlock.WithPatience(patience), rlock.WithUnlockTimeout(time.Millisecond))
+		defer client.Close()
+		l := rlock.NewLock(client, "l")
 		took := make(chan time.Duration, 10)
 		for range cap(took) {
 			began := time.Now()

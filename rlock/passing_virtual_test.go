@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,9 +24,10 @@ func TestInv12_WhatPassesIsRiddenOut(t *testing.T) {
 			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				spy := locktest.SpyOn(rdb)
 				l := rlock.NewLock(newClient(t, rdb), "l")
-				until := time.Now()
+				var until atomic.Int64 // in nanoseconds
+				refuseFor := func(d time.Duration) { until.Store(time.Now().Add(d).UnixNano()) }
 				spy.Wrap(func(_ []string, next func() error) error {
-					if time.Now().Before(until) {
+					if time.Now().UnixNano() < until.Load() {
 						return said
 					}
 					return next()
@@ -37,7 +39,7 @@ func TestInv12_WhatPassesIsRiddenOut(t *testing.T) {
 						if err != nil {
 							return err
 						}
-						until = time.Now().Add(3 * time.Second)
+						refuseFor(3 * time.Second)
 						return l.Unlock(held)
 					},
 					"TryLock": func() error {
@@ -46,12 +48,12 @@ func TestInv12_WhatPassesIsRiddenOut(t *testing.T) {
 						return err
 					},
 				} {
-					until = time.Now().Add(3 * time.Second)
+					refuseFor(3 * time.Second)
 					if err := call(); err != nil {
 						t.Errorf("%s: %v", what, err)
 					}
 				}
-				until = time.Now().Add(time.Minute)
+				refuseFor(time.Minute)
 				began := time.Now()
 				_, err := l.Lock(t.Context())
 				locktest.ErrorSays(t, err, string(said))

@@ -72,7 +72,7 @@ func (p *prober) search(on server, step time.Duration) *search {
 	return p.latest
 }
 
-// run is a search. It sends a PING, after each step twice as many, and at once where all have failed, until one is answered. go-redis hands
+// run is a search. It sends a PING, after each third of a step twice as many, and at once where all have failed, until one is answered. go-redis hands
 // out all idle connections before it dials, so the search is in vain when it has sent one PING more than connections were idle. Where
 // some connections have not answered, run then sends a PING over all that are idle: those that are dead are closed.
 func (p *prober) run(s *search, on server, step time.Duration) {
@@ -92,7 +92,7 @@ func (p *prober) run(s *search, on server, step time.Duration) {
 			open++
 			go ping()
 		}
-		more := time.NewTimer(step)
+		more := time.NewTimer(step / 3)
 		for next := false; open > 0 && !s.alive && !next; {
 			select {
 			case s.alive = <-answers:

@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write the list of tests into docs/protocol.md")
 
 const (
-	lastRule      = 38
+	lastRule      = 39
 	lastInvariant = 12
 )
 

@@ -135,7 +135,7 @@ func (s *survey) claimOf(name string) *claim {
 
 // since is how long before the survey the client had written what was read of it.
 func (s *survey) since(c *inspect.Client) time.Duration {
-	if s.byID[c.ID] == c {
+	if s.byID[c.ID] != nil { // LookWith asks about no client that the survey has
 		return c.Silent + s.ago
 	}
 	return c.Silent // read with its lock
