@@ -281,6 +281,37 @@ func TestP12_UnlockAnsweredByItsCopy(t *testing.T) {
 	})
 }
 
+// P12: a handoff is answered by its copy, which finds nothing, because the waiter has given up and what it was handed is released. That is no
+// loss either.
+func TestP12_HandoffAnsweredByItsCopy(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		m, rdb := redistest.Pipe(t)
+		defer time.Sleep(time.Minute)
+		knowScripts(t, rdb)
+		locktest.NoError(t, rdb.ScriptLoad(t.Context(), locktest.ScriptText("transfer")).Err())
+		rdb.AddHook(onceLate("transfer", func(send func() error) error {
+			err := send()
+			time.Sleep(4 * time.Second)
+			return err
+		}))
+		client := newClient(t, rdb)
+		l := rlock.NewLock(client, "a")
+		held, err := l.Lock(t.Context())
+		locktest.NoError(t, err)
+		ctx, giveUp := context.WithCancel(t.Context())
+		waits := locktest.StartLock(func() (context.Context, error) { return l.Lock(ctx) })
+		locktest.Sleep(0) // no handoff begins 20 ms after the lock was taken
+		unlocked := locktest.Start(func() error { return l.Unlock(held) })
+		time.Sleep(50 * time.Millisecond)
+		giveUp()
+		locktest.IsError(t, (<-waits).Err, context.Canceled)
+		time.Sleep(200 * time.Millisecond)
+		locktest.Equal(t, "the waiter's hold is there when the copy comes", m.Exists("a"), false)
+		locktest.NoError(t, <-unlocked)
+		runtime.KeepAlive(client)
+	})
+}
+
 // P12: ForceUnlock whose release is answered by its copy has freed the lock.
 func TestP12_ForceUnlockAnsweredByItsCopy(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {

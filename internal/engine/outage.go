@@ -73,7 +73,7 @@ func (c *Client) answered(slot uint16, sent time.Time) {
 	o.on.Store(false)
 	o.mu.Unlock()
 	if told {
-		go c.set.Log.Info("rlock: Redis answers again", "away", away.Round(time.Millisecond))
+		c.set.Log.Info("rlock: Redis answers again", "away", away.Round(time.Millisecond))
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *Client) unanswered(slot uint16, sent time.Time, err error) {
 	}
 	o.mu.Unlock()
 	if tell {
-		go c.set.Log.Warn("rlock: Redis does not answer: calls wait for it within their bounds", "away", away.Round(time.Millisecond), "error", err)
+		c.set.Log.Warn("rlock: Redis does not answer: calls wait for it within their bounds", "away", away.Round(time.Millisecond), "error", err)
 	}
 }
 

@@ -119,7 +119,7 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 }
 
 // handOff hands the lock to the first waiter of this client by a command, and waits for the answer no longer than within. passed: Redis
-// has confirmed the handoff. maybePassed: the command got no answer, so Redis may have executed it.
+// has confirmed the handoff. maybePassed: the command, or a copy of it, got no answer, so Redis may have executed it.
 func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 	wake, began := h.client.wakeup(), time.Now()
 	defer h.client.putWakeup(wake)
@@ -139,9 +139,9 @@ func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 		return true, false
 	}
 	if scripts.Denied(f.err) && h.client.handoffDenied.CompareAndSwap(false, true) {
-		go h.client.set.Log.Warn("rlock: Redis refuses to pass a lock on within the process, for want of a right: each release goes to all who wait", "error", f.err)
+		h.client.set.Log.Warn("rlock: Redis refuses to pass a lock on within the process, for want of a right: each release goes to all who wait", "error", f.err)
 	}
-	return false, f.err != nil && f.err != errNotSent && scripts.Unanswered(f.err)
+	return false, f.answer.Copies > 0 || f.err != nil && f.err != errNotSent && scripts.Unanswered(f.err)
 }
 
 // releaseForAll releases the lock in Redis, so that any client may take it. The release has begun at this time, and takes no longer than

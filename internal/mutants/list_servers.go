@@ -79,6 +79,11 @@ var ofServers = []mutant{
 		"./scripts", "P8_CopiesAreFew",
 	},
 	{
+		"P12: a handoff that is answered by its copy has passed nothing on",
+		"internal/engine/unlock.go", "return false, f.answer.Copies > 0 || f.err", "return false, f.err",
+		"./rlock", "P12_HandoffAnsweredByItsCopy",
+	},
+	{
 		"P12: a release that is answered by its copy is a loss",
 		"internal/engine/unlock.go", " && answer.Copies == 0 {", " {",
 		"./rlock", "P12_UnlockAnsweredByItsCopy",
