@@ -207,7 +207,7 @@ func (h *hold) lowerCount(ctx context.Context) error {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return errSilence // the change before it has no answer
 	}
 	h.mu.Lock()
 	count := len(h.levels)
