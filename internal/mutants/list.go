@@ -372,7 +372,7 @@ var mutants = slices.Concat(ofAttempts, ofOver, ofClient, ofLine, ofWaiting, ofQ
 	},
 	{
 		"P15: a transfer without an answer is taken for one that was not executed",
-		"internal/engine/unlock.go", "\treturn false, f.err != nil && f.err != errNotSent && scripts.Unanswered(f.err)", "\treturn false, false",
+		"internal/engine/unlock.go", "\treturn false, f.answer.Copies > 0 || f.err != nil && f.err != errNotSent && scripts.Unanswered(f.err)", "\treturn false, false",
 		"./rlock", "HandoffFault",
 	},
 	{
