@@ -28,6 +28,7 @@ func TestP8_DeadConnectionsAreLeft(t *testing.T) {
 		dead  int
 	}{{30 * time.Second, manyIdle}, {3 * time.Second, 40}} {
 		t.Run(fmt.Sprintf("%v, %d dead", c.lease, c.dead), func(t *testing.T) {
+			redistest.FreshTimers(t)
 			redistest.Virtual(t, func(t *testing.T) {
 				m, direct := redistest.Pipe(t)
 				var firewall redistest.Firewall
@@ -165,6 +166,7 @@ func TestP8_CallsPastDeadConnections(t *testing.T) {
 	} {
 		for _, n := range []int{1, 4, manyIdle} {
 			t.Run(fmt.Sprintf("%s, %d dead", name, n), func(t *testing.T) {
+				redistest.FreshTimers(t)
 				redistest.Virtual(t, func(t *testing.T) {
 					m, direct := redistest.Pipe(t)
 					var firewall redistest.Firewall
