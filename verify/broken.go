@@ -27,7 +27,7 @@ var bugs = []bug{
 		{"scripts/token.lua", "token = redis.pcall('INCRBY', counter, tokens) --", "token = tonumber(redis.call('GET', counter) or 0) + 1 --"}}},
 	{"release-silent", "a release is told to nobody", "wake", []string{ruleWake}, []edit{
 		{"scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"},
-		{"scripts/line.lua", "return redis.pcall(publish, line .. ':' .. client(ticket), message)", "return 1"}}},
+		{"scripts/line.lua", "return lined(publish, line .. ':' .. client(ticket), message)", "return 1"}}},
 	{"channel-kept", "a channel is never given up", "calm", []string{ruleLeft}, []edit{
 		{"pubsub/link.go", "(ch.drop || time.Since(ch.idle) >= linger)", "time.Since(ch.idle) >= 1000*linger"}}},
 	{"deadline-reply", "a deadline counts from the reply", "late", []string{ruleExclusive, ruleLock}, []edit{
@@ -43,7 +43,7 @@ var bugs = []bug{
 	{"no-poll", "a waiter relies on messages", "silence", []string{ruleWake}, []edit{
 		{"rlock/options.go", "s.Poll = d", "s.Poll = time.Hour"}}},
 	{"clock-unseen", "a context is alive until the watchdog has run", "pause", []string{ruleExclusive, ruleLock}, []edit{
-		{"internal/engine/level.go", "if c.level.hold.checkLease() {", "if false {"}}},
+		{"internal/engine/level.go", "h.lease.PassedAt(now) {", "h.lease.PassedAt(now) && h == nil {"}}},
 	{"guard-open", "the guard accepts older tokens", "pause", []string{ruleGuard, ruleRegister}, []edit{
 		{"guard/redisguard/guard.lua", "if seen and larger(seen, token) then", "if false then"}}},
 	{"wall-clock", "a lease is counted on the wall clock alone", "clocks", []string{ruleExclusive, ruleLock}, []edit{

@@ -179,13 +179,11 @@ func (h *hold) ranOut() string {
 	return how + ", which was not renewed any more: " + why.Error()
 }
 
-// checkLease tells whether the lease can no longer be trusted, and sees to it that the hold knows.
-func (h *hold) checkLease() bool {
-	if !h.lease.Passed() {
-		return false
+// checkLease ends the hold if its lease can no longer be trusted.
+func (h *hold) checkLease() {
+	if h.lease.Passed() {
+		h.lose(h.ranOut(), false)
 	}
-	h.lose(h.ranOut(), false)
-	return true
 }
 
 // lose ends the hold's contexts with ErrLost, and has the trace told. gone: Redis has said so.
