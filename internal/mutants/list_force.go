@@ -34,7 +34,7 @@ var ofForce = []mutant{
 	},
 	{
 		"P12: ForceUnlock goes on after a release that got no answer",
-		"internal/engine/force.go", "	freed = answer.Held || maybeExecuted || answer.Copies > 0\n", "	freed = answer.Held || answer.Copies > 0\n",
+		"internal/engine/force.go", "	freed = answer.Held || maybeExecuted || answer.Copies > 0\n", "	freed = answer.Held || maybeExecuted && false || answer.Copies > 0\n",
 		"./rlock", "ForceUnlockStopsAfterARelease|P12_",
 	},
 	{
