@@ -2,7 +2,7 @@ package rlock_test
 
 import (
 	"context"
-	"io"
+	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -48,7 +48,7 @@ func TestP3_GhostOfAWaiterThatReenters(t *testing.T) {
 	})
 }
 
-// lateAcquire keeps an acquire to be sent later, and breaks its connection.
+// lateAcquire keeps an acquire to be sent later, and gives it no answer.
 type lateAcquire struct {
 	on   atomic.Bool
 	args atomic.Pointer[[]any]
@@ -58,7 +58,7 @@ func (l *lateAcquire) keep(_ context.Context, cmd redis.Cmder, send func() error
 	if l.on.Load() && slices.Equal(locktest.Ops(cmd.Args()), []string{"acquire"}) {
 		args := slices.Clone(cmd.Args())
 		l.args.CompareAndSwap(nil, &args)
-		return io.EOF
+		return os.ErrDeadlineExceeded // and not EOF: after that the client looks whether another server has taken over (P38)
 	}
 	return send()
 }
