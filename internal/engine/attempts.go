@@ -76,7 +76,9 @@ func (t *attempts) noteAnswer(a scripts.Answer, err error) *release {
 	t.refused = scripts.Refused(err)
 	if a.Copies > 0 || !a.Owed && scripts.Unanswered(err) {
 		t.doubtLocked().unanswered = true
-		t.doubt.copies = time.Now().Add(a.Copies)
+		if until := time.Now().Add(a.Copies); until.After(t.doubt.copies) { // an earlier attempt may have copies for longer
+			t.doubt.copies = until
+		}
 		t.heardLocked(false)
 	}
 	if a.Held || a.Owed { // also what is not confirmed
