@@ -278,7 +278,9 @@ func TestInv3_HoldEndsBeforeItsLeaseWithAFrozenServer(t *testing.T) {
 			locktest.IsError(t, held.Err(), context.Canceled)
 			locktest.IsError(t, context.Cause(held), rlock.ErrLost)
 			locktest.IsError(t, l.Check(context.WithoutCancel(held)), rlock.ErrLost)
-			redistest.Eventually(t, bound, func() bool { return len(log.With("lock lost"))+len(log.With("a lease that is not renewed ran out")) == 1 }, "the loss is logged")
+			redistest.Eventually(t, bound, func() bool {
+				return len(log.With("lock lost"))+len(log.With("a lease that is not renewed ran out")) == 1
+			}, "the loss is logged")
 			locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 			server.Thaw()
 			direct := server.Client()
