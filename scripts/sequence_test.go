@@ -307,7 +307,7 @@ func (q *sequence) run(note string, o op) error {
 	return q.invariants(o, got, before, after)
 }
 
-// invariants are DESIGN's numbers 1, 2, 5 and 10, as far as scripts keep them, read from Redis's state alone: the model may be wrong too.
+// invariants are numbers 1, 2, 5 and 10 of docs/protocol.md, as far as scripts keep them, read from Redis's state alone: the model may be wrong too.
 func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 	_, was := before.hash[o.field]
 	_, is := after.hash[o.field]
@@ -402,7 +402,7 @@ const (
 // sequenceLength is short for most, so that a failure is short to read. It belongs to the seed, which thus says all.
 func sequenceLength(seed uint64) int { return 4 + int(seed%28) }
 
-// TestSequences_ScriptsDoWhatTheModelSays carries invariants 2 and 5 of DESIGN.md, by P1 and P2. FENCELOCK_SEED repeats
+// TestSequences_ScriptsDoWhatTheModelSays carries invariants 2 and 5 of docs/protocol.md, by P1 and P2. FENCELOCK_SEED repeats
 // one sequence.
 func TestSequences_ScriptsDoWhatTheModelSays(t *testing.T) {
 	rdb := redistest.New(t)
