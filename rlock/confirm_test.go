@@ -273,33 +273,38 @@ func TestConfirm_Handoff(t *testing.T) {
 	client := newClient(t, s.Master.Client(), rlock.WithReplicas(1, 100*time.Millisecond), rlock.WithPatience(bound),
 		rlock.WithPollInterval(time.Hour))
 	l := rlock.NewLock(client, "a")
-	for range 20 { // until the next waiter does not ask for itself just then
+	queued := func(n int) {
+		redistest.Eventually(t, bound, func() bool { got, idle := client.InQueue("a"); return got == n && idle }, "%d wait", n)
+	}
+	// A client passes a lock on for 20 ms at most, then others have a turn. So what takes long is done before the first of two waiters has it.
+	for began := time.Now(); time.Since(began) < bound; {
 		held, err := l.Lock(t.Context())
 		locktest.NoError(t, err)
-		first := s.field("a")
-		var passedOn context.Context
-		done := locktest.Start(func() (err error) { passedOn, err = l.Lock(t.Context()); return err })
-		redistest.Eventually(t, bound, func() bool {
-			_, idle := client.InQueue("a")
-			return idle && s.direct.PubSubNumSub(t.Context(), "redisson_lock__channel:{a}").Val()["redisson_lock__channel:{a}"] > 0
-		}, "the next waiter waits")
-		s.Replicas[0].Freeze()
+		var one, two context.Context
+		first := locktest.Start(func() (err error) { one, err = l.Lock(t.Context()); return err })
+		queued(1)
+		second := locktest.Start(func() (err error) { two, err = l.Lock(t.Context()); return err })
+		queued(2)
 		locktest.NoError(t, l.Unlock(held))
-		second := s.field("a")
-		passed := second != "" && second != first
+		locktest.NoError(t, redistest.Await(t, bound, first, "the first waiter has it"))
+		before := s.field("a")
+		s.Replicas[0].Freeze()
+		locktest.NoError(t, l.Unlock(one))
+		after := s.field("a")
+		passed := after != "" && after != before
 		if passed {
 			select {
-			case err := <-done:
+			case err := <-second:
 				t.Fatalf("it counts although no replica has it: %v", err)
 			case <-time.After(300 * time.Millisecond):
 			}
 		}
 		s.Replicas[0].Thaw()
-		locktest.NoError(t, redistest.Await(t, bound, done, "the next waiter has it"))
-		if got := s.field("a"); passed && got != second {
-			t.Errorf("passed on to %q, held by %q", second, got)
+		locktest.NoError(t, redistest.Await(t, bound, second, "the next waiter has it"))
+		if got := s.field("a"); passed && got != after {
+			t.Errorf("passed on to %q, held by %q", after, got)
 		}
-		locktest.NoError(t, l.Unlock(passedOn))
+		locktest.NoError(t, l.Unlock(two))
 		s.wantFree("a")
 		if passed {
 			return
