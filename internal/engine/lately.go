@@ -43,7 +43,8 @@ func (c *Client) noteServer(err error) {
 	}
 }
 
-// serverChanged asks for the locks that the client has released lately, now and once more.
+// serverChanged asks for the locks that the client has released lately, and somewhat later for those that it has released since. The releaser
+// repeats a question until it is answered.
 func (c *Client) serverChanged() {
 	c.askLately()
 	if c.asksAgain.CompareAndSwap(false, true) {
