@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -442,9 +443,9 @@ func TestTraceIsCalledWithoutALock(t *testing.T) {
 func TestTraceThatCloses(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		var c *rlock.Client
-		ends := 0
+		var ends atomic.Int32 // Close waits for the function for as long as the function may wait for Close
 		c = newClient(t, rdb, rlock.WithUnlockTimeout(time.Second), rlock.WithTrace(&locktrace.Trace{HoldDone: func(locktrace.HoldDone) {
-			ends++
+			ends.Add(1)
 			locktest.NoError(t, c.Close())
 		}}))
 		l := rlock.NewLock(c, "l")
@@ -454,7 +455,7 @@ func TestTraceThatCloses(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("Close took %v", took)
 		}
-		locktest.Equal(t, "ends", ends, 1)
+		locktest.Equal(t, "ends", ends.Load(), 1)
 		locktest.NoError(t, l.Unlock(held))
 	})
 }

@@ -85,7 +85,8 @@ func (t *fencedTeller) close() {
 }
 
 // deposit does its work again, from the read on, when the account refused its token. Whether the write was accepted is
-// what counts: ErrLost after an accepted write is no reason to repeat it.
+// what counts. What Unlock says after an accepted write is no reason to repeat it: with ErrLost the lock was lost, and a release without an
+// answer is sent again in the background.
 //
 // The lease is an explicit one, because the pause here is a function of this process: a process that stands still does
 // not renew its leases, but this one's watchdog would. The context is not looked at, because the pause comes after the
@@ -99,7 +100,7 @@ func (t *fencedTeller) deposit(ctx context.Context, worker int, account *account
 			return err
 		})
 		switch {
-		case accepted && (err == nil || errors.Is(err, rlock.ErrLost)):
+		case accepted:
 			return nil
 		case errors.Is(err, guard.ErrStale):
 		default:
