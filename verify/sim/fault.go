@@ -1,0 +1,256 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A faultKind is something that can be broken.
+type faultKind struct {
+	name    string
+	text    string
+	settles time.Duration // how long after the end of the fault all is well again, as the rules have it
+	single  bool          // for plans with one server alone
+	do      func(*world, fault) (ends func())
+}
+
+const (
+	soon     = 2 * time.Second               // what Redis answers again
+	unheard  = 10*time.Second + time.Second  // what was published and not heard: the look of P10 and a second
+	silently = 3*time.Second + 2*time.Second // what was lost without a word: go-redis's ReadTimeout, and two seconds
+	rights   = 30*time.Second + soon         // what was refused for want of a right: the releaser's longest pause
+)
+
+var faultKinds = []faultKind{
+	{"freeze", "a server stands still; what was sent to it runs when it goes on", soon, false, func(w *world, f fault) func() {
+		g := &w.servers[f.Server].frozen
+		w.net.close(g)
+		return func() { w.net.open(g) }
+	}},
+	{"restart", "a server is away, and comes back with its data", soon, false, func(w *world, f fault) func() {
+		return w.away(f, func(*server) {})
+	}},
+	{"forgets", "a server is away, and comes back without its data", unheard, false, func(w *world, f fault) func() {
+		return w.away(f, func(s *server) {
+			s.m.FlushAll()
+			s.newRun()
+			w.note(event{Kind: lost, Text: "all data of a server"})
+		})
+	}},
+	{"flush", "FLUSHALL", unheard, false, func(w *world, f fault) func() {
+		w.servers[f.Server].m.FlushAll()
+		w.note(event{Kind: lost, Text: "all data of a server"})
+		return nil
+	}},
+	{"failover", "a replica that lags is promoted: what was confirmed within the last seconds is forgotten", unheard, true, func(w *world, f fault) func() {
+		s := w.servers[f.Server]
+		snap := s.snapshot()
+		time.Sleep(time.Duration(f.X) * 5 * time.Millisecond) // the lag
+		return w.away(f, func(s *server) {
+			s.restore(snap)
+			w.note(event{Kind: lost, Text: fmt.Sprintf("what a server was told in the %v before", time.Duration(f.X)*5*time.Millisecond)})
+		})
+	}},
+	{"clock", "a server's wall clock jumps", unheard + time.Minute, false, func(w *world, f fault) func() {
+		by := time.Duration(f.X-500) * 100 * time.Millisecond
+		w.servers[f.Server].jump(by)
+		w.note(event{Kind: lost, Text: fmt.Sprintf("time: %v", by)})
+		return nil
+	}},
+	{"delete", "a lock's key is deleted by hand", unheard, false, func(w *world, f fault) func() {
+		lock := w.lockNames()[f.X%w.Locks]
+		for _, s := range w.servers {
+			s.m.Del(lock)
+		}
+		w.note(event{Kind: lost, Lock: lock, Text: "the key of " + lock})
+		return nil
+	}},
+	{"rights", "the user has lost the right to a command", rights, false, func(w *world, f fault) func() {
+		s := w.servers[f.Server]
+		w.set(func() { s.denied = []string{"PUBLISH", "EVALSHA", "ZADD", "SUBSCRIBE"}[f.X%4] })
+		return func() { w.set(func() { s.denied = "" }) }
+	}},
+	{"cut", "links are cut", soon, false, func(w *world, f fault) func() {
+		w.net.each(w.of(f), (*link).cut)
+		return nil
+	}},
+	{"dead", "links die without a word", silently, false, func(w *world, f fault) func() {
+		w.net.each(w.of(f), func(l *link) { l.dead = true })
+		return nil
+	}},
+	{"replies", "some replies are lost, with their links", silently, false, func(w *world, f fault) func() {
+		ways := w.waysOf(f)
+		w.set(func() {
+			for _, one := range ways {
+				one.loses = uint64(2 + f.X%20)
+			}
+		})
+		return func() {
+			w.set(func() {
+				for _, one := range ways {
+					one.loses = 0
+				}
+			})
+		}
+	}},
+	{"messages", "messages are lost", unheard, false, func(w *world, f fault) func() {
+		ways := w.waysOf(f)
+		w.set(func() {
+			for _, one := range ways {
+				one.silent = true
+			}
+		})
+		return func() {
+			w.set(func() {
+				for _, one := range ways {
+					one.silent = false
+				}
+			})
+		}
+	}},
+	{"late", "replies are late, by up to ten seconds", 10*time.Second + soon, false, func(w *world, f fault) func() {
+		ways := w.waysOf(f)
+		w.set(func() {
+			for _, one := range ways {
+				one.late = time.Duration(f.X*f.X) * 10 * time.Microsecond
+			}
+		})
+		return func() {
+			w.set(func() {
+				for _, one := range ways {
+					one.late = 0
+				}
+			})
+		}
+	}},
+	{"away", "clients are cut off; what they have sent arrives later", soon, false, func(w *world, f fault) func() {
+		ways := w.waysOf(f)
+		for _, one := range ways {
+			w.net.close(&one.away)
+		}
+		return func() {
+			for _, one := range ways {
+				w.net.open(&one.away)
+			}
+		}
+	}},
+	{"dies", "a process dies, and comes back", soon, false, func(w *world, f fault) func() {
+		c := w.takes(f)
+		if c == nil {
+			return nil
+		}
+		c.note(event{Kind: died})
+		c.mu.Lock()
+		c.gone.Store(true)
+		c.mu.Unlock()
+		w.net.each(func(l *link) bool { return slices.Contains(c.ways, l.way) }, (*link).cut)
+		w.set(func() {
+			for _, one := range c.ways {
+				one.gone = true
+			}
+		})
+		go c.ending(false)
+		return func() { w.start(c.place) }
+	}},
+	{"leaves", "a process shuts its client down, or closes it in the middle, and comes back", soon, false, func(w *world, f fault) func() {
+		c := w.takes(f)
+		if c == nil {
+			return nil
+		}
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			if f.X%2 == 0 {
+				c.close(f.X%4 == 0)
+			}
+			c.ending(f.X%4 != 0)
+		}()
+		return func() { <-over; w.start(c.place) }
+	}},
+}
+
+func (k faultKind) fits(p plan) bool { return !k.single || p.Servers == 1 }
+
+func (k faultKind) in(names []string) bool { return slices.Contains(names, k.name) }
+
+// breaks plays one fault.
+func (w *world) breaks(f fault) {
+	i := slices.IndexFunc(faultKinds, func(k faultKind) bool { return k.name == f.Kind })
+	if i < 0 {
+		return
+	}
+	k := faultKinds[i]
+	time.Sleep(f.At)
+	whom := "all clients"
+	if f.Client >= 0 {
+		whom = fmt.Sprintf("c%d", f.Client)
+	}
+	if w.Servers > 1 {
+		whom += fmt.Sprintf(", server %d", f.Server)
+	}
+	text := fmt.Sprintf("%s: %s (%s)", k.name, k.text, whom)
+	w.note(event{Kind: begins, Text: text})
+	end := k.do(w, f)
+	if end != nil {
+		time.Sleep(f.For)
+		end()
+	}
+	w.note(event{Kind: ends, Text: text, For: k.settles})
+}
+
+// set changes what is wrong.
+func (w *world) set(change func()) {
+	w.net.mu.Lock()
+	defer w.net.mu.Unlock()
+	change()
+}
+
+// of matches the links of the fault's client, or of all, to its server.
+func (w *world) of(f fault) func(*link) bool {
+	ways := w.waysOf(f)
+	return func(l *link) bool { return slices.Contains(ways, l.way) }
+}
+
+// waysOf returns the ways of the clients that are there to the fault's server.
+func (w *world) waysOf(f fault) (ways []*way) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, c := range w.clients {
+		if c != nil && (f.Client < 0 || f.Client == i) {
+			ways = append(ways, c.ways[f.Server])
+		}
+	}
+	return ways
+}
+
+// away takes a server away, and brings it back after a change.
+func (w *world) away(f fault, change func(*server)) func() {
+	s := w.servers[f.Server]
+	w.set(func() { s.down = true })
+	w.net.each(func(l *link) bool { return l.way.server == s }, (*link).drop)
+	s.settle()
+	return func() {
+		change(s)
+		w.set(func() { s.down = false })
+	}
+}
+
+// takes takes the fault's client out of the world; nil where it is gone already.
+func (w *world) takes(f fault) *client {
+	place := max(f.Client, 0)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.clients[place]
+	w.clients[place] = nil
+	return c
+}
+
+// ending ends a process: its callers stop, and its client is closed if it is not yet.
+func (c *client) ending(closes bool) {
+	c.stop()
+	c.callers.Wait()
+	if closes || c.gone.Load() {
+		c.close(false)
+	}
+}

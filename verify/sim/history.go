@@ -1,0 +1,41 @@
+package main
+
+import "time"
+
+// An event is one thing that happened, at a time since the world began. The history of a world is all of them, in order.
+type event struct {
+	At     time.Duration
+	Kind   string
+	Client string        `json:",omitempty"` // "c3.1": the third process of the plan, when it was started for the second time
+	Caller int           `json:",omitempty"`
+	Lock   string        `json:",omitempty"`
+	Call   int           `json:",omitempty"` // the number of the acquiring call that the event belongs to
+	Token  int64         `json:",omitempty"`
+	For    time.Duration `json:",omitempty"` // of a call: its wait; of a hold: its lease; of a fault: how long until all is well after its end
+	Text   string        `json:",omitempty"` // what else there is to say: an error, an owner, a fault
+	Count  int           `json:",omitempty"`
+	Levels int           `json:",omitempty"`
+}
+
+// The kinds of an event.
+const (
+	asks     = "asks"     // an acquire begins; For: how long it may take at most
+	got      = "got"      // it has the lock; For: its lease
+	nested   = "nested"   // a re-entry has succeeded
+	refused  = "refused"  // it has not got the lock; Text: the error
+	ended    = "ended"    // the context of the hold has ended; Text: the cause
+	unlocks  = "unlocks"  // Unlock begins, of the last level
+	unlocked = "unlocked" // and is over; Text: the error
+	counted  = "counted"  // HoldCount says Count, where Levels are open
+	started  = "started"  // the client is there; Text: its id
+	closes   = "closes"   // Close or Shutdown begins
+	closed   = "closed"   // and is over
+	died     = "died"     // the process of the client is gone
+	has      = "has"      // the server has this lock by the field in Text, "" for nobody; Token: how long Redis keeps it, in ns
+	begins   = "begins"   // a fault; Text says which
+	ends     = "ends"     // its end
+	lost     = "lost"     // data is gone, or clocks were set: what was promised while Redis keeps its data is off for what was there
+	left     = "left"     // something is left in the end; Text says what
+	calm     = "calm"     // from here on there is no fault
+	stops    = "stops"    // the callers begin no more calls, and waits end
+)

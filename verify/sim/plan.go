@@ -1,0 +1,162 @@
+package main
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// A plan is all that is decided before a world begins. It is what a failing seed is shrunk to.
+type plan struct {
+	Seed    uint64
+	Servers int // 1, or the 5 of a quorum
+	Floor   bool
+	Blocks  bool
+	Stable  bool
+	Locks   int
+	Storm   time.Duration // in which callers begin to call, and faults come
+	Calm    time.Duration // after it: nothing is broken, and the callers go on
+	Clients []clientPlan
+	Faults  []fault
+}
+
+// A clientPlan is one process with one client.
+type clientPlan struct {
+	Redisson bool
+	Callers  []callerPlan
+}
+
+// A callerPlan is what one goroutine does, call by call.
+type callerPlan struct {
+	Calls []call
+}
+
+// A call is an acquire with what follows it.
+type call struct {
+	Pause  time.Duration // before it
+	Lock   int
+	Wait   time.Duration // 0: try once; below 0: as long as its context
+	Lease  time.Duration // 0: renewed by the watchdog
+	GiveUp time.Duration // when the context of the call ends; 0 for never
+	Hold   time.Duration
+	Ends   bool          // the hold's own context is ended at the end of Hold, and Unlock follows
+	Nested time.Duration // a nested hold for so long; 0 for none
+	Other  int           // another lock that is tried meanwhile; the same for none
+}
+
+// A fault is something that is broken for a time.
+type fault struct {
+	Kind   string
+	At     time.Duration
+	For    time.Duration
+	Client int // which one; -1 for all
+	Server int
+	X      int // what else the kind needs
+}
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+// upTo is a time from 1 ms to d, at any nanosecond: times that are equal would be ordered by chance.
+func upTo(r *rand.Rand, d time.Duration) time.Duration {
+	return time.Millisecond + time.Duration(r.Int64N(int64(max(d, 1))))
+}
+
+// limits are what the command line says of plans.
+type limits struct {
+	Clients int           // 0: by the seed
+	Length  time.Duration // of the storm and the calm
+	Faults  []string      // names of kinds, or empty for all
+	Servers int           // 0: by the seed
+}
+
+// newPlan is the plan of this seed.
+func newPlan(seed uint64, l limits) plan {
+	r := rand.New(rand.NewPCG(seed, 1))
+	p := plan{Seed: seed, Servers: 1, Floor: r.IntN(2) == 0, Blocks: r.IntN(3) == 0, Stable: r.IntN(5) == 0}
+	if quorum := r.IntN(6) == 0; quorum && l.Servers == 0 || l.Servers > 1 {
+		p.Servers = 5
+	}
+	clients := 8
+	if r.IntN(12) == 0 {
+		clients = 24
+	}
+	if l.Clients > 0 {
+		clients = l.Clients
+	}
+	p.Locks = 1 + r.IntN(max(2, clients/4))
+	p.Calm = 3 * time.Minute
+	p.Storm = max(l.Length-p.Calm, time.Minute)
+	foreign := r.IntN(3) == 0 && p.Servers == 1
+	for i := range clients {
+		c := clientPlan{Redisson: foreign && i == 0}
+		for range 1 + r.IntN(3) {
+			c.Callers = append(c.Callers, newCaller(r, p))
+		}
+		p.Clients = append(p.Clients, c)
+	}
+	p.Faults = newFaults(rand.New(rand.NewPCG(seed, 2)), p, l.Faults)
+	return p
+}
+
+func newCaller(r *rand.Rand, p plan) callerPlan {
+	var c callerPlan
+	longest := pick(r, 100*time.Millisecond, time.Second, 10*time.Second, 2*time.Minute)
+	for at := time.Duration(0); at < p.Storm+p.Calm; {
+		one := call{
+			Pause: upTo(r, pick(r, time.Second, 10*time.Second, time.Minute)),
+			Lock:  r.IntN(p.Locks),
+			Wait:  pick(r, 0, 0, time.Second, 5*time.Second, 20*time.Second, time.Minute, 10*time.Minute),
+			Hold:  upTo(r, min(longest, pick(r, time.Millisecond, 10*time.Millisecond, time.Second, 10*time.Second, 2*time.Minute))),
+			Ends:  r.IntN(20) == 0,
+		}
+		one.Other = one.Lock
+		if one.Wait > 0 {
+			one.Wait = upTo(r, one.Wait)
+			if r.IntN(10) == 0 {
+				one.Wait = -1
+			}
+		}
+		if r.IntN(4) == 0 {
+			one.Lease = time.Second + upTo(r, 2*time.Minute).Truncate(time.Millisecond)
+		}
+		if r.IntN(5) == 0 || one.Wait < 0 {
+			one.GiveUp = upTo(r, max(one.Wait/2, pick(r, 10*time.Millisecond, time.Second, time.Minute)))
+		}
+		if r.IntN(4) == 0 {
+			one.Nested = upTo(r, min(longest, pick(r, time.Millisecond, time.Second, 30*time.Second)))
+		}
+		if r.IntN(8) == 0 {
+			one.Other = r.IntN(p.Locks)
+		}
+		c.Calls = append(c.Calls, one)
+		at += one.Pause + one.Hold + one.Nested
+	}
+	return c
+}
+
+// newFaults has storms of some faults at once, with calms between them in which all must go well.
+func newFaults(r *rand.Rand, p plan, only []string) []fault {
+	var of []faultKind
+	for _, k := range faultKinds {
+		if k.fits(p) && (len(only) == 0 || k.in(only)) {
+			of = append(of, k)
+		}
+	}
+	var all []fault
+	for at := upTo(r, time.Minute); len(of) > 0 && at < p.Storm; {
+		longest := pick(r, 2*time.Second, 15*time.Second, time.Minute, 5*time.Minute)
+		end := at
+		for range 1 + r.IntN(3) {
+			f := fault{
+				Kind: of[r.IntN(len(of))].name, At: at + upTo(r, min(longest, time.Minute)), For: upTo(r, longest),
+				Client: r.IntN(len(p.Clients)), Server: r.IntN(p.Servers), X: r.IntN(1000),
+			}
+			if r.IntN(2) == 0 {
+				f.Client = -1
+			}
+			all = append(all, f)
+			end = max(end, f.At+f.For)
+		}
+		at = end + pick(r, time.Second, 20*time.Second, 90*time.Second, 3*time.Minute) + upTo(r, time.Second)
+	}
+	return all
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	redisserver "github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// A server is one Redis in memory, with what is wrong with it.
+type server struct {
+	number int
+	net    *network
+	m      *miniredis.Miniredis
+	frozen gate
+	down   bool          // it refuses connections
+	run    int           // how many times it was started, or another took its place
+	began  time.Time     // when its run began
+	ahead  time.Duration // by how much its wall clock is ahead
+	denied string        // a command to which the user has no right
+	over   bool
+}
+
+func newServer(n *network, number int) *server {
+	s := &server{number: number, net: n, m: miniredis.NewMiniRedis(), began: time.Now().Add(-24 * time.Hour)}
+	s.m.ClockTTL(true)
+	if c, err := s.m.Dial(); err == nil { // makes it serve
+		_ = c.Close()
+	}
+	s.m.Server().SetPreHook(s.answers)
+	return s
+}
+
+// answers answers what the server in memory has no answer to, or another one.
+func (s *server) answers(c *redisserver.Peer, cmd string, args ...string) bool {
+	s.net.mu.Lock()
+	denied, ahead, run, began := s.denied, s.ahead, s.run, s.began
+	s.net.mu.Unlock()
+	now := time.Now().Add(ahead)
+	switch {
+	case cmd == denied:
+		c.WriteError(fmt.Sprintf("NOPERM User fencelock has no permissions to run the '%s' command", strings.ToLower(cmd)))
+	case cmd == "INFO" && len(args) == 1 && strings.EqualFold(args[0], "server"):
+		c.WriteBulk(fmt.Sprintf("# Server\r\nrun_id:run-%d-%d\r\nuptime_in_seconds:%d\r\n", s.number, run, int(now.Sub(began).Seconds())))
+	case cmd == "TIME":
+		c.WriteLen(2)
+		c.WriteBulk(strconv.FormatInt(now.Unix(), 10))
+		c.WriteBulk(strconv.Itoa(now.Nanosecond() / 1000))
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *server) address() string { return fmt.Sprintf("10.0.%d.%d:6379", s.number, s.run) }
+
+// options are those of a go-redis client whose links go this way: the defaults, but for what virtual time needs.
+func (w *way) options() *redis.Options {
+	return &redis.Options{
+		Addr: fmt.Sprintf("server-%d", w.server.number),
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			w.net.mu.Lock()
+			s := w.server
+			refuses := s.over || s.down || w.gone
+			w.net.mu.Unlock()
+			if refuses {
+				return nil, &net.OpError{Op: "dial", Net: "pipe", Err: syscall.ECONNREFUSED}
+			}
+			client, server := w.dial()
+			s.m.Server().ServeConn(server)
+			return client, nil
+		},
+		Protocol:                 2,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		// go-redis shares the timers of callers that wait for a connection between all pools of the process, and a timer from outside a
+		// bubble must not be used in it. In a pool this large nobody waits.
+		PoolSize:         4096,
+		PipelinePoolSize: -1,
+		ConnMaxIdleTime:  -1,
+	}
+}
+
+// close ends the server, and all links.
+func (s *server) close() {
+	s.net.mu.Lock()
+	s.over = true
+	s.net.mu.Unlock()
+	s.net.each(func(l *link) bool { return l.way.server == s }, (*link).drop)
+	s.m.Close()
+}
+
+// owner returns the field of who has the lock; "" for nobody.
+func (s *server) owner(lock string) string {
+	fields, _ := s.m.HKeys(lock)
+	if len(fields) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(fields[0], "#")
+}
+
+// settle waits until the server has executed all that has arrived.
+func (s *server) settle() { time.Sleep(time.Nanosecond) }
+
+// jump sets the server's wall clock, by which leases end.
+func (s *server) jump(by time.Duration) {
+	s.net.mu.Lock()
+	s.ahead += by
+	s.net.mu.Unlock()
+	if by > 0 {
+		s.m.FastForward(by)
+		return
+	}
+	for _, key := range s.m.Keys() {
+		if ttl := s.m.TTL(key); ttl > 0 {
+			s.m.SetTTL(key, ttl-by)
+		}
+	}
+}
+
+// forget takes all data.
+func (s *server) forget() {
+	s.m.FlushAll()
+	s.newRun()
+}
+
+// newRun is what another process knows: no scripts.
+func (s *server) newRun() {
+	s.net.mu.Lock()
+	s.run++
+	s.began = time.Now().Add(s.ahead)
+	s.net.mu.Unlock()
+	if c, err := s.m.Dial(); err == nil {
+		own := redis.NewClient(&redis.Options{Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			Dialer: func(context.Context, string, string) (net.Conn, error) { return c, nil }, PoolSize: 1})
+		_ = own.ScriptFlush(context.Background()).Err()
+		_ = own.Close()
+	}
+}
+
+// A snapshot is what a server knew at some time.
+type snapshot struct {
+	at   time.Time
+	keys []savedKey
+}
+
+type savedKey struct {
+	name, kind, text string
+	ttl              time.Duration
+	hash             []string
+	scores           map[string]float64
+}
+
+func (s *server) snapshot() snapshot {
+	snap := snapshot{at: time.Now()}
+	for _, name := range s.m.Keys() {
+		k := savedKey{name: name, kind: s.m.Type(name), ttl: s.m.TTL(name)}
+		switch k.kind {
+		case "string":
+			k.text, _ = s.m.Get(name)
+		case "hash":
+			fields, _ := s.m.HKeys(name)
+			for _, f := range fields {
+				k.hash = append(k.hash, f, s.m.HGet(name, f))
+			}
+		case "zset":
+			k.scores, _ = s.m.SortedSet(name)
+		default:
+			continue
+		}
+		snap.keys = append(snap.keys, k)
+	}
+	return snap
+}
+
+// restore makes the server one that knows what this one knew at the time of the snapshot.
+func (s *server) restore(snap snapshot) {
+	s.m.FlushAll()
+	past := time.Since(snap.at)
+	for _, k := range snap.keys {
+		if k.ttl > 0 && k.ttl <= past {
+			continue
+		}
+		switch k.kind {
+		case "string":
+			_ = s.m.Set(k.name, k.text)
+		case "hash":
+			s.m.HSet(k.name, k.hash...)
+		case "zset":
+			for member, score := range k.scores {
+				_, _ = s.m.ZAdd(k.name, score, member)
+			}
+		}
+		if k.ttl > 0 {
+			s.m.SetTTL(k.name, k.ttl-past)
+		}
+	}
+	s.newRun()
+}

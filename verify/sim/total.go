@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A total is what all worlds have shown.
+type total struct {
+	set                    settings
+	began                  time.Time
+	worlds                 int
+	calls, holds, commands int
+	virtual, clientTime    time.Duration
+	failed                 []outcome
+}
+
+func newTotal(set settings) *total { return &total{set: set, began: time.Now()} }
+
+func (t *total) add(o outcome) {
+	t.worlds++
+	t.calls += o.Calls
+	t.holds += o.Holds
+	t.commands += o.Commands
+	t.virtual += o.Virtual
+	t.clientTime += o.Virtual * time.Duration(len(o.Plan.Clients))
+	if len(o.Violations) > 0 {
+		t.failed = append(t.failed, o)
+	}
+}
+
+// verdict says what is wrong, in a line.
+func (o outcome) verdict() string {
+	if len(o.Violations) == 0 {
+		return "nothing is wrong"
+	}
+	var rules []string
+	for _, v := range o.Violations {
+		if !slices.Contains(rules, v.Rule) {
+			rules = append(rules, v.Rule)
+		}
+	}
+	return "VIOLATED: " + strings.Join(rules, "; ")
+}
+
+func (t *total) print(out io.Writer) {
+	real := time.Since(t.began)
+	fmt.Fprintf(out, "%d worlds, seeds %d to %d: %.1f virtual hours, %.0f client-hours, in %v: %.0f client-hours a minute, with %d at a time\n",
+		t.worlds, t.set.seed, t.set.seed+uint64(t.worlds)-1, t.virtual.Hours(), t.clientTime.Hours(), real.Round(time.Second), t.clientTime.Hours()/real.Minutes(), t.set.jobs)
+	fmt.Fprintf(out, "%d calls, %d holds, %d commands; %d worlds in which something was violated\n", t.calls, t.holds, t.commands, len(t.failed))
+}
+
+// stories shrinks the worlds that failed, one for each rule, and tells what happened in them.
+func (t *total) stories(ctx context.Context, set settings, out, progress io.Writer) error {
+	told := make(map[string]bool)
+	for _, o := range t.failed {
+		rule := o.Violations[0].Rule
+		if told[rule] {
+			continue
+		}
+		told[rule] = true
+		fmt.Fprintf(out, "\nseed %d: %s\n", o.Seed, o.verdict())
+		if set.shrink > 0 && rule != itEnds {
+			o = shrink(ctx, set, o, progress)
+		}
+		tell(out, o.Plan, o.History, o.Violations)
+	}
+	if len(t.failed) > 0 {
+		return fmt.Errorf("%d of %d worlds: %w", len(t.failed), t.worlds, errViolated)
+	}
+	return nil
+}
+
+func list(out io.Writer) {
+	fmt.Fprintln(out, "faults:")
+	for _, k := range faultKinds {
+		fmt.Fprintf(out, "  %-10s %s\n", k.name, k.text)
+	}
+}
+
+func isFault(name string) bool {
+	return slices.ContainsFunc(faultKinds, func(k faultKind) bool { return k.name == name })
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A task is what the driver gives a worker to do: a seed, or a plan.
+type task struct {
+	Seed    uint64
+	Limits  limits
+	Plan    *plan `json:",omitempty"` // in place of the seed's
+	History bool  // return the history, also where nothing is wrong
+}
+
+// An outcome is what a worker returns.
+type outcome struct {
+	Seed       uint64
+	Plan       plan
+	Violations []violation
+	History    []event `json:",omitempty"`
+	Calls      int
+	Holds      int
+	Commands   int
+	Virtual    time.Duration
+	Took       time.Duration
+	Hash       uint64
+}
+
+const workerFlag = "-worker"
+
+// work does the tasks of standard input, one after the other, and ends the program. A bubble needs a testing.T, so it does so as a test.
+func work() {
+	in, out := os.Stdin, os.Stdout
+	os.Args, os.Stdout = os.Args[:1], os.Stderr // what package testing reads and prints
+	redis.SetLogger(silent{})
+	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "worker", F: func(t *testing.T) {
+		tasks, outcomes := json.NewDecoder(in), json.NewEncoder(out)
+		for {
+			var one task
+			if err := tasks.Decode(&one); err == io.EOF {
+				return
+			} else if err != nil {
+				t.Fatalf("a task: %v", err)
+			}
+			if err := outcomes.Encode(one.do(t)); err != nil {
+				t.Fatalf("an outcome: %v", err)
+			}
+		}
+	}}}, nil, nil)
+}
+
+func (one task) do(t *testing.T) outcome {
+	p := one.plan()
+	began := time.Now()
+	r := play(t, p)
+	o := outcome{Seed: p.Seed, Plan: p, Violations: judge(p, r.History), Calls: r.Calls, Commands: r.Commands, Virtual: r.Virtual, Took: time.Since(began), Hash: hashOf(r.History)}
+	for _, e := range r.History {
+		if e.Kind == got {
+			o.Holds++
+		}
+	}
+	if one.History || len(o.Violations) > 0 {
+		o.History = r.History
+	}
+	return o
+}
+
+func (one task) plan() plan {
+	if one.Plan != nil {
+		return *one.Plan
+	}
+	return newPlan(one.Seed, one.Limits)
+}
+
+// silent is a log of go-redis.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
