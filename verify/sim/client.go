@@ -211,7 +211,7 @@ func (c *client) makes(caller int, one call) {
 		}
 		cancel()
 	}()
-	h := c.asks(waitCtx, caller, one.Lock, one.Wait, one.Lease, longest)
+	h := c.asks(waitCtx, event{Caller: caller, Levels: 1}, one.Lock, one.Wait, one.Lease, longest)
 	giveUp()
 	if h == nil {
 		return
@@ -221,7 +221,7 @@ func (c *client) makes(caller int, one call) {
 		h.nests(one.Nested)
 	}
 	if one.Other > one.Lock && h.ctx.Err() == nil { // in one order: nobody waits for each other
-		if other := c.asks(h.ctx, caller, one.Other, time.Second, 0, time.Second); other != nil {
+		if other := c.asks(h.ctx, event{Caller: caller, Levels: 2}, one.Other, time.Second, 0, time.Second); other != nil {
 			c.holds(other.ctx, time.Second)
 			other.unlock()
 		}
@@ -242,11 +242,13 @@ type hold struct {
 	over func() bool // ends the note of the context's end
 }
 
-// asks makes an acquiring call, and returns the hold; nil where there is none.
-func (c *client) asks(ctx context.Context, caller, which int, wait, lease, longest time.Duration) *hold {
+// asks makes an acquiring call, and returns the hold; nil where there is none. e has the caller, and 2 levels where the call is made in a hold
+// of another lock.
+func (c *client) asks(ctx context.Context, e event, which int, wait, lease, longest time.Duration) *hold {
 	c.mu.Lock()
 	c.calls++
-	h := &hold{client: c, lock: c.locks[which], e: event{Caller: caller, Lock: c.lockNames()[which], Call: c.calls}}
+	e.Lock, e.Call = c.lockNames()[which], c.calls
+	h := &hold{client: c, lock: c.locks[which], e: e}
 	c.mu.Unlock()
 	h.note(asks, func(e *event) { e.For = longest })
 	var token int64

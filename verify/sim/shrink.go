@@ -8,11 +8,16 @@ import (
 	"time"
 )
 
-// shrink returns the outcome of a smaller plan that violates the same rule: with fewer faults, clients, callers and calls. It tries to leave out
-// halves first, then smaller parts, for as long as it may take. A smaller plan counts where it violates the rule once in tries worlds.
+// shrink returns the outcome of a smaller plan that violates the same rule: that begins later, with fewer faults, clients, callers and calls. It
+// leaves out halves first, then smaller parts, for as long as it may take.
 func shrink(ctx context.Context, set settings, o outcome, progress io.Writer) outcome {
-	s := shrinking{best: o, rule: o.Violations[0].Rule, until: time.Now().Add(set.shrink), w: &worker{program: set.program}, ctx: ctx}
+	s := shrinking{ctx: ctx, best: o, rule: o.Violations[0].Rule, until: time.Now().Add(set.shrink), w: &worker{program: set.program}}
 	defer s.w.stop()
+	for _, before := range []time.Duration{2 * time.Minute, 5 * time.Minute, 10 * time.Minute} {
+		if s.begin(before) {
+			break
+		}
+	}
 	for before := -1; before != s.kept && s.more(); {
 		before = s.kept
 		s.parts(func(p *plan) int { return len(p.Faults) }, func(p *plan, from, to int) { p.Faults = slices.Delete(p.Faults, from, to) })
@@ -26,12 +31,17 @@ func shrink(ctx context.Context, set settings, o outcome, progress io.Writer) ou
 				p.Clients[i].Callers = slices.Delete(p.Clients[i].Callers, from, to)
 			})
 		}
-		s.cutCalls()
+		for i := range s.best.Plan.Clients {
+			for k := range s.best.Plan.Clients[i].Callers {
+				s.calls(i, k)
+			}
+		}
 	}
-	fmt.Fprintf(progress, "shrunk in %d tries, of which %d were kept\n", s.tried, s.kept)
+	fmt.Fprintf(progress, "seed %d: shrunk in %d tries, of which %d were kept\n", o.Seed, s.tried, s.kept)
 	return s.best
 }
 
+// tries is how often a smaller plan is played before it is given up: what happens in a world hangs on its plan, and a little on chance.
 const tries = 2
 
 type shrinking struct {
@@ -59,23 +69,63 @@ func (s *shrinking) parts(size func(*plan) int, leaveOut func(p *plan, from, to 
 	}
 }
 
-// cutCalls leaves out what callers do after the violation, then all but the last calls before it: what is left keeps its time.
-func (s *shrinking) cutCalls() {
-	for i := range s.best.Plan.Clients {
-		for k := range s.best.Plan.Clients[i].Callers {
-			s.parts(func(p *plan) int { return len(p.Clients[i].Callers[k].Calls) }, func(p *plan, from, to int) {
-				c := &p.Clients[i].Callers[k]
-				var pause time.Duration
-				for _, one := range c.Calls[from:to] {
-					pause += one.Pause + one.Hold + one.Nested
-				}
-				if to < len(c.Calls) {
-					c.Calls[to].Pause += pause
-				}
-				c.Calls = slices.Delete(c.Calls, from, to)
-			})
+// calls leaves out calls of a caller. Those that are left keep their times.
+func (s *shrinking) calls(client, caller int) {
+	s.parts(func(p *plan) int { return len(p.Clients[client].Callers[caller].Calls) }, func(p *plan, from, to int) {
+		c := &p.Clients[client].Callers[caller]
+		if to < len(c.Calls) {
+			for _, one := range c.Calls[from:to] {
+				c.Calls[to].Pause += one.Pause + one.Hold + one.Nested
+			}
+		}
+		c.Calls = slices.Delete(c.Calls, from, to)
+	})
+}
+
+// begin leaves out what was before the last time so long before the violation, and tells whether the rule is violated all the same.
+func (s *shrinking) begin(before time.Duration) bool {
+	from := s.best.Violations[0].At - before
+	if from <= 0 {
+		return true
+	}
+	p := s.best.Plan.clone()
+	p.Storm = max(p.Storm-from, time.Second)
+	p.Faults = slices.DeleteFunc(p.Faults, func(f fault) bool { return f.At+f.For < from })
+	for i := range p.Faults {
+		f := &p.Faults[i]
+		f.For += min(f.At-from, 0)
+		f.At = max(f.At-from, 0)
+	}
+	for i := range p.Clients {
+		for k := range p.Clients[i].Callers {
+			p.Clients[i].Callers[k] = s.callerFrom(from, i, k)
 		}
 	}
+	return s.try(p)
+}
+
+// callerFrom is the plan of a caller without the calls that began before this time, as the history has it.
+func (s *shrinking) callerFrom(from time.Duration, client, caller int) callerPlan {
+	c := s.best.Plan.Clients[client].Callers[caller]
+	made := 0
+	for _, e := range s.best.History {
+		var place, run int
+		if _, err := fmt.Sscanf(e.Client, "c%d.%d", &place, &run); err != nil || place != client {
+			continue
+		}
+		if e.Kind == started {
+			made = 0 // a process that comes back begins with the first call
+		}
+		if e.Kind != asks || e.Caller != caller || e.Levels != 1 {
+			continue
+		}
+		if made++; e.At >= from && made <= len(c.Calls) {
+			calls := slices.Clone(c.Calls[made-1:])
+			calls[0].Pause = e.At - from
+			return callerPlan{calls}
+		}
+	}
+	return callerPlan{}
 }
 
 // try plays a plan, and keeps it where the rule is violated.
