@@ -55,9 +55,18 @@ func TestJudgeLostHoldsEnd(t *testing.T) {
 		{"its longer lease", nil,
 			history(a.asks(1, 1), a.leased(1, 1, 50), a.nests(2, 2), redisHas(2, "A:1"), gone(4, "L0"), redisHas(5, ""), a.ended(56, "lost")),
 			later(ended, 0), losesInTime},
+		{"the lease of its re-entry", nil,
+			history(a.asks(1, 1), a.leased(1, 1, 5), a.nests(2, 2), redisHas(2, "A:1"), gone(4, "L0"), redisHas(5, ""), a.ended(36, "lost")),
+			later(ended, 0), losesInTime},
+		{"the servers had another first", nil, history(a.asks(1, 1), a.got(1, 1), redisHas(2, "B:1"), redisHas(3, "A:1"), until(90), a.ended(90, "gave up")),
+			func([]event) []event {
+				return history(held, gone(2.5, "L0"), redisHas(3, "A:2"), a.ended(90, "gave up"))
+			}, losesInTime},
+		{"others come and go", nil, history(held, gone(4, "L0"), redisHas(5, ""), b.holds(20, 20.5, 2), a.ended(36, "lost")), later(ended, 0), losesInTime},
 		{"it is unlocked", nil, history(held, gone(4, "L0"), redisHas(5, ""), a.unlocks(36), a.unlocked(37)), later(unlocks, 0), losesInTime},
 		{"the process has died", nil, history(held, redisHas(5, ""), a.dies(9), until(90)), without(died), losesInTime},
 		{"a fault of one server is no excuse", nil, history(held, broken(4, 80, 9), redisHas(5, ""), a.ended(36, "lost")), later(ended, 0), losesInTime},
+		{"nor is one that is over", nil, history(held, broken(4, 9, 20), redisHas(5, ""), a.ended(36, "lost")), later(ended, 0), losesInTime},
 		{"a fault of several is one", withQuorum, history(held, broken(4, 40, 9), redisHas(5, ""), until(80), a.ended(80, "gave up")), later(ended, 0), losesInTime},
 		{"Redisson loses without a word", withRedisson, history(r.asks(1, 1), r.got(1, 1), until(90)), nil, losesInTime},
 		{"another lock is free", nil, history(held, with(redisHas(5, ""), inL1), until(90)), more(redisHas(5, "")), losesInTime},
@@ -82,6 +91,7 @@ func TestJudgeCloseEndsHolds(t *testing.T) {
 		{"a context", nil, history(held, a.closes(3, "Close"), a.closed(4), a.ended(5, "closed"), until(8)), later(ended, 0), closeEnds},
 		{"a new hold", nil, history(a.asks(1, 9), a.closes(3, "Close"), a.closed(4), a.got(4, 1), a.unlocks(5), a.unlocked(5)),
 			changed(got, 0, func(e *event) { e.At = seconds(4.5) }), closeEnds},
+		{"a new hold of Redisson's", withRedisson, history(r.asks(1, 9), r.closes(3, "Close"), r.closed(4), r.got(4.5, 1)), nil, closeEnds},
 		{"Redisson's", withRedisson, history(r.asks(1, 1), r.got(1, 1), r.closes(3, "Close"), r.closed(4), until(9)), nil, closeEnds},
 	})
 }

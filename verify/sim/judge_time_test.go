@@ -31,6 +31,7 @@ func TestJudgeUnlockAndCloseEnd(t *testing.T) {
 		{"Redisson's Unlock may not", withRedisson, history(r.asks(1, 1), r.got(1, 1), r.unlocks(2), r.unlocked(9)), nil, endsInTime},
 		{"Close", nil, history(a.closes(1, "Close"), a.closed(8)), later(closed, 0), endsInTime},
 		{"a Close that is not over", nil, history(a.closes(1, "Close"), until(8)), later(calm, 0), endsInTime},
+		{"a Close of a process that has died", nil, history(a.closes(1, "Close"), a.dies(5), until(9)), without(died), endsInTime},
 		{"Shutdown", nil, history(a.closes(1, "Shutdown"), a.closed(38)), later(closed, 0), endsInTime},
 		{"Close has less time", nil, history(a.closes(1, "Shutdown"), a.closed(38)), says(closes, "Close"), endsInTime},
 		{"a second Close is none", nil, history(a.closes(1, "Close"), a.closed(2), a.closes(3, "Close"), until(99)), without(closed), endsInTime},

@@ -9,6 +9,7 @@ func TestJudgeNobodySleeps(t *testing.T) {
 		{"that was taken", nil, history(b.as(9).asks(0, 0), b.as(9).got(0, 1), redisHas(0, "B:9"), a.asks(1, 99), b.as(9).unlocks(5), b.as(9).unlocked(5), redisHas(6, ""), until(8)),
 			later(calm, 0), nobodySleep},
 		{"that was taken between two looks", nil, history(waits, b.holds(2, 2.5, 1), until(4.5)), later(calm, 0), nobodySleep},
+		{"that was taken a moment ago", nil, history(waits, b.asks(2, 1), b.got(2.5, 1), until(4.5)), later(calm, 0), nobodySleep},
 		{"that nobody has taken", nil, history(waits, b.holds(2, 2.5, 1), until(4)),
 			func([]event) []event { return history(waits, until(4)) }, nobodySleep},
 		{"a try", nil, history(a.asks(1, 0), until(1.5), a.refused(2), until(9)), func([]event) []event { return history(a.asks(1, 9), until(9)) }, nobodySleep},
