@@ -12,7 +12,6 @@ func TestJudgeNobodySleeps(t *testing.T) {
 		{"that was taken a moment ago", nil, history(waits, b.asks(2, 1), b.got(2.5, 1), until(4.5)), later(calm, 0), nobodySleep},
 		{"that nobody has taken", nil, history(waits, b.holds(2, 2.5, 1), until(4)),
 			func([]event) []event { return history(waits, until(4)) }, nobodySleep},
-		{"a try", nil, history(a.asks(1, 0), until(1.5), a.refused(2), until(9)), func([]event) []event { return history(a.asks(1, 9), until(9)) }, nobodySleep},
 		{"a fault is there", nil, history(waits, broken(2, 9, 0), until(9)), without(begins), nobodySleep},
 		{"a fault was there", nil, history(waits, broken(2, 9, 5), until(16)), later(calm, 0), nobodySleep},
 		{"a wait that began after the fault", nil, history(broken(2, 9, 5), redisHas(13, ""), a.asks(20, 99), until(22)), later(calm, 0), nobodySleep},
@@ -22,7 +21,7 @@ func TestJudgeNobodySleeps(t *testing.T) {
 				return history(b.of("L1").holds(0, 8, 1), with(redisHas(0.5, "B:1"), inL1), redisHas(1, ""), a.asks(1, 99), until(7))
 			}, nobodySleep},
 		{"its client closes", nil, history(waits, a.closes(2, "Shutdown"), until(9)), without(closes), nobodySleep},
-		{"callers stop", nil, history(waits, noMore(2), a.refused(2.5), until(9)), func([]event) []event { return history(waits, until(9)) }, nobodySleep},
+		{"callers stop", nil, history(waits, noMore(2.5), a.refused(3.5), until(9)), func([]event) []event { return history(waits, until(9)) }, nobodySleep},
 		{"Redisson's may", withRedisson, history(redisHas(1, ""), r.asks(1, 99), until(9)), nil, nobodySleep},
 	})
 }
