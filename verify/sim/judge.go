@@ -21,7 +21,10 @@ const (
 	tokensGrow  = "invariant 2: tokens grow in real time"
 	countsOnce  = "invariant 5: a command counts once"
 	endsInTime  = "invariants 6, 7: a call ends with its wait"
+	contextEnds = "invariant 3: a context ends before its lease"
 	losesInTime = "P10: a hold that Redis has not got ends within a lease"
+	staysHeld   = "P11: a hold is not lost for nothing"
+	closeEnds   = "P12: Close ends the holds, and none begins after it"
 	nobodysLock = "P3, P38: no lock is taken that nobody holds"
 	nobodySleep = "invariant 8: nobody sleeps on a free lock"
 	nothingLeft = "invariant 9: nothing is left"
@@ -30,13 +33,13 @@ const (
 
 // The bounds, where nothing is broken.
 const (
-	longest    = 3 * time.Minute  // of the leases in plans
-	wayThere   = time.Second      // what a call with wait 0 may take, and all others beyond their wait
-	unlockMost = 5 * time.Second  // WithUnlockTimeout
+	longest    = 3 * time.Minute // of the leases in plans
+	wayThere   = time.Second     // what a call with wait 0 may take, and all others beyond their wait
+	unlockMost = 5 * time.Second // WithUnlockTimeout
 	closeMost  = unlockMost + 2*time.Second
-	freeMost   = soon             // for how long a lock that is waited for may be free
-	askedMost  = silently + soon  // for how long a client may have a lock for a call that waits: its acquire had no answer
-	nobodyMost = soon             // and for how long without one
+	freeMost   = soon            // for how long a lock that is waited for may be free
+	askedMost  = silently + soon // for how long a client may have a lock for a call that waits: its acquire had no answer
+	nobodyMost = soon            // and for how long without one
 )
 
 // judge reads a history, and returns what is wrong with it.
@@ -61,29 +64,34 @@ type judging struct {
 	broken  int                 // faults that are there
 	settled time.Duration       // from when on the faults that are over no longer count
 	losses  []loss
+	clock   bool // a server's clock was set
 	stopped bool
+	stops   time.Duration
 }
 
 // A loss is when data was lost: of one lock, or of all.
 type loss struct {
-	at   time.Duration
-	lock string
+	at     time.Duration
+	lock   string
+	tokens bool // the counter of tokens too
 }
 
 type judgedClient struct {
-	name, id      string
-	redisson      bool
-	gone          time.Duration // when it died; 0: it lives
-	closes        time.Duration // when Close or Shutdown began; 0: not yet
-	closeMost     time.Duration // what that may take
-	closed        bool
-	closedAt      time.Duration
-	ends          map[string]time.Duration // when its last call of each lock was over
+	name, id  string
+	redisson  bool
+	gone      time.Duration // when it died; 0: it lives
+	closes    time.Duration // when Close or Shutdown began; 0: not yet
+	closing   bool          // one is under way
+	closeMost time.Duration // what that may take
+	closed    bool
+	closedAt  time.Duration
+	ends      map[string]time.Duration // when the last call that may have taken each lock was over
 }
 
 type judgedLock struct {
 	owner   string        // as the servers have it
 	since   time.Duration // when they were first seen to
+	seen    time.Duration // the same, whatever calls say since
 	told    bool          // the violation
 	largest *judgedHold   // of the holds whose acquire has returned
 	live    []*judgedHold
@@ -97,10 +105,15 @@ type judgedHold struct {
 	asked    time.Duration
 	most     time.Duration
 	got      time.Duration
+	lease    time.Duration // of the call; 0: renewed
+	reenters bool
+	before   *judgedHold // with the largest token that was known when its last acquire began
 	token    int64
-	has      bool // the call has returned the lock
-	ended    bool // its context has
+	field    string        // as the servers have it; "" where that is not known
+	has      bool          // the call has returned the lock
+	ended    bool          // its context has
 	unlocks  time.Duration // 0: not yet
+	told     bool          // the violation
 	redisson bool
 }
 
@@ -138,31 +151,34 @@ func (j *judging) reads(e event) {
 			}
 		}
 	case closes:
-		c.closes, c.closeMost = e.At, closeMost
+		if c.closed {
+			return // a client that is closed twice
+		}
+		c.closing, c.closes, c.closeMost = true, e.At, closeMost
 		if e.Text == "Shutdown" {
 			c.closeMost += shutdownFor
 		}
 	case closed:
-		if took := e.At - c.closes; took > c.closeMost {
-			j.violated(endsInTime, "", "%s took %v to close", e.Client, took)
+		if !c.closed {
+			c.closing, c.closed, c.closedAt = false, true, e.At
 		}
-		c.closed, c.closedAt = true, e.At
 	case begins:
 		j.broken++
 	case ends:
 		j.broken--
 		j.settled = max(j.settled, e.At+e.For)
 	case lost:
-		j.losses = append(j.losses, loss{e.At, e.Lock})
+		clock := strings.HasPrefix(e.Text, "time:")
+		j.clock = j.clock || clock
+		j.losses = append(j.losses, loss{e.At, e.Lock, e.Lock == "" && !clock})
 	case stops:
-		j.stopped = true
+		j.stopped, j.stops = true, e.At
 	case has:
-		l := j.lock(e.Lock)
-		l.owner, l.since, l.told = e.Text, e.At, false
+		j.owned(j.lock(e.Lock), e)
 	case left:
 		j.leftover(e)
 	case asks:
-		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, redisson: c.redisson}
+		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, before: j.lock(e.Lock).largest, redisson: c.redisson}
 		j.holds[e.Call] = h
 		j.lock(e.Lock).waits[e.Call] = h
 	default:
@@ -184,19 +200,24 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 	switch e.Kind {
 	case got:
 		delete(l.waits, h.call)
-		h.has, h.got, h.token = true, e.At, e.Token
+		h.has, h.got, h.lease, h.told = true, e.At, e.For, false
 		l.touched(e.At)
-		j.inTime(h)
+		j.open(h)
 		j.alone(h, l)
 		j.grows(h, l, e.Token)
 		l.live = append(l.live, h)
 	case nested:
-		j.grows(&judgedHold{client: h.client, lock: h.lock, call: h.call, asked: h.asked, got: e.At, token: e.Token, redisson: h.redisson}, l, e.Token)
+		h.reenters = true
+		if j.Stable && !h.redisson {
+			j.same(h, e.Token)
+		} else {
+			j.grows(h, l, e.Token)
+		}
 	case refused:
-		j.inTime(h)
 		j.forget(h)
 	case ended:
 		h.ended = true
+		j.keeps(h, e)
 	case counted:
 		if e.Count != e.Levels && !j.lostSince(h.lock, h.asked) {
 			j.violated(countsOnce, h.lock, "%s, call %d: HoldCount is %d, and %d levels are open", h.client.name, h.call, e.Count, e.Levels)
@@ -204,9 +225,7 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 	case unlocks:
 		h.unlocks = e.At
 	case unlocked:
-		if took := e.At - h.unlocks; took > unlockMost+wayThere && !h.redisson {
-			j.violated(endsInTime, h.lock, "%s, call %d: Unlock took %v", h.client.name, h.call, took)
-		}
+		j.keeps(h, e)
 		l.touched(e.At)
 		j.forget(h)
 	}
@@ -224,54 +243,16 @@ func (j *judging) forget(h *judgedHold) {
 	l := j.lock(h.lock)
 	delete(l.waits, h.call)
 	delete(j.holds, h.call)
-	h.client.ends[h.lock] = j.now
+	if h.has || h.asked <= l.since { // a call that began later, and was refused, has not taken it
+		h.client.ends[h.lock] = j.now
+	}
 	l.live = slices.DeleteFunc(l.live, func(o *judgedHold) bool { return o == h })
-}
-
-// inTime requires that a call ends with its wait.
-func (j *judging) inTime(h *judgedHold) {
-	if h.most < 0 || h.redisson || j.stopped {
-		return
-	}
-	if took := j.now - h.asked; took > h.most+wayThere {
-		j.violated(endsInTime, h.lock, "%s, call %d took %v, and should have %v at most", h.client.name, h.call, took, h.most)
-	}
-}
-
-// alone requires that no other hold of the lock is alive.
-func (j *judging) alone(h *judgedHold, l *judgedLock) {
-	for _, o := range l.live {
-		if o.ended || o.unlocks > 0 || o.redisson || h.redisson || j.lostSince(h.lock, o.asked) {
-			continue
-		}
-		j.violated(oneHolder, h.lock, "%s, call %d, got it with token %d while %s, call %d, has it with token %d since %v", h.client.name, h.call, h.token, o.client.name, o.call, o.token, o.got)
-	}
-}
-
-// grows requires that the token is larger than those of acquires that had returned when this one was called.
-func (j *judging) grows(h *judgedHold, l *judgedLock, token int64) {
-	if before := l.largest; before != nil && before.got < h.asked && token <= before.token {
-		if !j.lostSince(h.lock, before.asked) || j.Floor && !j.clockSet() && !h.redisson && !before.redisson {
-			if !(j.Stable && before.call == h.call) {
-				j.violated(tokensGrow, h.lock, "%s, call %d, got token %d, after %s, call %d, had got %d", h.client.name, h.call, token, before.client.name, before.call, before.token)
-			}
-		}
-	}
-	if before := l.largest; before == nil || token > before.token || j.lostSince(h.lock, before.asked) {
-		kept := *h
-		l.largest = &kept
-	}
-}
-
-// clockSet tells whether the plan has a server's clock set, or Redisson's tokens, which have no floor.
-func (j *judging) clockSet() bool {
-	return slices.ContainsFunc(j.Faults, func(f fault) bool { return f.Kind == "clock" }) ||
-		slices.ContainsFunc(j.Clients, func(c clientPlan) bool { return c.Redisson })
 }
 
 // passes lets time go on to this moment: what lasted too long by then is a violation.
 func (j *judging) passes(to time.Duration) {
 	j.now = to
+	j.overdue()
 	if j.broken > 0 || j.stopped {
 		return
 	}
@@ -310,7 +291,7 @@ func (j *judging) sleeps(name string, l *judgedLock) {
 func (j *judging) nobodys(name string, l *judgedLock) {
 	id, _, _ := strings.Cut(l.owner, ":")
 	c := j.byID[id]
-	if c == nil || c.redisson {
+	if c == nil || c.redisson { // who is no client at all has been told of
 		return
 	}
 	most, from := nobodyMost, l.since
@@ -321,7 +302,9 @@ func (j *judging) nobodys(name string, l *judgedLock) {
 		if h.has {
 			return
 		}
-		most = askedMost
+		if h.asked <= l.since { // a call that began later has not taken it
+			most = askedMost
+		}
 	}
 	switch {
 	case c.gone > 0:
@@ -346,7 +329,11 @@ func (j *judging) leftover(e event) {
 	}
 	id, _, _ := strings.Cut(e.Text, ":")
 	c := j.byID[id]
-	if c == nil || c.redisson || c.gone > 0 && j.now < c.gone+longest || c.closed && j.now < c.closedAt+longest {
+	if c == nil {
+		j.violated(nothingLeft, e.Lock, "%s has it, and is no client's", e.Text)
+		return
+	}
+	if c.redisson || c.gone > 0 && j.now < c.gone+longest || c.closed && j.now < c.closedAt+longest {
 		return
 	}
 	j.violated(nothingLeft, e.Lock, "%s has it by %s after the last Unlock", c.name, e.Text)

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// renewed is the lease of a hold that the watchdog renews.
+const renewed = 30 * time.Second
+
+// promised is the longest lease that was promised to the hold.
+func (h *judgedHold) promised() time.Duration {
+	if h.lease > 0 && !h.reenters {
+		return h.lease
+	}
+	return max(h.lease, renewed)
+}
+
+// lives tells whether the context of the hold lives.
+func (h *judgedHold) lives() bool { return h.has && !h.ended && h.unlocks == 0 }
+
+// open requires that the client that has taken the lock is open.
+func (j *judging) open(h *judgedHold) {
+	if c := h.client; c.closed && c.closedAt < j.now && !h.redisson {
+		h.told = true
+		j.violated(closeEnds, h.lock, "%s, call %d, got it, and the client is closed since %v", c.name, h.call, c.closedAt)
+	}
+}
+
+// alone requires that no other hold of the lock is alive. A hold whose data is gone may live for its lease.
+func (j *judging) alone(h *judgedHold, l *judgedLock) {
+	for _, o := range l.live {
+		if !o.lives() || o.redisson || j.lostSince(h.lock, max(o.asked, j.now-o.promised()-wayThere)) {
+			continue
+		}
+		j.violated(oneHolder, h.lock, "%s, call %d, got it while %s, call %d, has it with token %d since %v", h.client.name, h.call, o.client.name, o.call, o.token, o.got)
+	}
+}
+
+// grows requires that the token is larger than those of acquires that had returned when this one was called.
+func (j *judging) grows(h *judgedHold, l *judgedLock, token int64) {
+	if b := h.before; b != nil && token <= b.token && !j.tokensLost(h, b) {
+		j.violated(tokensGrow, h.lock, "%s, call %d, got token %d, after %s, call %d, had got %d", h.client.name, h.call, token, b.client.name, b.call, b.token)
+	}
+	h.token = token
+	if b := l.largest; b == nil || token > b.token || j.tokensLost(h, b) {
+		kept := *h
+		kept.before = nil
+		l.largest = &kept
+	}
+	h.before = l.largest
+}
+
+// same requires that a re-entry has its hold's token.
+func (j *judging) same(h *judgedHold, token int64) {
+	if token != h.token {
+		j.violated(tokensGrow, h.lock, "%s, call %d, has token %d, and its re-entry got %d WithStableToken", h.client.name, h.call, h.token, token)
+	}
+}
+
+// tokensLost tells whether the counter of tokens may have been lost between these two. Who deletes a lock leaves its counter, and so does who
+// sets a clock. WithTokenBlocks says that a hold which begins right after that may have an older token.
+func (j *judging) tokensLost(h, before *judgedHold) bool {
+	if j.Blocks && j.lostSince(h.lock, max(before.asked, h.asked-wayThere)) {
+		return true
+	}
+	if j.Floor && !j.clock && !h.redisson && !before.redisson {
+		return false
+	}
+	return slices.ContainsFunc(j.losses, func(l loss) bool { return l.tokens && l.at >= before.asked })
+}
+
+// owned takes in who has the lock, as the servers have it.
+func (j *judging) owned(l *judgedLock, e event) {
+	id, _, _ := strings.Cut(e.Text, ":")
+	c := j.byID[id]
+	if c == nil && e.Text != "" {
+		j.violated(nobodysLock, e.Lock, "%s has it, and is no client's", e.Text)
+	}
+	l.owner, l.since, l.seen, l.told = e.Text, e.At, e.At, false
+	for _, h := range l.live {
+		if h.client == c && h.field == "" {
+			h.field = e.Text
+		}
+	}
+}
+
+// keeps requires that a hold is lost for a reason: a fault, or the end of its lease.
+func (j *judging) keeps(h *judgedHold, e event) {
+	if e.Text != "lost" || h.told || h.redisson || j.broken > 0 || j.settled > 0 && j.now < j.settled+renewed || j.lostSince(h.lock, h.asked) {
+		return
+	}
+	if h.lease > 0 && j.now >= h.got+h.lease-h.lease/50-wayThere {
+		return
+	}
+	h.told = true
+	j.violated(staysHeld, h.lock, "%s, call %d, has lost it after %v, and nothing was broken", h.client.name, h.call, j.now-h.got)
+}
+
+// overdue requires of each call, hold and client that it has ended when it should have. Faults excuse none.
+func (j *judging) overdue() {
+	for _, c := range j.clients {
+		if took := j.now - c.closes; c.closing && c.gone == 0 && took > c.closeMost {
+			c.closing = false
+			j.violated(endsInTime, "", "%s is not closed after %v", c.name, took)
+		}
+	}
+	var late []*judgedHold
+	for _, h := range j.holds {
+		if !h.redisson && !h.told {
+			if rule, _ := j.late(h); rule != "" {
+				late = append(late, h)
+			}
+		}
+	}
+	slices.SortFunc(late, func(a, b *judgedHold) int { return cmp.Compare(a.call, b.call) })
+	for _, h := range late {
+		rule, text := j.late(h)
+		h.told = true
+		j.violated(rule, h.lock, "%s, call %d, %s", h.client.name, h.call, text)
+	}
+}
+
+// late returns the rule by which the call or its hold should have ended by now; "" for none.
+func (j *judging) late(h *judgedHold) (rule, text string) {
+	c := h.client
+	switch {
+	case !h.has:
+		if by, bound := j.callEnds(h); bound && j.now > by {
+			return endsInTime, fmt.Sprintf("goes on after %v, and was to take %v at most", j.now-h.asked, by-h.asked)
+		}
+	case h.unlocks > 0:
+		if took := j.now - h.unlocks; took > unlockMost+wayThere {
+			return endsInTime, fmt.Sprintf("is not unlocked after %v", took)
+		}
+	case h.ended:
+	case c.closed && j.now > c.closedAt+wayThere:
+		return closeEnds, fmt.Sprintf("has a context that lives, and the client is closed since %v", c.closedAt)
+	case h.lease > 0 && !h.reenters && j.now > h.got+h.lease:
+		return contextEnds, fmt.Sprintf("has a context that lives, and had its lease of %v at %v", h.lease, h.got)
+	default:
+		if lost, since := j.notHad(h); lost && j.now > since+h.promised()+wayThere {
+			return losesInTime, fmt.Sprintf("has a context that lives, and Redis has %q in its place since %v", j.lock(h.lock).owner, since)
+		}
+	}
+	return "", ""
+}
+
+// callEnds is when a call must be over; not bound where it waits for as long as it takes.
+func (j *judging) callEnds(h *judgedHold) (by time.Duration, bound bool) {
+	by, bound = h.asked+h.most, h.most >= 0
+	if j.stopped && (!bound || by > j.stops) {
+		by, bound = max(j.stops, h.asked), true
+	}
+	if c := h.client; c.closed && (!bound || by > c.closedAt) {
+		by, bound = max(c.closedAt, h.asked), true
+	}
+	return by + wayThere, bound
+}
+
+// notHad tells whether the servers have somebody else, or nobody, in place of the hold, and since when. Several servers may have it again for a
+// moment that nobody looks at: while they are broken they excuse it.
+func (j *judging) notHad(h *judgedHold) (is bool, since time.Duration) {
+	l := j.lock(h.lock)
+	id, _, _ := strings.Cut(l.owner, ":")
+	if j.byID[id] == h.client && (h.field == "" || h.field == l.owner) {
+		return false, 0
+	}
+	since = max(l.seen, h.got)
+	if j.Servers > 1 {
+		since = max(since, j.settled)
+	}
+	return j.Servers == 1 || j.broken == 0, since
+}

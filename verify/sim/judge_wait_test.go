@@ -1,0 +1,64 @@
+package main
+
+import "testing"
+
+func TestJudgeNobodySleeps(t *testing.T) {
+	waits := history(redisHas(1, ""), a.asks(1, 99))
+	try(t, []twin{
+		{"on a free lock", nil, history(waits, until(3)), later(calm, 0), nobodySleep},
+		{"that was taken", nil, history(b.as(9).asks(0, 0), b.as(9).got(0, 1), redisHas(0, "B:9"), a.asks(1, 99), b.as(9).unlocks(5), b.as(9).unlocked(5), redisHas(6, ""), until(8)),
+			later(calm, 0), nobodySleep},
+		{"that was taken between two looks", nil, history(waits, b.holds(2, 2.5, 1), until(4.5)), later(calm, 0), nobodySleep},
+		{"that was taken a moment ago", nil, history(waits, b.asks(2, 1), b.got(2.5, 1), until(4.5)), later(calm, 0), nobodySleep},
+		{"that nobody has taken", nil, history(waits, b.holds(2, 2.5, 1), until(4)),
+			func([]event) []event { return history(waits, until(4)) }, nobodySleep},
+		{"a fault is there", nil, history(waits, broken(2, 9, 0), until(9)), without(begins), nobodySleep},
+		{"a fault was there", nil, history(waits, broken(2, 9, 5), until(16)), later(calm, 0), nobodySleep},
+		{"a wait that began after the fault", nil, history(broken(2, 9, 5), redisHas(13, ""), a.asks(20, 99), until(22)), later(calm, 0), nobodySleep},
+		{"the second of two waiters", nil, history(waits, b.asks(1.5, 99), a.dies(2.5), until(3.5)), later(calm, 0), nobodySleep},
+		{"the other lock is taken", nil, history(b.of("L1").holds(0, 8, 1), with(redisHas(0.5, "B:1"), inL1), redisHas(1, ""), a.of("L1").asks(1, 99), until(7)),
+			func(h []event) []event {
+				return history(b.of("L1").holds(0, 8, 1), with(redisHas(0.5, "B:1"), inL1), redisHas(1, ""), a.asks(1, 99), until(7))
+			}, nobodySleep},
+		{"its client closes", nil, history(waits, a.closes(2, "Shutdown"), until(9)), without(closes), nobodySleep},
+		{"callers stop", nil, history(waits, noMore(2.5), a.refused(3.5), until(9)), func([]event) []event { return history(waits, until(9)) }, nobodySleep},
+		{"Redisson's may", withRedisson, history(redisHas(1, ""), r.asks(1, 99), until(9)), nil, nobodySleep},
+	})
+}
+
+func TestJudgeNobodysLock(t *testing.T) {
+	ghost := redisHas(1, "A:1")
+	try(t, []twin{
+		{"it has no call", nil, history(ghost, until(3)), later(calm, 0), nobodysLock},
+		{"its call is over", nil, history(a.holds(0, 5, 1), ghost, until(7)), later(calm, 0), nobodysLock},
+		{"its call was refused", nil, history(a.asks(0, 9), ghost, a.refused(5), until(7)), later(calm, 0), nobodysLock},
+		{"its call waits", nil, history(a.asks(0, 99), ghost, until(8)), later(calm, 0), nobodysLock},
+		{"a hold of a block that began later", nil, history(ghost, a.holds(2, 5, 1), until(7)), later(calm, 0), nobodysLock},
+		{"a call that began later has not taken it", nil, history(a.asks(1, 99), ghost, until(8)),
+			changed(asks, 0, func(e *event) { e.At += seconds(moment) }), nobodysLock},
+		{"a refused one neither", nil, history(ghost, a.asks(1, 9), a.refused(2), until(4)),
+			changed(asks, 0, func(e *event) { e.At += seconds(moment) }), nobodysLock},
+		{"another field is another hold", nil, history(ghost, redisHas(3, "A:2"), until(5)), func(h []event) []event { return history(ghost, until(5)) }, nobodysLock},
+		{"a call of another client", nil, history(ghost, a.holds(0, 9, 1)), func([]event) []event { return history(ghost, b.holds(0, 3.5, 1)) }, nobodysLock},
+		{"a call of another lock", nil, history(ghost, a.holds(0, 9, 1)), func([]event) []event { return history(ghost, a.of("L1").holds(0, 3.5, 1)) }, nobodysLock},
+		{"a fault is there", nil, history(ghost, broken(2, 9, 0), until(9)), without(begins), nobodysLock},
+		{"a fault was there", nil, history(ghost, broken(2, 9, 5), until(16)), later(calm, 0), nobodysLock},
+		{"its client has died", nil, history(ghost, a.dies(2), until(184)), later(calm, 0), nobodysLock},
+		{"its client is closed", nil, history(ghost, a.closes(2, "Close"), a.closed(3), until(185)), later(calm, 0), nobodysLock},
+		{"its client closes", nil, history(ghost, a.closes(2, "Close"), until(9)), without(closes), nobodysLock},
+		{"callers stop", nil, history(ghost, noMore(2), until(9)), without(stops), nobodysLock},
+		{"Redisson's", withRedisson, history(redisHas(1, "R:1"), until(9)), nil, nobodysLock},
+		{"no client's", nil, history(ghost, until(2)), says(has, "Z:1"), nobodysLock},
+	})
+}
+
+func TestJudgeNothingIsLeft(t *testing.T) {
+	try(t, []twin{
+		{"a key", nil, nil, more(remains(9, "", "the key x")), nothingLeft},
+		{"a lock", nil, nil, more(remains(9, "L0", "A:1")), nothingLeft},
+		{"of a process that has died", nil, history(a.dies(1), remains(180.999, "L0", "A:1")), later(left, 0), nothingLeft},
+		{"of a client that is closed", nil, history(a.closes(1, "Close"), a.closed(2), remains(181.999, "L0", "A:1")), later(left, 0), nothingLeft},
+		{"of Redisson's", withRedisson, history(remains(9, "L0", "R:1")), nil, nothingLeft},
+		{"of nobody", withRedisson, history(remains(9, "L0", "R:1")), says(left, "Z:1"), nothingLeft},
+	})
+}
