@@ -149,9 +149,7 @@ func TestP8_CallsPastDeadConnections(t *testing.T) {
 				if err := <-gone; !errors.Is(err, context.Canceled) {
 					return err
 				}
-				for s.direct.ZCard(t.Context(), "fencelock_line:{a}").Val() != 0 {
-					time.Sleep(10 * time.Millisecond)
-				}
+				redistest.Eventually(t, pastDead, func() bool { return s.direct.ZCard(t.Context(), "fencelock_line:{a}").Val() == 0 }, "the client leaves the line")
 				return s.other.Check(held)
 			}
 		},
@@ -239,14 +237,16 @@ func TestInv12_HangingDialsCancelNoCall(t *testing.T) {
 	})
 }
 
-// onceLate is a hook by which the first command with this op is sent late, or its answer comes late. The others are sent at once.
-func onceLate(op string, late func(send func() error) error) locktest.Hook {
+// lateAnswer is a hook by which the answer to the first command with this op comes so late that a copy is sent before.
+func lateAnswer(op string) locktest.Hook {
 	var first atomic.Bool
 	return func(_ context.Context, cmd redis.Cmder, send func() error) error {
-		if slices.Contains(locktest.Ops(cmd.Args()), op) && first.CompareAndSwap(false, true) {
-			return late(send)
+		late := slices.Contains(locktest.Ops(cmd.Args()), op) && first.CompareAndSwap(false, true)
+		err := send()
+		if late {
+			time.Sleep(4 * time.Second)
 		}
-		return send()
+		return err
 	}
 }
 
@@ -264,11 +264,7 @@ func TestP12_UnlockAnsweredByItsCopy(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		_, rdb := redistest.Pipe(t)
 		knowScripts(t, rdb)
-		rdb.AddHook(onceLate("unlock", func(send func() error) error {
-			err := send()
-			time.Sleep(4 * time.Second)
-			return err
-		}))
+		rdb.AddHook(lateAnswer("unlock"))
 		client := newClient(t, rdb)
 		l := rlock.NewLock(client, "a")
 		held, err := l.Lock(t.Context())
@@ -291,11 +287,7 @@ func TestP12_HandoffAnsweredByItsCopy(t *testing.T) {
 		defer time.Sleep(time.Minute)
 		knowScripts(t, rdb)
 		locktest.NoError(t, rdb.ScriptLoad(t.Context(), locktest.ScriptText("transfer")).Err())
-		rdb.AddHook(onceLate("transfer", func(send func() error) error {
-			err := send()
-			time.Sleep(4 * time.Second)
-			return err
-		}))
+		rdb.AddHook(lateAnswer("transfer"))
 		client := newClient(t, rdb)
 		l := rlock.NewLock(client, "a")
 		held, err := l.Lock(t.Context())
@@ -321,11 +313,7 @@ func TestP12_ForceUnlockAnsweredByItsCopy(t *testing.T) {
 		client, other := newClient(t, rdb), newClient(t, redistest.PipeClient(t, m))
 		locktest.NoError(t, lockOnly(rlock.NewLock(other, "a").Lock(t.Context())))
 		knowScripts(t, rdb)
-		rdb.AddHook(onceLate("unlock", func(send func() error) error {
-			err := send()
-			time.Sleep(4 * time.Second)
-			return err
-		}))
+		rdb.AddHook(lateAnswer("unlock"))
 		freed, err := rlock.NewLock(client, "a").ForceUnlock(t.Context())
 		if err != nil || !freed {
 			t.Errorf("ForceUnlock says %v, %v", freed, err)

@@ -7,12 +7,8 @@ import (
 	"github.com/fencelock/fencelock/observe/inspect"
 )
 
-const (
-	// defaultLongHold is how old a hold is, or how long somebody waits, where the lock is stuck: the page has the same.
-	defaultLongHold = time.Minute
-	// quiet is how long a client that lives may not be heard of: it writes every 10 s.
-	quiet = 13 * time.Second
-)
+// defaultLongHold is how old a hold is, or how long somebody waits, where the lock is stuck: the page has the same.
+const defaultLongHold = time.Minute
 
 // waited tells whether somebody waits for the lock. A holder has one connection that listens.
 func (r *lockRow) waited() bool {
@@ -25,7 +21,7 @@ func (r *lockRow) stuck(longHold time.Duration) string {
 	for _, w := range r.Line {
 		longest = max(longest, time.Duration(w.Age))
 	}
-	switch h := r.Holder; {
+	switch h := r.lock.Holder; {
 	case r.Other != "" || !r.waited():
 		return ""
 	case h == nil && longest >= longHold:
@@ -34,8 +30,8 @@ func (r *lockRow) stuck(longHold time.Duration) string {
 		return ""
 	case r.lock.TTL == inspect.NoExpiry:
 		return "it has no lease, and stays until somebody frees it"
-	case h.Client != nil && time.Duration(h.Client.Silent) >= quiet:
-		return fmt.Sprintf("its holder was last heard of %s ago", span(time.Duration(h.Client.Silent)))
+	case h.By != nil && h.By.Quiet():
+		return fmt.Sprintf("its holder was last heard of %s ago", span(h.By.Silent))
 	case r.age() >= longHold:
 		return "held for " + span(r.age()) + " while others wait"
 	case longest >= longHold:

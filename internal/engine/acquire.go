@@ -138,8 +138,8 @@ type waiter struct {
 
 	queueWait // zero until the waiter is in the queue
 
-	// Where the waiter is in the queue of this client's waiters; guarded by lockState.mu.
-	prev, next       *waiter
+	// Guarded by lockState.mu.
+	prev, next       *waiter // in the queue of this client's waiters, or in lockState.trying
 	isLeader         bool
 	busy             bool        // the waiter asks Redis, or has been given the lock: no hold that ends hands the lock to it
 	handoff          *inflight   // the command by which a hold of this client hands the lock to the waiter; nil for none

@@ -148,16 +148,10 @@ func (ls *lockState) leave(w *waiter) (given bool, ticket string) {
 	if w.tokens.Blocks {
 		ls.blockWaiters--
 	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	} else {
+	if w == ls.last {
 		ls.last = w.prev
 	}
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		ls.first = w.next
-	}
+	w.unlink(&ls.first)
 	if w.isLeader {
 		ls.leaderWakeup.Store(nil)
 		switch next := ls.first; {
@@ -175,6 +169,18 @@ func (ls *lockState) leave(w *waiter) (given bool, ticket string) {
 		ls.linger(lingerTime)
 	}
 	return w.handoff != nil || w.grantedBlock != nil, ticket
+}
+
+// unlink takes the waiter out of the list that it is in, which begins with *first. With ls.mu held.
+func (w *waiter) unlink(first **waiter) {
+	if w.next != nil {
+		w.next.prev = w.prev
+	}
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		*first = w.next
+	}
 }
 
 // notifyAll makes all waiters look.

@@ -24,14 +24,7 @@ func (ls *lockState) beginTry(w *waiter) *hold {
 func (ls *lockState) endTry(w *waiter) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w.next != nil {
-		w.next.prev = w.prev
-	}
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		ls.trying = w.next
-	}
+	w.unlink(&ls.trying)
 }
 
 // setLost notes that the hold is lost by this client's clock. Redis keeps it for a margin longer.

@@ -117,4 +117,9 @@ var ofAttempts = []mutant{
 		"internal/engine/wakeup.go", "\t\twake.alarm.Stop()\n\t\twake.alarmAt.Store(0)\n", "\t\twake.alarm.Stop()\n",
 		"./internal/engine", "WakeupRings",
 	},
+	{
+		"P7: an answer that comes after its copy was given up counts for nothing",
+		"internal/engine/inflight.go", "if f.waitFor(wake, time.Now(), bound, rest.Done()) && f.err == nil {", "if f.waitFor(wake, time.Now(), bound, rest.Done()) && false {",
+		"./rlock", "P7_AnswersOfEarlier",
+	},
 }

@@ -169,4 +169,9 @@ var ofServers = []mutant{
 		"scripts/errors.go", "{\"READONLY\", \"the server is", "{\"READWRITE\", \"the server is",
 		"./rlock", "Inv12_AFailoverClient",
 	},
+	{
+		"P16: names whose keys are in two slots are taken in a cluster",
+		"internal/engine/lock.go", "	return l.keys.CheckCluster()", "	return nil",
+		"./rlock", "ClusterNames",
+	},
 }

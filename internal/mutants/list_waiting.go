@@ -1,6 +1,6 @@
 package main
 
-// The breaks of what a client does in the line; those of the scripts are in list_line.go.
+// The breaks of what a client does in the line.
 var ofWaiting = []mutant{
 	{
 		"P19: a client that is called for a place that it has not got keeps silent",

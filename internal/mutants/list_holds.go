@@ -1,0 +1,100 @@
+package main
+
+// The breaks of holds: their leases and renewals, their levels and contexts.
+var ofHolds = []mutant{
+	{
+		"Inv1: a re-entry looks whether it is admitted before it waits for its turn only",
+		"internal/engine/reenter.go", "	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {\n		h.mu.Unlock()\n		return nil, errOvertaken\n	}\n", "	_ = nearest\n",
+		"./rlock", "P2_ReentriesAtOnce|WorkersOnAnOuterHold|WorkersExclude",
+	},
+	{
+		"Inv1: any call of the holder re-enters",
+		"internal/engine/level.go", "		if lv == target {\n", "		if true {\n",
+		"./rlock", "WorkersExclude",
+	},
+	{
+		"Inv3, P6: the deadline counts from the reply",
+		"internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, token, b, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, token, b, f.alsoNotify == nil)",
+		"./rlock", "VirtualDeadlineCounts",
+	},
+	{
+		"Inv3, P6: the deadline has no margin",
+		"watchdog/deadline.go", "trust := length - margin(length)", "trust := length",
+		"./rlock", "VirtualExplicitLease|P5_ErrLooks",
+	},
+	{
+		"Inv9: the client's books keep the lock",
+		"internal/engine/client.go", "\tc.removeUserLocked(h.lockState)\n", "",
+		"./internal/engine", "Inv9_",
+	},
+	{
+		"P10: a hold that is forced open by another client learns of it at its renewal",
+		"internal/engine/hold.go", "\th.lockState.followHold(h)\n", "",
+		"./rlock", "ForcedOpenByAnother",
+	},
+	{
+		"Inv10: a renewal brings back what is gone",
+		"scripts/renew.lua", "  if type(there) == 'table' then", "  if there == 0 then\n    redis.call('HSET', lock, field, 1)\n    redis.call('PEXPIRE', lock, lease)\n    return nil\n  end\n  if type(there) == 'table' then",
+		"./rlock", "Inv10_",
+	},
+	{
+		"Inv11, P4: a dropped holder is renewed for ever",
+		"internal/engine/hold.go", "	if h.owner() != nil {\n", "	if h.owner() != nil || true {\n",
+		"./rlock", "P4_DroppedHolder",
+	},
+	{
+		"Inv11, P4: the watchdog keeps the holder alive",
+		"internal/engine/level.go", "	lv.parent = context.Background()\n", "	lv.parent = ctx\n",
+		"./rlock", "DroppedHolder",
+	},
+	{
+		"Inv11: a level is renewed although its context has ended",
+		"internal/engine/hold.go", "\treturn lv.renewable && lv.outerContextError() == nil\n", "\treturn lv.renewable\n",
+		"./rlock", "EndedContextIsNotRenewed",
+	},
+	{
+		"P1: the number in the field is used again",
+		"internal/engine/client.go", "c.lastField.Add(1)", "c.lastField.Load()",
+		"./rlock", "P1_",
+	},
+	{
+		"P2: re-entries all have the same number",
+		"internal/engine/reenter.go", "\th.lastChange++\n\top, count := h.lastChange, len(h.levels)+1", "\top, count := h.lastChange+1, len(h.levels)+1",
+		"./rlock", "P2_|ManyReentries",
+	},
+	{
+		"P5: only the watchdog sees that the lease is over",
+		"internal/engine/level.go", "h.lease.PassedAt(now) {", "h.lease.PassedAt(now) && h == nil {",
+		"./rlock", "ErrLooksAtTheClock",
+	},
+	{
+		"P5: Err of a nested hold asks the context below it twice",
+		"internal/engine/level.go", "	if passed {\n		return c.ended()\n	}\n	return nil\n", "	_ = passed\n	return c.ended()\n",
+		"./rlock", "P5_QuestionsDoNotMultiply",
+	},
+	{
+		"P5: a new holder asks twice for a value that is not there",
+		"internal/engine/holder.go", "	return c.values.Value(key) //", "	if v := c.values.Value(key); v != nil {\n		return v\n	}\n	return c.Context.Value(key) //",
+		"./rlock", "P5_QuestionsDoNotMultiply",
+	},
+	{
+		"P6: a repeated re-entry counts from the repeat",
+		"internal/engine/reenter.go", "\tswitch {\n\tcase err != nil:\n\t\th.correctCount()", "\tsent = watchdog.Now()\n\tswitch {\n\tcase err != nil:\n\t\th.correctCount()",
+		"./rlock", "VirtualRepeatedReentry",
+	},
+	{
+		"P11: an Unlock with the outer context releases the newest level",
+		"internal/engine/unlock.go", "\tif lv := levelOf(ctx).levelOfLock(l.client, l.name); lv != nil {\n\t\treturn lv, nil\n\t}\n", "",
+		"./rlock", "WrongOrder|SecondUnlock",
+	},
+	{
+		"P12: a hold uses its lock's state through its call alone",
+		"internal/engine/client.go", "\tls.users++\n\treturn true\n", "\treturn true\n",
+		"./rlock", "P12_LostBefore",
+	},
+	{
+		"Inv1: a question without an answer is not asked again",
+		"watchdog/flight.go", "\t\tcase r.Length == 0 && err != nil:\n", "\t\tcase false:\n",
+		"./rlock", "Inv1_Question",
+	},
+}
