@@ -1,22 +1,27 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/fencelock/fencelock/verify/overlay"
 )
 
-// An edit replaces a text that occurs once in a file, for the compiler only.
+// An edit replaces a text that occurs once in a file of the root module, for the compiler only.
 type edit struct{ file, old, new string }
+
+func overlays(edits ...edit) (all []overlay.Edit) {
+	for _, e := range edits {
+		all = append(all, overlay.Edit{File: e.file, Old: e.old, New: e.new})
+	}
+	return all
+}
 
 // shiftEdit lets a program set its own wall clock: neither Go's runtime nor its tools have a way to do that, and a library
 // that is loaded before the C library (faketime) is not asked. Of package time only the reading of the wall clock changes.
@@ -42,83 +47,23 @@ func workerProgram(ctx context.Context, all []scenario, progress io.Writer) (pro
 // has tells whether the fault is one of the scenario.
 func (sc scenario) has(fault string) bool { return slices.Contains(strings.Fields(sc.faults), fault) }
 
-// build builds this program with the edits, paths of which are those in the root module.
+// build builds this program with the edits.
 func build(ctx context.Context, shift bool, edits []edit) (program string, remove func(), err error) {
-	dir, err := os.MkdirTemp("", "fencelock-build")
-	if err != nil {
-		return "", nil, err
-	}
-	remove = func() { _ = os.RemoveAll(dir) }
-	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(dir)
-		}
-	}()
-	_, here, _, _ := runtime.Caller(0)
-	here = filepath.Dir(here)
-	replace := make(map[string]string)
-	put := func(path string, text []byte) error {
-		replace[path] = filepath.Join(dir, fmt.Sprintf("%d-%s", len(replace), filepath.Base(path)))
-		return os.WriteFile(replace[path], text, 0o600)
-	}
+	files, tags := make(overlay.Files), ""
 	if shift {
+		tags = "shift"
 		root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 		if err != nil {
 			return "", nil, fmt.Errorf("go env GOROOT: %w", err)
 		}
 		std := filepath.Join(strings.TrimSpace(string(root)), "src", "time")
-		text, err := shiftEdit.apply(filepath.Join(std, shiftEdit.file), nil)
-		if err == nil {
-			err = errors.Join(put(filepath.Join(std, shiftEdit.file), text), put(filepath.Join(std, "shift.go"), []byte(shiftFile)))
-		}
-		if err != nil {
+		if err := files.Edit(std, overlays(shiftEdit)...); err != nil {
 			return "", nil, err
 		}
+		files[filepath.Join(std, "shift.go")] = []byte(shiftFile)
 	}
-	whole := make(map[string][]byte)
-	for _, e := range edits {
-		path := filepath.Join(filepath.Dir(here), e.file)
-		if whole[path], err = e.apply(path, whole[path]); err != nil {
-			return "", nil, err
-		}
-	}
-	for path, text := range whole {
-		if err := put(path, text); err != nil {
-			return "", nil, err
-		}
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
+	if err := files.Edit(overlay.Root(), overlays(edits...)...); err != nil {
 		return "", nil, err
 	}
-	list := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, overlay, 0o600); err != nil {
-		return "", nil, err
-	}
-	program = filepath.Join(dir, "worker")
-	args := []string{"build", "-overlay", list, "-o", program}
-	if shift {
-		args = append(args, "-tags", "shift")
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
-	cmd.Dir = here
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", nil, fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return program, remove, nil
-}
-
-// apply returns the text, or the file's if there is none yet, with the edit.
-func (e edit) apply(path string, text []byte) ([]byte, error) {
-	if text == nil {
-		var err error
-		if text, err = os.ReadFile(path); err != nil {
-			return nil, err
-		}
-	}
-	if n := bytes.Count(text, []byte(e.old)); n != 1 {
-		return nil, fmt.Errorf("%q occurs %d times in %s: bring the edit up to date", e.old, n, e.file)
-	}
-	return bytes.Replace(text, []byte(e.old), []byte(e.new), 1), nil
+	return files.Build(ctx, filepath.Join(overlay.Root(), "verify"), tags)
 }

@@ -88,6 +88,9 @@ func (d *dials) end(one *dialing, conn net.Conn, err error) {
 		d.led(conn.RemoteAddr())
 		return
 	}
+	if errors.Is(err, context.Canceled) {
+		return // whoever dialed has given up, and nobody else is to hear of that
+	}
 	if op := new(net.OpError); !errors.As(err, &op) { // it does not say what it is of: a TLS handshake, or a dialer of the user's
 		err = fmt.Errorf("%s %s: %w", d.what, one.to, err)
 	}

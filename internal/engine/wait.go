@@ -12,6 +12,7 @@ import (
 type queueWait struct {
 	state         waitState
 	command       *inflight     // the attempt or the handoff that is under way; nil for none
+	sentAt        time.Time     // when the waiter began to wait for its answer
 	due           time.Time     // when the waiter looks by itself, at the command or at the lock; zero for never
 	firstAsk      bool          // join has noted already that the waiter asks Redis, for its first attempt
 	quiet         int           // how many looks in a row had no other reason than that their time had come
@@ -183,6 +184,7 @@ func (w *waiter) lookAfter(d time.Duration) {
 
 // awaitAnswer makes the waiter look for an answer to a command that is sent now, when the patience is over with which it waits for one.
 func (w *waiter) awaitAnswer() {
+	w.sentAt = time.Now()
 	w.lookAfter(w.answerTime())
 	if end := w.lockState.patienceEnds(w.began, w.client.set.silence()); !end.IsZero() && end.Before(w.due) {
 		w.due = end
@@ -329,7 +331,7 @@ func (w *waiter) takeToken(b *tokenBlock) (*level, error) {
 // judgeCommand sees to an attempt or a handoff that has its answer, or has taken too long.
 func (w *waiter) judgeCommand() (*level, error) {
 	f, handedOver := w.command, w.state == receiving
-	sent := w.due.Add(-w.answerTime())
+	sent := w.sentAt
 	w.command = nil
 	w.on(commandOver)
 	lv, err := w.settle(f)

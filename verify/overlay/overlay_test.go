@@ -1,0 +1,49 @@
+package overlay
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestEdit(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("one two two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := make(Files)
+	if err := f.Edit(dir, Edit{"a.txt", "one", "three"}, Edit{"a.txt", "three two", "four"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(f[filepath.Join(dir, "a.txt")]); got != "four two" {
+		t.Errorf("the file has %q", got)
+	}
+	for _, old := range []string{"not there", "o"} {
+		if err := f.Edit(dir, Edit{"a.txt", old, ""}); err == nil || !strings.Contains(err.Error(), "bring the edit up to date") {
+			t.Errorf("%q: %v", old, err)
+		}
+	}
+	if err := f.Edit(dir, Edit{"b.txt", "one", ""}); err == nil {
+		t.Error("a file that is not there was edited")
+	}
+}
+
+func TestBuild(t *testing.T) {
+	f := Files{filepath.Join(Root(), "verify", "overlay", "testdata", "hello", "main.go"): []byte("package main\n\nfunc main() { this is no Go }\n")}
+	if _, _, err := f.Build(t.Context(), filepath.Join(Root(), "verify", "overlay", "testdata", "hello"), ""); err == nil || !strings.Contains(err.Error(), "syntax error") {
+		t.Errorf("the changed file was not compiled: %v", err)
+	}
+	program, remove, err := Files{}.Build(t.Context(), filepath.Join(Root(), "verify", "overlay", "testdata", "hello"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(program); err != nil {
+		t.Error(err)
+	}
+	if remove(); true {
+		if _, err := os.Stat(program); err == nil {
+			t.Error("the program is left")
+		}
+	}
+}
