@@ -19,22 +19,17 @@ type Edit struct{ File, Old, New string }
 // Files are the changed files, by their paths.
 type Files map[string][]byte
 
+// A Module is a module that the program is built with in place of the one that go.mod names: the same with some edits. The go command takes no
+// changed files below its module cache, so Build copies the module.
+type Module struct {
+	Path  string
+	Edits []Edit
+}
+
 // Root is the directory of the root module of this repository.
 func Root() string {
 	_, here, _, _ := runtime.Caller(0)
 	return filepath.Dir(filepath.Dir(filepath.Dir(here)))
-}
-
-// Module returns the directory of a module, as the go command finds it from this one.
-func Module(ctx context.Context, path string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path)
-	cmd.Dir = filepath.Join(Root(), "verify")
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	dir, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("go list -m %s: %w", path, err)
-	}
-	return strings.TrimSpace(string(dir)), nil
 }
 
 // Edit makes the edits below the directory.
@@ -56,8 +51,9 @@ func (f Files) Edit(dir string, edits ...Edit) error {
 	return nil
 }
 
-// Build builds the package in the directory, with the build tags, and returns the program, and what removes it.
-func (f Files) Build(ctx context.Context, dir, tags string) (program string, remove func(), err error) {
+// Build builds the package in the directory, which is in the module verify, with the build tags and these modules changed, and returns the
+// program, and what removes it.
+func (f Files) Build(ctx context.Context, dir, tags string, modules ...Module) (program string, remove func(), err error) {
 	out, err := os.MkdirTemp("", "fencelock-build")
 	if err != nil {
 		return "", nil, fmt.Errorf("a build: %w", err)
@@ -84,11 +80,66 @@ func (f Files) Build(ctx context.Context, dir, tags string) (program string, rem
 		return "", nil, fmt.Errorf("a build: %w", err)
 	}
 	program = filepath.Join(out, "program")
-	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-tags", tags, "-o", program, ".")
+	args := []string{"build", "-overlay", overlay, "-tags", tags, "-o", program}
+	if len(modules) > 0 {
+		file, err := modFile(ctx, out, modules)
+		if err != nil {
+			return "", nil, err
+		}
+		args = append(args, "-modfile", file)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", nil, fmt.Errorf("go build: %w\n%s", err, said)
 	}
 	return program, remove, nil
+}
+
+// modFile copies the modules below the directory, with their edits, and returns a go.mod that names the copies.
+func modFile(ctx context.Context, dir string, modules []Module) (string, error) {
+	verify := filepath.Join(Root(), "verify")
+	text, err := os.ReadFile(filepath.Join(verify, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("a build: %w", err)
+	}
+	for i, m := range modules {
+		cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", m.Path)
+		cmd.Dir = verify
+		cmd.Env = append(os.Environ(), "GOWORK=off")
+		from, err := cmd.Output()
+		if err != nil {
+			return "", fmt.Errorf("go list -m %s: %w", m.Path, err)
+		}
+		to := filepath.Join(dir, fmt.Sprintf("module-%d", i))
+		if err := os.CopyFS(to, os.DirFS(strings.TrimSpace(string(from)))); err != nil {
+			return "", fmt.Errorf("a copy of %s: %w", m.Path, err)
+		}
+		f := make(Files)
+		if err := f.Edit(to, m.Edits...); err != nil {
+			return "", fmt.Errorf("%s: %w", m.Path, err)
+		}
+		for path, text := range f {
+			if err := os.Remove(path); err != nil { // what was copied may not be written
+				return "", fmt.Errorf("a copy of %s: %w", m.Path, err)
+			}
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				return "", fmt.Errorf("a copy of %s: %w", m.Path, err)
+			}
+		}
+		text = fmt.Appendf(text, "\nreplace %s => %s\n", m.Path, to)
+	}
+	sums, err := os.ReadFile(filepath.Join(verify, "go.sum"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600)
+	}
+	file := filepath.Join(dir, "go.mod")
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		return "", fmt.Errorf("a build: %w", err)
+	}
+	return file, nil
 }

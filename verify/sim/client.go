@@ -267,7 +267,11 @@ func (c *client) asks(ctx context.Context, e event, which int, wait, lease, long
 	}
 	h.note(got, func(e *event) { e.Token, e.For = token, lease })
 	h.over = context.AfterFunc(h.ctx, func() {
-		h.note(ended, func(e *event) { e.Text = text(context.Cause(h.ctx)) })
+		h.note(ended, func(e *event) {
+			if e.Text = text(context.Cause(h.ctx)); ctx.Err() != nil {
+				e.Text = "with its parent"
+			}
+		})
 	})
 	return h
 }

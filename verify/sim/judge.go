@@ -86,6 +86,7 @@ type judgedClient struct {
 	closed    bool
 	closedAt  time.Duration
 	ends      map[string]time.Duration // when the last call that may have taken each lock was over
+	asked     time.Duration            // when its last call began
 }
 
 type judgedLock struct {
@@ -179,6 +180,7 @@ func (j *judging) reads(e event) {
 		j.leftover(e)
 	case asks:
 		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, before: j.lock(e.Lock).largest, redisson: c.redisson}
+		c.asked = e.At
 		j.holds[e.Call] = h
 		j.lock(e.Lock).waits[e.Call] = h
 	default:
@@ -219,7 +221,7 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 		h.ended = true
 		j.keeps(h, e)
 	case counted:
-		if e.Count != e.Levels && !j.lostSince(h.lock, h.asked) {
+		if e.Count != e.Levels && !h.redisson && !j.lostSince(h.lock, h.asked) {
 			j.violated(countsOnce, h.lock, "%s, call %d: HoldCount is %d, and %d levels are open", h.client.name, h.call, e.Count, e.Levels)
 		}
 	case unlocks:
@@ -314,6 +316,9 @@ func (j *judging) nobodys(name string, l *judgedLock) {
 	case c.closes > 0:
 		return
 	}
+	if j.lostSince(name, c.asked) {
+		return // a client that has asked nothing since does not know that a server has forgotten a release (P38)
+	}
 	from = max(from, j.settled, c.ends[name])
 	if taken := j.now - from; taken > most {
 		l.told = true
@@ -333,7 +338,7 @@ func (j *judging) leftover(e event) {
 		j.violated(nothingLeft, e.Lock, "%s has it, and is no client's", e.Text)
 		return
 	}
-	if c.redisson || c.gone > 0 && j.now < c.gone+longest || c.closed && j.now < c.closedAt+longest {
+	if c.redisson || c.gone > 0 && j.now < c.gone+longest || c.closed && j.now < c.closedAt+longest || j.lostSince(e.Lock, c.asked) {
 		return
 	}
 	j.violated(nothingLeft, e.Lock, "%s has it by %s after the last Unlock", c.name, e.Text)

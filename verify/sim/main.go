@@ -101,9 +101,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 			}
 		}
 	}
-	var err error
-	set.program, err = os.Executable()
-	return set, err
+	return set, nil
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
@@ -115,6 +113,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		list(out)
 		return nil
 	}
+	var remove func()
+	if set.program, remove, err = buildWorker(ctx); err != nil {
+		return err
+	}
+	defer remove()
 	t := newTotal(set)
 	next, began := set.seed, time.Now()
 	err = all(ctx, set.program, set.jobs, func() (task, bool) {
