@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test recipes databases metrics command browser vet newcomer interop model verify lint mutants fuzz bench bench-guards bench-topologies bench-page server release-check
+.PHONY: help test recipes databases metrics command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-guards bench-topologies bench-page server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,9 @@ model: ## the Promela model of the protocol, and what Spin refutes (installs spi
 
 verify: ## clients in many processes, real servers, faults by seed, for half an hour; then bugs on purpose, each to be found
 	@server=$$(.ci/redis-server) && cd verify && export REDIS_SERVER="$$server" GOWORK=off && go run . -for 30m && go run . -broken
+
+sim: ## the library in virtual time, for an hour: leases and outages as long as users have them; then bugs on purpose
+	@cd verify && export GOWORK=off && go run ./sim -for 1h && go run ./sim -broken
 
 lint: ## gofmt, go vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi

@@ -12,6 +12,7 @@ type faultKind struct {
 	text    string
 	settles time.Duration // how long after the end of the fault all is well again, as the rules have it
 	single  bool          // for plans with one server alone
+	young   bool          // a node of a quorum does not count for as long as the longest lease
 	do      func(*world, fault) (ends func())
 }
 
@@ -23,27 +24,27 @@ const (
 )
 
 var faultKinds = []faultKind{
-	{"freeze", "a server stands still; what was sent to it runs when it goes on", soon, false, func(w *world, f fault) func() {
+	{"freeze", "a server stands still; what was sent to it runs when it goes on", soon, false, false, func(w *world, f fault) func() {
 		g := &w.servers[f.Server].frozen
 		w.net.close(g)
 		return func() { w.net.open(g) }
 	}},
-	{"restart", "a server is away, and comes back with its data", soon, false, func(w *world, f fault) func() {
+	{"restart", "a server is away, and comes back with its data", soon, false, true, func(w *world, f fault) func() {
 		return w.away(f, func(*server) {})
 	}},
-	{"forgets", "a server is away, and comes back without its data", unheard, false, func(w *world, f fault) func() {
+	{"forgets", "a server is away, and comes back without its data", unheard, false, true, func(w *world, f fault) func() {
 		return w.away(f, func(s *server) {
 			s.m.FlushAll()
 			s.newRun()
 			w.note(event{Kind: lost, Text: "all data of a server"})
 		})
 	}},
-	{"flush", "FLUSHALL", unheard, false, func(w *world, f fault) func() {
+	{"flush", "FLUSHALL", unheard, false, false, func(w *world, f fault) func() {
 		w.servers[f.Server].m.FlushAll()
 		w.note(event{Kind: lost, Text: "all data of a server"})
 		return nil
 	}},
-	{"failover", "a replica that lags is promoted: what was confirmed within the last seconds is forgotten", unheard, true, func(w *world, f fault) func() {
+	{"failover", "a replica that lags is promoted: what was confirmed within the last seconds is forgotten", unheard, true, false, func(w *world, f fault) func() {
 		s := w.servers[f.Server]
 		snap := s.snapshot()
 		time.Sleep(time.Duration(f.X) * 5 * time.Millisecond) // the lag
@@ -52,13 +53,13 @@ var faultKinds = []faultKind{
 			w.note(event{Kind: lost, Text: fmt.Sprintf("what a server was told in the %v before", time.Duration(f.X)*5*time.Millisecond)})
 		})
 	}},
-	{"clock", "a server's wall clock jumps", unheard + time.Minute, false, func(w *world, f fault) func() {
+	{"clock", "a server's wall clock jumps", unheard + time.Minute, false, false, func(w *world, f fault) func() {
 		by := time.Duration(f.X-500) * 100 * time.Millisecond
 		w.servers[f.Server].jump(by)
 		w.note(event{Kind: lost, Text: fmt.Sprintf("time: %v", by)})
 		return nil
 	}},
-	{"delete", "a lock's key is deleted by hand", unheard, false, func(w *world, f fault) func() {
+	{"delete", "a lock's key is deleted by hand", unheard, false, false, func(w *world, f fault) func() {
 		lock := w.lockNames()[f.X%w.Locks]
 		for _, s := range w.servers {
 			s.m.Del(lock)
@@ -66,20 +67,20 @@ var faultKinds = []faultKind{
 		w.note(event{Kind: lost, Lock: lock, Text: "the key of " + lock})
 		return nil
 	}},
-	{"rights", "the user has lost the right to a command", rights, false, func(w *world, f fault) func() {
+	{"rights", "the user has lost the right to a command", rights, false, false, func(w *world, f fault) func() {
 		s := w.servers[f.Server]
 		w.set(func() { s.denied = []string{"PUBLISH", "EVALSHA", "ZADD", "SUBSCRIBE"}[f.X%4] })
 		return func() { w.set(func() { s.denied = "" }) }
 	}},
-	{"cut", "links are cut", soon, false, func(w *world, f fault) func() {
+	{"cut", "links are cut", soon, false, false, func(w *world, f fault) func() {
 		w.net.each(w.of(f), (*link).cut)
 		return nil
 	}},
-	{"dead", "links die without a word", silently, false, func(w *world, f fault) func() {
+	{"dead", "links die without a word", silently, false, false, func(w *world, f fault) func() {
 		w.net.each(w.of(f), func(l *link) { l.dead = true })
 		return nil
 	}},
-	{"replies", "some replies are lost, with their links", silently, false, func(w *world, f fault) func() {
+	{"replies", "some replies are lost, with their links", silently, false, false, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		w.set(func() {
 			for _, one := range ways {
@@ -94,7 +95,7 @@ var faultKinds = []faultKind{
 			})
 		}
 	}},
-	{"messages", "messages are lost", unheard, false, func(w *world, f fault) func() {
+	{"messages", "messages are lost", unheard, false, false, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		w.set(func() {
 			for _, one := range ways {
@@ -109,7 +110,7 @@ var faultKinds = []faultKind{
 			})
 		}
 	}},
-	{"late", "replies are late, by up to ten seconds", 10*time.Second + soon, false, func(w *world, f fault) func() {
+	{"late", "replies are late, by up to ten seconds", 10*time.Second + soon, false, false, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		w.set(func() {
 			for _, one := range ways {
@@ -124,7 +125,7 @@ var faultKinds = []faultKind{
 			})
 		}
 	}},
-	{"away", "clients are cut off; what they have sent arrives later", soon, false, func(w *world, f fault) func() {
+	{"away", "clients are cut off; what they have sent arrives later", soon, false, false, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		for _, one := range ways {
 			w.net.close(&one.away)
@@ -135,7 +136,7 @@ var faultKinds = []faultKind{
 			}
 		}
 	}},
-	{"dies", "a process dies, and comes back", soon, false, func(w *world, f fault) func() {
+	{"dies", "a process dies, and comes back", soon, false, false, func(w *world, f fault) func() {
 		c := w.takes(f)
 		if c == nil {
 			return nil
@@ -153,7 +154,7 @@ var faultKinds = []faultKind{
 		go c.ending(false)
 		return func() { w.start(c.place) }
 	}},
-	{"leaves", "a process shuts its client down, or closes it in the middle, and comes back", soon, false, func(w *world, f fault) func() {
+	{"leaves", "a process shuts its client down, or closes it in the middle, and comes back", soon, false, false, func(w *world, f fault) func() {
 		c := w.takes(f)
 		if c == nil {
 			return nil
@@ -196,7 +197,11 @@ func (w *world) breaks(f fault) {
 		time.Sleep(f.For)
 		end()
 	}
-	w.note(event{Kind: ends, Text: text, For: k.settles})
+	settles := k.settles
+	if w.Servers > 1 && k.young {
+		settles = longest + soon
+	}
+	w.note(event{Kind: ends, Text: text, For: settles})
 }
 
 // set changes what is wrong.

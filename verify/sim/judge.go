@@ -87,6 +87,7 @@ type judgedClient struct {
 	closedAt  time.Duration
 	ends      map[string]time.Duration // when the last call that may have taken each lock was over
 	asked     time.Duration            // when its last call began
+	heard     time.Duration            // when its first call after a loss began
 }
 
 type judgedLock struct {
@@ -180,6 +181,9 @@ func (j *judging) reads(e event) {
 		j.leftover(e)
 	case asks:
 		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, before: j.lock(e.Lock).largest, redisson: c.redisson}
+		if slices.ContainsFunc(j.losses, func(l loss) bool { return l.at >= c.asked }) {
+			c.heard = e.At
+		}
 		c.asked = e.At
 		j.holds[e.Call] = h
 		j.lock(e.Lock).waits[e.Call] = h
@@ -319,7 +323,7 @@ func (j *judging) nobodys(name string, l *judgedLock) {
 	if j.lostSince(name, c.asked) {
 		return // a client that has asked nothing since does not know that a server has forgotten a release (P38)
 	}
-	from = max(from, j.settled, c.ends[name])
+	from = max(from, j.settled, c.ends[name], c.heard)
 	if taken := j.now - from; taken > most {
 		l.told = true
 		j.violated(nobodysLock, name, "%s has it by %s, and no call of its own, for %v", c.name, l.owner, taken)

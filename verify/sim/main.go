@@ -113,6 +113,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		list(out)
 		return nil
 	}
+	if set.broken {
+		return runBroken(ctx, set, out, progress)
+	}
 	var remove func()
 	if set.program, remove, err = buildWorker(ctx); err != nil {
 		return err

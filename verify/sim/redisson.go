@@ -84,9 +84,9 @@ func (l *redissonLock) take(ctx context.Context, field string, lease time.Durati
 
 func (l *redissonLock) TryLockAndGetToken(ctx context.Context, wait, lease time.Duration) (context.Context, int64, error) {
 	if h, is := ctx.Value(redissonKey{l.name}).(*redissonHold); is {
-		_, token, err := l.take(ctx, h.field, lease)
-		if err != nil {
-			return nil, 0, err
+		ttl, token, err := l.take(ctx, h.field, lease)
+		if err != nil || ttl >= 0 {
+			return nil, 0, firstError(err, rlock.ErrNotAcquired) // it was lost, and another has it
 		}
 		h.levels.Add(1)
 		return ctx, token, nil

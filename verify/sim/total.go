@@ -78,7 +78,11 @@ func (t *total) stories(ctx context.Context, set settings, out, progress io.Writ
 func list(out io.Writer) {
 	fmt.Fprintln(out, "faults:")
 	for _, k := range faultKinds {
-		fmt.Fprintf(out, "  %-10s %s\n", k.name, k.text)
+		fmt.Fprintf(out, "  %-16s %s\n", k.name, k.text)
+	}
+	fmt.Fprintln(out, "bugs, for -broken:")
+	for _, b := range bugs {
+		fmt.Fprintf(out, "  %-16s %s\n", b.name, b.text)
 	}
 }
 

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencelock/fencelock/verify/overlay"
+)
+
+// maxWorlds is how many worlds there are to find a bug.
+const maxWorlds = 24
+
+// runBroken builds each bug, and requires that it is found.
+func runBroken(ctx context.Context, set settings, out, progress io.Writer) error {
+	missed, looked := 0, 0
+	for _, b := range bugs {
+		if !slices.ContainsFunc(strings.Split(set.only, ","), func(pattern string) bool { ok, _ := path.Match(pattern, b.name); return ok }) {
+			continue
+		}
+		looked++
+		began := time.Now()
+		found, worlds, err := b.find(ctx, set)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		how := "NOT FOUND"
+		if found != nil {
+			v := found.Violations[0]
+			how = fmt.Sprintf("seed %d, after %v of virtual time: %s", found.Seed, v.At.Round(time.Second), v.Rule)
+		} else {
+			missed++
+		}
+		fmt.Fprintf(out, "%-16s %2d worlds, %5.1f s  %s\n", b.name, worlds, time.Since(began).Seconds(), how)
+		fmt.Fprintf(progress, "%s: %s\n", b.name, b.text)
+	}
+	if looked == 0 {
+		return fmt.Errorf("no bug is called %q; -list prints them", set.only)
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d of %d bugs were not found: %w", missed, looked, errViolated)
+	}
+	fmt.Fprintf(out, "all %d bugs were found\n", looked)
+	return nil
+}
+
+// find plays worlds with the bug until one shows it.
+func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int, err error) {
+	program, remove, err := buildWorker(ctx, b.edits...)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer remove()
+	set.Servers = b.servers
+	if b.faults != "" {
+		set.Faults = strings.Split(b.faults, ",")
+	}
+	next := set.seed
+	err = all(ctx, program, set.jobs, func() (task, bool) {
+		next++
+		return task{Seed: next - 1, Limits: set.limits}, found == nil && next <= set.seed+maxWorlds
+	}, func(o outcome) {
+		worlds++
+		if len(o.Violations) > 0 && found == nil {
+			found = &o
+		}
+	})
+	return found, worlds, err
+}
+
+// fits requires that the bug is one of the code as it is.
+func (b bug) fits() error { return make(overlay.Files).Edit(overlay.Root(), b.edits...) }
