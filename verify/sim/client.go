@@ -217,6 +217,9 @@ func (c *client) makes(caller int, one call) {
 		return
 	}
 	c.holds(h.ctx, one.Hold)
+	if one.Hold > 10*time.Millisecond && h.ctx.Err() == nil {
+		h.counts(h.ctx, 1)
+	}
 	if one.Nested > 0 && h.ctx.Err() == nil {
 		h.nests(one.Nested)
 	}
@@ -293,10 +296,15 @@ func (h *hold) nests(d time.Duration) {
 	}
 	h.note(nested, func(e *event) { e.Token = next })
 	h.holds(inner, d)
-	if n, err := h.lock.HoldCount(inner); err == nil && inner.Err() == nil {
-		h.note(counted, func(e *event) { e.Count, e.Levels = n, 2 })
-	}
+	h.counts(inner, 2)
 	_ = h.lock.Unlock(inner)
+}
+
+// counts notes the hold count that Redis has, where so many levels are open.
+func (h *hold) counts(ctx context.Context, levels int) {
+	if n, err := h.lock.HoldCount(ctx); err == nil && ctx.Err() == nil {
+		h.note(counted, func(e *event) { e.Count, e.Levels = n, levels })
+	}
 }
 
 func (h *hold) unlock() {

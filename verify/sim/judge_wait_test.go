@@ -43,7 +43,7 @@ func TestJudgeNobodysLock(t *testing.T) {
 		{"a call of another lock", nil, history(ghost, a.holds(0, 9, 1)), func([]event) []event { return history(ghost, a.of("L1").holds(0, 3.5, 1)) }, nobodysLock},
 		{"its client has asked nothing since a loss", nil, history(a.asks(0, 0), a.refused(0.1), event{At: seconds(0.5), Kind: lost}, ghost, until(9)),
 			without(lost), nobodysLock},
-		{"and hears of it by its next call", nil, history(a.asks(0, 0), a.refused(0.1), gone(0.5, "L1"), ghost, a.of("L1").asks(5, 0), a.of("L1").refused(5.1), until(7)),
+		{"and hears of it by its next call", nil, history(a.asks(0, 0), a.refused(0.1), gone(0.5, ""), ghost, a.of("L1").asks(5, 0), a.of("L1").refused(5.1), until(7)),
 			later(calm, 0), nobodysLock},
 		{"a fault is there", nil, history(ghost, broken(2, 9, 0), until(9)), without(begins), nobodysLock},
 		{"a fault was there", nil, history(ghost, broken(2, 9, 5), until(16)), later(calm, 0), nobodysLock},
