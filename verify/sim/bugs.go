@@ -29,7 +29,7 @@ var bugs = []bug{
 		edit("internal/engine/over.go", "return strings.HasPrefix(field, c.id+\":\")", "return field == \"\" && strings.HasPrefix(field, c.id)")}},
 	{"no-floor", "tokens with a floor have none", "flush,forgets,failover", 1, []overlay.Edit{
 		edit("scripts/token.lua", "token = math.max(last, ", "token = math.max(last, 0 * ")}},
-	{"quorum-counters", "tokens of a quorum are by the counters alone", "flush,forgets", 5, []overlay.Edit{
+	{"quorum-counters", "tokens of a quorum are by the counters alone", "flush", 5, []overlay.Edit{
 		edit("quorum/acquire.go", "return max(counter, times[len(times)/2]+ahead-1)", "return max(counter, ahead)")}},
 	{"deadline-reply", "a deadline counts from the reply", "late", 1, []overlay.Edit{
 		edit("internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, token, b, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, token, b, f.alsoNotify == nil)")}},
