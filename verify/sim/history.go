@@ -31,7 +31,7 @@ const (
 	closes   = "closes"   // Close or Shutdown begins
 	closed   = "closed"   // and is over
 	died     = "died"     // the process of the client is gone
-	has      = "has"      // the server has this lock by the field in Text, "" for nobody; Token: how long Redis keeps it, in ns
+	has      = "has"      // most servers have this lock by the field in Text, "" for nobody
 	begins   = "begins"   // a fault; Text says which
 	ends     = "ends"     // its end
 	lost     = "lost"     // data is gone, or clocks were set: what was promised while Redis keeps its data is off for what was there
