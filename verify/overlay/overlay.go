@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,11 +21,11 @@ type Edit struct{ File, Old, New string }
 // Files are the changed files, by their paths.
 type Files map[string][]byte
 
-// A Module is a module that the program is built with in place of the one that go.mod names: the same with some edits. The go command takes no
+// A Module is a module that the program is built with in place of the one that go.mod names: the same with a patch. The go command takes no
 // changed files below its module cache, so Build copies the module.
 type Module struct {
 	Path  string
-	Edits []Edit
+	Patch []byte
 }
 
 // Root is the directory of the root module of this repository.
@@ -105,23 +107,20 @@ func modFile(ctx context.Context, dir string, modules []Module) (string, error) 
 		return "", fmt.Errorf("a build: %w", err)
 	}
 	for i, m := range modules {
-		cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", m.Path)
-		cmd.Dir = verify
-		cmd.Env = append(os.Environ(), "GOWORK=off")
-		from, err := cmd.Output()
+		from, err := moduleDir(ctx, m.Path)
 		if err != nil {
-			return "", fmt.Errorf("go list -m %s: %w", m.Path, err)
+			return "", err
 		}
 		to := filepath.Join(dir, fmt.Sprintf("module-%d", i))
-		if err := os.CopyFS(to, os.DirFS(strings.TrimSpace(string(from)))); err != nil {
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 			return "", fmt.Errorf("a copy of %s: %w", m.Path, err)
 		}
-		f := make(Files)
-		if err := f.Edit(to, m.Edits...); err != nil {
+		f, err := Patch(to, m.Patch)
+		if err != nil {
 			return "", fmt.Errorf("%s: %w", m.Path, err)
 		}
 		for path, text := range f {
-			if err := os.Remove(path); err != nil { // what was copied may not be written
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // what was copied may not be written
 				return "", fmt.Errorf("a copy of %s: %w", m.Path, err)
 			}
 			if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -142,4 +141,16 @@ func modFile(ctx context.Context, dir string, modules []Module) (string, error) 
 		return "", fmt.Errorf("a build: %w", err)
 	}
 	return file, nil
+}
+
+// moduleDir returns the directory of the module that go.mod names.
+func moduleDir(ctx context.Context, path string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path)
+	cmd.Dir = filepath.Join(Root(), "verify")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	dir, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go list -m %s: %w", path, err)
+	}
+	return strings.TrimSpace(string(dir)), nil
 }
