@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -13,6 +12,8 @@ import (
 	redisserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/fencelock/fencelock/internal/memredis"
 )
 
 // A server is one Redis in memory, with what is wrong with it.
@@ -44,20 +45,11 @@ func (s *server) answers(c *redisserver.Peer, cmd string, args ...string) bool {
 	s.net.mu.Lock()
 	denied, ahead, run, began := s.denied, s.ahead, s.run, s.began
 	s.net.mu.Unlock()
-	now := time.Now().Add(ahead)
-	switch {
-	case cmd == denied:
+	if cmd == denied {
 		c.WriteError(fmt.Sprintf("NOPERM User fencelock has no permissions to run the '%s' command", strings.ToLower(cmd)))
-	case cmd == "INFO" && len(args) == 1 && strings.EqualFold(args[0], "server"):
-		c.WriteBulk(fmt.Sprintf("# Server\r\nrun_id:run-%d-%d\r\nuptime_in_seconds:%d\r\n", s.number, run, int(now.Sub(began).Seconds())))
-	case cmd == "TIME":
-		c.WriteLen(2)
-		c.WriteBulk(strconv.FormatInt(now.Unix(), 10))
-		c.WriteBulk(strconv.Itoa(now.Nanosecond() / 1000))
-	default:
-		return false
+		return true
 	}
-	return true
+	return memredis.Tells(c, cmd, args, fmt.Sprintf("run-%d-%d", s.number, run), began, time.Now().Add(ahead))
 }
 
 func (s *server) address() string { return fmt.Sprintf("10.0.%d.%d:6379", s.number, s.run) }
@@ -124,12 +116,6 @@ func (s *server) jump(by time.Duration) {
 			s.m.SetTTL(key, ttl-by)
 		}
 	}
-}
-
-// forget takes all data.
-func (s *server) forget() {
-	s.m.FlushAll()
-	s.newRun()
 }
 
 // newRun is what another process knows: no scripts.
