@@ -108,6 +108,7 @@ type judgedHold struct {
 	most     time.Duration
 	got      time.Duration
 	lease    time.Duration // of the call; 0: renewed
+	leased   time.Duration // when the lease began, at the earliest
 	reenters bool
 	before   *judgedHold // with the largest token that was known when its last acquire began
 	token    int64
@@ -206,7 +207,10 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 	switch e.Kind {
 	case got:
 		delete(l.waits, h.call)
-		h.has, h.got, h.lease, h.told = true, e.At, e.For, false
+		h.has, h.got, h.lease, h.leased, h.told = true, e.At, e.For, e.At, false
+		if j.broken > 0 || j.now < j.settled {
+			h.leased = h.asked // the answer may have been late
+		}
 		l.touched(e.At)
 		j.open(h)
 		j.alone(h, l)

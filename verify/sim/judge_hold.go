@@ -93,7 +93,7 @@ func (j *judging) keeps(h *judgedHold, e event) {
 	if e.Text != "lost" || h.told || h.redisson || j.broken > 0 || j.settled > 0 && j.now < j.settled+renewed || j.lostSince(h.lock, h.asked) {
 		return
 	}
-	if h.lease > 0 && j.now >= h.got+h.lease-h.lease/50-wayThere {
+	if h.lease > 0 && j.now >= h.leased+h.lease-h.lease/50-wayThere {
 		return
 	}
 	h.told = true

@@ -82,6 +82,8 @@ func TestJudgeHoldsStay(t *testing.T) {
 		{"its key was lost", nil, history(held, gone(4, "L0"), a.ended(8, "lost")), changed(lost, 0, inL1), staysHeld},
 		{"its lease is over", nil, history(a.asks(1, 1), a.leased(1, 1, 5), a.ended(4.9, "lost")),
 			changed(ended, 0, func(e *event) { e.At = seconds(4.9 - moment) }), staysHeld},
+		{"its lease is over, and the answer was late", nil, history(broken(0, 2, 3), a.asks(1, 5), a.leased(4, 1, 50), a.ended(51, "lost")),
+			changed(ends, 0, func(e *event) { e.For = 0 }), staysHeld},
 		{"Redisson loses it", withRedisson, history(r.asks(1, 1), r.got(1, 1), r.ended(9, "lost")), nil, staysHeld},
 	})
 }
