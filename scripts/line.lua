@@ -37,8 +37,8 @@ local function tell(line, publish, ticket, message)
   return lined(publish, line .. ':' .. client(ticket), message)
 end
 
--- call tells the first client in the line that the lock is free, and the second client to watch the first. It takes out of
--- the line the tickets for which nobody listens, up to a bound (P29). call never fails: the lock is free already.
+-- call tells the first client in the line that the lock is free, and the second client to watch the first: the first two for which
+-- somebody listens. It takes out of the line the tickets before them, up to a bound (P29). call never fails: the lock is free already.
 --
 -- line     zset
 -- publish  PUBLISH, or SPUBLISH where the clients use sharded channels
@@ -50,40 +50,41 @@ end
 --         0  nobody is in the line, or the user has no right to the line or to the channels
 --         2  the bound was reached: call again
 local function call(line, publish, told, field, known)
-  local dead, batch = {}, 1
-  for _ = 1, 5 do -- 2, 8, 32, 128 and 512 tickets
-    batch = batch == 1 and 2 or batch * 4
-    local heads = lined('ZRANGE', line, #dead, #dead + batch - 1)
-    if heads.err or #heads == 0 then
-      batch = 0
+  local dead, first, second, batch, from = {}, nil, nil, 2, 0
+  repeat -- 2, 8, 32, 128 and 512 tickets, and a few more for the second
+    local heads = lined('ZRANGE', line, from, from + batch - 1)
+    if heads.err then
       break
     end
-    for i, head in ipairs(heads) do
-      local others = client(head) == client(field) and told or math.max(told - known, 0)
-      local heard = tell(line, publish, head, 'c ' .. head .. ' ' .. others)
-      if type(heard) == 'table' then
+    for _, ticket in ipairs(heads) do
+      local message
+      if first then
+        message = 'w ' .. ticket .. ' ' .. first .. (field ~= '' and ' 1' or '')
+      else
+        message = 'c ' .. ticket .. ' ' .. (client(ticket) == client(field) and told or math.max(told - known, 0))
+      end
+      local heard = tell(line, publish, ticket, message)
+      if heard == 0 then
+        dead[#dead + 1] = ticket
+      elseif first then
+        second = ticket
+        break
+      elseif type(heard) == 'table' then
         return 0
+      else
+        first = ticket
       end
-      if heard > 0 then
-        local second = heads[i + 1]
-        if i == batch then -- the second was not read with the first
-          second = lined('ZRANGE', line, #dead + 1, #dead + 1)[1]
-        end
-        if #dead > 0 then
-          lined('ZREM', line, unpack(dead))
-        end
-        if second then
-          tell(line, publish, second, 'w ' .. second .. ' ' .. head .. (field ~= '' and ' 1' or ''))
-        end
-        return 1
-      end
-      dead[#dead + 1] = head
     end
-  end
+    local more = #heads == batch
+    from, batch = from + batch, first and 2 or batch * 4
+  until second or not more or from >= (first and 690 or 682)
   if #dead > 0 then
     lined('ZREM', line, unpack(dead))
   end
-  return (batch == 0 or refused) and 0 or 2 -- tickets that cannot be taken out are not passed again and again
+  if first then
+    return 1
+  end
+  return (#dead >= 682 and not refused) and 2 or 0 -- tickets that cannot be taken out are not passed again and again
 end
 
 -- forLine tells whether a release is for the clients in the line alone, and those who listen on the lock's own channel are left

@@ -38,7 +38,8 @@ func (l *lined) tell(client, message string) int {
 	return 1
 }
 
-// call calls the first client that is listened for, and tells the second to watch it. The first one is told how many heard
+// call calls the first client that is listened for, and tells the next one that is to watch it. Who is before them and does not
+// listen is taken out. The first one is told how many heard
 // of the release on the lock's own channel, but for the client who had the hold of this field, if that is another one. It reports
 // whether it has called one.
 func (l *lined) call(told int, field string, known int) bool {
@@ -48,12 +49,15 @@ func (l *lined) call(told int, field string, known int) bool {
 			others = max(told-known, 0)
 		}
 		if l.tell(clientOf(head), fmt.Sprintf("c %s %d", head, others)) > 0 {
-			if len(l.stays) > 1 {
+			if field != "" {
+				head += " 1"
+			}
+			for len(l.stays) > 1 {
 				second := l.stays[1].ticket
-				if field != "" {
-					head += " 1"
+				if l.tell(clientOf(second), "w "+second+" "+head) > 0 {
+					break
 				}
-				l.tell(clientOf(second), "w "+second+" "+head)
+				l.stays = slices.Delete(l.stays, 1, 2)
 			}
 			return true
 		}

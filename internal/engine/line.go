@@ -182,7 +182,7 @@ func (ls *lockState) lingerEnded() {
 	}
 	r.lingerTimer = nil
 	if ls.first == nil && r.calls != nil {
-		r.calls.Close()
+		r.calls.Drop() // a release counts who listens, and a call that is heard by nobody is lost
 		r.calls = nil
 	}
 	ls.mu.Unlock()

@@ -186,8 +186,9 @@ func (p *place) giveUp() string {
 	return ticket
 }
 
-// onMessage notes a message about the client's place; line.lua says what they are. ghost is the ticket of a call for a place that the
-// client has not got: the client is to leave the line with that ticket (P19). For all other messages ghost is "".
+// onMessage notes a message about the client's place; line.lua says what they are. ghost is the ticket of a place that the client has not
+// got: the client is to leave the line with that ticket (P19). For a message about the client's own place, or a place that it has lost,
+// ghost is "".
 func (p *place) onMessage(text string) (ghost string) {
 	words := strings.Split(text, " ")
 	if len(words) < 2 {
@@ -196,7 +197,7 @@ func (p *place) onMessage(text string) (ghost string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if words[1] != p.ticket {
-		if words[0] == "c" {
+		if strings.Contains(" c w a n ", " "+words[0]+" ") {
 			return words[1]
 		}
 		return ""
@@ -337,12 +338,12 @@ func (p *place) firstFor() time.Duration {
 
 // watchFromBehind is for a client that is the third or later in the line of a free lock: the second client watches the first, and this
 // one watches nobody. It returns how long the client waits before it looks: twice its last stay in the line, so that a client that comes
-// back again and again waits as long as others do, and twice calledTimeout at least.
-func (p *place) watchFromBehind() time.Duration {
+// back again and again waits as long as others do; at least twice calledTimeout, and no longer than ten polls.
+func (p *place) watchFromBehind(poll time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calledTicket = ""
-	return max(2*calledTimeout, 2*p.lastStay)
+	return min(max(2*calledTimeout, 2*p.lastStay), 10*poll)
 }
 
 // nextLook is how long a client in the line waits to be told before it looks by itself. listens: on the lock's own channel too.

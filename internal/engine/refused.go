@@ -73,7 +73,7 @@ func (w *waiter) waitForCall(p *place, a scripts.Answer) {
 		w.watchFor(p.watchUnlessAlive(a.Head, w.lateOne, w.aliveCount) + calledTimeout)
 		return
 	case a.TTL == scripts.NoKey:
-		w.watchFor(p.watchFromBehind())
+		w.watchFor(p.watchFromBehind(w.client.set.Poll))
 		return
 	}
 	if a.Before != 1 {

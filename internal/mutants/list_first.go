@@ -89,7 +89,7 @@ var ofFirst = []mutant{
 	},
 	{
 		"P32: a newcomer behind ghosts looks late",
-		"internal/engine/refused.go", "w.watchFor(p.watchFromBehind())", "w.watchFor(w.client.set.Poll)",
+		"internal/engine/refused.go", "w.watchFor(p.watchFromBehind(w.client.set.Poll))", "w.watchFor(w.client.set.Poll)",
 		"./rlock", "P32_Ghosts",
 	},
 	{
