@@ -51,10 +51,14 @@ func TestP8_DeadConnectionsAreLeft(t *testing.T) {
 	}
 }
 
-// pastDead is how long a call may take behind any number of dead connections up to manyIdle.
-const pastDead = 3 * time.Second
+// How long a call may take behind any number of dead connections up to manyIdle, and of connections that fail at once.
+const (
+	pastDead  = 3 * time.Second
+	pastEnded = time.Second
+)
 
-// P8: a call of any kind goes past idle connections whose other end is gone without a word.
+// P8: a call of any kind goes past idle connections whose other end is gone without a word, and past those that fail at once, which go-redis
+// hands out where it does not see that they have ended: with TLS, or a dialer of the user's.
 func TestP8_CallsPastDeadConnections(t *testing.T) {
 	type site struct {
 		l      *rlock.Lock // of a client behind the firewall
@@ -162,8 +166,18 @@ func TestP8_CallsPastDeadConnections(t *testing.T) {
 			return func() error { return errors.Join(s.other.Unlock(held), <-taken) }
 		},
 	} {
-		for _, n := range []int{1, 4, manyIdle} {
-			t.Run(fmt.Sprintf("%s, %d dead", name, n), func(t *testing.T) {
+		for _, c := range []struct {
+			is   string
+			n    int
+			end  func(*redistest.Firewall)
+			most time.Duration
+		}{
+			{"dead", 1, (*redistest.Firewall).Forget, pastDead},
+			{"dead", 4, (*redistest.Firewall).Forget, pastDead},
+			{"dead", manyIdle, (*redistest.Firewall).Forget, pastDead},
+			{"ended", manyIdle, (*redistest.Firewall).Refuse, pastEnded},
+		} {
+			t.Run(fmt.Sprintf("%s, %d %s", name, c.n, c.is), func(t *testing.T) {
 				redistest.FreshTimers(t)
 				redistest.Virtual(t, func(t *testing.T) {
 					m, direct := redistest.Pipe(t)
@@ -184,12 +198,12 @@ func TestP8_CallsPastDeadConnections(t *testing.T) {
 					call := prepare(t, s)
 					alive := int(rdb.PoolStats().IdleConns) // they are used last
 					through.Store(true)
-					redistest.LeaveIdle(t, rdb, alive+n)
+					redistest.LeaveIdle(t, rdb, alive+c.n)
 					through.Store(false)
-					firewall.Forget()
+					c.end(&firewall)
 					began := time.Now()
 					err := call()
-					if took := time.Since(began); err != nil || took > pastDead {
+					if took := time.Since(began); err != nil || took > c.most {
 						t.Errorf("%v after %v", err, took)
 					}
 					runtime.KeepAlive(client)

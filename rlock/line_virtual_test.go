@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"strings"
@@ -124,6 +125,22 @@ func TestP19_AGhostPassesOn(t *testing.T) {
 		release()
 		lineGets(t, p[0], got[0], began, 0)
 		lineGets(t, p[1], got[1], began, 0)
+	})
+}
+
+// P19: nobody counts as listening for a client whose callers have gone, once the client does not hear any more.
+func TestP19_AGhostOfWhoDoesNotListen(t *testing.T) {
+	lineSite(t, 1, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
+		gone := lineNew(t, m)
+		if _, err := gone.l.TryLock(t.Context(), time.Second, 0); !errors.Is(err, rlock.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+		locktest.Sleep(2500 * time.Millisecond) // it has listened for 2 s, as its callers might come back
+		_, err := m.ZAdd(lineKey, 1, gone.c.ID()+":777")
+		locktest.NoError(t, err)
+		began := time.Now()
+		release()
+		lineGets(t, p[0], got[0], began, 0)
 	})
 }
 

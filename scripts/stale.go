@@ -43,11 +43,14 @@ func allStale(holds []Renewal) bool {
 }
 
 // Stale tells that err is of a connection that its server has ended, or of one to a replica: the server may be another one from now on.
-func Stale(err error) bool {
+func Stale(err error) bool { return Ended(err) || redis.IsReadOnlyError(err) }
+
+// Ended tells that err is of a connection that its server has ended.
+func Ended(err error) bool {
 	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, ended) {
 			return true
 		}
 	}
-	return redis.IsReadOnlyError(err)
+	return false
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,11 +51,10 @@ func build(ctx context.Context, shift bool, edits []edit) (program string, remov
 	files, tags := make(overlay.Files), ""
 	if shift {
 		tags = "shift"
-		root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+		std, err := overlay.Std(ctx, "time")
 		if err != nil {
-			return "", nil, fmt.Errorf("go env GOROOT: %w", err)
+			return "", nil, err
 		}
-		std := filepath.Join(strings.TrimSpace(string(root)), "src", "time")
 		if err := files.Edit(std, overlays(shiftEdit)...); err != nil {
 			return "", nil, err
 		}
@@ -65,5 +63,5 @@ func build(ctx context.Context, shift bool, edits []edit) (program string, remov
 	if err := files.Edit(overlay.Root(), overlays(edits...)...); err != nil {
 		return "", nil, err
 	}
-	return files.Build(ctx, filepath.Join(overlay.Root(), "verify"), tags)
+	return files.Build(ctx, overlay.Program{Dir: filepath.Join(overlay.Root(), "verify"), Tags: tags})
 }

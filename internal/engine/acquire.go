@@ -201,24 +201,26 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 	}
 	w.tokenCount = 1
 	var said error
-	for backoff := firstBackoff; ; backoff = min(2*backoff, mostOnceMore) {
+	var pauses backoff
+	for {
 		lv, err := w.attempt()
 		if err == errSilence && said != nil {
 			err = said
 		}
 		said = err
 		again := passing(err) && !errors.Is(err, ErrUnconfirmed) || err == nil && w.refusedByOver
+		pause := pauses.next(err, mostOnceMore)
 		switch {
 		case lv != nil:
 			return lv, nil
 		case w.ctx.Err() != nil:
 			return nil, w.contextEnded()
-		case !again || time.Since(w.began)+backoff > min(onceMore, w.client.set.Patience):
+		case !again || time.Since(w.began)+pause > min(onceMore, w.client.set.Patience):
 			if err == nil {
 				return nil, notAcquired(w.refusal)
 			}
 			return nil, w.client.withDial(err, w.began)
-		case !sleep(w.ctx, backoff):
+		case !sleep(w.ctx, pause):
 			return nil, with(contextError(w.ctx), err)
 		}
 	}

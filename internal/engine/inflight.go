@@ -173,7 +173,7 @@ func (c *Client) sendAndRetry(ctx context.Context, began time.Time, bound, each 
 		defer func() { <-looked }() // before the wake-up is somebody else's
 		defer cancel()
 	}
-	pause := time.NewTimer(firstBackoff)
+	pause := time.NewTimer(new(backoff).next(err, lastBackoff))
 	defer pause.Stop()
 	select {
 	case answer = <-answered:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -81,13 +82,14 @@ func TestP12_CopiesOfACommand(t *testing.T) {
 		{what: "an error that stays", outcomes: []copyOutcome{{err: wrongType}}, err: wrongType},
 		{what: "refused, and answered", outcomes: []copyOutcome{{err: loading}, {answer: done}}, held: true, took: 10 * ms},
 		{what: "refused twice, and it finds nothing", outcomes: []copyOutcome{{err: loading}, {err: loading}, {}}, took: 20 * ms},
-		{what: "no answer, and it finds nothing", outcomes: []copyOutcome{{err: io.EOF}, {}}, maybeExecuted: true, took: 10 * ms},
-		{what: "no answer, refused, and it finds nothing", outcomes: []copyOutcome{{err: io.EOF}, {err: loading}, {}}, maybeExecuted: true, took: 20 * ms},
-		{what: "refused, no answer, and it finds nothing", outcomes: []copyOutcome{{err: loading}, {err: io.EOF}, {}}, maybeExecuted: true, took: 20 * ms},
+		{what: "no answer, and it finds nothing", outcomes: []copyOutcome{{err: os.ErrDeadlineExceeded}, {}}, maybeExecuted: true, took: 10 * ms},
+		{what: "no answer, refused, and it finds nothing", outcomes: []copyOutcome{{err: os.ErrDeadlineExceeded}, {err: loading}, {}}, maybeExecuted: true, took: 20 * ms},
+		{what: "refused, no answer, and it finds nothing", outcomes: []copyOutcome{{err: loading}, {err: os.ErrDeadlineExceeded}, {}}, maybeExecuted: true, took: 20 * ms},
 		{
-			what: "refused, no answer, refused, and it finds nothing", outcomes: []copyOutcome{{err: loading}, {err: io.EOF}, {err: loading}, {}},
+			what: "refused, no answer, refused, and it finds nothing", outcomes: []copyOutcome{{err: loading}, {err: os.ErrDeadlineExceeded}, {err: loading}, {}},
 			maybeExecuted: true, took: 40 * ms,
 		},
+		{what: "connections that have ended, and it finds nothing", outcomes: []copyOutcome{{err: io.EOF}, {err: io.EOF}, {err: io.EOF}, {}}, maybeExecuted: true, took: 3 * ms},
 		{what: "it has not left, and its repeat finds nothing", outcomes: []copyOutcome{{stays: true}, {}}, took: 310 * ms},
 		{what: "it is answered late, before its repeat", outcomes: []copyOutcome{{after: 305 * ms, answer: done}, silence}, held: true, took: 305 * ms},
 		{what: "it is answered late, beside its repeat", outcomes: []copyOutcome{{after: 350 * ms, answer: done}, silence}, held: true, maybeExecuted: true, took: 350 * ms},

@@ -53,10 +53,11 @@ type leaveOp struct {
 	client *Client
 	op     scripts.Op
 	keys   *scripts.Keys
+	ended  int // how often its connection had ended
 }
 
-// leaveLine takes the ticket out of the line in Redis. With "" it calls the first client there. A leave that fails is not repeated: this
-// client is called for the ticket that stays, and then leaves with it (P19).
+// leaveLine takes the ticket out of the line in Redis. With "" it calls the first client there. A leave that fails is repeated only where its
+// connection had ended: otherwise this client is called for the ticket that stays, and then leaves with it (P19).
 func (c *Client) leaveLine(keys *scripts.Keys, ticket string) { c.newLeave(keys, ticket).send() }
 
 func (c *Client) newLeave(keys *scripts.Keys, ticket string) *leaveOp {
@@ -76,6 +77,11 @@ func (*leaveOp) Sending(scripts.Caller) {}
 func (l *leaveOp) Answered(a scripts.Answer, err error) {
 	if a.Outside {
 		l.client.lineRefused(l.keys)
+	}
+	if scripts.Ended(err) && l.ended < maxEnded {
+		l.ended++
+		l.client.store.Send(&l.op, l)
+		return
 	}
 	if err == nil && a.More {
 		l.client.leaveLine(l.keys, "")

@@ -33,6 +33,7 @@ type release struct {
 	began    time.Time    // when it was left to the releaser, for the trace
 	due      time.Time    // when to send it, again if it is under way
 	answers  int          // which entry of releaseAfter is the next pause; each answer moves it on, an error to 2 at most
+	pauses   backoff      // after errors of connections that had ended
 	underWay *sentRelease // the command that was sent last; nil once that is answered
 	rest     bool         // most of several servers have confirmed it already
 	freed    bool         // a command that was sent when all attempts had their outcome was confirmed; with rest: any was answered
@@ -238,6 +239,9 @@ func (s *sentRelease) Answered(a scripts.Answer, err error) {
 	if err != nil && !r.refused {
 		after = min(after, max(retryRelease-time.Since(s.sentAt), 0)) // the repeats are for what arrives late at a Redis that answers
 		r.answers = min(r.answers, 2)
+	}
+	if scripts.Ended(err) {
+		after = min(after, r.pauses.next(err, after))
 	}
 	if err != nil && r.held {
 		after = min(after, lastRelease)

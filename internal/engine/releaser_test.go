@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -330,10 +331,10 @@ func TestTraceOfDelayedReleases(t *testing.T) {
 		confirmed bool
 		took      time.Duration
 	}{
-		"confirmed":            {after: 5 * time.Second, says: io.EOF, confirmed: true, took: 5100 * time.Millisecond},
-		"told of ends alone":   {after: 5 * time.Second, says: io.EOF, onlyEnds: true, confirmed: true, took: 5100 * time.Millisecond},
+		"confirmed":            {after: 5 * time.Second, says: os.ErrDeadlineExceeded, confirmed: true, took: 5100 * time.Millisecond},
+		"told of ends alone":   {after: 5 * time.Second, says: os.ErrDeadlineExceeded, onlyEnds: true, confirmed: true, took: 5100 * time.Millisecond},
 		"the lease is over":    {says: locktest.Reply("ERR refused by somebody on the way"), took: 34100 * time.Millisecond},
-		"the client is closed": {says: io.EOF, closes: true, took: 3 * time.Second},
+		"the client is closed": {says: os.ErrDeadlineExceeded, closes: true, took: 3 * time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T) {

@@ -35,7 +35,27 @@ type result[T any] struct {
 const (
 	firstBackoff = 10 * time.Millisecond // between repeats of a command, doubled up to
 	lastBackoff  = 500 * time.Millisecond
+	endedBackoff = time.Millisecond // after an error of a connection that had ended,
+	maxEnded     = 100              // so many times in a row
 )
+
+// A backoff is the pauses between repeats of a command. The zero value is before the first one.
+type backoff struct {
+	pause time.Duration // the last one that was doubled; 0 for none
+	ended int           // how many short ones there were
+}
+
+// next returns the pause after this error, which is most at most. A connection that was idle while its server went away fails at once.
+// go-redis hands out all of these before it dials, and with TLS, or a dialer of the user's, it does not see that they have ended.
+// A call that waited longer and longer after each of them would fail beside a server that answers.
+func (b *backoff) next(err error, most time.Duration) time.Duration {
+	if scripts.Ended(err) && b.ended < maxEnded {
+		b.ended++
+		return endedBackoff
+	}
+	b.pause = min(max(2*b.pause, firstBackoff), most)
+	return b.pause
+}
 
 // retry sends a command that may be repeated, again and again until it is answered, fails for good, or ctx ends. An attempt that has no
 // answer after the time each is followed by another one. An answer to an earlier attempt counts as well, so that there is one also where
@@ -48,7 +68,8 @@ func retry[T any](ctx context.Context, each time.Duration, send func(context.Con
 // retryBeside is retry beside an attempt that the caller has made. answered, with room for one, gets the first answer to any of them.
 func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T, send func(context.Context) (T, error)) (value T, maybeExecuted bool, err error) {
 	var said error
-	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+	var pauses backoff
+	for {
 		actx, cancel := context.WithTimeout(ctx, each)
 		own := make(chan result[T], 1)
 		go func() {
@@ -89,7 +110,7 @@ func retryBeside[T any](ctx context.Context, each time.Duration, answered chan T
 		case said != nil:
 			err = fmt.Errorf("%w, after: %w", errSilence, said)
 		}
-		pause := time.NewTimer(backoff)
+		pause := time.NewTimer(pauses.next(err, lastBackoff))
 		select {
 		case value = <-answered:
 			return value, maybeExecuted, nil

@@ -44,6 +44,20 @@ func TestInsistSaysWhatWasSaidBefore(t *testing.T) {
 // errReadOnly is the error of a replica, as go-redis has it.
 var errReadOnly error = locktest.Reply("READONLY You can't write against a read only replica.")
 
+// P8: the pauses after errors of connections that have ended are short, up to 100 of them.
+func TestP8_PausesAfterEndedConnections(t *testing.T) {
+	var b backoff
+	for range maxEnded {
+		locktest.Equal(t, "pause", b.next(io.EOF, lastBackoff), time.Millisecond)
+	}
+	locktest.Equal(t, "pause after many", b.next(io.EOF, lastBackoff), firstBackoff)
+	locktest.Equal(t, "pause after another error", b.next(errReadOnly, lastBackoff), 2*firstBackoff)
+	for range 10 {
+		b.next(errReadOnly, lastBackoff)
+	}
+	locktest.Equal(t, "the longest pause", b.next(errReadOnly, lastBackoff), lastBackoff)
+}
+
 // A command that is refused again and again is repeated after 10 ms, then after twice as long each time, up to half a second.
 func TestRetryPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

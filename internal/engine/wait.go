@@ -11,26 +11,26 @@ import (
 // queueWait is what a waiter knows while it is in the queue of its client's waiters. Only its own goroutine uses it.
 type queueWait struct {
 	state         waitState
-	command       *inflight     // the attempt or the handoff that is under way; nil for none
-	sentAt        time.Time     // when the waiter began to wait for its answer
-	due           time.Time     // when the waiter looks by itself, at the command or at the lock; zero for never
-	firstAsk      bool          // join has noted already that the waiter asks Redis, for its first attempt
-	quiet         int           // how many looks in a row had no other reason than that their time had come
-	backoff       time.Duration // after the next error
-	looks         bool          // the next attempt is a look: nothing was heard
-	called        bool          // the next attempt follows a call
-	yielded       bool          // before the next attempt the waiter has yielded
-	yieldedBefore bool          // and before the attempt that is under way
-	lateOne       string        // the ticket of a late client, which the attempt takes out of the line; "" for none
-	aliveCount    int           // of the place, when the attempt under way was sent
-	blocker       *hold         // the client's own hold that suspectNestedCall saw last,
-	since         time.Time     // and when it saw that hold first
+	command       *inflight // the attempt or the handoff that is under way; nil for none
+	sentAt        time.Time // when the waiter began to wait for its answer
+	due           time.Time // when the waiter looks by itself, at the command or at the lock; zero for never
+	firstAsk      bool      // join has noted already that the waiter asks Redis, for its first attempt
+	quiet         int       // how many looks in a row had no other reason than that their time had come
+	pauses        backoff   // after errors
+	looks         bool      // the next attempt is a look: nothing was heard
+	called        bool      // the next attempt follows a call
+	yielded       bool      // before the next attempt the waiter has yielded
+	yieldedBefore bool      // and before the attempt that is under way
+	lateOne       string    // the ticket of a late client, which the attempt takes out of the line; "" for none
+	aliveCount    int       // of the place, when the attempt under way was sent
+	blocker       *hold     // the client's own hold that suspectNestedCall saw last,
+	since         time.Time // and when it saw that hold first
 }
 
 // waitInQueue puts the waiter into the queue of this client's waiters, waits until it has the lock or the wait is over, and takes the waiter
 // out of the queue, whatever ends the wait: a method of the user's context may panic.
 func (w *waiter) waitInQueue() (lv *level, err error) {
-	w.backoff = firstBackoff
+	w.pauses = backoff{}
 	first, asks := w.lockState.join(w)
 	defer func() { w.leaveQueue(lv) }()
 	return w.untilDone(first, asks)
@@ -351,7 +351,7 @@ func (w *waiter) judgeCommand() (*level, error) {
 		// The hold before was lost, or Redis refused to pass the lock on: it is released, and that is told.
 	case err == nil:
 		w.lockState.redisAnswered(w.refusal)
-		w.backoff = firstBackoff
+		w.pauses = backoff{}
 		if n := w.client.limits.Tries; n > 0 && w.attemptCount >= n {
 			return nil, notAcquired(w.refusal)
 		}
@@ -367,8 +367,7 @@ func (w *waiter) judgeCommand() (*level, error) {
 		if err := w.lockState.patienceOver(w.began, w.client.set.Patience); err != nil {
 			return nil, w.client.withDial(err, sent)
 		}
-		pause = w.backoff
-		w.backoff = min(2*w.backoff, lastBackoff)
+		pause = w.pauses.next(err, lastBackoff)
 	}
 	w.watchFor(pause)
 	return nil, nil

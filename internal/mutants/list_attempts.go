@@ -39,7 +39,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"Inv12: a waiter that had an answer asks as rarely as before it at the next error",
-		"internal/engine/wait.go", "\t\tw.lockState.redisAnswered(w.refusal)\n\t\tw.backoff = firstBackoff\n", "\t\tw.lockState.redisAnswered(w.refusal)\n",
+		"internal/engine/wait.go", "\t\tw.lockState.redisAnswered(w.refusal)\n\t\tw.pauses = backoff{}\n", "\t\tw.lockState.redisAnswered(w.refusal)\n",
 		"./rlock", "Inv12_PausesOfAWaiter",
 	},
 	{

@@ -34,6 +34,16 @@ var ofServers = []mutant{
 		"./rlock", "P8_EndedConnections",
 	},
 	{
+		"P8: each connection that has ended doubles the pause before the next one is tried",
+		"internal/engine/retry.go", "if scripts.Ended(err) && b.ended < maxEnded {", "if false {",
+		"./rlock", "P8_CallsPastDead",
+	},
+	{
+		"P8: a leave whose connection has ended is lost",
+		"internal/engine/line.go", "if scripts.Ended(err) && l.ended < maxEnded {", "if false {",
+		"./rlock", "P8_CallsPastDead",
+	},
+	{
 		"P8: a command in a batch waits for the one connection that it was sent over",
 		"scripts/batcher.go", "			b.watch(f)\n", "",
 		"./rlock", "P8_CallsPastDead",

@@ -53,6 +53,21 @@ var ofWaiting = []mutant{
 		"./rlock", "P31_",
 	},
 	{
+		"P32: who is behind the second in the line of a free lock sleeps for twice its last stay, however long",
+		"internal/engine/place.go", "return min(max(2*calledTimeout, 2*p.lastStay), 10*poll)", "return max(2*calledTimeout, 2*p.lastStay)",
+		"./internal/engine", "P32_TheLastStay",
+	},
+	{
+		"P19: a client whose callers have gone counts as a listener, and does not hear",
+		"internal/engine/line.go", "\t\tr.calls.Drop() //", "\t\tr.calls.Close() //",
+		"./rlock", "P19_AGhostOf",
+	},
+	{
+		"P19: a client that is told that it is near with a ticket that it has not got keeps it",
+		"internal/engine/place.go", "\" c w a n \"", "\" c \"",
+		"./internal/engine", "P19_MessagesOfAnotherStay",
+	},
+	{
 		"P32: who is further back looks each second",
 		"internal/engine/policy.go", "\treturn min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)\n", "\treturn l.poll\n",
 		"./rlock", "P32_Looks",

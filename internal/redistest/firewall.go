@@ -4,14 +4,24 @@ import (
 	"context"
 	"net"
 	"sync/atomic"
+	"syscall"
 )
 
 // A Firewall stands between a client and its server.
-type Firewall struct{ forgotten atomic.Int64 }
+type Firewall struct {
+	forgotten atomic.Int64
+	refuses   atomic.Bool
+}
 
 // Forget does what a restart of the firewall does to the connections through it: nothing passes any more, in either direction, and neither
 // end is told.
 func (f *Firewall) Forget() { f.forgotten.Add(1) }
+
+// Refuse is Forget, but a write to such a connection fails at once, as after a reset.
+func (f *Firewall) Refuse() {
+	f.refuses.Store(true)
+	f.Forget()
+}
 
 // Dialer returns a dialer whose connections go through the firewall.
 func (f *Firewall) Dialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
@@ -45,8 +55,11 @@ func (c *firewalled) Read(b []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *firewalled) Write(b []byte) (int, error) {
-	if c.forgotten() {
-		return len(b), nil
+	switch {
+	case !c.forgotten():
+		return c.Conn.Write(b)
+	case c.f.refuses.Load():
+		return 0, syscall.EPIPE
 	}
-	return c.Conn.Write(b)
+	return len(b), nil
 }

@@ -53,9 +53,25 @@ func (f Files) Edit(dir string, edits ...Edit) error {
 	return nil
 }
 
-// Build builds the package in the directory, which is in the module verify, with the build tags and these modules changed, and returns the
-// program, and what removes it.
-func (f Files) Build(ctx context.Context, dir, tags string, modules ...Module) (program string, remove func(), err error) {
+// Std is the directory of a package of the standard library, of the Go that builds.
+func Std(ctx context.Context, pkg string) (string, error) {
+	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOROOT: %w", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(root)), "src", pkg), nil
+}
+
+// A Program is what Build builds.
+type Program struct {
+	Dir     string   // of its package, in the module verify
+	Tags    string   // build tags
+	Env     []string // for the go command
+	Modules []Module // that are changed
+}
+
+// Build builds the program with the changed files, and returns it, and what removes it.
+func (f Files) Build(ctx context.Context, p Program) (program string, remove func(), err error) {
 	out, err := os.MkdirTemp("", "fencelock-build")
 	if err != nil {
 		return "", nil, fmt.Errorf("a build: %w", err)
@@ -82,17 +98,17 @@ func (f Files) Build(ctx context.Context, dir, tags string, modules ...Module) (
 		return "", nil, fmt.Errorf("a build: %w", err)
 	}
 	program = filepath.Join(out, "program")
-	args := []string{"build", "-overlay", overlay, "-tags", tags, "-o", program}
-	if len(modules) > 0 {
-		file, err := modFile(ctx, out, modules)
+	args := []string{"build", "-trimpath", "-overlay", overlay, "-tags", p.Tags, "-o", program} // nothing is built anew for another directory
+	if len(p.Modules) > 0 {
+		file, err := modFile(ctx, out, p.Modules)
 		if err != nil {
 			return "", nil, err
 		}
 		args = append(args, "-modfile", file)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.Dir = p.Dir
+	cmd.Env = append(append(os.Environ(), "GOWORK=off"), p.Env...)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", nil, fmt.Errorf("go build: %w\n%s", err, said)
 	}

@@ -30,11 +30,12 @@ func TestEdit(t *testing.T) {
 }
 
 func TestBuild(t *testing.T) {
+	hello := Program{Dir: filepath.Join(Root(), "verify", "overlay", "testdata", "hello")}
 	f := Files{filepath.Join(Root(), "verify", "overlay", "testdata", "hello", "main.go"): []byte("package main\n\nfunc main() { this is no Go }\n")}
-	if _, _, err := f.Build(t.Context(), filepath.Join(Root(), "verify", "overlay", "testdata", "hello"), ""); err == nil || !strings.Contains(err.Error(), "syntax error") {
+	if _, _, err := f.Build(t.Context(), hello); err == nil || !strings.Contains(err.Error(), "syntax error") {
 		t.Errorf("the changed file was not compiled: %v", err)
 	}
-	program, remove, err := Files{}.Build(t.Context(), filepath.Join(Root(), "verify", "overlay", "testdata", "hello"), "")
+	program, remove, err := Files{}.Build(t.Context(), hello)
 	if err != nil {
 		t.Fatal(err)
 	}

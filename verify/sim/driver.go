@@ -1,10 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,70 +12,38 @@ import (
 	"time"
 )
 
-// A worker is a process that does tasks. It has one processor: what happens in a world then hangs on the seed, as far as Go lets it.
-type worker struct {
-	program  string
-	cmd      *exec.Cmd
-	tasks    io.WriteCloser
-	outcomes *json.Decoder
-	said     *tail
-}
+// A worker is a process that does one task. It has one processor, and collects no garbage below a bound of memory: what happens in a world
+// hangs on its plan then.
 
 // taskTime bounds one task in real time.
 const taskTime = 5 * time.Minute
 
-func (w *worker) start(ctx context.Context) error {
-	w.cmd = exec.CommandContext(ctx, w.program, workerFlag)
-	w.cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=400", "GOTRACEBACK=all")
-	w.said = new(tail)
-	w.cmd.Stderr = w.said
-	in, err := w.cmd.StdinPipe()
+// do has the program do one task. A worker that dies of it is an outcome too: a bubble ends its program where goroutines are left that wait
+// for ever.
+func do(ctx context.Context, program string, one task) (outcome, error) {
+	text, err := json.Marshal(one)
 	if err != nil {
-		return fmt.Errorf("a worker: %w", err)
+		return outcome{}, fmt.Errorf("a task: %w", err)
 	}
-	out, err := w.cmd.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("a worker: %w", err)
-	}
-	if err := w.cmd.Start(); err != nil {
-		return fmt.Errorf("a worker: %w", err)
-	}
-	w.tasks, w.outcomes = in, json.NewDecoder(out)
-	return nil
-}
-
-// do has one task done. A worker that dies of it is an outcome too: a bubble ends its program where goroutines are left that wait for ever.
-func (w *worker) do(ctx context.Context, one task) (outcome, error) {
-	if w.cmd == nil {
-		if err := w.start(ctx); err != nil {
-			return outcome{}, err
-		}
-	}
-	stuck := time.AfterFunc(taskTime, func() { _ = w.cmd.Process.Kill() })
-	defer stuck.Stop()
-	var o outcome
-	err := json.NewEncoder(w.tasks).Encode(one)
-	if err == nil {
-		err = w.outcomes.Decode(&o)
-	}
-	if err == nil {
-		return o, nil
-	}
-	_ = w.cmd.Wait()
-	w.cmd = nil
+	bounded, cancel := context.WithTimeout(ctx, taskTime)
+	defer cancel()
+	said := new(tail)
+	cmd := exec.CommandContext(bounded, program, workerFlag)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMEMLIMIT=1GiB", "GOTRACEBACK=all")
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), said
+	answer, failed := cmd.Output()
 	if ctx.Err() != nil {
 		return outcome{}, context.Cause(ctx)
 	}
-	p := one.plan()
-	return outcome{Seed: p.Seed, Plan: p, Violations: []violation{{Rule: itEnds, Text: w.said.String()}}}, nil
-}
-
-func (w *worker) stop() {
-	if w.cmd != nil {
-		_ = w.tasks.Close()
-		_ = w.cmd.Wait()
-		w.cmd = nil
+	var o outcome
+	if failed == nil {
+		failed = json.Unmarshal(answer, &o)
 	}
+	if failed == nil {
+		return o, nil
+	}
+	p := one.plan()
+	return outcome{Seed: p.Seed, Plan: p, Violations: []violation{{Rule: itEnds, Text: fmt.Sprintf("%v\n%s", failed, said)}}}, nil
 }
 
 // tail keeps what is interesting of what a program says before it dies: the reason, and what follows that.
@@ -113,8 +81,6 @@ func all(ctx context.Context, program string, jobs int, next func() (task, bool)
 	var first error
 	for range jobs {
 		workers.Go(func() {
-			w := worker{program: program}
-			defer w.stop()
 			for ctx.Err() == nil {
 				mu.Lock()
 				one, more := next()
@@ -122,7 +88,7 @@ func all(ctx context.Context, program string, jobs int, next func() (task, bool)
 				if !more {
 					return
 				}
-				o, err := w.do(ctx, one)
+				o, err := do(ctx, program, one)
 				mu.Lock()
 				switch {
 				case err == nil:

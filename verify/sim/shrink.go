@@ -11,8 +11,7 @@ import (
 // shrink returns the outcome of a smaller plan that violates the same rule: that begins later, with fewer faults, clients, callers and calls. It
 // leaves out halves first, then smaller parts, for as long as it may take.
 func shrink(ctx context.Context, set settings, o outcome, progress io.Writer) outcome {
-	s := shrinking{ctx: ctx, best: o, rule: o.Violations[0].Rule, until: time.Now().Add(set.shrink), w: &worker{program: set.program}}
-	defer s.w.stop()
+	s := shrinking{ctx: ctx, best: o, rule: o.Violations[0].Rule, until: time.Now().Add(set.shrink), program: set.program}
 	for _, before := range []time.Duration{2 * time.Minute, 5 * time.Minute, 10 * time.Minute} {
 		if s.begin(before) {
 			break
@@ -49,7 +48,7 @@ type shrinking struct {
 	best        outcome
 	rule        string
 	until       time.Time
-	w           *worker
+	program     string
 	tried, kept int
 }
 
@@ -139,7 +138,7 @@ func (s *shrinking) try(p plan) bool {
 			return false
 		}
 		s.tried++
-		o, err := s.w.do(s.ctx, task{Plan: &p, History: true})
+		o, err := do(s.ctx, s.program, task{Plan: &p, History: true})
 		if err != nil {
 			return false
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"testing"
 	"time"
@@ -35,23 +34,18 @@ type outcome struct {
 
 const workerFlag = "-worker"
 
-// work does the tasks of standard input, one after the other, and ends the program. A bubble needs a testing.T, so it does so as a test.
+// work does the task of standard input, and ends the program. A bubble needs a testing.T, so it does so as a test.
 func work() {
 	in, out := os.Stdin, os.Stdout
 	os.Args, os.Stdout = os.Args[:1], os.Stderr // what package testing reads and prints
 	redis.SetLogger(silent{})
 	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "worker", F: func(t *testing.T) {
-		tasks, outcomes := json.NewDecoder(in), json.NewEncoder(out)
-		for {
-			var one task
-			if err := tasks.Decode(&one); err == io.EOF {
-				return
-			} else if err != nil {
-				t.Fatalf("a task: %v", err)
-			}
-			if err := outcomes.Encode(one.do(t)); err != nil {
-				t.Fatalf("an outcome: %v", err)
-			}
+		var one task
+		if err := json.NewDecoder(in).Decode(&one); err != nil {
+			t.Fatalf("a task: %v", err)
+		}
+		if err := json.NewEncoder(out).Encode(one.do(t)); err != nil {
+			t.Fatalf("an outcome: %v", err)
 		}
 	}}}, nil, nil)
 }

@@ -19,6 +19,11 @@ func buildWorker(ctx context.Context, edits ...overlay.Edit) (program string, re
 	if err := files.Edit(overlay.Root(), edits...); err != nil {
 		return "", nil, err
 	}
-	return files.Build(ctx, filepath.Join(overlay.Root(), "verify", "sim"), "",
-		overlay.Module{Path: "github.com/alicebob/miniredis/v2", Patch: luaStates})
+	if err := sameOrder(ctx, files); err != nil {
+		return "", nil, err
+	}
+	return files.Build(ctx, overlay.Program{
+		Dir: filepath.Join(overlay.Root(), "verify", "sim"), Env: []string{"GOEXPERIMENT=norandomizedheapbase64"},
+		Modules: []overlay.Module{{Path: "github.com/alicebob/miniredis/v2", Patch: luaStates}},
+	})
 }
