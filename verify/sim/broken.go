@@ -24,14 +24,14 @@ func runBroken(ctx context.Context, set settings, out, progress io.Writer) error
 		}
 		looked++
 		began := time.Now()
-		found, worlds, err := b.find(ctx, set)
+		found, worlds, again, err := b.find(ctx, set)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
 		how := "NOT FOUND"
 		if found != nil {
 			v := found.Violations[0]
-			how = fmt.Sprintf("seed %d, after %v of virtual time: %s", found.Seed, v.At.Round(time.Second), v.Rule)
+			how = fmt.Sprintf("seed %d, after %v of virtual time: %s%s", found.Seed, v.At.Round(time.Second), v.Rule, again)
 		} else {
 			missed++
 		}
@@ -48,11 +48,11 @@ func runBroken(ctx context.Context, set settings, out, progress io.Writer) error
 	return nil
 }
 
-// find plays worlds with the bug until one shows it.
-func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int, err error) {
+// find plays worlds with the bug until one shows it. again says how often that one shows it again, where set asks for it.
+func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int, again string, err error) {
 	program, remove, err := buildWorker(ctx, b.edits...)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, "", err
 	}
 	defer remove()
 	set.Servers = b.servers
@@ -69,7 +69,11 @@ func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int
 			found = &o
 		}
 	})
-	return found, worlds, err
+	if err == nil && found != nil && set.again > 0 {
+		again, err = failsAgain(ctx, set, program, *found)
+		again = "; it " + again
+	}
+	return found, worlds, again, err
 }
 
 // fits requires that the bug is one of the code as it is.

@@ -29,7 +29,7 @@ func do(ctx context.Context, program string, one task) (outcome, error) {
 	defer cancel()
 	said := new(tail)
 	cmd := exec.CommandContext(bounded, program, workerFlag)
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMEMLIMIT=1GiB", "GOTRACEBACK=all")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMEMLIMIT=2GiB", "GOTRACEBACK=all")
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), said
 	answer, failed := cmd.Output()
 	if ctx.Err() != nil {

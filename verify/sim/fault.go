@@ -13,6 +13,7 @@ type faultKind struct {
 	settles time.Duration // how long after the end of the fault all is well again, as the rules have it
 	single  bool          // for plans with one server alone
 	young   bool          // a node of a quorum does not count for as long as the longest lease
+	links   bool          // where it is one client's, all others go on as if nothing were broken
 	do      func(*world, fault) (ends func())
 }
 
@@ -24,27 +25,27 @@ const (
 )
 
 var faultKinds = []faultKind{
-	{"freeze", "a server stands still; what was sent to it runs when it goes on", soon, false, false, func(w *world, f fault) func() {
+	{"freeze", "a server stands still; what was sent to it runs when it goes on", soon, false, false, false, func(w *world, f fault) func() {
 		g := &w.servers[f.Server].frozen
 		w.net.close(g)
 		return func() { w.net.open(g) }
 	}},
-	{"restart", "a server is away, and comes back with its data", soon, false, true, func(w *world, f fault) func() {
+	{"restart", "a server is away, and comes back with its data", soon, false, true, false, func(w *world, f fault) func() {
 		return w.away(f, func(*server) {})
 	}},
-	{"forgets", "a server is away, and comes back without its data", unheard, false, true, func(w *world, f fault) func() {
+	{"forgets", "a server is away, and comes back without its data", unheard, false, true, false, func(w *world, f fault) func() {
 		return w.away(f, func(s *server) {
 			s.m.FlushAll()
 			s.newRun()
 			w.note(event{Kind: lost, Text: "all data of a server"})
 		})
 	}},
-	{"flush", "FLUSHALL", unheard, false, false, func(w *world, f fault) func() {
+	{"flush", "FLUSHALL", unheard, false, false, false, func(w *world, f fault) func() {
 		w.servers[f.Server].m.FlushAll()
 		w.note(event{Kind: lost, Text: "all data of a server"})
 		return nil
 	}},
-	{"failover", "a replica that lags is promoted: what was confirmed within the last seconds is forgotten", unheard, true, false, func(w *world, f fault) func() {
+	{"failover", "a replica that lags is promoted: what was confirmed within the last seconds is forgotten", unheard, true, false, false, func(w *world, f fault) func() {
 		s := w.servers[f.Server]
 		snap := s.snapshot()
 		time.Sleep(time.Duration(f.X) * 5 * time.Millisecond) // the lag
@@ -53,13 +54,13 @@ var faultKinds = []faultKind{
 			w.note(event{Kind: lost, Text: fmt.Sprintf("what a server was told in the %v before", time.Duration(f.X)*5*time.Millisecond)})
 		})
 	}},
-	{"clock", "a server's wall clock jumps", unheard + time.Minute, false, false, func(w *world, f fault) func() {
+	{"clock", "a server's wall clock jumps", unheard + time.Minute, false, false, false, func(w *world, f fault) func() {
 		by := time.Duration(f.X-500) * 100 * time.Millisecond
 		w.servers[f.Server].jump(by)
 		w.note(event{Kind: lost, Text: fmt.Sprintf("time: %v", by)})
 		return nil
 	}},
-	{"delete", "a lock's key is deleted by hand", unheard, false, false, func(w *world, f fault) func() {
+	{"delete", "a lock's key is deleted by hand", unheard, false, false, false, func(w *world, f fault) func() {
 		lock := w.lockNames()[f.X%w.Locks]
 		for _, s := range w.servers {
 			s.m.Del(lock)
@@ -67,20 +68,20 @@ var faultKinds = []faultKind{
 		w.note(event{Kind: lost, Lock: lock, Text: "the key of " + lock})
 		return nil
 	}},
-	{"rights", "the user has lost the right to a command", rights, false, false, func(w *world, f fault) func() {
+	{"rights", "the user has lost the right to a command", rights, false, false, false, func(w *world, f fault) func() {
 		s := w.servers[f.Server]
 		w.set(func() { s.denied = []string{"PUBLISH", "EVALSHA", "ZADD", "SUBSCRIBE"}[f.X%4] })
 		return func() { w.set(func() { s.denied = "" }) }
 	}},
-	{"cut", "links are cut", soon, false, false, func(w *world, f fault) func() {
+	{"cut", "links are cut", soon, false, false, true, func(w *world, f fault) func() {
 		w.net.each(w.of(f), (*link).cut)
 		return nil
 	}},
-	{"dead", "links die without a word", silently, false, false, func(w *world, f fault) func() {
+	{"dead", "links die without a word", silently, false, false, true, func(w *world, f fault) func() {
 		w.net.each(w.of(f), func(l *link) { l.dead = true })
 		return nil
 	}},
-	{"replies", "some replies are lost, with their links", silently, false, false, func(w *world, f fault) func() {
+	{"replies", "some replies are lost, with their links", silently, false, false, true, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		w.set(func() {
 			for _, one := range ways {
@@ -95,7 +96,7 @@ var faultKinds = []faultKind{
 			})
 		}
 	}},
-	{"messages", "messages are lost", unheard, false, false, func(w *world, f fault) func() {
+	{"messages", "messages are lost", unheard, false, false, true, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		w.set(func() {
 			for _, one := range ways {
@@ -110,7 +111,7 @@ var faultKinds = []faultKind{
 			})
 		}
 	}},
-	{"late", "replies are late, by up to ten seconds", 10*time.Second + soon, false, false, func(w *world, f fault) func() {
+	{"late", "replies are late, by up to ten seconds", 10*time.Second + soon, false, false, true, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		w.set(func() {
 			for _, one := range ways {
@@ -125,7 +126,7 @@ var faultKinds = []faultKind{
 			})
 		}
 	}},
-	{"away", "clients are cut off; what they have sent arrives later", soon, false, false, func(w *world, f fault) func() {
+	{"away", "clients are cut off; what they have sent arrives later", soon, false, false, true, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		for _, one := range ways {
 			w.net.close(&one.away)
@@ -136,7 +137,7 @@ var faultKinds = []faultKind{
 			}
 		}
 	}},
-	{"dies", "a process dies, and comes back", soon, false, false, func(w *world, f fault) func() {
+	{"dies", "a process dies, and comes back", soon, false, false, false, func(w *world, f fault) func() {
 		c := w.takes(f)
 		if c == nil {
 			return nil
@@ -154,7 +155,7 @@ var faultKinds = []faultKind{
 		go c.ending(false)
 		return func() { w.start(c.place) }
 	}},
-	{"leaves", "a process shuts its client down, or closes it in the middle, and comes back", soon, false, false, func(w *world, f fault) func() {
+	{"leaves", "a process shuts its client down, or closes it in the middle, and comes back", soon, false, false, false, func(w *world, f fault) func() {
 		c := w.takes(f)
 		if c == nil {
 			return nil
@@ -191,7 +192,11 @@ func (w *world) breaks(f fault) {
 		whom += fmt.Sprintf(", server %d", f.Server)
 	}
 	text := fmt.Sprintf("%s: %s (%s)", k.name, k.text, whom)
-	w.note(event{Kind: begins, Text: text})
+	whose := ""
+	if k.links && f.Client >= 0 && w.Servers == 1 {
+		whose = whom
+	}
+	w.note(event{Kind: begins, Client: whose, Text: text})
 	end := k.do(w, f)
 	if end != nil {
 		time.Sleep(f.For)
@@ -201,7 +206,7 @@ func (w *world) breaks(f fault) {
 	if w.Servers > 1 && k.young {
 		settles = longest + soon
 	}
-	w.note(event{Kind: ends, Text: text, For: settles})
+	w.note(event{Kind: ends, Client: whose, Text: text, For: settles})
 }
 
 // set changes what is wrong.

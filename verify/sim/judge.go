@@ -44,7 +44,7 @@ const (
 
 // judge reads a history, and returns what is wrong with it.
 func judge(p plan, history []event) []violation {
-	j := judging{plan: p, clients: make(map[string]*judgedClient), locks: make(map[string]*judgedLock), byID: make(map[string]*judgedClient), holds: make(map[int]*judgedHold)}
+	j := judging{plan: p, clients: make(map[string]*judgedClient), locks: make(map[string]*judgedLock), byID: make(map[string]*judgedClient), brokeOf: make(map[string]int), holds: make(map[int]*judgedHold)}
 	for _, e := range history {
 		j.passes(e.At)
 		j.reads(e)
@@ -62,6 +62,7 @@ type judging struct {
 	locks   map[string]*judgedLock
 	holds   map[int]*judgedHold // and the calls that wait
 	broken  int                 // faults that are there
+	brokeOf map[string]int      // and those of them that are one client's links, by its place
 	settled time.Duration       // from when on the faults that are over no longer count
 	losses  []loss
 	clock   bool // a server's clock was set
@@ -120,6 +121,11 @@ type judgedHold struct {
 	redisson bool
 }
 
+// isAt tells whether the client has the place in the plan.
+func (c *judgedClient) isAt(place string) bool {
+	return place != "" && strings.HasPrefix(c.name, place+".")
+}
+
 func (j *judging) violated(rule, lock, format string, args ...any) {
 	j.found = append(j.found, violation{rule, j.now, lock, fmt.Sprintf(format, args...)})
 }
@@ -167,8 +173,16 @@ func (j *judging) reads(e event) {
 		}
 	case begins:
 		j.broken++
+		if e.Client != "" {
+			j.brokeOf[e.Client]++
+		}
 	case ends:
 		j.broken--
+		if e.Client != "" {
+			if j.brokeOf[e.Client]--; j.brokeOf[e.Client] == 0 {
+				delete(j.brokeOf, e.Client)
+			}
+		}
 		j.settled = max(j.settled, e.At+e.For)
 	case lost:
 		clock := strings.HasPrefix(e.Text, "time:")
@@ -263,7 +277,8 @@ func (j *judging) forget(h *judgedHold) {
 func (j *judging) passes(to time.Duration) {
 	j.now = to
 	j.overdue()
-	if j.broken > 0 || j.stopped {
+	whose, one := j.brokenFor()
+	if !one || j.stopped {
 		return
 	}
 	for _, name := range j.lockNames() {
@@ -271,19 +286,29 @@ func (j *judging) passes(to time.Duration) {
 		if l == nil || l.told {
 			continue
 		}
-		if l.owner == "" {
-			j.sleeps(name, l)
-		} else {
+		switch {
+		case l.owner == "":
+			j.sleeps(name, l, whose)
+		case whose == "":
 			j.nobodys(name, l)
 		}
 	}
 }
 
-// sleeps requires that a free lock is taken by who waits for it.
-func (j *judging) sleeps(name string, l *judgedLock) {
+// brokenFor returns the place of the one client whose links are broken; "" where nothing is. one is false where more is broken.
+func (j *judging) brokenFor() (whose string, one bool) {
+	n := 0
+	for place, faults := range j.brokeOf {
+		whose, n = place, n+faults
+	}
+	return whose, n == j.broken && len(j.brokeOf) < 2
+}
+
+// sleeps requires that a free lock is taken by who waits for it, but for the client with this place.
+func (j *judging) sleeps(name string, l *judgedLock, but string) {
 	var first *judgedHold // which has begun to wait first
 	for _, h := range l.waits {
-		if h.most != 0 && !h.redisson && h.client.gone == 0 && h.client.closes == 0 && (first == nil || h.asked < first.asked) {
+		if h.most != 0 && !h.redisson && !h.client.isAt(but) && h.client.gone == 0 && h.client.closes == 0 && (first == nil || h.asked < first.asked) {
 			first = h
 		}
 	}

@@ -119,6 +119,15 @@ func broken(from, to, settles float64) []event {
 	return []event{{At: seconds(from), Kind: begins}, {At: seconds(to), Kind: ends, For: seconds(settles)}}
 }
 
+// brokenOf is broken, for the links of the client with this place.
+func brokenOf(place string, from, to, settles float64) []event {
+	h := broken(from, to, settles)
+	for i := range h {
+		h[i].Client = place
+	}
+	return h
+}
+
 // gone is data that is lost: of a lock, or of all where that is "".
 func gone(at float64, lock string) event { return event{At: seconds(at), Kind: lost, Lock: lock} }
 

@@ -14,6 +14,14 @@ func TestJudgeNobodySleeps(t *testing.T) {
 			func([]event) []event { return history(waits, until(4)) }, nobodySleep},
 		{"a fault is there", nil, history(waits, broken(2, 9, 0), until(9)), without(begins), nobodySleep},
 		{"a fault was there", nil, history(waits, broken(2, 9, 5), until(16)), later(calm, 0), nobodySleep},
+		{"the links of its own client are broken", nil, history(waits, brokenOf("c0", 2, 9, 0), until(9)),
+			func([]event) []event { return history(waits, brokenOf("c1", 2, 9, 0), until(9)) }, nobodySleep},
+		{"the links of two other clients are broken", nil, history(waits, brokenOf("c1", 2, 9, 0), brokenOf("c2", 2, 9, 0), until(9)),
+			func([]event) []event {
+				return history(waits, brokenOf("c1", 2, 9, 0), brokenOf("c2", 2, 3, 0), until(9))
+			}, nobodySleep},
+		{"a fault is there, and the links of another client are broken", nil, history(waits, broken(2, 9, 0), brokenOf("c1", 2, 9, 0), until(9)),
+			without(begins), nobodySleep},
 		{"a wait that began after the fault", nil, history(broken(2, 9, 5), redisHas(13, ""), a.asks(20, 99), until(22)), later(calm, 0), nobodySleep},
 		{"the second of two waiters", nil, history(waits, b.asks(1.5, 99), a.dies(2.5), until(3.5)), later(calm, 0), nobodySleep},
 		{"the other lock is taken", nil, history(b.of("L1").holds(0, 8, 1), with(redisHas(0.5, "B:1"), inL1), redisHas(1, ""), a.of("L1").asks(1, 99), until(7)),

@@ -33,7 +33,7 @@ Flags:
 type settings struct {
 	limits
 	seed                uint64
-	n, jobs             int
+	n, jobs, again      int
 	time, shrink        time.Duration
 	story, list, broken bool
 	only, program       string
@@ -74,6 +74,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.StringVar(&faults, "faults", "", "names of faults, separated by commas (default all); none for none")
 	flags.IntVar(&set.jobs, "jobs", runtime.NumCPU(), "number of worlds at the same time")
 	flags.DurationVar(&set.shrink, "shrink", time.Minute, "real time in which a failing seed is shrunk; 0 for not at all")
+	flags.IntVar(&set.again, "again", 0, "play each world that fails so many times more, and tell how often it fails again")
 	flags.BoolVar(&set.story, "story", false, "print all that happened")
 	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
 	flags.StringVar(&set.only, "only", "*", "with -broken: names of bugs, separated by commas; * stands for anything")
@@ -84,7 +85,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	if flags.NArg() > 0 {
 		return set, fmt.Errorf("%q is not a flag; -h tells more", flags.Arg(0))
 	}
-	if set.Length < 4*time.Minute || set.n < 0 || set.time < 0 || set.jobs < 1 || set.Clients < 0 {
+	if set.Length < 4*time.Minute || set.n < 0 || set.again < 0 || set.time < 0 || set.jobs < 1 || set.Clients < 0 {
 		return set, errors.New("-length is at least 4m, -jobs at least 1, and nothing is negative")
 	}
 	if set.Servers != 0 && set.Servers != 1 && set.Servers != 5 {
