@@ -86,6 +86,8 @@ type judgedClient struct {
 	closeMost time.Duration // what that may take
 	closed    bool
 	closedAt  time.Duration
+	hindered  bool                     // something was broken while it closed
+	had       map[string]bool          // which locks it had as it closed
 	ends      map[string]time.Duration // when the last call that may have taken each lock was over
 	asked     time.Duration            // when its last call began
 	heard     time.Duration            // when its first call after a loss began
@@ -164,12 +166,19 @@ func (j *judging) reads(e event) {
 			return // a client that is closed twice
 		}
 		c.closing, c.closes, c.closeMost = true, e.At, closeMost
+		c.hindered, c.had = j.broken > 0 || e.At < j.settled, make(map[string]bool)
+		for _, h := range j.holds {
+			if h.client == c && h.has {
+				c.had[h.lock] = true
+			}
+		}
 		if e.Text == "Shutdown" {
 			c.closeMost += shutdownFor
 		}
 	case closed:
 		if !c.closed {
 			c.closing, c.closed, c.closedAt = false, true, e.At
+			c.hindered = c.hindered || j.broken > 0
 		}
 	case begins:
 		j.broken++
@@ -222,6 +231,9 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 	case got:
 		delete(l.waits, h.call)
 		h.has, h.got, h.lease, h.leased, h.told = true, e.At, e.For, e.At, false
+		if h.client.closing {
+			h.client.had[h.lock] = true
+		}
 		if j.broken > 0 || j.now < j.settled {
 			h.leased = h.asked // the answer may have been late
 		}
@@ -344,8 +356,10 @@ func (j *judging) nobodys(name string, l *judgedLock) {
 	switch {
 	case c.gone > 0:
 		from = max(from, c.gone+longest)
-	case c.closed:
+	case c.closed && (c.hindered || c.had[name]):
 		from = max(from, c.closedAt+longest)
+	case c.closed:
+		from = max(from, c.closedAt)
 	case c.closes > 0:
 		return
 	}
