@@ -4,12 +4,12 @@ package main
 var ofFirst = []mutant{
 	{
 		"P23: the second is not told to watch",
-		"scripts/line.lua", "if second then", "if false then",
+		"scripts/line.lua", "local heard = tell(", "local heard = first and 1 or tell(",
 		"./scripts", "P23_",
 	},
 	{
 		"P23: the second is told only where it was read with the first",
-		"scripts/line.lua", "if i == batch then", "if false then",
+		"scripts/line.lua", "until second or not more", "until first or not more",
 		"./scripts", "P23_",
 	},
 	{

@@ -79,7 +79,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P30: tickets that may not be taken out are passed again and again",
-		"scripts/line.lua", "(batch == 0 or refused) and 0 or 2", "batch == 0 and 0 or 2",
+		"scripts/line.lua", "(#dead >= 682 and not refused) and", "#dead >= 682 and",
 		"./scripts", "P30_ReleaseWithOne",
 	},
 	{
@@ -105,7 +105,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P14: somebody else's data in place of the line ends a release",
-		"scripts/line.lua", "local heads = lined('ZRANGE', line, #dead", "local heads = redis.call('ZRANGE', line, #dead",
+		"scripts/line.lua", "local heads = lined('ZRANGE', line, from", "local heads = redis.call('ZRANGE', line, from",
 		"./scripts", "P14_AnotherTypeInPlace",
 	},
 }
