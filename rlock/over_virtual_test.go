@@ -155,6 +155,32 @@ func TestP38_AReleaseAfterTheFirstSign(t *testing.T) {
 	})
 }
 
+// P38: a server that has answered is replaced by one that has not heard of a release from before that.
+func TestP38_TwoServersOneAfterTheOther(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		broken := breakable(rdb)
+		c, two := newClient(t, rdb), newClient(t, redistest.PipeClient(t, m))
+		l, other, theirs := rlock.NewLock(c, "l"), rlock.NewLock(c, "other"), rlock.NewLock(two, "l")
+		held := take(t, l, t.Context())
+		fields, err := m.HKeys("l")
+		locktest.NoError(t, err)
+		locktest.NoError(t, l.Unlock(held))
+		broken.Store(true)
+		locktest.NoError(t, other.Unlock(take(t, other, t.Context())))
+		locktest.Sleep(3 * time.Second) // the first server was asked twice
+		m.HSet("l", fields[0], "1")
+		m.SetTTL("l", 30*time.Second)
+		broken.Store(true)
+		began := time.Now()
+		locktest.NoError(t, other.Unlock(take(t, other, t.Context())))
+		locktest.NoError(t, theirs.Unlock(take(t, theirs, t.Context())))
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("P38: another client has had the lock after %v", took)
+		}
+		wantFree(t, m, time.Minute, c, two)
+	})
+}
+
 // breakable returns a switch: set, it lets the next command that is sent find a connection that its server has ended.
 func breakable(rdb *redis.Client) *atomic.Bool {
 	broken := new(atomic.Bool)

@@ -21,7 +21,7 @@ func TestP38_LatelyReleased(t *testing.T) {
 			n := 0
 			for _, set := range l.locks {
 				for _, have := range set {
-					if have == keys {
+					if have.keys == keys {
 						n++
 					}
 				}

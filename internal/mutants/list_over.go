@@ -64,12 +64,17 @@ var ofOver = []mutant{
 	},
 	{
 		"P38: a release after the first sign of another server is not asked for",
-		"internal/engine/lately.go", "\t\t\tc.asksAgain.Store(false)\n\t\t\tc.askLately()\n", "",
+		"internal/engine/lately.go", "\t\tc.asksAgain.Store(false)\n\t\tc.askLately()\n", "",
 		"./rlock", "P38_AReleaseAfter",
 	},
 	{
+		"P38: a lock is asked for once",
+		"internal/engine/lately.go", "one.asked.age() > askedFor", "true",
+		"./rlock", "P38_TwoServers",
+	},
+	{
 		"P38: a full set has no room for the newest lock",
-		"internal/engine/lately.go", "\tset[l.next%latelyWays] = keys\n", "",
+		"internal/engine/lately.go", "\tset[l.next%latelyWays] = latelyReleased{keys: keys}\n", "",
 		"./internal/engine", "P38_Lately",
 	},
 	{
