@@ -1,0 +1,39 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fencelock/fencelock/internal/locktest"
+)
+
+// A circle of files has one arrow back up, and two files that use each other are a pair.
+func TestOrder(t *testing.T) {
+	r := &room{files: []string{"a", "b", "c", "d"}, arrows: map[arrow][]string{}}
+	for _, a := range []arrow{{"b", "a"}, {"a", "c"}, {"c", "b"}, {"d", "b"}, {"c", "a"}} {
+		r.arrows[a] = []string{"x"}
+	}
+	order := r.order()
+	locktest.Equal(t, "first", order[0], "d")
+	locktest.Equal(t, "back up", len(r.backUp(order)), 1)
+	if pairs := r.bothWays(); !slices.Equal(pairs, []arrow{{"a", "c"}}) {
+		t.Error(pairs)
+	}
+}
+
+func TestLinesOfCode(t *testing.T) {
+	const text = "// Package p is a test.\npackage p\n\n/* no\nline */\nconst s = `two\n\nlines`\n\nfunc f() { // here\n\t// nothing\n}\n"
+	locktest.Equal(t, "lines", linesOfCode([]byte(text)), 6)
+}
+
+// What this package itself has is counted.
+func TestLoad(t *testing.T) {
+	rooms, err := load([]string{"."})
+	locktest.NoError(t, err)
+	locktest.Equal(t, "rooms", len(rooms), 1)
+	r := rooms[0]
+	locktest.Equal(t, "files", len(r.files), 3)
+	if names := r.arrows[arrow{"order.go", "main.go"}]; !slices.Equal(names, []string{"compareArrows"}) {
+		t.Errorf("order.go uses %v of main.go", names)
+	}
+}
