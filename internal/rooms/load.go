@@ -82,7 +82,7 @@ func (r *room) count(dir string, exports map[string]string) error {
 		parsed = append(parsed, file)
 	}
 	lookup := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
-	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
 	config := types.Config{Importer: importer.ForCompiler(set, "gc", lookup)}
 	pkg, err := config.Check(r.path, set, parsed, info)
 	if err != nil {
@@ -99,15 +99,29 @@ func (r *room) count(dir string, exports map[string]string) error {
 	for _, names := range r.arrows {
 		slices.Sort(names)
 	}
-	for name, defined := range info.Defs {
-		if t, is := defined.(*types.TypeName); is {
-			if s, is := t.Type().Underlying().(*types.Struct); is && s.NumFields() > manyFields {
-				r.wide = append(r.wide, fmt.Sprintf("%s %d", name.Name, s.NumFields()))
-			}
+	for name, declared := range declaredStructs(parsed) {
+		if n := info.TypeOf(declared).(*types.Struct).NumFields(); n > manyFields {
+			r.wide = append(r.wide, fmt.Sprintf("%s %d", name, n))
 		}
 	}
 	slices.SortFunc(r.wide, strings.Compare)
 	return nil
+}
+
+// declaredStructs returns the struct types that the files declare, by their names. A struct that is embedded counts as one field.
+func declaredStructs(files []*ast.File) map[string]ast.Expr {
+	structs := map[string]ast.Expr{}
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, is := n.(*ast.TypeSpec); is {
+				if s, is := spec.Type.(*ast.StructType); is {
+					structs[spec.Name.Name] = s
+				}
+			}
+			return true
+		})
+	}
+	return structs
 }
 
 // linesOfCode counts the lines on which there is more than comments and blanks.

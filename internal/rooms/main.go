@@ -2,9 +2,9 @@
 // than 15 fields, and the arrows between its files. There is an arrow from file A to file B where A uses a name that B declares: a type, a
 // function, a method, a field, a variable or a constant. Tests are left out, and so are files of other systems.
 //
-// An arrow runs back up where B stands before A in the order of the files. The program finds the order by itself. A file that no file behind
-// it uses comes next; where there is none, the one that uses the most files behind it, less those that use it. Then the program moves single
-// files for as long as a move makes the arrows back up fewer. So their number is the least that the program finds, and maybe not the least.
+// An arrow runs back up where B stands before A in the order of the files. The program finds the order by itself: the one with the fewest
+// arrows back up. It begins with shuffled orders, moves single files for as long as a move makes these arrows fewer, and takes the best of
+// what it gets. So their number is the least that the program finds, and maybe not the least.
 //
 //	go run ./internal/rooms                           # the packages of this module
 //	go run ./internal/rooms -pairs ./internal/engine  # and which arrows run back up, and which pairs of files have arrows both ways
@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -34,29 +35,29 @@ func main() {
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "package\tfiles\tlines\tarrows\tback up\tpairs both ways\tstructs with more than 15 fields")
+	var more strings.Builder
 	for _, r := range rooms {
-		up := len(r.backUp(r.order()))
+		order := r.order()
+		up := len(r.backUp(order))
 		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d (%d%%)\t%d\t%s\n", r.path, len(r.files), r.lines, len(r.arrows), up, 100*up/max(len(r.arrows), 1),
 			len(r.bothWays()), strings.Join(r.wide, ", "))
-	}
-	_ = out.Flush()
-	for _, r := range rooms {
 		if *pairs {
-			r.printPairs()
+			r.printPairs(&more, order)
 		}
 	}
+	_ = out.Flush()
+	fmt.Print(more.String())
 }
 
-func (r *room) printPairs() {
-	order := r.order()
-	fmt.Printf("\n%s, in this order: %s\n", r.path, strings.Join(order, " "))
-	fmt.Println("\narrows back up, with what is used:")
-	for _, a := range r.backUp(order) {
-		fmt.Printf("  %s -> %s: %s\n", a.from, a.to, strings.Join(r.arrows[a], " "))
+func (r *room) printPairs(out io.Writer, order []string) {
+	fmt.Fprintf(out, "\n%s, in this order: %s\n", r.path, strings.Join(order, " "))
+	fmt.Fprintln(out, "\narrows back up, with what is used:")
+	for _, a := range slices.SortedFunc(slices.Values(r.backUp(order)), compareArrows) {
+		fmt.Fprintf(out, "  %s -> %s: %s\n", a.from, a.to, strings.Join(r.arrows[a], " "))
 	}
-	fmt.Println("\npairs with arrows both ways:")
+	fmt.Fprintln(out, "\npairs with arrows both ways:")
 	for _, a := range r.bothWays() {
-		fmt.Printf("  %s <-> %s\n", a.from, a.to)
+		fmt.Fprintf(out, "  %s <-> %s\n", a.from, a.to)
 	}
 }
 

@@ -1,39 +1,25 @@
 package main
 
-import "slices"
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// starts is from how many shuffled orders the program looks for a better one.
+const starts = 30
 
 // order returns the files from those that use others to those that are used, as the package comment says.
-func (r *room) order() (order []string) {
-	left := slices.Clone(r.files)
-	slices.Sort(left)
-	for len(left) > 0 {
-		best, most := 0, -len(r.files)
-		for i, file := range left {
-			uses, users := r.degrees(file, left)
-			if users == 0 {
-				uses = len(r.files)
-			}
-			if uses-users > most {
-				best, most = i, uses-users
-			}
-		}
-		order = append(order, left[best])
-		left = slices.Delete(left, best, best+1)
-	}
-	return r.better(order)
-}
-
-// degrees returns how many of these files the file uses, and how many use it.
-func (r *room) degrees(file string, of []string) (uses, users int) {
-	for a := range r.arrows {
-		if a.from == file && slices.Contains(of, a.to) {
-			uses++
-		}
-		if a.to == file && slices.Contains(of, a.from) {
-			users++
+func (r *room) order() []string {
+	random := rand.New(rand.NewPCG(1, 1)) // the same in each run
+	order := slices.Sorted(slices.Values(r.files))
+	best := r.better(order)
+	for range starts {
+		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		if other := r.better(order); len(r.backUp(other)) < len(r.backUp(best)) {
+			best = other
 		}
 	}
-	return uses, users
+	return best
 }
 
 // better moves single files to where there are fewer arrows back up, until no such move is left.
@@ -65,6 +51,5 @@ func (r *room) backUp(order []string) (back []arrow) {
 			back = append(back, a)
 		}
 	}
-	slices.SortFunc(back, compareArrows)
 	return back
 }
