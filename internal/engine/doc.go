@@ -1,0 +1,43 @@
+// Package engine is the clients and locks behind the packages rlock, fenced and quorum: holders in contexts, the queue of waiters of one
+// client, its place in the line of clients, handoffs, and the releases that nobody waits for. Redis is reached through a Store and a Bus.
+// docs/architecture.md has the words, the states of a waiter and of a hold, and the way of a call through the files; docs/protocol.md has
+// the rules P1 to P38.
+//
+// # Who owns what
+//
+// A waiter belongs to the goroutine of its caller, but for the fields that lockState.mu guards. A hold has levels, each of which ends the
+// context of one acquire. A lockState has the queue and the client's hold of one lock, and is there while somebody uses it. A place is the
+// client's part in the line for one lock. An attempts says what became of the commands that may take a hold; a release is the releaser's
+// entry for it.
+//
+// # The order of mutexes
+//
+// A goroutine that holds a mutex may take those to the right of it, and no others of this package.
+//
+//	lockState.mu      Client.mu, attempts.mu, place.mu, dials.mu
+//	Client.mu         lockState.mu, of a state without users (see below)
+//	releaser.mu       attempts.mu, outbox.mu, messages.mu
+//	hold.mu           level.mu, tracedHolds.mu, messages.mu
+//	messages.mu       outbox.mu
+//	attempts.mu, dials.mu, holder.mu, level.mu, outage.mu, outbox.mu, place.mu, toldOfWait.mu, tracedHolds.mu: none
+//	hooked, the mutex of the list of dials: none
+//
+// lockState.mu comes before Client.mu where linger counts the timer as a user of the state. Client.mu comes before lockState.mu where the
+// last user of a state goes, and reset empties it. These two do not wait for each other: linger is called for a user of the state, and
+// reset only where no user is left and the client has forgotten the state. Others may have the mutex of such a state (notifyAll, endLinger,
+// InUse, InQueue, Books, waiting, HoldGone, releaseOver, checkHold, followHold), but do not take Client.mu with it.
+//
+// No mutex is held while one of these is called: Watchdog.Add, Extend, Ask, Remove; hold.lose; a function of the trace, or a method of the
+// user's log, which the outbox calls. The watchdog calls hold.Renewal and hold.Slot with its mutex held, so hold.mu comes behind that, and
+// nothing calls the watchdog with hold.mu. level.mu is held while contexts of the user are asked (Err, Done, Value) or told to end.
+//
+// # Mutexes of other packages
+//
+// The Bus is called with lockState.mu held (Subscribe, Live, Drop, Close, Known), or with releaser.mu (Known). The Bus of one server calls
+// wake with its mutex held, also from Subscribe. So onReleaseMessage and onLineMessage take place.mu alone, and nothing calls the Bus with
+// place.mu.
+//
+// Store.Send is called with lockState.mu held for a handoff alone. A store of several servers, which may answer from Send itself, has no
+// handoffs. Store.TakeBack and Limits.Owes are called with releaser.mu held. The Store calls Sending and Answered with no mutex held that
+// Send, TakeBack or Owes takes: Answered takes Client.mu, lockState.mu, releaser.mu, attempts.mu, outage.mu and messages.mu, and may call Send.
+package engine
