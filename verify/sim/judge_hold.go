@@ -30,8 +30,12 @@ func (j *judging) open(h *judgedHold) {
 	}
 }
 
-// alone requires that no other hold of the lock is alive. A hold whose data is gone may live for its lease.
+// alone requires that no other hold of the lock is alive. A hold whose data is gone may live for its lease, and one whose answer was late may
+// begin after its data is gone.
 func (j *judging) alone(h *judgedHold, l *judgedLock) {
+	if j.lostSince(h.lock, h.leased) {
+		return
+	}
 	for _, o := range l.live {
 		if !o.lives() || o.redisson || j.lostSince(h.lock, max(o.asked, j.now-o.promised()-wayThere)) {
 			continue

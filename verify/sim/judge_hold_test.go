@@ -23,6 +23,8 @@ func TestJudgeOneHolder(t *testing.T) {
 		{"the loss was a lease of its own ago", nil,
 			history(a.asks(1, 9), gone(2, "L0"), redisHas(3, "A:1"), a.leased(4, 1, 5), b.asks(8, 1), b.got(8, 2), a.ended(9, "lost")),
 			later(got, 2), oneHolder},
+		{"the answer was late, and the loss before it", nil, history(broken(0, 3, 9), b.asks(1, 9), gone(2, "L0"), a.holds(3, 9, 1), b.got(4, 2)),
+			changed(ends, 0, func(e *event) { e.For = 0 }), oneHolder},
 		{"Redisson gets it", withRedisson, history(a.asks(1, 1), a.got(1, 1), a.ended(4, "gave up"), r.holds(5, 6, 2), a.unlocks(7), a.unlocked(7)),
 			without(ended), oneHolder},
 		{"Redisson had it", withRedisson, history(r.holds(1, 9, 1), a.holds(3, 4, 2)), nil, oneHolder},
