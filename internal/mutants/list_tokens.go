@@ -35,6 +35,6 @@ var ofTokens = []mutant{
 	{
 		"Shutdown does not wait for what is on its way",
 		"internal/engine/client.go", "len(c.locks) == 0", "c.held == 0",
-		"./rlock", "HandoffDuringShutdown",
+		"./rlock", "ShutdownWaitsForACall",
 	},
 }
