@@ -16,7 +16,6 @@ const lease = 30 * time.Second
 const (
 	baseline = "rueidislock" // ratios are to it, where nothing else is said
 	ours     = "fencelock"
-	blocks   = "fencelock-blocks"
 	tuned    = "rueidislock-tuned"
 	bound    = "sync.Mutex" // no contender, but what a lock would be that costs nothing: where sections take all the time
 )
@@ -72,8 +71,6 @@ var contenders = []contender{
 	{name: ours, note: "fenced.Lock, default options; on several servers package quorum with a lease of 2 s",
 		dial: dialFenced, quorum: dialQuorum},
 	{name: baseline, note: "rueidislock as it comes, but KeyMajority 1, as one server needs", dial: dialRueidislock},
-	{name: blocks, note: "fenced.Lock with WithTokenBlocks: handoffs within a client without a round trip",
-		can: sharedKeys, usual: "one,processes", dial: dialFencedBlocks},
 	{name: "fencelock-unfenced", note: "rlock.Lock, default options", usual: plainOwn + "," + emptyOne, dial: dialUnfenced},
 	{name: tuned, note: "rueidislock with NoLoopTracking, MaxFlushDelay 20 us and TryNextAfter 1 s",
 		usual: "own," + emptyOne + ",hot", dial: dialRueidislockTuned},

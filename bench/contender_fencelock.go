@@ -24,12 +24,6 @@ func dialFenced(addr string) (*client, error) {
 	})
 }
 
-func dialFencedBlocks(addr string) (*client, error) {
-	return dialRlock(addr, func(c *rlock.Client, key string) lockFunc {
-		return lockOf(fenced.NewLock(c, key, fenced.WithTokenBlocks()))
-	})
-}
-
 func lockOf(lock *fenced.Lock) lockFunc {
 	return func(ctx context.Context) (int64, func() error, error) {
 		held, token, err := lock.LockAndGetToken(ctx)

@@ -83,13 +83,12 @@ func TestTargetsAreMeasured(t *testing.T) {
 	for _, m := range modes() {
 		r.Summaries = append(r.Summaries, summarize(r.Results, m.name())...)
 	}
-	hasBlocks := slices.ContainsFunc(contenders, func(c contender) bool { return c.name == blocks })
 	for _, target := range targets {
 		if len(target.least) != len(target.figures) || len(target.aim) != len(target.figures) {
 			t.Errorf("%s: %d figures, %d at least, %d aimed for", target.what, len(target.figures), len(target.least), len(target.aim))
 			continue
 		}
-		if got := target.row(r); strings.Contains(got.Verdict, notMeasured) && (hasBlocks || !strings.HasPrefix(got.What, "token blocks")) {
+		if got := target.row(r); strings.Contains(got.Verdict, notMeasured) {
 			t.Errorf("%s is not measured", got.What)
 		}
 	}

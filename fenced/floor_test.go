@@ -16,11 +16,10 @@ import (
 )
 
 // With the floor tokens go on growing after everything in Redis was lost, by every way to take one: an acquire, a
-// re-entry, a handoff within the client, and from a block.
+// re-entry, and a handoff within the client.
 func TestFloorSurvivesALoss(t *testing.T) {
 	for name, opts := range map[string][]fenced.Option{
 		"plain":  {fenced.WithClockFloor()},
-		"blocks": {fenced.WithClockFloor(), fenced.WithTokenBlocks()},
 		"expiry": {fenced.WithCounterExpiry(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,14 +63,10 @@ func TestFloorSurvivesALoss(t *testing.T) {
 
 // The counter is lost while the lock is held: whoever gets the lock, or another level of it, next has a larger token.
 func TestFloorCounterLost(t *testing.T) {
-	for _, how := range []string{"re-entry", "handoff", "block"} {
+	for _, how := range []string{"re-entry", "handoff"} {
 		t.Run(how, func(t *testing.T) {
 			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-				opts := []fenced.Option{fenced.WithClockFloor()}
-				if how == "block" {
-					opts = append(opts, fenced.WithTokenBlocks())
-				}
-				l := fenced.NewLock(newClient(t, rdb), "l", opts...)
+				l := fenced.NewLock(newClient(t, rdb), "l", fenced.WithClockFloor())
 				held, last, err := l.LockAndGetToken(t.Context())
 				locktest.NoError(t, err)
 				var all sync.WaitGroup

@@ -24,23 +24,6 @@ type Option func(*engine.Tokens)
 // whichever Lock value re-enters it.
 func WithStableToken() Option { return func(t *engine.Tokens) { t.Stable = true } }
 
-// WithTokenBlocks is for a lock that many goroutines of one process want for very short sections. An acquire reserves a
-// token for each goroutine that waits behind it, and the lock passes from one to the next without waiting for Redis, for
-// at most 5 ms; meanwhile Redis is asked for the next tokens, four for each goroutine that waits, as most come back before
-// more could be there, and whether the lock is still there. After a bounded number of rounds other clients get their turn
-// (see rlock.WithHandoffs). Every hold has a token of its own, and they grow as ever. What is left over when nobody waits
-// any more is given back with the release; skipped are those that are left when a goroutine gave up, when a section took
-// longer than those 5 ms while others waited, or when an answer came too late. An acquire that nobody waits behind takes one token, as
-// without the option.
-//
-// What is checked less often: within these 5 ms a hold begins without Redis having been asked whether the lock is still
-// there. So one can begin up to 5 ms after the lock was forced open or deleted. It learns that as any hold does
-// (rlock.Lock.ForceUnlock says how): by a message and a question to Redis a tenth of a second later, not within these 5
-// ms. The lease of a hold that began so is up to 5 ms shorter than what was asked for. Its tokens are older than those of whoever has
-// taken the lock, so that storage that checks tokens refuses its writes. To Redis, and to other clients, the holds of a
-// block are one. All locks of this name in the process should have the option; others end a block.
-func WithTokenBlocks() Option { return func(t *engine.Tokens) { t.Blocks = true } }
-
 // WithClockFloor makes tokens survive the loss of the counter: the next one is the larger of the last one + 1 and the
 // server's time in microseconds since 1970. Without it tokens begin again at 1 after FLUSHALL, after a failover to a
 // replica that had not yet heard of the counter, or when it was evicted, and every guard refuses them until they have

@@ -140,9 +140,8 @@ func (c *Client) Close() error { return c.client.Close() }
 func (c *Client) Shutdown(ctx context.Context) error { return c.client.Shutdown(ctx) }
 
 // NewLock returns the lock of this name on the client's nodes. It is a fenced.Lock, with the methods and the tokens of
-// one on a single Redis, as the package doc says. fenced.WithTokenBlocks has no effect, and neither has fenced.WithClockFloor:
-// tokens are at least the nodes' time in microseconds in any case. NewLock sends nothing, and returns no error: what is wrong with the name, the
-// options or a nil client the first call says.
+// one on a single Redis, as the package doc says. fenced.WithClockFloor has no effect: tokens are at least the nodes' time in microseconds
+// in any case. NewLock sends nothing, and returns no error: what is wrong with the name, the options or a nil client the first call says.
 //
 // Where a majority of the nodes does not answer, or does not count, calls that may wait try again for rlock.WithPatience, and return a
 // *MajorityError. ErrSplitVote is rlock.ErrNotAcquired too, and ErrSameServer says that the nodes are wrong.

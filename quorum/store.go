@@ -92,7 +92,7 @@ func (s *store) do(o scripts.Order, done func(scripts.Answer, error)) {
 	case scripts.ToUnlock:
 		s.release(o, done)
 	default:
-		panic("quorum: an operation for one server") // handoffs and token blocks are off
+		panic("quorum: an operation for one server") // handoffs are off
 	}
 }
 

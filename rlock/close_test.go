@@ -199,6 +199,35 @@ func TestShutdownAndOtherHolders(t *testing.T) {
 	})
 }
 
+// Shutdown waits for a call that is under way when the last hold ends, and for the hold that the call takes.
+func TestShutdownWaitsForACallUnderWay(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		one, other := rlock.NewLock(c, "one"), rlock.NewLock(c, "other")
+		held := take(t, other, t.Context())
+		answer := make(chan struct{})
+		locktest.SpyOn(rdb).Wrap(func(ops []string, next func() error) error {
+			if ops[0] == "acquire" {
+				<-answer
+			}
+			return next()
+		})
+		call := locktest.StartLock(func() (context.Context, error) { return one.TryLock(t.Context(), 0, 0) })
+		locktest.Sleep(time.Millisecond)
+		down := locktest.Start(func() error { return c.Shutdown(t.Context()) })
+		locktest.Sleep(time.Millisecond)
+		locktest.NoError(t, other.Unlock(held))
+		locktest.NothingComes(t, down, time.Millisecond, "Shutdown is done although a call is under way")
+		close(answer)
+		got := <-call
+		locktest.NoError(t, got.Err)
+		locktest.NothingComes(t, down, time.Millisecond, "Shutdown is done although a lock is held")
+		locktest.NoError(t, one.Check(got.Ctx))
+		locktest.NoError(t, one.Unlock(got.Ctx))
+		locktest.NoError(t, <-down)
+	})
+}
+
 // Close does not wait where a release can change nothing: the key is no lock, or Redis refuses the release for good.
 func TestP12_CloseDoesNotWaitForWhatIsRefused(t *testing.T) {
 	for reply, said := range map[string]bool{

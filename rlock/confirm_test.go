@@ -161,7 +161,7 @@ func TestConfirm_ReplicaHasIt(t *testing.T) {
 	locktest.NoError(t, l.Unlock(nested))
 	locktest.NoError(t, l.Unlock(held))
 
-	var all sync.WaitGroup // handoffs, blocks, and batches
+	var all sync.WaitGroup // handoffs and batches
 	sum := 0
 	for i := range 20 {
 		other := fenced.NewLock(newClient(t, s.Master.Client(), rlock.WithReplicas(1, 3*time.Second)), fmt.Sprint("b", i%3))

@@ -48,11 +48,7 @@ func handoffStorm(t *testing.T, length time.Duration, rough bool) {
 		c := newClient(t, rdb, rlock.WithLease(lease), rlock.WithPollInterval(100*time.Millisecond), rlock.WithHandoffs(4*i))
 		clients = append(clients, c)
 		for j := range 8 {
-			var opts []fenced.Option
-			if i > 0 && j < 6 {
-				opts = append(opts, fenced.WithTokenBlocks())
-			}
-			l := fenced.NewLock(c, "a", opts...)
+			l := fenced.NewLock(c, "a")
 			rng := rand.New(rand.NewPCG(uint64(i), uint64(j)))
 			workers.Go(func() {
 				for ctx.Err() == nil {

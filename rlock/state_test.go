@@ -18,9 +18,6 @@ import (
 // lockChannel is the channel of the lock "l".
 const lockChannel = "redisson_lock__channel:{l}"
 
-// tokenKey is the fencing counter of the lock "l".
-const tokenKey = "redisson_lock_token:{l}"
-
 // wantHolds requires that the holder of this context has so many holds.
 func wantHolds(t testing.TB, l *rlock.Lock, ctx context.Context, want int) {
 	t.Helper()

@@ -113,7 +113,7 @@ func TestTraceOfAHold(t *testing.T) {
 	})
 }
 
-// A call that waits: for another client, in vain, and for a hold of its own client, by a handoff and by a token block.
+// A call that waits: for another client, in vain, and for a hold of its own client, by a handoff.
 func TestTraceOfAWait(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		var tr tracer
@@ -151,37 +151,35 @@ func TestTraceOfAWait(t *testing.T) {
 		}
 		locktest.NoError(t, l.Unlock(r.Ctx))
 	})
-	for want, opts := range map[locktrace.Way][]fenced.Option{locktrace.FromHandoff: nil, locktrace.FromBlock: {fenced.WithTokenBlocks()}} {
-		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-			var tr tracer
-			l := fenced.NewLock(newClient(t, rdb, tr.option()), "l", opts...)
-			held, err := l.Lock(t.Context())
-			locktest.NoError(t, err)
-			var all sync.WaitGroup
-			for range 3 {
-				all.Go(func() { locktest.NoError(t, l.Do(t.Context(), func(context.Context, int64) error { return nil })) })
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		var tr tracer
+		l := fenced.NewLock(newClient(t, rdb, tr.option()), "l")
+		held, err := l.Lock(t.Context())
+		locktest.NoError(t, err)
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { locktest.NoError(t, l.Do(t.Context(), func(context.Context, int64) error { return nil })) })
+		}
+		locktest.Sleep(time.Millisecond)
+		locktest.NoError(t, l.Unlock(held))
+		all.Wait()
+		ways, holds, tokens := map[locktrace.Way]int{}, map[uint64]bool{}, map[int64]bool{}
+		for _, e := range told[locktrace.AcquireDone](&tr) {
+			ways[e.By]++
+			holds[e.Hold], tokens[e.Token] = true, true
+		}
+		locktest.Equal(t, "waits", len(told[locktrace.WaitStarted](&tr)), 3)
+		if ways[locktrace.FromHandoff] == 0 || ways[locktrace.FromRedis] == 0 || len(holds) != 4 || len(tokens) != 4 {
+			t.Errorf("the ways %v, %d holds, %d tokens", ways, len(holds), len(tokens))
+		}
+		ends := told[locktrace.HoldDone](&tr)
+		locktest.Equal(t, "ends", len(ends), 4)
+		for _, e := range ends {
+			if !holds[e.Hold] || !tokens[e.Token] || e.End != locktrace.Unlocked {
+				t.Errorf("%+v", e)
 			}
-			locktest.Sleep(time.Millisecond)
-			locktest.NoError(t, l.Unlock(held))
-			all.Wait()
-			ways, holds, tokens := map[locktrace.Way]int{}, map[uint64]bool{}, map[int64]bool{}
-			for _, e := range told[locktrace.AcquireDone](&tr) {
-				ways[e.By]++
-				holds[e.Hold], tokens[e.Token] = true, true
-			}
-			locktest.Equal(t, "waits", len(told[locktrace.WaitStarted](&tr)), 3)
-			if ways[want] == 0 || ways[locktrace.FromRedis] == 0 || len(holds) != 4 || len(tokens) != 4 {
-				t.Errorf("%v: the ways %v, %d holds, %d tokens", want, ways, len(holds), len(tokens))
-			}
-			ends := told[locktrace.HoldDone](&tr)
-			locktest.Equal(t, "ends", len(ends), 4)
-			for _, e := range ends {
-				if !holds[e.Hold] || !tokens[e.Token] || e.End != locktrace.Unlocked {
-					t.Errorf("%v: %+v", want, e)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // A hold's end is told once, with how it came.

@@ -188,7 +188,7 @@ func newGate(t *testing.T, rdb redis.UniversalClient) *gate {
 // load makes the server know all scripts.
 func load(t testing.TB, rdb redis.UniversalClient) {
 	t.Helper()
-	for _, sc := range []script{acquire, level, unlock, transfer, reserve, wait, release, leave, batched, renew, inspect} {
+	for _, sc := range []script{acquire, level, unlock, transfer, wait, release, leave, batched, renew, inspect} {
 		if err := rdb.ScriptLoad(t.Context(), sc.text).Err(); err != nil {
 			t.Fatal(err)
 		}

@@ -74,7 +74,6 @@ func TestConfirm_WhatNoReplicaHas(t *testing.T) {
 			{"that again", do(Level(c.keys, false, field, lease, 3, 2))},
 			{"renewal", renew(2 * lease)},
 			{"renewal of what lasts longer", renew(lease)},
-			{"reserve", do(Reserve(c.keys, field, lease, 3))},
 			{"transfer", do(Transfer(c.keys, true, last, lease, 1, field))},
 			{"transfer again", do(Transfer(c.keys, true, last, lease, 1, field))},
 		}

@@ -138,7 +138,7 @@ var denials = []string{"user executing the script can't", "ACL failure in script
 // that nothing was done.
 func split(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
 
-const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET, HSET, HDEL, HKEYS, HINCRBY, GET, SET, INCRBY, DECRBY, TIME, PTTL, PEXPIRE, PUBLISH, ZADD, ZCARD, ZRANGE, ZRANK, ZREM, ZSCORE on the lock's keys and channels"
+const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET, HSET, HDEL, HKEYS, HINCRBY, GET, SET, INCRBY, TIME, PTTL, PEXPIRE, PUBLISH, ZADD, ZCARD, ZRANGE, ZRANK, ZREM, ZSCORE on the lock's keys and channels"
 
 // hints say what to do about an error reply whose own words do not.
 var hints = []struct{ reply, hint string }{

@@ -28,7 +28,6 @@ func floored(keys *Keys, holder, next string, tokens int, expiry time.Duration) 
 		"acquire":  Acquire(keys, true, next, lease, tokens).WithFloor(expiry),
 		"level":    Level(keys, true, holder, lease, 2, 1).WithFloor(expiry),
 		"transfer": Transfer(keys, true, next, lease, tokens, holder).WithFloor(expiry),
-		"reserve":  Reserve(keys, holder, lease, tokens).WithFloor(expiry),
 	}
 }
 
@@ -37,7 +36,7 @@ func floored(keys *Keys, holder, next string, tokens int, expiry time.Duration) 
 func TestFloor_TokensAreAtLeastTheTime(t *testing.T) {
 	rdb := redistest.New(t)
 	s := New(rdb)
-	for _, name := range []string{"acquire", "level", "transfer", "reserve"} {
+	for _, name := range []string{"acquire", "level", "transfer"} {
 		for _, tokens := range []int{1, 7} {
 			for _, company := range []bool{false, true} {
 				for _, counter := range []string{"absent", "small", "ahead"} {
@@ -156,7 +155,7 @@ func TestFloor_Inv2_TokensGrowAcrossALoss(t *testing.T) {
 func TestFloor_TheCounterExpires(t *testing.T) {
 	rdb := redistest.New(t)
 	s := New(rdb)
-	for _, name := range []string{"acquire", "level", "transfer", "reserve"} {
+	for _, name := range []string{"acquire", "level", "transfer"} {
 		t.Run(name, func(t *testing.T) {
 			for _, before := range []time.Duration{0, time.Minute, 100 * time.Hour} {
 				for _, expiry := range []time.Duration{time.Hour, 0} {
@@ -182,7 +181,7 @@ func TestFloor_TheCounterExpires(t *testing.T) {
 func TestFloor_ASpoiltCounterLeavesNothing(t *testing.T) {
 	rdb := redistest.New(t)
 	s := New(rdb)
-	for _, name := range []string{"acquire", "level", "transfer", "reserve"} {
+	for _, name := range []string{"acquire", "level", "transfer"} {
 		for what, spoil := range map[string]func(key string){
 			"text":  func(key string) { rdb.Set(t.Context(), key, "x", 0) },
 			"nan":   func(key string) { rdb.Set(t.Context(), key, "nan", 0) },

@@ -146,8 +146,8 @@ var mutants = []mutant{
 	{"calls go to all clients", &lineText, "line .. ':' .. client(ticket)", "line", ""},
 
 	{"a release calls nobody", &releaseText, "called or call(line, publish, math.max(told, 0), field, math.max(known, 0))", "called or 0", ""},
-	{"a late release calls", &releaseText, "unused)\n", "unused)\n  if verdict ~= 1 then call(line, publish, 0, '', 0) end\n", ""},
-	{"a late release enters", &releaseText, "unused)\n", "unused)\n  if verdict ~= 1 and again then enter(line, again, '') end\n", ""},
+	{"a late release calls", &releaseText, "remove(lock, field)\n", "remove(lock, field)\n  if verdict ~= 1 then call(line, publish, 0, '', 0) end\n", ""},
+	{"a late release enters", &releaseText, "remove(lock, field)\n", "remove(lock, field)\n  if verdict ~= 1 and again then enter(line, again, '') end\n", ""},
 	{"a release never looks at the line", &releaseText, "not (again or second)", "not again", ""},
 	{"a release looks at the line each time", &releaseText, "not (again or second)", "false", ""},
 	{"who enters does not mark the hold", &acquireText, "type(redis.pcall('HINCRBY', lock, holder .. '#', '0')) ~= 'table'", "true", ""},
@@ -222,12 +222,11 @@ var comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 // compose makes all scripts of their texts again.
 func compose() {
 	acquire, level = alone("acquire", tokenText+holderText+acquireText), alone("level", tokenText+levelText)
-	transfer, reserve = alone("transfer", tokenText+transferText), alone("reserve", tokenText+reserveText)
-	unlock = alone("unlock", holderText+unlockText)
+	transfer, unlock = alone("transfer", tokenText+transferText), alone("unlock", holderText+unlockText)
 	wait = aloneInLine("wait", tokenText+holderText+lineText+acquireText+waitText)
 	tryFree = aloneInLine("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
 	release, leave = aloneInLine("release", holderText+lineText+unlockText+releaseText), aloneInLine("leave", lineText+unlockText+leaveText)
-	batched = newScript(tokenText + holderText + lineText + acquireText + levelText + unlockText + transferText + reserveText + waitText +
+	batched = newScript(tokenText + holderText + lineText + acquireText + levelText + unlockText + transferText + waitText +
 		tryText + releaseText + leaveText + operationsText + batchText)
 	renew, inspect = newScript(renewText), newScript(holderText+inspectText)
 }
@@ -251,7 +250,7 @@ func (m mutant) swap(t *testing.T) {
 // What the mutants are put together like is what runs.
 func TestMutants_AreComposedAsTheScriptsAre(t *testing.T) {
 	all := func() []script {
-		return []script{acquire, level, unlock, transfer, reserve, wait, release, leave, batched, renew, inspect}
+		return []script{acquire, level, unlock, transfer, wait, release, leave, batched, renew, inspect}
 	}
 	before := all()
 	compose()

@@ -24,13 +24,13 @@ type Op struct {
 type request struct {
 	field  string        // of the hold
 	lease  time.Duration // sent in whole milliseconds
-	tokens int           // how many are taken; of an Unlock: how many are given back
+	tokens int           // how many are taken
 	expiry time.Duration // of the counter
 
 	count  int    // of Level: the new count
 	change int64  // of Level: the number of the change
 	old    string // of Transfer: the field of the hold that gives the lock up
-	token  int64  // of an Unlock that gives tokens back: the last of them; of Raise: the one that is proposed
+	token  int64  // of Raise: the one that is proposed
 
 	turn  Turn // of an Acquire in turn; of Leave and of an Unlock: Ticket and Sharded
 	known int  // of an Unlock that calls: how many of those who listen are the client itself
@@ -55,13 +55,11 @@ var (
 	waits     = kind{name: "wait", fenced: "wait+", floored: "wait++", count: 9, arguments: waitArguments, script: &wait, batched: &batched, lined: true}
 	levels    = kind{name: "level", fenced: "level+", floored: "level++", count: 4, arguments: levelArguments, script: &level, batched: &batched}
 	unlocks   = kind{name: "unlock", count: 3, arguments: unlockArguments, script: &unlock, batched: &batched}
-	returns   = kind{fenced: "unlock+", count: 5, arguments: returnArguments, script: &unlock, batched: &batched}
 	tries     = kind{name: "try", fenced: "try+", floored: "try++", count: 4, arguments: tryArguments, script: &tryFree, batched: &batched, lined: true}
-	releases  = kind{name: "release", fenced: "release+", count: 7, arguments: releaseArguments, script: &release, batched: &batched, lined: true}
+	releases  = kind{name: "release", count: 5, arguments: releaseArguments, script: &release, batched: &batched, lined: true}
 	quicks    = kind{name: "quick", count: 3, arguments: unlockArguments, script: &release, batched: &batched, lined: true}
 	leaves    = kind{name: "leave", count: 3, arguments: leaveArguments, script: &leave, batched: &batched, lined: true}
 	transfers = kind{name: "transfer", fenced: "transfer+", floored: "transfer++", count: 4, arguments: transferArguments, script: &transfer, batched: &batched}
-	reserves  = kind{fenced: "reserve+", floored: "reserve++", count: 3, arguments: acquireArguments, script: &reserve, batched: &batched}
 )
 
 // The functions from acquireArguments to leaveArguments append the arguments of an op's script to a command: they are kind.arguments.
@@ -99,12 +97,8 @@ func unlockArguments(r request, keys *Keys, to []any) []any {
 	return append(to, r.field, keys.told(), publish(r.turn.Sharded))
 }
 
-func returnArguments(r request, keys *Keys, to []any) []any {
-	return append(unlockArguments(r, keys, to), r.token, r.tokens)
-}
-
 func releaseArguments(r request, keys *Keys, to []any) []any {
-	return append(returnArguments(r, keys, to), r.turn.Ticket, r.known)
+	return append(unlockArguments(r, keys, to), r.turn.Ticket, r.known)
 }
 
 func leaveArguments(r request, keys *Keys, to []any) []any {
@@ -178,16 +172,6 @@ func Unlock(keys *Keys, field string, sharded bool) Op {
 	return Op{kind: &unlocks, keys: keys, request: request{field: field, turn: Turn{Sharded: sharded}}}
 }
 
-// Return returns the op, an Unlock, as one that gives back so many tokens that were reserved for the hold and that nobody
-// has had. last is the last of these tokens. Redis takes them back only if last is still what the counter says.
-func (op Op) Return(last, tokens int64) Op {
-	op.fenced, op.token, op.tokens = true, last, int(tokens)
-	if op.kind == &unlocks {
-		op.kind = &returns
-	}
-	return op
-}
-
 // Calling returns the op, an Unlock, as one that calls the first client in the line. Where again is not "", the client that
 // releases enters the line with that ticket first. known is how many of the connections that hear of the release are that
 // client's own, 1 or 0: the client that is called is told how many others there are. known is [NotTheHolder] for an Unlock of
@@ -224,13 +208,9 @@ func (op *Op) lineRefused(err error) bool {
 // withoutLine returns the op, which was refused with err, as one that does not use the line.
 func (op *Op) withoutLine(err error) *Op {
 	o := op.another()
-	switch {
-	case op.waits():
+	o.kind = &unlocks
+	if op.waits() {
 		o.kind = &acquires
-	case op.fenced:
-		o.kind = &returns
-	default:
-		o.kind = &unlocks
 	}
 	o.outside = forbidden(err)
 	return o
@@ -248,12 +228,6 @@ func publish(sharded bool) any {
 // for the new hold. Held is false where the old hold is gone.
 func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
 	return Op{kind: &transfers, keys: keys, fenced: fenced, request: request{lease: lease, field: field, tokens: tokens, old: old}}
-}
-
-// Reserve takes so many tokens more for the hold of this field, and extends its lease. Held is false where the hold is
-// gone. A repeat of a Reserve takes other tokens.
-func Reserve(keys *Keys, field string, lease time.Duration, tokens int) Op {
-	return Op{kind: &reserves, keys: keys, fenced: true, request: request{lease: lease, field: field, tokens: tokens}}
 }
 
 // WithFloor returns the op as one that takes tokens which are at least the server's time in microseconds, from a counter

@@ -5,9 +5,8 @@ local functions = {
   wait = wait, ['wait+'] = wait, ['wait++'] = wait,
   level = level, ['level+'] = level, ['level++'] = level,
   transfer = transfer, ['transfer+'] = transfer, ['transfer++'] = transfer,
-  ['reserve+'] = reserve, ['reserve++'] = reserve,
-  unlock = unlock, ['unlock+'] = unlock,
-  release = release, ['release+'] = release, quick = release,
+  unlock = unlock,
+  release = release, quick = release,
   leave = leave,
 }
 -- What each operation gets: so many arguments, and 10 more where it uses the line, 20 more where it uses a counter. It is one
@@ -18,8 +17,7 @@ local shapes = {
   wait = 19, ['wait+'] = 39, ['wait++'] = 40,
   level = 4, ['level+'] = 24, ['level++'] = 25,
   transfer = 4, ['transfer+'] = 24, ['transfer++'] = 25,
-  ['reserve+'] = 23, ['reserve++'] = 24,
-  unlock = 3, ['unlock+'] = 25,
-  release = 17, ['release+'] = 37, quick = 13,
+  unlock = 3,
+  release = 15, quick = 13,
   leave = 13,
 }

@@ -3,8 +3,7 @@
 --
 -- lock     hash
 -- line     zset of the clients that wait, see line.lua
--- counter  the fencing counter, where tokens are given back that were reserved for the hold; nil otherwise
--- field, channel, publish, last, unused   see unlock
+-- field, channel, publish   see unlock
 -- again    a ticket for the next stay in the line of the client that releases, where more of its waiters wait; '' for none.
 --          nil: nobody was in the line when the hold took the lock, and so nobody is to be called, unless the hold has its
 --          second field, which a client that enters the line gives it (P36; confirm in acquire.lua)
@@ -18,8 +17,8 @@
 --         0, 0                           the hold is not there; 0, own: see remove in unlock.lua; if the lock is free the first client was called all the
 --                                        same (P35)
 --         nil, error
-local function release(lock, line, counter, field, channel, publish, last, unused, again, known)
-  local verdict, second = remove(lock, counter, field, last, unused)
+local function release(lock, line, _, field, channel, publish, again, known)
+  local verdict, second = remove(lock, field)
   if verdict == 0 and redis.pcall('EXISTS', lock) == 0 then
     call(line, publish, 0, '', 0) -- a lease may have run out, or a call be lost; a late copy enters nobody
   end

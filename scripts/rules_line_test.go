@@ -530,20 +530,17 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 	limited := as(t, server, "no-line", "~lock-*", "~redisson_lock_token:*", "&*", "+@all")
 	ops := func(s *stand, holder string) []Op {
 		free := newStand(t, server.Client(), limited)
-		block, owner := newStand(t, server.Client(), limited), newField()
-		block.do(Acquire(block.keys, true, owner, lease, 5))
 		return []Op{
 			Acquire(s.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1", Look: true, Stale: "b:1", Place: 7}),
 			Acquire(free.keys, true, newField(), lease, 2).InTurn(Turn{Ticket: "a:1"}).WithFloor(time.Hour),
 			Unlock(s.keys, holder, false).Calling("a:2", 0),
-			Unlock(block.keys, owner, false).Calling("a:2", 0).Return(5, 4),
 			Leave(s.keys, "a:1", false),
 		}
 	}
-	check := func(s *stand, said []outcome, block *Keys) {
+	check := func(s *stand, said []outcome) {
 		s.Helper()
 		for i, o := range said {
-			if i == 4 {
+			if i == 3 {
 				if o.err == nil || !redis.HasErrorPrefix(o.err, "NOPERM") || Unanswered(o.err) || Passing(o.err) {
 					s.Errorf("leave hears %+v", o)
 				}
@@ -557,27 +554,22 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 			s.Errorf("a token with a floor is %d", said[1].Token)
 		}
 		mustHash(s, s.direct, s.keys, nil)
-		if got := mustTake(s, s.direct, block); len(got.hash) != 0 || got.counter != "1" { // the four tokens are back
-			s.Errorf("the release of a block left %v", got)
-		}
 		s.tickets()
 	}
 	t.Run("alone", func(t *testing.T) {
 		s, holder := newStand(t, server.Client(), limited), newField()
 		s.mustHold(holder)
 		var said []outcome
-		all := ops(s, holder)
-		for _, op := range all {
+		for _, op := range ops(s, holder) {
 			a, err := s.Do(t.Context(), op)
 			said = append(said, outcome{a, err})
 		}
-		check(s, said, all[3].keys)
+		check(s, said)
 	})
 	t.Run("in company", func(t *testing.T) {
 		s, holder := newStand(t, server.Client(), limited), newField()
 		s.mustHold(holder)
-		all := ops(s, holder)
-		check(s, together(s.Scripts, all...), all[3].keys)
+		check(s, together(s.Scripts, ops(s, holder)...))
 	})
 	t.Run("sent at once", func(t *testing.T) {
 		s := newStand(t, server.Client(), limited)
@@ -1000,8 +992,7 @@ func TestP8_AReplicaGivesNoAnswerAboutTheLine(t *testing.T) {
 				Acquire(keys, true, holder, lease, 1).InTurn(turn))
 		}
 		ops = append(ops, Unlock(keys, holder, false).Calling("", 0), Unlock(keys, holder, false).Calling("c:1", 0),
-			Unlock(keys, newField(), false).Calling("c:1", 0), Unlock(keys, holder, false).Calling("", 0).Return(9, 1),
-			Leave(keys, "a:1", false), Leave(keys, "", false), Leave(keys, "x:1", false))
+			Unlock(keys, newField(), false).Calling("c:1", 0), Leave(keys, "a:1", false), Leave(keys, "", false), Leave(keys, "x:1", false))
 	}
 	scripts := New(rdb)
 	readOnly := func(what string, op *Op, err error) {

@@ -253,20 +253,20 @@ func TestP7_NoTransferLeavesALockWithoutExpiry(t *testing.T) {
 	}
 }
 
-func TestP9_ABlockOfTokens(t *testing.T) {
+func TestP9_SeveralTokens(t *testing.T) {
 	rdb := redistest.New(t)
 	c, first, second := newCaller(t, rdb), newField(), newField()
-	block := func(field string, tokens int) Op { return Acquire(c.keys, true, field, lease, tokens) }
-	if a := c.do(block(first, 5)); a != (Answer{Held: true, Token: 5}) {
+	take := func(field string) Op { return Acquire(c.keys, true, field, lease, 5) }
+	if a := c.do(take(first)); a != (Answer{Held: true, Token: 5}) {
 		t.Fatalf("acquire of 5 tokens says %+v", a)
 	}
-	if a := c.do(block(first, 5)); a.Token != 5 {
+	if a := c.do(take(first)); a.Token != 5 {
 		t.Errorf("its repeat says %+v", a)
 	}
 	if a := c.level(first, lease, 2, 1); a.Token != 6 {
 		t.Errorf("a re-entry says %+v", a)
 	}
-	if a := c.do(block(first, 5)); a.Token != 6 { // the counter's value
+	if a := c.do(take(first)); a.Token != 6 { // the counter's value
 		t.Errorf("a repeat after it says %+v", a)
 	}
 	pass := Transfer(c.keys, true, second, lease, 3, first)
@@ -281,10 +281,10 @@ func TestP9_ABlockOfTokens(t *testing.T) {
 		t.Errorf("without a counter a repeat says %+v, then %+v", a, again)
 	}
 	rdb.Del(t.Context(), c.keys.Token)
-	if a := c.do(block(second, 5)); a.Token != 5 {
+	if a := c.do(take(second)); a.Token != 5 {
 		t.Errorf("without a counter acquire's repeat says %+v", a)
 	}
-	if a := c.do(block(newField(), 5)); a.Held || a.Token != 0 {
+	if a := c.do(take(newField())); a.Held || a.Token != 0 {
 		t.Errorf("a stranger gets %+v", a)
 	}
 	if a := c.do(Transfer(c.keys, true, newField(), lease, 5, first)); a != (Answer{}) {
@@ -295,8 +295,8 @@ func TestP9_ABlockOfTokens(t *testing.T) {
 	}
 }
 
-// A block that ends at 2^53 or beyond is no block.
-func TestP9_ABlockEndsWhereLuaRounds(t *testing.T) {
+// Tokens of which the last is 2^53 or beyond are refused, all of them.
+func TestP9_SeveralTokensEndWhereLuaRounds(t *testing.T) {
 	rdb := redistest.New(t)
 	const last = 1<<53 - 1
 	c, first := newCaller(t, rdb), newField()

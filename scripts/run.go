@@ -50,8 +50,6 @@ var (
 	releaseText string
 	//go:embed leave.lua
 	leaveText string
-	//go:embed reserve.lua
-	reserveText string
 	//go:embed alone.lua
 	aloneText string
 	//go:embed alone_in_line.lua
@@ -73,8 +71,7 @@ var (
 	tryFree  = aloneInLine("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
 	release  = aloneInLine("release", holderText+lineText+unlockText+releaseText)
 	leave    = aloneInLine("leave", lineText+unlockText+leaveText)
-	reserve  = alone("reserve", tokenText+reserveText)
-	batched  = newScript(tokenText + holderText + lineText + acquireText + levelText + unlockText + transferText + reserveText + waitText +
+	batched  = newScript(tokenText + holderText + lineText + acquireText + levelText + unlockText + transferText + waitText +
 		tryText + releaseText + leaveText + operationsText + batchText)
 	renew   = newScript(renewText)
 	inspect = newScript(holderText + inspectText)

@@ -157,7 +157,7 @@ func (q *sequence) newField(client string) string {
 	return fmt.Sprint(client, ":", q.named)
 }
 
-// tokens is how many: mostly one, sometimes a block.
+// tokens is how many: mostly one.
 func (q *sequence) tokens() int { return max(1, q.rng.IntN(8)-3) }
 
 func (q *sequence) lease() time.Duration { return leases[q.rng.IntN(len(leases))] }

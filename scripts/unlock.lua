@@ -1,12 +1,12 @@
 -- remove takes a hold out of the lock's hash, whatever its count.
 --
--- lock, counter, field, last, unused   see unlock
+-- lock, field   see unlock
 --
 -- returns 1, second   removed. second: true if the hold had its second field
 --         0, 0        the hold is not there
 --         0, own      the same, and another hold of its client has the lock; the field of that hold
 --         nil, error
-local function remove(lock, counter, field, last, unused)
+local function remove(lock, field)
   -- The hash goes with its last field. Where the hold is not there this removes nothing, but a replica answers READONLY
   -- and not "gone".
   local removed = redis.pcall('HDEL', lock, field, field .. '#')
@@ -15,9 +15,6 @@ local function remove(lock, counter, field, last, unused)
   end
   if removed == 0 then
     return 0, own(holding(lock) or '', field) or 0
-  end
-  if counter and redis.pcall('GET', counter) == last then
-    redis.pcall('DECRBY', counter, unused) -- where Redis refuses this, the unused tokens are skipped
   end
   return 1, removed > 1
 end
@@ -33,18 +30,15 @@ end
 -- unlock releases a hold, whatever its count, and tells the connections that listen on the lock's channel.
 --
 -- lock     hash
--- counter  the fencing counter, where tokens are given back that were reserved for the hold; nil otherwise
 -- field    <uuid>:<number> of the hold
 -- channel  redisson_lock__channel:{NAME}
 -- publish  PUBLISH, or SPUBLISH where the waiters use sharded channels
--- last     the last token that was reserved for the hold: the counter's value if nobody has taken a token since
--- unused   how many of the reserved tokens nobody has had: they are given back if nobody has taken a token since
 --
 -- returns 1, receivers   released. receivers: see announce
 --         0, 0           the hold is not there; 0, own: see remove
 --         nil, error
-local function unlock(lock, counter, field, channel, publish, last, unused)
-  local verdict, value = remove(lock, counter, field, last, unused)
+local function unlock(lock, _, field, channel, publish)
+  local verdict, value = remove(lock, field)
   if verdict ~= 1 then
     return verdict, value
   end

@@ -64,9 +64,6 @@ func (c *caller) run() {
 
 func (c *caller) lock() *fenced.Lock {
 	var opts []fenced.Option
-	if c.Blocks {
-		opts = append(opts, fenced.WithTokenBlocks())
-	}
 	if c.Stable {
 		opts = append(opts, fenced.WithStableToken())
 	}

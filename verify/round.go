@@ -151,7 +151,7 @@ func (s *stage) build(sc scenario, seed uint64, classes string) {
 			return strings.Contains(rdb.Info(context.Background(), "replication").Val(), "master_link_status:up")
 		}, "the replica follows")
 	}
-	o := orders{Seed: seed, Locks: lockNames[:cmp.Or(sc.locks, 2)], Clients: max(clients, sc.locks), Floor: sc.floor, Blocks: s.rng.IntN(3) == 0, Stable: s.rng.IntN(4) == 0}
+	o := orders{Seed: seed, Locks: lockNames[:cmp.Or(sc.locks, 2)], Clients: max(clients, sc.locks), Floor: sc.floor, Stable: s.rng.IntN(4) == 0}
 	o.Lease, o.Wait, o.Poll, o.Rest = sc.lease, sc.wait, cmp.Or(sc.poll, pollInterval), sc.rest
 	o.Stays, o.Long, o.Churn = max(sc.stays, 4), sc.long, sc.churn
 	if sc.single {

@@ -48,7 +48,6 @@ type orders struct {
 	Store   string        `json:"store"` // of the server behind the guard
 	Locks   []string      `json:"locks"`
 	Clients int           `json:"clients"`
-	Blocks  bool          `json:"blocks"`
 	Stable  bool          `json:"stable"`
 	Floor   bool          `json:"floor"`
 	Lease   time.Duration `json:"lease"` // of all holds; 0: of some

@@ -98,7 +98,7 @@ func TestDoctorNamesEachRight(t *testing.T) {
 		if words, worst := lacking(examined(t, at, servers, list)); len(words) > 0 || worst == wrong {
 			t.Fatalf("with all rights doctor misses %q, at worst %s: %v", words, worst, examined(t, at, servers, list))
 		}
-		warns := []string{"+set", "+decrby", "+time", "+publish", "+subscribe", "+unsubscribe", "+spublish", "+ssubscribe", "+sunsubscribe", "+ping",
+		warns := []string{"+set", "+time", "+publish", "+subscribe", "+unsubscribe", "+spublish", "+ssubscribe", "+sunsubscribe", "+ping",
 			"+pubsub|shardnumsub", "+asking", "+command", "~fencelock_line:{account:*", "~fencelock_client*"}
 		for i, word := range list {
 			if strings.HasPrefix(word, "%") || slices.Contains([]string{"+info", "+config|get"}, word) {

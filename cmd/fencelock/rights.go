@@ -25,7 +25,6 @@ type right struct {
 const (
 	needLock     = "locks"
 	needFloor    = "WithClockFloor and WithCounterExpiry"
-	needBlocks   = "giving tokens back that WithTokenBlocks has reserved"
 	needLine     = "the line of waiters: without it all who wait hear of each release, and try"
 	needMessages = "messages to waiters: without them they look once a second"
 	needMoves    = "locks in a slot that moves to another node"
@@ -60,7 +59,6 @@ func rights(keys *scripts.Keys, id, ofLock string) []right {
 		[]any{"HKEYS", keys.Lock}, []any{"PTTL", keys.Lock}, []any{"HSET", keys.Lock, "f", 1}, []any{"HINCRBY", keys.Lock, "f", 1})
 	add(needLock, ofToken, []any{"INCRBY", keys.Token, 1}, []any{"GET", keys.Token})
 	add(needFloor, ofToken, []any{"SET", keys.Token, 1, "PX", 60000}, []any{"TIME"})
-	add(needBlocks, ofToken, []any{"DECRBY", keys.Token, 1})
 	add(needLine, ofLine,
 		[]any{"ZADD", keys.Line, "XX", 1, "m"}, []any{"ZRANGE", keys.Line, 0, -1}, []any{"ZRANK", keys.Line, "m"}, []any{"ZSCORE", keys.Line, "m"},
 		[]any{"ZCARD", keys.Line}, []any{"ZREM", keys.Line, "m"}, []any{"PEXPIRE", keys.Line, 0}, []any{"TIME"})

@@ -37,7 +37,6 @@ var withoutRight = map[string][]string{
 	"+hmget":              {noHandoff},
 	"+get":                {aloneFine}, // repeats, floors
 	"+set":                {aloneFine}, // floors
-	"+decrby":             {aloneFine}, // blocks
 	"+ping":               {aloneFine}, // 3 quiet seconds
 	"+asking":             {aloneFine}, // a slot that moves
 	"+command":            {aloneFine},

@@ -40,7 +40,6 @@ func useLocks(u *rightsUse) {
 	passOn(u)
 	passOnWithin(u)
 	force(u)
-	reserve(u)
 	renew(u)
 }
 
@@ -144,34 +143,6 @@ func force(u *rightsUse) {
 		u.must(fmt.Errorf("nothing was freed"), "ForceUnlock")
 	}
 	u.must(await(u, next, "the waiter is woken"), "the waiter")
-}
-
-// reserve has goroutines take blocks of tokens, until some of them are given back.
-func reserve(u *rightsUse) {
-	l := fenced.NewLock(u.client(), u.prefix+"blocks", fenced.WithTokenBlocks())
-	var mu sync.Mutex
-	last := int64(0)
-	for before := u.called("decrby"); u.called("decrby") == before; {
-		var all sync.WaitGroup
-		errs := make(chan error, 8)
-		for range cap(errs) {
-			all.Go(func() {
-				errs <- l.Do(u.ctx, func(_ context.Context, token int64) error {
-					mu.Lock()
-					defer mu.Unlock()
-					if token <= last {
-						return fmt.Errorf("token %d after %d", token, last)
-					}
-					last = token
-					return nil
-				})
-			})
-		}
-		all.Wait()
-		for range cap(errs) {
-			u.must(<-errs, "blocks")
-		}
-	}
 }
 
 // renew holds a lock until its lease was extended.

@@ -126,7 +126,6 @@ type waiter struct {
 	field         string      // of these attempts, as long as they are the waiter's own
 	endsSeen      uint32      // lockState.ends, when the last attempt was sent
 	refusedByOver bool        // the last attempt was refused by a hold of this client that is over, and is released now
-	tokenCount    int         // of tokens that an attempt asks for
 	attemptCount  int         // so many attempts, so far
 	ticket        string      // with which the last attempt was in the line; "" for none
 	contended     bool        // the call has waited for other holders
@@ -141,10 +140,9 @@ type waiter struct {
 	// Guarded by lockState.mu.
 	prev, next       *waiter // in the queue of this client's waiters, or in lockState.trying
 	isLeader         bool
-	busy             bool        // the waiter asks Redis, or has been given the lock: no hold that ends hands the lock to it
-	handoff          *inflight   // the command by which a hold of this client hands the lock to the waiter; nil for none
-	handoffCancelled bool        // that handoff has no answer from Redis, and the waiter is to ask by itself
-	grantedBlock     *tokenBlock // the waiter was given the lock without a command, with the next token of this block; nil for none
+	busy             bool      // the waiter asks Redis, or has been given the lock: no hold that ends hands the lock to it
+	handoff          *inflight // the command by which a hold of this client hands the lock to the waiter; nil for none
+	handoffCancelled bool      // that handoff has no answer from Redis, and the waiter is to ask by itself
 }
 
 // run takes the lock, or re-enters it. What it has begun it ends also where a method of the user's context panics.
@@ -199,7 +197,6 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 	if h := w.lockState.beginTry(w); h != nil && h.err() == nil && h.lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
-	w.tokenCount = 1
 	var said error
 	var pauses backoff
 	for {
@@ -261,7 +258,7 @@ func (w *waiter) sendAttemptInTurn(look bool, stale string) *inflight {
 //
 //go:noinline
 func (w *waiter) newAttempt() *inflight {
-	return w.client.newInflight(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, w.tokenCount)), w.attempts, w.wakeup)
+	return w.client.newInflight(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, 1)), w.attempts, w.wakeup)
 }
 
 //go:noinline
@@ -320,22 +317,16 @@ func (w *waiter) judge(f *inflight) (*level, error) {
 	case time.Until(watchdog.DeadlineOf(f.sentAt, w.lease).Time()) <= 0:
 		return nil, errLate
 	}
-	token := f.answer.Token
-	var b *tokenBlock
-	if w.tokenCount > 1 {
-		token -= int64(w.tokenCount) - 1
-		b = &tokenBlock{attempts: w.attempts, sentAt: f.sentAt, lease: w.lease, next: token + 1, last: f.answer.Token, wakeup: &wakeup{ch: make(chan struct{}, 1)}}
-	}
 	w.way = locktrace.FromRedis
 	if f.alsoNotify != nil {
 		w.way = locktrace.FromHandoff
 	}
-	return w.begin(f.sentAt, w.lease, token, b, f.alsoNotify == nil)
+	return w.begin(f.sentAt, w.lease, f.answer.Token, f.alsoNotify == nil)
 }
 
-// begin makes a hold of a waiter that has got the lock: by a command that was sent at this time, for this lease, with this token,
-// and with the block that the token is from, if it is from one. begins: the lock came from another client, so that a run of handoffs begins.
-func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, b *tokenBlock, begins bool) (*level, error) {
+// begin makes a hold of a waiter that has got the lock: by a command that was sent at this time, for this lease, with this token.
+// begins: the lock came from another client, so that a run of handoffs begins.
+func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, begins bool) (*level, error) {
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err()
 	}
@@ -350,9 +341,9 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	}
 	h := w.newHold
 	h.client, h.attempts = w.client, w.attempts
-	h.newHolder, h.stable, h.token, h.tokenBlock = w.holder, w.tokens.Stable, token, b
+	h.newHolder, h.stable, h.token = w.holder, w.tokens.Stable, token
 	h.lease.Owner = h
-	h.uncontended = begins && b == nil && w.lockState.place.Load() == nil
+	h.uncontended = begins && w.lockState.place.Load() == nil
 	lv := &h.firstLevel
 	lv.begin(w.ctx, w.holder, h, w.renewable)
 	if w.client.tellsOfHolds() {

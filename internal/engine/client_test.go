@@ -62,7 +62,7 @@ func TestP12_NoHoldBeginsAfterClose(t *testing.T) {
 	ctx := context.Background()
 	w := &waiter{Lock: l, lease: time.Minute, ctx: ctx, holder: &holder{base: ctx}, lockState: c.lockState("l"), attempts: takenBy(c, "l", time.Minute)}
 	locktest.NoError(t, c.Close())
-	lv, err := w.begin(watchdog.Now(), time.Minute, 0, nil, true)
+	lv, err := w.begin(watchdog.Now(), time.Minute, 0, true)
 	locktest.IsError(t, err, ErrClosed)
 	if lv != nil || c.held != 0 || c.firstHold != nil || w.lockState.hold != nil || len(w.holder.holds) != 0 || len(c.tracedHolds.holds) != 0 {
 		t.Error("something is left of a hold")

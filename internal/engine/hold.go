@@ -16,16 +16,15 @@ import (
 )
 
 // A hold is one holder's possession of one lock, from its first acquire to its last unlock. Its field in Redis belongs to no other hold,
-// ever; only the holds that use the tokens of one block have one field together.
+// ever.
 type hold struct {
 	client      *Client
 	lockState   *lockState
 	lease       watchdog.Lease
-	ownAttempts attempts    // what became of the attempts to acquire it
-	attempts    *attempts   // the same, or that of the hold which reserved its token; it has the keys and the field in Redis
-	tokenBlock  *tokenBlock // of which its token is one; nil for a token of its own
-	firstLevel  level       // its outermost one
-	levelStore  [1]*level   // for levels, of most holds
+	ownAttempts attempts  // what became of the attempts to acquire it
+	attempts    *attempts // the same, or those that waiter.shrink has made; they have the keys and the field in Redis
+	firstLevel  level     // its outermost one
+	levelStore  [1]*level // for levels, of most holds
 
 	prev, next *hold // of the client's, guarded by client.mu
 
@@ -42,7 +41,7 @@ type hold struct {
 	gone          bool        // Redis said that it has no such hold
 	warned        bool        // warnOnce has logged that a call waits for the hold
 	stable        bool        // keeps its first token
-	uncontended   bool        // taken by an attempt for one token at most, before this client was in the line (lockState.place)
+	uncontended   bool        // taken by an attempt, before this client was in the line (lockState.place)
 	unregistered  atomic.Bool // taken off the client's books
 }
 
@@ -236,13 +235,6 @@ func (h *hold) unregister() {
 	}
 	h.lockState.unregisterHold(h)
 	h.client.unregisterHold(h)
-}
-
-// reentered tells whether a re-entry of the hold has begun, also one that failed: the hold count in Redis may have been more than 1.
-func (h *hold) reentered() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.lastChange > 0
 }
 
 // endContexts ends the hold's contexts with this error although the hold is not unlocked. It does nothing, and returns false, where they

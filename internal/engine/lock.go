@@ -13,7 +13,6 @@ import (
 type Tokens struct {
 	Fenced bool          // it gives them
 	Stable bool          // a hold keeps its first
-	Blocks bool          // several are reserved at once, for handoffs without a round trip
 	Floor  bool          // they are at least the server's time in microseconds,
 	Expiry time.Duration // and their counter expires so long after the last one; 0: never
 }

@@ -25,7 +25,6 @@ type lockState struct {
 
 	mu           sync.Mutex
 	holdFollowed bool         // the hold has lasted for a while: messages on the channel may be about it
-	blockWaiters int32        // how many waiters take tokens of a block
 	first, last  *waiter      // the queue
 	subscription Subscription // to the lock's own channel; nil for none
 	hold         *hold        // this client's own, as far as it knows
@@ -121,9 +120,6 @@ func (ls *lockState) reset() bool {
 func (ls *lockState) join(w *waiter) (leads, asks bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w.tokens.Blocks {
-		ls.blockWaiters++
-	}
 	if ls.first == nil {
 		ls.first, ls.last = w, w
 		w.isLeader = true
@@ -140,14 +136,11 @@ func (ls *lockState) join(w *waiter) (leads, asks bool) {
 }
 
 // leave takes the waiter out of the queue of this client's waiters. If the waiter led, the next one leads from now on, and is woken to look:
-// the waiter that goes may have been told that the lock is free. given: the waiter was given the lock and has not taken it. ticket: with
-// which the client is to leave the line in Redis, because no waiter is left; "" where it is not to leave.
-func (ls *lockState) leave(w *waiter) (given bool, ticket string) {
+// the waiter that goes may have been told that the lock is free. ticket: with which the client is to leave the line in Redis, because no
+// waiter is left; "" where it is not to leave.
+func (ls *lockState) leave(w *waiter) (ticket string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w.tokens.Blocks {
-		ls.blockWaiters--
-	}
 	if w == ls.last {
 		ls.last = w.prev
 	}
@@ -168,7 +161,7 @@ func (ls *lockState) leave(w *waiter) (given bool, ticket string) {
 		ticket = ls.place.Load().giveUp()
 		ls.linger(lingerTime)
 	}
-	return w.handoff != nil || w.grantedBlock != nil, ticket
+	return ticket
 }
 
 // unlink takes the waiter out of the list that it is in, which begins with *first. With ls.mu held.
@@ -211,7 +204,7 @@ func (ls *lockState) hasWaiters() bool {
 func (ls *lockState) startsAsking(w *waiter) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w.handoff != nil || w.grantedBlock != nil {
+	if w.handoff != nil {
 		return false
 	}
 	ls.startsAskingLocked(w, time.Now())
@@ -225,14 +218,13 @@ func (ls *lockState) startsAskingLocked(w *waiter, at time.Time) {
 	if ls.askedSince == 0 {
 		ls.askedSince = momentOf(at)
 	}
-	ls.chooseTokenCount(w)
 }
 
 // waitsToBeTold notes that the leader waits to be told something, or to be given the lock.
 func (ls *lockState) waitsToBeTold(w *waiter) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w.busy = w.handoff != nil || w.grantedBlock != nil; !w.busy {
+	if w.busy = w.handoff != nil; !w.busy {
 		w.shrink()
 	}
 	ls.leaderWakeup.Store(w.wakeup)

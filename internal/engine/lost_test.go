@@ -3,11 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/redistest"
@@ -18,15 +15,11 @@ import (
 func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 	for _, next := range []string{"x", "y"} {
 		t.Run(next, func(t *testing.T) {
-			rdb := redistest.New(t)
-			loading := &loadingOnce{asked: make(chan struct{}), answer: make(chan struct{})}
-			rdb.AddHook(locktest.Hook(loading.see))
-			c, err := newTestClient(rdb)
+			c, err := newTestClient(redistest.New(t))
 			locktest.NoError(t, err)
 			defer func() { _ = c.Close() }()
 			ctx := t.Context()
-			blocks := Tokens{Fenced: true, Blocks: true}
-			x, y := NewLock(c, "x", blocks), NewLock(c, next, blocks)
+			x, y := NewLock(c, "x", Tokens{Fenced: true}), NewLock(c, next, Tokens{Fenced: true})
 			inQueue := func(name string, want int) {
 				t.Helper()
 				redistest.Eventually(t, 10*time.Second, func() bool { n, _ := c.InQueue(name); return n == want }, "%d in the queue of %s", want, name)
@@ -44,21 +37,8 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 				}()
 				return ch
 			}
-			// A hold with two tokens, for itself and for a waiter that has left.
-			taken := lock(ctx, x)
-			<-loading.asked
-			short, leave := context.WithCancel(ctx)
-			left := lock(short, x)
-			inQueue("x", 2)
-			loading.answer <- struct{}{}
-			<-loading.asked // again, for two tokens
-			leave()
-			<-left
-			loading.answer <- struct{}{}
-			mine := <-taken
-			if mine.err != nil || mine.lv.hold.tokenBlock == nil {
-				t.Fatalf("%v, or no block", mine.err)
-			}
+			mine := <-lock(ctx, x)
+			locktest.NoError(t, mine.err)
 			h, now := mine.lv.hold, time.Now()
 
 			lost := h.lost(now) // as Unlock does
@@ -113,27 +93,4 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 		t.Errorf("y is free: %v", err)
 	}
 	w.lockState.leave(w)
-}
-
-// loadingOnce answers the first command with LOADING, and keeps the second one back for a while.
-type loadingOnce struct {
-	n             atomic.Int64
-	asked, answer chan struct{}
-}
-
-func (l *loadingOnce) see(_ context.Context, cmd redis.Cmder, send func() error) error {
-	n := int64(9)
-	if cmd.Name() == "evalsha" {
-		n = l.n.Add(1)
-	}
-	if n <= 2 {
-		l.asked <- struct{}{}
-		<-l.answer
-	}
-	if n == 1 {
-		err := locktest.Reply("LOADING Redis is loading the dataset in memory")
-		cmd.SetErr(err)
-		return err
-	}
-	return send()
 }

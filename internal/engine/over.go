@@ -36,7 +36,7 @@ func (ls *lockState) setLost(h *hold) {
 
 // asksFor tells whether the waiter may get the lock by this field. With ls.mu held.
 func (w *waiter) asksFor(field string) bool {
-	return w != nil && (w.field == field || w.grantedBlock != nil && w.grantedBlock.attempts.field == field)
+	return w != nil && w.field == field
 }
 
 // has tells whether a hold of this client, or a call that asks for the lock, has this field of the client's. With ls.mu held.

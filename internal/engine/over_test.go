@@ -8,7 +8,7 @@ import (
 )
 
 // P38: a field of this client's is released unless a hold or a call has it: the hold that is there, the one that was lost by the client's
-// clock, the first of the queue, by its own field or by that of the tokens that it was given, and those that try once.
+// clock, the first of the queue, and those that try once.
 func TestP38_WhoHasAField(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{})
 	field := c.newField()
@@ -18,7 +18,6 @@ func TestP38_WhoHasAField(t *testing.T) {
 		"the hold":             func(ls *lockState) { ls.hold = has },
 		"a lost hold":          func(ls *lockState) { ls.hold, ls.lost = another, has },
 		"the first waiter":     func(ls *lockState) { ls.first = &waiter{field: field} },
-		"the given tokens":     func(ls *lockState) { ls.first = &waiter{field: "", grantedBlock: &tokenBlock{attempts: has.attempts}} },
 		"a try":                func(ls *lockState) { ls.beginTry(&waiter{field: field}) },
 		"a try before a newer": func(ls *lockState) { ls.beginTry(&waiter{field: field}); ls.beginTry(&waiter{}) },
 		"a try, another is over": func(ls *lockState) {

@@ -102,15 +102,10 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 		return h.lossError()
 	}
 	bound := max(min(h.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)
-	if h.lockState.passToken(h, bound/3) {
-		return nil
-	}
-	var passed, maybePassed bool
-	if h.tokenBlock != nil || h.lockState.hasWaiters() { // a block may have been waited for
-		passed, maybePassed = h.handOff(bound / 3)
-	} else {
+	if !h.lockState.hasWaiters() {
 		return h.releaseForAll(now, bound, false)
 	}
+	passed, maybePassed := h.handOff(bound / 3)
 	if passed {
 		return nil
 	}
@@ -175,11 +170,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) (answer scripts.Answer, maybeExecuted bool, err error) {
 	c := h.client
 	if sharded, known := c.bus.Known(); known {
-		op := h.callingFirst(scripts.Unlock(h.attempts.keys, h.attempts.field, sharded), ticket)
-		if n := h.tokenBlock.unusedTokens(); n > 0 {
-			op = op.Return(h.tokenBlock.last, n)
-		}
-		return c.sendAndRetry(context.Background(), began, bound, bound/3, op)
+		return c.sendAndRetry(context.Background(), began, bound, bound/3, h.callingFirst(scripts.Unlock(h.attempts.keys, h.attempts.field, sharded), ticket))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -44,11 +43,7 @@ func (w *waiter) leaveQueue(lv *level) {
 	if lv == nil && (w.state != queued && w.state != watching || w.yielded) {
 		w.lockState.place.Load().leaveToNext()
 	}
-	given, ticket := w.lockState.leave(w)
-	if given {
-		w.decline(lv)
-	}
-	if ticket != "" {
+	if ticket := w.lockState.leave(w); ticket != "" {
 		w.client.leaveLine(w.keys, ticket)
 		if w.state == asking {
 			w.command.leaveAfter(w.client.newLeave(w.keys, ticket))
@@ -263,13 +258,6 @@ func (w *waiter) sendIfReady() {
 func (w *waiter) lookAtLock() (*level, error) {
 	h := w.lockState.handoffTo(w)
 	switch {
-	case h.tokenBlock != nil:
-		lv, err := w.takeToken(h.tokenBlock)
-		w.lockState.clearHandoff(w)
-		if lv == nil && w.waitCtx.Err() != nil {
-			err = w.gaveUp()
-		}
-		return lv, err
 	case h.cancelled:
 		w.lockState.clearHandoff(w)
 		w.command = nil
@@ -316,18 +304,6 @@ func (w *waiter) heed(n notice, aliveCount int) {
 	}
 }
 
-// takeToken takes the lock, which a hold of this client has handed to the waiter without a command, with the next token of the block.
-func (w *waiter) takeToken(b *tokenBlock) (*level, error) {
-	token := b.next
-	b.next++
-	if w.attempts.giveUp() {
-		w.client.releaser.release(w.attempts) // an attempt of its own, from before, has got no answer
-	}
-	w.attempts = b.attempts
-	w.way = locktrace.FromBlock
-	return w.begin(b.sentAt, w.lease, token, b, false)
-}
-
 // judgeCommand sees to an attempt or a handoff that has its answer, or has taken too long.
 func (w *waiter) judgeCommand() (*level, error) {
 	f, handedOver := w.command, w.state == receiving
@@ -371,16 +347,4 @@ func (w *waiter) judgeCommand() (*level, error) {
 	}
 	w.watchFor(pause)
 	return nil, nil
-}
-
-// decline leaves to the releaser what the waiter was given and does not take: the waiter goes without the lock, or has re-entered another
-// hold.
-func (w *waiter) decline(lv *level) {
-	a := w.attempts
-	if w.grantedBlock != nil {
-		a = w.grantedBlock.attempts
-	}
-	if a.needsRelease() && (lv == nil || lv.hold.attempts != a) {
-		w.client.releaser.abandon(a)
-	}
 }

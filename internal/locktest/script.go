@@ -17,7 +17,7 @@ import (
 var scripts = []struct{ name, op string }{
 	{"acquire", "acquire"}, {"wait", "acquire"}, {"try", "acquire"}, {"level", "level"},
 	{"unlock", "unlock"}, {"release", "unlock"}, {"leave", "leave"},
-	{"transfer", "transfer"}, {"reserve", "reserve"}, {"renew", "renew"}, {"inspect", "inspect"},
+	{"transfer", "transfer"}, {"renew", "renew"}, {"inspect", "inspect"},
 	{"vote", "vote"}, {"extend", "extend"}, {"raise", "raise"}, {"withdraw", "withdraw"}, {"look", "look"}, {"recount", "recount"},
 }
 
@@ -25,8 +25,8 @@ var scripts = []struct{ name, op string }{
 var batched = map[string]string{
 	"acquire": "acquire", "wait": "acquire", "try": "acquire", "level": "level",
 	"unlock": "unlock", "release": "unlock", "quick": "unlock", "leave": "leave",
-	"transfer": "transfer", "reserve": "reserve",
-	"vote": "vote", "extend": "extend", "raise": "raise", "withdraw": "withdraw", "look": "look", "recount": "recount",
+	"transfer": "transfer",
+	"vote":     "vote", "extend": "extend", "raise": "raise", "withdraw": "withdraw", "look": "look", "recount": "recount",
 }
 
 // Ops returns the operations that a command is made of, none for a command that calls no script.
@@ -74,7 +74,6 @@ var functions = map[string][]string{
 	"release":  {"holder", "line", "unlock"},
 	"leave":    {"line"},
 	"transfer": {"token"},
-	"reserve":  {"token"},
 	"inspect":  {"holder"},
 	"vote":     {"holder", "report"},
 	"extend":   {"holder", "report"},

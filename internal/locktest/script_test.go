@@ -13,7 +13,7 @@ func TestOps(t *testing.T) {
 	}{
 		{[]any{"evalsha", sha(ScriptText("wait")), 1, "l"}, "acquire"},
 		{[]any{"eval", ScriptText("recount"), 1, "l"}, "recount"},
-		{[]any{"evalsha", "another", 2, "a", "b", "release+", 7, "level"}, "unlock level"},
+		{[]any{"evalsha", "another", 2, "a", "b", "release", 5, "level"}, "unlock level"},
 		{[]any{"get", "unlock"}, ""},
 		{[]any{"ping"}, ""},
 	} {

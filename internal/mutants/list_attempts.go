@@ -13,16 +13,6 @@ var ofAttempts = []mutant{
 		"./rlock", "Inv1_ReentryOf",
 	},
 	{
-		"Inv9: a waiter that gives up keeps the lock that it was just given",
-		"internal/engine/wait.go", "\t\tw.client.releaser.abandon(a)\n", "",
-		"./internal/engine", "Inv9_AToken",
-	},
-	{
-		"Inv9: a waiter that gives up releases its own attempt, and not the hold of the token that it was just given",
-		"internal/engine/wait.go", "\t\ta = w.grantedBlock.attempts\n", "\t\t_ = a\n",
-		"./internal/engine", "Inv9_AToken",
-	},
-	{
 		"Inv12: each error begins the patience anew",
 		"internal/engine/contact.go", "\tif n.failure == nil {\n\t\tn.failingSince = sent\n\t}\n", "\tn.failingSince = sent\n",
 		"./internal/engine", "Inv12_Patience",

@@ -74,7 +74,7 @@ var ofCalls = []mutant{
 	},
 	{
 		"P35: a late copy of a release enters the line",
-		"scripts/release.lua", "unused)\n  if", "unused)\n  if verdict ~= 1 and (again or '') ~= '' then enter(line, again, '') end\n  if",
+		"scripts/release.lua", "remove(lock, field)\n  if", "remove(lock, field)\n  if verdict ~= 1 and (again or '') ~= '' then enter(line, again, '') end\n  if",
 		"./scripts", "P35_",
 	},
 	{
@@ -124,7 +124,7 @@ var ofCalls = []mutant{
 	},
 	{
 		"P36: a hold that was passed on does not look at the line",
-		"internal/engine/acquire.go", "h.uncontended = begins && b == nil", "h.uncontended = b == nil",
+		"internal/engine/acquire.go", "h.uncontended = begins && ", "h.uncontended = ",
 		"./rlock", "P36_",
 	},
 	{

@@ -38,11 +38,6 @@ var ofOver = []mutant{
 		"./rlock", "P38_AHoldThatIsThere",
 	},
 	{
-		"P38: the hold of tokens that a waiter was given is released",
-		"internal/engine/over.go", " || w.grantedBlock != nil && w.grantedBlock.attempts.field == field", "",
-		"./internal/engine", "P38_WhoHasAField",
-	},
-	{
 		"P38: a hold that was lost by the client's clock is released before Redis ends it",
 		"internal/engine/over.go", "ls.lost != nil && ls.lost.attempts.field == field || ", "",
 		"./internal/engine", "P38_WhoHasAField",

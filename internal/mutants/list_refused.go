@@ -28,11 +28,6 @@ var ofRefused = []mutant{
 		"./scripts", "P30_WithoutTheRightToTheLine",
 	},
 	{
-		"P30: a release without the line gives no tokens back",
-		"scripts/op.go", "	case op.fenced:\n		o.kind = &returns\n", "",
-		"./scripts", "P30_WithoutTheRightToTheLine",
-	},
-	{
 		"P30: who may not call is refused the release",
 		"scripts/line.lua", "return lined(publish, line", "return redis.call(publish, line",
 		"./scripts", "P30_WithoutTheRightToTheCalls",

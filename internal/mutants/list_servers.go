@@ -135,11 +135,6 @@ var ofServers = []mutant{
 		"./scripts", "P8_|Confirm",
 	},
 	{
-		"P11: a reservation shortens the expiry",
-		"scripts/reserve.lua", "math.max(left, lease)", "lease",
-		"./scripts", "Reserve",
-	},
-	{
 		"Inv12: a lost hold does not say what the last renewal heard",
 		"internal/engine/hold.go", "\t\th.end.renewalErr = h.lastRenewalError()\n", "",
 		"./rlock", "LostSaysWhatTheLastRenewalHeard|AnotherType",

@@ -31,7 +31,6 @@ func TestAcquireOf(t *testing.T) {
 	}{
 		{locktrace.FromRedis, nil, "acquired redis "},
 		{locktrace.FromHandoff, nil, "acquired handoff "},
-		{locktrace.FromBlock, nil, "acquired block "},
 		{locktrace.Reentry, nil, "acquired reentry "},
 		{locktrace.Reentry + 1, nil, "acquired _OTHER "},
 		{locktrace.NotAcquired, fmt.Errorf("l: %w", rlock.ErrNotAcquired), "not_acquired  "},

@@ -76,7 +76,7 @@ type AcquireDone struct {
 	Attempts  int           // so many attempts to take the lock this call has sent; a handoff and a re-entry are none
 	By        Way           // how the lock came; NotAcquired on an error
 	Hold      uint64        // numbers the holds of this process, in HoldDone too; 0 on an error
-	Field     string        // the holder's field in Redis, <client>:<number>; holds of one token block share one; "" on an error
+	Field     string        // the holder's field in Redis, <client>:<number>; "" on an error
 	Token     int64         // the fencing token of this acquire; 0 for a lock without tokens
 	Err       error         // as the caller gets it, but for the name of the method and the lock
 }
@@ -89,11 +89,10 @@ const (
 	NotAcquired Way = iota
 	FromRedis       // by an attempt that Redis granted
 	FromHandoff     // from the hold before it in the same client, by one command
-	FromBlock       // from the hold before it in the same client, with a reserved token and no command (fenced.WithTokenBlocks)
 	Reentry         // the holder had it already
 )
 
-var ways = [...]string{"not acquired", "redis", "handoff", "block", "reentry"}
+var ways = [...]string{"not acquired", "redis", "handoff", "reentry"}
 
 // String returns the way in a word, as a label of a metric has it.
 func (w Way) String() string { return name(ways[:], int(w)) }

@@ -20,9 +20,9 @@ const (
 	ourName      = "ours"
 )
 
-// Several clients of either side want one fenced lock for some seconds, in every way there is, with re-entries, one of ours
-// with tokens in blocks, while our subscriptions are broken again and again: one holder at a time, tokens in the order of
-// the holds, a turn for everybody, and nothing left but the counter.
+// Several clients of either side want one fenced lock for some seconds, in every way there is, with re-entries, while our
+// subscriptions are broken again and again: one holder at a time, tokens in the order of the holds, a turn for everybody,
+// and nothing left but the counter.
 func TestStorm(t *testing.T) { // not parallel: it is load enough
 	s := newSite(t)
 	w := newWitness()
@@ -90,11 +90,7 @@ func storm(t *testing.T, s *site, w *witness, length time.Duration, javaWorker f
 	}
 	for i := range 2 * stormClients {
 		if i%2 == 0 {
-			var opts []fenced.Option
-			if i == 0 {
-				opts = append(opts, fenced.WithTokenBlocks())
-			}
-			l := fenced.NewLock(s.named(ourName), "l", opts...)
+			l := fenced.NewLock(s.named(ourName), "l")
 			for j := range 2 {
 				run(fmt.Sprint("go ", i+j), uint64(i+j), func(who string, rng *rand.Rand) error { return ourWorker(ctx, l, who, w, rng) })
 			}

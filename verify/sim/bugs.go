@@ -12,7 +12,6 @@ type bug struct {
 
 // rareBugs are those that a few worlds may not find, and why. docs/verification.md says what shows them.
 var rareBugs = map[string]string{
-	"given-kept":    "a caller has to give up within the half millisecond of a handoff",
 	"close-leaves":  "Close has to begin within the half millisecond of an attempt",
 	"patience-long": "the ReadTimeout and copies (P8) answer in its place",
 	"refusal-slow":  "no pause is longer than a third of the lease",
@@ -42,7 +41,7 @@ var bugs = []bug{
 	{"quorum-counters", "tokens of a quorum are by the counters alone", "flush", 5, []overlay.Edit{
 		edit("quorum/acquire.go", "return max(counter, times[len(times)/2]+ahead-1)", "return max(counter, ahead)")}},
 	{"deadline-reply", "a deadline counts from the reply", "late", 1, []overlay.Edit{
-		edit("internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, token, b, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, token, b, f.alsoNotify == nil)")}},
+		edit("internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, f.answer.Token, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, f.answer.Token, f.alsoNotify == nil)")}},
 	{"release-silent", "a release is told to nobody", "cut", 1, []overlay.Edit{
 		edit("scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"),
 		edit("scripts/line.lua", "return lined(publish, line .. ':' .. client(ticket), message)", "return 1")}},
@@ -72,8 +71,6 @@ var bugs = []bug{
 		edit("internal/engine/acquire.go", "min(w.lease, rest)", "max(w.lease, rest)")}},
 	{"patience-long", "an attempt is waited for for an hour (P6)", "freeze,dead", 1, []overlay.Edit{
 		edit("internal/engine/wait.go", "\tw.on(attemptSent)\n\tw.awaitAnswer()\n", "\tw.on(attemptSent)\n\tw.lookAfter(time.Hour)\n")}},
-	{"given-kept", "a waiter that gives up keeps the lock that it was just given", "", 1, []overlay.Edit{
-		edit("internal/engine/wait.go", "\t\tw.client.releaser.abandon(a)\n", "")}},
 	{"refusal-slow", "a release of a hold that Redis refuses waits ever longer (P3)", "rights", 1, []overlay.Edit{
 		edit("internal/engine/releaser.go", "	if err != nil && r.held {\n", "	if false {\n")}},
 	{"watchdog-off", "nothing is renewed", "cut", 1, []overlay.Edit{

@@ -89,9 +89,6 @@ func (w *world) newLocker(place int, rdbs []*redis.Client) (locker, []lock) {
 	if w.Floor {
 		opts = append(opts, fenced.WithClockFloor())
 	}
-	if w.Blocks {
-		opts = append(opts, fenced.WithTokenBlocks())
-	}
 	if w.Stable {
 		opts = append(opts, fenced.WithStableToken())
 	}

@@ -343,15 +343,13 @@ func (j *judging) nobodys(name string, l *judgedLock) {
 	}
 	most, from := nobodyMost, l.since
 	for _, h := range j.holds {
-		if h.client != c || h.lock != name {
+		if h.client != c || h.lock != name || h.asked > l.since { // a call that began later has not taken it
 			continue
 		}
 		if h.has {
 			return
 		}
-		if h.asked <= l.since { // a call that began later has not taken it
-			most = askedMost
-		}
+		most = askedMost
 	}
 	switch {
 	case c.gone > 0:

@@ -66,11 +66,8 @@ func (j *judging) same(h *judgedHold, token int64) {
 }
 
 // tokensLost tells whether the counter of tokens may have been lost between these two. Who deletes a lock leaves its counter, and so does who
-// sets a clock. WithTokenBlocks says that a hold which begins right after that may have an older token.
+// sets a clock.
 func (j *judging) tokensLost(h, before *judgedHold) bool {
-	if j.Blocks && j.lostSince(h.lock, max(before.asked, h.asked-wayThere)) {
-		return true
-	}
 	if j.Floor && !j.clock && !h.redisson && !before.redisson {
 		return false
 	}

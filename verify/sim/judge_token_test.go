@@ -59,8 +59,5 @@ func TestJudgeTokensWithOptions(t *testing.T) {
 			func(h []event) []event { return history(one, gone(2.5, ""), b.holds(3, 4, 1)) }, tokensGrow},
 		{"nor has who comes after it", func(p *plan) { withFloor(p); withRedisson(p) }, history(r.holds(1, 2, 5), gone(2.5, ""), b.holds(3, 4, 1)),
 			func(h []event) []event { return history(one, gone(2.5, ""), b.holds(3, 4, 1)) }, tokensGrow},
-		{"a block goes on", withBlocks, history(one, gone(2.5, "L0"), b.holds(3.5, 4, 4)),
-			changed(asks, 2, func(e *event) { e.At = seconds(3.5 + moment) }), tokensGrow},
-		{"a block is an option", withBlocks, history(one, gone(2.5, "L0"), b.holds(3, 4, 4)), nil, tokensGrow},
 	})
 }

@@ -10,7 +10,6 @@ type plan struct {
 	Seed    uint64
 	Servers int // 1, or the 5 of a quorum
 	Floor   bool
-	Blocks  bool
 	Stable  bool
 	Locks   int
 	Storm   time.Duration // in which callers begin to call, and faults come
@@ -71,7 +70,7 @@ type limits struct {
 // newPlan is the plan of this seed.
 func newPlan(seed uint64, l limits) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Servers: 1, Floor: r.IntN(2) == 0, Blocks: r.IntN(3) == 0, Stable: r.IntN(5) == 0}
+	p := plan{Seed: seed, Servers: 1, Floor: r.IntN(2) == 0, Stable: r.IntN(5) == 0}
 	if quorum := r.IntN(6) == 0; quorum && l.Servers == 0 || l.Servers > 1 {
 		p.Servers = 5
 	}

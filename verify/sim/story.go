@@ -71,7 +71,7 @@ func (p plan) String() string {
 		}
 	}
 	var with []string
-	for text, is := range map[string]bool{"WithClockFloor": p.Floor, "WithTokenBlocks": p.Blocks, "WithStableToken": p.Stable} {
+	for text, is := range map[string]bool{"WithClockFloor": p.Floor, "WithStableToken": p.Stable} {
 		if is {
 			with = append(with, text)
 		}
