@@ -2,6 +2,9 @@ package rlock_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,4 +63,42 @@ func TestP24_AFarClientHasItsTurn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// P19: clients that are 20 ms away and wait for 80 ms at most hear late of most of what they are told. They do not keep each other from the
+// lock by leaving again for it.
+func TestP19_LateMessagesCostNoTurns(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		const clients, lasts = 12, 20 * time.Second
+		var holds atomic.Int64
+		var all sync.WaitGroup
+		stop := time.Now().Add(lasts)
+		for i := range clients {
+			p := lineNew(t, m)
+			p.link.way = 20 * time.Millisecond
+			r := rand.New(rand.NewPCG(1, uint64(i)))
+			all.Go(func() {
+				for time.Now().Before(stop) {
+					wait := time.Duration(1+r.IntN(80)) * time.Millisecond
+					if r.IntN(4) == 0 {
+						wait = time.Minute
+					}
+					if held, err := p.l.TryLock(t.Context(), wait, 0); err == nil {
+						holds.Add(1)
+						time.Sleep(time.Duration(r.IntN(5)) * time.Millisecond)
+						_ = p.l.Unlock(held)
+					}
+					if r.IntN(3) == 0 {
+						time.Sleep(time.Duration(r.IntN(30)) * time.Millisecond)
+					}
+				}
+			})
+		}
+		all.Wait()
+		locktest.Sleep(5 * time.Second)
+		locktest.Equal(t, "in the line", len(lineOf(t, m)), 0)
+		if n := holds.Load(); n < 150 { // 170 to 190; 110 to 137 where each late message is a reason to leave
+			t.Errorf("%d holds in %v", n, lasts)
+		}
+	})
 }

@@ -80,7 +80,7 @@ func (l *leaveOp) Answered(a scripts.Answer, err error) {
 	}
 	if scripts.Ended(err) && l.ended < maxEnded {
 		l.ended++
-		l.client.store.Send(&l.op, l)
+		time.AfterFunc(endedBackoff, func() { l.client.store.Send(&l.op, l) })
 		return
 	}
 	if err == nil && a.More {

@@ -186,9 +186,9 @@ func (p *place) giveUp() string {
 	return ticket
 }
 
-// onMessage notes a message about the client's place; line.lua says what they are. ghost is the ticket of a place that the client has not
-// got: the client is to leave the line with that ticket (P19). For a message about the client's own place, or a place that it has lost,
-// ghost is "".
+// onMessage notes a message about the client's place; line.lua says what they are. ghost is the ticket of a call for a place that the
+// client has not got: the client is to leave the line with that ticket (P19). For all other messages ghost is "": those about a place that the
+// client has just left may be late, and a leave for each would have the others called anew.
 func (p *place) onMessage(text string) (ghost string) {
 	words := strings.Split(text, " ")
 	if len(words) < 2 {
@@ -197,7 +197,7 @@ func (p *place) onMessage(text string) (ghost string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if words[1] != p.ticket {
-		if strings.Contains(" c w a n ", " "+words[0]+" ") {
+		if words[0] == "c" {
 			return words[1]
 		}
 		return ""

@@ -36,7 +36,7 @@ const (
 	firstBackoff = 10 * time.Millisecond // between repeats of a command, doubled up to
 	lastBackoff  = 500 * time.Millisecond
 	endedBackoff = time.Millisecond // after an error of a connection that had ended,
-	maxEnded     = 100              // so many times in a row
+	maxEnded     = 100              // so many times
 )
 
 // A backoff is the pauses between repeats of a command. The zero value is before the first one.

@@ -63,8 +63,8 @@ var ofWaiting = []mutant{
 		"./rlock", "P19_AGhostOf",
 	},
 	{
-		"P19: a client that is told that it is near with a ticket that it has not got keeps it",
-		"internal/engine/place.go", "\" c w a n \"", "\" c \"",
+		"P19: a client leaves once more for a late message about a place that it has left",
+		"internal/engine/place.go", "\t\tif words[0] == \"c\" {\n", "\t\tif words[0] != \"d\" {\n",
 		"./internal/engine", "P19_MessagesOfAnotherStay",
 	},
 	{
