@@ -34,7 +34,7 @@ var ofWakeups = []mutant{
 	},
 	{
 		"Inv12: a call with wait 0 asks once more when its context has ended",
-		"internal/engine/acquire.go", "\t\tcase !sleep(w.ctx, pause):\n", "\t\tcase !sleep(w.ctx, backoff) && false:\n",
+		"internal/engine/acquire.go", "\t\tcase !sleep(w.ctx, pause):\n", "\t\tcase !sleep(w.ctx, pause) && false:\n",
 		"./rlock", "Inv12_ContextEndsBetween",
 	},
 	{
