@@ -42,8 +42,11 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 		return op.parseReport(verdict, second)
 	}
 	a, err := op.parseAnswer(verdict, second)
+	if err != nil {
+		return Answer{}, err
+	}
 	a.Outside = op.outside
-	return a, err
+	return a, nil
 }
 
 // outsideTheLine is how much more a verdict is, of 1, 0 or -2, where the user was refused a command of the line (P30).
@@ -108,12 +111,12 @@ func (op *Op) parseLine(verdict int64, list []any) (Answer, error) {
 	if op.waits() {
 		want, said = 4, 0
 	}
-	own := ""
+	own, known := "", true
 	if op.waits() && len(list) == want+1 {
-		own, _ = list[want].(string)
+		own, known = list[want].(string)
 		list = list[:want]
 	}
-	if len(list) != want || verdict != said {
+	if len(list) != want || verdict != said || !known {
 		return Answer{}, unexpected(list)
 	}
 	for i := range n {

@@ -79,6 +79,8 @@ var replySeeds = [][]byte{
 	{9, 4, 0, 1, 0, 7, 0, 0, 0, 9},                       // of a batch of two: {1, 7, 0, 9}
 	{9, 4, 0, 255, 3, 4, 'W', 'R', 'O', 'N', 0, 1, 0, 2}, // {-1, 'WRON', 1, 2}
 	{9, 2, 0, 255, 3, 4, 'W', 'R', 'O', 'N'},             // {-1, 'WRON'}
+	{9, 2, 0, 0, 3, 1, 'x'},                              // of an Unlock: {0, 'x'}
+	{9, 2, 0, 0, 9, 2, 0, 9, 3, 1, 'x'},                  // of an Acquire: {0, {9, 'x'}}
 	{0, 1}, {0, 0}, {0, 2}, {4, 1}, {5}, {8},
 }
 
@@ -129,6 +131,14 @@ func FuzzParseAnswer(f *testing.F) {
 		default:
 			want = fmt.Sprint(verdict, a.Token, a.TTL)
 		}
+		if list, own := pair[1].([]any); own {
+			pair = []any{pair[0], list[0]}
+			if number(pair[0]) != 0 || len(list) != 2 || a.Own != list[1] {
+				t.Errorf("%v is read as %+v", reply, a)
+			}
+		} else if a.Own != "" {
+			t.Errorf("%v is read as %+v", reply, a)
+		}
 		if got := wire(pair); got != want {
 			t.Errorf("%v is read as %s", reply, want)
 		}
@@ -178,6 +188,10 @@ func FuzzParseReleased(f *testing.F) {
 		a, err := aParser(&unlocks).parse(reply, nil)
 		pair, ok := reply.([]any)
 		ok = ok && len(pair) == 2
+		own := ""
+		if ok && number(pair[0]) == 0 {
+			own, _ = pair[1].(string)
+		}
 		switch {
 		case err != nil:
 			if !ok || !refused(pair, err) {
@@ -186,7 +200,7 @@ func FuzzParseReleased(f *testing.F) {
 			if a != (Answer{}) {
 				t.Errorf("%v: an error, and %+v", reply, a)
 			}
-		case !ok, a != (Answer{Held: number(pair[0]) == 1, Receivers: a.Receivers, Untold: a.Untold}), number(pair[0]) != 0 && number(pair[0]) != 1,
+		case !ok, a != (Answer{Held: number(pair[0]) == 1, Receivers: a.Receivers, Untold: a.Untold, Own: own}), number(pair[0]) != 0 && number(pair[0]) != 1,
 			a.Held && (int64(a.Receivers) != max(number(pair[1]), 0) || a.Untold != (number(pair[1]) < 0)), !a.Held && (a.Receivers != 0 || a.Untold):
 			t.Errorf("%v is read as %+v", reply, a)
 		}
@@ -198,14 +212,22 @@ func FuzzParseLine(f *testing.F) {
 	for _, s := range replySeeds {
 		f.Add(s)
 	}
-	f.Add([]byte{9, 2, 0, 0, 9, 4, 0, 254, 0, 2, 4, 9, 3, 3, 'a', ':', '1'}) // {0, {-2, 2, '9', 'a:1'}}
-	f.Add([]byte{9, 2, 0, 1, 9, 3, 0, 255, 0, 2, 4, 9})                      // {1, {-1, 2, '9'}}
+	f.Add([]byte{9, 2, 0, 0, 9, 4, 0, 254, 0, 2, 4, 9, 3, 3, 'a', ':', '1'})            // {0, {-2, 2, '9', 'a:1'}}
+	f.Add([]byte{9, 2, 0, 0, 9, 5, 0, 254, 0, 2, 4, 9, 3, 3, 'a', ':', '1', 3, 1, 'x'}) // {0, {-2, 2, '9', 'a:1', 'x'}}
+	f.Add([]byte{9, 2, 0, 0, 9, 5, 0, 254, 0, 2, 4, 9, 3, 3, 'a', ':', '1', 0, 1})      // {0, {-2, 2, '9', 'a:1', 1}}
+	f.Add([]byte{9, 2, 0, 10, 9, 4, 0, 254, 0, 2, 4, 9, 3, 3, 'a', ':', '1'})           // {10, {-2, 2, '9', 'a:1'}}
+	f.Add([]byte{9, 2, 0, 48, 0, 0})                                                    // {48, 0}
+	f.Add([]byte{9, 2, 0, 1, 9, 3, 0, 255, 0, 2, 4, 9})                                 // {1, {-1, 2, '9'}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reply := (&fuzzed{data}).value(0)
 		for _, kind := range []*kind{&waits, &releases, &leaves} {
 			a, err := aParser(kind).parse(reply, nil)
 			pair, ok := reply.([]any)
 			ok = ok && len(pair) == 2
+			outside := ok && number(pair[0]) >= 8 // 10 more than a verdict of -2 or more
+			if outside {
+				pair = []any{number(pair[0]) - 10, pair[1]}
+			}
 			if err != nil {
 				if !ok || !refused(pair, err) {
 					strange(t, reply, err)
@@ -221,8 +243,11 @@ func FuzzParseLine(f *testing.F) {
 			list, lined := pair[1].([]any)
 			want, verdict := Answer{}, number(pair[0])
 			switch {
-			case kind == &waits && lined && verdict == 0 && len(list) == 4:
+			case kind == &waits && lined && verdict == 0 && (len(list) == 4 || len(list) == 5):
 				want = Answer{TTL: duration(number(list[0])), Before: int(number(list[1])), Place: number(list[2]), Head: list[3].(string)}
+				if len(list) == 5 {
+					want.Own = list[4].(string)
+				}
 			case kind == &releases && lined && verdict == 1 && len(list) == 3:
 				told := number(list[0])
 				want = Answer{Held: true, Receivers: int(max(told, 0)), Untold: told < 0, More: number(list[1]) == 2, Place: number(list[2])}
@@ -232,8 +257,9 @@ func FuzzParseLine(f *testing.F) {
 				want = Answer{More: number(pair[1]) == 2}
 			default:
 				like := map[any]*Op{&waits: aParser(&acquires), &releases: aParser(&unlocks)}[kind]
-				want, _ = like.parse(reply, nil)
+				want, _ = like.parse(pair, nil)
 			}
+			want.Outside = outside
 			if a != want {
 				t.Errorf("%v is read as %+v, want %+v", reply, a, want)
 			}
