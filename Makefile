@@ -74,7 +74,7 @@ lint: ## gofmt, go vet, staticcheck
 	cd cmd/fencelock && GOOS=windows go build -o /dev/null .
 
 mutants: ## the tests against code that is broken on purpose, rule by rule
-	@server=$$(.ci/redis-server) && PATH="$$PATH:$$(dirname "$$server")" go run ./internal/mutants
+	@server=$$(.ci/redis-server) && PATH="$$PATH:$$(dirname "$$server")" go run ./internal/test/mutants
 
 bench: ## side by side with other locks, about 40 minutes; writes docs/benchmarks (its deps are a module of their own)
 	@server=$$(.ci/redis-server) && cd bench && REDIS_SERVER="$$server" GOWORK=off go run ./held && REDIS_SERVER="$$server" GOWORK=off go run .

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/internal/redisserver"
+	"github.com/fencelock/fencelock/internal/test/redisserver"
 )
 
 // nodes are the servers of a quorum.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/redisserver"
+	"github.com/fencelock/fencelock/internal/test/redisserver"
 )
 
 // A plan is all rounds of a run.

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 // With the floor tokens go on growing after everything in Redis was lost, by every way to take one: an acquire, a

@@ -16,8 +16,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/fencelock/fencelock/internal/locktest"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/observe/locktrace"
 )
 

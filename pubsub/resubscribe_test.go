@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/pubsub"
 )
 

@@ -1,7 +1,7 @@
 package quorum_test
 
 import (
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"strings"
 	"testing"
 	"time"

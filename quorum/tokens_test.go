@@ -3,7 +3,7 @@ package quorum_test
 import (
 	"context"
 	"fmt"
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"testing"
 	"time"
 )

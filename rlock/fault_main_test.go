@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 func TestMain(m *testing.M) { os.Exit(locktest.Main(m, 12)) }

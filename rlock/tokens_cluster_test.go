@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fencelock/fencelock/fenced"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // In a cluster slots move and replicas take over by command, one after the other, so that Redis loses nothing: the tokens of

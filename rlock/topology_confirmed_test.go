@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/locktest"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 

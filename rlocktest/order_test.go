@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/rlocktest"
 )

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/engine"
-	"github.com/fencelock/fencelock/internal/memredis"
-	"github.com/fencelock/fencelock/internal/virtualtime"
+	"github.com/fencelock/fencelock/internal/test/memredis"
+	"github.com/fencelock/fencelock/internal/test/virtualtime"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/rlock"
 )

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // The other tests go by the names of the bounds.

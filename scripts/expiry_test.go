@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // Inv9: a client that enters the line marks the hold that has the lock (P36). Where the lease runs out in the middle of that script the

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // The rules about copies: P1, P2, P3, P12. Each test shows first that the naive form breaks in the way that the rule

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // P30: whatever command of the line a user may not use, its client does not enter, takes a free lock, and hears that it is without the

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // The rules about passing a lock on: P2, P7 and P15 for transfer, P9 for several tokens at once.

@@ -222,7 +222,7 @@ func libraryStacks() []string {
 	buf := make([]byte, 4<<20)
 	var found []string
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		ours := strings.Contains(stack, "\n"+library+"verify.") || strings.Contains(stack, "\n"+library+"internal/redistest.")
+		ours := strings.Contains(stack, "\n"+library+"verify.") || strings.Contains(stack, "\n"+library+"internal/test/redistest.")
 		if strings.Contains(stack, "\n"+library) && !ours {
 			found = append(found, stack)
 		}

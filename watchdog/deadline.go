@@ -3,7 +3,7 @@ package watchdog
 import (
 	"time"
 
-	"github.com/fencelock/fencelock/internal/virtualtime"
+	"github.com/fencelock/fencelock/internal/test/virtualtime"
 )
 
 // Instant is one moment, as each clock that a deadline is checked against shows it.

@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // A deadline has passed as soon as one of the clocks says so. The three are set apart by hand.

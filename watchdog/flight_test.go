@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // Where many large batches wait, or many are under way, there is a pause, which all of them have room for in a quarter of the time that is

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // A clock that has gone ahead by more than a millisecond has jumped; one that was set back has not.

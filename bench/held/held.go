@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/redisserver"
+	"github.com/fencelock/fencelock/internal/test/redisserver"
 )
 
 // measureHeld is what locks cost that are held.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 
-	"github.com/fencelock/fencelock/internal/redisserver"
+	"github.com/fencelock/fencelock/internal/test/redisserver"
 )
 
 // measureWaitersOnOne is what calls cost that wait for the same lock.

@@ -28,7 +28,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
-	"github.com/fencelock/fencelock/internal/redisserver"
+	"github.com/fencelock/fencelock/internal/test/redisserver"
 	"github.com/fencelock/fencelock/observe/inspect"
 	"github.com/fencelock/fencelock/rlock"
 )

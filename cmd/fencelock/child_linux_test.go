@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // A new process that is stopped, as by ^Z, before it has become the command goes on, also while fencelock's memory wants to be collected.

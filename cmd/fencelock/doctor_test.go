@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fencelock/fencelock/internal/redisserver"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/redisserver"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // rightsOf returns these lists of docs/operations.md, as the words that ACL SETUSER takes, for locks called account:...

@@ -20,9 +20,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/locktest"
-	"github.com/fencelock/fencelock/internal/redisserver"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redisserver"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // An authority signs certificates, which are files.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/presence"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // top shows the locks, shows one, filters, and frees the one whose name is typed. The cursor stays on its lock, wherever that moves.

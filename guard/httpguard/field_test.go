@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/fencelock/fencelock/guard"
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 func newRequest() *http.Request { return httptest.NewRequest("POST", "/", nil) }

@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/fencelock/fencelock/guard"
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 func answer(t *testing.T, err error) *http.Response {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/guard/redisguard"
-	"github.com/fencelock/fencelock/internal/locktest"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // faulty is a guard behind a proxy, whose server knows the scripts.

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/guard/redisguard"
-	"github.com/fencelock/fencelock/internal/locktest"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // asPlain fails the test unless the guarded command says what the plain one says, on the same data; and what its repeat

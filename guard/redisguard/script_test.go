@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/guard/redisguard"
-	"github.com/fencelock/fencelock/internal/locktest"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // Inv4: a script that goes to another database, or touches its own marker, is told so, and no other marker is touched.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 const (

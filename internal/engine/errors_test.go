@@ -7,7 +7,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 // Inv12: the error of a context that has ended is its Err and its cause, and says neither twice.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/locktest"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // Inv9: of the states of locks that nobody uses any more a client keeps a bounded number, as new, for other locks. It keeps none that a

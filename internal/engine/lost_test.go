@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/locktest"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // Inv1, Inv2: a hold that is lost while it is unlocked, after the look whether it was, gives nothing to those who wait:

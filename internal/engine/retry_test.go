@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 // A TestInsistSaysWhatWasSaidBefore that was refused, or for which no connection could be had in time, and that then hung until its time was over,

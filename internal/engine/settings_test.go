@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 // Inv12: each setting is taken at the ends of its range and refused beyond them, by an error that names the option.

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 // A wake-up rings at the earliest of the times that it was asked for. Whoever asks again after that is rung for again. What was asked for

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 // A circle of files has one arrow back up, and two files that use each other are a pair.

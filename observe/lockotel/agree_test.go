@@ -13,7 +13,7 @@ import (
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
 
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/observe/lockmetrics"
 	"github.com/fencelock/fencelock/observe/lockotel"
 	"github.com/fencelock/fencelock/observe/lockprom"

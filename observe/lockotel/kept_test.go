@@ -6,7 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/observe/lockmetrics"
 	"github.com/fencelock/fencelock/observe/locktrace"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fencelock/fencelock/internal/locktest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/observe/lockmetrics"
 	"github.com/fencelock/fencelock/observe/lockprom"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/fencelock/fencelock/internal/memredis"
+	"github.com/fencelock/fencelock/internal/test/memredis"
 )
 
 // A server is one Redis in memory, with what is wrong with it.

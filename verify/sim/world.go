@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/fencelock/fencelock/internal/virtualtime"
+	"github.com/fencelock/fencelock/internal/test/virtualtime"
 )
 
 // A world is a plan that is played, in a bubble.

@@ -18,9 +18,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/presence"
-	"github.com/fencelock/fencelock/internal/redistest"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/observe/inspect"
 	"github.com/fencelock/fencelock/observe/lockui"
 )

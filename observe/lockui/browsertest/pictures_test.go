@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/internal/locktest"
 	"github.com/fencelock/fencelock/internal/presence"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 // The pictures of docs/pictures. PICTURES names the folder that they are written to; without it they are thrown away:

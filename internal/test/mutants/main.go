@@ -1,0 +1,219 @@
+// Mutants runs the tests against code that is broken on purpose, one break at a time, and fails where no test notices.
+// Each break is named by the invariant of the design, or the rule of the protocol, that it violates.
+//
+//	go run ./internal/test/mutants              all of them
+//	go run ./internal/test/mutants -only P1     those whose name matches
+//	go run ./internal/test/mutants -list        what there is
+//	go run ./internal/test/mutants -times 10    ten times each: a test that notices only now and then shows
+//
+// A break counts as noticed by the first of three runs that fails, and the number of the run is printed where it was not
+// the first; with -times each run must notice it.
+//
+// The working tree is not touched: what is broken reaches the compiler through go test's -overlay.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A mutant is one break and the tests that must notice it.
+type mutant struct {
+	name     string // rule: what is broken
+	file     string
+	old, new string // old occurs once in file
+	pkg      string
+	run      string // the tests' names, as for go test -run
+}
+
+func main() {
+	only := flag.String("only", "", "run the mutants whose `name` matches this regular expression")
+	list := flag.Bool("list", false, "list the mutants and do nothing")
+	jobs := flag.Int("jobs", 6, "how many run at once: tests wait most of the time")
+	times := flag.Int("times", 0, "how often the tests run against each break, which they must notice each time; 0: until they notice it, three times at most")
+	flag.Parse()
+	if *times < 0 {
+		fmt.Fprintf(os.Stderr, "mutants: -times %d: use 0 or more\n", *times)
+		os.Exit(2)
+	}
+	match, err := regexp.Compile(*only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants: -only:", err)
+		os.Exit(2)
+	}
+	var chosen []mutant
+	for _, m := range mutants {
+		if match.MatchString(m.name) {
+			chosen = append(chosen, m)
+		}
+	}
+	if *list {
+		for _, m := range chosen {
+			fmt.Printf("%-70s %s\n", m.name, m.run)
+		}
+		return
+	}
+	survivors, err := runAll(chosen, *jobs, *times)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+	if len(survivors) > 0 {
+		fmt.Printf("%d of %d breaks were NOT noticed:\n%s\n", len(survivors), len(chosen), strings.Join(survivors, "\n"))
+		os.Exit(1)
+	}
+	fmt.Printf("all %d breaks were noticed\n", len(chosen))
+}
+
+// runAll returns, a line each, the mutants that were not noticed each time.
+func runAll(chosen []mutant, jobs, times int) (survivors []string, err error) {
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	all, err := weave(dir, chosen)
+	if err != nil {
+		return nil, err
+	}
+	tests := map[string]string{} // of each package, with all breaks that are in functions and scripts
+	for _, m := range chosen {
+		if _, woven := all.numbers[m.name]; woven && tests[m.pkg] == "" {
+			began := time.Now()
+			if tests[m.pkg], err = all.compile(m.pkg); err != nil {
+				return nil, err
+			}
+			fmt.Printf("compiled the tests of %s in %.1fs\n", m.pkg, time.Since(began).Seconds())
+		}
+	}
+	var (
+		mu   sync.Mutex
+		wg   sync.WaitGroup
+		room = make(chan struct{}, jobs)
+		done int
+	)
+	for pkg, binary := range tests {
+		wg.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			if err := passUnbroken(pkg, binary, chosen); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				survivors = append(survivors, fmt.Sprintf("%s: nothing is broken, and the tests fail: %v", pkg, err))
+			}
+		})
+	}
+	for _, m := range chosen {
+		wg.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			began := time.Now()
+			passed, err := m.try(all.numbers[m.name], tests[m.pkg], times)
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			verdict := "noticed"
+			switch {
+			case err == nil && passed > 0:
+				verdict = fmt.Sprintf("noticed, but only by run %d", passed+1)
+			case err != nil:
+				verdict = "NOT NOTICED: " + err.Error()
+				survivors = append(survivors, m.name+": "+verdict)
+			}
+			fmt.Printf("[%2d/%d] %5.1fs  %s: %s\n", done, len(chosen), time.Since(began).Seconds(), m.name, verdict)
+		})
+	}
+	wg.Wait()
+	return survivors, nil
+}
+
+// passUnbroken tells whether the tests that are to notice the breaks pass where none is switched on.
+func passUnbroken(pkg, binary string, chosen []mutant) error {
+	var names []string
+	for _, m := range chosen {
+		if m.pkg == pkg {
+			names = append(names, m.run)
+		}
+	}
+	run := exec.Command(binary, "-test.timeout=10m", "-test.failfast", "-test.run="+strings.Join(names, "|"))
+	run.Dir, run.Env = pkg, append(os.Environ(), switchFor+"=0")
+	if out, err := run.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// patience is how many runs may pass before a break counts as not noticed: some tests need a schedule that most runs have,
+// but not all.
+const patience = 3
+
+// edit is the file's text with the break.
+func (m mutant) edit(text string) (string, error) {
+	if n := strings.Count(text, m.old); n != 1 {
+		return "", fmt.Errorf("%s: %q occurs %d times in %s: bring the mutant up to date", m.name, m.old, n, m.file)
+	}
+	return strings.Replace(text, m.old, m.new, 1), nil
+}
+
+// alone compiles the tests with this break only, which is in no function, in this folder.
+func (m mutant) alone(dir string) (tests string, err error) {
+	whole, err := os.ReadFile(m.file)
+	if err != nil {
+		return "", err
+	}
+	text, err := m.edit(string(whole))
+	if err != nil {
+		return "", err
+	}
+	l := &loom{dir: dir, overlay: map[string]string{}}
+	if err := l.replace(m.file, text); err != nil {
+		return "", err
+	}
+	return l.compile(m.pkg)
+}
+
+// try returns nil if the tests notice the break, each of so many times or, for 0, soon; and how many runs passed. number is
+// the break's in these tests; 0: they have not got it.
+func (m mutant) try(number int, tests string, times int) (passed int, err error) {
+	if number == 0 {
+		dir, err := os.MkdirTemp("", "mutant")
+		if err != nil {
+			return 0, err
+		}
+		defer os.RemoveAll(dir)
+		if tests, err = m.alone(dir); err != nil {
+			return 0, err
+		}
+	}
+	most := times
+	if times == 0 {
+		most = patience
+	}
+	for range most {
+		run := exec.Command(tests, "-test.timeout=60s", "-test.failfast", "-test.run="+m.run)
+		run.Dir, run.Env = m.pkg, append(os.Environ(), fmt.Sprintf("%s=%d", switchFor, number))
+		out, err := run.CombinedOutput()
+		var exit *exec.ExitError
+		switch {
+		case err == nil && strings.Contains(string(out), "no tests to run"):
+			return passed, fmt.Errorf("no test matches %s", m.run)
+		case err == nil:
+			passed++
+		case !errors.As(err, &exit):
+			return passed, err
+		case times == 0:
+			return passed, nil
+		}
+	}
+	if passed > 0 {
+		return passed, fmt.Errorf("all tests passed, %d times of %d", passed, most)
+	}
+	return 0, nil
+}
