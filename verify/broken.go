@@ -31,7 +31,7 @@ var bugs = []bug{
 	{"channel-kept", "a channel is never given up", "calm", []string{ruleLeft}, []edit{
 		{"pubsub/link.go", "(ch.drop || time.Since(ch.idle) >= linger)", "time.Since(ch.idle) >= 1000*linger"}}},
 	{"deadline-reply", "a deadline counts from the reply", "late", []string{ruleExclusive, ruleLock}, []edit{
-		{"internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, f.answer.Token, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, f.answer.Token, f.alsoNotify == nil)"}}},
+		{"internal/engine/acquire.go", "return w.begin(f.SentAt, w.lease, f.Answer.Token, !f.Shared())", "return w.begin(watchdog.Now(), w.lease, f.Answer.Token, !f.Shared())"}}},
 	{"repeat-counts", "a repeated acquire counts twice", "replies", []string{ruleCount}, []edit{
 		{"scripts/acquire.lua", "local extended = redis.", "redis.call('HINCRBY', lock, field, 1)\n    local extended = redis."}}},
 	{"number-again", "all holds of a client have one number", "replies", []string{ruleExclusive, ruleLock}, []edit{

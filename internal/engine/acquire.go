@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
@@ -29,9 +30,6 @@ var errOvertaken = errors.New("overtaken")
 
 // errLate is an answer that came when the lease it tells of could no longer be trusted.
 var errLate = errors.New("no answer from Redis before the lease was over")
-
-// errSilence is the error of a call that has waited for an answer for as long as it may.
-var errSilence = fmt.Errorf("no answer from Redis in time: %w", context.DeadlineExceeded)
 
 func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level, error) {
 	if err := l.checkRequest(ctx, r); err != nil {
@@ -131,26 +129,26 @@ type waiter struct {
 	contended     bool        // the call has waited for other holders
 	told          *toldOfWait // by which the trace is told of that; nil for none
 	way           locktrace.Way
-	holdNumber    uint64  // for the trace; 0 without one
-	refusal       error   // why the last attempt was in vain; nil: another holder has the lock
-	wakeup        *wakeup // notified when a command is over, a field below or lockState.mayBeFree has changed, or the waiter is to look
+	holdNumber    uint64          // for the trace; 0 without one
+	refusal       error           // why the last attempt was in vain; nil: another holder has the lock
+	wakeup        *command.Wakeup // notified when a command is over, a field below or lockState.mayBeFree has changed, or the waiter is to look
 
 	queueWait // zero until the waiter is in the queue
 
 	// Guarded by lockState.mu.
 	prev, next       *waiter // in the queue of this client's waiters, or in lockState.trying
 	isLeader         bool
-	busy             bool      // the waiter asks Redis, or has been given the lock: no hold that ends hands the lock to it
-	handoff          *inflight // the command by which a hold of this client hands the lock to the waiter; nil for none
-	handoffCancelled bool      // that handoff has no answer from Redis, and the waiter is to ask by itself
+	busy             bool             // the waiter asks Redis, or has been given the lock: no hold that ends hands the lock to it
+	handoff          *command.Command // the command by which a hold of this client hands the lock to the waiter; nil for none
+	handoffCancelled bool             // that handoff has no answer from Redis, and the waiter is to ask by itself
 }
 
 // run takes the lock, or re-enters it. What it has begun it ends also where a method of the user's context panics.
 func (w *waiter) run() (lv *level, err error) {
 	w.lockState = w.client.lockState(w.name)
 	defer w.lockState.removeUser()
-	w.wakeup = w.client.wakeup()
-	defer w.client.putWakeup(w.wakeup)
+	w.wakeup = w.client.commands.Wakeup()
+	defer w.client.commands.PutWakeup(w.wakeup)
 	defer func() {
 		if w.attempts != nil && (lv == nil || lv.hold.attempts != w.attempts) && w.attempts.giveUp() {
 			w.client.releaser.abandon(w.attempts)
@@ -198,15 +196,15 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
 	var said error
-	var pauses backoff
+	var pauses command.Backoff
 	for {
 		lv, err := w.attempt()
-		if err == errSilence && said != nil {
+		if err == command.ErrSilence && said != nil {
 			err = said
 		}
 		said = err
 		again := passing(err) && !errors.Is(err, ErrUnconfirmed) || err == nil && w.refusedByOver
-		pause := pauses.next(err, mostOnceMore)
+		pause := pauses.Next(err, mostOnceMore)
 		switch {
 		case lv != nil:
 			return lv, nil
@@ -217,7 +215,7 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 				return nil, notAcquired(w.refusal)
 			}
 			return nil, w.client.withDial(err, w.began)
-		case !sleep(w.ctx, pause):
+		case !command.Sleep(w.ctx, pause):
 			return nil, with(contextError(w.ctx), err)
 		}
 	}
@@ -228,10 +226,10 @@ func (w *waiter) attempt() (*level, error) {
 	f := w.newAttempt()
 	w.sendAttempt(f)
 	rest := time.Until(w.began.Add(onceMore + w.client.set.confirmTimes()))
-	for due := time.Now().Add(min(w.lease, rest)); !f.done.Load() && time.Now().Before(due); {
-		w.wakeup.notifyAt(due)
+	for due := time.Now().Add(min(w.lease, rest)); !f.Done() && time.Now().Before(due); {
+		w.wakeup.NotifyAt(due)
 		select {
-		case <-w.wakeup.ch:
+		case <-w.wakeup.C():
 			continue
 		case <-w.waitEnd:
 		case <-w.client.closed:
@@ -242,12 +240,12 @@ func (w *waiter) attempt() (*level, error) {
 }
 
 // sendAttemptInTurn sends one attempt that takes the lock only when no client in the line comes first. look, stale: see scripts.Turn.
-func (w *waiter) sendAttemptInTurn(look bool, stale string) *inflight {
+func (w *waiter) sendAttemptInTurn(look bool, stale string) *command.Command {
 	f := w.newAttempt()
 	if w.client.usesLine() {
 		turn := w.lockState.lineTurn(look, stale)
 		w.ticket = turn.Ticket
-		f.inTurn(turn)
+		inTurn(f, turn)
 	}
 	w.sendAttempt(f)
 	return f
@@ -257,26 +255,26 @@ func (w *waiter) sendAttemptInTurn(look bool, stale string) *inflight {
 // stack are gone before the command is sent, so that the stack of a caller that waits stays at 4 KiB.
 //
 //go:noinline
-func (w *waiter) newAttempt() *inflight {
-	return w.client.newInflight(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, 1)), w.attempts, w.wakeup)
+func (w *waiter) newAttempt() *command.Command {
+	return w.client.commands.New(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, 1)), w.attempts, w.wakeup)
 }
 
 //go:noinline
-func (f *inflight) inTurn(t scripts.Turn) { f.Op = f.Op.InTurn(t) }
+func inTurn(f *command.Command, t scripts.Turn) { f.Op = f.Op.InTurn(t) }
 
 // sendAttempt sends one attempt.
-func (w *waiter) sendAttempt(f *inflight) {
+func (w *waiter) sendAttempt(f *command.Command) {
 	w.attemptCount++
 	w.endsSeen = w.lockState.ends.Load()
 	if w.attempts.uncertain() {
-		w.client.sendAlone(context.Background(), f)
+		w.client.commands.SendAlone(f)
 	} else {
-		w.client.send(f)
+		w.client.commands.Send(f)
 	}
 }
 
 // settle returns what became of a command that is over, or that is not waited for any longer, as attempt does.
-func (w *waiter) settle(f *inflight) (*level, error) {
+func (w *waiter) settle(f *command.Command) (*level, error) {
 	lv, err := w.judge(f)
 	if lv == nil && w.client.limits.Several && w.attempts.uncertain() {
 		// Some servers may have taken what others refused. That is released, and the next attempt has another field: a
@@ -288,40 +286,40 @@ func (w *waiter) settle(f *inflight) (*level, error) {
 	return lv, err
 }
 
-func (w *waiter) judge(f *inflight) (*level, error) {
-	if !f.done.Load() {
-		w.client.takeBack(f)
+func (w *waiter) judge(f *command.Command) (*level, error) {
+	if !f.Done() {
+		w.client.commands.TakeBack(f)
 		switch {
 		case isClosed(w.client.closed):
 			return nil, ErrClosed
 		case w.waitCtx.Err() != nil:
 			return nil, w.waitCtx.Err()
 		}
-		return nil, errSilence
+		return nil, command.ErrSilence
 	}
-	w.client.heard(w.client.slotOf(w.keys), f.sentAt.Time(), f.err)
-	if f.answer.Outside {
+	w.client.heard(w.client.slotOf(w.keys), f.SentAt.Time(), f.Err)
+	if f.Answer.Outside {
 		w.client.lineRefused(w.keys)
 	}
-	if (f.answer.Held || f.answer.Outside) && f.alsoNotify == nil {
+	if (f.Answer.Held || f.Answer.Outside) && !f.Shared() {
 		w.lockState.leftLine(w.ticket)
 	}
 	switch {
-	case f.err != nil:
-		return nil, f.err
-	case !f.answer.Held:
-		w.refusal = f.answer.Why
-		w.client.distance.measured(f.sentAt.Age())
-		w.refusedByOver = w.releaseOver(f.answer.Own)
+	case f.Err != nil:
+		return nil, f.Err
+	case !f.Answer.Held:
+		w.refusal = f.Answer.Why
+		w.client.distance.measured(f.SentAt.Age())
+		w.refusedByOver = w.releaseOver(f.Answer.Own)
 		return nil, nil
-	case time.Until(watchdog.DeadlineOf(f.sentAt, w.lease).Time()) <= 0:
+	case time.Until(watchdog.DeadlineOf(f.SentAt, w.lease).Time()) <= 0:
 		return nil, errLate
 	}
 	w.way = locktrace.FromRedis
-	if f.alsoNotify != nil {
+	if f.Shared() {
 		w.way = locktrace.FromHandoff
 	}
-	return w.begin(f.sentAt, w.lease, f.answer.Token, f.alsoNotify == nil)
+	return w.begin(f.SentAt, w.lease, f.Answer.Token, !f.Shared())
 }
 
 // begin makes a hold of a waiter that has got the lock: by a command that was sent at this time, for this lease, with this token.

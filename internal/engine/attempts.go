@@ -40,14 +40,14 @@ func (a *attempts) doubtLocked() *doubt {
 	return a.doubt
 }
 
-func (a *attempts) sent() {
+func (a *attempts) Sent() {
 	a.mu.Lock()
 	a.inFlight++
 	a.mu.Unlock()
 }
 
-// takenBack notes that an attempt was taken back.
-func (a *attempts) takenBack() {
+// TakenBack notes that an attempt was taken back.
+func (a *attempts) TakenBack() {
 	a.mu.Lock()
 	a.inFlight--
 	a.mu.Unlock()
@@ -61,8 +61,8 @@ func (a *attempts) uncertain() bool {
 	return a.taken || a.inFlight > 0 || a.doubt != nil && a.doubt.unanswered
 }
 
-// answered notes the outcome of an attempt.
-func (t *attempts) answered(a scripts.Answer, err error) {
+// Answered notes the outcome of an attempt.
+func (t *attempts) Answered(a scripts.Answer, err error) {
 	if r := t.noteAnswer(a, err); r != nil {
 		r.attempted()
 	}

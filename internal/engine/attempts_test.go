@@ -18,7 +18,7 @@ func TestP3_UntilWhenAttemptsMatter(t *testing.T) {
 	var free, taken, owed scripts.Answer
 	taken.Held, owed.Owed = true, true
 	ask := func(a *attempts, answer scripts.Answer, err error) {
-		a.sent()
+		a.Sent()
 		a.noteAnswer(answer, err)
 	}
 	for _, c := range []struct {
@@ -29,8 +29,8 @@ func TestP3_UntilWhenAttemptsMatter(t *testing.T) {
 		until      time.Duration // after the steps
 	}{
 		{what: "no attempt", steps: func(t *testing.T, a *attempts) {}},
-		{what: "one under way", steps: func(t *testing.T, a *attempts) { a.sent() }, uncertain: true, mayBeTaken: true, until: forever},
-		{what: "one that was taken back", steps: func(t *testing.T, a *attempts) { a.sent(); a.takenBack() }},
+		{what: "one under way", steps: func(t *testing.T, a *attempts) { a.Sent() }, uncertain: true, mayBeTaken: true, until: forever},
+		{what: "one that was taken back", steps: func(t *testing.T, a *attempts) { a.Sent(); a.TakenBack() }},
 		{what: "one that found another holder", steps: func(t *testing.T, a *attempts) { ask(a, free, nil) }},
 		{what: "one that was refused", steps: func(t *testing.T, a *attempts) { ask(a, free, refusal) }},
 		{what: "one that was refused, and was the last", steps: func(t *testing.T, a *attempts) {
@@ -60,7 +60,7 @@ func TestP3_UntilWhenAttemptsMatter(t *testing.T) {
 			locktest.Equal(t, "it is the first answer", a.hear(), false)
 		}, uncertain: true, until: lease / 2},
 		{what: "one without an answer after Redis was heard of", steps: func(t *testing.T, a *attempts) {
-			a.sent()
+			a.Sent()
 			ask(a, free, io.EOF)
 			a.hear()
 			a.noteAnswer(free, io.EOF)
@@ -76,7 +76,7 @@ func TestP3_UntilWhenAttemptsMatter(t *testing.T) {
 			locktest.Equal(t, "another release is to be sent", a.released(), true)
 		}, uncertain: true, until: lease},
 		{what: "two under way, and one has its answer", steps: func(t *testing.T, a *attempts) {
-			a.sent()
+			a.Sent()
 			ask(a, free, nil)
 		}, uncertain: true, mayBeTaken: true, until: forever},
 		{what: "one that some servers may have executed", steps: func(t *testing.T, a *attempts) { ask(a, owed, io.EOF) }, uncertain: true, mayBeTaken: true, until: forever},
@@ -104,7 +104,7 @@ func TestP3_UntilWhenAttemptsMatter(t *testing.T) {
 			a.hear()
 		}, uncertain: true, mayBeTaken: true, until: lease},
 		{what: "one that took the lock when it was left to the releaser", steps: func(t *testing.T, a *attempts) {
-			a.sent()
+			a.Sent()
 			a.handOver(new(release))
 			a.hear()
 			time.Sleep(lease / 2)
@@ -141,8 +141,8 @@ func TestP3_AttemptsHaveOneRelease(t *testing.T) {
 	const lease = 10 * time.Second
 	a := &attempts{lease: lease}
 	first, second := new(release), new(release)
-	a.sent()
-	a.sent()
+	a.Sent()
+	a.Sent()
 	locktest.Equal(t, "the release that waits for an answer", a.noteAnswer(scripts.Answer{}, nil), (*release)(nil))
 	got, ok := a.handOver(first)
 	locktest.Equal(t, "the releaser takes it", ok, true)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
@@ -43,10 +44,8 @@ type Client struct {
 	handoffDenied atomic.Bool   // Redis has refused a handoff, as the user lacks a right
 	lineProven    atomic.Bool   // the client has been in a line: the user may do all that it takes
 
-	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
-	spareWakeups  sync.Pool // of *wakeup that nobody waits for
-	spareInflight sync.Pool // of *inflight that are over
-	spareWaiters  sync.Pool // of *waiter that are over
+	commands     command.Sender
+	spareWaiters sync.Pool // of *waiter that are over; the client's own, as channels must not leave the bubble of a test in virtual time
 
 	tracedHolds tracedHolds // empty where tellsOfHolds is false
 	events      outbox      // what the trace is still to be told of other than by the caller's own goroutine
@@ -109,7 +108,7 @@ func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
 	}
 	bus := pubsub.New(rdb, set.Sharding, set.Log)
 	bus.OnChange(c.SubscriptionChanged)
-	c.store, c.bus = store, oneBus{bus}
+	c.store, c.commands.Store, c.bus = store, store, oneBus{bus}
 	c.PresentOn(rdb)
 	return c, nil
 }
@@ -120,7 +119,7 @@ func NewOn(store Store, bus Bus, limits Limits, set Settings) *Client {
 		set.Handoffs = 0
 	}
 	c := newClient(set)
-	c.store, c.bus, c.limits = store, bus, limits
+	c.store, c.commands.Store, c.bus, c.limits = store, store, bus, limits
 	return c
 }
 
@@ -137,6 +136,7 @@ func newClient(set Settings) *Client {
 	}
 	c.dog = watchdog.New(c.renewLeases)
 	c.releaser = &releaser{client: c}
+	c.commands.Heard = c.noteServer
 	return c
 }
 
@@ -184,7 +184,7 @@ func (c *Client) awaitReleases(ctx context.Context) {
 			c.releaser.sendAllNow()
 			next = now.Add(hurryAgain)
 		}
-		if c.underWay.Load() == 0 && !c.releaser.owesAny() || !sleep(ctx, time.Millisecond) {
+		if c.underWay.Load() == 0 && !c.releaser.owesAny() || !command.Sleep(ctx, time.Millisecond) {
 			return
 		}
 	}

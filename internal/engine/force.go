@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
 )
@@ -31,7 +32,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	began := time.Now()
 	for missed := 0; ; missed++ {
 		freed, again, err := l.forceOnce(bound)
-		if again && !sleep(bound, forcePause) {
+		if again && !command.Sleep(bound, forcePause) {
 			missed++
 			err = context.DeadlineExceeded
 		}
@@ -59,7 +60,7 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 	if err != nil || state.Field == "" {
 		return false, false, err
 	}
-	answer, maybeExecuted, err := retry(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.Answer, error) {
+	answer, maybeExecuted, err := command.Repeat(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.Answer, error) {
 		sharded := l.client.bus.Sharded(ctx)
 		return l.client.store.Do(ctx, l.client.callingFirst(scripts.Unlock(l.keys, state.Field, sharded), "", scripts.NotTheHolder))
 	})

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -53,7 +54,7 @@ type leaveOp struct {
 	client *Client
 	op     scripts.Op
 	keys   *scripts.Keys
-	ended  int // how often its connection had ended
+	pauses command.Backoff // after errors of connections that had ended
 }
 
 // leaveLine takes the ticket out of the line in Redis. With "" it calls the first client there. A leave that fails is repeated only where its
@@ -78,9 +79,8 @@ func (l *leaveOp) Answered(a scripts.Answer, err error) {
 	if a.Outside {
 		l.client.lineRefused(l.keys)
 	}
-	if scripts.Ended(err) && l.ended < maxEnded {
-		l.ended++
-		time.AfterFunc(endedBackoff, func() { l.client.store.Send(&l.op, l) })
+	if pause, ended := l.pauses.AfterEnded(err); ended {
+		time.AfterFunc(pause, func() { l.client.store.Send(&l.op, l) })
 		return
 	}
 	if err == nil && a.More {
@@ -136,7 +136,7 @@ func (ls *lockState) onLineMessage(message bool, text string) {
 		return
 	}
 	if leader := ls.leaderWakeup.Load(); leader != nil {
-		leader.notify()
+		leader.Notify()
 	}
 }
 

@@ -43,7 +43,7 @@ func (w *waiter) reenter(h *hold) (*level, error) {
 
 	h.attempts.extend(w.lease) // whether an answer comes or not
 	sent := watchdog.Now()     // of the first attempt: a repeat of one that was executed extends nothing
-	answer, _, err := w.client.sendAndRetry(bound, sent.Time(), patience, w.client.onReentry(),
+	answer, _, err := w.client.commands.Do(bound, sent.Time(), patience, w.client.onReentry(),
 		w.tokens.counted(scripts.Level(w.keys, token, h.attempts.field, w.lease, count, op)))
 	switch {
 	case err != nil:

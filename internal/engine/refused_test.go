@@ -114,7 +114,7 @@ func TestP27_ACallIsInVainOnce(t *testing.T) {
 		locktest.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		p, ctx := new(place), t.Context()
-		w := &waiter{Lock: NewLock(c, "l", Tokens{}), ctx: ctx, waitCtx: ctx, lockState: c.lockState("l"), wakeup: c.wakeup()}
+		w := &waiter{Lock: NewLock(c, "l", Tokens{}), ctx: ctx, waitCtx: ctx, lockState: c.lockState("l"), wakeup: c.commands.Wakeup()}
 		w.lockState.place.Store(p)
 		held, turn := scripts.Answer{TTL: time.Minute}, scripts.Answer{TTL: scripts.NoKey}
 		w.called = true

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -29,20 +30,20 @@ type release struct {
 	releaser *releaser
 	attempts *attempts
 	lease    time.Duration
-	index    int          // in releaser.releases; -1: it is over
-	began    time.Time    // when it was left to the releaser, for the trace
-	due      time.Time    // when to send it, again if it is under way
-	answers  int          // which entry of releaseAfter is the next pause; each answer moves it on, an error to 2 at most
-	pauses   backoff      // after errors of connections that had ended
-	underWay *sentRelease // the command that was sent last; nil once that is answered
-	rest     bool         // most of several servers have confirmed it already
-	freed    bool         // a command that was sent when all attempts had their outcome was confirmed; with rest: any was answered
-	held     bool         // the release of a hold, of which Unlock has said that it is sent again
-	over     bool         // of a hold that was over already, and that a server without the latest data has
-	asks     bool         // of a hold that never was, to learn whether the server has one of this client that is over
-	owed     bool         // one of several servers may have the hold still
-	until    time.Time    // of another client's hold: when its lease is over on every server. Zero: owed says so
-	refused  bool         // Redis has refused it for good: rights are missing
+	index    int             // in releaser.releases; -1: it is over
+	began    time.Time       // when it was left to the releaser, for the trace
+	due      time.Time       // when to send it, again if it is under way
+	answers  int             // which entry of releaseAfter is the next pause; each answer moves it on, an error to 2 at most
+	pauses   command.Backoff // after errors of connections that had ended
+	underWay *sentRelease    // the command that was sent last; nil once that is answered
+	rest     bool            // most of several servers have confirmed it already
+	freed    bool            // a command that was sent when all attempts had their outcome was confirmed; with rest: any was answered
+	held     bool            // the release of a hold, of which Unlock has said that it is sent again
+	over     bool            // of a hold that was over already, and that a server without the latest data has
+	asks     bool            // of a hold that never was, to learn whether the server has one of this client that is over
+	owed     bool            // one of several servers may have the hold still
+	until    time.Time       // of another client's hold: when its lease is over on every server. Zero: owed says so
+	refused  bool            // Redis has refused it for good: rights are missing
 }
 
 // A sentRelease is one command that releases the hold. Its fields are guarded by the releaser's mu.
@@ -241,7 +242,7 @@ func (s *sentRelease) Answered(a scripts.Answer, err error) {
 		r.answers = min(r.answers, 2)
 	}
 	if scripts.Ended(err) {
-		after = min(after, r.pauses.next(err, after))
+		after = min(after, r.pauses.Next(err, after))
 	}
 	if err != nil && r.held {
 		after = min(after, lastRelease)

@@ -162,10 +162,10 @@ func TestP3_HeardOfAfterTheAttempt(t *testing.T) {
 		c, store := newFakeClient(t, new(fakeBus), Limits{})
 		store.onSend(func(caller scripts.Caller) { caller.Sending(nil) })
 		a := &attempts{keys: scripts.KeysOf("l"), field: c.newField(), lease: lease}
-		a.sent()
+		a.Sent()
 		c.releaser.abandon(a)
 		locktest.Sleep(time.Second)
-		a.answered(scripts.Answer{}, io.EOF)
+		a.Answered(scripts.Answer{}, io.EOF)
 		store.all()[0].caller.Answered(scripts.Answer{}, nil)
 		locktest.Sleep(3 * lease)
 		locktest.Equal(t, "books, where a release was answered that was sent before", c.Books(), "0 locks, 0 holds, 1 releases")
@@ -202,14 +202,14 @@ func TestP12_OwedUntilAReleaseFollowsTheAttempt(t *testing.T) {
 		c, store := newFakeClient(t, new(fakeBus), Limits{})
 		store.answers(func(string) error { return nil })
 		a := &attempts{keys: scripts.KeysOf("l"), field: c.newField(), lease: time.Minute}
-		a.sent()
+		a.Sent()
 		began := time.Now()
 		c.releaser.abandon(a)
 		locktest.Sleep(500 * time.Millisecond)
 		locktest.DeepEqual(t, "sent while the attempt is under way", store.releases("l", began), []time.Duration{100 * time.Millisecond})
 		locktest.Equal(t, "owed", c.releaser.owesAny(), true)
 		store.onSend(nil)
-		a.answered(scripts.Answer{}, io.EOF)
+		a.Answered(scripts.Answer{}, io.EOF)
 		locktest.Sleep(time.Millisecond)
 		all := store.all()
 		locktest.Equal(t, "releases when the attempt is over", len(all), 2)
@@ -245,7 +245,7 @@ func TestP12_WhatCloseSendsAtOnce(t *testing.T) {
 		c.releaser.release(takenBy(c, "under way", lease))
 		locktest.Sleep(5*s - 50*ms)
 		a := &attempts{keys: scripts.KeysOf("asking"), field: c.newField(), lease: lease}
-		a.sent()
+		a.Sent()
 		c.releaser.abandon(a)
 		locktest.Sleep(50 * ms)
 		c.releaser.sendAllNow()
@@ -312,8 +312,8 @@ func TestOneReleaseOfAHold(t *testing.T) {
 		store.all()[0].caller.(*sentRelease).attempted() // the answer to an attempt has met the end of the release
 		locktest.Equal(t, "books after that", c.Books(), "")
 
-		a.sent()
-		a.answered(scripts.Answer{Held: true}, nil) // a late attempt took the lock after all
+		a.Sent()
+		a.Answered(scripts.Answer{Held: true}, nil) // a late attempt took the lock after all
 		c.releaser.release(a)
 		locktest.Sleep(time.Second)
 		locktest.Equal(t, "releases in the end", len(store.all()), 2)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/watchdog"
 )
@@ -118,7 +119,7 @@ type toldOfWait struct {
 }
 
 // end notes how the function has ended, on its goroutine.
-func (t *toldOfWait) end(returned bool, panicked any, wake *wakeup) {
+func (t *toldOfWait) end(returned bool, panicked any, wake *command.Wakeup) {
 	t.mu.Lock()
 	then := t.then
 	t.ended, t.brokeOff, t.panicked = true, !returned && then == nil, panicked
@@ -129,7 +130,7 @@ func (t *toldOfWait) end(returned bool, panicked any, wake *wakeup) {
 	case then != nil:
 		then()
 	case !returned:
-		wake.notify()
+		wake.Notify()
 	}
 }
 

@@ -41,7 +41,7 @@ var bugs = []bug{
 	{"quorum-counters", "tokens of a quorum are by the counters alone", "flush", 5, []overlay.Edit{
 		edit("quorum/acquire.go", "return max(counter, times[len(times)/2]+ahead-1)", "return max(counter, ahead)")}},
 	{"deadline-reply", "a deadline counts from the reply", "late", 1, []overlay.Edit{
-		edit("internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, f.answer.Token, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, f.answer.Token, f.alsoNotify == nil)")}},
+		edit("internal/engine/acquire.go", "return w.begin(f.SentAt, w.lease, f.Answer.Token, !f.Shared())", "return w.begin(watchdog.Now(), w.lease, f.Answer.Token, !f.Shared())")}},
 	{"release-silent", "a release is told to nobody", "cut", 1, []overlay.Edit{
 		edit("scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"),
 		edit("scripts/line.lua", "return lined(publish, line .. ':' .. client(ticket), message)", "return 1")}},

@@ -74,8 +74,8 @@ var ofClient = []mutant{
 	},
 	{
 		"Inv12: a repeat that ran out of time hides what Redis said before",
-		"internal/engine/retry.go", "			said = err\n", "",
-		"./internal/engine", "InsistSays",
+		"internal/command/repeat.go", "			said = err\n", "",
+		"./internal/command", "RepeatSays",
 	},
 	{
 		"the watchdog asks about all slots of a cluster at one moment",
