@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
@@ -239,12 +240,10 @@ func (w *waiter) attempt() (*level, error) {
 	return w.settle(f)
 }
 
-// sendAttemptInTurn sends one attempt that takes the lock only when no client in the line comes first. look, stale: see scripts.Turn.
-func (w *waiter) sendAttemptInTurn(look bool, stale string) *command.Command {
-	f := w.newAttempt()
-	if w.client.usesLine() {
-		turn := w.lockState.lineTurn(look, stale)
-		w.ticket = turn.Ticket
+// sendAttemptInTurn sends one attempt that takes the lock only when no client in the line comes first.
+func (w *waiter) sendAttemptInTurn() *command.Command {
+	f, turn := w.newAttempt(), w.lockState.lineTurn()
+	if w.ticket = turn.Ticket; w.client.usesLine() {
 		inTurn(f, turn)
 	}
 	w.sendAttempt(f)
@@ -309,7 +308,7 @@ func (w *waiter) judge(f *command.Command) (*level, error) {
 		return nil, f.Err
 	case !f.Answer.Held:
 		w.refusal = f.Answer.Why
-		w.client.distance.measured(f.SentAt.Age())
+		w.client.distance.Measured(f.SentAt.Age())
 		w.refusedByOver = w.releaseOver(f.Answer.Own)
 		return nil, nil
 	case time.Until(watchdog.DeadlineOf(f.SentAt, w.lease).Time()) <= 0:
@@ -341,7 +340,7 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	h.client, h.attempts = w.client, w.attempts
 	h.newHolder, h.stable, h.token = w.holder, w.tokens.Stable, token
 	h.lease.Owner = h
-	h.uncontended = begins && w.lockState.place.Load() == nil
+	h.uncontended = begins && !w.lockState.inPlace(func(p *line.Place, _ time.Time) bool { return p.Entered() })
 	lv := &h.firstLevel
 	lv.begin(w.ctx, w.holder, h, w.renewable)
 	if w.client.tellsOfHolds() {
