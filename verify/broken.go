@@ -39,7 +39,7 @@ var bugs = []bug{
 	{"unlock-any", "an unlock does not look whose lock it is", "replies", []string{ruleExclusive, ruleLock}, []edit{
 		{"scripts/unlock.lua", "redis.pcall('HDEL', lock, field, field .. '#')", "redis.pcall('DEL', lock)"}}},
 	{"ghost-kept", "what an acquire without an answer has taken is not released", "ghosts", []string{ruleWake, ruleLeft}, []edit{
-		{"internal/engine/acquire.go", "\t\tw.client.releaser.abandon(w.attempts)\n", ""},
+		{"internal/engine/acquire.go", "\t\tw.client.releaser.Abandon(w.attempts)\n", ""},
 		{"internal/engine/over.go", "return strings.HasPrefix(field, c.id+\":\")", "return field == \"\" && strings.HasPrefix(field, c.id)"}}},
 	{"no-poll", "a waiter relies on messages", "silence", []string{ruleWake}, []edit{
 		{"rlock/options.go", "s.Poll = d", "s.Poll = time.Hour"}}},

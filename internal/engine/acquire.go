@@ -8,6 +8,7 @@ import (
 
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/line"
+	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
@@ -120,15 +121,15 @@ type waiter struct {
 
 	began         time.Time
 	lockState     *lockState
-	newHold       *hold       // the hold that the call is to get; nil while the call waits for others, see shrink
-	attempts      *attempts   // to take the lock for it
-	field         string      // of these attempts, as long as they are the waiter's own
-	endsSeen      uint32      // lockState.ends, when the last attempt was sent
-	refusedByOver bool        // the last attempt was refused by a hold of this client that is over, and is released now
-	attemptCount  int         // so many attempts, so far
-	ticket        string      // with which the last attempt was in the line; "" for none
-	contended     bool        // the call has waited for other holders
-	told          *toldOfWait // by which the trace is told of that; nil for none
+	newHold       *hold              // the hold that the call is to get; nil while the call waits for others, see shrink
+	attempts      *releases.Attempts // to take the lock for it
+	field         string             // of these attempts, as long as they are the waiter's own
+	endsSeen      uint32             // lockState.ends, when the last attempt was sent
+	refusedByOver bool               // the last attempt was refused by a hold of this client that is over, and is released now
+	attemptCount  int                // so many attempts, so far
+	ticket        string             // with which the last attempt was in the line; "" for none
+	contended     bool               // the call has waited for other holders
+	told          *toldOfWait        // by which the trace is told of that; nil for none
 	way           locktrace.Way
 	holdNumber    uint64          // for the trace; 0 without one
 	refusal       error           // why the last attempt was in vain; nil: another holder has the lock
@@ -151,8 +152,8 @@ func (w *waiter) run() (lv *level, err error) {
 	w.wakeup = w.client.commands.Wakeup()
 	defer w.client.commands.PutWakeup(w.wakeup)
 	defer func() {
-		if w.attempts != nil && (lv == nil || lv.hold.attempts != w.attempts) && w.attempts.giveUp() {
-			w.client.releaser.abandon(w.attempts)
+		if w.attempts != nil && (lv == nil || lv.hold.attempts != w.attempts) && w.attempts.GiveUp() {
+			w.client.releaser.Abandon(w.attempts)
 		}
 	}()
 	return w.reenterOrWait()
@@ -168,7 +169,7 @@ func (w *waiter) reenterOrWait() (*level, error) {
 	w.newHold = new(hold)
 	w.attempts = &w.newHold.ownAttempts
 	w.field = w.client.newField()
-	w.attempts.keys, w.attempts.field, w.attempts.lease = w.keys, w.field, w.lease
+	w.attempts.Init(w.keys, w.field, w.lease)
 	if !w.request.waits() {
 		return w.tryOnce(own)
 	}
@@ -177,11 +178,10 @@ func (w *waiter) reenterOrWait() (*level, error) {
 
 // shrink drops the new hold of a waiter that is to wait for others: until it has the lock only its attempts are needed, and waiters may be many.
 func (w *waiter) shrink() {
-	if w.newHold == nil || w.attempts != &w.newHold.ownAttempts || w.attempts.uncertain() {
+	if w.newHold == nil || w.attempts != &w.newHold.ownAttempts || w.attempts.Uncertain() {
 		return
 	}
-	w.attempts = &attempts{keys: w.keys, field: w.attempts.field, lease: w.lease, refused: w.attempts.refused}
-	w.newHold = nil
+	w.newHold, w.attempts = nil, w.attempts.Clone()
 }
 
 // tryOnce asks once, for a call with wait 0.
@@ -255,7 +255,7 @@ func (w *waiter) sendAttemptInTurn() *command.Command {
 //
 //go:noinline
 func (w *waiter) newAttempt() *command.Command {
-	return w.client.commands.New(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, 1)), w.attempts, w.wakeup)
+	return w.client.commands.New(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.Field, w.lease, 1)), w.attempts, w.wakeup)
 }
 
 //go:noinline
@@ -265,7 +265,7 @@ func inTurn(f *command.Command, t scripts.Turn) { f.Op = f.Op.InTurn(t) }
 func (w *waiter) sendAttempt(f *command.Command) {
 	w.attemptCount++
 	w.endsSeen = w.lockState.ends.Load()
-	if w.attempts.uncertain() {
+	if w.attempts.Uncertain() {
 		w.client.commands.SendAlone(f)
 	} else {
 		w.client.commands.Send(f)
@@ -275,12 +275,12 @@ func (w *waiter) sendAttempt(f *command.Command) {
 // settle returns what became of a command that is over, or that is not waited for any longer, as attempt does.
 func (w *waiter) settle(f *command.Command) (*level, error) {
 	lv, err := w.judge(f)
-	if lv == nil && w.client.limits.Several && w.attempts.uncertain() {
+	if lv == nil && w.client.limits.Several && w.attempts.Uncertain() {
 		// Some servers may have taken what others refused. That is released, and the next attempt has another field: a
 		// late copy of the release must not meet it.
 		old := w.attempts
-		w.newHold, w.attempts = nil, &attempts{keys: w.keys, field: w.client.newField(), lease: w.lease}
-		w.client.releaser.release(old)
+		w.newHold, w.attempts = nil, releases.NewAttempts(w.keys, w.client.newField(), w.lease)
+		w.client.releaser.Release(old)
 	}
 	return lv, err
 }

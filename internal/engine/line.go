@@ -42,7 +42,7 @@ func (c *Client) callingFirst(op scripts.Op, again string, known int) scripts.Op
 
 // callingFirst is the hold's release, which calls the first client in the line. again: the ticket with which this one enters, or "".
 func (h *hold) callingFirst(op scripts.Op, again string) scripts.Op {
-	known := h.lockState.ownListeners(h.attempts.keys)
+	known := h.lockState.ownListeners(h.attempts.Keys)
 	if h.uncontended && again == "" && known == 0 && h.client.usesLine() {
 		return op.CallingNewcomers()
 	}

@@ -133,7 +133,7 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	if h == nil {
 		return 0, nil
 	}
-	state, err := l.inspect(ctx, h.attempts.field)
+	state, err := l.inspect(ctx, h.attempts.Field)
 	return state.Count, err
 }
 

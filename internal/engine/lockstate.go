@@ -262,7 +262,7 @@ func (ls *lockState) followHold(h *hold) {
 		return
 	}
 	ls.holdFollowed = true
-	ls.subscribe(h.attempts.keys.Channel())
+	ls.subscribe(h.attempts.Keys.Channel())
 }
 
 // unfollowHold ends what followHold began. With ls.mu held.
@@ -341,7 +341,7 @@ func (ls *lockState) registerHold(h *hold, sent watchdog.Instant, begins bool) (
 	if begins {
 		ls.run = handoffRun{began: momentOf(sent.Time())}
 	}
-	over = ls.wasForced(h.attempts.field, sent)
+	over = ls.wasForced(h.attempts.Field, sent)
 	ls.mu.Unlock()
 	if old != nil {
 		old.lose("another holder has the lock", false)

@@ -63,7 +63,7 @@ func (h *hold) closeLevel(lv *level) (last bool, err error) {
 	lv.open = false
 	i := slices.Index(h.levels, lv)
 	h.levels = slices.Delete(h.levels, i, i+1)
-	lv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked})
+	lv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked})
 	if len(h.levels) > 0 {
 		h.notifyChanged()
 		return false, nil
@@ -96,10 +96,10 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 		gone := h.gone
 		h.mu.Unlock()
 		if gone && !h.client.limits.Several {
-			h.attempts.released()
+			h.attempts.Released()
 		}
-		if h.attempts.needsRelease() {
-			h.client.releaser.release(h.attempts) // a renewal that got no answer may have kept it in Redis
+		if h.attempts.NeedsRelease() {
+			h.client.releaser.Release(h.attempts) // a renewal that got no answer may have kept it in Redis
 		}
 		return h.lossError()
 	}
@@ -149,15 +149,15 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 		return true
 	})
 	if err != nil {
-		c.releaser.releaseHeld(h.attempts)
+		c.releaser.UnlockFailed(h.attempts)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", c.withDial(err, began))
 	}
 	if answer.Owed {
-		c.releaser.releaseRest(h.attempts, time.Time{})
+		c.releaser.QuorumDone(h.attempts, time.Time{})
 	} else {
 		h.releaseConfirmed()
 	}
-	c.releaseAnswered(answer, h.attempts.keys)
+	c.releaseAnswered(answer, h.attempts.Keys)
 	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 {
 		return ErrLost
 	}
@@ -170,20 +170,20 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) (answer scripts.Answer, maybeExecuted bool, err error) {
 	c := h.client
 	if sharded, known := c.bus.Known(); known {
-		return c.commands.Do(context.Background(), began, bound, bound/3, h.callingFirst(scripts.Unlock(h.attempts.keys, h.attempts.field, sharded), ticket))
+		return c.commands.Do(context.Background(), began, bound, bound/3, h.callingFirst(scripts.Unlock(h.attempts.Keys, h.attempts.Field, sharded), ticket))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	return command.Repeat(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
 		sharded := c.bus.Sharded(ctx)
-		return c.store.Do(ctx, c.callingFirst(scripts.Unlock(h.attempts.keys, h.attempts.field, sharded), "", 0))
+		return c.store.Do(ctx, c.callingFirst(scripts.Unlock(h.attempts.Keys, h.attempts.Field, sharded), "", 0))
 	})
 }
 
 // releaseConfirmed notes that Redis has confirmed the end of the hold.
 func (h *hold) releaseConfirmed() {
-	if h.attempts.released() {
-		h.client.releaser.release(h.attempts)
+	if h.attempts.Released() {
+		h.client.releaser.Release(h.attempts)
 	}
 }
 
@@ -208,7 +208,7 @@ func (h *hold) lowerCount(ctx context.Context) error {
 	if count == 0 {
 		return nil // the outer level was unlocked meanwhile, and all is released
 	}
-	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.attempts.keys, false, h.attempts.field, 0, count, op))
+	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.attempts.Keys, false, h.attempts.Field, 0, count, op))
 	if err != nil {
 		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
 	}

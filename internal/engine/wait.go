@@ -164,7 +164,7 @@ func (w *waiter) suspectNestedCall() {
 	if h != w.blocker {
 		w.blocker, w.since = h, time.Now()
 	}
-	if h != nil && time.Since(w.since) >= h.attempts.longestLease() {
+	if h != nil && time.Since(w.since) >= h.attempts.LongestLease() {
 		h.warnOnce("rlock: a call waits for a hold of its own client, for as long as a lease by now; if this is meant as a nested call, pass the context that Lock returned")
 	}
 }

@@ -9,7 +9,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"Inv1: a re-entry opens a level of a hold that was unlocked meanwhile",
-		"internal/engine/reenter.go", "\tcase len(h.levels) == 0:\n\t\tlv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked})\n\t\treturn ErrUnlocked\n", "",
+		"internal/engine/reenter.go", "\tcase len(h.levels) == 0:\n\t\tlv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked})\n\t\treturn ErrUnlocked\n", "",
 		"./rlock", "Inv1_ReentryOf",
 	},
 	{
@@ -49,12 +49,12 @@ var ofAttempts = []mutant{
 	},
 	{
 		"P3: what some servers owe is in doubt when it is released",
-		"internal/engine/attempts.go", "!a.Owed && scripts.Unanswered(err) {", "scripts.Unanswered(err) {",
-		"./internal/engine", "P3_UntilWhen",
+		"internal/releases/attempts.go", "!a.Owed && scripts.Unanswered(err) {", "scripts.Unanswered(err) {",
+		"./internal/releases", "P3_UntilWhen",
 	},
 	{
 		"a repeat of what got no answer waits for the batches that are under way",
-		"internal/engine/acquire.go", "\tif w.attempts.uncertain() {\n\t\tw.client.commands.SendAlone", "\tif false {\n\t\tw.client.commands.SendAlone",
+		"internal/engine/acquire.go", "\tif w.attempts.Uncertain() {\n\t\tw.client.commands.SendAlone", "\tif false {\n\t\tw.client.commands.SendAlone",
 		"./rlock", "RepeatGoesAlone",
 	},
 	{

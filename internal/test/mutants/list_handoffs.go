@@ -19,7 +19,7 @@ var ofHandoffs = []mutant{
 	},
 	{
 		"Inv1: the former holder's context lives on while the lock is passed on",
-		"internal/engine/unlock.go", "\tlv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked})\n", "\ttime.AfterFunc(time.Millisecond, func() { lv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked}) })\n",
+		"internal/engine/unlock.go", "\tlv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked})\n", "\ttime.AfterFunc(time.Millisecond, func() { lv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked}) })\n",
 		"./rlock", "HandoffIsOneCommand",
 	},
 	{

@@ -105,7 +105,7 @@ var ofServers = []mutant{
 	},
 	{
 		"P3: a copy without an answer is forgotten with the answer to another one",
-		"internal/engine/attempts.go", "if a.Copies > 0 || ", "if ",
+		"internal/releases/attempts.go", "if a.Copies > 0 || ", "if ",
 		"./rlock", "P3_FirstCopyOfAcquireAfterItsUnlock",
 	},
 	{
