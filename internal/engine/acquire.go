@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/line"
+	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
@@ -30,9 +32,6 @@ var errOvertaken = errors.New("overtaken")
 
 // errLate is an answer that came when the lease it tells of could no longer be trusted.
 var errLate = errors.New("no answer from Redis before the lease was over")
-
-// errSilence is the error of a call that has waited for an answer for as long as it may.
-var errSilence = fmt.Errorf("no answer from Redis in time: %w", context.DeadlineExceeded)
 
 func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level, error) {
 	if err := l.checkRequest(ctx, r); err != nil {
@@ -122,39 +121,39 @@ type waiter struct {
 
 	began         time.Time
 	lockState     *lockState
-	newHold       *hold       // the hold that the call is to get; nil while the call waits for others, see shrink
-	attempts      *attempts   // to take the lock for it
-	field         string      // of these attempts, as long as they are the waiter's own
-	endsSeen      uint32      // lockState.ends, when the last attempt was sent
-	refusedByOver bool        // the last attempt was refused by a hold of this client that is over, and is released now
-	attemptCount  int         // so many attempts, so far
-	ticket        string      // with which the last attempt was in the line; "" for none
-	contended     bool        // the call has waited for other holders
-	told          *toldOfWait // by which the trace is told of that; nil for none
+	newHold       *hold              // the hold that the call is to get; nil while the call waits for others, see shrink
+	attempts      *releases.Attempts // to take the lock for it
+	field         string             // of these attempts, as long as they are the waiter's own
+	endsSeen      uint32             // lockState.ends, when the last attempt was sent
+	refusedByOver bool               // the last attempt was refused by a hold of this client that is over, and is released now
+	attemptCount  int                // so many attempts, so far
+	ticket        string             // with which the last attempt was in the line; "" for none
+	contended     bool               // the call has waited for other holders
+	told          *toldOfWait        // by which the trace is told of that; nil for none
 	way           locktrace.Way
-	holdNumber    uint64  // for the trace; 0 without one
-	refusal       error   // why the last attempt was in vain; nil: another holder has the lock
-	wakeup        *wakeup // notified when a command is over, a field below or lockState.mayBeFree has changed, or the waiter is to look
+	holdNumber    uint64          // for the trace; 0 without one
+	refusal       error           // why the last attempt was in vain; nil: another holder has the lock
+	wakeup        *command.Wakeup // notified when a command is over, a field below or lockState.mayBeFree has changed, or the waiter is to look
 
 	queueWait // zero until the waiter is in the queue
 
 	// Guarded by lockState.mu.
 	prev, next       *waiter // in the queue of this client's waiters, or in lockState.trying
 	isLeader         bool
-	busy             bool      // the waiter asks Redis, or has been given the lock: no hold that ends hands the lock to it
-	handoff          *inflight // the command by which a hold of this client hands the lock to the waiter; nil for none
-	handoffCancelled bool      // that handoff has no answer from Redis, and the waiter is to ask by itself
+	busy             bool             // the waiter asks Redis, or has been given the lock: no hold that ends hands the lock to it
+	handoff          *command.Command // the command by which a hold of this client hands the lock to the waiter; nil for none
+	handoffCancelled bool             // that handoff has no answer from Redis, and the waiter is to ask by itself
 }
 
 // run takes the lock, or re-enters it. What it has begun it ends also where a method of the user's context panics.
 func (w *waiter) run() (lv *level, err error) {
 	w.lockState = w.client.lockState(w.name)
 	defer w.lockState.removeUser()
-	w.wakeup = w.client.wakeup()
-	defer w.client.putWakeup(w.wakeup)
+	w.wakeup = w.client.commands.Wakeup()
+	defer w.client.commands.PutWakeup(w.wakeup)
 	defer func() {
-		if w.attempts != nil && (lv == nil || lv.hold.attempts != w.attempts) && w.attempts.giveUp() {
-			w.client.releaser.abandon(w.attempts)
+		if w.attempts != nil && (lv == nil || lv.hold.attempts != w.attempts) && w.attempts.GiveUp() {
+			w.client.releaser.Abandon(w.attempts)
 		}
 	}()
 	return w.reenterOrWait()
@@ -170,7 +169,7 @@ func (w *waiter) reenterOrWait() (*level, error) {
 	w.newHold = new(hold)
 	w.attempts = &w.newHold.ownAttempts
 	w.field = w.client.newField()
-	w.attempts.keys, w.attempts.field, w.attempts.lease = w.keys, w.field, w.lease
+	w.attempts.Init(w.keys, w.field, w.lease)
 	if !w.request.waits() {
 		return w.tryOnce(own)
 	}
@@ -179,11 +178,10 @@ func (w *waiter) reenterOrWait() (*level, error) {
 
 // shrink drops the new hold of a waiter that is to wait for others: until it has the lock only its attempts are needed, and waiters may be many.
 func (w *waiter) shrink() {
-	if w.newHold == nil || w.attempts != &w.newHold.ownAttempts || w.attempts.uncertain() {
+	if w.newHold == nil || w.attempts != &w.newHold.ownAttempts || w.attempts.Uncertain() {
 		return
 	}
-	w.attempts = &attempts{keys: w.keys, field: w.attempts.field, lease: w.lease, refused: w.attempts.refused}
-	w.newHold = nil
+	w.newHold, w.attempts = nil, w.attempts.Clone()
 }
 
 // tryOnce asks once, for a call with wait 0.
@@ -199,15 +197,15 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
 	var said error
-	var pauses backoff
+	var pauses command.Backoff
 	for {
 		lv, err := w.attempt()
-		if err == errSilence && said != nil {
+		if err == command.ErrSilence && said != nil {
 			err = said
 		}
 		said = err
 		again := passing(err) && !errors.Is(err, ErrUnconfirmed) || err == nil && w.refusedByOver
-		pause := pauses.next(err, mostOnceMore)
+		pause := pauses.Next(err, mostOnceMore)
 		switch {
 		case lv != nil:
 			return lv, nil
@@ -218,7 +216,7 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 				return nil, notAcquired(w.refusal)
 			}
 			return nil, w.client.withDial(err, w.began)
-		case !sleep(w.ctx, pause):
+		case !command.Sleep(w.ctx, pause):
 			return nil, with(contextError(w.ctx), err)
 		}
 	}
@@ -229,10 +227,10 @@ func (w *waiter) attempt() (*level, error) {
 	f := w.newAttempt()
 	w.sendAttempt(f)
 	rest := time.Until(w.began.Add(onceMore + w.client.set.confirmTimes()))
-	for due := time.Now().Add(min(w.lease, rest)); !f.done.Load() && time.Now().Before(due); {
-		w.wakeup.notifyAt(due)
+	for due := time.Now().Add(min(w.lease, rest)); !f.Done() && time.Now().Before(due); {
+		w.wakeup.NotifyAt(due)
 		select {
-		case <-w.wakeup.ch:
+		case <-w.wakeup.C():
 			continue
 		case <-w.waitEnd:
 		case <-w.client.closed:
@@ -243,10 +241,10 @@ func (w *waiter) attempt() (*level, error) {
 }
 
 // sendAttemptInTurn sends one attempt that takes the lock only when no client in the line comes first.
-func (w *waiter) sendAttemptInTurn() *inflight {
+func (w *waiter) sendAttemptInTurn() *command.Command {
 	f, turn := w.newAttempt(), w.lockState.lineTurn()
 	if w.ticket = turn.Ticket; w.client.usesLine() {
-		f.inTurn(turn)
+		inTurn(f, turn)
 	}
 	w.sendAttempt(f)
 	return f
@@ -256,71 +254,71 @@ func (w *waiter) sendAttemptInTurn() *inflight {
 // stack are gone before the command is sent, so that the stack of a caller that waits stays at 4 KiB.
 //
 //go:noinline
-func (w *waiter) newAttempt() *inflight {
-	return w.client.newInflight(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, 1)), w.attempts, w.wakeup)
+func (w *waiter) newAttempt() *command.Command {
+	return w.client.commands.New(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.Field, w.lease, 1)), w.attempts, w.wakeup)
 }
 
 //go:noinline
-func (f *inflight) inTurn(t scripts.Turn) { f.Op = f.Op.InTurn(t) }
+func inTurn(f *command.Command, t scripts.Turn) { f.Op = f.Op.InTurn(t) }
 
 // sendAttempt sends one attempt.
-func (w *waiter) sendAttempt(f *inflight) {
+func (w *waiter) sendAttempt(f *command.Command) {
 	w.attemptCount++
 	w.endsSeen = w.lockState.ends.Load()
-	if w.attempts.uncertain() {
-		w.client.sendAlone(context.Background(), f)
+	if w.attempts.Uncertain() {
+		w.client.commands.SendAlone(f)
 	} else {
-		w.client.send(f)
+		w.client.commands.Send(f)
 	}
 }
 
 // settle returns what became of a command that is over, or that is not waited for any longer, as attempt does.
-func (w *waiter) settle(f *inflight) (*level, error) {
+func (w *waiter) settle(f *command.Command) (*level, error) {
 	lv, err := w.judge(f)
-	if lv == nil && w.client.limits.Several && w.attempts.uncertain() {
+	if lv == nil && w.client.limits.Several && w.attempts.Uncertain() {
 		// Some servers may have taken what others refused. That is released, and the next attempt has another field: a
 		// late copy of the release must not meet it.
 		old := w.attempts
-		w.newHold, w.attempts = nil, &attempts{keys: w.keys, field: w.client.newField(), lease: w.lease}
-		w.client.releaser.release(old)
+		w.newHold, w.attempts = nil, releases.NewAttempts(w.keys, w.client.newField(), w.lease)
+		w.client.releaser.Release(old)
 	}
 	return lv, err
 }
 
-func (w *waiter) judge(f *inflight) (*level, error) {
-	if !f.done.Load() {
-		w.client.takeBack(f)
+func (w *waiter) judge(f *command.Command) (*level, error) {
+	if !f.Done() {
+		w.client.commands.TakeBack(f)
 		switch {
 		case isClosed(w.client.closed):
 			return nil, ErrClosed
 		case w.waitCtx.Err() != nil:
 			return nil, w.waitCtx.Err()
 		}
-		return nil, errSilence
+		return nil, command.ErrSilence
 	}
-	w.client.heard(w.client.slotOf(w.keys), f.sentAt.Time(), f.err)
-	if f.answer.Outside {
+	w.client.heard(w.client.slotOf(w.keys), f.SentAt.Time(), f.Err)
+	if f.Answer.Outside {
 		w.client.lineRefused(w.keys)
 	}
-	if (f.answer.Held || f.answer.Outside) && f.alsoNotify == nil {
+	if (f.Answer.Held || f.Answer.Outside) && !f.Shared() {
 		w.lockState.leftLine(w.ticket)
 	}
 	switch {
-	case f.err != nil:
-		return nil, f.err
-	case !f.answer.Held:
-		w.refusal = f.answer.Why
-		w.client.distance.Measured(f.sentAt.Age())
-		w.refusedByOver = w.releaseOver(f.answer.Own)
+	case f.Err != nil:
+		return nil, f.Err
+	case !f.Answer.Held:
+		w.refusal = f.Answer.Why
+		w.client.distance.Measured(f.SentAt.Age())
+		w.refusedByOver = w.releaseOver(f.Answer.Own)
 		return nil, nil
-	case time.Until(watchdog.DeadlineOf(f.sentAt, w.lease).Time()) <= 0:
+	case time.Until(watchdog.DeadlineOf(f.SentAt, w.lease).Time()) <= 0:
 		return nil, errLate
 	}
 	w.way = locktrace.FromRedis
-	if f.alsoNotify != nil {
+	if f.Shared() {
 		w.way = locktrace.FromHandoff
 	}
-	return w.begin(f.sentAt, w.lease, f.answer.Token, f.alsoNotify == nil)
+	return w.begin(f.SentAt, w.lease, f.Answer.Token, !f.Shared())
 }
 
 // begin makes a hold of a waiter that has got the lock: by a command that was sent at this time, for this lease, with this token.

@@ -28,9 +28,7 @@ func (c *Client) Unpublished() int64 { return c.unpublished.Load() }
 
 // Books says how many locks, holds and releases the client has, "" where it has none. A lock state that only lingers does not count.
 func (c *Client) Books() string {
-	c.releaser.mu.Lock()
-	releases := len(c.releaser.releases)
-	c.releaser.mu.Unlock()
+	releases := c.releaser.Len()
 	c.mu.Lock()
 	held := c.held
 	uses := make(map[*lockState]int)
@@ -62,7 +60,7 @@ func (c *Client) LockStates() int {
 func (c *Client) InUse() (held, waiting []string) {
 	c.mu.Lock()
 	for h := c.firstHold; h != nil; h = h.next {
-		held = append(held, h.attempts.keys.Lock)
+		held = append(held, h.attempts.Keys.Lock)
 	}
 	states := maps.Clone(c.locks)
 	c.mu.Unlock()
@@ -91,7 +89,7 @@ func (c *Client) HoldGone(name, field string, expired bool) {
 	h := ls.hold
 	ls.mu.Unlock()
 	switch {
-	case h == nil || field != "" && h.attempts.field != field:
+	case h == nil || field != "" && h.attempts.Field != field:
 	case expired:
 		h.lose("the lease ran out", true)
 	default:
@@ -108,7 +106,7 @@ func HeldBy(ctx context.Context) []HeldLock {
 	for lv := levelOf(ctx); lv != nil; lv = lv.outer {
 		lv.hold.mu.Lock()
 		if lv.open {
-			locks = append(locks, HeldLock{lv.hold.client.id, lv.hold.attempts.keys.Lock})
+			locks = append(locks, HeldLock{lv.hold.client.id, lv.hold.attempts.Keys.Lock})
 		}
 		lv.hold.mu.Unlock()
 	}

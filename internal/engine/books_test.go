@@ -43,9 +43,7 @@ func TestInv9_BooksAreEmpty(t *testing.T) {
 	redistest.Eventually(t, 5*time.Second, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.releaser.mu.Lock()
-		defer c.releaser.mu.Unlock()
-		return len(c.locks)+c.held+len(c.releaser.releases) == 0
+		return len(c.locks)+c.held+c.releaser.Len() == 0
 	}, "the books are empty")
 }
 

@@ -14,7 +14,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/line"
+	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
@@ -30,7 +32,7 @@ type Client struct {
 	bus           Bus
 	dials         *dials // why dials fail, of one server; nil for others
 	dog           *watchdog.Watchdog
-	releaser      *releaser
+	releaser      *releases.Releaser
 	id            string
 	born          time.Time // for times that are kept as a number
 	lastField     atomic.Int64
@@ -44,10 +46,8 @@ type Client struct {
 	handoffDenied atomic.Bool   // Redis has refused a handoff, as the user lacks a right
 	lineProven    atomic.Bool   // the client has been in a line: the user may do all that it takes
 
-	// What is used again and again. It is the client's own, as channels must not leave the bubble of a test in virtual time.
-	spareWakeups  sync.Pool // of *wakeup that nobody waits for
-	spareInflight sync.Pool // of *inflight that are over
-	spareWaiters  sync.Pool // of *waiter that are over
+	commands     command.Sender
+	spareWaiters sync.Pool // of *waiter that are over; the client's own, as channels must not leave the bubble of a test in virtual time
 
 	tracedHolds tracedHolds // empty where tellsOfHolds is false
 	events      outbox      // what the trace is still to be told of other than by the caller's own goroutine
@@ -110,7 +110,7 @@ func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
 	}
 	bus := pubsub.New(rdb, set.Sharding, set.Log)
 	bus.OnChange(c.SubscriptionChanged)
-	c.store, c.bus = store, oneBus{bus}
+	c.store, c.commands.Store, c.bus = store, store, oneBus{bus}
 	c.PresentOn(rdb)
 	return c, nil
 }
@@ -121,7 +121,7 @@ func NewOn(store Store, bus Bus, limits Limits, set Settings) *Client {
 		set.Handoffs = 0
 	}
 	c := newClient(set)
-	c.store, c.bus, c.limits = store, bus, limits
+	c.store, c.commands.Store, c.bus, c.limits = store, store, bus, limits
 	return c
 }
 
@@ -137,7 +137,8 @@ func newClient(set Settings) *Client {
 		locks:      make(map[string]*lockState),
 	}
 	c.dog = watchdog.New(c.renewLeases)
-	c.releaser = &releaser{client: c}
+	c.releaser = releases.New(releasing{c}, set.Log)
+	c.commands.Heard = c.noteServer
 	return c
 }
 
@@ -172,7 +173,7 @@ func (c *Client) Close() error {
 	c.awaitReleases(ctx)
 	c.presenter.end(ctx)
 	c.bus.Close()
-	c.releaser.close()
+	c.releaser.Close()
 	c.events.flush()
 	c.set.Log.Handler().(*throttle).flush()
 	return nil
@@ -182,10 +183,10 @@ func (c *Client) Close() error {
 func (c *Client) awaitReleases(ctx context.Context) {
 	for next := time.Now(); ; {
 		if now := time.Now(); !now.Before(next) {
-			c.releaser.sendAllNow()
+			c.releaser.SendAllNow()
 			next = now.Add(hurryAgain)
 		}
-		if c.underWay.Load() == 0 && !c.releaser.owesAny() || !sleep(ctx, time.Millisecond) {
+		if c.underWay.Load() == 0 && !c.releaser.OwesAny() || !command.Sleep(ctx, time.Millisecond) {
 			return
 		}
 	}
@@ -293,7 +294,7 @@ func (c *Client) unregisterHold(h *hold) {
 		if c.lately == nil {
 			c.lately = new(lately)
 		}
-		c.lately.note(h.attempts.keys)
+		c.lately.note(h.attempts.Keys)
 	}
 	c.removeUserLocked(h.lockState)
 }
@@ -344,7 +345,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []e
 	asked, renewals := time.Now(), make([]scripts.Renewal, len(batch))
 	for i, r := range batch {
 		h := r.Owner.(*hold)
-		renewals[i] = scripts.Renewal{Keys: h.attempts.keys, Field: h.attempts.field, Lease: r.Length}
+		renewals[i] = scripts.Renewal{Keys: h.attempts.Keys, Field: h.attempts.Field, Lease: r.Length}
 	}
 	sent, ok := detach(ctx, func() []scripts.Renewal {
 		c.store.Renew(ctx, renewals)
@@ -388,7 +389,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []e
 	}
 	if failed > 0 && !isClosed(c.closed) {
 		c.set.Log.Warn("rlock: renewals failed, they are repeated until the leases are over",
-			"locks", failed, "one", batch[last].Owner.(*hold).attempts.keys.Lock, "error", outcome[last])
+			"locks", failed, "one", batch[last].Owner.(*hold).attempts.Keys.Lock, "error", outcome[last])
 	}
 	return outcome
 }

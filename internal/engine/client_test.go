@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/observe/locktrace"
@@ -36,7 +37,7 @@ func TestInv9_ListOfHolds(t *testing.T) {
 				t.Fatalf("%v: %d are listed, %d counted, and %d use the lock's state; want %d", ends, len(listed), c.held, ls.users, len(want))
 			}
 		}
-		keys := &attempts{keys: scripts.KeysOf("l")}
+		keys := releases.NewAttempts(scripts.KeysOf("l"), "", 0)
 		all := []*hold{{client: c, attempts: keys}, {client: c, attempts: keys}, {client: c, attempts: keys}}
 		for _, h := range all {
 			locktest.Equal(t, "registered", c.registerHold(h, ls), true)
@@ -101,15 +102,15 @@ func TestP29_TheReleaserGoesOnCalling(t *testing.T) {
 		c, store := newFakeClient(t, new(fakeBus), Limits{})
 		store.onSend(func(caller scripts.Caller) {
 			caller.Sending(nil)
-			_, release := caller.(*sentRelease)
-			caller.Answered(scripts.Answer{Held: true, More: release}, nil)
+			_, leave := caller.(*leaveOp)
+			caller.Answered(scripts.Answer{Held: true, More: !leave}, nil)
 		})
 		a := takenBy(c, "l", time.Minute)
-		c.releaser.release(a)
+		c.releaser.Release(a)
 		locktest.Sleep(time.Second)
 		all := store.all()
 		locktest.Equal(t, "commands", len(all), 2)
-		if all[1].op != scripts.Leave(a.keys, "", false) {
+		if all[1].op != scripts.Leave(a.Keys, "", false) {
 			t.Errorf("the second is %+v", all[1].op)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -44,7 +45,7 @@ func (ls *lockState) redisFailed(sent time.Time, err error) {
 	if n.failure == nil {
 		n.failingSince = sent
 	}
-	if err != errSilence || n.failure == nil { // it says less than any other error
+	if err != command.ErrSilence || n.failure == nil { // it says less than any other error
 		n.failure = err
 	}
 	ls.askedSince, n.failedAt = 0, time.Now()

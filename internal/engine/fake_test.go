@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -45,11 +46,11 @@ func (s *fakeStore) onSend(on func(caller scripts.Caller)) {
 	s.mu.Unlock()
 }
 
-// answers writes each release that is sent from now on, and answers it with what this function says of the lock.
-func (s *fakeStore) answers(answer func(lock string) error) {
+// answers writes each release that is sent from now on, and answers it with what this function says.
+func (s *fakeStore) answers(answer func() error) {
 	s.onSend(func(caller scripts.Caller) {
 		caller.Sending(nil)
-		caller.Answered(scripts.Answer{}, answer(caller.(*sentRelease).attempts.keys.Lock))
+		caller.Answered(scripts.Answer{}, answer())
 	})
 }
 
@@ -74,16 +75,6 @@ func (s *fakeStore) all() []fakeSend {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]fakeSend(nil), s.sent...)
-}
-
-// releases returns how long after began the releaser has sent each release of this lock.
-func (s *fakeStore) releases(lock string, began time.Time) (at []time.Duration) {
-	for _, one := range s.all() {
-		if r, is := one.caller.(*sentRelease); is && r.attempts.keys.Lock == lock {
-			at = append(at, one.at.Sub(began).Round(time.Millisecond))
-		}
-	}
-	return at
 }
 
 // A fakeBus is a Bus that knows whether channels are sharded, and never wakes anybody.
@@ -126,11 +117,9 @@ func newFakeClient(t testing.TB, bus *fakeBus, limits Limits, opts ...func(*Sett
 func logTo(log *locktest.Log) func(*Settings) { return func(s *Settings) { s.SetLog(log.Logger()) } }
 
 // takenBy returns attempts of the client of which one has taken the lock, with this lease.
-func takenBy(c *Client, lock string, lease time.Duration) *attempts {
-	return &attempts{keys: scripts.KeysOf(lock), field: c.newField(), lease: lease, taken: true}
-}
-
-// inDoubt returns attempts of the client of which one got no answer a moment ago.
-func inDoubt(c *Client, lock string, lease time.Duration) *attempts {
-	return &attempts{keys: scripts.KeysOf(lock), field: c.newField(), lease: lease, doubt: &doubt{unanswered: true, until: time.Now().Add(lease)}}
+func takenBy(c *Client, lock string, lease time.Duration) *releases.Attempts {
+	a := releases.NewAttempts(scripts.KeysOf(lock), c.newField(), lease)
+	a.Sent()
+	a.Answered(scripts.Answer{Held: true}, nil)
+	return a
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
 )
@@ -31,7 +33,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	began := time.Now()
 	for missed := 0; ; missed++ {
 		freed, again, err := l.forceOnce(bound)
-		if again && !sleep(bound, forcePause) {
+		if again && !command.Sleep(bound, forcePause) {
 			missed++
 			err = context.DeadlineExceeded
 		}
@@ -59,7 +61,7 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 	if err != nil || state.Field == "" {
 		return false, false, err
 	}
-	answer, maybeExecuted, err := retry(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.Answer, error) {
+	answer, maybeExecuted, err := command.Repeat(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.Answer, error) {
 		sharded := l.client.bus.Sharded(ctx)
 		return l.client.store.Do(ctx, l.client.callingFirst(scripts.Unlock(l.keys, state.Field, sharded), "", scripts.NotTheHolder))
 	})
@@ -68,12 +70,12 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 	}
 	l.client.releaseAnswered(answer, l.keys)
 	if answer.Owed {
-		a := &attempts{keys: l.keys, field: state.Field, lease: max(state.TTL, l.client.set.Lease), taken: true}
+		lease := max(state.TTL, l.client.set.Lease)
 		var until time.Time
 		if !strings.HasPrefix(state.Field, l.client.id+":") {
-			until = time.Now().Add(a.lease)
+			until = time.Now().Add(lease)
 		}
-		l.client.releaser.releaseRest(a, until)
+		l.client.releaser.QuorumDone(releases.NewAttempts(l.keys, state.Field, lease), until)
 	}
 	freed = answer.Held || maybeExecuted || answer.Copies > 0
 	ls := l.client.lockState(l.name)
@@ -100,7 +102,7 @@ func (ls *lockState) holdForcedOpen(seen scripts.State, freed bool) {
 	}
 	h := ls.hold
 	ls.mu.Unlock()
-	if h != nil && h.attempts.field == seen.Field {
+	if h != nil && h.attempts.Field == seen.Field {
 		how := forcedOpenText
 		if !freed {
 			how = goneText

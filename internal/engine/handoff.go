@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -36,7 +37,7 @@ func (ls *lockState) nextWaiter() *waiter {
 // giveTo wakes the waiter that has been given the lock. With ls.mu held.
 func (ls *lockState) giveTo(w *waiter) {
 	w.busy = true
-	w.wakeup.notify()
+	w.wakeup.Notify()
 }
 
 // countHandoff counts one more command of the run; false where the run is over. With ls.mu held.
@@ -46,35 +47,35 @@ func (ls *lockState) countHandoff() bool {
 
 // startHandoff passes the lock on by a command, which notifies the wake-up when it is over, and returns the command; nil if other
 // clients are to have the lock, or nobody waits here.
-func (ls *lockState) startHandoff(h *hold, wake *wakeup) *inflight {
+func (ls *lockState) startHandoff(h *hold, wake *command.Wakeup) *command.Command {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	w := ls.nextWaiter()
 	if w == nil || ls.hold != h || !ls.countHandoff() {
 		return nil
 	}
-	pass := scripts.Transfer(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, 1, h.attempts.field)
-	w.handoff = ls.client.newInflight(w.tokens.counted(pass), w.attempts, wake)
-	w.handoff.alsoNotify = w.wakeup
+	pass := scripts.Transfer(w.keys, w.tokens.Fenced, w.attempts.Field, w.lease, 1, h.attempts.Field)
+	w.handoff = ls.client.commands.New(w.tokens.counted(pass), w.attempts, wake)
+	w.handoff.AlsoNotify(w.wakeup)
 	ls.giveTo(w)
-	ls.client.send(w.handoff)
+	ls.client.commands.Send(w.handoff)
 	return w.handoff
 }
 
 // cancelHandoff ends a handoff that Redis does not answer: the waiter is to ask by itself.
-func (ls *lockState) cancelHandoff(f *inflight) {
+func (ls *lockState) cancelHandoff(f *command.Command) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if w := ls.first; w != nil && w.handoff == f { // a waiter that has left took the handoff along
 		w.handoffCancelled = true
-		w.wakeup.notify()
+		w.wakeup.Notify()
 	}
 }
 
 // A handoffState is what a waiter has been given, at one moment.
 type handoffState struct {
 	isLeader  bool
-	handoff   *inflight
+	handoff   *command.Command
 	cancelled bool
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/watchdog"
 )
@@ -21,10 +22,10 @@ type hold struct {
 	client      *Client
 	lockState   *lockState
 	lease       watchdog.Lease
-	ownAttempts attempts  // what became of the attempts to acquire it
-	attempts    *attempts // the same, or those that waiter.shrink has made; they have the keys and the field in Redis
-	firstLevel  level     // its outermost one
-	levelStore  [1]*level // for levels, of most holds
+	ownAttempts releases.Attempts  // what became of the attempts to acquire it
+	attempts    *releases.Attempts // the same, or those that waiter.shrink has made; they have the keys and the field in Redis
+	firstLevel  level              // its outermost one
+	levelStore  [1]*level          // for levels, of most holds
 
 	prev, next *hold // of the client's, guarded by client.mu
 
@@ -57,7 +58,7 @@ func (h *hold) Renewal() time.Duration {
 		h.weakenHolder()
 		return h.client.set.Lease
 	}
-	h.client.set.Log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.attempts.keys.Lock)
+	h.client.set.Log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.attempts.Keys.Lock)
 	for _, lv := range h.levels {
 		lv.renewable = false
 	}
@@ -83,7 +84,7 @@ func (lv *level) outerContextError() error {
 
 // Slot implements watchdog.Owner.
 func (h *hold) Slot() uint16 {
-	return h.client.slotOf(h.attempts.keys)
+	return h.client.slotOf(h.attempts.Keys)
 }
 
 // Settled implements watchdog.Owner.
@@ -215,7 +216,7 @@ func (h *hold) loseUntold(how string, gone bool) bool {
 	h.mu.Unlock()
 	h.client.dog.Remove(&h.lease)
 	if open > 0 {
-		attrs := []any{"lock", h.attempts.keys.Lock, "how", how}
+		attrs := []any{"lock", h.attempts.Keys.Lock, "how", how}
 		if why != nil {
 			attrs = append(attrs, "last renewal", why)
 		}
@@ -245,7 +246,7 @@ func (h *hold) endContexts(err error, how string) bool {
 	if h.end != nil && (h.end.err == err || h.end.err == ErrLost) || len(h.levels) == 0 {
 		return false
 	}
-	h.end = &endError{lock: h.attempts.keys.Lock, err: err, detail: how}
+	h.end = &endError{lock: h.attempts.Keys.Lock, err: err, detail: how}
 	if err == ErrLost {
 		h.end.renewalErr = h.lastRenewalError()
 	}
@@ -329,7 +330,7 @@ func (h *hold) warnOnce(text string) {
 	h.warned = true
 	h.mu.Unlock()
 	if !again {
-		h.client.set.Log.Warn(text, "lock", h.attempts.keys.Lock)
+		h.client.set.Log.Warn(text, "lock", h.attempts.Keys.Lock)
 	}
 }
 

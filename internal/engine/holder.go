@@ -67,7 +67,7 @@ func (h *holder) find(c *Client, name string) *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, hold := range h.holds {
-		if hold.client == c && hold.attempts.keys.Lock == name {
+		if hold.client == c && hold.attempts.Keys.Lock == name {
 			return hold
 		}
 	}
@@ -80,7 +80,7 @@ func (h *holder) token(name string) any {
 	holds := slices.Clone(h.holds)
 	h.mu.Unlock()
 	for _, hold := range holds {
-		if hold.attempts.keys.Lock == name && hold.fenced() {
+		if hold.attempts.Keys.Lock == name && hold.fenced() {
 			return hold.currentToken
 		}
 	}

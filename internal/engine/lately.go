@@ -99,6 +99,6 @@ func (c *Client) askLately() {
 	}
 	c.mu.Unlock()
 	for _, keys := range all {
-		c.releaser.add(&release{releaser: c.releaser, asks: true, attempts: &attempts{keys: keys, field: c.newField(), lease: c.set.Lease, taken: true}})
+		c.releaser.Ask(keys, c.newField(), c.set.Lease)
 	}
 }

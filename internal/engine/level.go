@@ -50,7 +50,7 @@ func levelOf(ctx context.Context) *level {
 // levelOfLock returns the nearest level of this lock on the chain that begins at lv, or nil.
 func (lv *level) levelOfLock(c *Client, name string) *level {
 	for ; lv != nil; lv = lv.outer {
-		if lv.hold.client == c && lv.hold.attempts.keys.Lock == name {
+		if lv.hold.client == c && lv.hold.attempts.Keys.Lock == name {
 			return lv
 		}
 	}
@@ -237,7 +237,7 @@ func (c *holdContext) Value(key any) any {
 	case contextKey:
 		return c
 	case TokenKey:
-		if string(key) == c.level.hold.attempts.keys.Lock && c.level.hold.fenced() {
+		if string(key) == c.level.hold.attempts.Keys.Lock && c.level.hold.fenced() {
 			return c.level.hold.currentToken
 		}
 	}
@@ -247,4 +247,4 @@ func (c *holdContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-func (c *holdContext) String() string { return "rlock hold of " + c.level.hold.attempts.keys.Lock }
+func (c *holdContext) String() string { return "rlock hold of " + c.level.hold.attempts.Keys.Lock }

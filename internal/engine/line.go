@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -41,7 +42,7 @@ func (c *Client) callingFirst(op scripts.Op, again string, known int) scripts.Op
 
 // callingFirst is the hold's release, which calls the first client in the line. again: the ticket with which this one enters, or "".
 func (h *hold) callingFirst(op scripts.Op, again string) scripts.Op {
-	known := h.lockState.ownListeners(h.attempts.keys)
+	known := h.lockState.ownListeners(h.attempts.Keys)
 	if h.uncontended && again == "" && known == 0 && h.client.usesLine() {
 		return op.CallingNewcomers()
 	}
@@ -54,7 +55,7 @@ type leaveOp struct {
 	client *Client
 	op     scripts.Op
 	keys   *scripts.Keys
-	ended  int // how often its connection had ended
+	pauses command.Backoff // after errors of connections that had ended
 }
 
 // leaveLine takes the ticket out of the line in Redis. With "" it calls the first client there. A leave that fails is repeated only where its
@@ -79,9 +80,8 @@ func (l *leaveOp) Answered(a scripts.Answer, err error) {
 	if a.Outside {
 		l.client.lineRefused(l.keys)
 	}
-	if scripts.Ended(err) && l.ended < maxEnded {
-		l.ended++
-		time.AfterFunc(endedBackoff, func() { l.client.store.Send(&l.op, l) })
+	if pause, ended := l.pauses.AfterEnded(err); ended {
+		time.AfterFunc(pause, func() { l.client.store.Send(&l.op, l) })
 		return
 	}
 	if err == nil && a.More {
@@ -148,7 +148,7 @@ func (ls *lockState) onLineMessage(message bool, text string) {
 		return
 	}
 	if leader := ls.leaderWakeup.Load(); leader != nil {
-		leader.notify()
+		leader.Notify()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -132,7 +133,7 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	if h == nil {
 		return 0, nil
 	}
-	state, err := l.inspect(ctx, h.attempts.field)
+	state, err := l.inspect(ctx, h.attempts.Field)
 	return state.Count, err
 }
 
@@ -192,7 +193,7 @@ func (l *Lock) checkAsk(ctx context.Context) error {
 
 // look is inspect within this bound.
 func (l *Lock) look(bound context.Context, field string) (scripts.State, error) {
-	state, _, err := retry(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.State, error) {
+	state, _, err := command.Repeat(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.State, error) {
 		return l.client.store.Inspect(ctx, l.keys, field)
 	})
 	return state, err

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
@@ -17,12 +18,12 @@ type lockState struct {
 	name   string
 	users  int32 // how many calls, holds and timers use the state; guarded by client.mu
 
-	checking       atomic.Bool            // Redis is to be asked soon whether this client's own hold is still there
-	mayBeFree      atomic.Bool            // a message was heard: the leader is to look
-	ends           atomic.Uint32          // of this client's holds, so far
-	everSubscribed atomic.Bool            // there has been a subscription
-	leaderWakeup   atomic.Pointer[wakeup] // of the leader, once it waits to be told
-	place          atomic.Pointer[place]  // in the line in Redis; nil before this client had to wait for another one
+	checking       atomic.Bool                    // Redis is to be asked soon whether this client's own hold is still there
+	mayBeFree      atomic.Bool                    // a message was heard: the leader is to look
+	ends           atomic.Uint32                  // of this client's holds, so far
+	everSubscribed atomic.Bool                    // there has been a subscription
+	leaderWakeup   atomic.Pointer[command.Wakeup] // of the leader, once it waits to be told
+	place          atomic.Pointer[place]          // in the line in Redis; nil before this client had to wait for another one
 
 	mu           sync.Mutex
 	holdFollowed bool         // the hold has lasted for a while: messages on the channel may be about it
@@ -154,7 +155,7 @@ func (ls *lockState) leave(w *waiter) (ticket string) {
 		default:
 			next.isLeader = true
 			ls.leaderWakeup.Store(next.wakeup)
-			next.wakeup.notify()
+			next.wakeup.Notify()
 		}
 	}
 	ls.unsubscribeIfUnused()
@@ -185,7 +186,7 @@ func (ls *lockState) notifyAll() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for w := ls.first; w != nil; w = w.next {
-		w.wakeup.notify()
+		w.wakeup.Notify()
 	}
 }
 
@@ -193,7 +194,7 @@ func (ls *lockState) notifyAll() {
 func (ls *lockState) notifyLeader() {
 	ls.mayBeFree.Store(true)
 	if leader := ls.leaderWakeup.Load(); leader != nil {
-		leader.notify()
+		leader.Notify()
 	}
 }
 
@@ -233,7 +234,7 @@ func (ls *lockState) waitsToBeTold(w *waiter) {
 	}
 	ls.leaderWakeup.Store(w.wakeup)
 	if ls.mayBeFree.Load() || ls.inPlace(func(p *line.Place, _ time.Time) bool { return p.Pending() }) {
-		w.wakeup.notify()
+		w.wakeup.Notify()
 	}
 }
 
@@ -261,7 +262,7 @@ func (ls *lockState) followHold(h *hold) {
 		return
 	}
 	ls.holdFollowed = true
-	ls.subscribe(h.attempts.keys.Channel())
+	ls.subscribe(h.attempts.Keys.Channel())
 }
 
 // unfollowHold ends what followHold began. With ls.mu held.
@@ -340,7 +341,7 @@ func (ls *lockState) registerHold(h *hold, sent watchdog.Instant, begins bool) (
 	if begins {
 		ls.run = handoffRun{began: momentOf(sent.Time())}
 	}
-	over = ls.wasForced(h.attempts.field, sent)
+	over = ls.wasForced(h.attempts.Field, sent)
 	ls.mu.Unlock()
 	if old != nil {
 		old.lose("another holder has the lock", false)
@@ -371,7 +372,7 @@ func (ls *lockState) unregisterHold(h *hold) {
 		ls.mayBeFree.Store(false)
 		ls.stopListening() // it listened as it had the lock, and is to be no outsider to the others
 		if leader := ls.leaderWakeup.Load(); leader != nil {
-			leader.notify() // for a call that was heard meanwhile
+			leader.Notify() // for a call that was heard meanwhile
 		}
 	default:
 		ls.notifyLeader()

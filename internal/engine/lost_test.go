@@ -78,10 +78,10 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	x := NewLock(c, "x", Tokens{})
 	w := &waiter{
 		Lock: x, request: Request{Forever: true}, lease: time.Minute, ctx: ctx, holder: &holder{base: ctx}, waitCtx: ctx, waitEnd: ctx.Done(),
-		began: time.Now(), lockState: c.lockState("x"), wakeup: c.wakeup(), newHold: new(hold),
+		began: time.Now(), lockState: c.lockState("x"), wakeup: c.commands.Wakeup(), newHold: new(hold),
 	}
 	w.attempts = &w.newHold.ownAttempts
-	w.attempts.keys, w.attempts.field, w.attempts.lease = w.keys, c.newField(), w.lease
+	w.attempts.Init(w.keys, c.newField(), w.lease)
 	first, asks := w.lockState.join(w)
 	if _, err := w.untilDone(first, asks); err != nil {
 		t.Fatal(err)

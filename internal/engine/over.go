@@ -41,7 +41,7 @@ func (w *waiter) asksFor(field string) bool {
 
 // has tells whether a hold of this client, or a call that asks for the lock, has this field of the client's. With ls.mu held.
 func (ls *lockState) has(field string) bool {
-	if ls.hold != nil && ls.hold.attempts.field == field || ls.lost != nil && ls.lost.attempts.field == field || ls.first.asksFor(field) {
+	if ls.hold != nil && ls.hold.attempts.Field == field || ls.lost != nil && ls.lost.attempts.Field == field || ls.first.asksFor(field) {
 		return true // of those in the queue only the first asks
 	}
 	for w := ls.trying; w != nil; w = w.next {
@@ -63,7 +63,7 @@ func (w *waiter) releaseOver(field string) bool {
 	over := ls.ends.Load() == w.endsSeen && !ls.has(field)
 	ls.mu.Unlock()
 	if over {
-		c.releaser.releaseOver(w.keys, field)
+		c.releaser.WasOver(w.keys, field, c.set.Lease)
 	}
 	return over
 }
@@ -84,33 +84,8 @@ func (c *Client) releaseOver(keys *scripts.Keys, field string) {
 			return
 		}
 	}
-	c.releaser.releaseOver(keys, field)
+	c.releaser.WasOver(keys, field, c.set.Lease)
 }
 
 // owns tells whether the field is of a hold of this client.
 func (c *Client) owns(field string) bool { return strings.HasPrefix(field, c.id+":") }
-
-// releaseOver takes over the release of a hold that is over, and that Redis has all the same.
-func (rl *releaser) releaseOver(keys *scripts.Keys, field string) {
-	rl.mu.Lock()
-	for _, r := range rl.releases {
-		if r.attempts.field == field {
-			r.attempts.takenAgain()
-			if r.underWay == nil {
-				rl.reschedule(r, 0)
-			}
-			rl.mu.Unlock()
-			return
-		}
-	}
-	rl.mu.Unlock()
-	rl.add(&release{releaser: rl, over: true, attempts: &attempts{keys: keys, field: field, lease: rl.client.set.Lease, taken: true}})
-}
-
-// takenAgain notes that Redis has the hold, after whatever was confirmed, for a lease at most.
-func (a *attempts) takenAgain() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.taken = true
-	a.heardLocked(false)
-}

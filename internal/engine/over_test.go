@@ -3,6 +3,7 @@ package engine
 import (
 	"testing"
 
+	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -12,8 +13,8 @@ import (
 func TestP38_WhoHasAField(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{})
 	field := c.newField()
-	has := &hold{attempts: &attempts{field: field}}
-	another := &hold{attempts: &attempts{field: c.newField()}}
+	has := &hold{attempts: releases.NewAttempts(nil, field, 0)}
+	another := &hold{attempts: releases.NewAttempts(nil, c.newField(), 0)}
 	for name, set := range map[string]func(*lockState){
 		"the hold":             func(ls *lockState) { ls.hold = has },
 		"a lost hold":          func(ls *lockState) { ls.hold, ls.lost = another, has },
@@ -33,7 +34,7 @@ func TestP38_WhoHasAField(t *testing.T) {
 		locktest.Equal(t, name, ls.has(field), true)
 		ls.mu.Unlock()
 	}
-	ls := &lockState{client: c, hold: another, lost: another, first: &waiter{field: another.attempts.field}}
+	ls := &lockState{client: c, hold: another, lost: another, first: &waiter{field: another.attempts.Field}}
 	one, two := &waiter{field: field}, &waiter{field: field}
 	ls.beginTry(one)
 	ls.beginTry(two)
@@ -52,13 +53,13 @@ func TestP38_AnAnswerMayBeOld(t *testing.T) {
 	defer ls.removeUser()
 	w := &waiter{Lock: &Lock{client: c, name: "l", keys: scripts.KeysOf("l")}, lockState: ls}
 	field := c.newField()
-	ls.unregisterHold(&hold{client: c, attempts: &attempts{field: field}})
+	ls.unregisterHold(&hold{client: c, attempts: releases.NewAttempts(nil, field, 0)})
 	locktest.Equal(t, "released by an old answer", w.releaseOver(field), false)
 	w.endsSeen = ls.ends.Load()
 	locktest.Equal(t, "released, another client's", w.releaseOver("another:1"), false)
-	locktest.Equal(t, "releases", len(c.releaser.releases), 0)
+	locktest.Equal(t, "releases", c.releaser.Len(), 0)
 	for range 2 { // the release is under way
 		locktest.Equal(t, "released", w.releaseOver(field), true)
-		locktest.Equal(t, "releases", len(c.releaser.releases), 1)
+		locktest.Equal(t, "releases", c.releaser.Len(), 1)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/scripts"
@@ -19,11 +20,11 @@ func TestInv12_PatienceAfterAnAnswerToAnother(t *testing.T) {
 		var swallowed atomic.Bool
 		store.onSend(func(caller scripts.Caller) {
 			caller.Sending(nil)
-			f, acquires := caller.(*inflight)
+			_, acquires := caller.(*command.Command)
 			switch {
 			case time.Since(began) < c.set.Patience-600*time.Millisecond:
 				caller.Answered(scripts.Answer{}, locktest.Reply("LOADING"))
-			case acquires && f.attempts != nil && swallowed.CompareAndSwap(false, true):
+			case acquires && swallowed.CompareAndSwap(false, true):
 			default:
 				caller.Answered(scripts.Answer{Held: true}, nil)
 			}

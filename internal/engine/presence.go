@@ -171,7 +171,7 @@ func (c *Client) present() *presence.Client {
 		h.mu.Lock()
 		token := h.token
 		h.mu.Unlock()
-		said.Holds = append(said.Holds, presence.Hold{Lock: h.attempts.keys.Lock, Field: h.attempts.field, Token: token, For: c.tracedHolds.age(h, now)})
+		said.Holds = append(said.Holds, presence.Hold{Lock: h.attempts.Keys.Lock, Field: h.attempts.Field, Token: token, For: c.tracedHolds.age(h, now)})
 	}
 	for _, ls := range states {
 		if calls, began := ls.waiting(); calls > 0 {

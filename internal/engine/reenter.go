@@ -41,10 +41,10 @@ func (w *waiter) reenter(h *hold) (*level, error) {
 	token := w.tokens.Fenced && !(h.stable && h.token != 0)
 	h.mu.Unlock()
 
-	h.attempts.extend(w.lease) // whether an answer comes or not
+	h.attempts.Extend(w.lease) // whether an answer comes or not
 	sent := watchdog.Now()     // of the first attempt: a repeat of one that was executed extends nothing
-	answer, _, err := w.client.sendAndRetry(bound, sent.Time(), patience, w.client.onReentry(),
-		w.tokens.counted(scripts.Level(w.keys, token, h.attempts.field, w.lease, count, op)))
+	answer, _, err := w.client.commands.Do(bound, sent.Time(), patience, w.client.onReentry(),
+		w.tokens.counted(scripts.Level(w.keys, token, h.attempts.Field, w.lease, count, op)))
 	switch {
 	case err != nil:
 		h.correctCount()
@@ -88,7 +88,7 @@ func (h *hold) addLevel(lv *level) error {
 		lv.end(h.end)
 		return h.end.err
 	case len(h.levels) == 0:
-		lv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked})
+		lv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked})
 		return ErrUnlocked
 	}
 	h.levels = append(h.levels, lv)
@@ -109,6 +109,6 @@ func (h *hold) correctCount() {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), h.client.set.UnlockTimeout)
 		defer cancel()
-		_, _ = h.client.store.Do(ctx, scripts.Level(h.attempts.keys, false, h.attempts.field, 0, count, op))
+		_, _ = h.client.store.Do(ctx, scripts.Level(h.attempts.Keys, false, h.attempts.Field, 0, count, op))
 	}()
 }

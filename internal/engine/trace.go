@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/watchdog"
 )
@@ -118,7 +119,7 @@ type toldOfWait struct {
 }
 
 // end notes how the function has ended, on its goroutine.
-func (t *toldOfWait) end(returned bool, panicked any, wake *wakeup) {
+func (t *toldOfWait) end(returned bool, panicked any, wake *command.Wakeup) {
 	t.mu.Lock()
 	then := t.then
 	t.ended, t.brokeOff, t.panicked = true, !returned && then == nil, panicked
@@ -129,7 +130,7 @@ func (t *toldOfWait) end(returned bool, panicked any, wake *wakeup) {
 	case then != nil:
 		then()
 	case !returned:
-		wake.notify()
+		wake.Notify()
 	}
 }
 
@@ -175,7 +176,7 @@ func (w *waiter) acquireDone(lv *level, err error) {
 	}
 	e := locktrace.AcquireDone{Call: w.call(), Took: time.Since(w.began), Contended: w.contended, Attempts: w.attemptCount, Err: err}
 	if err == nil {
-		e.By, e.Hold, e.Field, e.Token = w.way, w.holdNumber, lv.hold.attempts.field, lv.token
+		e.By, e.Hold, e.Field, e.Token = w.way, w.holdNumber, lv.hold.attempts.Field, lv.token
 	}
 	if w.told != nil {
 		w.told.acquireDone(t, e)
@@ -201,7 +202,7 @@ func (h *hold) done(at time.Time, end locktrace.End, err error) (e locktrace.Hol
 	token := h.token
 	h.mu.Unlock()
 	return locktrace.HoldDone{
-		Client: h.client.id, Lock: h.attempts.keys.Lock, Hold: traced.number, Field: h.attempts.field, Token: token,
+		Client: h.client.id, Lock: h.attempts.Keys.Lock, Hold: traced.number, Field: h.attempts.Field, Token: token,
 		Began: traced.began, Held: at.Sub(traced.began), End: end, Err: err,
 	}, true
 }
@@ -262,25 +263,11 @@ func (c *Client) renewalDone(batch []watchdog.Renewal, outcome []error, began ti
 			}
 		case r.Length > 0:
 			e.Failed++
-			e.LastLock, e.Err = h.attempts.keys.Lock, outcome[i]
+			e.LastLock, e.Err = h.attempts.Keys.Lock, outcome[i]
 		}
 	}
 	if e.Locks > 0 || e.Gone > 0 {
 		c.tell(func() { c.set.Trace.RenewalDone(e) })
-	}
-}
-
-// note has the trace told that the release was delayed, or is over. With rl.mu held.
-func (rl *releaser) note(r *release, over bool) {
-	t, c, a := rl.client.set.Trace, rl.client, r.attempts
-	switch {
-	case t == nil || r.asks:
-	case !over && t.ReleaseDelayed != nil:
-		e := locktrace.ReleaseDelayed{Client: c.id, Lock: a.keys.Lock, Field: a.field}
-		c.tell(func() { t.ReleaseDelayed(e) })
-	case over && t.ReleaseEnded != nil:
-		e := locktrace.ReleaseEnded{Client: c.id, Lock: a.keys.Lock, Field: a.field, Took: time.Since(r.began), Confirmed: r.freed || !a.mayBeTaken()}
-		c.tell(func() { t.ReleaseEnded(e) })
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -62,7 +63,7 @@ func (h *hold) closeLevel(lv *level) (last bool, err error) {
 	lv.open = false
 	i := slices.Index(h.levels, lv)
 	h.levels = slices.Delete(h.levels, i, i+1)
-	lv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked})
+	lv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked})
 	if len(h.levels) > 0 {
 		h.notifyChanged()
 		return false, nil
@@ -95,10 +96,10 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 		gone := h.gone
 		h.mu.Unlock()
 		if gone && !h.client.limits.Several {
-			h.attempts.released()
+			h.attempts.Released()
 		}
-		if h.attempts.needsRelease() {
-			h.client.releaser.release(h.attempts) // a renewal that got no answer may have kept it in Redis
+		if h.attempts.NeedsRelease() {
+			h.client.releaser.Release(h.attempts) // a renewal that got no answer may have kept it in Redis
 		}
 		return h.lossError()
 	}
@@ -117,27 +118,24 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 // handOff hands the lock to the first waiter of this client by a command, and waits for the answer no longer than within. passed: Redis
 // has confirmed the handoff. maybePassed: the command, or a copy of it, got no answer, so Redis may have executed it.
 func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
-	wake, began := h.client.wakeup(), time.Now()
-	defer h.client.putWakeup(wake)
+	wake, began := h.client.commands.Wakeup(), time.Now()
+	defer h.client.commands.PutWakeup(wake)
 	f := h.lockState.startHandoff(h, wake)
 	if f == nil {
 		return false, false
 	}
-	if !f.waitFor(wake, began, within, nil) {
-		h.client.takeBack(f)
-	}
-	if !f.done.Load() {
+	if !h.client.commands.Await(f, began, within, nil) {
 		h.lockState.cancelHandoff(f)
 		return false, true
 	}
-	if f.answer.Held {
+	if f.Answer.Held {
 		h.releaseConfirmed()
 		return true, false
 	}
-	if scripts.Denied(f.err) && h.client.handoffDenied.CompareAndSwap(false, true) {
-		h.client.set.Log.Warn("rlock: Redis refuses to pass a lock on within the process, for want of a right: each release goes to all who wait", "error", f.err)
+	if scripts.Denied(f.Err) && h.client.handoffDenied.CompareAndSwap(false, true) {
+		h.client.set.Log.Warn("rlock: Redis refuses to pass a lock on within the process, for want of a right: each release goes to all who wait", "error", f.Err)
 	}
-	return false, f.answer.Copies > 0 || f.err != nil && f.err != errNotSent && scripts.Unanswered(f.err)
+	return false, f.Answer.Copies > 0 || f.Unanswered()
 }
 
 // releaseForAll releases the lock in Redis, so that any client may take it. The release has begun at this time, and takes no longer than
@@ -151,15 +149,15 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 		return true
 	})
 	if err != nil {
-		c.releaser.releaseHeld(h.attempts)
+		c.releaser.UnlockFailed(h.attempts)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", c.withDial(err, began))
 	}
 	if answer.Owed {
-		c.releaser.releaseRest(h.attempts, time.Time{})
+		c.releaser.QuorumDone(h.attempts, time.Time{})
 	} else {
 		h.releaseConfirmed()
 	}
-	c.releaseAnswered(answer, h.attempts.keys)
+	c.releaseAnswered(answer, h.attempts.Keys)
 	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 {
 		return ErrLost
 	}
@@ -167,25 +165,25 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	return nil
 }
 
-// sendRelease sends the release until it is answered, as sendAndRetry does. ticket is the one with which the client enters the line again
+// sendRelease sends the release until it is answered, as command.Sender.Do does. ticket is the one with which the client enters the line again
 // by the release, or "".
 func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) (answer scripts.Answer, maybeExecuted bool, err error) {
 	c := h.client
 	if sharded, known := c.bus.Known(); known {
-		return c.sendAndRetry(context.Background(), began, bound, bound/3, h.callingFirst(scripts.Unlock(h.attempts.keys, h.attempts.field, sharded), ticket))
+		return c.commands.Do(context.Background(), began, bound, bound/3, h.callingFirst(scripts.Unlock(h.attempts.Keys, h.attempts.Field, sharded), ticket))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	return retry(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
+	return command.Repeat(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
 		sharded := c.bus.Sharded(ctx)
-		return c.store.Do(ctx, c.callingFirst(scripts.Unlock(h.attempts.keys, h.attempts.field, sharded), "", 0))
+		return c.store.Do(ctx, c.callingFirst(scripts.Unlock(h.attempts.Keys, h.attempts.Field, sharded), "", 0))
 	})
 }
 
 // releaseConfirmed notes that Redis has confirmed the end of the hold.
 func (h *hold) releaseConfirmed() {
-	if h.attempts.released() {
-		h.client.releaser.release(h.attempts)
+	if h.attempts.Released() {
+		h.client.releaser.Release(h.attempts)
 	}
 }
 
@@ -200,7 +198,7 @@ func (h *hold) lowerCount(ctx context.Context) error {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return errSilence // the change before it has no answer
+		return command.ErrSilence // the change before it has no answer
 	}
 	h.mu.Lock()
 	count := len(h.levels)
@@ -210,7 +208,7 @@ func (h *hold) lowerCount(ctx context.Context) error {
 	if count == 0 {
 		return nil // the outer level was unlocked meanwhile, and all is released
 	}
-	answer, _, err := c.sendAndRetry(ctx, time.Now(), bound, bound/3, scripts.Level(h.attempts.keys, false, h.attempts.field, 0, count, op))
+	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.attempts.Keys, false, h.attempts.Field, 0, count, op))
 	if err != nil {
 		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
 	}

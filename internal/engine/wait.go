@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -11,19 +12,19 @@ import (
 // queueWait is what a waiter knows while it is in the queue of its client's waiters. Only its own goroutine uses it.
 type queueWait struct {
 	state    waitState
-	command  *inflight // the attempt or the handoff that is under way; nil for none
-	sentAt   time.Time // when the waiter began to wait for its answer
-	due      time.Time // when the waiter looks by itself, at the command or at the lock; zero for never
-	firstAsk bool      // join has noted already that the waiter asks Redis, for its first attempt
-	pauses   backoff   // after errors
-	blocker  *hold     // the client's own hold that suspectNestedCall saw last,
-	since    time.Time // and when it saw that hold first
+	command  *command.Command // the attempt or the handoff that is under way; nil for none
+	sentAt   time.Time        // when the waiter began to wait for its answer
+	due      time.Time        // when the waiter looks by itself, at the command or at the lock; zero for never
+	firstAsk bool             // join has noted already that the waiter asks Redis, for its first attempt
+	pauses   command.Backoff  // after errors
+	blocker  *hold            // the client's own hold that suspectNestedCall saw last,
+	since    time.Time        // and when it saw that hold first
 }
 
 // waitInQueue puts the waiter into the queue of this client's waiters, waits until it has the lock or the wait is over, and takes the waiter
 // out of the queue, whatever ends the wait: a method of the user's context may panic.
 func (w *waiter) waitInQueue() (lv *level, err error) {
-	w.pauses = backoff{}
+	w.pauses = command.Backoff{}
 	first, asks := w.lockState.join(w)
 	defer func() { w.leaveQueue(lv) }()
 	return w.untilDone(first, asks)
@@ -32,7 +33,7 @@ func (w *waiter) waitInQueue() (lv *level, err error) {
 // leaveQueue takes the waiter, which has got this level or none, out of the queue.
 func (w *waiter) leaveQueue(lv *level) {
 	if w.state == asking {
-		w.client.takeBack(w.command)
+		w.client.commands.TakeBack(w.command)
 	}
 	if lv == nil && w.state != queued && w.state != watching {
 		w.lockState.inPlace(func(p *line.Place, _ time.Time) bool {
@@ -43,7 +44,7 @@ func (w *waiter) leaveQueue(lv *level) {
 	if ticket := w.lockState.leave(w); ticket != "" {
 		w.client.leaveLine(w.keys, ticket)
 		if w.state == asking {
-			w.command.leaveAfter(w.client.newLeave(w.keys, ticket))
+			w.command.AfterFunc(w.client.newLeave(w.keys, ticket).send)
 		}
 	}
 }
@@ -102,17 +103,17 @@ func (w *waiter) goesOn() bool {
 
 // sleepUntilWoken waits until there may be something to see; false when the wait is over.
 func (w *waiter) sleepUntilWoken(changed <-chan struct{}) bool {
-	if w.command != nil && w.command.done.Load() {
+	if w.command != nil && w.command.Done() {
 		return true
 	}
 	if !w.due.IsZero() {
-		w.wakeup.notifyAt(w.due)
+		w.wakeup.NotifyAt(w.due)
 	}
 	if changed == nil {
-		return w.wakeup.wait(w.waitEnd)
+		return w.wakeup.Wait(w.waitEnd)
 	}
 	select {
-	case <-w.wakeup.ch:
+	case <-w.wakeup.C():
 	case <-changed:
 	case <-w.waitEnd:
 		return false
@@ -122,11 +123,11 @@ func (w *waiter) sleepUntilWoken(changed <-chan struct{}) bool {
 
 // look sees to all that has changed: one wake-up may stand for several things.
 func (w *waiter) look(own *hold) (*level, error) {
-	if f := w.command; f != nil && (f.done.Load() || w.isDue()) {
-		done := f.done.Load()
+	if f := w.command; f != nil && (f.Done() || w.isDue()) {
+		done := f.Done()
 		lv, err := w.judgeCommand()
 		if done {
-			w.client.recycle(f)
+			w.client.commands.Recycle(f)
 		}
 		if lv != nil || err != nil {
 			return lv, err
@@ -163,7 +164,7 @@ func (w *waiter) suspectNestedCall() {
 	if h != w.blocker {
 		w.blocker, w.since = h, time.Now()
 	}
-	if h != nil && time.Since(w.since) >= h.attempts.longestLease() {
+	if h != nil && time.Since(w.since) >= h.attempts.LongestLease() {
 		h.warnOnce("rlock: a call waits for a hold of its own client, for as long as a lease by now; if this is meant as a nested call, pass the context that Lock returned")
 	}
 }
@@ -314,15 +315,15 @@ func (w *waiter) judgeCommand() (*level, error) {
 		return lv, nil
 	case w.waitCtx.Err() != nil:
 		return nil, w.gaveUp()
-	case handedOver && f.done.Load() && (err == nil || f.err != nil && !scripts.Unanswered(f.err)):
+	case handedOver && f.Done() && (err == nil || f.Err != nil && !scripts.Unanswered(f.Err)):
 		// The hold before was lost, or Redis refused to pass the lock on: it is released, and that is told.
 	case err == nil:
 		w.lockState.redisAnswered(w.refusal)
-		w.pauses = backoff{}
+		w.pauses = command.Backoff{}
 		if n := w.client.limits.Tries; n > 0 && w.attemptCount >= n {
 			return nil, notAcquired(w.refusal)
 		}
-		w.wasRefused(f.answer)
+		w.wasRefused(f.Answer)
 		return nil, nil
 	case !passing(err):
 		return nil, err
@@ -334,7 +335,7 @@ func (w *waiter) judgeCommand() (*level, error) {
 		if err := w.lockState.patienceOver(w.began, w.client.set.Patience); err != nil {
 			return nil, w.client.withDial(err, sent)
 		}
-		pause = w.pauses.next(err, lastBackoff)
+		pause = w.pauses.Next(err, command.LastBackoff)
 	}
 	w.watchFor(pause)
 	return nil, nil

@@ -2,6 +2,12 @@ package engine
 
 import "context"
 
+// result is a command's result for detach.
+type result[T any] struct {
+	value T
+	err   error
+}
+
 // Within returns what ask does, or, where ctx ends first, the error of ctx. ask goes on then, on a goroutine of its own, and must use
 // nothing that its caller changes: a read from Redis cannot be interrupted.
 func Within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
@@ -13,4 +19,22 @@ func Within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 		return got.value, contextError(ctx)
 	}
 	return got.value, got.err
+}
+
+// detach runs f on a goroutine of its own and returns its result; ok is false when ctx ended first. A read from Redis
+// cannot be interrupted by a context; the caller can.
+func detach[T any](ctx context.Context, f func() T) (result T, ok bool) {
+	ch := make(chan T, 1)
+	go func() { ch <- f() }()
+	select {
+	case v := <-ch:
+		return v, true
+	case <-ctx.Done():
+	}
+	select {
+	case v := <-ch:
+		return v, true
+	default:
+		return result, false
+	}
 }

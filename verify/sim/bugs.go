@@ -34,14 +34,14 @@ var bugs = []bug{
 	{"unlock-any", "an unlock does not look whose lock it is", "", 1, []overlay.Edit{
 		edit("scripts/unlock.lua", "redis.pcall('HDEL', lock, field, field .. '#')", "redis.pcall('DEL', lock)")}},
 	{"ghost-kept", "what an acquire without an answer has taken is not released (P3)", "", 1, []overlay.Edit{
-		edit("internal/engine/acquire.go", "\t\tw.client.releaser.abandon(w.attempts)\n", ""),
+		edit("internal/engine/acquire.go", "\t\tw.client.releaser.Abandon(w.attempts)\n", ""),
 		edit("internal/engine/over.go", "return strings.HasPrefix(field, c.id+\":\")", "return field == \"\" && strings.HasPrefix(field, c.id)")}},
 	{"no-floor", "tokens with a floor have none", "flush,forgets,failover", 1, []overlay.Edit{
 		edit("scripts/token.lua", "token = math.max(last, ", "token = math.max(last, 0 * ")}},
 	{"quorum-counters", "tokens of a quorum are by the counters alone", "flush", 5, []overlay.Edit{
 		edit("quorum/acquire.go", "return max(counter, times[len(times)/2]+ahead-1)", "return max(counter, ahead)")}},
 	{"deadline-reply", "a deadline counts from the reply", "late", 1, []overlay.Edit{
-		edit("internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, f.answer.Token, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, f.answer.Token, f.alsoNotify == nil)")}},
+		edit("internal/engine/acquire.go", "return w.begin(f.SentAt, w.lease, f.Answer.Token, !f.Shared())", "return w.begin(watchdog.Now(), w.lease, f.Answer.Token, !f.Shared())")}},
 	{"release-silent", "a release is told to nobody", "cut", 1, []overlay.Edit{
 		edit("scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"),
 		edit("scripts/line.lua", "return lined(publish, line .. ':' .. client(ticket), message)", "return 1")}},
@@ -55,24 +55,24 @@ var bugs = []bug{
 
 	// Long leases and outages.
 	{"freeze-forgotten", "what got no answer matters for a lease, whether Redis is heard of or not (P3)", "freeze", 1, []overlay.Edit{
-		edit("internal/engine/attempts.go", "!d.heard && !crowded || a.inFlight > 0", "a.inFlight > 0")}},
+		edit("internal/releases/attempts.go", "!d.heard && !crowded || a.inFlight > 0", "a.inFlight > 0")}},
 	{"no-answer-heard", "that Redis gives no answer counts as one (P3)", "freeze,restart", 1, []overlay.Edit{
-		edit("internal/engine/releaser.go", "s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear()", "s.afterAllAttempts && r.attempts.hear()")}},
+		edit("internal/releases/releaser.go", "s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear()", "s.afterAllAttempts && r.attempts.hear()")}},
 	{"release-once", "one release is enough (P3)", "freeze,dead,replies,away", 1, []overlay.Edit{
-		edit("internal/engine/releaser.go", "\trl.reschedule(r, after)\n", "\trl.remove(r)\n")}},
+		edit("internal/releases/releaser.go", "\trl.reschedule(r, after)\n", "\trl.remove(r)\n")}},
 	{"over-kept", "a hold that is over keeps its own client from the lock (P38)", "failover", 1, []overlay.Edit{
 		edit("internal/engine/over.go", "over := ls.ends.Load() == w.endsSeen && !ls.has(field)", "over := false"),
 		edit("internal/engine/client.go", "\tif a.Own != \"\" {\n\t\tc.releaseOver(keys, a.Own)\n\t}\n", "")}},
 	{"over-taken", "the hold that is there is released, as if it were over (P38)", "", 1, []overlay.Edit{
-		edit("internal/engine/over.go", "ls.hold != nil && ls.hold.attempts.field == field || ", "")}},
+		edit("internal/engine/over.go", "ls.hold != nil && ls.hold.attempts.Field == field || ", "")}},
 	{"lately-empty", "locks are not noted when they are released (P38)", "failover", 1, []overlay.Edit{
-		edit("internal/engine/client.go", "\t\tc.lately.note(h.attempts.keys)\n", "")}},
+		edit("internal/engine/client.go", "\t\tc.lately.note(h.attempts.Keys)\n", "")}},
 	{"wait-unbounded", "a call that does not wait has no bound but its lease", "freeze,dead", 1, []overlay.Edit{
 		edit("internal/engine/acquire.go", "min(w.lease, rest)", "max(w.lease, rest)")}},
 	{"patience-long", "an attempt is waited for for an hour (P6)", "freeze,dead", 1, []overlay.Edit{
 		edit("internal/engine/wait.go", "\tw.on(attemptSent)\n\tw.awaitAnswer()\n", "\tw.on(attemptSent)\n\tw.lookAfter(time.Hour)\n")}},
 	{"refusal-slow", "a release of a hold that Redis refuses waits ever longer (P3)", "rights", 1, []overlay.Edit{
-		edit("internal/engine/releaser.go", "	if err != nil && r.held {\n", "	if false {\n")}},
+		edit("internal/releases/releaser.go", "	if err != nil && r.reason == unlockFailed {\n", "	if false {\n")}},
 	{"watchdog-off", "nothing is renewed", "cut", 1, []overlay.Edit{
 		edit("internal/engine/hold.go", "\treturn lv.renewable && lv.outerContextError() == nil\n", "\treturn false\n")}},
 	{"no-copies", "a command whose connection is dead is sent over no other one (P8)", "dead", 1, []overlay.Edit{

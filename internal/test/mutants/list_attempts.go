@@ -9,7 +9,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"Inv1: a re-entry opens a level of a hold that was unlocked meanwhile",
-		"internal/engine/reenter.go", "\tcase len(h.levels) == 0:\n\t\tlv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked})\n\t\treturn ErrUnlocked\n", "",
+		"internal/engine/reenter.go", "\tcase len(h.levels) == 0:\n\t\tlv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked})\n\t\treturn ErrUnlocked\n", "",
 		"./rlock", "Inv1_ReentryOf",
 	},
 	{
@@ -29,7 +29,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"Inv12: a waiter that had an answer asks as rarely as before it at the next error",
-		"internal/engine/wait.go", "\t\tw.lockState.redisAnswered(w.refusal)\n\t\tw.pauses = backoff{}\n", "\t\tw.lockState.redisAnswered(w.refusal)\n",
+		"internal/engine/wait.go", "\t\tw.lockState.redisAnswered(w.refusal)\n\t\tw.pauses = command.Backoff{}\n", "\t\tw.lockState.redisAnswered(w.refusal)\n",
 		"./rlock", "Inv12_PausesOfAWaiter",
 	},
 	{
@@ -39,22 +39,22 @@ var ofAttempts = []mutant{
 	},
 	{
 		"P3: an attempt that was taken back counts as under way",
-		"internal/engine/inflight.go", "\t\tf.attempts.takenBack()\n", "",
+		"internal/command/command.go", "\t\tf.attempts.TakenBack()\n", "",
 		"./rlock", "P3_GivenUpBefore",
 	},
 	{
 		"P3: an attempt that has not left is sent when its call has given up",
-		"internal/engine/wait.go", "\tif w.state == asking {\n\t\tw.client.takeBack(w.command)\n\t}\n", "",
+		"internal/engine/wait.go", "\tif w.state == asking {\n\t\tw.client.commands.TakeBack(w.command)\n\t}\n", "",
 		"./rlock", "P3_GivenUpBefore",
 	},
 	{
 		"P3: what some servers owe is in doubt when it is released",
-		"internal/engine/attempts.go", "!a.Owed && scripts.Unanswered(err) {", "scripts.Unanswered(err) {",
-		"./internal/engine", "P3_UntilWhen",
+		"internal/releases/attempts.go", "!a.Owed && scripts.Unanswered(err) {", "scripts.Unanswered(err) {",
+		"./internal/releases", "P3_UntilWhen",
 	},
 	{
 		"a repeat of what got no answer waits for the batches that are under way",
-		"internal/engine/acquire.go", "\tif w.attempts.uncertain() {\n\t\tw.client.sendAlone", "\tif false {\n\t\tw.client.sendAlone",
+		"internal/engine/acquire.go", "\tif w.attempts.Uncertain() {\n\t\tw.client.commands.SendAlone", "\tif false {\n\t\tw.client.commands.SendAlone",
 		"./rlock", "RepeatGoesAlone",
 	},
 	{
@@ -64,23 +64,23 @@ var ofAttempts = []mutant{
 	},
 	{
 		"P12: a late error of the first copy is taken for an answer",
-		"internal/engine/inflight.go", "rest.Done()) && f.err == nil {", "rest.Done()) {",
-		"./internal/engine", "P12_Copies",
+		"internal/command/command.go", "\t\t\tif f.Err == nil {\n", "\t\t\tif true {\n",
+		"./internal/command", "P12_Copies",
 	},
 	{
 		"P12: a command that has not left may have been executed",
-		"internal/engine/inflight.go", " && f.err != errNotSent, f.err", ", f.err",
-		"./internal/engine", "P12_Copies",
+		"internal/command/command.go", "f.Err != errNotSent && ", "",
+		"./internal/command", "P12_Copies",
 	},
 	{
 		"P12: repeats without an answer were not executed",
-		"internal/engine/inflight.go", "maybeExecuted || again, last", "maybeExecuted || again && last != nil, last",
-		"./internal/engine", "P12_Copies",
+		"internal/command/command.go", "maybeExecuted || againExecuted, last", "maybeExecuted || againExecuted && last != nil, last",
+		"./internal/command", "P12_Copies",
 	},
 	{
 		"P12: an attempt without an answer is forgotten at the next refusal",
-		"internal/engine/retry.go", "maybeExecuted = maybeExecuted || scripts.Unanswered(err)", "maybeExecuted = scripts.Unanswered(err)",
-		"./internal/engine", "P12_Retry",
+		"internal/command/repeat.go", "maybeExecuted = maybeExecuted || scripts.Unanswered(err)", "maybeExecuted = scripts.Unanswered(err)",
+		"./internal/command", "P12_Retry",
 	},
 	{
 		"P27: a yield counts again with each hold that is handed on",
@@ -104,12 +104,12 @@ var ofAttempts = []mutant{
 	},
 	{
 		"Inv8: the alarm of a wake-up's last user keeps that of the next one from being set",
-		"internal/engine/wakeup.go", "\t\twake.alarm.Stop()\n\t\twake.alarmAt.Store(0)\n", "\t\twake.alarm.Stop()\n",
-		"./internal/engine", "WakeupRings",
+		"internal/command/wakeup.go", "\t\twake.alarm.Stop()\n\t\twake.alarmAt.Store(0)\n", "\t\twake.alarm.Stop()\n",
+		"./internal/command", "WakeupRings",
 	},
 	{
 		"P7: an answer that comes after its copy was given up counts for nothing",
-		"internal/engine/inflight.go", "if f.waitFor(wake, time.Now(), bound, rest.Done()) && f.err == nil {", "if f.waitFor(wake, time.Now(), bound, rest.Done()) && false {",
+		"internal/command/command.go", "\t\t\tif f.Err == nil {\n", "\t\t\tif false {\n",
 		"./rlock", "P7_AnswersOfEarlier",
 	},
 }

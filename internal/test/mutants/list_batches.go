@@ -9,7 +9,7 @@ var ofBatches = []mutant{
 	},
 	{
 		"P3: what was not confirmed is not released",
-		"internal/engine/attempts.go", "	if a.Held || a.Owed { // also what is not confirmed\n", "	if err == nil && a.Held || a.Owed {\n",
+		"internal/releases/attempts.go", "	if a.Held || a.Owed { // also what is not confirmed\n", "	if err == nil && a.Held || a.Owed {\n",
 		"./rlock", "Confirm_NoReplicas",
 	},
 	{

@@ -14,7 +14,7 @@ var ofClient = []mutant{
 	},
 	{
 		"Inv12: ordinary contention is taken for a nested call",
-		"internal/engine/wait.go", ">= h.attempts.longestLease()", ">= 0",
+		"internal/engine/wait.go", ">= h.attempts.LongestLease()", ">= 0",
 		"./rlock", "ContentionIsNoNestedCall",
 	},
 	{
@@ -34,7 +34,7 @@ var ofClient = []mutant{
 	},
 	{
 		"P3: what looks like a refusal has left nothing",
-		"internal/engine/attempts.go", "\ta.taken = a.taken || a.refused\n", "",
+		"internal/releases/attempts.go", "\ta.taken = a.taken || a.refused\n", "",
 		"./rlock", "P3_AHookThatFailsAfterTheCommand",
 	},
 	{
@@ -74,8 +74,8 @@ var ofClient = []mutant{
 	},
 	{
 		"Inv12: a repeat that ran out of time hides what Redis said before",
-		"internal/engine/retry.go", "			said = err\n", "",
-		"./internal/engine", "InsistSays",
+		"internal/command/repeat.go", "			said = err\n", "",
+		"./internal/command", "RepeatSays",
 	},
 	{
 		"the watchdog asks about all slots of a cluster at one moment",

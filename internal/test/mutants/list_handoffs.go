@@ -4,7 +4,7 @@ package main
 var ofHandoffs = []mutant{
 	{
 		"P15: a transfer without an answer is taken for one that was not executed",
-		"internal/engine/unlock.go", "\treturn false, f.answer.Copies > 0 || f.err != nil && f.err != errNotSent && scripts.Unanswered(f.err)", "\treturn false, false",
+		"internal/engine/unlock.go", "\treturn false, f.Answer.Copies > 0 || f.Unanswered()", "\treturn false, false",
 		"./rlock", "HandoffFault",
 	},
 	{
@@ -19,7 +19,7 @@ var ofHandoffs = []mutant{
 	},
 	{
 		"Inv1: the former holder's context lives on while the lock is passed on",
-		"internal/engine/unlock.go", "\tlv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked})\n", "\ttime.AfterFunc(time.Millisecond, func() { lv.end(&endError{lock: h.attempts.keys.Lock, err: ErrUnlocked}) })\n",
+		"internal/engine/unlock.go", "\tlv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked})\n", "\ttime.AfterFunc(time.Millisecond, func() { lv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked}) })\n",
 		"./rlock", "HandoffIsOneCommand",
 	},
 	{

@@ -14,7 +14,7 @@ var ofHolds = []mutant{
 	},
 	{
 		"Inv3, P6: the deadline counts from the reply",
-		"internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, f.answer.Token, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, f.answer.Token, f.alsoNotify == nil)",
+		"internal/engine/acquire.go", "return w.begin(f.SentAt, w.lease, f.Answer.Token, !f.Shared())", "return w.begin(watchdog.Now(), w.lease, f.Answer.Token, !f.Shared())",
 		"./rlock", "DeadlineCounts",
 	},
 	{

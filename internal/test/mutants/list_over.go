@@ -19,12 +19,12 @@ var ofOver = []mutant{
 	},
 	{
 		"P38: each answer has the release sent again",
-		"internal/engine/over.go", "if r.attempts.field == field {", "if false {",
+		"internal/releases/releaser.go", "if r.attempts.Field == field {", "if false {",
 		"./internal/engine", "P38_AnAnswer",
 	},
 	{
 		"P38: the hold that is there is released",
-		"internal/engine/over.go", "ls.hold != nil && ls.hold.attempts.field == field || ", "",
+		"internal/engine/over.go", "ls.hold != nil && ls.hold.attempts.Field == field || ", "",
 		"./rlock", "P38_AHoldThatIsThere",
 	},
 	{
@@ -39,7 +39,7 @@ var ofOver = []mutant{
 	},
 	{
 		"P38: a hold that was lost by the client's clock is released before Redis ends it",
-		"internal/engine/over.go", "ls.lost != nil && ls.lost.attempts.field == field || ", "",
+		"internal/engine/over.go", "ls.lost != nil && ls.lost.attempts.Field == field || ", "",
 		"./internal/engine", "P38_WhoHasAField",
 	},
 	{
@@ -54,7 +54,7 @@ var ofOver = []mutant{
 	},
 	{
 		"P38: locks are not noted when they are released",
-		"internal/engine/client.go", "\t\tc.lately.note(h.attempts.keys)\n", "",
+		"internal/engine/client.go", "\t\tc.lately.note(h.attempts.Keys)\n", "",
 		"./rlock", "P38_Others",
 	},
 	{

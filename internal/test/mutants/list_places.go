@@ -85,7 +85,7 @@ var ofPlaces = []mutant{
 	},
 	{
 		"P19: an attempt that arrives after its client has left keeps a place in the line",
-		"internal/engine/wait.go", "			w.command.leaveAfter(w.client.newLeave(w.keys, ticket))\n", "",
+		"internal/engine/wait.go", "			w.command.AfterFunc(w.client.newLeave(w.keys, ticket).send)\n", "",
 		"./rlock", "P19_TheAttemptComesAfterTheLeave",
 	},
 }

@@ -105,7 +105,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P1: each attempt at a quorum has the same field",
-		"internal/engine/acquire.go", "lv == nil && w.client.limits.Several && w.attempts.uncertain()", "false",
+		"internal/engine/acquire.go", "lv == nil && w.client.limits.Several && w.attempts.Uncertain()", "false",
 		"./quorum", "P1_EachAttempt",
 	},
 	{
@@ -125,7 +125,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: a release that a majority confirmed is done",
-		"internal/engine/unlock.go", "\tif answer.Owed {\n\t\tc.releaser.releaseRest(h.attempts, time.Time{})\n", "\tif false {\n",
+		"internal/engine/unlock.go", "\tif answer.Owed {\n\t\tc.releaser.QuorumDone(h.attempts, time.Time{})\n", "\tif false {\n",
 		"./quorum", "P3_LateVote|Inv10_LateRepair",
 	},
 	{
@@ -151,12 +151,12 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: a vote that comes after its lease is not released",
-		"internal/engine/releaser.go", "	return owed || r.attempts.matters(", "	return owed && false || r.attempts.matters(",
+		"internal/releases/releaser.go", "	return owed || r.attempts.matters(", "	return owed && false || r.attempts.matters(",
 		"./quorum", "P3_VoteLater",
 	},
 	{
 		"P3: the release of another client's hold goes to a node that is away for ever",
-		"internal/engine/releaser.go", "owed := r.owed && (r.until.IsZero() || time.Now().Before(r.until))", "owed := r.owed",
+		"internal/releases/releaser.go", "owed := r.nodesOwe && (r.oweUntil.IsZero() || time.Now().Before(r.oweUntil))", "owed := r.nodesOwe",
 		"./quorum", "P3_ForceUnlockWithANodeAway",
 	},
 	{

@@ -79,7 +79,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P30: a handoff is refused each time, and nobody says so",
-		"internal/engine/unlock.go", "if scripts.Denied(f.err) && ", "if false && ",
+		"internal/engine/unlock.go", "if scripts.Denied(f.Err) && ", "if false && ",
 		"./internal/docs", "P30_OneRightLess/server/.hmget",
 	},
 	{

@@ -19,47 +19,47 @@ var ofReleases = []mutant{
 	},
 	{
 		"P3: what got no answer is forgotten",
-		"internal/engine/acquire.go", "\t\tw.client.releaser.abandon(w.attempts)\n", "",
+		"internal/engine/acquire.go", "\t\tw.client.releaser.Abandon(w.attempts)\n", "",
 		"./rlock", "P3_GhostOf",
 	},
 	{
 		"P3: one release is enough",
-		"internal/engine/releaser.go", "\trl.reschedule(r, after)\n", "\trl.remove(r)\n",
+		"internal/releases/releaser.go", "\trl.reschedule(r, after)\n", "\trl.remove(r)\n",
 		"./rlock", "P3_",
 	},
 	{
 		"P3: failures use up the quick repeats of a release",
-		"internal/engine/releaser.go", "		after = min(after, max(retryRelease-time.Since(s.sentAt), 0)) //", "		_ = retryRelease //",
+		"internal/releases/releaser.go", "		after = min(after, max(retryRelease-time.Since(s.sentAt), 0)) //", "		_ = retryRelease //",
 		"./rlock", "P3_ReleasesAfterAnOutage",
 	},
 	{
 		"P3: what got no answer matters for a lease, whether Redis is heard of or not",
-		"internal/engine/attempts.go", "!d.heard && !crowded || a.inFlight > 0", "a.inFlight > 0",
+		"internal/releases/attempts.go", "!d.heard && !crowded || a.inFlight > 0", "a.inFlight > 0",
 		"./rlock", "P3_AFreeze|P15_AHandoffToAServer",
 	},
 	{
 		"P3: that Redis gives no answer is one",
-		"internal/engine/releaser.go", "s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear()", "s.afterAllAttempts && r.attempts.hear()",
+		"internal/releases/releaser.go", "s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear()", "s.afterAllAttempts && r.attempts.hear()",
 		"./rlock", "P3_AFreeze",
 	},
 	{
 		"P3: Redis is heard of by the answer to a release that was sent before the attempt had ended",
-		"internal/engine/releaser.go", "s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear()", "!scripts.Passing(err) && r.attempts.hear()",
-		"./internal/engine", "P3_HeardOf",
+		"internal/releases/releaser.go", "s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear()", "!scripts.Passing(err) && r.attempts.hear()",
+		"./internal/releases", "P3_HeardOf",
 	},
 	{
 		"P3: when Redis is heard of again its releases go on being rare",
-		"internal/engine/releaser.go", "		r.answers = 0 // what", "		_ = r.answers // what",
-		"./internal/engine", "P3_QuickRepeats",
+		"internal/releases/releaser.go", "		r.answers = 0 // what", "		_ = r.answers // what",
+		"./internal/releases", "P3_QuickRepeats",
 	},
 	{
 		"P3: releases that wait for Redis have no bound",
-		"internal/engine/releaser.go", "r.attempts.matters(len(r.releaser.releases) > maxUnheard)", "r.attempts.matters(false)",
-		"./internal/engine", "P3_ReleasesThatWait",
+		"internal/releases/releaser.go", "r.attempts.matters(len(r.releaser.releases) > maxUnheard)", "r.attempts.matters(false)",
+		"./internal/releases", "P3_ReleasesThatWait",
 	},
 	{
 		"P3: a release of a hold that Redis refuses waits ever longer",
-		"internal/engine/releaser.go", "	if err != nil && r.held {\n", "	if false {\n",
+		"internal/releases/releaser.go", "	if err != nil && r.reason == unlockFailed {\n", "	if false {\n",
 		"./rlock", "P3_RefusedRelease",
 	},
 	{
@@ -69,7 +69,7 @@ var ofReleases = []mutant{
 	},
 	{
 		"P3: what a given-up attempt has taken is not released as soon as it is answered",
-		"internal/engine/releaser.go", "\tif r.index >= 0 && r.underWay == nil {\n", "\tif false {\n",
+		"internal/releases/releaser.go", "\tif r.index >= 0 && r.underWay == nil {\n", "\tif false {\n",
 		"./rlock", "P3_GivenUpAcquireIsReleasedWhenAnswered",
 	},
 	{
@@ -84,7 +84,7 @@ var ofReleases = []mutant{
 	},
 	{
 		"P12: Close waits for calls, and not for what they have taken",
-		"internal/engine/client.go", "\t\tif c.underWay.Load() == 0 && !c.releaser.owesAny() ||", "\t\tif c.underWay.Load() == 0 ||",
+		"internal/engine/client.go", "\t\tif c.underWay.Load() == 0 && !c.releaser.OwesAny() ||", "\t\tif c.underWay.Load() == 0 ||",
 		"./rlock", "P12_Close",
 	},
 	{
@@ -99,7 +99,7 @@ var ofReleases = []mutant{
 	},
 	{
 		"P3: an attempt that came after its release waits for the next one",
-		"internal/engine/releaser.go", "r.attempts.allAnswered() && r.attempts.mayBeTaken() {", "r.attempts.allAnswered() && false {",
+		"internal/releases/releaser.go", "r.attempts.allAnswered() && r.attempts.mayBeTaken() {", "r.attempts.allAnswered() && false {",
 		"./rlock", "P3_AttemptAfterItsRelease",
 	},
 }

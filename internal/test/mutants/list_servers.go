@@ -35,12 +35,12 @@ var ofServers = []mutant{
 	},
 	{
 		"P8: each connection that has ended doubles the pause before the next one is tried",
-		"internal/engine/retry.go", "if scripts.Ended(err) && b.ended < maxEnded {", "if false {",
+		"internal/command/repeat.go", "if scripts.Ended(err) && b.ended < maxEnded {", "if false {",
 		"./rlock", "P8_CallsPastDead",
 	},
 	{
 		"P8: a leave whose connection has ended is lost",
-		"internal/engine/line.go", "if scripts.Ended(err) && l.ended < maxEnded {", "if false {",
+		"internal/engine/line.go", "pause, ended := l.pauses.AfterEnded(err); ended {", "pause, ended := l.pauses.AfterEnded(err); ended && false {",
 		"./rlock", "P8_CallsPastDead",
 	},
 	{
@@ -90,7 +90,7 @@ var ofServers = []mutant{
 	},
 	{
 		"P12: a handoff that is answered by its copy has passed nothing on",
-		"internal/engine/unlock.go", "return false, f.answer.Copies > 0 || f.err", "return false, f.err",
+		"internal/engine/unlock.go", "return false, f.Answer.Copies > 0 || f.", "return false, f.",
 		"./rlock", "P12_HandoffAnsweredByItsCopy",
 	},
 	{
@@ -105,7 +105,7 @@ var ofServers = []mutant{
 	},
 	{
 		"P3: a copy without an answer is forgotten with the answer to another one",
-		"internal/engine/attempts.go", "if a.Copies > 0 || ", "if ",
+		"internal/releases/attempts.go", "if a.Copies > 0 || ", "if ",
 		"./rlock", "P3_FirstCopyOfAcquireAfterItsUnlock",
 	},
 	{

@@ -34,7 +34,7 @@ var ofSilence = []mutant{
 	},
 	{
 		"Inv12: silence hides what Redis has said before",
-		"internal/engine/acquire.go", "if err == errSilence && said != nil {", "if false {",
+		"internal/engine/acquire.go", "if err == command.ErrSilence && said != nil {", "if false {",
 		"./rlock", "P13_ExhaustedPool",
 	},
 	{

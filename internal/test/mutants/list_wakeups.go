@@ -4,17 +4,17 @@ package main
 var ofWakeups = []mutant{
 	{
 		"Inv7, P12: an alarm that comes too late is left as it is",
-		"internal/engine/wakeup.go", "set != 0 && set <= at {", "set != 0 {",
+		"internal/command/wakeup.go", "set != 0 && set <= at {", "set != 0 {",
 		"./rlock", "Inv7_|Inv8_|P12_|Inv6_",
 	},
 	{
 		"Inv8: nobody sets the alarm again after it rang too early",
-		"internal/engine/wait.go", "\tif !w.due.IsZero() {\n\t\tw.wakeup.notifyAt(w.due)\n\t}\n", "\tif !w.due.IsZero() && w.wakeup.alarmAt.Load() == 0 && w.wakeup.alarm == nil {\n\t\tw.wakeup.notifyAt(w.due)\n\t}\n",
-		"./rlock", "Inv8_|Wait|P10_|Handoff",
+		"internal/command/wakeup.go", "\t\twake.alarm.Reset(d)\n", "",
+		"./internal/command", "WakeupRings",
 	},
 	{
 		"Inv6: a call waits for Redis, not for its context",
-		"internal/engine/wakeup.go", "	case <-end:\n", "	case <-(chan struct{})(nil):\n",
+		"internal/command/wakeup.go", "	case <-end:\n", "	case <-(chan struct{})(nil):\n",
 		"./rlock", "Inv6_",
 	},
 	{
@@ -34,7 +34,7 @@ var ofWakeups = []mutant{
 	},
 	{
 		"Inv12: a call with wait 0 asks once more when its context has ended",
-		"internal/engine/acquire.go", "\t\tcase !sleep(w.ctx, pause):\n", "\t\tcase !sleep(w.ctx, pause) && false:\n",
+		"internal/engine/acquire.go", "\t\tcase !command.Sleep(w.ctx, pause):\n", "\t\tcase !command.Sleep(w.ctx, pause) && false:\n",
 		"./rlock", "Inv12_ContextEndsBetween",
 	},
 	{

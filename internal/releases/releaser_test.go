@@ -1,10 +1,9 @@
-package engine
+package releases
 
 import (
 	"container/heap"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
-	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -55,7 +53,7 @@ func TestP3_PausesOfAReleaseByNumber(t *testing.T) {
 // The releaser's list has the release in front that is due first, and each release knows its place in it.
 func TestReleasesAreInTheirOrder(t *testing.T) {
 	began := time.Now()
-	var list releases
+	var list queue
 	places := func() {
 		t.Helper()
 		for i, r := range list {
@@ -85,45 +83,44 @@ func TestReleasesAreInTheirOrder(t *testing.T) {
 // heard of the release is dropped. One that is being written then stays until it is answered.
 func TestP3_ReleaseWithoutAnAnswer(t *testing.T) {
 	const lease = 30 * time.Second
-	const one = "0 locks, 0 holds, 1 releases"
 	for what, c := range map[string]struct {
 		written, takenBack bool
 		heard              bool // of Redis, as the release begins
 		sent               []time.Duration
-		books              string
+		listed             int
 	}{
 		"written":                      {written: true, heard: true, sent: []time.Duration{0, 10 * time.Second, 20 * time.Second}},
-		"written, and nothing heard":   {written: true, sent: []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}, books: one},
+		"written, and nothing heard":   {written: true, sent: []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}, listed: 1},
 		"not written":                  {takenBack: true, heard: true, sent: []time.Duration{0}},
-		"not written, nothing heard":   {takenBack: true, sent: []time.Duration{0}, books: one},
-		"written as the lease is over": {heard: true, sent: []time.Duration{0}, books: one},
+		"not written, nothing heard":   {takenBack: true, sent: []time.Duration{0}, listed: 1},
+		"written as the lease is over": {heard: true, sent: []time.Duration{0}, listed: 1},
 	} {
 		t.Run(what, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T) {
-				client, store := newFakeClient(t, new(fakeBus), Limits{})
-				store.takeBack = c.takenBack
+				rl, client := newFake(new(locktest.Log))
+				client.takeBack = c.takenBack
 				if c.written {
-					store.onSend(func(caller scripts.Caller) { caller.Sending(nil) })
+					client.onSend(func(caller scripts.Caller) { caller.Sending(nil) })
 				}
 				began := time.Now()
-				a := takenBy(client, "l", lease)
-				client.releaser.release(a)
+				a := takenBy("l", lease)
+				rl.Release(a)
 				if c.heard {
 					a.hear()
 				}
 				locktest.Sleep(lease + time.Second)
-				locktest.DeepEqual(t, "sent", store.releases("l", began), c.sent)
-				locktest.Equal(t, "books", client.Books(), c.books)
+				locktest.DeepEqual(t, "sent", client.releases("l", began), c.sent)
+				locktest.Equal(t, "listed", rl.Len(), c.listed)
 				if c.takenBack {
 					return
 				}
-				all := store.all()
+				all := client.all()
 				late := all[len(all)-1].caller
 				if !c.written {
 					late.Sending(nil)
 				}
 				late.Answered(scripts.Answer{Held: true}, nil)
-				locktest.Equal(t, "books after a late answer", client.Books(), "")
+				locktest.Equal(t, "listed after a late answer", rl.Len(), 0)
 			})
 		})
 	}
@@ -132,17 +129,17 @@ func TestP3_ReleaseWithoutAnAnswer(t *testing.T) {
 // P3: a release that has failed again and again is repeated after the outage as soon as one that is new, for what arrives late then.
 func TestP3_QuickRepeatsAfterAnOutage(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
-		c, store := newFakeClient(t, new(fakeBus), Limits{})
+		rl, client := newFake(new(locktest.Log))
 		began := time.Now()
-		store.answers(func(string) error {
+		client.answers(func(string) error {
 			if time.Since(began) < time.Minute {
 				return io.EOF
 			}
 			return nil
 		})
-		c.releaser.release(inDoubt(c, "l", 23*time.Hour))
+		rl.Release(unanswered("l", 23*time.Hour))
 		locktest.Sleep(3 * time.Minute)
-		at := store.releases("l", began)
+		at := client.releases("l", began)
 		back := slices.IndexFunc(at, func(d time.Duration) bool { return d >= time.Minute })
 		var pauses []time.Duration
 		for i := range at[1:] {
@@ -159,20 +156,20 @@ func TestP3_QuickRepeatsAfterAnOutage(t *testing.T) {
 func TestP3_HeardOfAfterTheAttempt(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		const lease = 30 * time.Second
-		c, store := newFakeClient(t, new(fakeBus), Limits{})
-		store.onSend(func(caller scripts.Caller) { caller.Sending(nil) })
-		a := &attempts{keys: scripts.KeysOf("l"), field: c.newField(), lease: lease}
-		a.sent()
-		c.releaser.abandon(a)
+		rl, client := newFake(new(locktest.Log))
+		client.onSend(func(caller scripts.Caller) { caller.Sending(nil) })
+		a := NewAttempts(scripts.KeysOf("l"), "client:1", lease)
+		a.Sent()
+		rl.Abandon(a)
 		locktest.Sleep(time.Second)
-		a.answered(scripts.Answer{}, io.EOF)
-		store.all()[0].caller.Answered(scripts.Answer{}, nil)
+		a.Answered(scripts.Answer{}, io.EOF)
+		client.all()[0].caller.Answered(scripts.Answer{}, nil)
 		locktest.Sleep(3 * lease)
-		locktest.Equal(t, "books, where a release was answered that was sent before", c.Books(), "0 locks, 0 holds, 1 releases")
-		all := store.all()
+		locktest.Equal(t, "listed, where a release was answered that was sent before", rl.Len(), 1)
+		all := client.all()
 		all[len(all)-1].caller.Answered(scripts.Answer{}, nil)
 		locktest.Sleep(2 * lease)
-		locktest.Equal(t, "books, where one was answered that was sent after", c.Books(), "")
+		locktest.Equal(t, "listed, where one was answered that was sent after", rl.Len(), 0)
 	})
 }
 
@@ -180,18 +177,18 @@ func TestP3_HeardOfAfterTheAttempt(t *testing.T) {
 func TestP3_ReleasesThatWaitForRedisAreBounded(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		const lease = 3 * time.Second
-		c, store := newFakeClient(t, new(fakeBus), Limits{})
-		store.answers(func(string) error { return io.EOF })
-		c.releaser.release(inDoubt(c, "l", lease))
+		rl, client := newFake(new(locktest.Log))
+		client.answers(func(string) error { return io.EOF })
+		rl.Release(unanswered("l", lease))
 		locktest.Sleep(time.Hour)
-		locktest.Equal(t, "books", c.Books(), "0 locks, 0 holds, 1 releases")
+		locktest.Equal(t, "listed", rl.Len(), 1)
 		for range maxUnheard + 100 {
-			c.releaser.release(inDoubt(c, "l", lease))
+			rl.Release(unanswered("l", lease))
 		}
 		locktest.Sleep(lease - time.Second)
-		locktest.Equal(t, "books within a lease", c.Books(), fmt.Sprintf("0 locks, 0 holds, %d releases", maxUnheard+100))
+		locktest.Equal(t, "listed within a lease", rl.Len(), maxUnheard+100)
 		locktest.Sleep(2 * time.Second)
-		locktest.Equal(t, "books after a lease", c.Books(), fmt.Sprintf("0 locks, 0 holds, %d releases", maxUnheard))
+		locktest.Equal(t, "listed after a lease", rl.Len(), maxUnheard)
 	})
 }
 
@@ -199,24 +196,24 @@ func TestP3_ReleasesThatWaitForRedisAreBounded(t *testing.T) {
 // was no answer.
 func TestP12_OwedUntilAReleaseFollowsTheAttempt(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
-		c, store := newFakeClient(t, new(fakeBus), Limits{})
-		store.answers(func(string) error { return nil })
-		a := &attempts{keys: scripts.KeysOf("l"), field: c.newField(), lease: time.Minute}
-		a.sent()
+		rl, client := newFake(new(locktest.Log))
+		client.answers(func(string) error { return nil })
+		a := NewAttempts(scripts.KeysOf("l"), "client:1", time.Minute)
+		a.Sent()
 		began := time.Now()
-		c.releaser.abandon(a)
+		rl.Abandon(a)
 		locktest.Sleep(500 * time.Millisecond)
-		locktest.DeepEqual(t, "sent while the attempt is under way", store.releases("l", began), []time.Duration{100 * time.Millisecond})
-		locktest.Equal(t, "owed", c.releaser.owesAny(), true)
-		store.onSend(nil)
-		a.answered(scripts.Answer{}, io.EOF)
+		locktest.DeepEqual(t, "sent while the attempt is under way", client.releases("l", began), []time.Duration{100 * time.Millisecond})
+		locktest.Equal(t, "owed", rl.OwesAny(), true)
+		client.onSend(nil)
+		a.Answered(scripts.Answer{}, io.EOF)
 		locktest.Sleep(time.Millisecond)
-		all := store.all()
+		all := client.all()
 		locktest.Equal(t, "releases when the attempt is over", len(all), 2)
-		locktest.Equal(t, "owed before the second is answered", c.releaser.owesAny(), true)
+		locktest.Equal(t, "owed before the second is answered", rl.OwesAny(), true)
 		all[1].caller.Sending(nil)
 		all[1].caller.Answered(scripts.Answer{}, nil)
-		locktest.Equal(t, "owed after that", c.releaser.owesAny(), false)
+		locktest.Equal(t, "owed after that", rl.OwesAny(), false)
 	})
 }
 
@@ -227,10 +224,10 @@ func TestP12_WhatCloseSendsAtOnce(t *testing.T) {
 		const lease = 23 * time.Hour
 		const ms, s = time.Millisecond, time.Second
 		var log locktest.Log
-		c, store := newFakeClient(t, new(fakeBus), Limits{}, logTo(&log))
-		store.onSend(func(caller scripts.Caller) {
+		rl, client := newFake(&log)
+		client.onSend(func(caller scripts.Caller) {
 			caller.Sending(nil)
-			switch caller.(*sentRelease).attempts.keys.Lock {
+			switch caller.(*sentRelease).attempts.Keys.Lock {
 			case "freed":
 				caller.Answered(scripts.Answer{}, nil)
 			case "refused":
@@ -238,17 +235,17 @@ func TestP12_WhatCloseSendsAtOnce(t *testing.T) {
 			}
 		})
 		began := time.Now()
-		c.releaser.release(inDoubt(c, "freed", lease))
+		rl.Release(unanswered("freed", lease))
 		locktest.Sleep(5 * s)
-		c.releaser.release(takenBy(c, "refused", lease))
+		rl.Release(takenBy("refused", lease))
 		locktest.Sleep(10 * s)
-		c.releaser.release(takenBy(c, "under way", lease))
+		rl.Release(takenBy("under way", lease))
 		locktest.Sleep(5*s - 50*ms)
-		a := &attempts{keys: scripts.KeysOf("asking"), field: c.newField(), lease: lease}
-		a.sent()
-		c.releaser.abandon(a)
+		a := NewAttempts(scripts.KeysOf("asking"), "client:1", lease)
+		a.Sent()
+		rl.Abandon(a)
 		locktest.Sleep(50 * ms)
-		c.releaser.sendAllNow()
+		rl.SendAllNow()
 		locktest.Sleep(ms)
 		for lock, want := range map[string][]time.Duration{
 			"freed":     {0, 100 * ms, 1100 * ms, 4100 * ms, 14100 * ms},
@@ -256,7 +253,7 @@ func TestP12_WhatCloseSendsAtOnce(t *testing.T) {
 			"under way": {15 * s},
 			"asking":    nil,
 		} {
-			locktest.DeepEqual(t, "sent of "+lock, store.releases(lock, began), want)
+			locktest.DeepEqual(t, "sent of "+lock, client.releases(lock, began), want)
 		}
 	})
 }
@@ -267,116 +264,56 @@ func TestP12_CloseSaysWhatItLeaves(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		const line = "closed before a release was confirmed"
 		var log locktest.Log
-		c, store := newFakeClient(t, new(fakeBus), Limits{}, logTo(&log))
-		store.answers(func(lock string) error {
+		rl, client := newFake(&log)
+		client.answers(func(lock string) error {
 			if lock == "freed" {
 				return nil
 			}
 			return io.EOF
 		})
-		c.releaser.release(takenBy(c, "a", time.Minute))
-		c.releaser.release(takenBy(c, "b", time.Minute))
-		c.releaser.release(inDoubt(c, "freed", time.Minute))
+		rl.Release(takenBy("a", time.Minute))
+		rl.Release(takenBy("b", time.Minute))
+		rl.Release(unanswered("freed", time.Minute))
 		locktest.Sleep(time.Second)
-		locktest.Equal(t, "books", c.Books(), "0 locks, 0 holds, 3 releases")
-		locktest.NoError(t, c.Close())
+		locktest.Equal(t, "listed", rl.Len(), 3)
+		rl.Close()
 		locktest.Equal(t, "lines at Close", log.Count(line), 1)
 		locktest.Equal(t, "lines that say how many", log.Count("locks=2"), 1)
-		locktest.Equal(t, "books after Close", c.Books(), "")
-		sent := len(store.all())
+		locktest.Equal(t, "listed after Close", rl.Len(), 0)
+		sent := len(client.all())
 
 		locktest.Sleep(time.Minute)
-		c.releaser.release(takenBy(c, "late", time.Minute))
+		rl.Release(takenBy("late", time.Minute))
 		synctest.Wait()
 		locktest.Equal(t, "lines of a release after Close", log.Count("lock=late locks=1"), 1)
-		c.releaser.releaseRest(takenBy(c, "rest", time.Minute), time.Time{})
+		rl.QuorumDone(takenBy("rest", time.Minute), time.Time{})
 		locktest.Sleep(time.Minute)
 		locktest.Equal(t, "lines", log.Count(line), 2)
-		locktest.Equal(t, "releases that were sent after Close", len(store.all())-sent, 0)
-		locktest.Equal(t, "books in the end", c.Books(), "")
+		locktest.Equal(t, "releases that were sent after Close", len(client.all())-sent, 0)
+		locktest.Equal(t, "listed in the end", rl.Len(), 0)
 	})
 }
 
 // A hold has one entry on the releaser's list, however often it is given to the releaser, and gets another one when that is over.
 func TestOneReleaseOfAHold(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
-		c, store := newFakeClient(t, new(fakeBus), Limits{})
-		a := takenBy(c, "l", time.Minute)
-		c.releaser.release(a)
-		c.releaser.releaseHeld(a)
-		locktest.Equal(t, "books", c.Books(), "0 locks, 0 holds, 1 releases")
-		store.answers(func(string) error { return nil })
+		rl, client := newFake(new(locktest.Log))
+		a := takenBy("l", time.Minute)
+		rl.Release(a)
+		rl.UnlockFailed(a)
+		locktest.Equal(t, "listed", rl.Len(), 1)
+		client.answers(func(string) error { return nil })
 		locktest.Sleep(time.Second)
-		locktest.Equal(t, "books when it is confirmed", c.Books(), "")
-		locktest.Equal(t, "releases", len(store.all()), 1)
-		store.all()[0].caller.(*sentRelease).attempted() // the answer to an attempt has met the end of the release
-		locktest.Equal(t, "books after that", c.Books(), "")
+		locktest.Equal(t, "listed when it is confirmed", rl.Len(), 0)
+		locktest.Equal(t, "releases", len(client.all()), 1)
+		client.all()[0].caller.(*sentRelease).attempted() // the answer to an attempt has met the end of the release
+		locktest.Equal(t, "listed after that", rl.Len(), 0)
 
-		a.sent()
-		a.answered(scripts.Answer{Held: true}, nil) // a late attempt took the lock after all
-		c.releaser.release(a)
+		a.Sent()
+		a.Answered(scripts.Answer{Held: true}, nil) // a late attempt took the lock after all
+		rl.Release(a)
 		locktest.Sleep(time.Second)
-		locktest.Equal(t, "releases in the end", len(store.all()), 2)
-		locktest.Equal(t, "books in the end", c.Books(), "")
+		locktest.Equal(t, "releases in the end", len(client.all()), 2)
+		locktest.Equal(t, "listed in the end", rl.Len(), 0)
 	})
-}
-
-// A release that is delayed is told once, and its end once: for how long it was delayed, and whether Redis has confirmed it.
-func TestTraceOfDelayedReleases(t *testing.T) {
-	for what, c := range map[string]struct {
-		after     time.Duration // the store confirms releases from then on; 0: never
-		says      error         // until then
-		closes    bool
-		onlyEnds  bool // the user wants to be told of ends alone
-		confirmed bool
-		took      time.Duration
-	}{
-		"confirmed":            {after: 5 * time.Second, says: os.ErrDeadlineExceeded, confirmed: true, took: 5100 * time.Millisecond},
-		"told of ends alone":   {after: 5 * time.Second, says: os.ErrDeadlineExceeded, onlyEnds: true, confirmed: true, took: 5100 * time.Millisecond},
-		"the lease is over":    {says: locktest.Reply("ERR refused by somebody on the way"), took: 34100 * time.Millisecond},
-		"the client is closed": {says: os.ErrDeadlineExceeded, closes: true, took: 3 * time.Second},
-	} {
-		t.Run(what, func(t *testing.T) {
-			redistest.Virtual(t, func(t *testing.T) {
-				var log locktest.Log
-				delayed, ended := make(chan locktrace.ReleaseDelayed, 9), make(chan locktrace.ReleaseEnded, 9)
-				client, store := newFakeClient(t, new(fakeBus), Limits{}, logTo(&log), func(s *Settings) {
-					s.UnlockTimeout = time.Second
-					s.Trace = &locktrace.Trace{
-						ReleaseDelayed: func(e locktrace.ReleaseDelayed) { delayed <- e },
-						ReleaseEnded:   func(e locktrace.ReleaseEnded) { ended <- e },
-					}
-					if c.onlyEnds {
-						s.Trace.ReleaseDelayed = nil
-					}
-				})
-				began := time.Now()
-				store.answers(func(string) error {
-					if c.after == 0 || time.Since(began) < c.after {
-						return c.says
-					}
-					return nil
-				})
-				a := takenBy(client, "l", 30*time.Second)
-				client.releaser.release(a)
-				locktest.Sleep(2 * time.Second)
-				if !c.onlyEnds {
-					locktest.Equal(t, "told at first", len(delayed), 1)
-					locktest.Equal(t, "told of", <-delayed, locktrace.ReleaseDelayed{Client: client.id, Lock: "l", Field: a.field})
-				}
-				locktest.Equal(t, "ends at first", len(ended), 0)
-				if c.closes {
-					locktest.NoError(t, client.Close())
-				}
-				locktest.Sleep(time.Minute)
-				if len(delayed) != 0 || len(ended) != 1 {
-					t.Fatalf("%d more are delayed and %d have ended", len(delayed), len(ended))
-				}
-				e := <-ended
-				if e.Client != client.id || e.Lock != "l" || e.Field != a.field || e.Confirmed != c.confirmed || e.Took.Round(100*time.Millisecond) != c.took {
-					t.Errorf("told of %+v, want %v after %v", e, c.confirmed, c.took)
-				}
-			})
-		})
-	}
 }

@@ -1,4 +1,4 @@
-package engine
+package command
 
 import (
 	"testing"
@@ -12,8 +12,8 @@ import (
 // more than maxAlarm ahead ends with its user, and does not keep the next user's alarm from being set.
 func TestWakeupRings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := new(Client)
-		wake, began := c.wakeup(), time.Now()
+		s := new(Sender)
+		wake, began := s.Wakeup(), time.Now()
 		rings := func() bool {
 			synctest.Wait()
 			select {
@@ -31,37 +31,37 @@ func TestWakeupRings(t *testing.T) {
 			locktest.Equal(t, "it rings", rings(), true)
 		}
 		for _, at := range []time.Duration{10, 20, 5, 15} {
-			wake.notifyAt(began.Add(at * time.Millisecond))
+			wake.NotifyAt(began.Add(at * time.Millisecond))
 		}
 		after(5 * time.Millisecond)
-		wake.notifyAt(began.Add(20 * time.Millisecond))
+		wake.NotifyAt(began.Add(20 * time.Millisecond))
 		after(15 * time.Millisecond)
 
-		wake.notifyAt(time.Now().Add(2 * time.Minute))
-		c.putWakeup(wake)
+		wake.NotifyAt(time.Now().Add(2 * time.Minute))
+		s.PutWakeup(wake)
 		time.Sleep(2 * time.Minute)
 		locktest.Equal(t, "it rings for the user before", rings(), false)
 
-		wake.notifyAt(time.Now().Add(2 * time.Minute))
-		c.putWakeup(wake)
-		wake.notifyAt(time.Now().Add(3 * time.Minute))
+		wake.NotifyAt(time.Now().Add(2 * time.Minute))
+		s.PutWakeup(wake)
+		wake.NotifyAt(time.Now().Add(3 * time.Minute))
 		after(3 * time.Minute)
 
-		wake.notify()
-		c.putWakeup(wake)
+		wake.Notify()
+		s.PutWakeup(wake)
 		locktest.Equal(t, "it rings for the user before", rings(), false)
 	})
 }
 
 // A wait ends with the wake-up or with its end, and tells which.
 func TestWakeupWait(t *testing.T) {
-	wake := new(Client).wakeup()
-	wake.notify()
-	wake.notify() // the second one is the same
-	locktest.Equal(t, "woken", wake.wait(nil), true)
+	wake := new(Sender).Wakeup()
+	wake.Notify()
+	wake.Notify() // the second one is the same
+	locktest.Equal(t, "woken", wake.Wait(nil), true)
 	end := make(chan struct{})
-	wake.notify()
-	locktest.Equal(t, "woken", wake.wait(end), true)
+	wake.Notify()
+	locktest.Equal(t, "woken", wake.Wait(end), true)
 	close(end)
-	locktest.Equal(t, "woken", wake.wait(end), false)
+	locktest.Equal(t, "woken", wake.Wait(end), false)
 }

@@ -1,4 +1,4 @@
-package engine
+package releases
 
 import (
 	"sync"
@@ -7,18 +7,18 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// attempts is what became of the attempts to acquire one hold (P3). As long as one of them may still arrive at Redis, or has
+// Attempts is what became of the attempts to acquire one hold (P3). As long as one of them may still arrive at Redis, or has
 // taken the lock without anybody knowing, the hold's release is sent again and again.
-type attempts struct {
-	keys  *scripts.Keys
-	field string
-	lease time.Duration
+type Attempts struct {
+	Keys  *scripts.Keys
+	Field string // of the hold in Redis
 
 	mu       sync.Mutex
-	inFlight int32  // attempts without an outcome yet
-	taken    bool   // an attempt took the lock, and the release of that was not confirmed
-	refused  bool   // the last attempt was refused, as it seems: a hook of the user's may have failed after the attempt took the lock
-	doubt    *doubt // nil while no attempt has ended without an answer, and the releaser has nothing to do with the attempts
+	lease    time.Duration // the longest that the hold may have had
+	inFlight int32         // attempts without an outcome yet
+	taken    bool          // an attempt took the lock, and the release of that was not confirmed
+	refused  bool          // the last attempt was refused, as it seems: a hook of the user's may have failed after the attempt took the lock
+	doubt    *doubt        // nil while no attempt has ended without an answer, and the releaser has nothing to do with the attempts
 }
 
 // A doubt says for how long the attempts to acquire a hold may still matter, where one of them got no answer, so Redis may have executed
@@ -32,44 +32,62 @@ type doubt struct {
 	release    *release  // the releaser's entry for the attempts; nil where the releaser has none
 }
 
+// NewAttempts returns the attempts to acquire the hold of this field with this lease.
+func NewAttempts(keys *scripts.Keys, field string, lease time.Duration) *Attempts {
+	return &Attempts{Keys: keys, Field: field, lease: lease}
+}
+
+// Init makes the zero value what NewAttempts returns.
+func (a *Attempts) Init(keys *scripts.Keys, field string, lease time.Duration) {
+	a.Keys, a.Field, a.lease = keys, field, lease
+}
+
+// Clone returns a copy of attempts that are not uncertain.
+func (a *Attempts) Clone() *Attempts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return &Attempts{Keys: a.Keys, Field: a.Field, lease: a.lease, refused: a.refused}
+}
+
 // doubtLocked returns a.doubt, made if need be. With a.mu held.
-func (a *attempts) doubtLocked() *doubt {
+func (a *Attempts) doubtLocked() *doubt {
 	if a.doubt == nil {
 		a.doubt = new(doubt)
 	}
 	return a.doubt
 }
 
-func (a *attempts) sent() {
+// Sent notes that an attempt is sent.
+func (a *Attempts) Sent() {
 	a.mu.Lock()
 	a.inFlight++
 	a.mu.Unlock()
 }
 
-// takenBack notes that an attempt was taken back.
-func (a *attempts) takenBack() {
+// TakenBack notes that an attempt was taken back.
+func (a *Attempts) TakenBack() {
 	a.mu.Lock()
 	a.inFlight--
 	a.mu.Unlock()
 }
 
-// uncertain tells whether an attempt may have taken the lock without a hold: an attempt is under way or got no answer, or what an attempt
+// Uncertain tells whether an attempt may have taken the lock without a hold: an attempt is under way or got no answer, or what an attempt
 // took was not confirmed, or was answered too late.
-func (a *attempts) uncertain() bool {
+func (a *Attempts) Uncertain() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.taken || a.inFlight > 0 || a.doubt != nil && a.doubt.unanswered
 }
 
-// answered notes the outcome of an attempt.
-func (t *attempts) answered(a scripts.Answer, err error) {
+// Answered notes the outcome of an attempt.
+func (t *Attempts) Answered(a scripts.Answer, err error) {
 	if r := t.noteAnswer(a, err); r != nil {
 		r.attempted()
 	}
 }
 
 // noteAnswer notes the outcome, and returns the release that waits for it, nil where none does.
-func (t *attempts) noteAnswer(a scripts.Answer, err error) *release {
+func (t *Attempts) noteAnswer(a scripts.Answer, err error) *release {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight--
@@ -95,7 +113,7 @@ func (t *attempts) noteAnswer(a scripts.Answer, err error) *release {
 
 // heardLocked notes whether Redis was heard of since the last attempt. The lease counts from now, or from when no copy is under way. With a.mu
 // held, and a.doubt.
-func (a *attempts) heardLocked(heard bool) {
+func (a *Attempts) heardLocked(heard bool) {
 	from := time.Now()
 	if a.doubt.copies.After(from) {
 		from = a.doubt.copies
@@ -103,25 +121,25 @@ func (a *attempts) heardLocked(heard bool) {
 	a.doubt.heard, a.doubt.until = heard, from.Add(a.lease)
 }
 
-// needsRelease tells whether a release is to be sent.
-func (a *attempts) needsRelease() bool { return a.matters(false) }
+// NeedsRelease tells whether a release is to be sent.
+func (a *Attempts) NeedsRelease() bool { return a.matters(false) }
 
-// matters is needsRelease. crowded: the attempts are not to matter for longer than a lease, although Redis was not heard of.
-func (a *attempts) matters(crowded bool) bool {
+// matters is NeedsRelease. crowded: the attempts are not to matter for longer than a lease, although Redis was not heard of.
+func (a *Attempts) matters(crowded bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.mattersLocked(crowded)
 }
 
-// giveUp notes that no further attempt follows, and tells whether a release is to be sent.
-func (a *attempts) giveUp() bool {
+// GiveUp notes that no further attempt follows, and tells whether a release is to be sent.
+func (a *Attempts) GiveUp() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.taken = a.taken || a.refused
 	return a.mattersLocked(false)
 }
 
-func (a *attempts) mattersLocked(crowded bool) bool {
+func (a *Attempts) mattersLocked(crowded bool) bool {
 	d := a.doubt
 	switch {
 	case d == nil:
@@ -132,22 +150,22 @@ func (a *attempts) mattersLocked(crowded bool) bool {
 	return a.inFlight > 0
 }
 
-// extend notes that the hold may have a longer lease from now on.
-func (a *attempts) extend(lease time.Duration) {
+// Extend notes that the hold may have a longer lease from now on.
+func (a *Attempts) Extend(lease time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lease = max(a.lease, lease)
 }
 
-// longestLease is the longest lease that the hold may have had.
-func (a *attempts) longestLease() time.Duration {
+// LongestLease is the longest lease that the hold may have had.
+func (a *Attempts) LongestLease() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lease
 }
 
-// released notes that a release was confirmed, and tells whether another is to be sent.
-func (a *attempts) released() (open bool) {
+// Released notes that a release was confirmed, and tells whether another is to be sent.
+func (a *Attempts) Released() (open bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.taken = false
@@ -156,13 +174,13 @@ func (a *attempts) released() (open bool) {
 }
 
 // hear notes that Redis has answered a release that was sent when all attempts had ended, and tells whether that is the first answer.
-func (a *attempts) hear() (first bool) {
+func (a *Attempts) hear() (first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.hearLocked()
 }
 
-func (a *attempts) hearLocked() (first bool) {
+func (a *Attempts) hearLocked() (first bool) {
 	if a.doubt == nil || a.doubt.heard {
 		return false
 	}
@@ -171,14 +189,14 @@ func (a *attempts) hearLocked() (first bool) {
 }
 
 // allAnswered tells whether all attempts have an outcome.
-func (a *attempts) allAnswered() bool {
+func (a *Attempts) allAnswered() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.inFlight == 0
 }
 
 // mayBeTaken tells whether an attempt has no outcome yet, or has taken what no release has freed.
-func (a *attempts) mayBeTaken() bool {
+func (a *Attempts) mayBeTaken() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.taken || a.inFlight > 0
@@ -186,7 +204,7 @@ func (a *attempts) mayBeTaken() bool {
 
 // handOver gives the attempts to the releaser: nothing extends the hold any more. It returns the hold's lease; false where the
 // releaser has it.
-func (a *attempts) handOver(r *release) (lease time.Duration, ok bool) {
+func (a *Attempts) handOver(r *release) (lease time.Duration, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	d := a.doubtLocked()
@@ -201,8 +219,16 @@ func (a *attempts) handOver(r *release) (lease time.Duration, ok bool) {
 }
 
 // releaseDropped notes that the releaser is done with the attempts.
-func (a *attempts) releaseDropped() {
+func (a *Attempts) releaseDropped() {
 	a.mu.Lock()
 	a.doubt.release = nil
 	a.mu.Unlock()
+}
+
+// takenAgain notes that Redis has the hold, after whatever was confirmed, for a lease at most.
+func (a *Attempts) takenAgain() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.taken = true
+	a.heardLocked(false)
 }

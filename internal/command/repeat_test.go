@@ -1,4 +1,4 @@
-package engine
+package command
 
 import (
 	"context"
@@ -16,15 +16,15 @@ import (
 	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
-// A TestInsistSaysWhatWasSaidBefore that was refused, or for which no connection could be had in time, and that then hung until its time was over,
+// An attempt that was refused, or for which no connection could be had in time, and that then hung until its time was over,
 // says what was said before.
-func TestInsistSaysWhatWasSaidBefore(t *testing.T) {
+func TestRepeatSaysWhatWasSaidBefore(t *testing.T) {
 	for _, said := range []error{errReadOnly, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}, fmt.Errorf("dial: %w", context.DeadlineExceeded)} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			var attempts atomic.Int32
-			_, maybeExecuted, err := retry(ctx, 400*time.Millisecond, func(ctx context.Context) (int, error) {
+			_, maybeExecuted, err := Repeat(ctx, 400*time.Millisecond, func(ctx context.Context) (int, error) {
 				if attempts.Add(1) == 1 {
 					return 0, said
 				}
@@ -46,16 +46,16 @@ var errReadOnly error = locktest.Reply("READONLY You can't write against a read 
 
 // P8: the pauses after errors of connections that have ended are short, up to 100 of them.
 func TestP8_PausesAfterEndedConnections(t *testing.T) {
-	var b backoff
+	var b Backoff
 	for range maxEnded {
-		locktest.Equal(t, "pause", b.next(io.EOF, lastBackoff), time.Millisecond)
+		locktest.Equal(t, "pause", b.Next(io.EOF, LastBackoff), time.Millisecond)
 	}
-	locktest.Equal(t, "pause after many", b.next(io.EOF, lastBackoff), firstBackoff)
-	locktest.Equal(t, "pause after another error", b.next(errReadOnly, lastBackoff), 2*firstBackoff)
+	locktest.Equal(t, "pause after many", b.Next(io.EOF, LastBackoff), firstBackoff)
+	locktest.Equal(t, "pause after another error", b.Next(errReadOnly, LastBackoff), 2*firstBackoff)
 	for range 10 {
-		b.next(errReadOnly, lastBackoff)
+		b.Next(errReadOnly, LastBackoff)
 	}
-	locktest.Equal(t, "the longest pause", b.next(errReadOnly, lastBackoff), lastBackoff)
+	locktest.Equal(t, "the longest pause", b.Next(errReadOnly, LastBackoff), LastBackoff)
 }
 
 // A command that is refused again and again is repeated after 10 ms, then after twice as long each time, up to half a second.
@@ -65,7 +65,7 @@ func TestRetryPauses(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		var at []time.Duration
-		_, maybeExecuted, err := retry(ctx, time.Second, func(context.Context) (int, error) {
+		_, maybeExecuted, err := Repeat(ctx, time.Second, func(context.Context) (int, error) {
 			at = append(at, time.Since(began)/time.Millisecond)
 			return 0, errReadOnly
 		})
@@ -91,7 +91,7 @@ func TestP12_RetryInDoubt(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := 0
-			value, maybeExecuted, err := retry(t.Context(), time.Second, func(context.Context) (int, error) {
+			value, maybeExecuted, err := Repeat(t.Context(), time.Second, func(context.Context) (int, error) {
 				if n++; n <= len(c.errs) {
 					return 0, c.errs[n-1]
 				}
@@ -108,7 +108,7 @@ func TestP12_RetryInDoubt(t *testing.T) {
 func TestP12_RetryEndsWithItsContext(t *testing.T) {
 	for range 50 { // which of the two is seen first, the end or the error, is not certain
 		ctx, cancel := context.WithCancel(t.Context())
-		_, maybeExecuted, err := retry(ctx, time.Minute, func(ctx context.Context) (int, error) {
+		_, maybeExecuted, err := Repeat(ctx, time.Minute, func(ctx context.Context) (int, error) {
 			cancel()
 			return 0, ctx.Err()
 		})
@@ -123,33 +123,13 @@ func TestRetryOfSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, maybeExecuted, err := retry(ctx, 400*time.Millisecond, func(context.Context) (int, error) {
+		_, maybeExecuted, err := Repeat(ctx, 400*time.Millisecond, func(context.Context) (int, error) {
 			time.Sleep(time.Minute)
 			return 0, io.EOF
 		})
-		locktest.Equal(t, "error", err, errSilence)
+		locktest.Equal(t, "error", err, ErrSilence)
 		locktest.Equal(t, "maybe executed", maybeExecuted, true)
 		locktest.Sleep(time.Minute) // the attempts end
-	})
-}
-
-// Inv6: who waits for a result leaves when the context ends, and says that there is none.
-func TestInv6_Detach(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		after := func(d time.Duration) func() int {
-			return func() int { time.Sleep(d); return 7 }
-		}
-		n, ok := detach(ctx, after(100*time.Millisecond))
-		if n != 7 || !ok {
-			t.Errorf("a result in time: %d, %v", n, ok)
-		}
-		n, ok = detach(ctx, after(time.Minute))
-		if n != 0 || ok {
-			t.Errorf("a result that comes late: %d, %v", n, ok)
-		}
-		locktest.Sleep(time.Minute) // it comes
 	})
 }
 
@@ -158,14 +138,14 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 200 { // both are there: the end, and the end of the pause
-		locktest.Equal(t, "it goes on", sleep(ended, 1), false)
+		locktest.Equal(t, "it goes on", Sleep(ended, 1), false)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		locktest.Equal(t, "it goes on", sleep(ctx, 400*time.Millisecond), true)
-		locktest.Equal(t, "it goes on", sleep(ctx, time.Minute), false)
+		locktest.Equal(t, "it goes on", Sleep(ctx, 400*time.Millisecond), true)
+		locktest.Equal(t, "it goes on", Sleep(ctx, time.Minute), false)
 		locktest.Equal(t, "took", time.Since(began), time.Second)
 	})
 }

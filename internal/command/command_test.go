@@ -1,4 +1,4 @@
-package engine
+package command
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func (s *copies) TakeBack(*scripts.Op) bool { return s.outcomes[0].stays }
 // Do implements Store.
 func (s *copies) Do(ctx context.Context, _ scripts.Op) (scripts.Answer, error) {
 	o := s.next()
-	if !sleep(ctx, max(o.after, 1)) {
+	if !Sleep(ctx, max(o.after, 1)) {
 		return scripts.Answer{}, ctx.Err()
 	}
 	return o.answer, o.err
@@ -108,8 +108,8 @@ func TestP12_CopiesOfACommand(t *testing.T) {
 				defer cancel()
 				ctx = short
 			}
-			client, began := &Client{store: &copies{outcomes: c.outcomes}}, time.Now()
-			answer, maybeExecuted, err := client.sendAndRetry(ctx, began, bound, each, scripts.Op{})
+			s, began := &Sender{Store: &copies{outcomes: c.outcomes}}, time.Now()
+			answer, maybeExecuted, err := s.Do(ctx, began, bound, each, scripts.Op{})
 			took := time.Since(began).Truncate(ms)
 			if answer.Held != c.held || maybeExecuted != c.maybeExecuted || !errors.Is(err, c.err) || took != c.took {
 				t.Errorf("%s: held %v, maybe executed %v, %v, after %v", c.what, answer.Held, maybeExecuted, err, took)
@@ -119,19 +119,19 @@ func TestP12_CopiesOfACommand(t *testing.T) {
 	}
 }
 
-// P19: a leave that is to follow a command is sent when the command is over, or at once where it is, and once.
-func TestP19_LeaveAfterACommand(t *testing.T) {
+// P19: what is to follow a command, such as a leave of the line, is done when the command is over, or at once where it is, and once.
+func TestP19_AfterACommand(t *testing.T) {
 	for what, over := range map[string]bool{"while the command is under way": false, "when it is over": true} {
-		store := &copies{outcomes: []copyOutcome{{stays: true}}}
-		f := &inflight{wakeup: &wakeup{ch: make(chan struct{}, 1)}}
+		called := 0
+		f := new(Sender).New(scripts.Op{}, nil, new(Sender).Wakeup())
 		if over {
 			f.finish()
 		}
-		f.leaveAfter(&leaveOp{client: &Client{store: store}})
+		f.AfterFunc(func() { called++ })
 		if !over {
-			locktest.Equal(t, what+": leaves before the end", store.sent.Load(), 0)
+			locktest.Equal(t, what+": called before the end", called, 0)
 			f.finish()
 		}
-		locktest.Equal(t, what+": leaves", store.sent.Load(), 1)
+		locktest.Equal(t, what+": called", called, 1)
 	}
 }
