@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
@@ -163,7 +164,7 @@ func (c *Client) Close() error {
 	defer cancel()
 	c.notifyAll()
 	for _, h := range open {
-		if h.endContexts(ErrClosed, "") {
+		if h.End(ErrClosed, "", nil) {
 			h.tellDone(time.Now(), locktrace.Closed, ErrClosed)
 		}
 	}
@@ -211,7 +212,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	case <-c.closed:
 		why = ErrClosed
 	case <-ctx.Done():
-		why = contextError(ctx)
+		why = holder.ContextError(ctx)
 	}
 	c.mu.Lock()
 	open := c.held

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/watchdog"
 )
@@ -83,7 +84,7 @@ func (c *Client) tellsOfHolds() bool {
 
 // call is the acquiring call, for an event.
 func (w *waiter) call() locktrace.Call {
-	return locktrace.Call{Context: w.ctx, Client: w.client.id, Lock: w.name, Began: w.began, MayWait: w.request.waits()}
+	return locktrace.Call{Context: w.ctx, Client: w.client.id, Lock: w.id.Name, Began: w.began, MayWait: w.request.waits()}
 }
 
 // waitStarted notes, and has the trace told once, that the call waits for other holders. The function runs beside the wait: the other
@@ -168,14 +169,14 @@ func (t *toldOfWait) acquireDone(trace *locktrace.Trace, e locktrace.AcquireDone
 var errBrokenOff = errors.New("broken off by the trace's WaitStarted")
 
 // acquireDone tells the trace how the call has ended.
-func (w *waiter) acquireDone(lv *level, err error) {
+func (w *waiter) acquireDone(lv *holder.Level, err error) {
 	t := w.client.set.Trace
 	if t == nil || t.AcquireDone == nil {
 		return
 	}
 	e := locktrace.AcquireDone{Call: w.call(), Took: time.Since(w.began), Contended: w.contended, Attempts: w.attemptCount, Err: err}
 	if err == nil {
-		e.By, e.Hold, e.Field, e.Token = w.way, w.holdNumber, lv.hold.attempts.field, lv.token
+		e.By, e.Hold, e.Field, e.Token = w.way, w.holdNumber, holdOfLevel(lv).attempts.field, lv.Token
 	}
 	if w.told != nil {
 		w.told.acquireDone(t, e)
@@ -197,11 +198,8 @@ func (h *hold) done(at time.Time, end locktrace.End, err error) (e locktrace.Hol
 	if end == locktrace.Lost && traced.dropped {
 		end = locktrace.Dropped
 	}
-	h.mu.Lock()
-	token := h.token
-	h.mu.Unlock()
 	return locktrace.HoldDone{
-		Client: h.client.id, Lock: h.attempts.keys.Lock, Hold: traced.number, Field: h.attempts.field, Token: token,
+		Client: h.client.id, Lock: h.attempts.keys.Lock, Hold: traced.number, Field: h.attempts.field, Token: h.Token(),
 		Began: traced.began, Held: at.Sub(traced.began), End: end, Err: err,
 	}, true
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "context"
+import (
+	"context"
+
+	"github.com/fencelock/fencelock/internal/holder"
+)
 
 // Within returns what ask does, or, where ctx ends first, the error of ctx. ask goes on then, on a goroutine of its own, and must use
 // nothing that its caller changes: a read from Redis cannot be interrupted.
@@ -10,7 +14,7 @@ func Within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 		return result[T]{value, err}
 	})
 	if !ok {
-		return got.value, contextError(ctx)
+		return got.value, holder.ContextError(ctx)
 	}
 	return got.value, got.err
 }
