@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
@@ -242,12 +243,10 @@ func (w *waiter) attempt() (*holder.Level, error) {
 	return w.settle(f)
 }
 
-// sendAttemptInTurn sends one attempt that takes the lock only when no client in the line comes first. look, stale: see scripts.Turn.
-func (w *waiter) sendAttemptInTurn(look bool, stale string) *inflight {
-	f := w.newAttempt()
-	if w.client.usesLine() {
-		turn := w.lockState.lineTurn(look, stale)
-		w.ticket = turn.Ticket
+// sendAttemptInTurn sends one attempt that takes the lock only when no client in the line comes first.
+func (w *waiter) sendAttemptInTurn() *inflight {
+	f, turn := w.newAttempt(), w.lockState.lineTurn()
+	if w.ticket = turn.Ticket; w.client.usesLine() {
 		f.inTurn(turn)
 	}
 	w.sendAttempt(f)
@@ -312,7 +311,7 @@ func (w *waiter) judge(f *inflight) (*holder.Level, error) {
 		return nil, f.err
 	case !f.answer.Held:
 		w.refusal = f.answer.Why
-		w.client.distance.measured(f.sentAt.Age())
+		w.client.distance.Measured(f.sentAt.Age())
 		w.refusedByOver = w.releaseOver(f.answer.Own)
 		return nil, nil
 	case time.Until(watchdog.DeadlineOf(f.sentAt, w.lease).Time()) <= 0:
@@ -343,7 +342,7 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	h := w.newHold
 	h.client, h.attempts, h.stable = w.client, w.attempts, w.tokens.Stable
 	h.Lease.Owner = h
-	h.uncontended = begins && w.lockState.place.Load() == nil
+	h.uncontended = begins && !w.lockState.inPlace(func(p *line.Place, _ time.Time) bool { return p.Entered() })
 	lv := h.Begin(w.ctx, w.holder, &w.id, w.renewable, token)
 	if w.client.tellsOfHolds() {
 		w.holdNumber = w.client.tracedHolds.begin(h)
