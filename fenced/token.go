@@ -3,7 +3,7 @@ package fenced
 import (
 	"context"
 
-	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/internal/holder"
 )
 
 // Token returns the current token of the hold that ctx belongs to: the latest that its holder was given, by a re-entry too. It does not ask
@@ -18,7 +18,7 @@ func (l *Lock) Token(ctx context.Context) (int64, error) {
 // TokenFrom returns the current token of the lock of this name, for code deep down that has only its context, and no Lock. It asks nobody.
 // It is false where ctx has no token of that lock, and once the hold is over: unlocked or lost.
 func TokenFrom(ctx context.Context, name string) (int64, bool) {
-	current, ok := ctx.Value(engine.TokenKey(name)).(func() (int64, bool))
+	current, ok := ctx.Value(holder.TokenKey(name)).(func() (int64, bool))
 	if !ok {
 		return 0, false
 	}
@@ -28,5 +28,5 @@ func TokenFrom(ctx context.Context, name string) (int64, bool) {
 // ContextWithToken returns a context from which TokenFrom takes this token: one that came over the network, from the
 // process that holds the lock, or a fake in a test. It holds no lock, asks nobody, and does not end when the lock is lost.
 func ContextWithToken(ctx context.Context, name string, token int64) context.Context {
-	return context.WithValue(ctx, engine.TokenKey(name), func() (int64, bool) { return token, true })
+	return context.WithValue(ctx, holder.TokenKey(name), func() (int64, bool) { return token, true })
 }

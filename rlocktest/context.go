@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/internal/holder"
 )
 
 // Context returns a context for code that is called with a held lock and takes none itself. It needs no Server. The context carries the
@@ -27,7 +28,7 @@ type heldContext struct {
 
 // Value has the token, until the lock is lost.
 func (c *heldContext) Value(key any) any {
-	if key == engine.TokenKey(c.name) {
+	if key == holder.TokenKey(c.name) {
 		return func() (int64, bool) { return c.token, c.Err() != c.end }
 	}
 	return c.Context.Value(key)

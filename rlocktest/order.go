@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/observe/locktrace"
 )
 
@@ -37,9 +37,9 @@ func (o *order) trace() *locktrace.Trace {
 
 // note notes that a call takes a lock, or waits for it.
 func (o *order) note(c locktrace.Call) {
-	for _, outer := range engine.HeldBy(c.Context) {
-		names := [2]string{outer.Name, c.Lock}
-		if outer.Name == c.Lock {
+	for _, outer := range holder.HeldBy(c.Context) {
+		names := [2]string{outer, c.Lock}
+		if outer == c.Lock {
 			continue // a nested call, or one of another client
 		}
 		o.mu.Lock()

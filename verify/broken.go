@@ -44,7 +44,7 @@ var bugs = []bug{
 	{"no-poll", "a waiter relies on messages", "silence", []string{ruleWake}, []edit{
 		{"rlock/options.go", "s.Poll = d", "s.Poll = time.Hour"}}},
 	{"clock-unseen", "a context is alive until the watchdog has run", "pause", []string{ruleExclusive, ruleLock}, []edit{
-		{"internal/engine/level.go", "h.lease.PassedAt(now) {", "h.lease.PassedAt(now) && h == nil {"}}},
+		{"internal/holder/context.go", "h.Lease.PassedAt(now) {", "h.Lease.PassedAt(now) && h == nil {"}}},
 	{"guard-open", "the guard accepts older tokens", "pause", []string{ruleGuard, ruleRegister}, []edit{
 		{"guard/redisguard/guard.lua", "if seen and larger(seen, token) then", "if false then"}}},
 	{"wall-clock", "a lease is counted on the wall clock alone", "clocks", []string{ruleExclusive, ruleLock}, []edit{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/observe/locktrace"
@@ -33,18 +34,18 @@ var errOvertaken = errors.New("overtaken")
 // errLate is an answer that came when the lease it tells of could no longer be trusted.
 var errLate = errors.New("no answer from Redis before the lease was over")
 
-func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level, error) {
+func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *holder.Level, error) {
 	if err := l.checkRequest(ctx, r); err != nil {
 		return nil, nil, err
 	}
-	who := holderOf(ctx)
+	who := holder.Of(ctx)
 	if who == nil {
-		who = &holder{base: ctx}
+		who = holder.New(ctx)
 	}
 	l.client.underWay.Add(1) // before the look at closed: Close waits for those that it finds
 	defer l.client.underWay.Add(-1)
 	l.client.presenter.begin()
-	if isClosed(l.client.draining) && (isClosed(l.client.closed) || !who.holdsAny(l.client)) {
+	if isClosed(l.client.draining) && (isClosed(l.client.closed) || !who.HoldsAny(l.client)) {
 		return nil, nil, ErrClosed
 	}
 	w, _ := l.client.spareWaiters.Get().(*waiter)
@@ -65,7 +66,7 @@ func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level,
 	lv, err := w.run()
 	if told := w.told; told.brokenOff() {
 		if lv != nil {
-			_ = l.Unlock(newHoldContext(ctx, lv, who))
+			_ = l.Unlock(lv.Context(ctx, who))
 		}
 		told.breakOff()
 	}
@@ -75,7 +76,7 @@ func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *level,
 	if err != nil {
 		return nil, nil, err
 	}
-	return newHoldContext(ctx, lv, who), lv, nil
+	return lv.Context(ctx, who), lv, nil
 }
 
 func (l *Lock) checkRequest(ctx context.Context, r Request) error {
@@ -103,7 +104,7 @@ func (l *Lock) checkRequest(ctx context.Context, r Request) error {
 		return fmt.Errorf("the counter's expiry %v is shorter than %v: take one that no clock will be set back by, such as 24 h", l.tokens.Expiry, minExpiry)
 	}
 	if ctx.Err() != nil {
-		return contextError(ctx)
+		return holder.ContextError(ctx)
 	}
 	return nil
 }
@@ -117,7 +118,7 @@ type waiter struct {
 	ctx       context.Context // the caller's
 	waitCtx   context.Context // the caller's, and the end of the wait
 	waitEnd   <-chan struct{} // closed when waitCtx ends
-	holder    *holder
+	holder    *holder.Holder
 
 	began         time.Time
 	lockState     *lockState
@@ -146,22 +147,22 @@ type waiter struct {
 }
 
 // run takes the lock, or re-enters it. What it has begun it ends also where a method of the user's context panics.
-func (w *waiter) run() (lv *level, err error) {
-	w.lockState = w.client.lockState(w.name)
+func (w *waiter) run() (lv *holder.Level, err error) {
+	w.lockState = w.client.lockState(w.id.Name)
 	defer w.lockState.removeUser()
 	w.wakeup = w.client.commands.Wakeup()
 	defer w.client.commands.PutWakeup(w.wakeup)
 	defer func() {
-		if w.attempts != nil && (lv == nil || lv.hold.attempts != w.attempts) && w.attempts.GiveUp() {
+		if w.attempts != nil && (lv == nil || holdOfLevel(lv).attempts != w.attempts) && w.attempts.GiveUp() {
 			w.client.releaser.Abandon(w.attempts)
 		}
 	}()
 	return w.reenterOrWait()
 }
 
-func (w *waiter) reenterOrWait() (*level, error) {
-	own := w.holder.find(w.client, w.name)
-	if own != nil && own.admitsReentry(w.ctx) {
+func (w *waiter) reenterOrWait() (*holder.Level, error) {
+	own := w.holdOf(w.holder)
+	if own != nil && own.ReentryCount(w.ctx) > 0 {
 		if lv, err := w.reenter(own); err != errOvertaken {
 			return lv, err
 		}
@@ -185,15 +186,15 @@ func (w *waiter) shrink() {
 }
 
 // tryOnce asks once, for a call with wait 0.
-func (w *waiter) tryOnce(own *hold) (*level, error) {
+func (w *waiter) tryOnce(own *hold) (*holder.Level, error) {
 	if own != nil {
-		if err := own.err(); err != nil {
+		if err := own.Err(); err != nil {
 			return nil, err
 		}
 		return nil, errSameHolder
 	}
 	defer w.lockState.endTry(w)
-	if h := w.lockState.beginTry(w); h != nil && h.err() == nil && h.lease.Deadline().Age() < time.Second {
+	if h := w.lockState.beginTry(w); h != nil && h.Err() == nil && h.Lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
 	var said error
@@ -217,13 +218,13 @@ func (w *waiter) tryOnce(own *hold) (*level, error) {
 			}
 			return nil, w.client.withDial(err, w.began)
 		case !command.Sleep(w.ctx, pause):
-			return nil, with(contextError(w.ctx), err)
+			return nil, with(holder.ContextError(w.ctx), err)
 		}
 	}
 }
 
 // attempt asks Redis once. It returns the level if that took the lock, and neither a level nor an error if the lock was refused.
-func (w *waiter) attempt() (*level, error) {
+func (w *waiter) attempt() (*holder.Level, error) {
 	f := w.newAttempt()
 	w.sendAttempt(f)
 	rest := time.Until(w.began.Add(onceMore + w.client.set.confirmTimes()))
@@ -273,7 +274,7 @@ func (w *waiter) sendAttempt(f *command.Command) {
 }
 
 // settle returns what became of a command that is over, or that is not waited for any longer, as attempt does.
-func (w *waiter) settle(f *command.Command) (*level, error) {
+func (w *waiter) settle(f *command.Command) (*holder.Level, error) {
 	lv, err := w.judge(f)
 	if lv == nil && w.client.limits.Several && w.attempts.Uncertain() {
 		// Some servers may have taken what others refused. That is released, and the next attempt has another field: a
@@ -285,7 +286,7 @@ func (w *waiter) settle(f *command.Command) (*level, error) {
 	return lv, err
 }
 
-func (w *waiter) judge(f *command.Command) (*level, error) {
+func (w *waiter) judge(f *command.Command) (*holder.Level, error) {
 	if !f.Done() {
 		w.client.commands.TakeBack(f)
 		switch {
@@ -323,11 +324,11 @@ func (w *waiter) judge(f *command.Command) (*level, error) {
 
 // begin makes a hold of a waiter that has got the lock: by a command that was sent at this time, for this lease, with this token.
 // begins: the lock came from another client, so that a run of handoffs begins.
-func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, begins bool) (*level, error) {
+func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, begins bool) (*holder.Level, error) {
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err()
 	}
-	if own := w.holder.find(w.client, w.name); own != nil {
+	if own := w.holdOf(w.holder); own != nil {
 		// It was there when the call began to wait, and is gone from Redis without having been unlocked. A holder does
 		// not get a new hold before it has learned of the loss.
 		own.lose("the lock was free although it was held", true)
@@ -337,25 +338,21 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 		w.newHold = new(hold)
 	}
 	h := w.newHold
-	h.client, h.attempts = w.client, w.attempts
-	h.newHolder, h.stable, h.token = w.holder, w.tokens.Stable, token
-	h.lease.Owner = h
+	h.client, h.attempts, h.stable = w.client, w.attempts, w.tokens.Stable
+	h.Lease.Owner = h
 	h.uncontended = begins && !w.lockState.inPlace(func(p *line.Place, _ time.Time) bool { return p.Entered() })
-	lv := &h.firstLevel
-	lv.begin(w.ctx, w.holder, h, w.renewable)
+	lv := h.Begin(w.ctx, w.holder, &w.id, w.renewable, token)
 	if w.client.tellsOfHolds() {
 		w.holdNumber = w.client.tracedHolds.begin(h)
 	}
-	lv.token = token
-	h.levels = append(h.levelStore[:0], lv)
 	if !w.client.registerHold(h, w.lockState) {
 		w.client.tracedHolds.take(h)
-		lv.end(&endError{lock: w.name, err: ErrClosed})
+		h.End(ErrClosed, "", nil)
 		return nil, ErrClosed
 	}
 	over := w.lockState.registerHold(h, sent, begins)
-	w.holder.add(h)
-	w.client.dog.Add(&h.lease, sent, lease)
+	w.holder.Add(&h.Hold)
+	w.client.dog.Add(&h.Lease, sent, lease)
 	w.client.presenter.takes(lease)
 	if over {
 		h.lose(forcedOpenText, false) // a repeat of the attempt may have taken it anew: Unlock releases that
@@ -381,7 +378,7 @@ func (w *waiter) gaveUp() error {
 	if w.ctx.Err() != nil {
 		return w.contextEnded()
 	}
-	if own := w.holder.find(w.client, w.name); own != nil && own.err() == nil {
+	if own := w.holdOf(w.holder); own != nil && own.Err() == nil {
 		return errSameHolder
 	}
 	return w.lockState.notAcquiredError(w.began)
@@ -389,5 +386,5 @@ func (w *waiter) gaveUp() error {
 
 // contextEnded is the error of a call whose context has ended.
 func (w *waiter) contextEnded() error {
-	return with(contextError(w.ctx), w.lockState.lastError(w.began))
+	return with(holder.ContextError(w.ctx), w.lockState.lastError(w.began))
 }

@@ -1,10 +1,11 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/fencelock/fencelock/internal/holder"
 )
 
 // InQueue tells how many calls of the client are in the queue for the lock, and whether the first of them waits to be told.
@@ -97,21 +98,5 @@ func (c *Client) HoldGone(name, field string, expired bool) {
 	}
 }
 
-// A HeldLock is a lock that a context's holder has.
-type HeldLock struct{ Client, Name string }
-
-// HeldBy returns the locks of the open levels that the context was taken with or under, the innermost first.
-func HeldBy(ctx context.Context) []HeldLock {
-	var locks []HeldLock
-	for lv := levelOf(ctx); lv != nil; lv = lv.outer {
-		lv.hold.mu.Lock()
-		if lv.open {
-			locks = append(locks, HeldLock{lv.hold.client.id, lv.hold.attempts.Keys.Lock})
-		}
-		lv.hold.mu.Unlock()
-	}
-	return locks
-}
-
 // EndError is why the context of a hold has ended that was lost.
-func EndError(lock string) error { return &endError{lock: lock, err: ErrLost, detail: goneText} }
+func EndError(lock string) error { return &holder.EndError{Lock: lock, Err: ErrLost, How: goneText} }

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/observe/locktrace"
@@ -165,7 +166,7 @@ func (c *Client) Close() error {
 	defer cancel()
 	c.notifyAll()
 	for _, h := range open {
-		if h.endContexts(ErrClosed, "") {
+		if h.End(ErrClosed, "", nil) {
 			h.tellDone(time.Now(), locktrace.Closed, ErrClosed)
 		}
 	}
@@ -213,7 +214,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	case <-c.closed:
 		why = ErrClosed
 	case <-ctx.Done():
-		why = contextError(ctx)
+		why = holder.ContextError(ctx)
 	}
 	c.mu.Lock()
 	open := c.held

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
@@ -61,11 +62,11 @@ func TestP12_NoHoldBeginsAfterClose(t *testing.T) {
 	})
 	l := NewLock(c, "l", Tokens{})
 	ctx := context.Background()
-	w := &waiter{Lock: l, lease: time.Minute, ctx: ctx, holder: &holder{base: ctx}, lockState: c.lockState("l"), attempts: takenBy(c, "l", time.Minute)}
+	w := &waiter{Lock: l, lease: time.Minute, ctx: ctx, holder: holder.New(ctx), lockState: c.lockState("l"), attempts: takenBy(c, "l", time.Minute)}
 	locktest.NoError(t, c.Close())
 	lv, err := w.begin(watchdog.Now(), time.Minute, 0, true)
 	locktest.IsError(t, err, ErrClosed)
-	if lv != nil || c.held != 0 || c.firstHold != nil || w.lockState.hold != nil || len(w.holder.holds) != 0 || len(c.tracedHolds.holds) != 0 {
+	if lv != nil || c.held != 0 || c.firstHold != nil || w.lockState.hold != nil || l.holdOf(w.holder) != nil || len(c.tracedHolds.holds) != 0 {
 		t.Error("something is left of a hold")
 	}
 	w.lockState.removeUser()
@@ -200,7 +201,7 @@ func TestOutcomesOfRenewals(t *testing.T) {
 		for i, err := range c.renewLeases(t.Context(), batch) {
 			locktest.Equal(t, all[i].lock+": outcome", err, all[i].want)
 			var says error
-			if failed := batch[i].Owner.(*hold).failedRenewal; failed != nil {
+			if failed := batch[i].Owner.(*hold).failedRenewal.Load(); failed != nil {
 				says = failed.err
 			}
 			locktest.Equal(t, all[i].lock+": noted", says, all[i].says)

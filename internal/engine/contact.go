@@ -91,7 +91,7 @@ func (ls *lockState) notAcquiredError(began time.Time) error {
 	defer ls.mu.Unlock()
 	n := ls.contactLocked()
 	switch {
-	case ls.hold != nil && !ls.hold.lease.Passed():
+	case ls.hold != nil && !ls.hold.Lease.Passed():
 		return ErrNotAcquired // held by this very client
 	case n.failure != nil && !n.failedAt.Before(began):
 		if errors.Is(n.failure, ErrUnconfirmed) {

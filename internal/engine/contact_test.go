@@ -30,7 +30,7 @@ func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 		dog := watchdog.New(nil)
 		dog.Close() // it notes the deadline, and does nothing with it
 		ls.hold = new(hold)
-		dog.Add(&ls.hold.lease, watchdog.Now(), lease)
+		dog.Add(&ls.hold.Lease, watchdog.Now(), lease)
 	}
 	for _, c := range []struct {
 		what   string

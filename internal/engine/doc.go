@@ -1,12 +1,12 @@
-// Package engine is the clients and locks behind the packages rlock, fenced and quorum: holders in contexts, the queue of waiters of one
-// client, its place in the line of clients, and handoffs. Redis is reached through a Store and a Bus.
+// Package engine is the clients and locks behind the packages rlock, fenced and quorum: the queue of waiters of one client, its place in
+// the line of clients, and handoffs. Redis is reached through a Store and a Bus. Package holder has who holds, and the contexts.
 // docs/architecture.md has the words, the states of a waiter and of a hold, and the way of a call through the files; docs/protocol.md has
 // the rules P1 to P38.
 //
 // # Who owns what
 //
-// A waiter belongs to the goroutine of its caller, but for the fields that lockState.mu guards. A hold has levels, each of which ends the
-// context of one acquire. A lockState has the queue and the client's hold of one lock, and is there while somebody uses it. A place is the
+// A waiter belongs to the goroutine of its caller, but for the fields that lockState.mu guards. A hold is a holder.Hold, with what Redis and
+// the client have of it. A lockState has the queue and the client's hold of one lock, and is there while somebody uses it. A place is the
 // client's part in the line for one lock. A command under way is one of internal/command, which wakes whoever waits for it. What may be taken
 // without anybody knowing is left to internal/releases; releasing is the client as that package uses it.
 //
@@ -16,9 +16,8 @@
 //
 //	lockState.mu      Client.mu, place.mu, dials.mu
 //	Client.mu         lockState.mu, of a state without users (see below)
-//	hold.mu           level.mu, tracedHolds.mu, messages.mu
 //	messages.mu       outbox.mu
-//	dials.mu, holder.mu, level.mu, outage.mu, outbox.mu, place.mu, toldOfWait.mu, tracedHolds.mu: none
+//	countChanges.mu, dials.mu, outage.mu, outbox.mu, place.mu, toldOfWait.mu, tracedHolds.mu: none
 //	hooked, the mutex of the list of dials: none
 //
 // lockState.mu comes before Client.mu where linger counts the timer as a user of the state. Client.mu comes before lockState.mu where the
@@ -27,8 +26,8 @@
 // InUse, InQueue, Books, waiting, HoldGone, releaseOver, checkHold, followHold), but do not take Client.mu with it.
 //
 // No mutex is held while one of these is called: Watchdog.Add, Extend, Ask, Remove; hold.lose; a function of the trace, or a method of the
-// user's log, which the outbox calls. The watchdog calls hold.Renewal and hold.Slot with its mutex held, so hold.mu comes behind that, and
-// nothing calls the watchdog with hold.mu. level.mu is held while contexts of the user are asked (Err, Done, Value) or told to end.
+// user's log, which the outbox calls. The watchdog calls hold.Renewal and hold.Slot with its mutex held: they take tracedHolds.mu,
+// messages.mu and the mutexes of package holder, one after the other.
 //
 // # Mutexes of other packages
 //

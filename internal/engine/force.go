@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
@@ -43,7 +44,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 		case err == nil:
 			return freed, nil
 		case ctx.Err() != nil:
-			err = contextError(ctx)
+			err = holder.ContextError(ctx)
 		default:
 			err = l.client.withDial(err, began)
 		}
@@ -78,7 +79,7 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 		l.client.releaser.QuorumDone(releases.NewAttempts(l.keys, state.Field, lease), until)
 	}
 	freed = answer.Held || maybeExecuted || answer.Copies > 0
-	ls := l.client.lockState(l.name)
+	ls := l.client.lockState(l.id.Name)
 	defer ls.removeUser()
 	ls.holdForcedOpen(state, freed)
 	return freed, !freed, nil
@@ -108,7 +109,7 @@ func (ls *lockState) holdForcedOpen(seen scripts.State, freed bool) {
 			how = goneText
 		}
 		if h.loseUntold(how, true) {
-			h.tellDoneNow(time.Now(), endOf(how), h.lossError())
+			h.tellDoneNow(time.Now(), endOf(how), h.Loss())
 		}
 	}
 }

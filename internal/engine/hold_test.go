@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
@@ -30,11 +31,11 @@ func TestInv12_UnlockWhileTheHoldIsReleased(t *testing.T) {
 	c, err := newTestClient(redistest.New(t))
 	locktest.NoError(t, err)
 	defer func() { _ = c.Close() }()
-	l, ctx := NewLock(c, "l", Tokens{}), NewHolder(t.Context())
+	l, ctx := NewLock(c, "l", Tokens{}), holder.NewHolder(t.Context())
 	held, _, err := l.Acquire(ctx, Request{Forever: true})
 	locktest.NoError(t, err)
-	lv := levelOf(held)
-	last, err := lv.hold.closeLevel(lv)
+	h := l.holdOf(holder.Of(held))
+	last, err := h.Close(h.Newest())
 	locktest.NoError(t, err)
 	locktest.Equal(t, "it was the last level", last, true)
 	for range 2 {
@@ -42,6 +43,6 @@ func TestInv12_UnlockWhileTheHoldIsReleased(t *testing.T) {
 		locktest.IsError(t, err, ErrNotHeld)
 		locktest.ErrorSays(t, err, "this holder has no hold of the lock")
 	}
-	locktest.NoError(t, lv.hold.release(false, time.Now()))
+	locktest.NoError(t, h.release(false, time.Now()))
 	locktest.IsError(t, l.Unlock(ctx), ErrNotHeld)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -29,14 +30,14 @@ func (t *Tokens) counted(op scripts.Op) scripts.Op {
 // Lock is a lock of one name, of which rlock.Lock and fenced.Lock are the two forms that users have.
 type Lock struct {
 	client *Client
-	name   string
+	id     holder.Lock
 	keys   *scripts.Keys
 	tokens Tokens
 }
 
 // NewLock returns the lock of this name. It asks no one.
 func NewLock(client *Client, name string, tokens Tokens) *Lock {
-	return &Lock{client, name, scripts.KeysOf(name), tokens}
+	return &Lock{client, holder.Lock{Client: client, Name: name}, scripts.KeysOf(name), tokens}
 }
 
 // Name returns the lock's name.
@@ -44,7 +45,7 @@ func (l *Lock) Name() string {
 	if l == nil {
 		return ""
 	}
-	return l.name
+	return l.id.Name
 }
 
 // checkMade refuses a lock that NewLock did not make, or not with a client and a name.
@@ -54,7 +55,7 @@ func (l *Lock) checkMade() error {
 		return errors.New("the lock is nil or a zero value: make it with NewLock")
 	case l.client == nil || l.client.dog == nil:
 		return errors.New("the lock's client is nil or a zero value: make one with rlock.New")
-	case l.name == "":
+	case l.id.Name == "":
 		return errors.New("the lock's name is empty: give it one")
 	}
 	return nil
@@ -81,7 +82,7 @@ func (l *Lock) Acquire(ctx context.Context, r Request) (context.Context, int64, 
 	if err != nil {
 		return ctx, 0, err
 	}
-	return held, lv.token, nil
+	return held, lv.Token, nil
 }
 
 // Check is rlock.Lock.Check.
@@ -96,16 +97,7 @@ func (l *Lock) held(ctx context.Context) (*hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lv.hold.err(); err != nil {
-		return nil, err
-	}
-	lv.hold.mu.Lock()
-	open := lv.open
-	lv.hold.mu.Unlock()
-	if !open {
-		return nil, ErrUnlocked
-	}
-	return lv.hold, lv.outerContextError()
+	return holdOfLevel(lv), lv.Err()
 }
 
 // IsLocked is rlock.Lock.IsLocked.
@@ -125,11 +117,11 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	if err := l.checkName(); err != nil {
 		return 0, err
 	}
-	who := holderOf(ctx)
+	who := holder.Of(ctx)
 	if who == nil {
 		return 0, nil
 	}
-	h := who.find(l.client, l.name)
+	h := l.holdOf(who)
 	if h == nil {
 		return 0, nil
 	}
@@ -158,7 +150,7 @@ func (l *Lock) Token(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	token, ok := h.currentToken()
+	token, ok := h.CurrentToken()
 	if !ok || token == 0 {
 		return 0, fmt.Errorf("%w by a fenced lock: the hold was taken without a token", ErrNotHeld)
 	}
@@ -175,7 +167,7 @@ func (l *Lock) inspect(ctx context.Context, field string) (scripts.State, error)
 	began := time.Now()
 	state, err := l.look(bound, field)
 	if err != nil && ctx.Err() != nil {
-		return state, contextError(ctx)
+		return state, holder.ContextError(ctx)
 	}
 	return state, l.client.withDial(err, began)
 }
@@ -186,7 +178,7 @@ func (l *Lock) checkAsk(ctx context.Context) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		return contextError(ctx)
+		return holder.ContextError(ctx)
 	}
 	return nil
 }

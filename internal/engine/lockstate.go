@@ -315,7 +315,7 @@ func (ls *lockState) onReleaseMessage(message bool, _ string) {
 func (ls *lockState) checkHold() {
 	ls.checking.Store(false)
 	if h := ls.currentHold(); h != nil {
-		ls.client.dog.Ask(&h.lease)
+		ls.client.dog.Ask(&h.Lease)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
@@ -54,7 +55,7 @@ func TestInv9_FollowedHolds(t *testing.T) {
 		}
 		first, _, err := l.Acquire(ctx, Request{Lease: time.Hour})
 		locktest.NoError(t, err)
-		lost := levelOf(first).hold
+		lost := l.holdOf(holder.Of(first))
 		locktest.Sleep(2 * time.Second)
 		followed("of a hold that lasts", 1)
 
@@ -66,7 +67,7 @@ func TestInv9_FollowedHolds(t *testing.T) {
 		ls := c.lockState("l")
 		ls.followHold(lost)
 		followed("for one that is lost", 0)
-		locktest.Equal(t, "the client's own hold", ls.currentHold() == levelOf(second).hold, true)
+		locktest.Equal(t, "the client's own hold", ls.currentHold() == l.holdOf(holder.Of(second)), true)
 		ls.removeUser()
 		locktest.Sleep(2 * time.Second)
 		followed("of the other hold, which lasts too", 1)

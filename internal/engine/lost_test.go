@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
@@ -26,7 +27,7 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			}
 			type got struct {
 				ctx context.Context
-				lv  *level
+				lv  *holder.Level
 				err error
 			}
 			lock := func(ctx context.Context, l *Lock) chan got {
@@ -39,7 +40,7 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			}
 			mine := <-lock(ctx, x)
 			locktest.NoError(t, mine.err)
-			h, now := mine.lv.hold, time.Now()
+			h, now := holdOfLevel(mine.lv), time.Now()
 
 			lost := h.lost(now) // as Unlock does
 			if _, err := x.ForceUnlock(ctx); err != nil {
@@ -48,7 +49,7 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			other := <-lock(ctx, y)
 			waiter := lock(ctx, y)
 			inQueue(next, 1)
-			if last, err := h.closeLevel(mine.lv); !last || err != nil {
+			if last, err := h.Close(mine.lv); !last || err != nil {
 				t.Fatal(last, err)
 			}
 			if err := h.release(lost, now); !errors.Is(err, ErrLost) {
@@ -62,8 +63,8 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			if err := y.Unlock(other.ctx); err != nil {
 				t.Error(err)
 			}
-			if g := <-waiter; g.err != nil || g.lv.token <= other.lv.token {
-				t.Errorf("%v, token %d after %d", g.err, g.lv.token, other.lv.token)
+			if g := <-waiter; g.err != nil || g.lv.Token <= other.lv.Token {
+				t.Errorf("%v, token %d after %d", g.err, g.lv.Token, other.lv.Token)
 			}
 		})
 	}
@@ -77,7 +78,7 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	ctx := t.Context()
 	x := NewLock(c, "x", Tokens{})
 	w := &waiter{
-		Lock: x, request: Request{Forever: true}, lease: time.Minute, ctx: ctx, holder: &holder{base: ctx}, waitCtx: ctx, waitEnd: ctx.Done(),
+		Lock: x, request: Request{Forever: true}, lease: time.Minute, ctx: ctx, holder: holder.New(ctx), waitCtx: ctx, waitEnd: ctx.Done(),
 		began: time.Now(), lockState: c.lockState("x"), wakeup: c.commands.Wakeup(), newHold: new(hold),
 	}
 	w.attempts = &w.newHold.ownAttempts

@@ -5,7 +5,6 @@ import (
 
 	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/internal/test/locktest"
-	"github.com/fencelock/fencelock/scripts"
 )
 
 // P38: a field of this client's is released unless a hold or a call has it: the hold that is there, the one that was lost by the client's
@@ -51,7 +50,7 @@ func TestP38_AnAnswerMayBeOld(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{Owes: func(string) bool { return false }}) // Close waits for none
 	ls := c.lockState("l")
 	defer ls.removeUser()
-	w := &waiter{Lock: &Lock{client: c, name: "l", keys: scripts.KeysOf("l")}, lockState: ls}
+	w := &waiter{Lock: NewLock(c, "l", Tokens{}), lockState: ls}
 	field := c.newField()
 	ls.unregisterHold(&hold{client: c, attempts: releases.NewAttempts(nil, field, 0)})
 	locktest.Equal(t, "released by an old answer", w.releaseOver(field), false)

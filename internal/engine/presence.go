@@ -110,7 +110,7 @@ func (p *presenter) outlasted() bool {
 // longestLease is for how long Redis keeps the last of these holds from now on, if none is renewed.
 func longestLease(holds []*hold) (longest time.Duration) {
 	for _, h := range holds {
-		longest = max(longest, h.lease.Deadline().Left())
+		longest = max(longest, h.Lease.Deadline().Left())
 	}
 	return longest
 }
@@ -168,10 +168,7 @@ func (c *Client) present() *presence.Client {
 	said.Lasts = max(presence.Lasts, max(c.set.Lease, longestLease(holds))+presence.Every)
 	said.MoreHolds = max(len(holds)-presence.MaxNames, 0)
 	for _, h := range holds[:len(holds)-said.MoreHolds] {
-		h.mu.Lock()
-		token := h.token
-		h.mu.Unlock()
-		said.Holds = append(said.Holds, presence.Hold{Lock: h.attempts.Keys.Lock, Field: h.attempts.Field, Token: token, For: c.tracedHolds.age(h, now)})
+		said.Holds = append(said.Holds, presence.Hold{Lock: h.attempts.Keys.Lock, Field: h.attempts.Field, Token: h.Token(), For: c.tracedHolds.age(h, now)})
 	}
 	for _, ls := range states {
 		if calls, began := ls.waiting(); calls > 0 {

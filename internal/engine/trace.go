@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/watchdog"
 )
@@ -84,7 +85,7 @@ func (c *Client) tellsOfHolds() bool {
 
 // call is the acquiring call, for an event.
 func (w *waiter) call() locktrace.Call {
-	return locktrace.Call{Context: w.ctx, Client: w.client.id, Lock: w.name, Began: w.began, MayWait: w.request.waits()}
+	return locktrace.Call{Context: w.ctx, Client: w.client.id, Lock: w.id.Name, Began: w.began, MayWait: w.request.waits()}
 }
 
 // waitStarted notes, and has the trace told once, that the call waits for other holders. The function runs beside the wait: the other
@@ -169,14 +170,14 @@ func (t *toldOfWait) acquireDone(trace *locktrace.Trace, e locktrace.AcquireDone
 var errBrokenOff = errors.New("broken off by the trace's WaitStarted")
 
 // acquireDone tells the trace how the call has ended.
-func (w *waiter) acquireDone(lv *level, err error) {
+func (w *waiter) acquireDone(lv *holder.Level, err error) {
 	t := w.client.set.Trace
 	if t == nil || t.AcquireDone == nil {
 		return
 	}
 	e := locktrace.AcquireDone{Call: w.call(), Took: time.Since(w.began), Contended: w.contended, Attempts: w.attemptCount, Err: err}
 	if err == nil {
-		e.By, e.Hold, e.Field, e.Token = w.way, w.holdNumber, lv.hold.attempts.Field, lv.token
+		e.By, e.Hold, e.Field, e.Token = w.way, w.holdNumber, holdOfLevel(lv).attempts.Field, lv.Token
 	}
 	if w.told != nil {
 		w.told.acquireDone(t, e)
@@ -198,11 +199,8 @@ func (h *hold) done(at time.Time, end locktrace.End, err error) (e locktrace.Hol
 	if end == locktrace.Lost && traced.dropped {
 		end = locktrace.Dropped
 	}
-	h.mu.Lock()
-	token := h.token
-	h.mu.Unlock()
 	return locktrace.HoldDone{
-		Client: h.client.id, Lock: h.attempts.Keys.Lock, Hold: traced.number, Field: h.attempts.Field, Token: token,
+		Client: h.client.id, Lock: h.attempts.Keys.Lock, Hold: traced.number, Field: h.attempts.Field, Token: h.Token(),
 		Began: traced.began, Held: at.Sub(traced.began), End: end, Err: err,
 	}, true
 }

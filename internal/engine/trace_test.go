@@ -25,9 +25,9 @@ func TestMarginOfARenewal(t *testing.T) {
 		defer func() { _ = c.Close() }()
 		renewal := func(left, asked time.Duration) watchdog.Renewal {
 			h := &hold{client: c}
-			h.lease.Owner = h
-			c.dog.Add(&h.lease, watchdog.Now(), left)
-			t.Cleanup(func() { c.dog.Remove(&h.lease) })
+			h.Lease.Owner = h
+			c.dog.Add(&h.Lease, watchdog.Now(), left)
+			t.Cleanup(func() { c.dog.Remove(&h.Lease) })
 			return watchdog.Renewal{Owner: h, Length: asked}
 		}
 		long, short, asked := renewal(time.Hour, 20*time.Second), renewal(time.Minute, 10*time.Second), renewal(time.Second, 0)
@@ -61,9 +61,9 @@ func TestToldOfARenewal(t *testing.T) {
 		})
 		of := func(lock string, asked time.Duration, traced bool) watchdog.Renewal {
 			h := &hold{client: c, attempts: takenBy(c, lock, time.Minute)}
-			h.lease.Owner = h
-			c.dog.Add(&h.lease, watchdog.Now(), time.Minute)
-			t.Cleanup(func() { c.dog.Remove(&h.lease) })
+			h.Lease.Owner = h
+			c.dog.Add(&h.Lease, watchdog.Now(), time.Minute)
+			t.Cleanup(func() { c.dog.Remove(&h.Lease) })
 			if traced {
 				c.tracedHolds.begin(h)
 			}

@@ -3,10 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -18,57 +18,39 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, now := lv.hold, time.Now()
+	h, now := holdOfLevel(lv), time.Now()
 	lost := h.lost(now)
-	last, err := h.closeLevel(lv)
+	last, err := h.Close(lv)
 	switch {
 	case err != nil:
 		return err
 	case last:
 		return h.release(lost, now)
 	case lost:
-		return h.lossError()
+		return h.Loss()
 	}
 	return h.lowerCount(ctx)
 }
 
 // levelFor returns the level that an Unlock with ctx releases: ctx's own, or, for a context that carries the holder but
 // no level of this lock, the holder's newest.
-func (l *Lock) levelFor(ctx context.Context) (*level, error) {
+func (l *Lock) levelFor(ctx context.Context) (*holder.Level, error) {
 	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
-	if lv := levelOf(ctx).levelOfLock(l.client, l.name); lv != nil {
+	if lv := holder.LevelOf(ctx, &l.id); lv != nil {
 		return lv, nil
 	}
-	who := holderOf(ctx)
+	who := holder.Of(ctx)
 	if who == nil {
 		return nil, fmt.Errorf("%w: no holder in ctx, pass the context that Lock returned", ErrNotHeld)
 	}
-	if h := who.find(l.client, l.name); h != nil {
-		if lv := h.newest(); lv != nil {
+	if h := who.Find(&l.id); h != nil {
+		if lv := h.Newest(); lv != nil {
 			return lv, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: this holder has no hold of the lock (unlocked already, another holder's, or taken through another Client)", ErrNotHeld)
-}
-
-// closeLevel ends a level; last tells that it was the hold's last one.
-func (h *hold) closeLevel(lv *level) (last bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !lv.open {
-		return false, fmt.Errorf("%w: unlocked already", ErrNotHeld)
-	}
-	lv.open = false
-	i := slices.Index(h.levels, lv)
-	h.levels = slices.Delete(h.levels, i, i+1)
-	lv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked})
-	if len(h.levels) > 0 {
-		h.notifyChanged()
-		return false, nil
-	}
-	return true, nil
 }
 
 // release gives up a hold whose last level was closed, at this time.
@@ -76,32 +58,19 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 	h.client.underWay.Add(1)
 	defer func() {
 		h.unregister()
-		h.mu.Lock()
-		h.notifyChanged()
-		h.mu.Unlock()
+		h.Released()
 		h.client.underWay.Add(-1)
 		h.unlocked(now, err) // the last of it: the function that is told may use the client
 	}()
-	h.client.dog.Remove(&h.lease) // before the release, so that no renewal follows it
-	h.mu.Lock()
-	who := h.owner()
-	h.newHolder = nil
-	lost = lost || h.end != nil && h.end.err == ErrLost // since it was looked at; without a level it cannot be any more
-	h.mu.Unlock()
-	if who != nil {
-		who.remove(h)
-	}
-	if lost {
-		h.mu.Lock()
-		gone := h.gone
-		h.mu.Unlock()
-		if gone && !h.client.limits.Several {
+	h.client.dog.Remove(&h.Lease) // before the release, so that no renewal follows it
+	if lost || h.Loss() != nil {  // since it was looked at; without a level it cannot be any more
+		if h.gone.Load() && !h.client.limits.Several {
 			h.attempts.Released()
 		}
 		if h.attempts.NeedsRelease() {
 			h.client.releaser.Release(h.attempts) // a renewal that got no answer may have kept it in Redis
 		}
-		return h.lossError()
+		return h.Loss()
 	}
 	bound := max(min(h.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)
 	if !h.lockState.hasWaiters() {
@@ -193,26 +162,19 @@ func (h *hold) lowerCount(ctx context.Context) error {
 	bound := max(min(c.set.UnlockTimeout, h.remaining(time.Now())), time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
-	turn := h.changes()
-	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
-	case <-ctx.Done():
+	if !h.changes.begin(ctx) {
 		return command.ErrSilence // the change before it has no answer
 	}
-	h.mu.Lock()
-	count := len(h.levels)
-	h.lastChange++
-	op := h.lastChange
-	h.mu.Unlock()
+	defer h.changes.end()
+	count := h.Count()
 	if count == 0 {
 		return nil // the outer level was unlocked meanwhile, and all is released
 	}
-	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.attempts.Keys, false, h.attempts.Field, 0, count, op))
+	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.attempts.Keys, false, h.attempts.Field, 0, count, h.changes.next()))
 	if err != nil {
 		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
 	}
-	if !answer.Held && h.newest() != nil {
+	if !answer.Held && h.Count() > 0 {
 		h.lose("an unlock found the lock gone", true)
 		return ErrLost
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -23,7 +24,7 @@ type queueWait struct {
 
 // waitInQueue puts the waiter into the queue of this client's waiters, waits until it has the lock or the wait is over, and takes the waiter
 // out of the queue, whatever ends the wait: a method of the user's context may panic.
-func (w *waiter) waitInQueue() (lv *level, err error) {
+func (w *waiter) waitInQueue() (lv *holder.Level, err error) {
 	w.pauses = command.Backoff{}
 	first, asks := w.lockState.join(w)
 	defer func() { w.leaveQueue(lv) }()
@@ -31,7 +32,7 @@ func (w *waiter) waitInQueue() (lv *level, err error) {
 }
 
 // leaveQueue takes the waiter, which has got this level or none, out of the queue.
-func (w *waiter) leaveQueue(lv *level) {
+func (w *waiter) leaveQueue(lv *holder.Level) {
 	if w.state == asking {
 		w.client.commands.TakeBack(w.command)
 	}
@@ -51,7 +52,7 @@ func (w *waiter) leaveQueue(lv *level) {
 
 // untilDone waits until the waiter has the lock or the wait is over. As the first of the queue the waiter tries to take the lock. first
 // and asks are what join has returned.
-func (w *waiter) untilDone(first, asks bool) (*level, error) {
+func (w *waiter) untilDone(first, asks bool) (*holder.Level, error) {
 	w.firstAsk = asks
 	if first {
 		if err := w.lead(); err != nil {
@@ -72,12 +73,12 @@ func (w *waiter) untilDone(first, asks bool) (*level, error) {
 		var own *hold
 		if !w.state.commandUnderWay() {
 			// A hold of the same holder, taken through another context: the call may become a nested one.
-			if own = w.holder.find(w.client, w.name); own != nil {
-				changed = own.changedChannel()
-				if err := own.err(); err != nil {
+			if own = w.holdOf(w.holder); own != nil {
+				changed = own.Changed()
+				if err := own.Err(); err != nil {
 					return nil, err
 				}
-				if own.admitsReentry(w.ctx) {
+				if own.ReentryCount(w.ctx) > 0 {
 					if lv, err := w.reenter(own); err != errOvertaken {
 						return lv, err
 					}
@@ -98,7 +99,7 @@ func (w *waiter) untilDone(first, asks bool) (*level, error) {
 // goesOn tells whether a waiter stays in the queue although the client is shutting down: its call is nested in a hold, which Shutdown waits
 // for.
 func (w *waiter) goesOn() bool {
-	return !isClosed(w.client.closed) && w.holder.holdsAny(w.client)
+	return !isClosed(w.client.closed) && w.holder.HoldsAny(w.client)
 }
 
 // sleepUntilWoken waits until there may be something to see; false when the wait is over.
@@ -122,7 +123,7 @@ func (w *waiter) sleepUntilWoken(changed <-chan struct{}) bool {
 }
 
 // look sees to all that has changed: one wake-up may stand for several things.
-func (w *waiter) look(own *hold) (*level, error) {
+func (w *waiter) look(own *hold) (*holder.Level, error) {
 	if f := w.command; f != nil && (f.Done() || w.isDue()) {
 		done := f.Done()
 		lv, err := w.judgeCommand()
@@ -251,7 +252,7 @@ func (w *waiter) sendIfReady() {
 }
 
 // lookAtLock sees to what the waiter was given or told, by the hold before it or by the line in Redis.
-func (w *waiter) lookAtLock() (*level, error) {
+func (w *waiter) lookAtLock() (*holder.Level, error) {
 	h := w.lockState.handoffTo(w)
 	switch {
 	case h.cancelled:
@@ -296,7 +297,7 @@ func (w *waiter) heed() {
 }
 
 // judgeCommand sees to an attempt or a handoff that has its answer, or has taken too long.
-func (w *waiter) judgeCommand() (*level, error) {
+func (w *waiter) judgeCommand() (*holder.Level, error) {
 	f, handedOver := w.command, w.state == receiving
 	sent := w.sentAt
 	w.command = nil

@@ -1,6 +1,10 @@
 package engine
 
-import "context"
+import (
+	"context"
+
+	"github.com/fencelock/fencelock/internal/holder"
+)
 
 // result is a command's result for detach.
 type result[T any] struct {
@@ -16,7 +20,7 @@ func Within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 		return result[T]{value, err}
 	})
 	if !ok {
-		return got.value, contextError(ctx)
+		return got.value, holder.ContextError(ctx)
 	}
 	return got.value, got.err
 }

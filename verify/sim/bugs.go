@@ -74,7 +74,7 @@ var bugs = []bug{
 	{"refusal-slow", "a release of a hold that Redis refuses waits ever longer (P3)", "rights", 1, []overlay.Edit{
 		edit("internal/releases/releaser.go", "	if err != nil && r.reason == unlockFailed {\n", "	if false {\n")}},
 	{"watchdog-off", "nothing is renewed", "cut", 1, []overlay.Edit{
-		edit("internal/engine/hold.go", "\treturn lv.renewable && lv.outerContextError() == nil\n", "\treturn false\n")}},
+		edit("internal/engine/hold.go", "	if renewed {\n", "	if false && renewed {\n")}},
 	{"no-copies", "a command whose connection is dead is sent over no other one (P8)", "dead", 1, []overlay.Edit{
 		edit("scripts/hedge.go", "		if s.alive(ctx, key, step) {\n", "		if s.alive(ctx, key, step) && false {\n")}},
 	{"looks-never", "a waiter relies on messages (P10)", "messages", 1, []overlay.Edit{

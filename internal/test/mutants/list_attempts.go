@@ -4,12 +4,12 @@ package main
 var ofAttempts = []mutant{
 	{
 		"Inv1: a re-entry opens a level of a hold that was lost meanwhile",
-		"internal/engine/reenter.go", "\tcase h.end != nil:\n\t\tlv.end(h.end)\n\t\treturn h.end.err\n", "",
+		"internal/holder/hold.go", "\tcase h.end != nil:\n\t\tlv.end(h.end)\n\t\treturn nil, h.end.Err\n", "",
 		"./rlock", "Inv1_ReentryOf",
 	},
 	{
 		"Inv1: a re-entry opens a level of a hold that was unlocked meanwhile",
-		"internal/engine/reenter.go", "\tcase len(h.levels) == 0:\n\t\tlv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked})\n\t\treturn ErrUnlocked\n", "",
+		"internal/holder/hold.go", "\tcase len(h.levels) == 0:\n\t\tlv.end(&EndError{Lock: h.lock.Name, Err: ErrUnlocked})\n\t\treturn nil, ErrUnlocked\n", "",
 		"./rlock", "Inv1_ReentryOf",
 	},
 	{

@@ -24,12 +24,12 @@ var ofClient = []mutant{
 	},
 	{
 		"Inv11: Check trusts a hold whose context has ended",
-		"internal/engine/lock.go", "\treturn lv.hold, lv.outerContextError()\n", "\treturn lv.hold, nil\n",
+		"internal/holder/hold.go", "\treturn lv.outerContextError()\n", "\treturn nil\n",
 		"./rlock", "HelperThatEndsItsContext|OnlyTheLevelsOwnContext",
 	},
 	{
 		"Inv11: an explicit lease was lost because of its context",
-		"internal/engine/hold.go", "\t\tif lv.renewable {\n\t\t\twhy = lv.outerContextError()\n\t\t}\n", "\t\twhy = lv.outerContextError()\n",
+		"internal/holder/hold.go", "\t\tif !lv.renewable {\n\t\t\tcontinue\n\t\t}\n", "",
 		"./rlock", "OnlyTheLevelsOwnContext",
 	},
 	{
@@ -59,7 +59,7 @@ var ofClient = []mutant{
 	},
 	{
 		"each lease that runs out is no loss in the log",
-		"internal/engine/hold.go", " && why == nil && !slices.ContainsFunc(h.levels, func(lv *level) bool { return lv.renewable }) {", " {",
+		"internal/engine/hold.go", " && why == nil && !renewable {", " && (!renewable || true) {",
 		"./rlock", "LogOwnLease",
 	},
 	{
@@ -134,7 +134,7 @@ var ofClient = []mutant{
 	},
 	{
 		"Inv12: a call whose own holder has the lock is told of somebody else",
-		"internal/engine/acquire.go", "	if own := w.holder.find(w.client, w.name); own != nil && own.err() == nil {\n		return errSameHolder\n	}\n", "",
+		"internal/engine/acquire.go", "	if own := w.holdOf(w.holder); own != nil && own.Err() == nil {\n		return errSameHolder\n	}\n", "",
 		"./rlock", "Inv12_HeldByTheSameHolder",
 	},
 }

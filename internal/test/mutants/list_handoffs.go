@@ -19,7 +19,7 @@ var ofHandoffs = []mutant{
 	},
 	{
 		"Inv1: the former holder's context lives on while the lock is passed on",
-		"internal/engine/unlock.go", "\tlv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked})\n", "\ttime.AfterFunc(time.Millisecond, func() { lv.end(&endError{lock: h.attempts.Keys.Lock, err: ErrUnlocked}) })\n",
+		"internal/holder/hold.go", "\tlv.end(&EndError{Lock: h.lock.Name, Err: ErrUnlocked})\n\tif", "\tlater, _ := context.WithTimeout(context.Background(), 1e6)\n\tcontext.AfterFunc(later, func() { lv.end(&EndError{Lock: h.lock.Name, Err: ErrUnlocked}) })\n\tif",
 		"./rlock", "HandoffIsOneCommand",
 	},
 	{

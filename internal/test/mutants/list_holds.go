@@ -4,12 +4,12 @@ package main
 var ofHolds = []mutant{
 	{
 		"Inv1: a re-entry looks whether it is admitted before it waits for its turn only",
-		"internal/engine/reenter.go", "	if n := len(h.levels); n == 0 || !nearest.reaches(h.levels[n-1]) {\n		h.mu.Unlock()\n		return nil, errOvertaken\n	}\n", "	_ = nearest\n",
+		"internal/engine/reenter.go", "	if count == 0 {\n		return nil, errOvertaken\n	}\n", "	if count == 0 {\n		count = h.Count() + 1\n	}\n",
 		"./rlock", "P2_ReentriesAtOnce|WorkersOnAnOuterHold|WorkersExclude",
 	},
 	{
 		"Inv1: any call of the holder re-enters",
-		"internal/engine/level.go", "		if lv == target {\n", "		if true {\n",
+		"internal/holder/level.go", "		if lv == target {\n", "		if true {\n",
 		"./rlock", "WorkersExclude",
 	},
 	{
@@ -39,17 +39,17 @@ var ofHolds = []mutant{
 	},
 	{
 		"Inv11, P4: a dropped holder is renewed for ever",
-		"internal/engine/hold.go", "	if h.owner() != nil {\n", "	if h.owner() != nil || true {\n",
+		"internal/holder/hold.go", "	if h.owner() != nil {\n", "	if h.owner() != nil || true {\n",
 		"./rlock", "P4_DroppedHolder",
 	},
 	{
 		"Inv11, P4: the watchdog keeps the holder alive",
-		"internal/engine/level.go", "	lv.parent = context.Background()\n", "	lv.parent = ctx\n",
+		"internal/holder/level.go", "	lv.parent = context.Background()\n", "	lv.parent = ctx\n",
 		"./rlock", "DroppedHolder",
 	},
 	{
 		"Inv11: a level is renewed although its context has ended",
-		"internal/engine/hold.go", "\treturn lv.renewable && lv.outerContextError() == nil\n", "\treturn lv.renewable\n",
+		"internal/holder/hold.go", "h.end != nil || !is || why != nil {", "h.end != nil || !is || why != nil && false {",
 		"./rlock", "EndedContextIsNotRenewed",
 	},
 	{
@@ -59,22 +59,22 @@ var ofHolds = []mutant{
 	},
 	{
 		"P2: re-entries all have the same number",
-		"internal/engine/reenter.go", "\th.lastChange++\n\top, count := h.lastChange, len(h.levels)+1", "\top, count := h.lastChange+1, len(h.levels)+1",
+		"internal/engine/reenter.go", "count, h.changes.next())))\n", "count, h.changes.latest+1)))\n",
 		"./rlock", "P2_|ManyReentries",
 	},
 	{
 		"P5: only the watchdog sees that the lease is over",
-		"internal/engine/level.go", "h.lease.PassedAt(now) {", "h.lease.PassedAt(now) && h == nil {",
+		"internal/holder/context.go", "h.Lease.PassedAt(now) {", "h.Lease.PassedAt(now) && h == nil {",
 		"./rlock", "ErrLooksAtTheClock",
 	},
 	{
 		"P5: Err of a nested hold asks the context below it twice",
-		"internal/engine/level.go", "	if passed {\n		return c.ended()\n	}\n	return nil\n", "	_ = passed\n	return c.ended()\n",
+		"internal/holder/context.go", "	if passed {\n		return c.ended()\n	}\n	return nil\n", "	_ = passed\n	return c.ended()\n",
 		"./rlock", "P5_QuestionsDoNotMultiply",
 	},
 	{
 		"P5: a new holder asks twice for a value that is not there",
-		"internal/engine/holder.go", "	return c.values.Value(key) //", "	if v := c.values.Value(key); v != nil {\n		return v\n	}\n	return c.Context.Value(key) //",
+		"internal/holder/context.go", "	return c.values.Value(key) //", "	if v := c.values.Value(key); v != nil {\n		return v\n	}\n	return c.Context.Value(key) //",
 		"./rlock", "P5_QuestionsDoNotMultiply",
 	},
 	{
@@ -84,7 +84,7 @@ var ofHolds = []mutant{
 	},
 	{
 		"P11: an Unlock with the outer context releases the newest level",
-		"internal/engine/unlock.go", "\tif lv := levelOf(ctx).levelOfLock(l.client, l.name); lv != nil {\n\t\treturn lv, nil\n\t}\n", "",
+		"internal/engine/unlock.go", "\tif lv := holder.LevelOf(ctx, &l.id); lv != nil {\n\t\treturn lv, nil\n\t}\n", "",
 		"./rlock", "WrongOrder|SecondUnlock",
 	},
 	{

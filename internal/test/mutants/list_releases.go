@@ -4,7 +4,7 @@ package main
 var ofReleases = []mutant{
 	{
 		"P3: a waiter that re-enters forgets its own attempt",
-		"internal/engine/acquire.go", "(lv == nil || lv.hold.attempts != w.attempts)", "lv == nil",
+		"internal/engine/acquire.go", "(lv == nil || holdOfLevel(lv).attempts != w.attempts)", "lv == nil",
 		"./rlock", "P3_GhostOfAWaiterThatReenters",
 	},
 	{

@@ -136,12 +136,12 @@ var ofServers = []mutant{
 	},
 	{
 		"Inv12: a lost hold does not say what the last renewal heard",
-		"internal/engine/hold.go", "\t\th.end.renewalErr = h.lastRenewalError()\n", "",
+		"internal/engine/hold.go", "h.End(ErrLost, how, why)", "h.End(ErrLost, how, nil)",
 		"./rlock", "LostSaysWhatTheLastRenewalHeard|AnotherType",
 	},
 	{
 		"Inv12: a lost hold tells of a renewal before the last",
-		"internal/engine/hold.go", "t != nil && time.Since(t.at) < h.lease.Deadline().Age()", "t != nil",
+		"internal/engine/hold.go", "t != nil && time.Since(t.at) < h.Lease.Deadline().Age()", "t != nil",
 		"./rlock", "LostSaysWhatTheLastRenewalHeard",
 	},
 	{

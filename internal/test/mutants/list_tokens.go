@@ -29,7 +29,7 @@ var ofTokens = []mutant{
 	},
 	{
 		"P9: a stable token changes",
-		"internal/engine/reenter.go", "token := w.tokens.Fenced && !(h.stable && h.token != 0)", "token := w.tokens.Fenced",
+		"internal/engine/reenter.go", "token := w.tokens.Fenced && !(h.stable && h.Token() != 0)", "token := w.tokens.Fenced",
 		"./fenced", "Stable",
 	},
 	{
