@@ -37,8 +37,9 @@
 // ctx0, the user's context below all holds, and is the same for a, b and c.
 //
 // A signal is a context of package context, and leads to no holder. It ends when its level does, or with its parent. It is made when
-// somebody asks for Done. Where the user has put a context of their own between two levels, nothing that leads to no holder ends in time. So
-// the end of ctx1 ends the signal of c by a link. ctx1 alone refers to the link, and the level has a weak pointer to it.
+// somebody asks for Done, and at once where it needs a link. It needs one where the user has put a context of their own between two levels:
+// ctx1 leads to the holder, so that it cannot be the parent. A link ends the signal of c with ctx1. ctx1 alone refers to the link, and the
+// level has a weak pointer to it.
 //
 // # The order of mutexes
 //
@@ -47,6 +48,6 @@
 //	Hold.mu    Level.mu
 //	Holder.mu, Level.mu: none
 //
-// No mutex is held while the owner of a lease is told. The watchdog calls Hold.Renewed with its own mutex held, so nothing here calls
-// the watchdog with Hold.mu. Level.mu is held while contexts of the user are asked (Err, Done, Value) or told to end.
+// No mutex is held while the owner of a lease is told. The watchdog has its own mutex while it asks for Hold.Renewed: nothing here takes
+// that one. Level.mu is held while contexts of the user are asked (Err, Done, Value) or told to end.
 package holder
