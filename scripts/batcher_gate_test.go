@@ -212,7 +212,7 @@ func sendAcquires(t *testing.T, s *Scripts, n int) []*passenger {
 	t.Helper()
 	all := make([]*passenger, n)
 	for i := range all {
-		all[i] = send(s, Acquire(newKeys(t), true, newField(), lease, 1))
+		all[i] = send(s, Acquire(newKeys(t), true, newField(), lease))
 	}
 	return all
 }

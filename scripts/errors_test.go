@@ -22,7 +22,7 @@ func once(o *redis.Options) {
 }
 
 func try(c caller) error {
-	_, err := c.Do(c.TB.Context(), Acquire(c.keys, true, newField(), lease, 1))
+	_, err := c.Do(c.TB.Context(), Acquire(c.keys, true, newField(), lease))
 	return err
 }
 
@@ -325,7 +325,7 @@ func TestErrors_Contexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ctx := range []context.Context{ended, late} {
-		if _, err := c.Do(ctx, Acquire(c.keys, true, newField(), lease, 1)); err != nil { // go-redis may not ask the context
+		if _, err := c.Do(ctx, Acquire(c.keys, true, newField(), lease)); err != nil { // go-redis may not ask the context
 			judge(t, err, true, errors.Is(err, context.DeadlineExceeded))
 		}
 	}

@@ -91,7 +91,7 @@ func (q *sequence) stepWait(w *aClient) error {
 	if q.rng.IntN(5) > 0 {
 		o.turn.Ticket = w.ticket()
 		h.ticket = true
-		if place := q.places[last]; place != 0 && q.rng.IntN(2) == 0 {
+		if place := q.places[last]; place != 0 && q.rng.IntN(4) > 0 {
 			o.placeOf, o.turn.Place = last, place
 		}
 	}

@@ -182,7 +182,7 @@ type Verb int
 
 const (
 	Other     Verb = iota // an op that only one server can do
-	ToAcquire             // take the lock, with one token at most: Acquire
+	ToAcquire             // take the lock: Acquire
 	ToLevel               // set the hold count: Level
 	ToUnlock              // release the hold: Unlock
 )
@@ -194,7 +194,7 @@ func (op *Op) Order() Order {
 		Lease: op.lease.Truncate(time.Millisecond), Count: op.count, Change: op.change,
 	}
 	switch {
-	case op.kind == &acquires && op.tokens == 1:
+	case op.kind == &acquires:
 		o.Verb = ToAcquire
 	case op.kind == &levels:
 		o.Verb = ToLevel

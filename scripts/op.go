@@ -24,7 +24,6 @@ type Op struct {
 type request struct {
 	field  string        // of the hold
 	lease  time.Duration // sent in whole milliseconds
-	tokens int           // how many are taken
 	expiry time.Duration // of the counter
 
 	count  int    // of Level: the new count
@@ -51,20 +50,20 @@ type kind struct {
 }
 
 var (
-	acquires  = kind{name: "acquire", fenced: "acquire+", floored: "acquire++", count: 3, arguments: acquireArguments, script: &acquire, batched: &batched}
-	waits     = kind{name: "wait", fenced: "wait+", floored: "wait++", count: 9, arguments: waitArguments, script: &wait, batched: &batched, lined: true}
+	acquires  = kind{name: "acquire", fenced: "acquire+", floored: "acquire++", count: 2, arguments: acquireArguments, script: &acquire, batched: &batched}
+	waits     = kind{name: "wait", fenced: "wait+", floored: "wait++", count: 8, arguments: waitArguments, script: &wait, batched: &batched, lined: true}
 	levels    = kind{name: "level", fenced: "level+", floored: "level++", count: 4, arguments: levelArguments, script: &level, batched: &batched}
 	unlocks   = kind{name: "unlock", count: 3, arguments: unlockArguments, script: &unlock, batched: &batched}
-	tries     = kind{name: "try", fenced: "try+", floored: "try++", count: 4, arguments: tryArguments, script: &tryFree, batched: &batched, lined: true}
+	tries     = kind{name: "try", fenced: "try+", floored: "try++", count: 3, arguments: tryArguments, script: &tryFree, batched: &batched, lined: true}
 	releases  = kind{name: "release", count: 5, arguments: releaseArguments, script: &release, batched: &batched, lined: true}
 	quicks    = kind{name: "quick", count: 3, arguments: unlockArguments, script: &release, batched: &batched, lined: true}
 	leaves    = kind{name: "leave", count: 3, arguments: leaveArguments, script: &leave, batched: &batched, lined: true}
-	transfers = kind{name: "transfer", fenced: "transfer+", floored: "transfer++", count: 4, arguments: transferArguments, script: &transfer, batched: &batched}
+	transfers = kind{name: "transfer", fenced: "transfer+", floored: "transfer++", count: 3, arguments: transferArguments, script: &transfer, batched: &batched}
 )
 
 // The functions from acquireArguments to leaveArguments append the arguments of an op's script to a command: they are kind.arguments.
 func acquireArguments(r request, _ *Keys, to []any) []any {
-	return append(to, r.lease.Milliseconds(), r.field, r.tokens)
+	return append(to, r.lease.Milliseconds(), r.field)
 }
 
 func tryArguments(r request, keys *Keys, to []any) []any {
@@ -128,10 +127,10 @@ type Answer struct {
 // NotInLine is Answer.Before of a client that is not in the line.
 const NotInLine = -1
 
-// Acquire takes the lock for the hold of this field, or confirms that the hold has the lock. With fenced it takes so many
-// tokens. Held is false where another holder has the lock.
-func Acquire(keys *Keys, fenced bool, field string, lease time.Duration, tokens int) Op {
-	return Op{kind: &acquires, keys: keys, fenced: fenced, request: request{lease: lease, field: field, tokens: tokens}}
+// Acquire takes the lock for the hold of this field, or confirms that the hold has the lock. With fenced it takes a token.
+// Held is false where another holder has the lock.
+func Acquire(keys *Keys, fenced bool, field string, lease time.Duration) Op {
+	return Op{kind: &acquires, keys: keys, fenced: fenced, request: request{lease: lease, field: field}}
 }
 
 // A Turn is a client's part in the line of those that wait for a lock.
@@ -224,14 +223,14 @@ func publish(sharded bool) any {
 	return "PUBLISH"
 }
 
-// Transfer passes the lock on from the hold of the field old to the hold of this field. With fenced it takes so many tokens
-// for the new hold. Held is false where the old hold is gone.
-func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
-	return Op{kind: &transfers, keys: keys, fenced: fenced, request: request{lease: lease, field: field, tokens: tokens, old: old}}
+// Transfer passes the lock on from the hold of the field old to the hold of this field. With fenced it takes a token for
+// the new hold. Held is false where the old hold is gone.
+func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, old string) Op {
+	return Op{kind: &transfers, keys: keys, fenced: fenced, request: request{lease: lease, field: field, old: old}}
 }
 
-// WithFloor returns the op as one that takes tokens which are at least the server's time in microseconds, from a counter
-// that expires so long after it was used last, or never with expiry 0. An op without tokens stays as it is.
+// WithFloor returns the op as one whose token is at least the server's time in microseconds, from a counter
+// that expires so long after it was used last, or never with expiry 0. An op without a token stays as it is.
 func (op Op) WithFloor(expiry time.Duration) Op {
 	if op.fenced {
 		op.floored, op.expiry = true, expiry

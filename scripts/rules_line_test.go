@@ -55,7 +55,7 @@ func (s *stand) wait(t Turn) Answer {
 
 func (s *stand) waits(field string, t Turn) Answer {
 	s.Helper()
-	return s.do(Acquire(s.keys, true, field, lease, 1).InTurn(t))
+	return s.do(Acquire(s.keys, true, field, lease).InTurn(t))
 }
 
 // enter makes a client enter for each ticket, in this order; the lock is held.
@@ -514,7 +514,7 @@ func TestP29_PassingTheDeadIsBounded(t *testing.T) {
 		s, other := newLine(t, "a"), newKeys(t)
 		holder := s.queue("a:1")
 		s.dead(reach + 1)
-		said := together(s.Scripts, Unlock(s.keys, holder, false).Calling("", 0), Acquire(other, true, newField(), lease, 1),
+		said := together(s.Scripts, Unlock(s.keys, holder, false).Calling("", 0), Acquire(other, true, newField(), lease),
 			Leave(s.keys, "", false))
 		if !said[0].More || !said[1].Held || said[2].More || said[0].err != nil || said[2].err != nil {
 			t.Errorf("they hear %+v", said)
@@ -531,8 +531,8 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 	ops := func(s *stand, holder string) []Op {
 		free := newStand(t, server.Client(), limited)
 		return []Op{
-			Acquire(s.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1", Look: true, Stale: "b:1", Place: 7}),
-			Acquire(free.keys, true, newField(), lease, 2).InTurn(Turn{Ticket: "a:1"}).WithFloor(time.Hour),
+			Acquire(s.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1", Look: true, Stale: "b:1", Place: 7}),
+			Acquire(free.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"}).WithFloor(time.Hour),
 			Unlock(s.keys, holder, false).Calling("a:2", 0),
 			Leave(s.keys, "a:1", false),
 		}
@@ -575,7 +575,7 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 		s := newStand(t, server.Client(), limited)
 		var all []*passenger
 		for range 50 {
-			all = append(all, send(s.Scripts, Acquire(newKeys(t), true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"})))
+			all = append(all, send(s.Scripts, Acquire(newKeys(t), true, newField(), lease).InTurn(Turn{Ticket: "a:1"})))
 		}
 		for i, x := range all {
 			if got := <-x.heard; got.err != nil || !got.Held || !got.Outside {
@@ -588,11 +588,11 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 		rdb := as(t, site.Master, "no-line", "~lock-*", "~redisson_lock_token:*", "&*", "+@all")
 		s := newStand(t, site.Master.Client(), rdb)
 		s.Confirm(Confirmation{Replicas: 1, Timeout: 10 * time.Second})
-		one := Acquire(s.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"})
+		one := Acquire(s.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"})
 		if a, err := s.Do(t.Context(), one); err != nil || !a.Held || !a.Outside {
 			t.Errorf("alone it hears %+v, %v", a, err)
 		}
-		for i, o := range together(s.Scripts, one, Acquire(newKeys(t), true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"})) {
+		for i, o := range together(s.Scripts, one, Acquire(newKeys(t), true, newField(), lease).InTurn(Turn{Ticket: "a:1"})) {
 			if o.err != nil || !o.Held || !o.Outside {
 				t.Errorf("in company op %d hears %+v", i, o)
 			}
@@ -918,7 +918,7 @@ func TestP8_OutOfMemoryStopsNoReleaseThatCalls(t *testing.T) {
 		t.Errorf("the clients hear %q, %v", heard, err)
 	}
 	for _, turn := range []Turn{{Ticket: "a:1"}, {Ticket: "a:1", Look: true}} {
-		if _, err := s.Do(t.Context(), Acquire(s.keys, true, newField(), lease, 1).InTurn(turn)); err == nil || !strings.Contains(err.Error(), "OOM ") || Unanswered(err) {
+		if _, err := s.Do(t.Context(), Acquire(s.keys, true, newField(), lease).InTurn(turn)); err == nil || !strings.Contains(err.Error(), "OOM ") || Unanswered(err) {
 			t.Errorf("who was called is told %v", err)
 		}
 	}
@@ -988,8 +988,8 @@ func TestP8_AReplicaGivesNoAnswerAboutTheLine(t *testing.T) {
 	var ops []Op
 	for _, keys := range []*Keys{held.keys, free.keys, empty} {
 		for _, turn := range turns {
-			ops = append(ops, Acquire(keys, true, newField(), lease, 1).InTurn(turn), Acquire(keys, false, newField(), lease, 1).InTurn(turn),
-				Acquire(keys, true, holder, lease, 1).InTurn(turn))
+			ops = append(ops, Acquire(keys, true, newField(), lease).InTurn(turn), Acquire(keys, false, newField(), lease).InTurn(turn),
+				Acquire(keys, true, holder, lease).InTurn(turn))
 		}
 		ops = append(ops, Unlock(keys, holder, false).Calling("", 0), Unlock(keys, holder, false).Calling("c:1", 0),
 			Unlock(keys, newField(), false).Calling("c:1", 0), Leave(keys, "a:1", false), Leave(keys, "", false), Leave(keys, "x:1", false))

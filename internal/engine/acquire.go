@@ -258,7 +258,7 @@ func (w *waiter) sendAttemptInTurn(look bool, stale string) *inflight {
 //
 //go:noinline
 func (w *waiter) newAttempt() *inflight {
-	return w.client.newInflight(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, 1)), w.attempts, w.wakeup)
+	return w.client.newInflight(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.field, w.lease)), w.attempts, w.wakeup)
 }
 
 //go:noinline

@@ -52,7 +52,7 @@ func (ls *lockState) startHandoff(h *hold, wake *wakeup) *inflight {
 	if w == nil || ls.hold != h || !ls.countHandoff() {
 		return nil
 	}
-	pass := scripts.Transfer(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, 1, h.attempts.field)
+	pass := scripts.Transfer(w.keys, w.tokens.Fenced, w.attempts.field, w.lease, h.attempts.field)
 	w.handoff = ls.client.newInflight(w.tokens.counted(pass), w.attempts, wake)
 	w.handoff.alsoNotify = w.wakeup
 	ls.giveTo(w)
