@@ -90,7 +90,7 @@ func round(t *testing.T, s *Scripts, locks []*Keys, token int64) {
 		}
 		for i, x := range all {
 			if got := <-x.heard; got.err != nil || got.Answer != step.want {
-				t.Errorf("%s for %s hears %+v, want %+v", x.op.kind.name, locks[i].Lock, got, step.want)
+				t.Errorf("%s for %s hears %+v, want %+v", x.op.kind.names[0], locks[i].Lock, got, step.want)
 			}
 		}
 	}

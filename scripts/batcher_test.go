@@ -32,7 +32,7 @@ func TestBatcher_AnOpGoesAloneAndAtOnce(t *testing.T) {
 			Unlock(keys, second, false),
 		} {
 			mustHear(t, send(s, op))
-			if got := g.seen(); len(got) != 1 || !slices.Equal(got[0], []string{op.kind.name.(string)}) {
+			if got := g.seen(); len(got) != 1 || !slices.Equal(got[0], []string{op.kind.names[0].(string)}) {
 				t.Errorf("op %d went as %v", i, got)
 			}
 		}
@@ -325,7 +325,7 @@ func TestBatcher_ManyGoroutinesAtOnce(t *testing.T) {
 		}
 	}
 	for x := range twice.Range {
-		t.Errorf("%s was sent %d times", x.(*passenger).op.kind.name, x.(*passenger).sending.Load())
+		t.Errorf("%s was sent %d times", x.(*passenger).op.kind.names[0], x.(*passenger).sending.Load())
 	}
 	sum, sizes := 0, g.sizes()
 	for _, n := range sizes {

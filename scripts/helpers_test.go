@@ -97,7 +97,7 @@ func (c caller) do(op Op) Answer {
 	c.Helper()
 	a, err := c.Do(c.TB.Context(), op)
 	if err != nil {
-		c.Fatalf("%s: %v", op.kind.name, err)
+		c.Fatalf("%s: %v", op.kind.names[0], err)
 	}
 	return a
 }

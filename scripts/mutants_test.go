@@ -175,19 +175,17 @@ var mutants = []mutant{
 	{"leave tells who is first only", &lineText, "'ZRANGE', line, 0, 1", "'ZRANGE', line, 0, 0", "the clients hear"},
 	{"who was not in the line tells where others are", &leaveText, "if removed == 1 then", "if true then", "the clients hear"},
 
-	{"batch gives no op a line", &batchText, "(lock, line, counter, unpack", "(lock, lock, counter, unpack", ""},
-	{"batch leaves the line among the locks", &batchText, "line = KEYS[k]\n    k = k + 1", "line = KEYS[k]", ""},
-	{"batch forgets the last argument of who waits", &batchText, "(lock, line, counter, unpack(ARGV, a + 1, a + arguments))", "(lock, line, counter, unpack(ARGV, a + 1, a + arguments - 1))", ""},
+	{"batch gives an op no line", &branchesText, "wait(KEYS[k], KEYS[k + 1], nil,", "wait(KEYS[k], KEYS[k], nil,", ""},
+	{"batch leaves the line among the locks", &branchesText, "k, a = k + 2, a + 9", "k, a = k + 1, a + 9", ""},
+	{"batch forgets the last argument of who calls", &branchesText, "release(KEYS[k], KEYS[k + 1], nil, unpack(ARGV, a + 1, a + 5))", "release(KEYS[k], KEYS[k + 1], nil, unpack(ARGV, a + 1, a + 4))", ""},
 
-	{"batch shifts the arguments", &batchText, "(lock, counter, unpack(ARGV, a + 1,", "(lock, counter, unpack(ARGV, a,", ""},
-	{"batch forgets the last argument", &batchText, "(lock, counter, unpack(ARGV, a + 1, a + arguments))", "(lock, counter, unpack(ARGV, a + 1, a + arguments - 1))", ""},
-	{"batch goes on one argument too far", &batchText, "a = a + 1 + arguments", "a = a + 1 + 4", ""},
-	{"batch gives every op a counter", &batchText, "if counted then\n    counter", "if true then\n    counter", ""},
-	{"batch gives no op a counter", &batchText, "counter = KEYS[k]\n", "\n", ""},
-	{"batch leaves the counter among the locks", &batchText, "counter = KEYS[k]\n    k = k + 1", "counter = KEYS[k]", ""},
-	{"batch keeps the counter for the next", &batchText, "local counted, lock, line, counter = arguments >= 20, KEYS[k], nil, nil",
-		"local counted, lock, line = arguments >= 20, KEYS[k], nil counter = counter", ""},
-	{"batch gives all the first lock", &batchText, "arguments >= 20, KEYS[k],", "arguments >= 20, KEYS[1],", ""},
+	{"batch shifts the arguments", &branchesText, "level(KEYS[k], nil, unpack(ARGV, a + 1,", "level(KEYS[k], nil, unpack(ARGV, a,", ""},
+	{"batch forgets the last argument", &branchesText, "level(KEYS[k], nil, unpack(ARGV, a + 1, a + 4))", "level(KEYS[k], nil, unpack(ARGV, a + 1, a + 3))", ""},
+	{"batch goes on one argument too far", &branchesText, "k, a = k + 1, a + 5", "k, a = k + 1, a + 6", ""},
+	{"batch gives an op a counter", &branchesText, "acquire(KEYS[k], nil,", "acquire(KEYS[k], KEYS[k + 1],", ""},
+	{"batch gives an op no counter", &branchesText, "acquire(KEYS[k], KEYS[k + 1], unpack(ARGV, a + 1, a + 2))", "acquire(KEYS[k], nil, unpack(ARGV, a + 1, a + 2))", ""},
+	{"batch leaves the counter among the locks", &branchesText, "k, a = k + 2, a + 3", "k, a = k + 1, a + 3", ""},
+	{"batch gives an op the first lock", &branchesText, "unlock(KEYS[k],", "unlock(KEYS[1],", ""},
 	{"batch ends with an error", &batchText, "verdict, value = -1, value.err", "do return {err = value.err} end", ""},
 	{"batch leaves out what comes after an error", &batchText, "verdict, value = -1, value.err",
 		"verdict, value = -1, value.err ARGV = {}", ""},
@@ -196,8 +194,8 @@ var mutants = []mutant{
 		"local back = {} for i = #replies - 1, 1, -2 do back[#back + 1] = replies[i] back[#back + 1] = replies[i + 1] end return back", ""},
 	{"batch answers with the last", &batchText, "replies[n], replies[n + 1] = verdict, value",
 		"for i = 1, n, 2 do replies[i], replies[i + 1] = verdict, value end", ""},
-	{"batch takes level for acquire", &operationsText, "level = level,", "level = function(l, c, lease, f) return acquire(l, c, lease, f) end,", ""},
-	{"batch takes transfer for acquire", &operationsText, "transfer = transfer,", "transfer = acquire,", ""},
+	{"batch takes level for acquire", &branchesText, "= level(KEYS[k], nil,", "= acquire(KEYS[k], nil,", ""},
+	{"batch takes transfer for acquire", &branchesText, "= transfer(KEYS[k], nil,", "= acquire(KEYS[k], nil,", ""},
 
 	{"renew asks for no field", &renewText, "redis.pcall('HEXISTS', lock, field)", "redis.call('EXISTS', lock)", ""},
 	{"renew brings a lock back", &renewText, "redis.pcall('HDEL', lock, there == 1 and '#' or field)", "redis.pcall('HSETNX', lock, field, 1) redis.pcall('PEXPIRE', lock, lease)", ""},
@@ -218,11 +216,10 @@ var comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 func compose() {
 	acquire, level = alone("acquire", tokenText+holderText+acquireText), alone("level", tokenText+levelText)
 	transfer, unlock = alone("transfer", tokenText+transferText), alone("unlock", holderText+unlockText)
-	wait = aloneInLine("wait", tokenText+holderText+lineText+acquireText+waitText)
-	tryFree = aloneInLine("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
-	release, leave = aloneInLine("release", holderText+lineText+unlockText+releaseText), aloneInLine("leave", lineText+unlockText+leaveText)
-	batched = newScript(tokenText + holderText + lineText + acquireText + levelText + unlockText + transferText + waitText +
-		tryText + releaseText + leaveText + operationsText + batchText)
+	wait = alone("wait", tokenText+holderText+lineText+acquireText+waitText)
+	tryFree = alone("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
+	release, leave = alone("release", holderText+lineText+unlockText+releaseText), alone("leave", lineText+unlockText+leaveText)
+	batched = newBatch(tokenText+holderText+lineText+acquireText+levelText+unlockText+transferText+waitText+tryText+releaseText+leaveText, branchesText)
 	renew, inspect = newScript(renewText), newScript(holderText+inspectText)
 }
 
@@ -244,8 +241,8 @@ func (m mutant) swap(t *testing.T) {
 
 // What the mutants are put together like is what runs.
 func TestMutants_AreComposedAsTheScriptsAre(t *testing.T) {
-	all := func() []script {
-		return []script{acquire, level, unlock, transfer, wait, release, leave, batched, renew, inspect}
+	all := func() []string {
+		return []string{acquire.sha, level.sha, unlock.sha, transfer.sha, tryFree.sha, wait.sha, release.sha, leave.sha, batched.sha, renew.sha, inspect.sha}
 	}
 	before := all()
 	compose()

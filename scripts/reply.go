@@ -38,7 +38,7 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if why, failed := second.(string); failed && verdict == -1 {
 		return Answer{}, explain(op.keys, replyError(why))
 	}
-	if op.kind.batched == &ballots {
+	if op.kind.ballot {
 		return op.parseReport(verdict, second)
 	}
 	a, err := op.parseAnswer(verdict, second)

@@ -390,7 +390,7 @@ func TestReply_EveryAnswerRoundTrips(t *testing.T) {
 		{&leaves, []any{int64(1), int64(1)}, Answer{}},
 	} {
 		if a, err := aParser(x.kind).parse(x.reply, nil); err != nil || a != x.want {
-			t.Errorf("of %v, %v is read as %+v, %v", x.kind.name, x.reply, a, err)
+			t.Errorf("of %v, %v is read as %+v, %v", x.kind.names[0], x.reply, a, err)
 		}
 	}
 	for kind, replies := range map[*kind][]any{

@@ -132,7 +132,7 @@ func TestP14_OneBadOpDoesNotFailItsNeighbours(t *testing.T) {
 				}
 				for i, o := range slices.Delete(said, place, place+1) {
 					if o.Answer != good[i].want || o.err != nil {
-						t.Errorf("at place %d: its neighbour, %s, hears %+v, want %+v", place, good[i].op.kind.name, o, good[i].want)
+						t.Errorf("at place %d: its neighbour, %s, hears %+v, want %+v", place, good[i].op.kind.names[0], o, good[i].want)
 					}
 					mustHash(t, rdb, good[i].op.keys, good[i].left)
 				}

@@ -998,7 +998,7 @@ func TestP8_AReplicaGivesNoAnswerAboutTheLine(t *testing.T) {
 	readOnly := func(what string, op *Op, err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), "READONLY") || !Passing(err) || Unanswered(err) {
-			t.Errorf("%s: %v %v says %v", what, op.kind.name, op.appendArgs(nil), err)
+			t.Errorf("%s: %v %v says %v", what, op.kind.names[0], op.appendArgs(nil), err)
 		}
 	}
 	listener, err := newListener(rdb, free.keys)
