@@ -103,7 +103,7 @@ func namesOf(cmd redis.Cmder) []string {
 	if name := cmd.Name(); name != "evalsha" && name != "eval" {
 		return nil
 	}
-	kinds := []*kind{&acquires, &levels, &unlocks, &transfers, &waits, &releases, &leaves}
+	kinds := []*kind{&acquires, &levels, &unlocks, &transfers, &acquiresInTurn, &releases, &leaves}
 	for _, kind := range kinds {
 		if args[1] == kind.script.sha || args[1] == kind.script.text {
 			return []string{kind.names[0].(string)}

@@ -184,7 +184,7 @@ func TestP3_AProxyThatHasLostItsServerIsUnanswered(t *testing.T) {
 // The names in an error are the user's: a lock called LOADING is not on its way up.
 func TestErrors_ANameInAnErrorDecidesNothing(t *testing.T) {
 	rdb := redistest.New(t)
-	for _, word := range passing {
+	for _, word := range passingReplies {
 		c := newCaller(t, rdb)
 		c.keys = KeysOf(fmt.Sprintf("%s %s", c.keys.Lock, word))
 		rdb.Set(t.Context(), c.keys.Lock, "x", 0)

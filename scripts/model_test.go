@@ -97,13 +97,13 @@ func (o op) reply(said outcome) (r reply, left time.Duration, err error) {
 	}
 	switch o.kind {
 	case "unlock", "release", "quick":
-		return reply{released: said.Held, told: said.Receivers, place: said.Place, more: said.More, own: said.Own}, 0, said.err
+		return reply{released: said.Held, told: said.Receivers, place: said.Score, more: said.More, own: said.Own}, 0, said.err
 	case "leave":
 		return reply{more: said.More}, 0, said.err
 	}
 	r = reply{held: said.Held, token: said.Token, ttl: (o.kind == "acquire" || o.kind == "wait") && !said.Held}
 	if r.own = said.Own; r.ttl {
-		r.before, r.place, r.head, r.more = said.Before, said.Place, said.Head, said.More
+		r.before, r.place, r.head, r.more = said.Before, said.Score, said.Head, said.More
 	}
 	return r, said.TTL, said.err
 }

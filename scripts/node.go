@@ -156,8 +156,7 @@ type Order struct {
 	Keys   *Keys
 	Field  string
 	Fenced bool          // the op takes a token
-	Floor  bool          // the token is at least the server's time
-	Expiry time.Duration // with Floor: how long after its last use the counter expires; 0: never
+	Expiry time.Duration // how long after its last use the counter expires; 0: never
 	Lease  time.Duration // of Acquire and Level
 	Count  int           // of Level: the new count,
 	Change int64         // and the number of the change
@@ -176,7 +175,7 @@ const (
 // Order returns what the op asks for.
 func (op *Op) Order() Order {
 	o := Order{
-		Keys: op.keys, Field: op.field, Fenced: op.fenced, Floor: op.floored, Expiry: op.expiry,
+		Keys: op.keys, Field: op.field, Fenced: op.fenced, Expiry: op.expiry,
 		Lease: op.lease.Truncate(time.Millisecond), Count: op.count, Change: op.change,
 	}
 	switch {

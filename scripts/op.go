@@ -49,15 +49,15 @@ type kind struct {
 }
 
 var (
-	acquires  = newKind("acquire", &acquire)
-	waits     = newKind("wait", &wait)
-	levels    = newKind("level", &level)
-	unlocks   = newKind("unlock", &unlock)
-	tries     = newKind("try", &tryFree)
-	releases  = newKind("release", &release)
-	quicks    = newKind("quick", &release, "again", "known")
-	leaves    = newKind("leave", &leave)
-	transfers = newKind("transfer", &transfer)
+	acquires            = newKind("acquire", &acquire)
+	acquiresInTurn      = newKind("wait", &wait)
+	levels              = newKind("level", &level)
+	unlocks             = newKind("unlock", &unlock)
+	tries               = newKind("try", &tryFree)
+	releases            = newKind("release", &release)
+	unlocksForNewcomers = newKind("quick", &release, "again", "known")
+	leaves              = newKind("leave", &leave)
+	transfers           = newKind("transfer", &transfer)
 )
 
 // newKind returns the kind of this name, whose ops the function of the script does, called without its last parameters, left.
@@ -101,10 +101,10 @@ var values = map[string]func(*Op) any{
 	"command":  func(op *Op) any { return map[bool]any{true: "PUBLISH", false: ""}[op.request.tell] },
 	"group":    func(op *Op) any { return op.group },
 	"place": func(op *Op) any {
-		if op.turn.Place == 0 {
+		if op.turn.Score == 0 {
 			return ""
 		}
-		return op.turn.Place
+		return op.turn.Score
 	},
 }
 
@@ -143,7 +143,7 @@ type Answer struct {
 	Copies    time.Duration // for how long other copies of the op, which have no answer, may be executed still; 0: there are none
 
 	Before  int    // of an Acquire in turn that did not take the lock: how many clients are before this one, at most 2, or NotInLine
-	Place   int64  // of the same, and of an Unlock that entered the line again: the client's place in the line; 0 for none
+	Score   int64  // of the same, and of an Unlock that entered the line again: that of the client in the line; 0 for none
 	Head    string // of the same Acquire, where the lock is free: the ticket of the first client in the line
 	More    bool   // of an Unlock, and of Leave: there may be more clients to call, by Leave with no ticket
 	Outside bool   // the user lacks a right to the line: the op was done without the line (P30)
@@ -161,7 +161,7 @@ func Acquire(keys *Keys, fenced bool, field string, lease time.Duration) Op {
 // A Turn is a client's part in the line of those that wait for a lock.
 type Turn struct {
 	Ticket   string // of the client's stay in the line, <client>:<number>; "": the client does not enter
-	Place    int64  // the place that the client had before and has lost; 0: it enters at the end
+	Score    int64  // that of the place which the client had before and has lost; 0: it enters at the end
 	Look     bool   // the client has heard nothing for a while: the first client is called if the lock is free
 	Stale    string // the first ticket, where this client has known for a while that it is called: it is taken out; "" for none
 	Sharded  bool   // clients are called by sharded messages
@@ -171,7 +171,7 @@ type Turn struct {
 // InTurn returns the op, an Acquire, as one that takes the lock only if no other client is before this one in the line. If
 // it does not take the lock, the client enters the line with its ticket.
 func (op Op) InTurn(t Turn) Op {
-	op.kind, op.turn = &waits, t
+	op.kind, op.turn = &acquiresInTurn, t
 	if t == (Turn{Sharded: t.Sharded}) {
 		op.kind = &tries
 	}
@@ -213,15 +213,15 @@ const NotTheHolder = -1
 // hold took the lock (P36). It is for a hold that took the lock while nobody was in the line. Most releases are of such a
 // hold, and find nobody in the line.
 func (op Op) CallingNewcomers() Op {
-	op.kind = &quicks
+	op.kind = &unlocksForNewcomers
 	return op
 }
 
-// releases tells whether the op is an Unlock.
-func (op *Op) releases() bool { return op.kind.script == &unlock || op.kind.script == &release }
+// isUnlock tells whether the op is an Unlock.
+func (op *Op) isUnlock() bool { return op.kind.script == &unlock || op.kind.script == &release }
 
-// waits tells whether the op is an Acquire in turn.
-func (op *Op) waits() bool { return op.kind == &waits || op.kind == &tries }
+// isInTurn tells whether the op is an Acquire in turn.
+func (op *Op) isInTurn() bool { return op.kind == &acquiresInTurn || op.kind == &tries }
 
 // lineRefused tells that the line may be why the op was refused with err: the user has no right to the line (P30), or the slot is
 // moving to another node and only some of the keys have moved. It is false for a Leave, which does nothing without the line.
@@ -233,7 +233,7 @@ func (op *Op) lineRefused(err error) bool {
 func (op *Op) withoutLine(err error) *Op {
 	o := op.another()
 	o.kind = &unlocks
-	if op.waits() {
+	if op.isInTurn() {
 		o.kind = &acquires
 	}
 	o.outside = forbidden(err)

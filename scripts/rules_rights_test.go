@@ -69,7 +69,7 @@ func TestP30_ReleaseWithOneCommandRefused(t *testing.T) {
 			full.mustHold(holder)
 			full.enter("b:1", "c:1")
 			a := s.release(holder, "a:1")
-			if !a.Held || a.Outside != used || (a.Place == 0) != used {
+			if !a.Held || a.Outside != used || (a.Score == 0) != used {
 				t.Errorf("the release says %+v", a)
 			}
 			mustHash(t, s.direct, s.keys, nil)

@@ -86,7 +86,7 @@ var (
 	leave    = alone("leave", lineText+unlockText+leaveText)
 	batched  = newBatch(tokenText+holderText+lineText+acquireText+levelText+unlockText+transferText+waitText+tryText+releaseText+leaveText, branchesText)
 
-	branchesText = branches(&tries, &quicks, &waits, &releases, &acquires, &unlocks, &levels, &transfers, &leaves)
+	branchesText = branches(&tries, &unlocksForNewcomers, &acquiresInTurn, &releases, &acquires, &unlocks, &levels, &transfers, &leaves)
 	renew        = newScript(renewText)
 	inspect      = newScript(holderText + inspectText)
 )

@@ -82,7 +82,7 @@ func TestRun_AScriptFlushIsRiddenOut(t *testing.T) {
 		if a := flushed().transfer(old, field, lease); a.Token != token+2 {
 			t.Errorf("transfer says %+v", a)
 		}
-		if a := flushed().do(Acquire(c.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"})); a.Before != 0 || a.Place == 0 {
+		if a := flushed().do(Acquire(c.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"})); a.Before != 0 || a.Score == 0 {
 			t.Errorf("an acquire in turn says %+v", a)
 		}
 		flushed().do(Leave(c.keys, "a:1", false))
@@ -285,7 +285,7 @@ func TestCluster_EveryCallWorks(t *testing.T) {
 				}
 				c.do(Leave(c.keys, "a:1", false))
 				last := newField()
-				if a := c.do(Unlock(c.keys, next, true).Calling("a:2", 0)); !a.Held || a.Place == 0 || a.Outside {
+				if a := c.do(Unlock(c.keys, next, true).Calling("a:2", 0)); !a.Held || a.Score == 0 || a.Outside {
 					t.Errorf("%s: a release that calls says %+v", lock, a)
 				}
 				if a := c.do(Acquire(c.keys, true, last, lease).InTurn(Turn{Ticket: "a:2", Sharded: true})); !a.Held || a.Outside {

@@ -101,7 +101,7 @@ func (ls *lockState) lineTurn(look bool, stale string) scripts.Turn {
 	live := ls.contention != nil && ls.contention.calls != nil && ls.contention.calls.Live()
 	ls.mu.Unlock()
 	if live {
-		t.Ticket, t.Place = p.turn(ls.client.newTicket)
+		t.Ticket, t.Score = p.turn(ls.client.newTicket)
 		t.Unproven = !ls.client.lineProven.Load()
 	}
 	return t

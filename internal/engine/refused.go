@@ -13,7 +13,7 @@ func (w *waiter) wasRefused(a scripts.Answer) {
 	p := w.lockState.place.Load()
 	if p != nil && w.ticket != "" && a.Before != scripts.NotInLine {
 		w.client.lineProven.Store(true)
-		p.placeKnown(w.ticket, a.Place, a.Before)
+		p.placeKnown(w.ticket, a.Score, a.Before)
 		w.waitForCall(p, a)
 		return
 	}

@@ -146,7 +146,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	ticket := h.lockState.ticketForRelease()
 	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
 	if p := h.lockState.place.Load(); p != nil {
-		p.entered(ticket, answer.Place) // 0 where the release has entered no line
+		p.entered(ticket, answer.Score) // 0 where the release has entered no line
 	}
 	if err != nil {
 		c.releaser.releaseHeld(h.attempts)
