@@ -226,7 +226,7 @@ func TestInv12_PausesOfAWaiter(t *testing.T) {
 }
 
 // Close ends a call with wait 0 whose attempt hangs, at once.
-func TestVirtualCloseWhileATryHangs(t *testing.T) {
+func TestCloseWhileATryHangs(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
 		thaw := make(chan struct{})

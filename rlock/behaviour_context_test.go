@@ -19,7 +19,7 @@ import (
 // What contexts of holds and of holders keep to as contexts.
 
 // A context that has ended says the same from then on, as any context does, also when its lock is unlocked after that.
-func TestVirtualErrStaysTheSame(t *testing.T) {
+func TestErrStaysTheSame(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, c *rlock.Client, l *rlock.Lock, cancel context.CancelCauseFunc){
 		"lost": func(t *testing.T, _ *rlock.Client, l *rlock.Lock, _ context.CancelCauseFunc) {
 			_, err := l.ForceUnlock(t.Context())
@@ -150,7 +150,7 @@ func TestBehaviourContextsAreShown(t *testing.T) {
 
 // A context may carry holds of two clients, each with a lock of this name on a Redis of its own: each Lock knows its own client's hold, and
 // no other.
-func TestVirtualLocksOfTwoClients(t *testing.T) {
+func TestLocksOfTwoClients(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		m2, rdb2 := redistest.Pipe(t)
 		one, two := rlock.NewLock(newClient(t, rdb), "l"), rlock.NewLock(newClient(t, rdb2), "l")

@@ -80,7 +80,7 @@ func TestInv7_InnerUnlockBehindAReentry(t *testing.T) {
 }
 
 // An inner Unlock that the last one was faster than has lost nothing.
-func TestVirtualInnerUnlockOvertakenByTheLast(t *testing.T) {
+func TestInnerUnlockOvertakenByTheLast(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
 		l := rlock.NewLock(c, "l")
@@ -103,7 +103,7 @@ func TestVirtualInnerUnlockOvertakenByTheLast(t *testing.T) {
 }
 
 // An inner Unlock that finds the lock gone ends the hold at once. Redis has said it, so that the last Unlock sends nothing.
-func TestVirtualInnerUnlockFindsItGone(t *testing.T) {
+func TestInnerUnlockFindsItGone(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")
@@ -120,7 +120,7 @@ func TestVirtualInnerUnlockFindsItGone(t *testing.T) {
 }
 
 // An inner Unlock of a hold that is known to be lost asks nobody, and says how it was lost.
-func TestVirtualInnerUnlockOfALostHold(t *testing.T) {
+func TestInnerUnlockOfALostHold(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")

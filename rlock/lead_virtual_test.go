@@ -16,7 +16,7 @@ import (
 
 // Inv8: a leader that heard that the lock is free, and gives up before its command has left, takes the news along: the
 // next one looks for itself.
-func TestVirtualLeaderGivesUpWithTheNews(t *testing.T) {
+func TestLeaderGivesUpWithTheNews(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
 		l, other := rlock.NewLock(c, "l"), rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")

@@ -18,7 +18,7 @@ const logNested = "rlock: a call waits for a hold of its own client, for as long
 
 // A nested call that was given the context from before Lock, or another holder's, waits for itself: the log says so, once
 // for the hold, when a lease has gone by.
-func TestVirtualNestedCallWithTheOuterContext(t *testing.T) {
+func TestNestedCallWithTheOuterContext(t *testing.T) {
 	for name, of := range map[string]func(outer, held context.Context) context.Context{
 		"no holder":      func(outer, _ context.Context) context.Context { return outer },
 		"another holder": func(_, held context.Context) context.Context { return rlock.NewHolder(held) },
@@ -51,7 +51,7 @@ func TestVirtualNestedCallWithTheOuterContext(t *testing.T) {
 
 // A call that waits for a lease, or for many, while holds of its client come and go, or behind one that was taken for
 // longer, or behind another client, is nothing to warn of.
-func TestVirtualContentionIsNoNestedCall(t *testing.T) {
+func TestContentionIsNoNestedCall(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		k := new(locktest.Log)
 		c := newClient(t, rdb, rlock.WithLease(20*time.Second), rlock.WithLogger(slog.New(k)))

@@ -21,7 +21,7 @@ const outlivedText = "the context that the lock was taken with has ended"
 
 // Inv11: ctx bounds the hold. A helper that ends the context that it has taken the lock with is told so by Check, as long
 // as the lease lasts, and by what is lost later; the lock is not lost before that, and Unlock releases it.
-func TestVirtualHelperThatEndsItsContext(t *testing.T) {
+func TestHelperThatEndsItsContext(t *testing.T) {
 	mine := errors.New("of my own")
 	for name, c := range map[string]struct {
 		take func(ctx context.Context, l *fenced.Lock) (context.Context, error)
@@ -146,7 +146,7 @@ func TestInv12_LostAfterClose(t *testing.T) {
 }
 
 // The inner context's end is not the outer level's, which goes on being renewed; an outer lock's Unlock ends nothing.
-func TestVirtualOnlyTheLevelsOwnContext(t *testing.T) {
+func TestOnlyTheLevelsOwnContext(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
 		a, b := rlock.NewLock(c, "a"), rlock.NewLock(c, "b")

@@ -37,7 +37,7 @@ func refusedVirtually(t *testing.T, test func(t *testing.T, rdb *redis.Client, l
 
 // Inv12: Redis is down, and a call ends before go-redis, which dials five times, says why: the error has both, the end of
 // the wait or of the context, and the refused connection.
-func TestVirtualRefusedWithinAShortWait(t *testing.T) {
+func TestRefusedWithinAShortWait(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context, l *rlock.Lock) error{
 		"TryLock": func(ctx context.Context, l *rlock.Lock) error {
 			_, err := l.TryLock(ctx, 100*time.Millisecond, 0)
@@ -74,7 +74,7 @@ func TestVirtualRefusedWithinAShortWait(t *testing.T) {
 }
 
 // What the network said before a call, or before Redis answered it, is not why the call has waited in vain.
-func TestVirtualNoRefusalOfBefore(t *testing.T) {
+func TestNoRefusalOfBefore(t *testing.T) {
 	refusedVirtually(t, func(t *testing.T, rdb *redis.Client, l *rlock.Lock, down *atomic.Bool) {
 		down.Store(true)
 		_, err := l.TryLock(t.Context(), 3*time.Second, 0)

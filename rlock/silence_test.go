@@ -84,7 +84,7 @@ func TestInv12_LostSaysWhatTheLastRenewalHeard(t *testing.T) {
 }
 
 // A key that is no hash any more has no hold: the first renewal that hears of it ends it, not the end of the lease.
-func TestVirtualRenewalThatFindsAnotherType(t *testing.T) {
+func TestRenewalThatFindsAnotherType(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		held := take(t, l, t.Context())

@@ -87,10 +87,10 @@ local function call(line, publish, told, field, known)
   return (#dead >= 682 and not refused) and 2 or 0 -- tickets that cannot be taken out are not passed again and again
 end
 
--- forLine tells whether a release is for the clients in the line alone, and those who listen on the lock's own channel are left
--- asleep (P37). They, who are in no line, are told as often as it is one client's turn: 1 in the number of clients in the line and one
--- more. A lone client in the line has nobody to watch it, so that they are told each time. The choice is a hash of the field: each
--- hold has another one.
+-- forLine tells whether a release is for the clients in the line alone (P37). Otherwise the release also tells the outsiders, who listen
+-- on the lock's own channel and are in no line. With n clients in the line, two or more, the outsiders are told of one release in n + 1:
+-- they count as one more client. A lone client in the line has nobody to watch it, so with fewer than two clients the outsiders are told
+-- of every release. Which release it is, a hash of the hold's field decides: no two holds have the same field.
 local function forLine(line, field)
   local waiting = lined('ZCARD', line)
   return type(waiting) == 'number' and waiting > 1 and tonumber(string.sub(redis.sha1hex(field), 1, 6), 16) % (waiting + 1) > 0

@@ -58,14 +58,14 @@ var bugs = []bug{
 	{"quorum-young", "a node of a quorum that has just started counts", "quorum", []string{ruleExclusive, ruleLock}, []edit{
 		{"quorum/node.go", "return !n.young(r) || n.lossless == r.Run", "return true"}}},
 	{"second-sleeps", "the second in a line does not watch the first", "line", []string{ruleCalled}, []edit{
-		{"internal/engine/wait.go", "\t\tw.watchFor(p.watchUnlessAlive(n.watch, \"\", aliveCount))\n", ""}}},
+		{"internal/line/message.go", "\t\treturn Watch, p.watch(n.watch, \"\", now)\n", "\t\treturn Nothing, 0\n"}}},
 	{"first-deaf", "the first in a line does not listen for a Redisson client's release", "line", []string{ruleCalled, ruleTurns}, []edit{
-		{"internal/engine/refused.go", "listens := first && (vain || p.firstFor() >= firstListensAfter || w.endsSoon())", "listens := first && false"},
-		{"internal/engine/refused.go", "p.nextLook(a, listens, ", "p.nextLook(a, true, "}}},
+		{"internal/line/refused.go", "listens := first && (vain || firstFor >= FirstListensAfter || endsSoon)", "listens := first && false"},
+		{"internal/line/refused.go", "lookPolicy{poll, p.quiet, listens, ", "lookPolicy{poll, p.quiet, true, "}}},
 	{"line-backwards", "who comes to a line is the first", "line", []string{ruleTurns}, []edit{
 		{"scripts/line.lua", "score = last[#last] + 1", "score = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')[2] - 1"}}},
 	{"line-asks", "all in a line ask all the time", "line", []string{ruleCost}, []edit{
-		{"internal/engine/policy.go", "return min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)", "return calledTimeout"}}},
+		{"internal/line/policy.go", "return min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)", "return CalledTimeout"}}},
 	{"renew-any", "a renewal does not look whose lock it is", "deleted", []string{ruleForced}, []edit{
 		{"scripts/renew.lua", "local there = redis.pcall('HEXISTS', lock, field)", "local there = redis.pcall('EXISTS', lock)"}}},
 	{"renew-revives", "a renewal brings back what is gone", "deleted", []string{ruleForced, ruleLeft}, []edit{

@@ -130,7 +130,7 @@ func TestSizes(t *testing.T) {
 }
 
 // In virtual time a lease does not end by the boot clock, which goes on as ever.
-func TestVirtualTimeHasNoBootClock(t *testing.T) {
+func TestTimeHasNoBootClock(t *testing.T) {
 	redistest.Bubble(t, func(t *testing.T) {
 		d := DeadlineOf(Now(), 10*time.Millisecond)
 		for real := bootClock(); real != 0 && bootClock()-real < 20*time.Millisecond; {

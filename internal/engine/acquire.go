@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
@@ -241,12 +242,10 @@ func (w *waiter) attempt() (*level, error) {
 	return w.settle(f)
 }
 
-// sendAttemptInTurn sends one attempt that takes the lock only when no client in the line comes first. look, stale: see scripts.Turn.
-func (w *waiter) sendAttemptInTurn(look bool, stale string) *inflight {
-	f := w.newAttempt()
-	if w.client.usesLine() {
-		turn := w.lockState.lineTurn(look, stale)
-		w.ticket = turn.Ticket
+// sendAttemptInTurn sends one attempt that takes the lock only when no client in the line comes first.
+func (w *waiter) sendAttemptInTurn() *inflight {
+	f, turn := w.newAttempt(), w.lockState.lineTurn()
+	if w.ticket = turn.Ticket; w.client.usesLine() {
 		f.inTurn(turn)
 	}
 	w.sendAttempt(f)
@@ -311,7 +310,7 @@ func (w *waiter) judge(f *inflight) (*level, error) {
 		return nil, f.err
 	case !f.answer.Held:
 		w.refusal = f.answer.Why
-		w.client.distance.measured(f.sentAt.Age())
+		w.client.distance.Measured(f.sentAt.Age())
 		w.refusedByOver = w.releaseOver(f.answer.Own)
 		return nil, nil
 	case time.Until(watchdog.DeadlineOf(f.sentAt, w.lease).Time()) <= 0:
@@ -343,7 +342,7 @@ func (w *waiter) begin(sent watchdog.Instant, lease time.Duration, token int64, 
 	h.client, h.attempts = w.client, w.attempts
 	h.newHolder, h.stable, h.token = w.holder, w.tokens.Stable, token
 	h.lease.Owner = h
-	h.uncontended = begins && w.lockState.place.Load() == nil
+	h.uncontended = begins && !w.lockState.inPlace(func(p *line.Place, _ time.Time) bool { return p.Entered() })
 	lv := &h.firstLevel
 	lv.begin(w.ctx, w.holder, h, w.renewable)
 	if w.client.tellsOfHolds() {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
@@ -36,7 +37,7 @@ type Client struct {
 	followedHolds atomic.Int64 // holds for which the client is subscribed
 	underWay      atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
 	unpublished   atomic.Int64 // how many releases Redis refused to publish
-	distance      distance
+	distance      line.Distance
 	movesSeen     atomic.Uint32 // of dials
 	asksAgain     atomic.Bool   // askLately is due
 	noLineUntil   atomic.Int64  // until when no line is used, as the user lacks a right to it, since born; 0 for never

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -40,7 +41,7 @@ func (ls *lockState) giveTo(w *waiter) {
 
 // countHandoff counts one more command of the run; false where the run is over. With ls.mu held.
 func (ls *lockState) countHandoff() bool {
-	return ls.run.next(ls.run.began.age(), ls.client.set.Handoffs, ls.place.Load().besideOutsiders())
+	return ls.run.next(ls.run.began.age(), ls.client.set.Handoffs, ls.inPlace((*line.Place).BesideOutsiders))
 }
 
 // startHandoff passes the lock on by a command, which notifies the wake-up when it is over, and returns the command; nil if other
@@ -88,4 +89,16 @@ func (ls *lockState) clearHandoff(w *waiter) {
 	ls.mu.Lock()
 	w.handoff, w.handoffCancelled = nil, false
 	ls.mu.Unlock()
+}
+
+// next counts one more handoff of the run, after it has lasted for so long; false where the run is over.
+func (r *handoffRun) next(age time.Duration, most int, besideOutsiders bool) bool {
+	if besideOutsiders {
+		most = min(most, runBesideOutsiders)
+	}
+	if r.handoffs >= most || age > maxRun {
+		return false
+	}
+	r.handoffs++
+	return true
 }

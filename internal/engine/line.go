@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -90,22 +91,26 @@ func (l *leaveOp) Answered(a scripts.Answer, err error) {
 }
 
 // lineTurn is the client's part in the line, for an attempt. It enters only while it would hear that it is called.
-func (ls *lockState) lineTurn(look bool, stale string) scripts.Turn {
-	sharded, _ := ls.client.bus.Known()
-	t := scripts.Turn{Sharded: sharded, Look: look, Stale: stale}
-	p := ls.place.Load()
-	if p == nil {
-		return t
-	}
-	ls.mu.Lock()
-	live := ls.contention != nil && ls.contention.calls != nil && ls.contention.calls.Live()
-	ls.mu.Unlock()
-	if live {
-		t.Ticket, t.Score = p.turn(ls.client.newTicket)
-		t.Unproven = !ls.client.lineProven.Load()
-	}
+func (ls *lockState) lineTurn() (t scripts.Turn) {
+	hears := ls.place.Load() != nil && ls.client.usesLine() && ls.hearsCalls()
+	ls.inPlace(func(p *line.Place, now time.Time) bool {
+		t = p.Turn(now, hears, ls.client.newTicket)
+		return true
+	})
+	t.Sharded, _ = ls.client.bus.Known()
+	t.Unproven = t.Ticket != "" && !ls.client.lineProven.Load()
 	return t
 }
+
+// hearsCalls tells whether the client would hear that it is called.
+func (ls *lockState) hearsCalls() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.contention != nil && ls.contention.calls != nil && ls.contention.calls.Live()
+}
+
+// newTicket returns a ticket for one stay in the line.
+func (c *Client) newTicket() string { return c.distance.Ticket(c.newField()) }
 
 // listenForCalls makes the client listen for calls, and tells whether it would hear one.
 func (ls *lockState) listenForCalls(keys *scripts.Keys) bool {
@@ -115,7 +120,7 @@ func (ls *lockState) listenForCalls(keys *scripts.Keys) bool {
 	if r.calls == nil {
 		ls.everSubscribed.Store(true)
 		r.keys = keys
-		ls.place.CompareAndSwap(nil, new(place))
+		ls.mayWaitInLine()
 		r.calls = ls.client.bus.Subscribe(keys.Calls(ls.client.id), ls.onLineMessage)
 	}
 	return r.calls.Live()
@@ -125,13 +130,20 @@ func (ls *lockState) listenForCalls(keys *scripts.Keys) bool {
 // longer, with message false: some may have been missed then. It takes no mutex but the place's: the bus calls it with the bus's mutex
 // held, and the bus is called with ls.mu held.
 func (ls *lockState) onLineMessage(message bool, text string) {
-	p := ls.place.Load()
-	if !message {
-		p.channelLost()
+	ghost := ""
+	ls.inPlace(func(p *line.Place, now time.Time) bool {
+		if message {
+			ghost = p.Hear(now, text)
+		} else {
+			p.ChannelLost()
+		}
+		return true
+	})
+	switch {
+	case !message:
 		ls.notifyLeader()
 		return
-	}
-	if ghost := p.onMessage(text); ghost != "" {
+	case ghost != "":
 		go ls.client.leaveLine(ls.contention.keys, ghost)
 		return
 	}
@@ -197,9 +209,10 @@ func (ls *lockState) lingerEnded() {
 
 // leftLine notes that an attempt with this ticket has taken the lock, or was refused a right to the line, which ends the stay in the line.
 func (ls *lockState) leftLine(ticket string) {
-	if p := ls.place.Load(); p != nil {
-		p.leave(ticket)
-	}
+	ls.inPlace(func(p *line.Place, now time.Time) bool {
+		p.Leave(now, ticket)
+		return true
+	})
 }
 
 // endLinger ends a lingering, as the client is shutting down.
@@ -213,14 +226,14 @@ func (ls *lockState) endLinger() {
 
 // ticketForRelease returns the ticket with which the client enters the line again when it releases the lock, as others wait here; or "".
 func (ls *lockState) ticketForRelease() string {
-	p := ls.place.Load()
-	if p == nil || !ls.hasWaiters() || p.inLine() || !ls.client.lineProven.Load() {
+	if ls.place.Load() == nil || !ls.hasWaiters() || !ls.client.lineProven.Load() || !ls.hearsCalls() {
 		return ""
 	}
-	ticket := ls.lineTurn(false, "").Ticket
-	if ticket != "" {
-		p.entersByRelease()
-	}
+	ticket := ""
+	ls.inPlace(func(p *line.Place, now time.Time) bool {
+		ticket = p.EnterByRelease(now, ls.client.newTicket)
+		return true
+	})
 	return ticket
 }
 
@@ -245,6 +258,10 @@ func (ls *lockState) released(h *hold, a scripts.Answer, began time.Time) {
 		ls.linger(stands)
 	}
 }
+
+// lingerTime is how long a client that waits no more still listens to be called: its callers may come back, and what it has sent may
+// arrive late.
+const lingerTime = 2 * time.Second
 
 // minYield is how long a client at least leaves the lock to others after its own release, where there is no line.
 const minYield = 5 * time.Millisecond

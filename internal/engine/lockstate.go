@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
 )
@@ -158,7 +159,10 @@ func (ls *lockState) leave(w *waiter) (ticket string) {
 	}
 	ls.unsubscribeIfUnused()
 	if ls.first == nil && ls.contention != nil && ls.contention.calls != nil {
-		ticket = ls.place.Load().giveUp()
+		ls.inPlace(func(p *line.Place, now time.Time) bool {
+			ticket = p.GiveUp(now)
+			return true
+		})
 		ls.linger(lingerTime)
 	}
 	return ticket
@@ -228,7 +232,7 @@ func (ls *lockState) waitsToBeTold(w *waiter) {
 		w.shrink()
 	}
 	ls.leaderWakeup.Store(w.wakeup)
-	if ls.mayBeFree.Load() || ls.place.Load().pending() {
+	if ls.mayBeFree.Load() || ls.inPlace(func(p *line.Place, _ time.Time) bool { return p.Pending() }) {
 		w.wakeup.notify()
 	}
 }
@@ -294,12 +298,12 @@ const maxFollowed = 1000
 const askAfter = 100 * time.Millisecond
 
 // onReleaseMessage is called for each message on the lock's own channel, with message true, and when messages arrive again or no longer,
-// with message false. The leader looks then, but not for a message that the client leaves to others in the line (place.behind). In any
+// with message false. The leader looks then, but not for a message that the client leaves to others in the line (line.Place.Behind). In any
 // case Redis is asked, askAfter later, whether this client's own hold is still there, because the hold may have been forced open: a message
 // is a reason to ask, never a verdict. onReleaseMessage takes no mutex but the place's: the bus calls it with the bus's mutex held, and
 // the bus is called with ls.mu held.
 func (ls *lockState) onReleaseMessage(message bool, _ string) {
-	if !message || !ls.place.Load().behind() {
+	if !message || !ls.inPlace((*line.Place).Behind) {
 		ls.notifyLeader()
 	}
 	if ls.checking.CompareAndSwap(false, true) {
@@ -363,7 +367,7 @@ func (ls *lockState) unregisterHold(h *hold) {
 	ls.mu.Unlock()
 	switch {
 	case !there:
-	case called && ls.place.Load().inLine():
+	case called && ls.inLine():
 		ls.mayBeFree.Store(false)
 		ls.stopListening() // it listened as it had the lock, and is to be no outsider to the others
 		if leader := ls.leaderWakeup.Load(); leader != nil {

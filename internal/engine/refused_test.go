@@ -11,7 +11,6 @@ import (
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
-	"github.com/fencelock/fencelock/scripts"
 )
 
 // withoutALine returns a lock of a client that knows that its user has no right to the line.
@@ -103,30 +102,5 @@ func TestP30_OthersComeFirstWithoutALine(t *testing.T) {
 		got = <-mine
 		locktest.NoError(t, got.Err)
 		locktest.NoError(t, l.Unlock(got.Ctx))
-	})
-}
-
-// P27: a call is in vain where the client then finds the lock with a client that is in no line, and not where it is another one's turn. A look
-// after that is no call.
-func TestP27_ACallIsInVainOnce(t *testing.T) {
-	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c, err := newTestClient(rdb)
-		locktest.NoError(t, err)
-		defer func() { _ = c.Close() }()
-		p, ctx := new(place), t.Context()
-		w := &waiter{Lock: NewLock(c, "l", Tokens{}), ctx: ctx, waitCtx: ctx, lockState: c.lockState("l"), wakeup: c.wakeup()}
-		w.lockState.place.Store(p)
-		held, turn := scripts.Answer{TTL: time.Minute}, scripts.Answer{TTL: scripts.NoKey}
-		w.called = true
-		w.waitForCall(p, turn)
-		locktest.Equal(t, "it is called in vain where it is another one's turn", !p.calledInVainAt.IsZero(), false)
-		w.waitForCall(p, held)
-		locktest.Equal(t, "it is called in vain where it looks", !p.calledInVainAt.IsZero(), false)
-		w.called = true
-		w.waitForCall(p, held)
-		locktest.Equal(t, "how long ago it was called in vain", time.Since(p.calledInVainAt), 0)
-		time.Sleep(time.Second)
-		w.waitForCall(p, held)
-		locktest.Equal(t, "how long ago it was called in vain", time.Since(p.calledInVainAt), time.Second)
 	})
 }

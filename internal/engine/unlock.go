@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -145,9 +146,10 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	c := h.client
 	ticket := h.lockState.ticketForRelease()
 	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
-	if p := h.lockState.place.Load(); p != nil {
-		p.entered(ticket, answer.Score) // 0 where the release has entered no line
-	}
+	h.lockState.inPlace(func(p *line.Place, _ time.Time) bool {
+		p.EnteredByRelease(ticket, answer.Score) // 0 where the release has entered no line
+		return true
+	})
 	if err != nil {
 		c.releaser.releaseHeld(h.attempts)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", c.withDial(err, began))

@@ -4,26 +4,20 @@ import (
 	"errors"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
 
 // queueWait is what a waiter knows while it is in the queue of its client's waiters. Only its own goroutine uses it.
 type queueWait struct {
-	state         waitState
-	command       *inflight // the attempt or the handoff that is under way; nil for none
-	sentAt        time.Time // when the waiter began to wait for its answer
-	due           time.Time // when the waiter looks by itself, at the command or at the lock; zero for never
-	firstAsk      bool      // join has noted already that the waiter asks Redis, for its first attempt
-	quiet         int       // how many looks in a row had no other reason than that their time had come
-	pauses        backoff   // after errors
-	looks         bool      // the next attempt is a look: nothing was heard
-	called        bool      // the next attempt follows a call
-	yielded       bool      // before the next attempt the waiter has yielded
-	yieldedBefore bool      // and before the attempt that is under way
-	lateOne       string    // the ticket of a late client, which the attempt takes out of the line; "" for none
-	aliveCount    int       // of the place, when the attempt under way was sent
-	blocker       *hold     // the client's own hold that suspectNestedCall saw last,
-	since         time.Time // and when it saw that hold first
+	state    waitState
+	command  *inflight // the attempt or the handoff that is under way; nil for none
+	sentAt   time.Time // when the waiter began to wait for its answer
+	due      time.Time // when the waiter looks by itself, at the command or at the lock; zero for never
+	firstAsk bool      // join has noted already that the waiter asks Redis, for its first attempt
+	pauses   backoff   // after errors
+	blocker  *hold     // the client's own hold that suspectNestedCall saw last,
+	since    time.Time // and when it saw that hold first
 }
 
 // waitInQueue puts the waiter into the queue of this client's waiters, waits until it has the lock or the wait is over, and takes the waiter
@@ -40,8 +34,11 @@ func (w *waiter) leaveQueue(lv *level) {
 	if w.state == asking {
 		w.client.takeBack(w.command)
 	}
-	if lv == nil && (w.state != queued && w.state != watching || w.yielded) {
-		w.lockState.place.Load().leaveToNext()
+	if lv == nil && w.state != queued && w.state != watching {
+		w.lockState.inPlace(func(p *line.Place, _ time.Time) bool {
+			p.CallerLeft()
+			return true
+		})
 	}
 	if ticket := w.lockState.leave(w); ticket != "" {
 		w.client.leaveLine(w.keys, ticket)
@@ -143,12 +140,11 @@ func (w *waiter) look(own *hold) (*level, error) {
 	}
 	w.due = time.Time{}
 	leads := w.state != queued
-	switch w.state {
-	case watching:
-		w.looks = true
-		w.quiet++
-		w.on(mayAsk)
-	case yielding:
+	if w.state == watching || w.state == yielding {
+		w.lockState.inPlace(func(p *line.Place, _ time.Time) bool {
+			p.Due(w.state == yielding)
+			return true
+		})
 		w.on(mayAsk)
 	}
 	switch {
@@ -208,8 +204,8 @@ func (w *waiter) lead() error {
 		w.watchFor(w.client.set.Poll)
 		return nil
 	}
-	if p := w.lockState.place.Load(); p.inLine() {
-		w.watchFor(max(p.untilLook(), 0)) // to be called; the waiter before may have had to look soon
+	if w.lockState.inLine() {
+		w.watchFor(w.lockState.untilLook()) // to be called; the waiter before may have had to look soon
 		return nil
 	}
 	w.takeTurn()
@@ -218,16 +214,19 @@ func (w *waiter) lead() error {
 
 // watchFor makes the waiter wait to be told something, and look by itself after d. It sets the state and the time, and does not block.
 func (w *waiter) watchFor(d time.Duration) {
-	w.yielded = false
 	w.on(waitsOn)
 	w.lookAfter(d)
-	w.lockState.place.Load().setLookAt(w.due)
+	w.lockState.setLookAt(w.due)
 	w.lockState.waitsToBeTold(w)
 }
 
 // takeTurn makes the waiter ask Redis next. Where there is no line, and this client has just released the lock to others, the waiter first
 // waits until they had the time to try.
 func (w *waiter) takeTurn() {
+	w.lockState.inPlace(func(p *line.Place, _ time.Time) bool {
+		p.Told()
+		return true
+	})
 	if d := w.lockState.yieldsFor(); d > 0 && w.state != ready {
 		w.watchFor(d)
 	} else {
@@ -240,16 +239,12 @@ func (w *waiter) sendIfReady() {
 	if w.state != ready {
 		return
 	}
-	looks := w.looks
-	w.yieldedBefore, w.looks, w.yielded = w.yielded, false, false
 	if !w.firstAsk && !w.lockState.startsAsking(w) {
 		w.on(lockGiven)
 		return
 	}
 	w.firstAsk = false
-	p := w.lockState.place.Load()
-	w.lateOne, w.aliveCount = p.overdueTicket(), p.alive()
-	w.command = w.sendAttemptInTurn(looks, w.lateOne)
+	w.command = w.sendAttemptInTurn()
 	w.on(attemptSent)
 	w.awaitAnswer()
 }
@@ -270,37 +265,32 @@ func (w *waiter) lookAtLock() (*level, error) {
 	case w.state == queued && h.isLeader:
 		return nil, w.lead()
 	case w.state != queued && !w.lockState.isHeld():
-		if n, alive := w.lockState.place.Load().takeNotice(); n != (notice{}) {
-			w.heed(n, alive)
-		}
+		w.heed()
 		if w.lockState.mayBeFree.Swap(false) && w.state != yielding {
-			w.quiet = 0
 			w.takeTurn()
 		}
 	}
 	return nil, nil
 }
 
-// heed does what was heard about the client's place in the line, while place.aliveCount was this.
-func (w *waiter) heed(n notice, aliveCount int) {
-	p := w.lockState.place.Load()
-	switch {
-	case n.called:
-		w.quiet, w.called = 0, true
-		if d := p.yieldFor(n, w.lockState.ownListeners(w.keys)); d > 0 {
-			w.watchFor(d)
-			w.yielded = true
-			w.on(yields)
-			return
-		}
+// heed does what was heard about the client's place in the line.
+func (w *waiter) heed() {
+	if !w.lockState.inPlace(func(p *line.Place, _ time.Time) bool { return p.Pending() }) {
+		return
+	}
+	own, does, after := w.lockState.ownListeners(w.keys), line.Nothing, time.Duration(0)
+	w.lockState.inPlace(func(p *line.Place, now time.Time) bool {
+		does, after = p.Heed(now, own)
+		return true
+	})
+	switch does {
+	case line.Ask:
 		w.on(mayAsk)
-	case n.lost:
-		w.quiet = 0
-		w.on(mayAsk)
-	case n.watch != "":
-		w.watchFor(p.watchUnlessAlive(n.watch, "", aliveCount))
-	case n.moved:
-		w.watchFor(firstListensAfter)
+	case line.Yield:
+		w.watchFor(after)
+		w.on(yields)
+	case line.Watch:
+		w.watchFor(after)
 	}
 }
 
@@ -317,9 +307,10 @@ func (w *waiter) judgeCommand() (*level, error) {
 	pause := w.client.set.Poll
 	switch {
 	case lv != nil:
-		if w.yieldedBefore {
-			w.lockState.place.Load().yieldEnded(false)
-		}
+		w.lockState.inPlace(func(p *line.Place, now time.Time) bool {
+			p.Taken(now)
+			return true
+		})
 		return lv, nil
 	case w.waitCtx.Err() != nil:
 		return nil, w.gaveUp()

@@ -46,7 +46,7 @@ var bugs = []bug{
 		edit("scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"),
 		edit("scripts/line.lua", "return lined(publish, line .. ':' .. client(ticket), message)", "return 1")}},
 	{"second-sleeps", "the second in a line does not watch the first", "away,messages", 1, []overlay.Edit{
-		edit("internal/engine/wait.go", "\t\tw.watchFor(p.watchUnlessAlive(n.watch, \"\", aliveCount))\n", "")}},
+		edit("internal/line/message.go", "\t\treturn Watch, p.watch(n.watch, \"\", now)\n", "\t\treturn Nothing, 0\n")}},
 	{"renew-any", "a renewal does not look whose lock it is", "delete,failover", 1, []overlay.Edit{
 		edit("scripts/renew.lua", "local there = redis.pcall('HEXISTS', lock, field)", "local there = redis.pcall('EXISTS', lock)")}},
 	{"renew-revives", "a renewal brings back what is gone", "delete,flush", 1, []overlay.Edit{

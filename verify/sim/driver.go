@@ -42,6 +42,9 @@ func do(ctx context.Context, program string, one task) (outcome, error) {
 	if failed == nil {
 		return o, nil
 	}
+	if bounded.Err() != nil {
+		failed = fmt.Errorf("no end of it after %v of real time: it hangs, or this machine is too busy", taskTime)
+	}
 	p := one.plan()
 	return outcome{Seed: p.Seed, Plan: p, Violations: []violation{{Rule: itEnds, Text: fmt.Sprintf("%v\n%s", failed, said)}}}, nil
 }

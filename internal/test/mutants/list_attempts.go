@@ -83,18 +83,18 @@ var ofAttempts = []mutant{
 		"./internal/engine", "P12_Retry",
 	},
 	{
-		"P27: each look after a call in vain is another one",
-		"internal/engine/refused.go", "\tw.called = false\n", "",
-		"./internal/engine", "P27_ACall",
+		"P27: a yield counts again with each hold that is handed on",
+		"internal/line/refused.go", "\tp.asked = told\n\tp.score", "\tp.score",
+		"./internal/line", "P27_AYield",
 	},
 	{
 		"P30: without a line a key that never expires is looked at ever more rarely",
-		"internal/engine/refused.go", " && a.TTL != scripts.NoExpiry {", " {",
+		"internal/line/refused.go", " && a.TTL != scripts.NoExpiry:", ":",
 		"./internal/engine", "P30_Looks",
 	},
 	{
 		"P30: without a line the end of a lease is found at the next look",
-		"internal/engine/refused.go", "\tcase a.TTL >= 0 && a.TTL < pause:\n\t\tpause = a.TTL + time.Millisecond\n", "",
+		"internal/line/refused.go", "\tif a.TTL >= 0 && a.TTL < poll {\n\t\treturn a.TTL + time.Millisecond\n\t}\n", "",
 		"./internal/engine", "P30_LeaseEnds",
 	},
 	{

@@ -54,7 +54,7 @@ var ofCalls = []mutant{
 	},
 	{
 		"P29: a release does not say that it has reached the bound",
-		"scripts/reply.go", "More: n[1] == boundReached, Score", "Place",
+		"scripts/reply.go", "More: n[1] == boundReached, Score", "Score",
 		"./scripts", "P29_",
 	},
 	{
@@ -104,7 +104,7 @@ var ofCalls = []mutant{
 	},
 	{
 		"P36: a hold that took the lock in turn does not look at the line",
-		"internal/engine/acquire.go", " && w.lockState.place.Load() == nil", "",
+		"internal/engine/acquire.go", " && !w.lockState.inPlace(func(p *line.Place, _ time.Time) bool { return p.Entered() })", "",
 		"./rlock", "P36_",
 	},
 	{
@@ -114,12 +114,12 @@ var ofCalls = []mutant{
 	},
 	{
 		"P27: the first in the line is a stranger to itself",
-		"internal/engine/place.go", "\tn.listeners -= known\n", "",
+		"internal/line/message.go", "n.listeners-own, now", "n.listeners, now",
 		"./rlock", "P27_",
 	},
 	{
 		"P32: a call is lost with its caller",
-		"internal/engine/place.go", "	p.notice.lost = p.ticket != \"\"\n", "",
+		"internal/line/message.go", "p.notice.lost = p.ticket != \"\" }", "}",
 		"./rlock", "P32_",
 	},
 	{

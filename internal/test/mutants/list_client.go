@@ -15,22 +15,22 @@ var ofClient = []mutant{
 	{
 		"Inv12: ordinary contention is taken for a nested call",
 		"internal/engine/wait.go", ">= h.attempts.longestLease()", ">= 0",
-		"./rlock", "VirtualContentionIsNoNestedCall",
+		"./rlock", "ContentionIsNoNestedCall",
 	},
 	{
 		"Inv12: nobody is told of a nested call with the outer context",
 		"internal/engine/wait.go", "\t\tw.suspectNestedCall()\n", "",
-		"./rlock", "VirtualNestedCallWithTheOuterContext",
+		"./rlock", "NestedCallWithTheOuterContext",
 	},
 	{
 		"Inv11: Check trusts a hold whose context has ended",
 		"internal/engine/lock.go", "\treturn lv.hold, lv.outerContextError()\n", "\treturn lv.hold, nil\n",
-		"./rlock", "VirtualHelperThatEndsItsContext|VirtualOnlyTheLevelsOwnContext",
+		"./rlock", "HelperThatEndsItsContext|OnlyTheLevelsOwnContext",
 	},
 	{
 		"Inv11: an explicit lease was lost because of its context",
 		"internal/engine/hold.go", "\t\tif lv.renewable {\n\t\t\twhy = lv.outerContextError()\n\t\t}\n", "\t\twhy = lv.outerContextError()\n",
-		"./rlock", "VirtualOnlyTheLevelsOwnContext",
+		"./rlock", "OnlyTheLevelsOwnContext",
 	},
 	{
 		"P3: what looks like a refusal has left nothing",
@@ -40,12 +40,12 @@ var ofClient = []mutant{
 	{
 		"Inv12: a call does not look why a dial failed",
 		"internal/engine/dials.go", "	d.failedAt, d.failure = time.Now(), err\n", "",
-		"./rlock", "VirtualRefusedWithinAShortWait",
+		"./rlock", "RefusedWithinAShortWait",
 	},
 	{
 		"Inv12: a refused connection of before is why a call has waited in vain",
 		"internal/engine/dials.go", "d.failure != nil && !d.failedAt.Before(t)", "d.failure != nil",
-		"./rlock", "VirtualNoRefusalOfBefore",
+		"./rlock", "NoRefusalOfBefore",
 	},
 	{
 		"lines that were held back are forgotten",

@@ -14,13 +14,13 @@ var ofFirst = []mutant{
 	},
 	{
 		"P24: a far client does not say how long it needs to come",
-		"internal/engine/distance.go", "needs > calledTimeout {", "false {",
+		"internal/line/distance.go", "needs > CalledTimeout {", "false {",
 		"./rlock", "P24_AFarClient",
 	},
 	{
 		"P24: who watches a far client gives it no longer than a near one",
-		"internal/engine/place.go", "time.Since(p.calledSince) < timeToComeOf(p.calledTicket)", "time.Since(p.calledSince) < calledTimeout",
-		"./internal/engine", "P24_TheTimeOfAFarClient",
+		"internal/line/refused.go", "now.Sub(p.calledSince) < timeToComeOf(p.calledTicket)", "now.Sub(p.calledSince) < CalledTimeout",
+		"./internal/line", "P24_TheTimeOfAFarClient",
 	},
 	{
 		"P24: the first is dropped on any look",
@@ -59,62 +59,62 @@ var ofFirst = []mutant{
 	},
 	{
 		"P24: each message begins the bound anew",
-		"internal/engine/place.go", "\tif p.calledTicket != ticket || ticket == out {\n", "\tif p.calledTicket != ticket || ticket != \"\" {\n",
+		"internal/line/refused.go", "\tif p.calledTicket != ticket || ticket == out {\n", "\tif p.calledTicket != ticket || ticket != \"\" {\n",
 		"./rlock", "P24_",
 	},
 	{
 		"P24: the first is taken out before the bound",
-		"internal/engine/place.go", " || time.Since(p.calledSince) < timeToComeOf(p.calledTicket) {", " {",
+		"internal/line/refused.go", " || now.Sub(p.calledSince) < timeToComeOf(p.calledTicket) {", " {",
 		"./rlock", "P24_",
 	},
 	{
 		"P24: who is behind the second takes nobody out",
-		"internal/engine/refused.go", "\tcase a.TTL == scripts.NoKey && w.quiet > 0:", "\tcase a.TTL == scripts.NoKey && w.quiet > 1000:",
+		"internal/line/refused.go", "\tcase free && p.quiet > 0:", "\tcase free && p.quiet > 1000:",
 		"./rlock", "P24_",
 	},
 	{
 		"P24: the bound goes on from another stay in the line",
-		"internal/engine/place.go", "stay{}, \"\"\n", "stay{}, p.calledTicket\n",
+		"internal/line/place.go", "stay{}, \"\"\n", "stay{}, p.calledTicket\n",
 		"./rlock", "P24_",
 	},
 	{
 		"P24: the bound goes on from another release",
-		"internal/engine/place.go", "\t\t\tp.calledTicket = \"\" // anew: the bound begins again\n", "",
+		"internal/line/message.go", "\t\t\tp.calledTicket = \"\" // anew: the bound begins again\n", "",
 		"./rlock", "P24_",
 	},
 	{
 		"P25: a call with a short wait does not hear a Redisson client",
-		"internal/engine/refused.go", " || w.endsSoon())", ")",
+		"internal/line/refused.go", " || endsSoon)", ")",
 		"./rlock", "P25_",
 	},
 	{
 		"P32: a newcomer behind ghosts looks late",
-		"internal/engine/refused.go", "w.watchFor(p.watchFromBehind(w.client.set.Poll))", "w.watchFor(w.client.set.Poll)",
+		"internal/line/refused.go", "\t\treturn p.watchFromBehind(poll), listening\n", "\t\treturn poll, listening\n",
 		"./rlock", "P32_Ghosts",
 	},
 	{
 		"P25: the second never listens on the lock's own channel",
-		"internal/engine/place.go", "secondListensAfter = 300 * time.Millisecond", "secondListensAfter = time.Hour",
+		"internal/line/place.go", "secondListensAfter = 300 * time.Millisecond", "secondListensAfter = time.Hour",
 		"./rlock", "P25_Stopped",
 	},
 	{
 		"P25: the second forgets a late first one when it finds the lock held",
-		"internal/engine/refused.go", "\tif a.Before != 1 {\n\t\tp.clearCalled()\n\t}\n", "\tp.clearCalled()\n",
+		"internal/line/refused.go", "\tcase a.Before != 1:\n", "\tdefault:\n",
 		"./rlock", "P25_Stopped",
 	},
 	{
 		"P24: the second does not hear that the first one is alive",
-		"internal/engine/place.go", "p.calledTicket, p.notice.watch = \"\", \"\" //", "//",
+		"internal/line/message.go", "p.calledTicket, p.notice.watch = \"\", \"\" //", "//",
 		"./rlock", "P24_Alive",
 	},
 	{
 		"P24: an answer from before makes the second watch a first one that is alive",
-		"internal/engine/place.go", "if p.aliveCount != aliveCount {", "if aliveCount < 0 {",
-		"./internal/engine", "P24_Alive",
+		"internal/line/refused.go", "if p.alive {", "if false {",
+		"./internal/line", "P24_Alive",
 	},
 	{
 		"P24: the second acts on the call of a first one that has said since that it is alive",
-		"internal/engine/place.go", "p.calledTicket, p.notice.watch = \"\", \"\"", "p.calledTicket = \"\"",
-		"./internal/engine", "P24_Alive",
+		"internal/line/message.go", "p.calledTicket, p.notice.watch = \"\", \"\"", "p.calledTicket = \"\"",
+		"./internal/line", "P24_Alive",
 	},
 }

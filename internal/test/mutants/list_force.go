@@ -50,7 +50,7 @@ var ofForce = []mutant{
 	{
 		"P10: who is renewed every two seconds listens to no message",
 		"watchdog/run.go", "length/3 > SettleAfter", "renewal-now > SettleAfter.Milliseconds()",
-		"./rlock", "VirtualForcedOpenByAnotherClient",
+		"./rlock", "ForcedOpenByAnotherClient",
 	},
 	{
 		"Inv12: any field is a holder's",

@@ -24,12 +24,12 @@ var ofHandoffs = []mutant{
 	},
 	{
 		"P15: WithHandoffs bounds nothing",
-		"internal/engine/policy.go", "r.handoffs >= most || ", "",
+		"internal/engine/handoff.go", "r.handoffs >= most || ", "",
 		"./rlock", "HandoffsAreBoundedByCount",
 	},
 	{
 		"P15: a series may last for ever",
-		"internal/engine/policy.go", " || age > maxRun", "",
+		"internal/engine/handoff.go", " || age > maxRun", "",
 		"./rlock", "HandoffsAreBoundedByTime",
 	},
 	{

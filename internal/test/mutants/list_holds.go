@@ -15,12 +15,12 @@ var ofHolds = []mutant{
 	{
 		"Inv3, P6: the deadline counts from the reply",
 		"internal/engine/acquire.go", "return w.begin(f.sentAt, w.lease, f.answer.Token, f.alsoNotify == nil)", "return w.begin(watchdog.Now(), w.lease, f.answer.Token, f.alsoNotify == nil)",
-		"./rlock", "VirtualDeadlineCounts",
+		"./rlock", "DeadlineCounts",
 	},
 	{
 		"Inv3, P6: the deadline has no margin",
 		"watchdog/deadline.go", "trust := length - margin(length)", "trust := length",
-		"./rlock", "VirtualExplicitLease|P5_ErrLooks",
+		"./rlock", "ExplicitLease|P5_ErrLooks",
 	},
 	{
 		"Inv9: the client's books keep the lock",
@@ -80,7 +80,7 @@ var ofHolds = []mutant{
 	{
 		"P6: a repeated re-entry counts from the repeat",
 		"internal/engine/reenter.go", "\tswitch {\n\tcase err != nil:\n\t\th.correctCount()", "\tsent = watchdog.Now()\n\tswitch {\n\tcase err != nil:\n\t\th.correctCount()",
-		"./rlock", "VirtualRepeatedReentry",
+		"./rlock", "RepeatedReentry",
 	},
 	{
 		"P11: an Unlock with the outer context releases the newest level",

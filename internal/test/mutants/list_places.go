@@ -70,7 +70,7 @@ var ofPlaces = []mutant{
 	},
 	{
 		"P20: a client enters although it would not hear a call",
-		"internal/engine/line.go", "	if live {\n", "	if live || true {\n",
+		"internal/engine/line.go", " && ls.hearsCalls()\n\tls.inPlace", "\n\tls.inPlace",
 		"./rlock", "P20_",
 	},
 	{

@@ -49,7 +49,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P30: no client tries what the line takes before it enters",
-		"internal/engine/line.go", "		t.Unproven = !ls.client.lineProven.Load()\n", "",
+		"internal/engine/line.go", "\tt.Unproven = t.Ticket != \"\" && !ls.client.lineProven.Load()\n", "",
 		"./rlock", "P30_",
 	},
 	{

@@ -9,42 +9,42 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P22: a client whose connection was away enters at the end",
-		"internal/engine/place.go", "\tp.entersAgain = p.ticket != \"\" && p.score != 0\n", "\t\tp.entersAgain = false\n",
+		"internal/line/message.go", "p.entersAgain = p.ticket != \"\" && p.score != 0 }", "p.entersAgain = false }",
 		"./rlock", "P22_",
 	},
 	{
 		"P23: a second that was told to watch the first does not",
-		"internal/engine/place.go", "		p.notice.watch = words[2]\n", "",
+		"internal/line/message.go", "\t\tp.notice.watch = words[2]\n", "",
 		"./rlock", "P24_TheHeadIsFrozen",
 	},
 	{
 		"P24: who waits for the first one never takes it out",
-		"internal/engine/place.go", "\treturn p.calledTicket\n", "\treturn \"\"\n",
+		"internal/line/refused.go", "\treturn p.calledTicket\n", "\treturn \"\"\n",
 		"./rlock", "P24_TheHeadIsFrozen",
 	},
 	{
 		"P25: the first in the line does not listen on the lock's own channel",
-		"internal/engine/refused.go", "\t\tw.lockState.listen(w.keys.Channel()) // and tries", "\t\t// and tries",
+		"internal/engine/refused.go", "\t\t\tls.listen(w.keys.Channel()) // and tries", "\t\t\t// and tries",
 		"./rlock", "P25_",
 	},
 	{
 		"P25: a client that was called in vain waits before it listens",
-		"internal/engine/refused.go", "first && (vain || p.firstFor() >= firstListensAfter || w.endsSoon())", "first && (p.firstFor() >= firstListensAfter || w.endsSoon())",
+		"internal/line/refused.go", "first && (vain || firstFor", "first && (firstFor",
 		"./rlock", "P25_CalledInVain",
 	},
 	{
 		"P27: nothing is left to strangers",
-		"internal/engine/place.go", "\treturn yieldTime\n", "\treturn 0\n",
+		"internal/line/message.go", "return Yield, yieldTime\n", "return Ask, 0\n",
 		"./rlock", "P27_",
 	},
 	{
 		"P27: pauses that nobody uses are repeated",
-		"internal/engine/policy.go", "return !now.Before(y.after)", "return !now.IsZero()",
+		"internal/line/policy.go", "return !now.Before(y.after)", "return !now.IsZero()",
 		"./rlock", "P27_",
 	},
 	{
 		"P27: a series beside strangers is as long as any",
-		"internal/engine/policy.go", "\t\tmost = min(most, runBesideOutsiders)\n", "",
+		"internal/engine/handoff.go", "\t\tmost = min(most, runBesideOutsiders)\n", "",
 		"./rlock", "P27_Series",
 	},
 	{
@@ -54,8 +54,8 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P32: who is behind the second in the line of a free lock sleeps for twice its last stay, however long",
-		"internal/engine/place.go", "return min(max(2*calledTimeout, 2*p.lastStay), 10*poll)", "return max(2*calledTimeout, 2*p.lastStay)",
-		"./internal/engine", "P32_TheLastStay",
+		"internal/line/refused.go", "return min(max(2*CalledTimeout, 2*p.lastStay), 10*poll)", "return max(2*CalledTimeout, 2*p.lastStay)",
+		"./internal/line", "P32_TheLastStay",
 	},
 	{
 		"P19: a client whose callers have gone counts as a listener, and does not hear",
@@ -64,22 +64,22 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P19: a client leaves once more for a late message about a place that it has left",
-		"internal/engine/place.go", "\t\tif words[0] == \"c\" {\n", "\t\tif words[0] != \"d\" {\n",
-		"./internal/engine", "P19_MessagesOfAnotherStay",
+		"internal/line/message.go", "\t\tif words[0] == \"c\" {\n", "\t\tif words[0] != \"d\" {\n",
+		"./internal/line", "P19_MessagesOfAnotherStay",
 	},
 	{
 		"P32: who is further back looks each second",
-		"internal/engine/policy.go", "\treturn min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)\n", "\treturn l.poll\n",
+		"internal/line/policy.go", "\treturn min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)\n", "\treturn l.poll\n",
 		"./rlock", "P32_Looks",
 	},
 	{
 		"P32: the first in the line waits for the end of the lease only",
-		"internal/engine/policy.go", "\t\treturn min(ttl+time.Millisecond, l.poll<<min(l.quiet, 4), most)\n", "\t\treturn ttl + time.Millisecond\n",
+		"internal/line/policy.go", "\t\treturn min(ttl+time.Millisecond, l.poll<<min(l.quiet, 4), most)\n", "\t\treturn ttl + time.Millisecond\n",
 		"./rlock", "P32_ShortWaits",
 	},
 	{
 		"Inv8: each call that leads puts off the look of the one before",
-		"internal/engine/wait.go", "\t\tw.watchFor(max(p.untilLook(), 0)) // to be called", "\t\tw.watchFor(w.client.set.Poll) // to be called",
+		"internal/engine/wait.go", "\t\tw.watchFor(w.lockState.untilLook()) // to be called", "\t\tw.watchFor(w.client.set.Poll) // to be called",
 		"./rlock", "P32_ShortWaits",
 	},
 	{

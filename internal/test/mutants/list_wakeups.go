@@ -10,7 +10,7 @@ var ofWakeups = []mutant{
 	{
 		"Inv8: nobody sets the alarm again after it rang too early",
 		"internal/engine/wait.go", "\tif !w.due.IsZero() {\n\t\tw.wakeup.notifyAt(w.due)\n\t}\n", "\tif !w.due.IsZero() && w.wakeup.alarmAt.Load() == 0 && w.wakeup.alarm == nil {\n\t\tw.wakeup.notifyAt(w.due)\n\t}\n",
-		"./rlock", "Inv8_|Virtual|P10_|Handoff",
+		"./rlock", "Inv8_|Wait|P10_|Handoff",
 	},
 	{
 		"Inv6: a call waits for Redis, not for its context",

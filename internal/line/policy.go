@@ -1,4 +1,4 @@
-package engine
+package line
 
 import (
 	"time"
@@ -6,7 +6,15 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// The policies of a client that waits or hands on are values: they get the time as an argument, and have no mutex.
+const (
+	// yieldTime is how long a client that was called leaves the lock to outsiders, which are in no line: a JVM needs about a
+	// millisecond to wake up and ask.
+	yieldTime = 5 * time.Millisecond
+	// maxUnusedYields is how many times in a row a client yields for nothing: a JVM on a busy machine misses some. After more of them
+	// the client does not yield for a while, up to maxNoYield.
+	maxUnusedYields = 3
+	maxNoYield      = time.Second
+)
 
 // A yieldPolicy decides whether a client that was called leaves the lock for a moment to outsiders, which are in no line. With the
 // zero value the client does. After several yields in a row that no outsider used the client does not yield for a while: a connection
@@ -44,11 +52,11 @@ type lookPolicy struct {
 // many clients are before this one in the line. The doubled poll below is poll, doubled with each quiet look, up to 10 polls.
 //
 //   - A lease without an expiry: one poll.
-//   - The first client, which does not listen yet: until it has been the first for firstListensAfter, when it begins to listen.
+//   - The first client, which does not listen yet: until it has been the first for FirstListensAfter, when it begins to listen.
 //   - The first client, which listens: until the lease ends, and no longer than the doubled poll.
-//   - The second client, which does not listen yet: until calledTimeout after the end of the lease, and no longer than until it has been
+//   - The second client, which does not listen yet: until CalledTimeout after the end of the lease, and no longer than until it has been
 //     the second for secondListensAfter.
-//   - The second client, which listens: until calledTimeout after the end of the lease, and no longer than 10 polls.
+//   - The second client, which listens: until CalledTimeout after the end of the lease, and no longer than 10 polls.
 //   - All other clients: twice their last stay in the line or the doubled poll, whichever is longer, up to 10 polls.
 func (l lookPolicy) next(ttl time.Duration, before int) time.Duration {
 	most := 10 * l.poll
@@ -56,25 +64,13 @@ func (l lookPolicy) next(ttl time.Duration, before int) time.Duration {
 	case ttl == scripts.NoExpiry:
 		return l.poll
 	case before == 0 && !l.listens:
-		return max(firstListensAfter-l.firstFor, 0)
+		return max(FirstListensAfter-l.firstFor, 0)
 	case before == 0:
 		return min(ttl+time.Millisecond, l.poll<<min(l.quiet, 4), most)
 	case before == 1 && !l.listens:
-		return min(ttl+calledTimeout, max(secondListensAfter-l.secondFor, 0))
+		return min(ttl+CalledTimeout, max(secondListensAfter-l.secondFor, 0))
 	case before == 1:
-		return min(ttl+calledTimeout, most)
+		return min(ttl+CalledTimeout, most)
 	}
 	return min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)
-}
-
-// next counts one more handoff of the run, after it has lasted for so long; false where the run is over.
-func (r *handoffRun) next(age time.Duration, most int, besideOutsiders bool) bool {
-	if besideOutsiders {
-		most = min(most, runBesideOutsiders)
-	}
-	if r.handoffs >= most || age > maxRun {
-		return false
-	}
-	r.handoffs++
-	return true
 }

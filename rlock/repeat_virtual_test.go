@@ -18,7 +18,7 @@ import (
 
 // Inv1, Inv3, P6: the answer of a re-entry is lost, and its repeat, which Redis has nothing to do for, is answered. The
 // deadline counts from the attempt that was executed.
-func TestVirtualRepeatedReentryPromisesNoMore(t *testing.T) {
+func TestRepeatedReentryPromisesNoMore(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")
@@ -51,7 +51,7 @@ func TestVirtualRepeatedReentryPromisesNoMore(t *testing.T) {
 }
 
 // The same where the watchdog's renewals fail from then on.
-func TestVirtualRepeatedReentryOfARenewedHold(t *testing.T) {
+func TestRepeatedReentryOfARenewedHold(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")

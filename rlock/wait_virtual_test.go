@@ -17,7 +17,7 @@ import (
 )
 
 // The waiters of one client get the lock in the order of their arrival.
-func TestVirtualFIFO(t *testing.T) {
+func TestFIFO(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		wantOrder(t, rlock.NewLock(newClient(t, rdb), "l"), 100)
 	})
@@ -64,7 +64,7 @@ func enterInOrder(t *testing.T, l *rlock.Lock, n int) <-chan int {
 
 // Ten thousand waiters have one subscription, only the leader asks Redis, and they get the lock in order. For
 // the sake of time only the first two thousand do; the others give up at once. Nothing is left of them (Inv9).
-func TestVirtualManyWaiters(t *testing.T) {
+func TestManyWaiters(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		const n, turn = 10_000, 2_000
 		ctx, giveUp := context.WithCancel(t.Context())
@@ -114,7 +114,7 @@ func TestVirtualManyWaiters(t *testing.T) {
 }
 
 // A leader that gives up hands the lead on; one in the middle that gives up is not missed.
-func TestVirtualWaitersGiveUp(t *testing.T) {
+func TestWaitersGiveUp(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
@@ -148,7 +148,7 @@ func TestVirtualWaitersGiveUp(t *testing.T) {
 }
 
 // Inv8: the leader gives up in the very moment in which the lock becomes free: the next one gets it at once.
-func TestVirtualLeaderGivesUpAtTheRelease(t *testing.T) {
+func TestLeaderGivesUpAtTheRelease(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		for i := range 200 {
@@ -183,7 +183,7 @@ func TestVirtualLeaderGivesUpAtTheRelease(t *testing.T) {
 }
 
 // Inv6, Inv12: a wait that is over says ErrNotAcquired exactly then, in first place and behind others.
-func TestVirtualWaitEnds(t *testing.T) {
+func TestWaitEnds(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
@@ -215,7 +215,7 @@ func TestVirtualWaitEnds(t *testing.T) {
 }
 
 // A context that ends with a cause of its own while it waits behind others.
-func TestVirtualCauseOfAWait(t *testing.T) {
+func TestCauseOfAWait(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		held := take(t, l, t.Context())
@@ -229,7 +229,7 @@ func TestVirtualCauseOfAWait(t *testing.T) {
 }
 
 // Inv8, P10: a plain DEL sends no message: the poll finds it, within ten intervals while the subscription works.
-func TestVirtualPlainDel(t *testing.T) {
+func TestPlainDel(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		javaHolds(t, rdb, time.Hour)
@@ -247,7 +247,7 @@ func TestVirtualPlainDel(t *testing.T) {
 }
 
 // P7: a key without an expiry is waited for, by polling every interval.
-func TestVirtualKeyWithoutExpiry(t *testing.T) {
+func TestKeyWithoutExpiry(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		javaHolds(t, rdb, 0)
@@ -269,7 +269,7 @@ func TestVirtualKeyWithoutExpiry(t *testing.T) {
 }
 
 // Inv8: the holder's TTL wakes the waiter to the millisecond, its release at once.
-func TestVirtualRedisson(t *testing.T) {
+func TestRedisson(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		javaHolds(t, rdb, 25*time.Second)
@@ -294,7 +294,7 @@ func TestVirtualRedisson(t *testing.T) {
 }
 
 // Inv8: a hold of this client that is lost frees its waiters when the lease in Redis is over, and no later.
-func TestVirtualWaiterBehindALostHold(t *testing.T) {
+func TestWaiterBehindALostHold(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		began := time.Now()
@@ -315,7 +315,7 @@ func TestVirtualWaiterBehindALostHold(t *testing.T) {
 }
 
 // A call of the same holder from elsewhere waits, and says so once, after the poll interval.
-func TestVirtualSameHolderElsewhere(t *testing.T) {
+func TestSameHolderElsewhere(t *testing.T) {
 	const line = "held by this holder through another context; a nested call needs the ctx that Lock returned"
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		var log locktest.Log
@@ -347,7 +347,7 @@ func TestVirtualSameHolderElsewhere(t *testing.T) {
 }
 
 // It says so as well where a call of another holder waits before it.
-func TestVirtualSameHolderBehindAnother(t *testing.T) {
+func TestSameHolderBehindAnother(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		var log locktest.Log
 		l := rlock.NewLock(newClient(t, rdb, rlock.WithLogger(log.Logger())), "l")
@@ -369,7 +369,7 @@ func TestVirtualSameHolderBehindAnother(t *testing.T) {
 
 // A call that waits with the context of an outer level re-enters when the inner level, of a sibling, is
 // unlocked; no message tells it to.
-func TestVirtualSiblingReenters(t *testing.T) {
+func TestSiblingReenters(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		outer := take(t, l, t.Context())
@@ -392,7 +392,7 @@ func TestVirtualSiblingReenters(t *testing.T) {
 }
 
 // A wait with the context of a hold of another lock ends with that hold's loss.
-func TestVirtualWaitEndsWithTheOuterHold(t *testing.T) {
+func TestWaitEndsWithTheOuterHold(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
 		a, b := rlock.NewLock(c, "a"), rlock.NewLock(c, "b")
@@ -412,7 +412,7 @@ func TestVirtualWaitEndsWithTheOuterHold(t *testing.T) {
 }
 
 // P15: TryLock with wait 0 does not ask Redis what the client knows, and asks when its knowledge is older than a second.
-func TestVirtualTryLockAsksNobody(t *testing.T) {
+func TestTryLockAsksNobody(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")
@@ -433,7 +433,7 @@ func TestVirtualTryLockAsksNobody(t *testing.T) {
 }
 
 // P15: a call that waits for a hold of its own client asks Redis nothing either: it will be told.
-func TestVirtualWaitForAnOwnHoldAsksNobody(t *testing.T) {
+func TestWaitForAnOwnHoldAsksNobody(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")
@@ -449,7 +449,7 @@ func TestVirtualWaitForAnOwnHoldAsksNobody(t *testing.T) {
 // Inv8: no waiter sleeps on a free lock. The message of a release arrives before the reply to it; the leader that takes
 // the message gives up; the next in the queue becomes the leader while the client still believes in its own hold. When the
 // reply comes, the new leader must look.
-func TestVirtualNextLeaderSleepsOnAFreeLock(t *testing.T) {
+func TestNextLeaderSleepsOnAFreeLock(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")
@@ -487,7 +487,7 @@ func TestVirtualNextLeaderSleepsOnAFreeLock(t *testing.T) {
 }
 
 // Close: waiters get ErrClosed, at once, also the leader whose attempt hangs.
-func TestVirtualCloseWhileTheLeaderAsks(t *testing.T) {
+func TestCloseWhileTheLeaderAsks(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		c := newClient(t, rdb)
@@ -515,7 +515,7 @@ func TestVirtualCloseWhileTheLeaderAsks(t *testing.T) {
 // P4: a holder has one hold of a lock. Here a second call of the same holder, through another context, waits, and the
 // key goes (DEL by hand, eviction) before the client knows. Whatever the waiting call returns must be usable: ErrLost, or
 // a hold that nested calls re-enter and HoldCount counts.
-func TestVirtualSecondHoldOfOneHolder(t *testing.T) {
+func TestSecondHoldOfOneHolder(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		shared := rlock.NewHolder(t.Context())
@@ -540,7 +540,7 @@ func TestVirtualSecondHoldOfOneHolder(t *testing.T) {
 
 // A Close ends a Shutdown that waits: the client is closed, its watchdog has stopped, and nothing tells any more that a
 // hold which is never unlocked is over. Shutdown says so.
-func TestVirtualCloseEndsShutdown(t *testing.T) {
+func TestCloseEndsShutdown(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
 		l := rlock.NewLock(c, "l")
@@ -562,7 +562,7 @@ func TestVirtualCloseEndsShutdown(t *testing.T) {
 }
 
 // A Close ends also the wait of a holder that Shutdown has left to go on, whose context does not end with its hold.
-func TestVirtualCloseEndsAWaitThatShutdownSpared(t *testing.T) {
+func TestCloseEndsAWaitThatShutdownSpared(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
 		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")

@@ -20,7 +20,7 @@ import (
 
 // A lease of 30 s is renewed every 10 s, and not more often, for as long as it is held; after the Unlock no
 // renewal follows (Inv10), and the watchdog's goroutine ends (Inv9).
-func TestVirtualRenewal(t *testing.T) {
+func TestRenewal(t *testing.T) {
 	redistest.CheckGoroutines(t)
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
@@ -45,7 +45,7 @@ func TestVirtualRenewal(t *testing.T) {
 }
 
 // WithLease: the rhythm follows.
-func TestVirtualRenewalOfAShortLease(t *testing.T) {
+func TestRenewalOfAShortLease(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb, rlock.WithLease(3*time.Second)), "l")
 		held := take(t, l, t.Context())
@@ -61,7 +61,7 @@ func TestVirtualRenewalOfAShortLease(t *testing.T) {
 }
 
 // Inv3: an explicit lease is not renewed, and its context ends with ErrLost before Redis forgets it, but not much before.
-func TestVirtualExplicitLease(t *testing.T) {
+func TestExplicitLease(t *testing.T) {
 	for _, lease := range []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, time.Hour} {
 		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 			l := rlock.NewLock(newClient(t, rdb), "l")
@@ -104,7 +104,7 @@ func TestP5_ErrLooksAtTheClock(t *testing.T) {
 }
 
 // P11: a re-entry with a shorter lease shortens nothing; with a longer one it lengthens the hold.
-func TestVirtualReentryWithALease(t *testing.T) {
+func TestReentryWithALease(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		outer, err := l.LockLease(t.Context(), 20*time.Second)
@@ -130,7 +130,7 @@ func TestVirtualReentryWithALease(t *testing.T) {
 }
 
 // P11: a re-entry with a shorter lease inside a renewed hold changes nothing about its renewal.
-func TestVirtualShortReentryInARenewedHold(t *testing.T) {
+func TestShortReentryInARenewedHold(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		outer := take(t, l, t.Context())
@@ -341,7 +341,7 @@ func TestP4_WhatWaitsForTheEnd(t *testing.T) {
 }
 
 // P4: a hold whose returned context was thrown away is renewed as long as a context with its holder is there.
-func TestVirtualKeptHolder(t *testing.T) {
+func TestKeptHolder(t *testing.T) {
 	for name, wrap := range map[string]func(context.Context) context.Context{
 		"plain": func(ctx context.Context) context.Context { return ctx },
 		"value": func(ctx context.Context) context.Context { return context.WithValue(ctx, contextKey("k"), 1) },
@@ -373,7 +373,7 @@ func TestVirtualKeptHolder(t *testing.T) {
 
 // Renewals that fail are repeated; the context ends at its deadline, before Redis forgets (Inv3); if one gets
 // through before, nothing happened.
-func TestVirtualRenewalFails(t *testing.T) {
+func TestRenewalFails(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		var log locktest.Log
@@ -412,7 +412,7 @@ func TestVirtualRenewalFails(t *testing.T) {
 }
 
 // A renewal that finds the hold gone ends its context promptly, and never brings it back (Inv10).
-func TestVirtualRenewalFindsItGone(t *testing.T) {
+func TestRenewalFindsItGone(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		held := take(t, l, t.Context())
@@ -431,7 +431,7 @@ func TestVirtualRenewalFindsItGone(t *testing.T) {
 }
 
 // P12: ForceUnlock by the same client ends the hold's context at once.
-func TestVirtualForceUnlockBySelf(t *testing.T) {
+func TestForceUnlockBySelf(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		outer := take(t, l, t.Context())
@@ -451,7 +451,7 @@ func TestVirtualForceUnlockBySelf(t *testing.T) {
 }
 
 // P10, P12: ForceUnlock by another client is noticed soon where this client has a waiter, which hears of it.
-func TestVirtualForceUnlockByAnother(t *testing.T) {
+func TestForceUnlockByAnother(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		other := rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
@@ -482,7 +482,7 @@ func TestVirtualForceUnlockByAnother(t *testing.T) {
 }
 
 // P10: a message while holding is a reason to ask, never a verdict.
-func TestVirtualMessageIsNoVerdict(t *testing.T) {
+func TestMessageIsNoVerdict(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		held := take(t, l, t.Context())
@@ -500,7 +500,7 @@ func TestVirtualMessageIsNoVerdict(t *testing.T) {
 }
 
 // Shutdown: leases are renewed while it waits.
-func TestVirtualShutdownRenews(t *testing.T) {
+func TestShutdownRenews(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
 		l := rlock.NewLock(c, "l")
@@ -515,7 +515,7 @@ func TestVirtualShutdownRenews(t *testing.T) {
 }
 
 // Close ends the renewals: the lease runs out.
-func TestVirtualCloseEndsRenewals(t *testing.T) {
+func TestCloseEndsRenewals(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
 		l := rlock.NewLock(c, "l")
@@ -553,7 +553,7 @@ func TestP4_DroppedHolderUnderWithCancel(t *testing.T) {
 
 // WithLease's doc: the watchdog's lease is how long the lock stays taken after its process died. An explicit lease of an
 // inner level is over with its unlock (nothing shortens what was promised, P11), and must not be what is renewed later.
-func TestVirtualInnerLeaseIsRenewedAfterItsUnlock(t *testing.T) {
+func TestInnerLeaseIsRenewedAfterItsUnlock(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		held := take(t, l, t.Context())

@@ -13,7 +13,7 @@ import (
 )
 
 // Inv3, P6: the lease is counted from before the command was sent, not from its reply.
-func TestVirtualDeadlineCountsFromSending(t *testing.T) {
+func TestDeadlineCountsFromSending(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")

@@ -16,7 +16,7 @@ import (
 // The context ends as soon as the lock is found forced open, by another client too, for a hold that nobody waits
 // for, and also where no renewal would find it: a hold that is older than a second hears the message, a younger one looks
 // when it is that old, and one whose renewals are at most a second apart learns it from these.
-func TestVirtualForcedOpenByAnotherClient(t *testing.T) {
+func TestForcedOpenByAnotherClient(t *testing.T) {
 	const (
 		heard = 110 * time.Millisecond // until the message is asked about
 		young = time.Second

@@ -19,7 +19,7 @@ import (
 )
 
 // Inv12: Redis has never answered: nobody may be told that somebody holds the lock, the second in the queue neither.
-func TestVirtualSilenceIsNotAHolder(t *testing.T) {
+func TestSilenceIsNotAHolder(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")
@@ -40,7 +40,7 @@ func TestVirtualSilenceIsNotAHolder(t *testing.T) {
 }
 
 // A minute after Redis was silent nothing is left of that.
-func TestVirtualSilenceIsForgotten(t *testing.T) {
+func TestSilenceIsForgotten(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")
@@ -66,7 +66,7 @@ func TestVirtualSilenceIsForgotten(t *testing.T) {
 }
 
 // A re-entry that an orderly Unlock was faster than has lost nothing.
-func TestVirtualReentryOvertakenByUnlock(t *testing.T) {
+func TestReentryOvertakenByUnlock(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")
@@ -86,7 +86,7 @@ func TestVirtualReentryOvertakenByUnlock(t *testing.T) {
 }
 
 // Inv8: an Unlock that finds the key gone has told nobody by a message; the waiters of its own client look.
-func TestVirtualWaiterAfterAnUnlockThatFoundNothing(t *testing.T) {
+func TestWaiterAfterAnUnlockThatFoundNothing(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := rlock.NewLock(newClient(t, rdb), "l")
 		held := take(t, l, t.Context())
@@ -104,7 +104,7 @@ func TestVirtualWaiterAfterAnUnlockThatFoundNothing(t *testing.T) {
 }
 
 // A re-entry with wait 0 says what it has to say for a moment, as any call with wait 0.
-func TestVirtualReentryThatDoesNotWait(t *testing.T) {
+func TestReentryThatDoesNotWait(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		spy := locktest.SpyOn(rdb)
 		l := rlock.NewLock(newClient(t, rdb), "l")
@@ -128,7 +128,7 @@ func TestVirtualReentryThatDoesNotWait(t *testing.T) {
 }
 
 // Where something refuses several slots in one command, the renewals are sent one by one, and in time.
-func TestVirtualRenewalsOneByOne(t *testing.T) {
+func TestRenewalsOneByOne(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		rdb.AddHook(refuseSeveralSlots)
 		c := newClient(t, rdb, rlock.WithLease(3*time.Second))

@@ -24,7 +24,7 @@ import (
 // twice, links that are down for a while, nodes that restart empty, holders that hold for too long. At most one holder
 // whose context is alive; tokens that grow; and nothing is left (Inv1, Inv2, Inv5, Inv9). QUORUM_SEEDS is how many storms
 // there are.
-func TestInv5_VirtualStorm(t *testing.T) {
+func TestInv5_Storm(t *testing.T) {
 	t.Parallel()
 	seeds := 2
 	if s, err := strconv.Atoi(os.Getenv("QUORUM_SEEDS")); err == nil {
@@ -46,7 +46,7 @@ func TestInv5_VirtualStorm(t *testing.T) {
 }
 
 // Such a storm sees what it is there to see: with nodes that count although they have forgotten, two holders at once.
-func TestInv5_VirtualStormCatchesTheNaiveForm(t *testing.T) {
+func TestInv5_StormCatchesTheNaiveForm(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
 		caught := false

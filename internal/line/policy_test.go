@@ -1,4 +1,4 @@
-package engine
+package line
 
 import (
 	"testing"
@@ -87,31 +87,6 @@ func TestLookPolicy(t *testing.T) {
 	} {
 		if got := c.policy.next(c.ttl, c.before); got != c.want {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
-		}
-	}
-}
-
-func TestHandoffRun(t *testing.T) {
-	for _, c := range []struct {
-		what      string
-		age       time.Duration
-		outsiders bool
-		want      int
-	}{
-		{"a short run", 0, false, 32},
-		{"as long as may be", maxRun, false, 32},
-		{"too long", maxRun + 1, false, 0},
-		{"beside outsiders", 0, true, runBesideOutsiders},
-	} {
-		var r handoffRun
-		n := 0
-		for range 100 {
-			if r.next(c.age, 32, c.outsiders) {
-				n++
-			}
-		}
-		if n != c.want {
-			t.Errorf("%s: %d handoffs, want %d", c.what, n, c.want)
 		}
 	}
 }
