@@ -102,7 +102,7 @@ func dialScripts(rdb redis.UniversalClient, closeAll func()) *client {
 		keys := scripts.KeysOf(key)
 		return func(ctx context.Context) (int64, func() error, error) {
 			field := fmt.Sprintf("00000000-0000-0000-0000-000000000000:%d", holds.Add(1))
-			answer, err := s.Do(ctx, scripts.Acquire(keys, true, field, lease, 1))
+			answer, err := s.Do(ctx, scripts.Acquire(keys, true, field, lease))
 			if err == nil && !answer.Held {
 				err = errTaken
 			}
@@ -160,7 +160,7 @@ func dialScriptsLine(addr string) (*client, error) {
 				}
 				field, ticket := fresh(), fresh()
 				for {
-					answer, err := s.Do(ctx, scripts.Acquire(keys, true, field, lease, 1).InTurn(scripts.Turn{Ticket: ticket}))
+					answer, err := s.Do(ctx, scripts.Acquire(keys, true, field, lease).InTurn(scripts.Turn{Ticket: ticket}))
 					if err != nil {
 						return 0, nil, err
 					}

@@ -105,15 +105,15 @@ func (e *MajorityError) Unanswered() bool { return !e.nothing }
 func (e *MajorityError) Passing() bool {
 	good := e.Nodes
 	for _, f := range e.Failed {
-		if !f.unasked && !passing(f.Err) {
+		if !f.unasked && !mayPass(f.Err) {
 			good--
 		}
 	}
 	return good >= e.Need
 }
 
-// passing tells whether a node's error may go away by itself.
-func passing(err error) bool {
+// mayPass tells whether a node's error may go away by itself.
+func mayPass(err error) bool {
 	return errors.Is(err, errSilent) || errors.Is(err, errNotYet) || errors.Is(err, ErrRestarted) || scripts.Passing(err) && !errors.Is(err, errNoUptime)
 }
 

@@ -4,44 +4,23 @@
 -- ARGV  for each operation: its name, with a + where it uses a counter, and a second + where the counter has a floor; then
 --       the operation's arguments
 --
+-- In place of BRANCHES op.go puts a branch for each name: it calls the operation, and moves k and a on.
+--
 -- returns one list with two elements for each operation: the two values that the operation returns, or -1 and the error. The
 -- verdict is 10 more where the operation went on without the line (P30). On a replica
 -- nothing was written, and the reply is READONLY itself: go-redis leaves a connection for that reply, and for no list with it
 local replies = {}
 local k, a, n = 1, 1, 1
 while ARGV[a] do
-  local operation, arguments = functions[ARGV[a]], shapes[ARGV[a]]
-  local counted, lock, line, counter = arguments >= 20, KEYS[k], nil, nil
-  k = k + 1
-  if counted then
-    arguments = arguments - 20
-  end
-  if arguments >= 10 then
-    arguments = arguments - 10
-    line = KEYS[k]
-    k = k + 1
-  end
-  if counted then
-    counter = KEYS[k]
-    k = k + 1
-  end
-  local verdict, value
-  if line then
-    refused = false
-    verdict, value = operation(lock, line, counter, unpack(ARGV, a + 1, a + arguments))
-  else
-    verdict, value = operation(lock, counter, unpack(ARGV, a + 1, a + arguments))
-  end
+  local name, verdict, value = ARGV[a], nil, nil
+  BRANCHES
   if not verdict then
     if string.find(value.err, 'READONLY', 1, true) then
       return redis.error_reply("READONLY You can't write against a read only replica.")
     end
     verdict, value = -1, value.err
-  elseif line and refused then
-    verdict = verdict + 10
   end
   replies[n], replies[n + 1] = verdict, value
-  a = a + 1 + arguments
   n = n + 2
 end
 return replies

@@ -63,7 +63,7 @@ func TestBatcher_ABatchThatHangsIsAbandoned(t *testing.T) {
 			// Their ops are used again while go-redis is not done with them. Their late answers are nobody's.
 			again := append(hanging, third...)
 			for _, x := range again {
-				x.op = Acquire(newKeys(t), true, newField(), lease, 1)
+				x.op = Acquire(newKeys(t), true, newField(), lease)
 				s.Send(&x.op, x)
 			}
 			synctest.Wait()
@@ -229,7 +229,7 @@ func TestInv12_CallersHearBeforeTheirBatchEnds(t *testing.T) {
 		}))
 		var all []*slowCaller
 		for range maxInFlight {
-			x := &slowCaller{op: Acquire(newKeys(t), true, newField(), lease, 1), heard: make(chan error, 1)}
+			x := &slowCaller{op: Acquire(newKeys(t), true, newField(), lease), heard: make(chan error, 1)}
 			s.Send(&x.op, x)
 			all = append(all, x)
 		}

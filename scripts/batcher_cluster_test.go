@@ -78,9 +78,9 @@ func round(t *testing.T, s *Scripts, locks []*Keys, token int64) {
 		op   func(*Keys) Op
 		want Answer
 	}{
-		{func(k *Keys) Op { return Acquire(k, true, first, lease, 1) }, Answer{Held: true, Token: token + 1}},
+		{func(k *Keys) Op { return Acquire(k, true, first, lease) }, Answer{Held: true, Token: token + 1}},
 		{func(k *Keys) Op { return Level(k, true, first, lease, 2, 1) }, Answer{Held: true, Token: token + 2}},
-		{func(k *Keys) Op { return Transfer(k, true, second, lease, 2, first) }, Answer{Held: true, Token: token + 4}},
+		{func(k *Keys) Op { return Transfer(k, true, second, lease, first) }, Answer{Held: true, Token: token + 3}},
 		{func(k *Keys) Op { return Unlock(k, first, sharded) }, Answer{Own: second}},
 		{func(k *Keys) Op { return Unlock(k, second, sharded) }, Answer{Held: true}},
 	} {
@@ -90,7 +90,7 @@ func round(t *testing.T, s *Scripts, locks []*Keys, token int64) {
 		}
 		for i, x := range all {
 			if got := <-x.heard; got.err != nil || got.Answer != step.want {
-				t.Errorf("%s for %s hears %+v, want %+v", x.op.kind.name, locks[i].Lock, got, step.want)
+				t.Errorf("%s for %s hears %+v, want %+v", x.op.kind.names[0], locks[i].Lock, got, step.want)
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func TestBatcherCluster_OpsInManySlots(t *testing.T) {
 	s := New(c.rdb)
 	locks := c.spread(200)
 	for i := range 3 {
-		round(t, s, locks, int64(4*i))
+		round(t, s, locks, int64(3*i))
 	}
 	sum, sizes := 0, g.sizes()
 	for _, n := range sizes {
@@ -118,7 +118,7 @@ func TestBatcherCluster_OpsInManySlots(t *testing.T) {
 	near := slices.IndexFunc(locks[1:], func(k *Keys) bool { return c.node(k) == c.node(locks[0]) && k.Slot != locks[0].Slot }) + 1
 	var tagged []Op
 	for i := range 6 {
-		tagged = append(tagged, Acquire(KeysOf(fmt.Sprintf("{%s}-%d", locks[i%2*near].Lock, i)), true, newField(), lease, 1))
+		tagged = append(tagged, Acquire(KeysOf(fmt.Sprintf("{%s}-%d", locks[i%2*near].Lock, i)), true, newField(), lease))
 	}
 	together(s, tagged...) // the nodes know the script now
 	g.seen()
@@ -135,10 +135,10 @@ func TestBatcherCluster_OpsInManySlots(t *testing.T) {
 	for _, node := range c.Nodes {
 		node.Do("script", "flush")
 	}
-	round(t, s, locks, 12)
+	round(t, s, locks, 9)
 
 	// What is wrong with one op is no other's business.
-	bad := Acquire(locks[0], true, newField(), lease, 1)
+	bad := Acquire(locks[0], true, newField(), lease)
 	c.rdb.Set(t.Context(), locks[0].Lock, "x", 0)
 	ops := slices.Clone(tagged)
 	said := together(s, slices.Insert(ops, 3, bad)...)
@@ -161,13 +161,13 @@ func TestBatcherCluster_ASlotThatMoves(t *testing.T) {
 
 	// On its way (ASK): those that have moved, and those that have not.
 	first := newField()
-	hold := func(k *Keys) Op { return Acquire(k, true, first, lease, 1) }
+	hold := func(k *Keys) Op { return Acquire(k, true, first, lease) }
 	var ops []Op
 	for _, k := range all {
 		ops = append(ops, hold(k))
 	}
 	for _, o := range together(s, ops...) {
-		if o.err != nil || o.Token != 5 {
+		if o.err != nil || o.Token != 4 {
 			t.Fatalf("%+v", o)
 		}
 	}
@@ -175,14 +175,14 @@ func TestBatcherCluster_ASlotThatMoves(t *testing.T) {
 	for name, op := range map[string]Op{"moved": hold(locks[0]), "not yet": hold(locks[1])} {
 		ops := []Op{hold(others[0]), op, hold(others[49])}
 		for i, o := range together(s, ops...) {
-			if o.err != nil || o.Token != 5 {
+			if o.err != nil || o.Token != 4 {
 				t.Errorf("%s: op %d hears %+v", name, i, o)
 			}
 		}
 	}
 	// In one command they are neither here nor there: it is refused, and each is served where it is.
 	for i, o := range together(s, hold(locks[0]), hold(locks[1]), hold(others[0])) {
-		if o.err != nil || o.Token != 5 {
+		if o.err != nil || o.Token != 4 {
 			t.Errorf("op %d, of two in a slot that moves and one elsewhere, hears %+v", i, o)
 		}
 	}
@@ -206,13 +206,13 @@ func TestBatcherCluster_ASlotThatMoves(t *testing.T) {
 	}
 	_, finish = c.migrate(others[7], others[7].Lock, others[7].Token)
 	finish()
-	round(t, s, all, 5)
+	round(t, s, all, 4)
 	var same []Op
 	for _, k := range locks {
 		same = append(same, hold(k))
 	}
 	for i, o := range together(s, same...) {
-		if o.err != nil || o.Token != 10 {
+		if o.err != nil || o.Token != 8 {
 			t.Errorf("a batch in the slot that has moved: op %d hears %+v", i, o)
 		}
 	}
@@ -228,10 +228,10 @@ func TestBatcherCluster_AForbiddenKey(t *testing.T) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	load(t, server.Client())
 	s := New(rdb)
-	own := func(i int) Op { return Acquire(KeysOf(fmt.Sprintf("{%s}-%d", prefix, i)), true, newField(), lease, 1) }
+	own := func(i int) Op { return Acquire(KeysOf(fmt.Sprintf("{%s}-%d", prefix, i)), true, newField(), lease) }
 	ops := []Op{own(1), own(2), own(3)}
-	forbidden := Acquire(KeysOf("x{"+prefix+"}"), true, newField(), lease, 1) // in the same slot
-	elsewhere := Acquire(newKeys(t), true, newField(), lease, 1)
+	forbidden := Acquire(KeysOf("x{"+prefix+"}"), true, newField(), lease) // in the same slot
+	elsewhere := Acquire(newKeys(t), true, newField(), lease)
 	said := together(s, ops[0], forbidden, elsewhere, ops[1], ops[2])
 	for _, i := range []int{1, 2} {
 		judge(t, said[i].err, false, false)
@@ -269,19 +269,19 @@ func TestBatcherCluster_ANodeThatHangs(t *testing.T) {
 			theirs, others := c.neighbours(30)
 			if warm {
 				round(t, s, slices.Concat(theirs, others), 0)
-				round(t, s, theirs, 4)
-				round(t, s, others, 4)
+				round(t, s, theirs, 3)
+				round(t, s, others, 3)
 			} else {
 				round(t, New(c.rdb), others, 0) // by another client
-				round(t, New(c.rdb), others, 4)
+				round(t, New(c.rdb), others, 3)
 			}
 			c.Nodes[0].Freeze()
 			var hanging []*passenger
 			for i := range 20 { // each time one batch more may hang
 				for _, k := range theirs {
-					hanging = append(hanging, send(s, Acquire(k, true, newField(), lease, 1)))
+					hanging = append(hanging, send(s, Acquire(k, true, newField(), lease)))
 				}
-				round(t, s, others, int64(8+4*i))
+				round(t, s, others, int64(6+3*i))
 			}
 			for _, x := range hanging {
 				if len(x.heard) > 0 {
@@ -306,7 +306,7 @@ func TestBatcherCluster_BatchersFollowTheSlots(t *testing.T) {
 	c := newCluster(t, 2)
 	s := New(c.rdb)
 	keys := newKeys(t)
-	x := send(s, Acquire(keys, true, newField(), lease, 1))
+	x := send(s, Acquire(keys, true, newField(), lease))
 	mustHear(t, x)
 	if x.op.batcher != s.batchers.first || len(s.batchers.nodes) != 0 {
 		t.Error("the first op was not sent before the nodes were known")

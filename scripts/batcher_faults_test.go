@@ -32,7 +32,7 @@ func scriptsOn(rdb redis.UniversalClient, single bool) *Scripts {
 func acquires3(t *testing.T) []Op {
 	var ops []Op
 	for range 3 {
-		ops = append(ops, Acquire(newKeys(t), true, newField(), lease, 1))
+		ops = append(ops, Acquire(newKeys(t), true, newField(), lease))
 	}
 	return ops
 }
@@ -136,7 +136,7 @@ func TestBatcher_APipelineRepeatsWhatTheServerDidNotKnow(t *testing.T) {
 	rdb.ScriptFlush(t.Context())
 	rdb.ScriptLoad(t.Context(), acquire.text)
 	ops := acquires3(t)
-	said := together(s, ops[0], Transfer(c.keys, true, field, lease, 1, old), ops[1])
+	said := together(s, ops[0], Transfer(c.keys, true, field, lease, old), ops[1])
 	mustHaveAll(t, []outcome{said[0], said[2]}, ops)
 	if said[1].err != nil || said[1].Answer != (Answer{Held: true, Token: 2}) {
 		t.Errorf("the transfer hears %+v", said[1])
@@ -167,7 +167,7 @@ func TestBatcher_CrossSlotGoesOnOpByOp(t *testing.T) {
 	c.mustHold(first)
 	bad := newKeys(t)
 	rdb.Set(t.Context(), bad.Lock, "x", 0)
-	said := together(s, Unlock(c.keys, first, false), Acquire(bad, true, newField(), lease, 1), Acquire(c.keys, true, second, lease, 1))
+	said := together(s, Unlock(c.keys, first, false), Acquire(bad, true, newField(), lease), Acquire(c.keys, true, second, lease))
 	if said[0].err != nil || !said[0].Held || said[2].err != nil || said[2].Answer != (Answer{Held: true, Token: 2}) {
 		t.Errorf("the ops of a pipeline hear %+v", said)
 	}

@@ -103,9 +103,10 @@ func namesOf(cmd redis.Cmder) []string {
 	if name := cmd.Name(); name != "evalsha" && name != "eval" {
 		return nil
 	}
-	for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers, &waits, &releases, &leaves} {
+	kinds := []*kind{&acquires, &levels, &unlocks, &transfers, &acquiresInTurn, &releases, &leaves}
+	for _, kind := range kinds {
 		if args[1] == kind.script.sha || args[1] == kind.script.text {
-			return []string{kind.name.(string)}
+			return []string{kind.names[0].(string)}
 		}
 	}
 	if args[1] != batched.sha && args[1] != batched.text {
@@ -113,10 +114,10 @@ func namesOf(cmd redis.Cmder) []string {
 	}
 	names := []string{"batch"}
 	for i := 3 + args[2].(int); i < len(args); {
-		for _, kind := range []*kind{&acquires, &levels, &unlocks, &transfers, &waits, &releases, &leaves} {
-			if args[i] == kind.name || args[i] == kind.fenced {
-				names = append(names, kind.name.(string))
-				i += 1 + kind.count
+		for _, kind := range kinds {
+			if floor := slices.Index(kind.names, args[i]); floor >= 0 {
+				names = append(names, kind.names[0].(string))
+				i += 1 + len(kind.arguments) + max(floor-1, 0)
 				break
 			}
 		}
@@ -212,7 +213,7 @@ func sendAcquires(t *testing.T, s *Scripts, n int) []*passenger {
 	t.Helper()
 	all := make([]*passenger, n)
 	for i := range all {
-		all[i] = send(s, Acquire(newKeys(t), true, newField(), lease, 1))
+		all[i] = send(s, Acquire(newKeys(t), true, newField(), lease))
 	}
 	return all
 }
@@ -222,7 +223,7 @@ func mustHear(t *testing.T, all ...*passenger) {
 	t.Helper()
 	for i, x := range all {
 		if got := <-x.heard; got.err != nil || !got.Held {
-			t.Fatalf("op %d, %s, hears %+v, %v", i, x.op.kind.name, got.Answer, got.err)
+			t.Fatalf("op %d, %s, hears %+v, %v", i, x.op.kind.names[0], got.Answer, got.err)
 		}
 	}
 }

@@ -26,13 +26,13 @@ func TestBatcher_AnOpGoesAloneAndAtOnce(t *testing.T) {
 		keys, first, second := newKeys(t), newField(), newField()
 		began := time.Now()
 		for i, op := range []Op{
-			Acquire(keys, true, first, lease, 1),
+			Acquire(keys, true, first, lease),
 			Level(keys, true, first, lease, 2, 1),
-			Transfer(keys, true, second, lease, 1, first),
+			Transfer(keys, true, second, lease, first),
 			Unlock(keys, second, false),
 		} {
 			mustHear(t, send(s, op))
-			if got := g.seen(); len(got) != 1 || !slices.Equal(got[0], []string{op.kind.name.(string)}) {
+			if got := g.seen(); len(got) != 1 || !slices.Equal(got[0], []string{op.kind.names[0].(string)}) {
 				t.Errorf("op %d went as %v", i, got)
 			}
 		}
@@ -90,7 +90,7 @@ func comesBack(t *testing.T, waiting int, hold func(*testing.T, *Scripts, *gate)
 	for range 3 {
 		inVirtualTime(t, func(t *testing.T, s *Scripts, g *gate) {
 			x := hold(t, s, g)
-			next := Acquire(newKeys(t), true, newField(), lease, 1)
+			next := Acquire(newKeys(t), true, newField(), lease)
 			go func() {
 				<-x.heard
 				send(s, next)
@@ -184,9 +184,9 @@ func TestBatcher_ABatchKeepsTheOrderInWhichItWasSent(t *testing.T) {
 		g.seen()
 		fill(t, s, g)
 		all := []*passenger{
-			send(s, Acquire(c.keys, true, second, lease, 1)),
+			send(s, Acquire(c.keys, true, second, lease)),
 			send(s, Unlock(c.keys, first, false)),
-			send(s, Acquire(c.keys, true, second, lease, 1)),
+			send(s, Acquire(c.keys, true, second, lease)),
 			send(s, Level(c.keys, true, second, lease, 2, 1)),
 		}
 		g.open(maxInFlight)
@@ -210,7 +210,7 @@ func TestBatcher_FlightsKeepNoOrder(t *testing.T) {
 		released := send(s, Unlock(c.keys, first, false))
 		synctest.Wait()
 		g.open(0)
-		if got := <-send(s, Acquire(c.keys, true, second, lease, 1)).heard; got.Held || got.err != nil {
+		if got := <-send(s, Acquire(c.keys, true, second, lease)).heard; got.Held || got.err != nil {
 			t.Errorf("the acquire that was sent after the unlock hears %+v: this test no longer shows why", got)
 		}
 		g.open(1)
@@ -289,7 +289,7 @@ func TestBatcher_ManyGoroutinesAtOnce(t *testing.T) {
 			token := int64(0)
 			for range rounds {
 				field := newField()
-				x := send(s, Acquire(keys, true, field, lease, 1))
+				x := send(s, Acquire(keys, true, field, lease))
 				if rng.IntN(4) == 0 && s.TakeBack(&x.op) {
 					takenBack.Store(x, true)
 					continue
@@ -325,7 +325,7 @@ func TestBatcher_ManyGoroutinesAtOnce(t *testing.T) {
 		}
 	}
 	for x := range twice.Range {
-		t.Errorf("%s was sent %d times", x.(*passenger).op.kind.name, x.(*passenger).sending.Load())
+		t.Errorf("%s was sent %d times", x.(*passenger).op.kind.names[0], x.(*passenger).sending.Load())
 	}
 	sum, sizes := 0, g.sizes()
 	for _, n := range sizes {

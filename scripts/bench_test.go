@@ -37,7 +37,7 @@ func BenchmarkDo(b *testing.B) {
 	s, keys, field := New(benched(b)), newKeys(b), newField()
 	b.ReportAllocs()
 	for b.Loop() {
-		for _, op := range []Op{Acquire(keys, true, field, lease, 1), Unlock(keys, field, false)} {
+		for _, op := range []Op{Acquire(keys, true, field, lease), Unlock(keys, field, false)} {
 			if a, err := s.Do(b.Context(), op); err != nil || !a.Held {
 				b.Fatalf("%+v, %v", a, err)
 			}
@@ -58,7 +58,7 @@ func BenchmarkSend(b *testing.B) {
 				keys, field, heard := newKeys(b), newField(), make(waiter, 1)
 				all.Go(func() {
 					for left.Add(-1) >= 0 {
-						op := Acquire(keys, true, field, lease, 1)
+						op := Acquire(keys, true, field, lease)
 						s.Send(&op, heard)
 						if got := <-heard; got.err != nil || !got.Held {
 							b.Errorf("%+v", got)

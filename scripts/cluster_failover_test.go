@@ -21,7 +21,7 @@ func TestCluster_FindsTheNewMaster(t *testing.T) {
 		}
 	}
 	field := newField()
-	take := func(k *Keys) Op { return Acquire(k, true, field, lease, 1) }
+	take := func(k *Keys) Op { return Acquire(k, true, field, lease) }
 	ways := map[string]func(s *Scripts) error{
 		"alone":      func(s *Scripts) error { _, err := s.Do(context.Background(), take(locks[0])); return err },
 		"in company": func(s *Scripts) error { return together(s, take(locks[0]), take(locks[1]))[0].err },

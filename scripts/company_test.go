@@ -53,7 +53,7 @@ func (q *sequence) leave() {
 // op is anything that a client may send for this lock, or a copy of it: few holds and few numbers, so that they meet.
 func (n *neighbour) op(q *sequence) op {
 	field := func() string { return fmt.Sprintf("01234567-89ab-cdef-0123-456789abcdef:9%d", q.rng.IntN(4)/3) }
-	o := op{field: field(), fenced: q.rng.IntN(2) == 0, lease: q.lease(), tokens: q.tokens()}
+	o := op{field: field(), fenced: q.rng.IntN(2) == 0, lease: q.lease()}
 	ticket := func() string { return []string{"", "x:1", "y:1", "x:2"}[q.rng.IntN(4)] }
 	switch k := q.rng.IntN(16); {
 	case k >= 14:

@@ -65,17 +65,17 @@ func TestConfirm_WhatNoReplicaHas(t *testing.T) {
 			what string
 			do   func(*Scripts) (Answer, error)
 		}{
-			{"acquire", do(Acquire(c.keys, true, field, lease, 1))},
-			{"acquire again", do(Acquire(c.keys, true, field, lease, 1))},
-			{"acquire in turn, again", do(Acquire(c.keys, true, field, lease, 1).InTurn(Turn{Ticket: "a:1"}))},
+			{"acquire", do(Acquire(c.keys, true, field, lease))},
+			{"acquire again", do(Acquire(c.keys, true, field, lease))},
+			{"acquire in turn, again", do(Acquire(c.keys, true, field, lease).InTurn(Turn{Ticket: "a:1"}))},
 			{"re-entry", do(Level(c.keys, true, field, lease, 2, 1))},
 			{"re-entry again", do(Level(c.keys, true, field, lease, 2, 1))},
 			{"re-entry without a token", do(Level(c.keys, false, field, lease, 3, 2))},
 			{"that again", do(Level(c.keys, false, field, lease, 3, 2))},
 			{"renewal", renew(2 * lease)},
 			{"renewal of what lasts longer", renew(lease)},
-			{"transfer", do(Transfer(c.keys, true, last, lease, 1, field))},
-			{"transfer again", do(Transfer(c.keys, true, last, lease, 1, field))},
+			{"transfer", do(Transfer(c.keys, true, last, lease, field))},
+			{"transfer again", do(Transfer(c.keys, true, last, lease, field))},
 		}
 		clients := make([]*Scripts, len(ops))
 		for i := range ops {
@@ -121,11 +121,11 @@ func TestConfirm_Together(t *testing.T) {
 	batch := func() []outcome {
 		free := newKeys(t)
 		return together(c.Scripts,
-			Acquire(free, true, newField(), lease, 1),
+			Acquire(free, true, newField(), lease),
 			Level(c.keys, true, field, lease, 2, 1),
-			Acquire(busy.keys, true, newField(), lease, 1),
+			Acquire(busy.keys, true, newField(), lease),
 			Unlock(c.keys, field, false),
-			Transfer(busy.keys, true, newField(), lease, 1, newField()),
+			Transfer(busy.keys, true, newField(), lease, newField()),
 		)
 	}
 	check := func(confirmed bool) {
@@ -166,7 +166,7 @@ func TestConfirm_Together(t *testing.T) {
 	if err := c.rdb.ScriptFlush(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease, 1))
+	_, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease))
 	wantUnconfirmed(t, "an acquire with its script", err)
 	wantUnconfirmed(t, "a renewal with its script", c.renew(field, 3*lease))
 }
@@ -179,7 +179,7 @@ func TestConfirm_WhoHasNothingDoesNotWait(t *testing.T) {
 	site.Replicas[0].Freeze()
 	busy.acquire(newField(), lease)
 	got, none := newEar(), newEar()
-	ops := []Op{Acquire(c.keys, true, newField(), lease, 1), Acquire(busy.keys, true, newField(), lease, 1)}
+	ops := []Op{Acquire(c.keys, true, newField(), lease), Acquire(busy.keys, true, newField(), lease)}
 	ops[0].caller, ops[1].caller = got, none
 	go c.deliver(context.Background(), []*Op{&ops[0], &ops[1]})
 	if a := <-none.heard; a.err != nil || a.Held || a.TTL <= 0 {
@@ -188,7 +188,7 @@ func TestConfirm_WhoHasNothingDoesNotWait(t *testing.T) {
 	if len(got.heard) > 0 {
 		t.Error("the other one of the batch was answered before")
 	}
-	if a, err := c.Do(t.Context(), Acquire(busy.keys, true, newField(), lease, 1)); err != nil || a.Held || a.TTL <= 0 {
+	if a, err := c.Do(t.Context(), Acquire(busy.keys, true, newField(), lease)); err != nil || a.Held || a.TTL <= 0 {
 		t.Errorf("%+v, %v", a, err)
 	}
 	wantUnconfirmed(t, "an acquire", (<-got.heard).err)
@@ -218,7 +218,7 @@ func TestConfirm_Refused(t *testing.T) {
 		t.Helper()
 		c := confirming(t, server, conf)
 		field := newField()
-		a, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease, 1))
+		a, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease))
 		if !a.Held || !errors.Is(err, ErrUnconfirmed) || Unanswered(err) || Passing(err) != passing {
 			t.Errorf("%+v, %v; passing %v", a, err, Passing(err))
 		}
@@ -275,7 +275,7 @@ func TestConfirm_ReplyLost(t *testing.T) {
 	c.Confirm(Confirmation{Replicas: 1, Timeout: soon})
 	proxy.On("the confirmation", redistest.Command("WAIT"), redistest.SwallowReply)
 	field := newField()
-	a, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease, 1))
+	a, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease))
 	if !a.Held || a.Token != 1 || !errors.Is(err, ErrUnconfirmed) || Unanswered(err) || !Passing(err) {
 		t.Errorf("%+v, %v", a, err)
 	}

@@ -93,7 +93,10 @@ func (g group) script() *script {
 	if len(g) == 1 {
 		return g[0].kind.script
 	}
-	return g[0].kind.batched
+	if g[0].kind.ballot {
+		return &ballots
+	}
+	return &batched
 }
 
 func (g group) args() []any {

@@ -76,10 +76,10 @@ func answered(err error) bool {
 // proxyLost is what the proxy Envoy replies in place of a server that it has lost after the command was sent to it.
 const proxyLost = "upstream failure"
 
-// passing has the error replies of a server that is starting, is being replaced, is busy, or cannot write to its disk, and of Envoy where it
+// passingReplies has the error replies of a server that is starting, is being replaced, is busy, or cannot write to its disk, and of Envoy where it
 // has no server. A server at maxmemory (OOM) stays so until somebody mends it. One that cannot save (MISCONF) tries again by itself every few
 // seconds.
-var passing = []string{
+var passingReplies = []string{
 	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY ", "UNBLOCKED", "max number of clients reached",
 	"MISCONF", "no upstream host",
 }
@@ -110,7 +110,7 @@ func Passing(err error) bool {
 		return true
 	}
 	text := said.Error() // Redis's own words: those of err may have names in them, and a lock may be called LOADING
-	for _, p := range passing {
+	for _, p := range passingReplies {
 		if strings.Contains(text, p) {
 			return true
 		}

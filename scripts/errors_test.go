@@ -22,7 +22,7 @@ func once(o *redis.Options) {
 }
 
 func try(c caller) error {
-	_, err := c.Do(c.TB.Context(), Acquire(c.keys, true, newField(), lease, 1))
+	_, err := c.Do(c.TB.Context(), Acquire(c.keys, true, newField(), lease))
 	return err
 }
 
@@ -184,7 +184,7 @@ func TestP3_AProxyThatHasLostItsServerIsUnanswered(t *testing.T) {
 // The names in an error are the user's: a lock called LOADING is not on its way up.
 func TestErrors_ANameInAnErrorDecidesNothing(t *testing.T) {
 	rdb := redistest.New(t)
-	for _, word := range passing {
+	for _, word := range passingReplies {
 		c := newCaller(t, rdb)
 		c.keys = KeysOf(fmt.Sprintf("%s %s", c.keys.Lock, word))
 		rdb.Set(t.Context(), c.keys.Lock, "x", 0)
@@ -325,7 +325,7 @@ func TestErrors_Contexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ctx := range []context.Context{ended, late} {
-		if _, err := c.Do(ctx, Acquire(c.keys, true, newField(), lease, 1)); err != nil { // go-redis may not ask the context
+		if _, err := c.Do(ctx, Acquire(c.keys, true, newField(), lease)); err != nil { // go-redis may not ask the context
 			judge(t, err, true, errors.Is(err, context.DeadlineExceeded))
 		}
 	}

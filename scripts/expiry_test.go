@@ -14,7 +14,7 @@ func TestInv9_AMarkOfAHoldThatRunsOutMeanwhile(t *testing.T) {
 	s := New(rdb)
 	for i := range time.Duration(200) {
 		keys, began := newKeys(t), time.Now()
-		a, err := s.Do(t.Context(), Acquire(keys, false, newField(), 2*time.Millisecond, 1))
+		a, err := s.Do(t.Context(), Acquire(keys, false, newField(), 2*time.Millisecond))
 		if err != nil || !a.Held {
 			t.Fatal(a, err)
 		}
@@ -22,7 +22,7 @@ func TestInv9_AMarkOfAHoldThatRunsOutMeanwhile(t *testing.T) {
 		}
 		mine := newField()
 		for {
-			if a, err = s.Do(t.Context(), Acquire(keys, false, mine, time.Minute, 1).InTurn(Turn{Ticket: "c:1"})); err != nil {
+			if a, err = s.Do(t.Context(), Acquire(keys, false, mine, time.Minute).InTurn(Turn{Ticket: "c:1"})); err != nil {
 				t.Fatal(err)
 			}
 			if a.Held {

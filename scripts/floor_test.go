@@ -23,67 +23,61 @@ func serverTime(t *testing.T, rdb redis.UniversalClient) int64 {
 }
 
 // floored are the ops that take tokens, for a lock that is held by holder: what they are called, and for whom they are.
-func floored(keys *Keys, holder, next string, tokens int, expiry time.Duration) map[string]Op {
+func floored(keys *Keys, holder, next string, expiry time.Duration) map[string]Op {
 	return map[string]Op{
-		"acquire":  Acquire(keys, true, next, lease, tokens).WithFloor(expiry),
+		"acquire":  Acquire(keys, true, next, lease).WithFloor(expiry),
 		"level":    Level(keys, true, holder, lease, 2, 1).WithFloor(expiry),
-		"transfer": Transfer(keys, true, next, lease, tokens, holder).WithFloor(expiry),
+		"transfer": Transfer(keys, true, next, lease, holder).WithFloor(expiry),
 	}
 }
 
-// The tokens of a counter with a floor are at least the server's time, as many as were asked for, and never the same
-// twice; also where the counter is ahead of the clock. Alone and in a batch.
+// The tokens of a counter with a floor are at least the server's time, and never the same twice; also where the counter is ahead of
+// the clock. Alone and in a batch.
 func TestFloor_TokensAreAtLeastTheTime(t *testing.T) {
 	rdb := redistest.New(t)
 	s := New(rdb)
 	for _, name := range []string{"acquire", "level", "transfer"} {
-		for _, tokens := range []int{1, 7} {
-			for _, company := range []bool{false, true} {
-				for _, counter := range []string{"absent", "small", "ahead"} {
-					t.Run(fmt.Sprintf("%s %d %v %s", name, tokens, company, counter), func(t *testing.T) {
-						c, holder, next := newCaller(t, rdb), newField(), newField()
-						if name != "acquire" {
-							c.mustHold(holder)
-						}
-						before := serverTime(t, rdb)
-						least := before
-						switch counter {
-						case "absent":
-							rdb.Del(t.Context(), c.keys.Token)
-						case "small":
-							rdb.Set(t.Context(), c.keys.Token, 41, 0)
-						case "ahead":
-							least = before + time.Hour.Microseconds()
-							rdb.Set(t.Context(), c.keys.Token, least-1, 0)
-						}
-						if name == "level" {
-							tokens = 1
-						}
-						op := floored(c.keys, holder, next, tokens, 0)[name]
-						var got outcome
-						if company {
-							got = together(s, Acquire(newKeys(t), true, newField(), lease, 3), op)[1]
-						} else {
-							got.Answer, got.err = s.Do(t.Context(), op)
-						}
-						if got.err != nil || !got.Held {
-							t.Fatalf("%+v", got)
-						}
-						first := got.Token - int64(tokens) + 1
-						if counter == "ahead" && first != least {
-							t.Errorf("the first token is %d, want %d", first, least)
-						}
-						if first < least || counter != "ahead" && got.Token > serverTime(t, rdb)+int64(tokens) {
-							t.Errorf("%d tokens up to %d, asked for at %d", tokens, got.Token, before)
-						}
-						if kept := rdb.Get(t.Context(), c.keys.Token).Val(); kept != strconv.FormatInt(got.Token, 10) {
-							t.Errorf("the counter is %s, the last token %d", kept, got.Token)
-						}
-						if ttl := rdb.PTTL(t.Context(), c.keys.Token).Val(); ttl != -1 {
-							t.Errorf("the counter expires in %v", ttl)
-						}
-					})
-				}
+		for _, company := range []bool{false, true} {
+			for _, counter := range []string{"absent", "small", "ahead"} {
+				t.Run(fmt.Sprintf("%s %v %s", name, company, counter), func(t *testing.T) {
+					c, holder, next := newCaller(t, rdb), newField(), newField()
+					if name != "acquire" {
+						c.mustHold(holder)
+					}
+					before := serverTime(t, rdb)
+					least := before
+					switch counter {
+					case "absent":
+						rdb.Del(t.Context(), c.keys.Token)
+					case "small":
+						rdb.Set(t.Context(), c.keys.Token, 41, 0)
+					case "ahead":
+						least = before + time.Hour.Microseconds()
+						rdb.Set(t.Context(), c.keys.Token, least-1, 0)
+					}
+					op := floored(c.keys, holder, next, 0)[name]
+					var got outcome
+					if company {
+						got = together(s, Acquire(newKeys(t), true, newField(), lease), op)[1]
+					} else {
+						got.Answer, got.err = s.Do(t.Context(), op)
+					}
+					if got.err != nil || !got.Held {
+						t.Fatalf("%+v", got)
+					}
+					if counter == "ahead" && got.Token != least {
+						t.Errorf("the token is %d, want %d", got.Token, least)
+					}
+					if got.Token < least || counter != "ahead" && got.Token > serverTime(t, rdb)+1 {
+						t.Errorf("the token is %d, asked for at %d", got.Token, before)
+					}
+					if kept := rdb.Get(t.Context(), c.keys.Token).Val(); kept != strconv.FormatInt(got.Token, 10) {
+						t.Errorf("the counter is %s, the token %d", kept, got.Token)
+					}
+					if ttl := rdb.PTTL(t.Context(), c.keys.Token).Val(); ttl != -1 {
+						t.Errorf("the counter expires in %v", ttl)
+					}
+				})
 			}
 		}
 	}
@@ -100,7 +94,7 @@ func TestFloor_P9_ARepeatHasItsToken(t *testing.T) {
 				if name != "acquire" {
 					c.mustHold(holder)
 				}
-				op := floored(c.keys, holder, next, 1, 0)[name]
+				op := floored(c.keys, holder, next, 0)[name]
 				first, err := s.Do(t.Context(), op)
 				if err != nil || !first.Held {
 					t.Fatal(first, err)
@@ -129,7 +123,7 @@ func TestFloor_Inv2_TokensGrowAcrossALoss(t *testing.T) {
 	var last int64
 	for round := range 20 {
 		field := newField()
-		op := Acquire(keys, true, field, lease, 1)
+		op := Acquire(keys, true, field, lease)
 		if round%3 == 0 {
 			op = op.WithFloor(0)
 		}
@@ -164,7 +158,7 @@ func TestFloor_TheCounterExpires(t *testing.T) {
 						c.mustHold(holder)
 					}
 					rdb.Set(t.Context(), c.keys.Token, 1, before)
-					if got, err := s.Do(t.Context(), floored(c.keys, holder, next, 1, expiry)[name]); err != nil || !got.Held {
+					if got, err := s.Do(t.Context(), floored(c.keys, holder, next, expiry)[name]); err != nil || !got.Held {
 						t.Fatal(got, err)
 					}
 					ttl := rdb.PTTL(t.Context(), c.keys.Token).Val()
@@ -197,7 +191,7 @@ func TestFloor_ASpoiltCounterLeavesNothing(t *testing.T) {
 				}
 				spoil(c.keys.Token)
 				before := mustLockOf(t, rdb, c.keys)
-				got, err := s.Do(t.Context(), floored(c.keys, holder, next, 1, 0)[name])
+				got, err := s.Do(t.Context(), floored(c.keys, holder, next, 0)[name])
 				if err == nil || Unanswered(err) {
 					t.Errorf("%+v, %v", got, err)
 				}
@@ -220,8 +214,8 @@ func TestFloor_P14_WithoutTheRightToTheTime(t *testing.T) {
 	plain, held := newCaller(t, rdb), newCaller(t, rdb)
 	theirs := newField()
 	held.mustHold(theirs)
-	got := together(s, Acquire(plain.keys, true, newField(), lease, 1), Unlock(held.keys, theirs, false),
-		Acquire(newKeys(t), true, newField(), lease, 1).WithFloor(0))
+	got := together(s, Acquire(plain.keys, true, newField(), lease), Unlock(held.keys, theirs, false),
+		Acquire(newKeys(t), true, newField(), lease).WithFloor(0))
 	if got[0].err != nil || !got[0].Held || got[1].err != nil || !got[1].Held {
 		t.Errorf("the neighbours hear %+v and %+v", got[0], got[1])
 	}
@@ -236,7 +230,7 @@ func TestFloor_TheExpiryWaitsForTheClock(t *testing.T) {
 	keys := newKeys(t)
 	ahead := serverTime(t, rdb) + time.Hour.Microseconds()
 	rdb.Set(t.Context(), keys.Token, ahead, 0)
-	if _, err := New(rdb).Do(t.Context(), Acquire(keys, true, newField(), lease, 1).WithFloor(time.Minute)); err != nil {
+	if _, err := New(rdb).Do(t.Context(), Acquire(keys, true, newField(), lease).WithFloor(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if ttl := rdb.PTTL(t.Context(), keys.Token).Val(); ttl < time.Hour || ttl > time.Hour+time.Minute {

@@ -132,7 +132,7 @@ func (b *batcher) watch(f *batch) {
 	go b.scripts.again(rest, ops[0].keys.Lock, silentAfter, b.slow, func(ctx context.Context) {
 		var copies []*Op
 		for _, op := range ops {
-			if op.kind.batched == &ballots {
+			if op.kind.ballot {
 				continue // a node of a quorum is asked again in another round
 			}
 			if c := op.copied(); c != nil {

@@ -97,14 +97,14 @@ func (c caller) do(op Op) Answer {
 	c.Helper()
 	a, err := c.Do(c.TB.Context(), op)
 	if err != nil {
-		c.Fatalf("%s: %v", op.kind.name, err)
+		c.Fatalf("%s: %v", op.kind.names[0], err)
 	}
 	return a
 }
 
 func (c caller) acquire(field string, lease time.Duration) Answer {
 	c.Helper()
-	return c.do(Acquire(c.keys, c.fenced, field, lease, 1))
+	return c.do(Acquire(c.keys, c.fenced, field, lease))
 }
 
 func (c caller) level(field string, lease time.Duration, count int, op int64) Answer {
@@ -114,7 +114,7 @@ func (c caller) level(field string, lease time.Duration, count int, op int64) An
 
 func (c caller) transfer(old, field string, lease time.Duration) Answer {
 	c.Helper()
-	return c.do(Transfer(c.keys, c.fenced, field, lease, 1, old))
+	return c.do(Transfer(c.keys, c.fenced, field, lease, old))
 }
 
 func (c caller) unlock(field string) bool {

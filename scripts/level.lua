@@ -34,7 +34,7 @@ local function level(lock, counter, lease, field, count, op, expiry)
   if tonumber(latest or 0) >= tonumber(op) then
     if counter then
       local why
-      token, why = again(counter, 1, expiry)
+      token, why = again(counter, expiry)
       if not token then
         return nil, why
       end
@@ -50,7 +50,7 @@ local function level(lock, counter, lease, field, count, op, expiry)
   end
   if counter then
     local why
-    token, why = take(counter, 1, expiry)
+    token, why = take(counter, expiry)
     if not token then
       return nil, why
     end

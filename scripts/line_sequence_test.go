@@ -91,8 +91,8 @@ func (q *sequence) stepWait(w *aClient) error {
 	if q.rng.IntN(5) > 0 {
 		o.turn.Ticket = w.ticket()
 		h.ticket = true
-		if place := q.places[last]; place != 0 && q.rng.IntN(2) == 0 {
-			o.placeOf, o.turn.Place = last, place
+		if place := q.places[last]; place != 0 && q.rng.IntN(4) > 0 {
+			o.placeOf, o.turn.Score = last, place
 		}
 	}
 	if o.turn.Look = q.rng.IntN(2) == 0; o.turn.Look && len(q.lastState.line) > 0 && q.rng.IntN(2) == 0 {
@@ -125,8 +125,8 @@ func (q *sequence) fair(o op, got reply, heard []string, before, after snapshot)
 		q.places[s.ticket] = s.score
 	}
 	there := lined{stays: before.line}
-	if o.kind == "wait" && o.turn.Ticket != "" && o.turn.Place != 0 {
-		there.join(o.turn.Ticket, o.turn.Place, span{})
+	if o.kind == "wait" && o.turn.Ticket != "" && o.turn.Score != 0 {
+		there.join(o.turn.Ticket, o.turn.Score, span{})
 	}
 	line := make([]string, 0, len(there.stays)) // that the op meets, as far as somebody listens
 	for i, s := range there.stays {

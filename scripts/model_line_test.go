@@ -126,8 +126,8 @@ func (m *model) wait(o op, at span) reply {
 	}
 	waited := false
 	if m.field == "" {
-		if t.Ticket != "" && t.Place != 0 {
-			l.join(t.Ticket, t.Place, at)
+		if t.Ticket != "" && t.Score != 0 {
+			l.join(t.Ticket, t.Score, at)
 		}
 		waited = len(l.stays) > 0
 		if len(l.stays) > 0 && l.stays[0].ticket == t.Stale && t.Stale != t.Ticket {
@@ -157,7 +157,7 @@ func (m *model) waits(o op, at span, head string) reply {
 	if o.turn.Ticket != "" {
 		m.second = m.second || m.field != ""
 		there := m.line.find(o.turn.Ticket) >= 0
-		r.place, r.before = m.line.join(o.turn.Ticket, o.turn.Place, at)
+		r.place, r.before = m.line.join(o.turn.Ticket, o.turn.Score, at)
 		if there && r.before == 0 && m.field != "" && len(m.line.stays) > 1 {
 			second := m.line.stays[1].ticket
 			m.line.tell(clientOf(second), "a "+second)

@@ -26,7 +26,6 @@ type op struct {
 	field   string
 	fenced  bool
 	lease   time.Duration
-	tokens  int    // of acquire and transfer
 	old     string // of transfer
 	count   int
 	change  int64
@@ -45,14 +44,14 @@ type target struct {
 func (o op) String() string {
 	switch o.kind {
 	case "acquire":
-		return fmt.Sprintf("acquire %s lease=%v fenced=%v tokens=%d", short(o.field), o.lease, o.fenced, o.tokens)
+		return fmt.Sprintf("acquire %s lease=%v fenced=%v", short(o.field), o.lease, o.fenced)
 	case "wait":
-		return fmt.Sprintf("wait %s lease=%v fenced=%v tokens=%d ticket=%s place of=%s look=%v stale=%s",
-			short(o.field), o.lease, o.fenced, o.tokens, o.turn.Ticket, o.placeOf, o.turn.Look, o.turn.Stale)
+		return fmt.Sprintf("wait %s lease=%v fenced=%v ticket=%s place of=%s look=%v stale=%s",
+			short(o.field), o.lease, o.fenced, o.turn.Ticket, o.placeOf, o.turn.Look, o.turn.Stale)
 	case "release", "quick", "leave":
 		return fmt.Sprintf("%s %s ticket=%s known=%d", o.kind, short(o.field), o.again, o.known)
 	case "transfer":
-		return fmt.Sprintf("transfer %s to %s lease=%v fenced=%v tokens=%d", short(o.old), short(o.field), o.lease, o.fenced, o.tokens)
+		return fmt.Sprintf("transfer %s to %s lease=%v fenced=%v", short(o.old), short(o.field), o.lease, o.fenced)
 	case "level":
 		return fmt.Sprintf("level %s count=%d change=%d lease=%v fenced=%v", short(o.field), o.count, o.change, o.lease, o.fenced)
 	case "renew":
@@ -69,9 +68,9 @@ func (o op) String() string {
 func (o op) op(keys *Keys) (Op, bool) {
 	switch o.kind {
 	case "acquire":
-		return Acquire(keys, o.fenced, o.field, o.lease, o.tokens), true
+		return Acquire(keys, o.fenced, o.field, o.lease), true
 	case "wait":
-		return Acquire(keys, o.fenced, o.field, o.lease, o.tokens).InTurn(o.turn), true
+		return Acquire(keys, o.fenced, o.field, o.lease).InTurn(o.turn), true
 	case "release":
 		return Unlock(keys, o.field, false).Calling(o.again, o.known), true
 	case "quick":
@@ -83,7 +82,7 @@ func (o op) op(keys *Keys) (Op, bool) {
 	case "unlock":
 		return Unlock(keys, o.field, false), true
 	case "transfer":
-		return Transfer(keys, o.fenced, o.field, o.lease, o.tokens, o.old), true
+		return Transfer(keys, o.fenced, o.field, o.lease, o.old), true
 	}
 	return Op{}, false
 }
@@ -98,13 +97,13 @@ func (o op) reply(said outcome) (r reply, left time.Duration, err error) {
 	}
 	switch o.kind {
 	case "unlock", "release", "quick":
-		return reply{released: said.Held, told: said.Receivers, place: said.Place, more: said.More, own: said.Own}, 0, said.err
+		return reply{released: said.Held, told: said.Receivers, place: said.Score, more: said.More, own: said.Own}, 0, said.err
 	case "leave":
 		return reply{more: said.More}, 0, said.err
 	}
 	r = reply{held: said.Held, token: said.Token, ttl: (o.kind == "acquire" || o.kind == "wait") && !said.Held}
 	if r.own = said.Own; r.ttl {
-		r.before, r.place, r.head, r.more = said.Before, said.Place, said.Head, said.More
+		r.before, r.place, r.head, r.more = said.Before, said.Score, said.Head, said.More
 	}
 	return r, said.TTL, said.err
 }
@@ -222,7 +221,7 @@ func (m *model) apply(o op, at span) reply {
 		m.field = o.field
 		m.count++
 		m.forever, m.expires = false, at.plus(o.lease)
-		return reply{held: true, token: m.next(1)}
+		return reply{held: true, token: m.next()}
 	case "redisson unlock":
 		if m.field != o.field {
 			return reply{}
@@ -269,14 +268,14 @@ func (m *model) enter(o op, at span) reply {
 	m.free()
 	m.field, m.count, m.expires = o.field, 1, at.plus(o.lease)
 	if o.fenced {
-		return reply{held: true, token: m.next(o.tokens)}
+		return reply{held: true, token: m.next()}
 	}
 	return reply{held: true}
 }
 
 func (m *model) repeat(o op, at span) reply {
 	m.extend(o.lease, at)
-	return reply{held: true, token: m.current(o.fenced, o.tokens)}
+	return reply{held: true, token: m.current(o.fenced)}
 }
 
 func (m *model) level(o op, at span) reply {
@@ -286,14 +285,14 @@ func (m *model) level(o op, at span) reply {
 	case o.fenced && m.spoilt:
 		return reply{failed: noNumber}
 	case o.change <= m.change: // a repeat, or an older one
-		return reply{held: true, token: m.current(o.fenced, 1)}
+		return reply{held: true, token: m.current(o.fenced)}
 	}
 	m.count, m.change = o.count, o.change
 	if o.lease > 0 {
 		m.extend(o.lease, at)
 	}
 	if o.fenced {
-		return reply{held: true, token: m.next(1)}
+		return reply{held: true, token: m.next()}
 	}
 	return reply{held: true}
 }
@@ -323,20 +322,20 @@ func (m *model) extend(lease time.Duration, at span) {
 	}
 }
 
-// next takes tokens, and is the last of them.
-func (m *model) next(tokens int) int64 {
+// next takes a token.
+func (m *model) next() int64 {
 	m.counted = true
-	m.counter += int64(tokens)
+	m.counter++
 	return m.counter
 }
 
 // current is the counter's value: the latest token of the hold that has the lock.
-func (m *model) current(fenced bool, tokens int) int64 {
+func (m *model) current(fenced bool) int64 {
 	switch {
 	case !fenced:
 		return 0
 	case !m.counted:
-		return m.next(tokens)
+		return m.next()
 	}
 	return m.counter
 }

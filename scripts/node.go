@@ -21,8 +21,6 @@ var (
 	withdrawText string
 	//go:embed look.lua
 	lookText string
-	//go:embed ballots.lua
-	ballotsText string
 	//go:embed mark.lua
 	markText string
 
@@ -33,37 +31,25 @@ var (
 	withdraw = alone("withdraw", holderText+reportText+withdrawText)
 	look     = alone("look", holderText+reportText+lookText)
 	mark     = newScript(markText)
-	ballots  = newScript(holderText + reportText + voteText + extendText + levelText + recountText + raiseText + withdrawText + lookText +
-		ballotsText + batchText)
+	ballots  = newBatch(holderText+reportText+voteText+extendText+levelText+recountText+raiseText+withdrawText+lookText,
+		branches(&votes, &extends, &recounts, &raises, &withdraws, &looks))
 )
 
 var (
-	votes     = kind{fenced: "vote+", count: 2, arguments: extendArguments, script: &vote, batched: &ballots}
-	extends   = kind{fenced: "extend+", count: 2, arguments: extendArguments, script: &extend, batched: &ballots}
-	recounts  = kind{fenced: "recount+", count: 4, arguments: levelArguments, script: &recount, batched: &ballots}
-	raises    = kind{fenced: "raise+", count: 3, arguments: raiseArguments, script: &raise, batched: &ballots}
-	withdraws = kind{name: "withdraw", count: 4, arguments: withdrawArguments, script: &withdraw, batched: &ballots}
-	looks     = kind{fenced: "look+", count: 1, arguments: lookArguments, script: &look, batched: &ballots}
+	votes     = newBallot("vote", &vote)
+	extends   = newBallot("extend", &extend)
+	recounts  = newBallot("recount", &recount)
+	raises    = newBallot("raise", &raise)
+	withdraws = newBallot("withdraw", &withdraw)
+	looks     = newBallot("look", &look)
 )
 
-// The functions from extendArguments to lookArguments append the arguments of an op's script, as acquireArguments in op.go does.
-func extendArguments(r request, _ *Keys, to []any) []any {
-	return append(to, r.lease.Milliseconds(), r.field)
+// newBallot is newKind for one server of a quorum.
+func newBallot(name string, sc *script) kind {
+	k := newKind(name, sc)
+	k.ballot = true
+	return k
 }
-
-func raiseArguments(r request, _ *Keys, to []any) []any {
-	return append(to, r.field, r.token, r.expiry.Milliseconds())
-}
-
-func withdrawArguments(r request, keys *Keys, to []any) []any {
-	command := any("")
-	if r.tell {
-		command = publish(false)
-	}
-	return append(to, r.field, keys.told(), command, r.group)
-}
-
-func lookArguments(r request, _ *Keys, to []any) []any { return append(to, r.field) }
 
 // The operations from Vote to Look are for one server of a quorum. The Answer to each has a Report. These operations share
 // commands with each other, and not with those of op.go.
@@ -88,7 +74,7 @@ func Recount(keys *Keys, field string, lease time.Duration, count int, change in
 // Raise proposes a token for the hold of this field. Held is true if the server accepted the token. The counter expires so
 // long after it was used last, or never with expiry 0.
 func Raise(keys *Keys, field string, token int64, expiry time.Duration) Op {
-	return Op{kind: &raises, keys: keys, fenced: true, request: request{field: field, token: token, expiry: expiry}}
+	return Op{kind: &raises, keys: keys, fenced: true, floored: true, request: request{field: field, token: token, expiry: expiry}}
 }
 
 // Groups is how many groups the waiters for a lock of a quorum are in. Each group listens on a channel of its own.
@@ -170,8 +156,7 @@ type Order struct {
 	Keys   *Keys
 	Field  string
 	Fenced bool          // the op takes a token
-	Floor  bool          // the token is at least the server's time
-	Expiry time.Duration // with Floor: how long after its last use the counter expires; 0: never
+	Expiry time.Duration // how long after its last use the counter expires; 0: never
 	Lease  time.Duration // of Acquire and Level
 	Count  int           // of Level: the new count,
 	Change int64         // and the number of the change
@@ -182,7 +167,7 @@ type Verb int
 
 const (
 	Other     Verb = iota // an op that only one server can do
-	ToAcquire             // take the lock, with one token at most: Acquire
+	ToAcquire             // take the lock: Acquire
 	ToLevel               // set the hold count: Level
 	ToUnlock              // release the hold: Unlock
 )
@@ -190,11 +175,11 @@ const (
 // Order returns what the op asks for.
 func (op *Op) Order() Order {
 	o := Order{
-		Keys: op.keys, Field: op.field, Fenced: op.fenced, Floor: op.floored, Expiry: op.expiry,
+		Keys: op.keys, Field: op.field, Fenced: op.fenced, Expiry: op.expiry,
 		Lease: op.lease.Truncate(time.Millisecond), Count: op.count, Change: op.change,
 	}
 	switch {
-	case op.kind == &acquires && op.tokens == 1:
+	case op.kind == &acquires:
 		o.Verb = ToAcquire
 	case op.kind == &levels:
 		o.Verb = ToLevel

@@ -2,6 +2,8 @@ package scripts
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -20,11 +22,10 @@ type Op struct {
 	beside  bool     // it is sent beside that one, which may be answered still
 }
 
-// A request is what an op is to do. The kind of the op says which of these are arguments of its script.
+// A request is what an op is to do. The kind of the op says which of these are arguments of its script: see values.
 type request struct {
 	field  string        // of the hold
 	lease  time.Duration // sent in whole milliseconds
-	tokens int           // how many are taken
 	expiry time.Duration // of the counter
 
 	count  int    // of Level: the new count
@@ -38,71 +39,94 @@ type request struct {
 	group int  // of Withdraw: which of them
 }
 
-// A kind is a kind of operation, as the batch script (batch.lua) knows it.
+// A kind is a kind of operation. The parameters of its Lua function are the declaration of what is sent.
 type kind struct {
-	name      any
-	fenced    any                                         // the name where the op has a counter
-	floored   any                                         // the name where the op has a counter with a floor
-	count     int                                         // of its arguments, without the floor's
-	arguments func(r request, keys *Keys, to []any) []any // appends them, in the order in which the script has them
-	script    *script                                     // does one op alone
-	batched   *script                                     // does several ops
-	lined     bool                                        // the line is one of the op's keys
+	names     []any           // in a batch: without a counter, with one, and with one that has a floor; as many of these as there are
+	arguments []func(*Op) any // without the floor's
+	script    *script         // does one op alone
+	lined     bool            // the line is one of the op's keys
+	ballot    bool            // the op is for one server of a quorum
 }
 
 var (
-	acquires  = kind{name: "acquire", fenced: "acquire+", floored: "acquire++", count: 3, arguments: acquireArguments, script: &acquire, batched: &batched}
-	waits     = kind{name: "wait", fenced: "wait+", floored: "wait++", count: 9, arguments: waitArguments, script: &wait, batched: &batched, lined: true}
-	levels    = kind{name: "level", fenced: "level+", floored: "level++", count: 4, arguments: levelArguments, script: &level, batched: &batched}
-	unlocks   = kind{name: "unlock", count: 3, arguments: unlockArguments, script: &unlock, batched: &batched}
-	tries     = kind{name: "try", fenced: "try+", floored: "try++", count: 4, arguments: tryArguments, script: &tryFree, batched: &batched, lined: true}
-	releases  = kind{name: "release", count: 5, arguments: releaseArguments, script: &release, batched: &batched, lined: true}
-	quicks    = kind{name: "quick", count: 3, arguments: unlockArguments, script: &release, batched: &batched, lined: true}
-	leaves    = kind{name: "leave", count: 3, arguments: leaveArguments, script: &leave, batched: &batched, lined: true}
-	transfers = kind{name: "transfer", fenced: "transfer+", floored: "transfer++", count: 4, arguments: transferArguments, script: &transfer, batched: &batched}
+	acquires            = newKind("acquire", &acquire)
+	acquiresInTurn      = newKind("wait", &wait)
+	levels              = newKind("level", &level)
+	unlocks             = newKind("unlock", &unlock)
+	tries               = newKind("try", &tryFree)
+	releases            = newKind("release", &release)
+	unlocksForNewcomers = newKind("quick", &release, "again", "known")
+	leaves              = newKind("leave", &leave)
+	transfers           = newKind("transfer", &transfer)
 )
 
-// The functions from acquireArguments to leaveArguments append the arguments of an op's script to a command: they are kind.arguments.
-func acquireArguments(r request, _ *Keys, to []any) []any {
-	return append(to, r.lease.Milliseconds(), r.field, r.tokens)
-}
-
-func tryArguments(r request, keys *Keys, to []any) []any {
-	return append(acquireArguments(r, keys, to), publish(r.turn.Sharded))
-}
-
-func waitArguments(r request, keys *Keys, to []any) []any {
-	place, look, unproven := any(""), 0, 0
-	if r.turn.Place != 0 {
-		place = r.turn.Place
+// newKind returns the kind of this name, whose ops the function of the script does, called without its last parameters, left.
+func newKind(name string, sc *script, left ...string) kind {
+	k := kind{names: []any{name}, script: sc}
+	parameters := sc.parameters[1 : len(sc.parameters)-len(left)] // the first one is the lock
+	if k.lined = parameters[0] == "line"; k.lined {
+		parameters = parameters[1:]
 	}
-	if r.turn.Look {
-		look = 1
+	if parameters[0] == "counter" {
+		k.names = append(k.names, name+"+")
 	}
-	if r.turn.Unproven {
-		unproven = 1
+	for _, p := range parameters[1:] {
+		if p == "expiry" {
+			k.names = append(k.names, name+"++")
+		} else if value := values[p]; value != nil {
+			k.arguments = append(k.arguments, value)
+		} else {
+			panic("scripts: " + name + ".lua has a parameter without a value: " + p)
+		}
 	}
-	return append(tryArguments(r, keys, to), r.turn.Ticket, place, look, r.turn.Stale, unproven)
+	return k
 }
 
-func levelArguments(r request, _ *Keys, to []any) []any {
-	return append(to, r.lease.Milliseconds(), r.field, r.count, r.change)
+// values are the arguments of the scripts, by the names of their parameters. The last parameter, expiry, is for an op with a floor.
+var values = map[string]func(*Op) any{
+	"lease":    func(op *Op) any { return op.lease.Milliseconds() },
+	"field":    func(op *Op) any { return op.field },
+	"count":    func(op *Op) any { return op.count },
+	"op":       func(op *Op) any { return op.change },
+	"old":      func(op *Op) any { return op.old },
+	"token":    func(op *Op) any { return op.token },
+	"channel":  func(op *Op) any { return op.keys.told() },
+	"publish":  func(op *Op) any { return publish(op.turn.Sharded) },
+	"ticket":   func(op *Op) any { return op.turn.Ticket },
+	"again":    func(op *Op) any { return op.turn.Ticket },
+	"known":    func(op *Op) any { return op.known },
+	"look":     func(op *Op) any { return op.turn.Look },
+	"stale":    func(op *Op) any { return op.turn.Stale },
+	"unproven": func(op *Op) any { return op.turn.Unproven },
+	"command":  func(op *Op) any { return map[bool]any{true: "PUBLISH", false: ""}[op.request.tell] },
+	"group":    func(op *Op) any { return op.group },
+	"place": func(op *Op) any {
+		if op.turn.Score == 0 {
+			return ""
+		}
+		return op.turn.Score
+	},
 }
 
-func transferArguments(r request, keys *Keys, to []any) []any {
-	return append(acquireArguments(r, keys, to), r.old)
-}
-
-func unlockArguments(r request, keys *Keys, to []any) []any {
-	return append(to, r.field, keys.told(), publish(r.turn.Sharded))
-}
-
-func releaseArguments(r request, keys *Keys, to []any) []any {
-	return append(unlockArguments(r, keys, to), r.turn.Ticket, r.known)
-}
-
-func leaveArguments(r request, keys *Keys, to []any) []any {
-	return append(to, r.turn.Ticket, keys.told(), publish(r.turn.Sharded))
+// branches is the part of a batch script that does the op whose name is in its variable name. It takes the op's keys and arguments,
+// from KEYS[k] and ARGV[a + 1] on.
+func branches(kinds ...*kind) string {
+	var text strings.Builder
+	for _, kind := range kinds {
+		keys, before, after := []string{"KEYS[k]", "KEYS[k + 1]", "KEYS[k + 2]"}[:1], "", ""
+		if kind.lined {
+			keys, before, after = keys[:2], "refused = false\n    ", "\n    verdict = verdict and refused and verdict + 10 or verdict"
+		}
+		for i, name := range kind.names {
+			keys, counter, args := keys, ", nil", len(kind.arguments)
+			if i > 0 {
+				keys, counter, args = keys[:len(keys)+1], "", args+i-1
+			}
+			fmt.Fprintf(&text, "if name == '%s' then\n    %sverdict, value = %s(%s%s, unpack(ARGV, a + 1, a + %d))%s\n    k, a = k + %d, a + %d\n  else",
+				name, before, kind.script.function, strings.Join(keys, ", "), counter, args, after, len(keys), args+1)
+		}
+	}
+	return text.String() + "\n    return redis.error_reply('ERR no operation ' .. name)\n  end"
 }
 
 // An Answer is what an operation says.
@@ -119,7 +143,7 @@ type Answer struct {
 	Copies    time.Duration // for how long other copies of the op, which have no answer, may be executed still; 0: there are none
 
 	Before  int    // of an Acquire in turn that did not take the lock: how many clients are before this one, at most 2, or NotInLine
-	Place   int64  // of the same, and of an Unlock that entered the line again: the client's place in the line; 0 for none
+	Score   int64  // of the same, and of an Unlock that entered the line again: that of the client in the line; 0 for none
 	Head    string // of the same Acquire, where the lock is free: the ticket of the first client in the line
 	More    bool   // of an Unlock, and of Leave: there may be more clients to call, by Leave with no ticket
 	Outside bool   // the user lacks a right to the line: the op was done without the line (P30)
@@ -128,16 +152,16 @@ type Answer struct {
 // NotInLine is Answer.Before of a client that is not in the line.
 const NotInLine = -1
 
-// Acquire takes the lock for the hold of this field, or confirms that the hold has the lock. With fenced it takes so many
-// tokens. Held is false where another holder has the lock.
-func Acquire(keys *Keys, fenced bool, field string, lease time.Duration, tokens int) Op {
-	return Op{kind: &acquires, keys: keys, fenced: fenced, request: request{lease: lease, field: field, tokens: tokens}}
+// Acquire takes the lock for the hold of this field, or confirms that the hold has the lock. With fenced it takes a token.
+// Held is false where another holder has the lock.
+func Acquire(keys *Keys, fenced bool, field string, lease time.Duration) Op {
+	return Op{kind: &acquires, keys: keys, fenced: fenced, request: request{lease: lease, field: field}}
 }
 
 // A Turn is a client's part in the line of those that wait for a lock.
 type Turn struct {
 	Ticket   string // of the client's stay in the line, <client>:<number>; "": the client does not enter
-	Place    int64  // the place that the client had before and has lost; 0: it enters at the end
+	Score    int64  // that of the place which the client had before and has lost; 0: it enters at the end
 	Look     bool   // the client has heard nothing for a while: the first client is called if the lock is free
 	Stale    string // the first ticket, where this client has known for a while that it is called: it is taken out; "" for none
 	Sharded  bool   // clients are called by sharded messages
@@ -147,7 +171,7 @@ type Turn struct {
 // InTurn returns the op, an Acquire, as one that takes the lock only if no other client is before this one in the line. If
 // it does not take the lock, the client enters the line with its ticket.
 func (op Op) InTurn(t Turn) Op {
-	op.kind, op.turn = &waits, t
+	op.kind, op.turn = &acquiresInTurn, t
 	if t == (Turn{Sharded: t.Sharded}) {
 		op.kind = &tries
 	}
@@ -189,15 +213,15 @@ const NotTheHolder = -1
 // hold took the lock (P36). It is for a hold that took the lock while nobody was in the line. Most releases are of such a
 // hold, and find nobody in the line.
 func (op Op) CallingNewcomers() Op {
-	op.kind = &quicks
+	op.kind = &unlocksForNewcomers
 	return op
 }
 
-// releases tells whether the op is an Unlock.
-func (op *Op) releases() bool { return op.kind.script == &unlock || op.kind.script == &release }
+// isUnlock tells whether the op is an Unlock.
+func (op *Op) isUnlock() bool { return op.kind.script == &unlock || op.kind.script == &release }
 
-// waits tells whether the op is an Acquire in turn.
-func (op *Op) waits() bool { return op.kind == &waits || op.kind == &tries }
+// isInTurn tells whether the op is an Acquire in turn.
+func (op *Op) isInTurn() bool { return op.kind == &acquiresInTurn || op.kind == &tries }
 
 // lineRefused tells that the line may be why the op was refused with err: the user has no right to the line (P30), or the slot is
 // moving to another node and only some of the keys have moved. It is false for a Leave, which does nothing without the line.
@@ -209,7 +233,7 @@ func (op *Op) lineRefused(err error) bool {
 func (op *Op) withoutLine(err error) *Op {
 	o := op.another()
 	o.kind = &unlocks
-	if op.waits() {
+	if op.isInTurn() {
 		o.kind = &acquires
 	}
 	o.outside = forbidden(err)
@@ -224,14 +248,14 @@ func publish(sharded bool) any {
 	return "PUBLISH"
 }
 
-// Transfer passes the lock on from the hold of the field old to the hold of this field. With fenced it takes so many tokens
-// for the new hold. Held is false where the old hold is gone.
-func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, tokens int, old string) Op {
-	return Op{kind: &transfers, keys: keys, fenced: fenced, request: request{lease: lease, field: field, tokens: tokens, old: old}}
+// Transfer passes the lock on from the hold of the field old to the hold of this field. With fenced it takes a token for
+// the new hold. Held is false where the old hold is gone.
+func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, old string) Op {
+	return Op{kind: &transfers, keys: keys, fenced: fenced, request: request{lease: lease, field: field, old: old}}
 }
 
-// WithFloor returns the op as one that takes tokens which are at least the server's time in microseconds, from a counter
-// that expires so long after it was used last, or never with expiry 0. An op without tokens stays as it is.
+// WithFloor returns the op as one whose token is at least the server's time in microseconds, from a counter
+// that expires so long after it was used last, or never with expiry 0. An op without a token stays as it is.
 func (op Op) WithFloor(expiry time.Duration) Op {
 	if op.fenced {
 		op.floored, op.expiry = true, expiry
@@ -265,13 +289,15 @@ func (op *Op) appendKeys(args []any) []any {
 // argCount is how many arguments the op has.
 func (op *Op) argCount() int {
 	if op.floored {
-		return op.kind.count + 1
+		return len(op.kind.arguments) + 1
 	}
-	return op.kind.count
+	return len(op.kind.arguments)
 }
 
 func (op *Op) appendArgs(args []any) []any {
-	args = op.kind.arguments(op.request, op.keys, args)
+	for _, value := range op.kind.arguments {
+		args = append(args, value(op))
+	}
 	if op.floored {
 		args = append(args, op.expiry.Milliseconds())
 	}
@@ -282,11 +308,11 @@ func (op *Op) appendArgs(args []any) []any {
 func (op *Op) name() any {
 	switch {
 	case op.floored:
-		return op.kind.floored
+		return op.kind.names[2]
 	case op.fenced:
-		return op.kind.fenced
+		return op.kind.names[1]
 	}
-	return op.kind.name
+	return op.kind.names[0]
 }
 
 // alone is the command that does nothing but this op.

@@ -38,7 +38,7 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if why, failed := second.(string); failed && verdict == -1 {
 		return Answer{}, explain(op.keys, replyError(why))
 	}
-	if op.kind.batched == &ballots {
+	if op.kind.ballot {
 		return op.parseReport(verdict, second)
 	}
 	a, err := op.parseAnswer(verdict, second)
@@ -63,7 +63,7 @@ func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
 			return parseOwn(second)
 		}
 	case string:
-		if op.releases() && verdict == 0 {
+		if op.isUnlock() && verdict == 0 {
 			return Answer{Own: second}, nil
 		}
 	}
@@ -75,11 +75,11 @@ func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
 	case op.kind == &leaves && (verdict == 0 || verdict == 1):
 		return Answer{More: value == boundReached}, nil
 	case op.kind == &leaves:
-	case op.releases() && verdict == 1:
+	case op.isUnlock() && verdict == 1:
 		return Answer{Held: true, Receivers: max(int(value), 0), Untold: value < 0}, nil
-	case op.releases() && verdict == 0:
+	case op.isUnlock() && verdict == 0:
 		return Answer{}, nil
-	case op.releases():
+	case op.isUnlock():
 	case verdict == 1:
 		return Answer{Held: true, Token: value}, nil
 	case verdict == 0:
@@ -108,11 +108,11 @@ const boundReached = 2
 func (op *Op) parseLine(verdict int64, list []any) (Answer, error) {
 	var n [3]int64
 	want, said := 3, int64(1)
-	if op.waits() {
+	if op.isInTurn() {
 		want, said = 4, 0
 	}
 	own, known := "", true
-	if op.waits() && len(list) == want+1 {
+	if op.isInTurn() && len(list) == want+1 {
 		own, known = list[want].(string)
 		list = list[:want]
 	}
@@ -125,14 +125,14 @@ func (op *Op) parseLine(verdict int64, list []any) (Answer, error) {
 			return Answer{}, err
 		}
 	}
-	if !op.waits() {
-		return Answer{Held: true, Receivers: max(int(n[0]), 0), Untold: n[0] < 0, More: n[1] == boundReached, Place: n[2]}, nil
+	if !op.isInTurn() {
+		return Answer{Held: true, Receivers: max(int(n[0]), 0), Untold: n[0] < 0, More: n[1] == boundReached, Score: n[2]}, nil
 	}
 	head, ok := list[3].(string)
 	if !ok {
 		return Answer{}, unexpected(list)
 	}
-	return Answer{TTL: TTL(n[0]), Before: int(n[1]), Place: n[2], Head: head, Own: own}, nil
+	return Answer{TTL: TTL(n[0]), Before: int(n[1]), Score: n[2], Head: head, Own: own}, nil
 }
 
 // parseBatch calls each for every op of a batch, with the op's part of the reply, or with an error.

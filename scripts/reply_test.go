@@ -220,7 +220,7 @@ func FuzzParseLine(f *testing.F) {
 	f.Add([]byte{9, 2, 0, 1, 9, 3, 0, 255, 0, 2, 4, 9})                                 // {1, {-1, 2, '9'}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reply := (&fuzzed{data}).value(0)
-		for _, kind := range []*kind{&waits, &releases, &leaves} {
+		for _, kind := range []*kind{&acquiresInTurn, &releases, &leaves} {
 			a, err := aParser(kind).parse(reply, nil)
 			pair, ok := reply.([]any)
 			ok = ok && len(pair) == 2
@@ -243,20 +243,20 @@ func FuzzParseLine(f *testing.F) {
 			list, lined := pair[1].([]any)
 			want, verdict := Answer{}, number(pair[0])
 			switch {
-			case kind == &waits && lined && verdict == 0 && (len(list) == 4 || len(list) == 5):
-				want = Answer{TTL: duration(number(list[0])), Before: int(number(list[1])), Place: number(list[2]), Head: list[3].(string)}
+			case kind == &acquiresInTurn && lined && verdict == 0 && (len(list) == 4 || len(list) == 5):
+				want = Answer{TTL: duration(number(list[0])), Before: int(number(list[1])), Score: number(list[2]), Head: list[3].(string)}
 				if len(list) == 5 {
 					want.Own = list[4].(string)
 				}
 			case kind == &releases && lined && verdict == 1 && len(list) == 3:
 				told := number(list[0])
-				want = Answer{Held: true, Receivers: int(max(told, 0)), Untold: told < 0, More: number(list[1]) == 2, Place: number(list[2])}
+				want = Answer{Held: true, Receivers: int(max(told, 0)), Untold: told < 0, More: number(list[1]) == 2, Score: number(list[2])}
 			case lined:
 				t.Errorf("%v is read as %+v", reply, a)
 			case kind == &leaves:
 				want = Answer{More: number(pair[1]) == 2}
 			default:
-				like := map[any]*Op{&waits: aParser(&acquires), &releases: aParser(&unlocks)}[kind]
+				like := map[any]*Op{&acquiresInTurn: aParser(&acquires), &releases: aParser(&unlocks)}[kind]
 				want, _ = like.parse(pair, nil)
 			}
 			want.Outside = outside
@@ -379,10 +379,10 @@ func TestReply_EveryAnswerRoundTrips(t *testing.T) {
 		reply []any
 		want  Answer
 	}{
-		{&waits, []any{int64(1), int64(7)}, Answer{Held: true, Token: 7}},
-		{&waits, []any{int64(0), []any{int64(9), int64(2), "1795425287975326", ""}}, Answer{TTL: 9 * time.Millisecond, Before: 2, Place: 1795425287975326}},
-		{&waits, []any{int64(0), []any{int64(-2), int64(-1), int64(0), "a:1"}}, Answer{TTL: NoKey, Before: NotInLine, Head: "a:1"}},
-		{&releases, []any{int64(1), []any{int64(3), int64(1), "5"}}, Answer{Held: true, Receivers: 3, Place: 5}},
+		{&acquiresInTurn, []any{int64(1), int64(7)}, Answer{Held: true, Token: 7}},
+		{&acquiresInTurn, []any{int64(0), []any{int64(9), int64(2), "1795425287975326", ""}}, Answer{TTL: 9 * time.Millisecond, Before: 2, Score: 1795425287975326}},
+		{&acquiresInTurn, []any{int64(0), []any{int64(-2), int64(-1), int64(0), "a:1"}}, Answer{TTL: NoKey, Before: NotInLine, Head: "a:1"}},
+		{&releases, []any{int64(1), []any{int64(3), int64(1), "5"}}, Answer{Held: true, Receivers: 3, Score: 5}},
 		{&releases, []any{int64(1), []any{int64(-1), int64(2), int64(0)}}, Answer{Held: true, Untold: true, More: true}},
 		{&releases, []any{int64(1), int64(3)}, Answer{Held: true, Receivers: 3}},
 		{&releases, []any{int64(0), int64(0)}, Answer{}},
@@ -390,11 +390,11 @@ func TestReply_EveryAnswerRoundTrips(t *testing.T) {
 		{&leaves, []any{int64(1), int64(1)}, Answer{}},
 	} {
 		if a, err := aParser(x.kind).parse(x.reply, nil); err != nil || a != x.want {
-			t.Errorf("of %v, %v is read as %+v, %v", x.kind.name, x.reply, a, err)
+			t.Errorf("of %v, %v is read as %+v, %v", x.kind.names[0], x.reply, a, err)
 		}
 	}
 	for kind, replies := range map[*kind][]any{
-		&waits: {
+		&acquiresInTurn: {
 			[]any{int64(1), []any{int64(9), int64(2), int64(3), ""}}, []any{int64(0), []any{int64(9), int64(2), int64(3)}},
 			[]any{int64(0), []any{int64(9), int64(2), int64(3), int64(4)}}, []any{int64(0), []any{"x", int64(2), int64(3), ""}},
 		},

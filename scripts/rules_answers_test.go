@@ -82,9 +82,9 @@ func TestP7_NoPathLeavesALockWithoutExpiry(t *testing.T) {
 		t.Run("ours: lease "+d.String(), func(t *testing.T) {
 			c, field := newCaller(t, rdb), newField()
 			for _, fenced := range []bool{true, false} {
-				_, _ = c.Do(t.Context(), Acquire(c.keys, fenced, field, d, 1)) // an error or not: what is left counts
+				_, _ = c.Do(t.Context(), Acquire(c.keys, fenced, field, d)) // an error or not: what is left counts
 				c.mustExpire("acquire")
-				_, _ = c.Do(t.Context(), Acquire(c.keys, fenced, field, d, 1))
+				_, _ = c.Do(t.Context(), Acquire(c.keys, fenced, field, d))
 				c.mustExpire("a repeat of acquire")
 				_, _ = c.Do(t.Context(), Level(c.keys, fenced, field, d, 2, 1))
 				c.mustExpire("level")
@@ -113,7 +113,7 @@ func TestP7_NoPathLeavesALockWithoutExpiry(t *testing.T) {
 		t.Run("ours: the counter is "+name, func(t *testing.T) {
 			c, field := newCaller(t, rdb), newField()
 			spoil(c)
-			if _, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease, 1)); err == nil || Unanswered(err) || Passing(err) {
+			if _, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease)); err == nil || Unanswered(err) || Passing(err) {
 				t.Fatalf("acquire says %v, which is no lasting error of Redis's", err)
 			}
 			none := mustLock(t, c)
@@ -126,7 +126,7 @@ func TestP7_NoPathLeavesALockWithoutExpiry(t *testing.T) {
 			if _, err := c.Do(t.Context(), Level(c.keys, true, field, time.Hour, 2, 1)); err == nil {
 				t.Fatal("a re-entry with a token has worked")
 			}
-			_, _ = c.Do(t.Context(), Acquire(c.keys, true, field, lease, 1)) // a repeat that asks for a token
+			_, _ = c.Do(t.Context(), Acquire(c.keys, true, field, lease)) // a repeat that asks for a token
 			if hash := mustLock(t, c); !maps.Equal(hash, map[string]string{field: "1"}) {
 				t.Errorf("the refused re-entry left %v", hash)
 			}
@@ -164,12 +164,14 @@ func TestP9_ARepeatSaysTheHoldsToken(t *testing.T) {
 
 func TestP9_AMissingCounterIsIncrementedAnew(t *testing.T) {
 	rdb := redistest.New(t)
-	c, field := newCaller(t, rdb), newField()
+	c, field, next := newCaller(t, rdb), newField(), newField()
 	c.acquire(field, lease)
-	for what, repeat := range map[string]func() Answer{
-		"acquire": func() Answer { return c.acquire(field, lease) },
-		"level":   func() Answer { return c.level(field, lease, 2, 1) },
+	for i, repeat := range []func() Answer{
+		func() Answer { return c.acquire(field, lease) },
+		func() Answer { return c.level(field, lease, 2, 1) },
+		func() Answer { return c.transfer(field, next, lease) },
 	} {
+		what := []string{"acquire", "level", "transfer"}[i]
 		repeat()
 		rdb.Del(t.Context(), c.keys.Token)
 		if a := repeat(); a != (Answer{Held: true, Token: 1}) {
@@ -214,7 +216,7 @@ func TestP9_TokensEndWhereLuaRounds(t *testing.T) {
 		}
 		c.unlock(field)
 		for range 3 {
-			if a, err := c.Do(t.Context(), Acquire(c.keys, true, newField(), lease, 1)); err == nil || !strings.Contains(err.Error(), "2^53") {
+			if a, err := c.Do(t.Context(), Acquire(c.keys, true, newField(), lease)); err == nil || !strings.Contains(err.Error(), "2^53") {
 				t.Fatalf("an acquire beyond says %+v, %v", a, err)
 			}
 			c.hash(map[string]string{})
@@ -226,7 +228,7 @@ func TestP9_ACounterThatIsNoNumberIsAnErrorThatTeaches(t *testing.T) {
 	rdb := redistest.New(t)
 	c := newCaller(t, rdb)
 	rdb.Set(t.Context(), c.keys.Token, "no number", 0)
-	_, err := c.Do(t.Context(), Acquire(c.keys, true, newField(), lease, 1))
+	_, err := c.Do(t.Context(), Acquire(c.keys, true, newField(), lease))
 	if err == nil || !strings.Contains(err.Error(), c.keys.Token) || !strings.Contains(err.Error(), "repair the counter") {
 		t.Errorf("the error does not say what to do: %v", err)
 	}
@@ -247,7 +249,7 @@ func TestP14_AKeyOfAnotherTypeDoesNotFailItsNeighbours(t *testing.T) {
 			rdb.Set(t.Context(), holds[i].Keys.Lock, "x", 0)
 		case gone:
 		default:
-			if _, err := c.Do(t.Context(), Acquire(holds[i].Keys, true, holds[i].Field, lease, 1)); err != nil {
+			if _, err := c.Do(t.Context(), Acquire(holds[i].Keys, true, holds[i].Field, lease)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -36,10 +36,10 @@ func sounds(t *testing.T, rdb redis.UniversalClient) []sound {
 	un, unlocked, _ := c()
 	tr, old, next := c()
 	return []sound{
-		{Acquire(free, true, field, lease, 1), Answer{Held: true, Token: 1}, map[string]string{field: "1"}},
+		{Acquire(free, true, field, lease), Answer{Held: true, Token: 1}, map[string]string{field: "1"}},
 		{Level(re.keys, true, reentered, lease, 2, 4), Answer{Held: true, Token: 2}, map[string]string{reentered: "2", reentered + "#": "4"}},
 		{Unlock(un.keys, unlocked, false), Answer{Held: true}, nil},
-		{Transfer(tr.keys, true, next, lease, 2, old), Answer{Held: true, Token: 3}, map[string]string{next: "1"}},
+		{Transfer(tr.keys, true, next, lease, old), Answer{Held: true, Token: 2}, map[string]string{next: "1"}},
 	}
 }
 
@@ -64,7 +64,7 @@ func failing(t *testing.T, rdb redis.UniversalClient) map[string]Op {
 		if err := spoil(free); err != nil {
 			t.Fatal(err)
 		}
-		all[name+", acquire"] = Acquire(free, true, newField(), lease, 1)
+		all[name+", acquire"] = Acquire(free, true, newField(), lease)
 	}
 	ctx := t.Context()
 	token := func(value any) func(*Keys) error {
@@ -73,14 +73,14 @@ func failing(t *testing.T, rdb redis.UniversalClient) map[string]Op {
 	takes := func(c caller, holder, stranger string) map[string]Op {
 		return map[string]Op{
 			"level":    Level(c.keys, true, holder, lease, 3, 6),
-			"transfer": Transfer(c.keys, true, stranger, lease, 1, holder),
+			"transfer": Transfer(c.keys, true, stranger, lease, holder),
 		}
 	}
 	asks := func(c caller, holder, stranger string) map[string]Op {
 		ops := takes(c, holder, stranger)
-		ops["repeat of acquire"] = Acquire(c.keys, true, holder, lease, 1)
+		ops["repeat of acquire"] = Acquire(c.keys, true, holder, lease)
 		ops["repeat of level"] = Level(c.keys, true, holder, lease, 2, 5)
-		ops["repeat of transfer"] = Transfer(c.keys, true, holder, lease, 1, stranger)
+		ops["repeat of transfer"] = Transfer(c.keys, true, holder, lease, stranger)
 		return ops
 	}
 	add("WRONGTYPE", func(keys *Keys) error { return rdb.Set(ctx, keys.Lock, "x", 0).Err() }, func(c caller, holder, stranger string) map[string]Op {
@@ -132,7 +132,7 @@ func TestP14_OneBadOpDoesNotFailItsNeighbours(t *testing.T) {
 				}
 				for i, o := range slices.Delete(said, place, place+1) {
 					if o.Answer != good[i].want || o.err != nil {
-						t.Errorf("at place %d: its neighbour, %s, hears %+v, want %+v", place, good[i].op.kind.name, o, good[i].want)
+						t.Errorf("at place %d: its neighbour, %s, hears %+v, want %+v", place, good[i].op.kind.names[0], o, good[i].want)
 					}
 					mustHash(t, rdb, good[i].op.keys, good[i].left)
 				}
@@ -168,10 +168,10 @@ func TestP14_AUserWithoutRights(t *testing.T) {
 						c.mustHold(holder)
 					}
 					op := map[string]Op{
-						"acquire": Acquire(c.keys, true, stranger, lease, 1), "level": Level(c.keys, true, holder, lease, 2, 1),
-						"transfer": Transfer(c.keys, true, stranger, lease, 1, holder), "unlock": Unlock(c.keys, holder, false),
-						"repeat of acquire":  Acquire(c.keys, true, holder, lease, 1),
-						"repeat of transfer": Transfer(c.keys, true, holder, lease, 1, stranger),
+						"acquire": Acquire(c.keys, true, stranger, lease), "level": Level(c.keys, true, holder, lease, 2, 1),
+						"transfer": Transfer(c.keys, true, stranger, lease, holder), "unlock": Unlock(c.keys, holder, false),
+						"repeat of acquire":  Acquire(c.keys, true, holder, lease),
+						"repeat of transfer": Transfer(c.keys, true, holder, lease, stranger),
 						"inner unlock":       Level(c.keys, false, holder, 0, 1, 1),
 					}[name]
 					before := mustTake(t, direct, c.keys)
@@ -212,16 +212,16 @@ func TestP14_AForbiddenKeyDoesNotFailItsNeighbours(t *testing.T) {
 	direct := server.Client()
 	prefix := newKeys(t).Lock
 	s := New(as(t, server, "some-keys", "~"+prefix+"*", "~*{"+prefix+"*", "&*", "+@all"))
-	forbidden := Acquire(newKeys(t), true, newField(), lease, 1)
+	forbidden := Acquire(newKeys(t), true, newField(), lease)
 	_, alone := s.Do(t.Context(), forbidden)
 	judge(t, alone, false, false)
 	for place := range 3 {
 		field := newField()
 		one, two := KeysOf(fmt.Sprint(prefix, "-one-", place)), KeysOf(fmt.Sprint(prefix, "-two-", place))
-		if _, err := New(direct).Do(t.Context(), Acquire(one, true, field, lease, 1)); err != nil {
+		if _, err := New(direct).Do(t.Context(), Acquire(one, true, field, lease)); err != nil {
 			t.Fatal(err)
 		}
-		ops := slices.Insert([]Op{Unlock(one, field, false), Acquire(two, true, field, lease, 1)}, place, forbidden)
+		ops := slices.Insert([]Op{Unlock(one, field, false), Acquire(two, true, field, lease)}, place, forbidden)
 		said := together(s, ops...)
 		if got := said[place]; got.err == nil || got.err.Error() != alone.Error() {
 			t.Errorf("the op with the forbidden key hears %+v, alone it heard %v", got, alone)
@@ -239,12 +239,12 @@ func TestP14_AForbiddenKeyDoesNotFailItsNeighbours(t *testing.T) {
 func TestP14_ABatchKeepsItsOrder(t *testing.T) {
 	c, first, second, third := newCaller(t, redistest.New(t)), newField(), newField(), newField()
 	said := together(c.Scripts,
-		Acquire(c.keys, true, first, lease, 1),
+		Acquire(c.keys, true, first, lease),
 		Level(c.keys, true, first, lease, 2, 1),
-		Acquire(c.keys, true, second, lease, 1),
+		Acquire(c.keys, true, second, lease),
 		Unlock(c.keys, first, false),
-		Acquire(c.keys, true, second, lease, 1),
-		Transfer(c.keys, true, third, time.Hour, 1, second),
+		Acquire(c.keys, true, second, lease),
+		Transfer(c.keys, true, third, time.Hour, second),
 		Unlock(c.keys, second, false))
 	for i, want := range []Answer{
 		{Held: true, Token: 1}, {Held: true, Token: 2}, {TTL: said[2].TTL, Before: NotInLine, Own: first}, {Held: true}, {Held: true, Token: 3}, {Held: true, Token: 4}, {Own: third},

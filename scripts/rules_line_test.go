@@ -55,7 +55,7 @@ func (s *stand) wait(t Turn) Answer {
 
 func (s *stand) waits(field string, t Turn) Answer {
 	s.Helper()
-	return s.do(Acquire(s.keys, true, field, lease, 1).InTurn(t))
+	return s.do(Acquire(s.keys, true, field, lease).InTurn(t))
 }
 
 // enter makes a client enter for each ticket, in this order; the lock is held.
@@ -199,7 +199,7 @@ func TestP21_ANewcomerIsLastWhateverTheClockSays(t *testing.T) {
 	before := serverTime(t, s.direct)
 	s.queue()
 	first := s.wait(Turn{Ticket: "a:1"})
-	if after := serverTime(t, s.direct); first.Place < before || first.Place > after || first.Before != 0 {
+	if after := serverTime(t, s.direct); first.Score < before || first.Score > after || first.Before != 0 {
 		t.Errorf("the first is told %+v, between %d and %d", first, before, after)
 	}
 	ahead := time.Now().Add(time.Hour).UnixMicro() // the clock is set back by an hour
@@ -207,13 +207,13 @@ func TestP21_ANewcomerIsLastWhateverTheClockSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, ticket := range []string{"b:1", "c:1", "b:2", "c:2"} {
-		if a := s.wait(Turn{Ticket: ticket}); a.Place != ahead+int64(i)+1 || a.Before != min(i+1, 2) {
+		if a := s.wait(Turn{Ticket: ticket}); a.Score != ahead+int64(i)+1 || a.Before != min(i+1, 2) {
 			t.Errorf("%s is told %+v, want place %d", ticket, a, ahead+int64(i)+1)
 		}
 	}
 	s.tickets("a:1", "b:1", "c:1", "b:2", "c:2")
 	for i, ticket := range []string{"a:1", "b:1", "c:1", "b:2", "c:2"} { // a repeat says the same
-		if a := s.wait(Turn{Ticket: ticket}); a.Place != ahead+int64(i) || a.Before != min(i, 2) {
+		if a := s.wait(Turn{Ticket: ticket}); a.Score != ahead+int64(i) || a.Before != min(i, 2) {
 			t.Errorf("%s is told again %+v, want place %d", ticket, a, ahead+int64(i))
 		}
 	}
@@ -225,21 +225,21 @@ func TestP22_WhoHadAPlaceHasItAgain(t *testing.T) {
 	s.queue()
 	place := make(map[string]int64)
 	for _, ticket := range []string{"a:1", "b:1"} {
-		place[ticket] = s.wait(Turn{Ticket: ticket}).Place
+		place[ticket] = s.wait(Turn{Ticket: ticket}).Score
 	}
 	s.direct.Del(t.Context(), s.keys.Line) // a failover that has lost it
 	s.wait(Turn{Ticket: "c:1"})
 	for i, had := range []string{"b:1", "a:1"} {
 		ticket := strings.Replace(had, ":1", ":2", 1)
-		if a := s.wait(Turn{Ticket: ticket, Place: place[had]}); a.Place != place[had] || a.Before != 0 {
+		if a := s.wait(Turn{Ticket: ticket, Score: place[had]}); a.Score != place[had] || a.Before != 0 {
 			t.Errorf("%d: %s is told %+v, want place %d", i, ticket, a, place[had])
 		}
 	}
 	s.tickets("a:2", "b:2", "c:1")
-	if a := s.wait(Turn{Ticket: "c:1", Place: place["a:1"] - 1}); a.Before != 2 {
+	if a := s.wait(Turn{Ticket: "c:1", Score: place["a:1"] - 1}); a.Before != 2 {
 		t.Errorf("who is in the line goes to another place: %+v", a)
 	}
-	if a := s.wait(Turn{Ticket: "d:1", Place: place["a:1"] * 2}); a.Before != 2 || a.Place >= place["a:1"]*2 {
+	if a := s.wait(Turn{Ticket: "d:1", Score: place["a:1"] * 2}); a.Before != 2 || a.Score >= place["a:1"]*2 {
 		t.Errorf("a place behind the end of the line is %+v", a)
 	}
 	s.tickets("a:2", "b:2", "c:1", "d:1")
@@ -514,7 +514,7 @@ func TestP29_PassingTheDeadIsBounded(t *testing.T) {
 		s, other := newLine(t, "a"), newKeys(t)
 		holder := s.queue("a:1")
 		s.dead(reach + 1)
-		said := together(s.Scripts, Unlock(s.keys, holder, false).Calling("", 0), Acquire(other, true, newField(), lease, 1),
+		said := together(s.Scripts, Unlock(s.keys, holder, false).Calling("", 0), Acquire(other, true, newField(), lease),
 			Leave(s.keys, "", false))
 		if !said[0].More || !said[1].Held || said[2].More || said[0].err != nil || said[2].err != nil {
 			t.Errorf("they hear %+v", said)
@@ -531,8 +531,8 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 	ops := func(s *stand, holder string) []Op {
 		free := newStand(t, server.Client(), limited)
 		return []Op{
-			Acquire(s.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1", Look: true, Stale: "b:1", Place: 7}),
-			Acquire(free.keys, true, newField(), lease, 2).InTurn(Turn{Ticket: "a:1"}).WithFloor(time.Hour),
+			Acquire(s.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1", Look: true, Stale: "b:1", Score: 7}),
+			Acquire(free.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"}).WithFloor(time.Hour),
 			Unlock(s.keys, holder, false).Calling("a:2", 0),
 			Leave(s.keys, "a:1", false),
 		}
@@ -546,7 +546,7 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 				}
 				continue
 			}
-			if o.err != nil || !o.Outside || o.Held != (i > 0) || o.Place != 0 || i == 0 && (o.Before != NotInLine || o.TTL <= 0) {
+			if o.err != nil || !o.Outside || o.Held != (i > 0) || o.Score != 0 || i == 0 && (o.Before != NotInLine || o.TTL <= 0) {
 				s.Errorf("op %d hears %+v", i, o)
 			}
 		}
@@ -575,7 +575,7 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 		s := newStand(t, server.Client(), limited)
 		var all []*passenger
 		for range 50 {
-			all = append(all, send(s.Scripts, Acquire(newKeys(t), true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"})))
+			all = append(all, send(s.Scripts, Acquire(newKeys(t), true, newField(), lease).InTurn(Turn{Ticket: "a:1"})))
 		}
 		for i, x := range all {
 			if got := <-x.heard; got.err != nil || !got.Held || !got.Outside {
@@ -588,11 +588,11 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 		rdb := as(t, site.Master, "no-line", "~lock-*", "~redisson_lock_token:*", "&*", "+@all")
 		s := newStand(t, site.Master.Client(), rdb)
 		s.Confirm(Confirmation{Replicas: 1, Timeout: 10 * time.Second})
-		one := Acquire(s.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"})
+		one := Acquire(s.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"})
 		if a, err := s.Do(t.Context(), one); err != nil || !a.Held || !a.Outside {
 			t.Errorf("alone it hears %+v, %v", a, err)
 		}
-		for i, o := range together(s.Scripts, one, Acquire(newKeys(t), true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"})) {
+		for i, o := range together(s.Scripts, one, Acquire(newKeys(t), true, newField(), lease).InTurn(Turn{Ticket: "a:1"})) {
 			if o.err != nil || !o.Held || !o.Outside {
 				t.Errorf("in company op %d hears %+v", i, o)
 			}
@@ -822,7 +822,7 @@ func TestP32_ALookRenewsTheLine(t *testing.T) {
 	s.wait(Turn{Ticket: "b:1", Look: true})
 	renewed("a look of a free lock")
 	age()
-	s.wait(Turn{Ticket: "c:1", Place: 17})
+	s.wait(Turn{Ticket: "c:1", Score: 17})
 	renewed("an old place")
 	age()
 	for i := range 16 {
@@ -856,7 +856,7 @@ func TestP22_TheFirstComesBack(t *testing.T) {
 	s.hears("b c b:1 0", "c w c:1 b:1 1") // nobody listens for a
 	s.listen(true, "a")
 	s.tickets("b:1", "c:1")
-	if a := s.wait(Turn{Ticket: "a:1", Place: place}); !a.Held {
+	if a := s.wait(Turn{Ticket: "a:1", Score: place}); !a.Held {
 		t.Errorf("it is told %+v", a)
 	}
 	if a := s.wait(Turn{Ticket: "b:1"}); a.Held || a.TTL <= 0 || a.Before != 0 {
@@ -869,9 +869,9 @@ func TestP22_TheFirstComesBack(t *testing.T) {
 func TestP35_AReleaseThatEntersAndItsCopies(t *testing.T) {
 	s := newLine(t, "a", "b")
 	holder := s.queue("b:1")
-	place := s.release(holder, "a:1").Place
+	place := s.release(holder, "a:1").Score
 	s.hears("b c b:1 0", "a w a:1 b:1 1")
-	if a := s.wait(Turn{Ticket: "a:1"}); a.Held || a.Place != place || a.Before != 1 { // as if no answer had come
+	if a := s.wait(Turn{Ticket: "a:1"}); a.Held || a.Score != place || a.Before != 1 { // as if no answer had come
 		t.Errorf("the ordinary acquire with the same ticket says %+v, the release said place %d", a, place)
 	}
 	s.tickets("b:1", "a:1")
@@ -918,7 +918,7 @@ func TestP8_OutOfMemoryStopsNoReleaseThatCalls(t *testing.T) {
 		t.Errorf("the clients hear %q, %v", heard, err)
 	}
 	for _, turn := range []Turn{{Ticket: "a:1"}, {Ticket: "a:1", Look: true}} {
-		if _, err := s.Do(t.Context(), Acquire(s.keys, true, newField(), lease, 1).InTurn(turn)); err == nil || !strings.Contains(err.Error(), "OOM ") || Unanswered(err) {
+		if _, err := s.Do(t.Context(), Acquire(s.keys, true, newField(), lease).InTurn(turn)); err == nil || !strings.Contains(err.Error(), "OOM ") || Unanswered(err) {
 			t.Errorf("who was called is told %v", err)
 		}
 	}
@@ -938,7 +938,7 @@ func TestP14_AnotherTypeInPlaceOfTheLine(t *testing.T) {
 	if err := rdb.Set(t.Context(), s.keys.Line, "x", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for _, turn := range []Turn{{}, {Ticket: "a:1"}, {Ticket: "a:1", Look: true, Stale: "b:1", Place: 5}} {
+	for _, turn := range []Turn{{}, {Ticket: "a:1"}, {Ticket: "a:1", Look: true, Stale: "b:1", Score: 5}} {
 		field := newField()
 		if a := s.waits(field, turn); !a.Held {
 			t.Errorf("%+v of a free lock says %+v", turn, a)
@@ -946,10 +946,10 @@ func TestP14_AnotherTypeInPlaceOfTheLine(t *testing.T) {
 		if a := s.waits(field, turn); !a.Held {
 			t.Errorf("its repeat says %+v", a)
 		}
-		if a := s.wait(turn); a.Held || a.TTL <= 0 || a.Before != NotInLine || a.Place != 0 {
+		if a := s.wait(turn); a.Held || a.TTL <= 0 || a.Before != NotInLine || a.Score != 0 {
 			t.Errorf("%+v of a held lock says %+v", turn, a)
 		}
-		if a := s.release(field, turn.Ticket); !a.Held || a.Place != 0 || a.More {
+		if a := s.release(field, turn.Ticket); !a.Held || a.Score != 0 || a.More {
 			t.Errorf("the release says %+v", a)
 		}
 		if left := mustLock(t, s.caller); len(left) > 0 {
@@ -988,8 +988,8 @@ func TestP8_AReplicaGivesNoAnswerAboutTheLine(t *testing.T) {
 	var ops []Op
 	for _, keys := range []*Keys{held.keys, free.keys, empty} {
 		for _, turn := range turns {
-			ops = append(ops, Acquire(keys, true, newField(), lease, 1).InTurn(turn), Acquire(keys, false, newField(), lease, 1).InTurn(turn),
-				Acquire(keys, true, holder, lease, 1).InTurn(turn))
+			ops = append(ops, Acquire(keys, true, newField(), lease).InTurn(turn), Acquire(keys, false, newField(), lease).InTurn(turn),
+				Acquire(keys, true, holder, lease).InTurn(turn))
 		}
 		ops = append(ops, Unlock(keys, holder, false).Calling("", 0), Unlock(keys, holder, false).Calling("c:1", 0),
 			Unlock(keys, newField(), false).Calling("c:1", 0), Leave(keys, "a:1", false), Leave(keys, "", false), Leave(keys, "x:1", false))
@@ -998,7 +998,7 @@ func TestP8_AReplicaGivesNoAnswerAboutTheLine(t *testing.T) {
 	readOnly := func(what string, op *Op, err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), "READONLY") || !Passing(err) || Unanswered(err) {
-			t.Errorf("%s: %v %v says %v", what, op.kind.name, op.appendArgs(nil), err)
+			t.Errorf("%s: %v %v says %v", what, op.kind.names[0], op.appendArgs(nil), err)
 		}
 	}
 	listener, err := newListener(rdb, free.keys)

@@ -28,7 +28,7 @@ func TestP30_OneCommandRefused(t *testing.T) {
 						return s.do(op)
 					}
 					other := newKeys(t) // the neighbours: one before, one after
-					said := together(s.Scripts, Acquire(other, false, newField(), lease, 1), op, Acquire(other, false, newField(), lease, 1).InTurn(Turn{}))
+					said := together(s.Scripts, Acquire(other, false, newField(), lease), op, Acquire(other, false, newField(), lease).InTurn(Turn{}))
 					if n := said[2]; n.err != nil || n.Outside || n.Held || said[0].Outside {
 						t.Errorf("the neighbours hear %+v and %+v", said[0], n)
 					}
@@ -41,7 +41,7 @@ func TestP30_OneCommandRefused(t *testing.T) {
 				full.mustHold(newField())
 				wait := func(ticket, stale string) Answer {
 					t.Helper()
-					return do(Acquire(s.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: ticket, Stale: stale, Unproven: true}))
+					return do(Acquire(s.keys, true, newField(), lease).InTurn(Turn{Ticket: ticket, Stale: stale, Unproven: true}))
 				}
 				if a := wait("a:1", ""); !a.Outside || a.Held || a.Before != NotInLine || a.TTL <= 0 {
 					t.Errorf("who waits is told %+v", a)
@@ -69,7 +69,7 @@ func TestP30_ReleaseWithOneCommandRefused(t *testing.T) {
 			full.mustHold(holder)
 			full.enter("b:1", "c:1")
 			a := s.release(holder, "a:1")
-			if !a.Held || a.Outside != used || (a.Place == 0) != used {
+			if !a.Held || a.Outside != used || (a.Score == 0) != used {
 				t.Errorf("the release says %+v", a)
 			}
 			mustHash(t, s.direct, s.keys, nil)

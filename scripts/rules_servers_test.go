@@ -54,7 +54,7 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 		full(true)
 
 		for _, fenced := range []bool{true, false} {
-			if _, err := c.Do(t.Context(), Acquire(free.keys, fenced, newField(), lease, 1)); !oom(err) || Unanswered(err) || Passing(err) {
+			if _, err := c.Do(t.Context(), Acquire(free.keys, fenced, newField(), lease)); !oom(err) || Unanswered(err) || Passing(err) {
 				t.Errorf("a new acquire, fenced %v, says %v", fenced, err)
 			}
 			if s := mustTake(t, rdb, free.keys); len(s.hash) != 0 || s.counter != "" {
@@ -70,7 +70,7 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 		}
 		for _, fenced := range []bool{true, false} {
 			for _, d := range []time.Duration{time.Second, time.Hour} {
-				if _, err := c.Do(t.Context(), Transfer(c.keys, fenced, newField(), d, 2, field)); !oom(err) || Unanswered(err) || Passing(err) {
+				if _, err := c.Do(t.Context(), Transfer(c.keys, fenced, newField(), d, field)); !oom(err) || Unanswered(err) || Passing(err) {
 					t.Errorf("a transfer, fenced %v, says %v", fenced, err)
 				}
 				if after := mustTake(t, rdb, c.keys); !after.sameHash(before) || after.pttl < before.pttl/2 || after.pttl > before.pttl {
@@ -111,11 +111,11 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 		other.mustHold(last)
 		full(true)
 		said := together(c.Scripts,
-			Acquire(free.keys, true, newField(), lease, 1),
-			Transfer(c.keys, true, newField(), lease, 1, field),
-			Transfer(c.keys, false, newField(), lease, 1, field),
+			Acquire(free.keys, true, newField(), lease),
+			Transfer(c.keys, true, newField(), lease, field),
+			Transfer(c.keys, false, newField(), lease, field),
 			Unlock(c.keys, field, false),
-			Acquire(other.keys, true, newField(), lease, 1),
+			Acquire(other.keys, true, newField(), lease),
 			Unlock(other.keys, last, false))
 		for i, o := range said {
 			if released := o.Held && o.err == nil; i < 3 && !oom(o.err) || (i == 3 || i == 5) && !released || i == 4 && (o.Held || o.err != nil) {
@@ -146,22 +146,22 @@ func TestP8_OutOfMemoryStopsNoRelease(t *testing.T) {
 func asked(c caller, holder, stranger string) map[string]Op {
 	other := newKeys(c)
 	return map[string]Op{
-		"acquire, free":             Acquire(other, true, stranger, lease, 1),
-		"acquire, free, no token":   Acquire(other, false, stranger, lease, 1),
-		"acquire, held":             Acquire(c.keys, true, stranger, lease, 1),
-		"acquire, repeat":           Acquire(c.keys, true, holder, lease, 1),
-		"acquire, repeat no token":  Acquire(c.keys, false, holder, lease, 1),
+		"acquire, free":             Acquire(other, true, stranger, lease),
+		"acquire, free, no token":   Acquire(other, false, stranger, lease),
+		"acquire, held":             Acquire(c.keys, true, stranger, lease),
+		"acquire, repeat":           Acquire(c.keys, true, holder, lease),
+		"acquire, repeat no token":  Acquire(c.keys, false, holder, lease),
 		"level, up":                 Level(c.keys, true, holder, lease, 2, 9),
 		"level, down":               Level(c.keys, false, holder, 0, 2, 9),
 		"level, repeat":             Level(c.keys, true, holder, lease, 2, 1),
 		"level, repeat down":        Level(c.keys, false, holder, 0, 2, 1),
 		"level, lost":               Level(c.keys, true, stranger, lease, 2, 9),
-		"transfer":                  Transfer(c.keys, true, stranger, lease, 1, holder),
-		"transfer, no token":        Transfer(c.keys, false, stranger, lease, 1, holder),
-		"transfer, gone":            Transfer(c.keys, true, newField(), lease, 1, stranger),
-		"transfer, free":            Transfer(other, true, newField(), lease, 1, stranger),
-		"transfer, repeat":          Transfer(c.keys, true, holder, lease, 1, stranger),
-		"transfer, repeat no token": Transfer(c.keys, false, holder, lease, 1, stranger),
+		"transfer":                  Transfer(c.keys, true, stranger, lease, holder),
+		"transfer, no token":        Transfer(c.keys, false, stranger, lease, holder),
+		"transfer, gone":            Transfer(c.keys, true, newField(), lease, stranger),
+		"transfer, free":            Transfer(other, true, newField(), lease, stranger),
+		"transfer, repeat":          Transfer(c.keys, true, holder, lease, stranger),
+		"transfer, repeat no token": Transfer(c.keys, false, holder, lease, stranger),
 		"unlock":                    Unlock(c.keys, holder, false),
 		"unlock, not there":         Unlock(c.keys, stranger, false),
 		"unlock, nothing there":     Unlock(other, stranger, false),
@@ -283,7 +283,7 @@ func TestP10_AReleaseWithoutRightsOnTheChannelIsOne(t *testing.T) {
 func TestErrors_TheRightsTheyListAreEnough(t *testing.T) {
 	server := redistest.Real(t)
 	none := newCaller(t, as(t, server, "none", "~*", "&*", "+ping"))
-	_, err := none.Do(t.Context(), Acquire(none.keys, true, newField(), lease, 1))
+	_, err := none.Do(t.Context(), Acquire(none.keys, true, newField(), lease))
 	if !redis.HasErrorPrefix(err, "NOPERM") || Unanswered(err) || Passing(err) {
 		t.Fatalf("without rights acquire says %v", err)
 	}
@@ -316,7 +316,7 @@ func TestErrors_TheRightsTheyListAreEnough(t *testing.T) {
 	c.mustGet(field, next)
 	calls := listen(t, server.Client(), c.keys.Calls("a"), false)
 	for i, ticket := range []string{"a:1", "b:1", "b:1"} {
-		op := Acquire(c.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: ticket, Look: true, Stale: "c:1"}).WithFloor(time.Hour)
+		op := Acquire(c.keys, true, newField(), lease).InTurn(Turn{Ticket: ticket, Look: true, Stale: "c:1"}).WithFloor(time.Hour)
 		if a := c.do(op); a.Before != min(i, 1) || a.Outside {
 			t.Errorf("an acquire in turn says %+v", a)
 		}

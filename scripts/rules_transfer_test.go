@@ -4,14 +4,13 @@ import (
 	"maps"
 	"math"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
-// The rules about passing a lock on: P2, P7 and P15 for transfer, P9 for several tokens at once.
+// The rules about passing a lock on: P2, P7 and P15 for transfer.
 
 func (c caller) naiveTransfer(old, field string) {
 	c.Helper()
@@ -208,7 +207,7 @@ func TestP7_NoTransferLeavesALockWithoutExpiry(t *testing.T) {
 			c := newCaller(t, rdb)
 			for _, fenced := range []bool{true, false} {
 				first, second := newField(), newField()
-				pass := Transfer(c.keys, fenced, second, d, 1, first)
+				pass := Transfer(c.keys, fenced, second, d, first)
 				c.mustHold(first)
 				_, _ = c.Do(t.Context(), pass) // an error or not: what is left counts
 				c.mustExpire("transfer")
@@ -240,7 +239,7 @@ func TestP7_NoTransferLeavesALockWithoutExpiry(t *testing.T) {
 			c.mustHold(field)
 			c.level(field, lease, 2, 1)
 			spoil(c)
-			if _, err := c.Do(t.Context(), Transfer(c.keys, true, newField(), time.Hour, 1, field)); err == nil || Unanswered(err) || Passing(err) {
+			if _, err := c.Do(t.Context(), Transfer(c.keys, true, newField(), time.Hour, field)); err == nil || Unanswered(err) || Passing(err) {
 				t.Fatalf("transfer says %v, which is no lasting error of Redis's", err)
 			}
 			if hash := mustLock(t, c); len(hash) != 2 || hash[field] != "2" {
@@ -251,70 +250,4 @@ func TestP7_NoTransferLeavesALockWithoutExpiry(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestP9_SeveralTokens(t *testing.T) {
-	rdb := redistest.New(t)
-	c, first, second := newCaller(t, rdb), newField(), newField()
-	take := func(field string) Op { return Acquire(c.keys, true, field, lease, 5) }
-	if a := c.do(take(first)); a != (Answer{Held: true, Token: 5}) {
-		t.Fatalf("acquire of 5 tokens says %+v", a)
-	}
-	if a := c.do(take(first)); a.Token != 5 {
-		t.Errorf("its repeat says %+v", a)
-	}
-	if a := c.level(first, lease, 2, 1); a.Token != 6 {
-		t.Errorf("a re-entry says %+v", a)
-	}
-	if a := c.do(take(first)); a.Token != 6 { // the counter's value
-		t.Errorf("a repeat after it says %+v", a)
-	}
-	pass := Transfer(c.keys, true, second, lease, 3, first)
-	if a := c.do(pass); a != (Answer{Held: true, Token: 9}) {
-		t.Errorf("transfer with 3 tokens says %+v", a)
-	}
-	if a := c.do(pass); a.Token != 9 {
-		t.Errorf("its repeat says %+v", a)
-	}
-	rdb.Del(t.Context(), c.keys.Token)
-	if a, again := c.do(pass), c.do(pass); a.Token != 3 || again != a {
-		t.Errorf("without a counter a repeat says %+v, then %+v", a, again)
-	}
-	rdb.Del(t.Context(), c.keys.Token)
-	if a := c.do(take(second)); a.Token != 5 {
-		t.Errorf("without a counter acquire's repeat says %+v", a)
-	}
-	if a := c.do(take(newField())); a.Held || a.Token != 0 {
-		t.Errorf("a stranger gets %+v", a)
-	}
-	if a := c.do(Transfer(c.keys, true, newField(), lease, 5, first)); a != (Answer{}) {
-		t.Errorf("the one that follows a hold that is gone gets %+v", a)
-	}
-	if s := mustTake(t, rdb, c.keys); s.counter != "5" {
-		t.Errorf("who gets nothing has taken tokens: %v", s)
-	}
-}
-
-// Tokens of which the last is 2^53 or beyond are refused, all of them.
-func TestP9_SeveralTokensEndWhereLuaRounds(t *testing.T) {
-	rdb := redistest.New(t)
-	const last = 1<<53 - 1
-	c, first := newCaller(t, rdb), newField()
-	rdb.Set(t.Context(), c.keys.Token, last-4, 0)
-	if a := c.do(Acquire(c.keys, true, first, lease, 2)); a.Token != last-2 {
-		t.Fatalf("acquire says %+v, want token %d", a, int64(last-2))
-	}
-	if a, err := c.Do(t.Context(), Transfer(c.keys, true, newField(), time.Hour, 3, first)); err == nil || !strings.Contains(err.Error(), "2^53") {
-		t.Errorf("a transfer beyond says %+v, %v", a, err)
-	}
-	c.hash(map[string]string{first: "1"})
-	if s := c.inspect(first); s.TTL > lease {
-		t.Errorf("the refused transfer left %v", s.TTL)
-	}
-	c.unlock(first)
-	rdb.Set(t.Context(), c.keys.Token, last-4, 0)
-	if a, err := c.Do(t.Context(), Acquire(c.keys, true, first, lease, 5)); err == nil || !strings.Contains(err.Error(), "2^53") {
-		t.Errorf("an acquire beyond says %+v, %v", a, err)
-	}
-	c.hash(map[string]string{})
 }

@@ -5,26 +5,41 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // A script is a Lua text and its SHA-1 digest, by which the server remembers the text.
-type script struct{ text, sha string }
+type script struct {
+	text, sha  string
+	function   string   // of a script for one operation: the name of the Lua function that does it,
+	parameters []string // and that function's parameters
+}
 
 func newScript(text string) script {
 	sum := sha1.Sum([]byte(text))
-	return script{text, hex.EncodeToString(sum[:])}
+	return script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
 // alone makes the script of one operation of this name, which the last of the functions in the text is.
 func alone(name, functions string) script {
-	return newScript(functions + "local operation = " + name + "\n" + aloneText)
+	_, rest, _ := strings.Cut(functions, "\nlocal function "+name+"(")
+	list, _, _ := strings.Cut(rest, ")")
+	parameters := strings.Split(list, ", ")
+	call := aloneText
+	if slices.Contains(parameters, "line") {
+		call = aloneInLineText
+	}
+	sc := newScript(functions + "local operation = " + name + "\n" + call)
+	sc.function, sc.parameters = name, parameters
+	return sc
 }
 
-// aloneInLine is alone for an operation that uses the line.
-func aloneInLine(name, functions string) script {
-	return newScript(functions + "local operation = " + name + "\n" + aloneInLineText)
+// newBatch makes the script of several operations, of their functions and branches.
+func newBatch(functions, branches string) script {
+	return newScript(functions + strings.Replace(batchText, "\n  BRANCHES\n", "\n  "+branches+"\n", 1))
 }
 
 var (
@@ -54,8 +69,6 @@ var (
 	aloneText string
 	//go:embed alone_in_line.lua
 	aloneInLineText string
-	//go:embed operations.lua
-	operationsText string
 	//go:embed batch.lua
 	batchText string
 	//go:embed renew.lua
@@ -67,14 +80,15 @@ var (
 	level    = alone("level", tokenText+levelText)
 	unlock   = alone("unlock", holderText+unlockText)
 	transfer = alone("transfer", tokenText+transferText)
-	wait     = aloneInLine("wait", tokenText+holderText+lineText+acquireText+waitText)
-	tryFree  = aloneInLine("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
-	release  = aloneInLine("release", holderText+lineText+unlockText+releaseText)
-	leave    = aloneInLine("leave", lineText+unlockText+leaveText)
-	batched  = newScript(tokenText + holderText + lineText + acquireText + levelText + unlockText + transferText + waitText +
-		tryText + releaseText + leaveText + operationsText + batchText)
-	renew   = newScript(renewText)
-	inspect = newScript(holderText + inspectText)
+	wait     = alone("wait", tokenText+holderText+lineText+acquireText+waitText)
+	tryFree  = alone("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
+	release  = alone("release", holderText+lineText+unlockText+releaseText)
+	leave    = alone("leave", lineText+unlockText+leaveText)
+	batched  = newBatch(tokenText+holderText+lineText+acquireText+levelText+unlockText+transferText+waitText+tryText+releaseText+leaveText, branchesText)
+
+	branchesText = branches(&tries, &unlocksForNewcomers, &acquiresInTurn, &releases, &acquires, &unlocks, &levels, &transfers, &leaves)
+	renew        = newScript(renewText)
+	inspect      = newScript(holderText + inspectText)
 )
 
 // A command is one that go-redis sends once. After a broken connection go-redis repeats a plain redis.Cmd silently, and then

@@ -82,7 +82,7 @@ func TestRun_AScriptFlushIsRiddenOut(t *testing.T) {
 		if a := flushed().transfer(old, field, lease); a.Token != token+2 {
 			t.Errorf("transfer says %+v", a)
 		}
-		if a := flushed().do(Acquire(c.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"})); a.Before != 0 || a.Place == 0 {
+		if a := flushed().do(Acquire(c.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"})); a.Before != 0 || a.Score == 0 {
 			t.Errorf("an acquire in turn says %+v", a)
 		}
 		flushed().do(Leave(c.keys, "a:1", false))
@@ -136,7 +136,7 @@ func TestP13_AScriptIsSentOnce(t *testing.T) {
 	}
 	t.Run("naive: a plain command", func(t *testing.T) {
 		n, err := attempts(t, func(c caller, field string) error {
-			return c.rdb.EvalSha(t.Context(), acquire.sha, c.lockAndCounter(), lease.Milliseconds(), field, 1).Err()
+			return c.rdb.EvalSha(t.Context(), acquire.sha, c.lockAndCounter(), lease.Milliseconds(), field).Err()
 		})
 		if err != nil || n < 2 {
 			t.Fatalf("%d attempts, %v: this test no longer shows why", n, err)
@@ -144,7 +144,7 @@ func TestP13_AScriptIsSentOnce(t *testing.T) {
 	})
 	t.Run("ours", func(t *testing.T) {
 		n, err := attempts(t, func(c caller, field string) error {
-			_, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease, 1))
+			_, err := c.Do(t.Context(), Acquire(c.keys, true, field, lease))
 			return err
 		})
 		if err == nil || n != 1 || !Unanswered(err) || !Passing(err) {
@@ -159,7 +159,7 @@ func held(t testing.TB, rdb redis.UniversalClient, n int) []Renewal {
 	holds := make([]Renewal, n)
 	for i := range holds {
 		holds[i] = Renewal{Keys: newKeys(t), Field: newField(), Lease: time.Hour}
-		if _, err := New(rdb).Do(t.Context(), Acquire(holds[i].Keys, true, holds[i].Field, lease, 1)); err != nil {
+		if _, err := New(rdb).Do(t.Context(), Acquire(holds[i].Keys, true, holds[i].Field, lease)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -280,15 +280,15 @@ func TestCluster_EveryCallWorks(t *testing.T) {
 				if a := c.transfer(field, next, lease); a != (Answer{Held: true, Token: 3}) {
 					t.Errorf("%s: transfer says %+v", lock, a)
 				}
-				if a := c.do(Acquire(c.keys, true, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"})); a.Held || a.Before != 0 || a.Outside {
+				if a := c.do(Acquire(c.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"})); a.Held || a.Before != 0 || a.Outside {
 					t.Errorf("%s: an acquire in turn says %+v", lock, a)
 				}
 				c.do(Leave(c.keys, "a:1", false))
 				last := newField()
-				if a := c.do(Unlock(c.keys, next, true).Calling("a:2", 0)); !a.Held || a.Place == 0 || a.Outside {
+				if a := c.do(Unlock(c.keys, next, true).Calling("a:2", 0)); !a.Held || a.Score == 0 || a.Outside {
 					t.Errorf("%s: a release that calls says %+v", lock, a)
 				}
-				if a := c.do(Acquire(c.keys, true, last, lease, 1).InTurn(Turn{Ticket: "a:2", Sharded: true})); !a.Held || a.Outside {
+				if a := c.do(Acquire(c.keys, true, last, lease).InTurn(Turn{Ticket: "a:2", Sharded: true})); !a.Held || a.Outside {
 					t.Errorf("%s: an acquire in turn says %+v", lock, a)
 				}
 				for i, sharded := range []bool{true, false} {

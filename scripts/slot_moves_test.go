@@ -36,7 +36,7 @@ func TestP14_ASlotThatMovesEndsNoHold(t *testing.T) {
 			holds := make([]Renewal, n)
 			for i := range holds {
 				holds[i] = Renewal{Keys: KeysOf(fmt.Sprintf("{%s}-%d", tag, i)), Field: newField(), Lease: time.Hour}
-				if a, err := New(c.rdb).Do(t.Context(), Acquire(holds[i].Keys, false, holds[i].Field, lease, 1)); err != nil || !a.Held {
+				if a, err := New(c.rdb).Do(t.Context(), Acquire(holds[i].Keys, false, holds[i].Field, lease)); err != nil || !a.Held {
 					t.Fatalf("%+v, %v", a, err)
 				}
 			}
@@ -79,7 +79,7 @@ func TestP14_ASlotThatMovesFailsNoBatch(t *testing.T) {
 	of := func(n int) *Keys { return KeysOf(fmt.Sprintf("{%s}-%d", tag, n)) }
 	held := newField()
 	for i := range 2 {
-		if a, err := New(c.rdb).Do(t.Context(), Acquire(of(i), false, held, lease, 1)); err != nil || !a.Held {
+		if a, err := New(c.rdb).Do(t.Context(), Acquire(of(i), false, held, lease)); err != nil || !a.Held {
 			t.Fatalf("%+v, %v", a, err)
 		}
 	}
@@ -88,16 +88,16 @@ func TestP14_ASlotThatMovesFailsNoBatch(t *testing.T) {
 	confirmedOrNot(t, c.rdb, func(t *testing.T, s *Scripts) {
 		for what, held := range map[string][]Op{
 			"new ones":    nil,
-			"moved":       {Acquire(of(0), false, held, lease, 1)},
-			"not yet":     {Acquire(of(1), false, held, lease, 1)},
-			"one of each": {Acquire(of(0), false, held, lease, 1), Acquire(of(1), false, held, lease, 1)},
+			"moved":       {Acquire(of(0), false, held, lease)},
+			"not yet":     {Acquire(of(1), false, held, lease)},
+			"one of each": {Acquire(of(0), false, held, lease), Acquire(of(1), false, held, lease)},
 		} {
 			ops := held
 			for len(ops) < 32 {
-				ops = append(ops, Acquire(of(next), false, newField(), lease, 1))
+				ops = append(ops, Acquire(of(next), false, newField(), lease))
 				next++
 			}
-			for _, far := range []Op{{}, Acquire(newKeys(t), true, newField(), lease, 1)} { // one slot, or more
+			for _, far := range []Op{{}, Acquire(newKeys(t), true, newField(), lease)} { // one slot, or more
 				ops := ops
 				if far.kind != nil {
 					ops = append(ops[:31:31], far)
@@ -126,15 +126,15 @@ func TestP14_ASlotThatMovesAndTheLine(t *testing.T) {
 	n := 0
 	confirmedOrNot(t, c.rdb, func(t *testing.T, s *Scripts) {
 		field := newField()
-		if a, err := s.Do(t.Context(), Acquire(keys, false, field, lease, 1)); err != nil || !a.Held {
+		if a, err := s.Do(t.Context(), Acquire(keys, false, field, lease)); err != nil || !a.Held {
 			t.Fatalf("%+v, %v", a, err)
 		}
 		if n++; n == 1 {
 			c.migrate(keys)
 		}
 		for _, op := range []Op{
-			Acquire(keys, false, newField(), lease, 1).InTurn(Turn{}),
-			Acquire(keys, false, newField(), lease, 1).InTurn(Turn{Ticket: "a:1"}),
+			Acquire(keys, false, newField(), lease).InTurn(Turn{}),
+			Acquire(keys, false, newField(), lease).InTurn(Turn{Ticket: "a:1"}),
 		} {
 			if a, err := s.Do(t.Context(), op); err != nil || a.Held || a.TTL <= 0 || a.Before != NotInLine || a.Outside {
 				t.Errorf("alone: %+v, %v", a, err)

@@ -5,14 +5,13 @@
 -- counter  the fencing counter; nil for a lock without tokens
 -- lease    milliseconds of the new hold
 -- field    <uuid>:<number> of the new hold
--- tokens   how many tokens to take; the new hold's own is the first of them
 -- old      <uuid>:<number> of the hold that gives the lock up, whatever its count
 -- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
--- returns 1, token   the new hold has the lock; the last of its tokens, 0 without a counter
+-- returns 1, token   the new hold has the lock; its latest token, 0 without a counter
 --         -2, 0      the old hold is gone; nothing was passed on
 --         nil, error
-local function transfer(lock, counter, lease, field, tokens, old, expiry)
+local function transfer(lock, counter, lease, field, old, expiry)
   local token = 0
   local counts = redis.pcall('HMGET', lock, field, old)
   if counts.err then
@@ -21,7 +20,7 @@ local function transfer(lock, counter, lease, field, tokens, old, expiry)
   if counts[1] then -- this is a repeat: the new hold has the lock already, and nothing is counted twice
     if counter then
       local why
-      token, why = again(counter, tokens, expiry)
+      token, why = again(counter, expiry)
       if not token then
         return nil, why
       end
@@ -45,7 +44,7 @@ local function transfer(lock, counter, lease, field, tokens, old, expiry)
   end
   if counter then
     local why
-    token, why = take(counter, tokens, expiry)
+    token, why = take(counter, expiry)
     if not token then
       return nil, why
     end

@@ -1,13 +1,13 @@
 -- inTurn does what wait, below, does for a user with all rights to the line. Where the user was refused one, inTurn may return 0 for a
 -- free lock.
-local function inTurn(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, unproven, expiry)
+local function inTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry)
   local held = redis.pcall('EXISTS', lock)
   if type(held) == 'table' then
     return nil, held
   end
   local left, head, calls, owned = -2, nil, true, nil
   if held > 0 then
-    local verdict, value, second, of = confirm(lock, counter, lease, field, tokens, expiry, ticket ~= '')
+    local verdict, value, second, of = confirm(lock, counter, lease, field, expiry, ticket ~= '')
     if verdict == 1 and ticket ~= '' then
       lined('ZREM', line, ticket)
     end
@@ -35,7 +35,7 @@ local function inTurn(lock, line, counter, lease, field, tokens, publish, ticket
       head = call(line, publish, 0, '', 0) > 0 and lined('ZRANGE', line, 0, 0)[1] or nil
     end
     if not head or head == ticket then
-      local verdict, value = begin(lock, counter, lease, field, tokens, expiry)
+      local verdict, value = begin(lock, counter, lease, field, expiry)
       if verdict and head then
         lined('ZREM', line, ticket)
         if look == '1' then -- this client was not called: nobody watches it, or knows when its lease ends (P32)
@@ -78,7 +78,6 @@ end
 -- counter  the fencing counter; nil for a lock without tokens
 -- lease    milliseconds
 -- field    <uuid>:<number> of the hold, never used for another hold
--- tokens   how many tokens to take; the hold's own is the first of them
 -- publish  PUBLISH, or SPUBLISH where the clients use sharded channels
 -- ticket   of the client's stay in the line; '' for a client that does not enter
 -- place    the score that the client had before and has lost; '' for none, see enter in line.lua
@@ -89,7 +88,7 @@ end
 -- unproven '1' from a client that has not been in a line so far: before it enters prove (line.lua) tries what the line takes
 -- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
--- returns 1, token                        the hold has the lock; the last of its tokens, 0 without a counter
+-- returns 1, token                        the hold has the lock; its latest token, 0 without a counter
 --         0, {pttl, before, place, head, own}  the hold has not got the lock. pttl: milliseconds until the lock's key expires, -1
 --                                         where it never does, -2 where the lock is free and another client is first in the
 --                                         line. before: how many clients are before this one, at most 2, or -1 if this client
@@ -97,13 +96,13 @@ end
 --                                         ticket where the lock is free, otherwise ''. own: the field of the hold that has the
 --                                         lock, where that is of the client that asks, otherwise not there
 --         nil, error
-local function wait(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, unproven, expiry)
-  local verdict, value = inTurn(lock, line, counter, lease, field, tokens, publish, ticket, place, look, stale, unproven, expiry)
+local function wait(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry)
+  local verdict, value = inTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry)
   if refused and ticket ~= '' then
     lined('ZREM', line, ticket)
   end
   if refused and verdict == 0 then
-    local taken, left = acquire(lock, counter, lease, field, tokens, expiry)
+    local taken, left = acquire(lock, counter, lease, field, expiry)
     if taken == 0 and type(left) == 'table' then
       return 0, {left[1], -1, 0, '', left[2]}
     end

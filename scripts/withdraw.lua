@@ -3,7 +3,7 @@
 -- lock     as in unlock
 -- field    as in unlock
 -- channel  as in unlock
--- publish  PUBLISH, or '' where nobody is to be told: the hold never had the lock
+-- command  PUBLISH, or '' where nobody is to be told: the hold never had the lock
 -- group    0 to 7, or -1. The waiters are in eight groups, and group N listens on channel:N. This group is told first, then
 --          the groups after it, until one is told that has somebody in it; with -1 all groups are told
 --
@@ -11,16 +11,16 @@
 --         0, report   the hold is not there
 --         nil, error
 --         The report is that of report.lua. Its first element is how many connections were told, -1 as in unlock
-local function withdraw(lock, _, field, channel, publish, group)
+local function withdraw(lock, _, field, channel, command, group)
   local removed = redis.pcall('HDEL', lock, field, field .. '#')
   if type(removed) == 'table' then
     return nil, removed
   end
   local told = 0
-  if removed > 0 and publish ~= '' then
-    local all = redis.pcall(publish, channel, '0')
+  if removed > 0 and command ~= '' then
+    local all = redis.pcall(command, channel, '0')
     for i = 0, 7 do
-      local some = redis.pcall(publish, channel .. ':' .. (group + i) % 8, '0')
+      local some = redis.pcall(command, channel .. ':' .. (group + i) % 8, '0')
       told = told + (tonumber(some) or 0)
       if told > 0 and tonumber(group) >= 0 then
         break

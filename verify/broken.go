@@ -24,7 +24,7 @@ var bugs = []bug{
 	{"acquire-held", "an acquire takes a lock that is held", "calm", []string{ruleExclusive, ruleLock}, []edit{
 		{"scripts/acquire.lua", "local exists = redis.pcall('EXISTS', lock)", "local exists = redis.pcall('HEXISTS', lock, field)"}}},
 	{"token-read", "a token is read, not taken", "calm", []string{ruleTokens}, []edit{
-		{"scripts/token.lua", "token = redis.pcall('INCRBY', counter, tokens) --", "token = tonumber(redis.call('GET', counter) or 0) + 1 --"}}},
+		{"scripts/token.lua", "token = redis.pcall('INCRBY', counter, '1') --", "token = tonumber(redis.call('GET', counter) or 0) + 1 --"}}},
 	{"release-silent", "a release is told to nobody", "wake", []string{ruleWake}, []edit{
 		{"scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"},
 		{"scripts/line.lua", "return lined(publish, line .. ':' .. client(ticket), message)", "return 1"}}},

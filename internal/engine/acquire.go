@@ -256,7 +256,7 @@ func (w *waiter) sendAttemptInTurn() *command.Command {
 //
 //go:noinline
 func (w *waiter) newAttempt() *command.Command {
-	return w.client.commands.New(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.Field, w.lease, 1)), w.attempts, w.wakeup)
+	return w.client.commands.New(w.tokens.counted(scripts.Acquire(w.keys, w.tokens.Fenced, w.attempts.Field, w.lease)), w.attempts, w.wakeup)
 }
 
 //go:noinline

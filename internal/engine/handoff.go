@@ -54,7 +54,7 @@ func (ls *lockState) startHandoff(h *hold, wake *command.Wakeup) *command.Comman
 	if w == nil || ls.hold != h || !ls.countHandoff() {
 		return nil
 	}
-	pass := scripts.Transfer(w.keys, w.tokens.Fenced, w.attempts.Field, w.lease, 1, h.attempts.Field)
+	pass := scripts.Transfer(w.keys, w.tokens.Fenced, w.attempts.Field, w.lease, h.attempts.Field)
 	w.handoff = ls.client.commands.New(w.tokens.counted(pass), w.attempts, wake)
 	w.handoff.AlsoNotify(w.wakeup)
 	ls.giveTo(w)

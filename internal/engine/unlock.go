@@ -114,7 +114,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	ticket := h.lockState.ticketForRelease()
 	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
 	h.lockState.inPlace(func(p *line.Place, _ time.Time) bool {
-		p.EnteredByRelease(ticket, answer.Place) // 0 where the release has entered no line
+		p.EnteredByRelease(ticket, answer.Score) // 0 where the release has entered no line
 		return true
 	})
 	if err != nil {

@@ -30,7 +30,7 @@ type Place struct {
 type stay struct {
 	ticket            string    // with which the client is in the line; "" for none
 	enteredAt         time.Time // when the ticket was made
-	score             int64     // of the ticket, as Redis has said with Answer.Place; 0 before that
+	score             int64     // of the ticket, as Redis has said with Answer.Score; 0 before that
 	firstSince        time.Time // since when the client is the first, as far as it knows; zero if it is not
 	secondSince       time.Time // since when the client is the second; zero if it is not
 	notice            notice
@@ -69,7 +69,7 @@ func (p *Place) Turn(now time.Time, hears bool, fresh func() string) scripts.Tur
 	if hears {
 		t.Ticket = p.enter(now, fresh)
 		if p.entersAgain {
-			t.Place = p.score
+			t.Score = p.score
 		}
 	}
 	return t

@@ -35,12 +35,12 @@ func (v *visit) after(d time.Duration) { v.now = v.now.Add(d) }
 
 // held is an answer: the lock is held, and so many clients are before this one.
 func (v *visit) held(before int) (time.Duration, Listening) {
-	return v.Refused(v.now, scripts.Answer{TTL: time.Minute, Place: 7, Before: before}, time.Second, false)
+	return v.Refused(v.now, scripts.Answer{TTL: time.Minute, Score: 7, Before: before}, time.Second, false)
 }
 
 // isFree is an answer: it is the turn of the client with this ticket, and so many clients are before this one.
 func (v *visit) isFree(head string, before int) time.Duration {
-	after, _ := v.Refused(v.now, scripts.Answer{TTL: scripts.NoKey, Place: 7, Before: before, Head: head}, time.Second, false)
+	after, _ := v.Refused(v.now, scripts.Answer{TTL: scripts.NoKey, Score: 7, Before: before, Head: head}, time.Second, false)
 	return after
 }
 
@@ -268,8 +268,8 @@ func TestP22_ThePlaceToEnterWith(t *testing.T) {
 				v.hear(text)
 			}
 		}
-		if turn := v.turn(); turn.Ticket != "b:1" || turn.Place != c.place {
-			t.Errorf("after %q it enters with %s and place %d, want place %d", c.heard, turn.Ticket, turn.Place, c.place)
+		if turn := v.turn(); turn.Ticket != "b:1" || turn.Score != c.place {
+			t.Errorf("after %q it enters with %s and place %d, want place %d", c.heard, turn.Ticket, turn.Score, c.place)
 		}
 	}
 }
@@ -393,7 +393,7 @@ func TestP25_WhoListens(t *testing.T) {
 	} {
 		v := visitor()
 		c.becomes(v)
-		_, got := v.Refused(v.now, scripts.Answer{TTL: time.Minute, Place: 7, Before: c.before}, time.Second, c.soon)
+		_, got := v.Refused(v.now, scripts.Answer{TTL: time.Minute, Score: 7, Before: c.before}, time.Second, c.soon)
 		locktest.Equal(t, what, got, c.want)
 	}
 }

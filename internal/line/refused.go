@@ -28,7 +28,7 @@ func (p *Place) Refused(now time.Time, a scripts.Answer, poll time.Duration, end
 		p.yields.ended(now, vain)
 	}
 	p.asked = told
-	p.score, p.entersAgain, p.enteringByRelease = a.Place, false, false
+	p.score, p.entersAgain, p.enteringByRelease = a.Score, false, false
 	p.firstSince, p.secondSince = since(p.firstSince, a.Before == 0, now), since(p.secondSince, a.Before == 1, now)
 
 	first, firstFor, secondFor := a.Before == 0 && !free, age(p.firstSince, now), age(p.secondSince, now)

@@ -26,7 +26,7 @@ var bugs = []bug{
 	{"acquire-held", "an acquire takes a lock that is held", "cut", 1, []overlay.Edit{
 		edit("scripts/acquire.lua", "local exists = redis.pcall('EXISTS', lock)", "local exists = redis.pcall('HEXISTS', lock, field)")}},
 	{"token-read", "a token is read, not taken", "cut", 1, []overlay.Edit{
-		edit("scripts/token.lua", "token = redis.pcall('INCRBY', counter, tokens) --", "token = tonumber(redis.call('GET', counter) or 0) + 1 --")}},
+		edit("scripts/token.lua", "token = redis.pcall('INCRBY', counter, '1') --", "token = tonumber(redis.call('GET', counter) or 0) + 1 --")}},
 	{"repeat-counts", "a repeated acquire counts twice", "replies,dead,late", 1, []overlay.Edit{
 		edit("scripts/acquire.lua", "local extended = redis.", "redis.call('HINCRBY', lock, field, 1)\n    local extended = redis.")}},
 	{"number-again", "all holds of a client have one number (P1)", "", 1, []overlay.Edit{

@@ -54,7 +54,7 @@ var ofCalls = []mutant{
 	},
 	{
 		"P29: a release does not say that it has reached the bound",
-		"scripts/reply.go", "More: n[1] == boundReached, Place", "Place",
+		"scripts/reply.go", "More: n[1] == boundReached, Score", "Score",
 		"./scripts", "P29_",
 	},
 	{

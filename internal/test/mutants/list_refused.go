@@ -54,7 +54,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P30: a neighbour's refusal is everybody's",
-		"scripts/batch.lua", "    refused = false\n", "",
+		"scripts/op.go", `keys[:2], "refused = false\n    ",`, `keys[:2], "",`,
 		"./scripts", "P30_OneCommand",
 	},
 	{

@@ -4,7 +4,7 @@ package main
 var ofTokens = []mutant{
 	{
 		"Inv2: the token is read, not taken",
-		"scripts/acquire.lua", "token, why = take(counter, tokens, expiry)", "token = (tonumber(redis.call('GET', counter) or 0) or 0) + 1",
+		"scripts/acquire.lua", "token, why = take(counter, expiry)", "token = (tonumber(redis.call('GET', counter) or 0) or 0) + 1",
 		"./scripts", "Model|Sequence|P9_",
 	},
 	{
