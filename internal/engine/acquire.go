@@ -243,9 +243,15 @@ func (w *waiter) attempt() (*holder.Level, error) {
 
 // sendAttemptInTurn sends one attempt that takes the lock only when no client in the line comes first.
 func (w *waiter) sendAttemptInTurn() *command.Command {
-	f, turn := w.newAttempt(), w.lockState.lineTurn()
-	if w.ticket = turn.Ticket; w.client.usesLine() {
+	f := w.newAttempt()
+	switch {
+	case w.client.usesLine():
+		turn := w.lockState.lineTurn()
+		w.ticket = turn.Ticket
 		inTurn(f, turn)
+	case w.client.lineForbidden():
+		w.ticket = ""
+		w.lockState.doWithoutLine(w.keys)
 	}
 	w.sendAttempt(f)
 	return f

@@ -12,12 +12,15 @@ import (
 // reaches more connections than the server counts (a cluster without sharded channels), and where the user has no right to
 // the line. There they listen for releases, and all try.
 func (c *Client) usesLine() bool {
-	if c.limits.Several || c.noLineUntil.Load() > int64(time.Since(c.born)) {
+	if c.limits.Several || c.lineForbidden() {
 		return false
 	}
 	sharded, known := c.bus.Known()
 	return known && (sharded || !c.cluster)
 }
+
+// lineForbidden tells whether the client does without the line for a while, as the user lacks a right to it (P30).
+func (c *Client) lineForbidden() bool { return c.noLineUntil.Load() > int64(time.Since(c.born)) }
 
 // noLineTime is how long a client without the right to the line does without it.
 const noLineTime = time.Minute
@@ -92,7 +95,7 @@ func (l *leaveOp) Answered(a scripts.Answer, err error) {
 
 // lineTurn is the client's part in the line, for an attempt. It enters only while it would hear that it is called.
 func (ls *lockState) lineTurn() (t scripts.Turn) {
-	hears := ls.place.Load() != nil && ls.client.usesLine() && ls.hearsCalls()
+	hears := ls.place.Load() != nil && ls.hearsCalls()
 	ls.inPlace(func(p *line.Place, now time.Time) bool {
 		t = p.Turn(now, hears, ls.client.newTicket)
 		return true
@@ -100,6 +103,19 @@ func (ls *lockState) lineTurn() (t scripts.Turn) {
 	t.Sharded, _ = ls.client.bus.Known()
 	t.Unproven = t.Ticket != "" && !ls.client.lineProven.Load()
 	return t
+}
+
+// doWithoutLine takes the client out of the line, before an attempt that does not use the line: the client listens for releases from now on,
+// and does not come when it is called.
+func (ls *lockState) doWithoutLine(keys *scripts.Keys) {
+	ticket := ""
+	ls.inPlace(func(p *line.Place, now time.Time) bool {
+		ticket = p.GiveUp(now)
+		return true
+	})
+	if ticket != "" {
+		ls.client.leaveLine(keys, ticket)
+	}
 }
 
 // hearsCalls tells whether the client would hear that it is called.

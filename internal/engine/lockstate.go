@@ -112,6 +112,7 @@ func (ls *lockState) reset() bool {
 		return false
 	}
 	ls.mayBeFree.Store(false)
+	ls.place.Store(nil)
 	ls.contact, ls.run, ls.forced, ls.lost, ls.contention = nil, handoffRun{}, nil, nil, nil
 	return true
 }

@@ -31,7 +31,11 @@ func (ls *lockState) inLine() bool {
 }
 
 // mayWaitInLine makes sure of the place.
-func (ls *lockState) mayWaitInLine() { ls.place.CompareAndSwap(nil, new(place)) }
+func (ls *lockState) mayWaitInLine() {
+	if ls.place.Load() == nil {
+		ls.place.CompareAndSwap(nil, new(place))
+	}
+}
 
 // setLookAt notes when the waiter that leads is to look: another one may lead by then.
 func (ls *lockState) setLookAt(due time.Time) {

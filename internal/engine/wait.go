@@ -199,6 +199,10 @@ func (w *waiter) lead() error {
 	if err := w.lockState.patienceOver(w.began, w.client.set.Patience); err != nil {
 		return w.client.withDial(err, w.began)
 	}
+	w.lockState.inPlace(func(p *line.Place, _ time.Time) bool {
+		p.Told() // its looks are not those of the one before
+		return true
+	})
 	// The one before may have just taken the lock: then its end, or a message, is soon enough.
 	if w.lockState.isHeld() {
 		w.waitStarted()
@@ -333,6 +337,7 @@ func (w *waiter) judgeCommand() (*holder.Level, error) {
 			sent = time.Now()
 		}
 		w.lockState.redisFailed(sent, err)
+		w.lockState.mayWaitInLine()
 		if err := w.lockState.patienceOver(w.began, w.client.set.Patience); err != nil {
 			return nil, w.client.withDial(err, sent)
 		}

@@ -78,7 +78,7 @@ func (p *Place) Heed(now time.Time, own int) (Reaction, time.Duration) {
 	p.notice = notice{}
 	switch {
 	case n.called:
-		p.next, p.quiet = called, 0
+		p.called, p.next, p.quiet = true, told, 0
 		if p.yieldsTo(n.listeners-own, now) {
 			return Yield, yieldTime
 		}

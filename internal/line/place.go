@@ -34,6 +34,7 @@ type stay struct {
 	firstSince        time.Time // since when the client is the first, as far as it knows; zero if it is not
 	secondSince       time.Time // since when the client is the second; zero if it is not
 	notice            notice
+	called            bool // the client was called, and no attempt has been refused since
 	entersAgain       bool // the channel was away: the client is to enter the line again, with its old score
 	enteringByRelease bool // the ticket enters the line with a release that is under way
 }
@@ -42,9 +43,8 @@ type stay struct {
 type reason uint8
 
 const (
-	told    reason = iota // a call waits, or the lock may be free
-	called                // it is the client's turn
-	yielded               // the same, and the client has left the lock to outsiders for a moment before it asks
+	told    reason = iota // a call waits, the client was called, or the lock may be free
+	yielded               // the client was called, and has left the lock to outsiders for a moment before it asks
 	looks                 // nothing was heard
 )
 
@@ -108,7 +108,7 @@ func (p *Place) EnteredByRelease(ticket string, score int64) {
 func (p *Place) Leave(now time.Time, ticket string) {
 	if ticket != "" && p.ticket == ticket {
 		p.lastStay = now.Sub(p.enteredAt)
-		p.stay, p.calledTicket = stay{}, ""
+		p.stay, p.calledTicket, p.next = stay{}, "", told
 	}
 }
 
@@ -124,7 +124,7 @@ func (p *Place) Taken(now time.Time) {
 	if p.asked == yielded {
 		p.yields.ended(now, false)
 	}
-	p.asked, p.quiet = told, 0
+	p.asked, p.next, p.quiet = told, told, 0
 }
 
 // Entered tells whether the client has been in the line, or was to enter it.

@@ -463,6 +463,38 @@ func TestP27_ACallIsInVainOnce(t *testing.T) {
 	vain("where it looks after that", time.Second, true)
 }
 
+// P27: a call that nobody has acted on in its stay is no call of the next stay.
+func TestP27_ACallEndsWithItsStay(t *testing.T) {
+	v := visitor()
+	v.held(0)
+	v.hear("c b:1 1")
+	v.heed(0) // it yields, and the call of the client gives up
+	v.Due(true)
+	v.CallerLeft()
+	locktest.Equal(t, "given up", v.GiveUp(v.now), "b:1")
+	v.turn()
+	_, listening := v.held(0)
+	locktest.Equal(t, "beside outsiders", v.BesideOutsiders(v.now), false)
+	locktest.Equal(t, "it listens", listening, AsBefore)
+	v.hear("c b:2 1")
+	does, _ := v.heed(0)
+	locktest.Equal(t, "what it does when it is called", does, Yield)
+}
+
+// P27: a call is in vain also where the client has heard something else before it asks.
+func TestP27_AYieldAndAnotherNotice(t *testing.T) {
+	v := visitor()
+	v.held(1)
+	v.hear("c b:1 1")
+	v.heed(0)
+	v.hear("n b:1")
+	v.heed(0)
+	v.Due(false)
+	v.turn()
+	v.held(0)
+	locktest.Equal(t, "beside outsiders", v.BesideOutsiders(v.now), true)
+}
+
 // P27: a yield counts once, however many holds the client hands on after it.
 func TestP27_AYieldCountsOnce(t *testing.T) {
 	v := visitor()

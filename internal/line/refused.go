@@ -20,14 +20,14 @@ const (
 // it would listen on the lock's own channel, or soon after.
 func (p *Place) Refused(now time.Time, a scripts.Answer, poll time.Duration, endsSoon bool) (time.Duration, Listening) {
 	free := a.TTL == scripts.NoKey // it is another client's turn
-	vain := (p.asked == called || p.asked == yielded) && !free
+	vain := p.called && !free
 	if vain {
 		p.calledInVainAt = now
 	}
 	if p.asked == yielded {
 		p.yields.ended(now, vain)
 	}
-	p.asked = told
+	p.asked, p.called = told, false
 	p.score, p.entersAgain, p.enteringByRelease = a.Score, false, false
 	p.firstSince, p.secondSince = since(p.firstSince, a.Before == 0, now), since(p.secondSince, a.Before == 1, now)
 
@@ -58,7 +58,7 @@ func (p *Place) RefusedOutside(now time.Time, a scripts.Answer, poll time.Durati
 	p.asked = told
 	switch {
 	case a.TTL == scripts.NoKey:
-		return p.watchUnlessAlive(a.Head, now)
+		return min(poll, p.watchUnlessAlive(a.Head, now))
 	case entering:
 		return min(poll, CalledTimeout)
 	case listens && a.TTL != scripts.NoExpiry:

@@ -84,7 +84,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"P27: a yield counts again with each hold that is handed on",
-		"internal/line/refused.go", "\tp.asked = told\n\tp.score", "\tp.score",
+		"internal/line/refused.go", "\tp.asked, p.called = told, false\n", "\tp.called = false\n",
 		"./internal/line", "P27_AYield",
 	},
 	{

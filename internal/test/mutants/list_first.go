@@ -74,7 +74,7 @@ var ofFirst = []mutant{
 	},
 	{
 		"P24: the bound goes on from another stay in the line",
-		"internal/line/place.go", "stay{}, \"\"\n", "stay{}, p.calledTicket\n",
+		"internal/line/place.go", "stay{}, \"\", told\n", "stay{}, p.calledTicket, told\n",
 		"./rlock", "P24_",
 	},
 	{

@@ -92,4 +92,19 @@ var ofWaiting = []mutant{
 		"internal/engine/client.go", "\t\tls.endLinger()\n", "",
 		"./rlock", "LineLingers",
 	},
+	{
+		"P30: a client that does without the line keeps its place in it, and does not come",
+		"internal/engine/acquire.go", "\t\tw.lockState.doWithoutLine(w.keys)\n", "",
+		"./internal/engine", "P30_AClientInTheLine",
+	},
+	{
+		"P27: a call counts for each attempt that is refused after it",
+		"internal/line/refused.go", "\tp.asked, p.called = told, false\n", "\tp.asked = told\n",
+		"./internal/line", "P27_ACallIsInVainOnce",
+	},
+	{
+		"P32: a call that leads now looks as rarely as the one before it",
+		"internal/engine/wait.go", "\t\tp.Told() // its looks are not those of the one before\n", "",
+		"./internal/engine", "P32_LooksOfTheNextCall",
+	},
 }
