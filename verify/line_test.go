@@ -19,6 +19,11 @@ func TestLineRules(t *testing.T) {
 	after := func(free time.Duration) gap {
 		return gap{From: ms(5000), To: ms(5000) + int64(free), Free: free, Line: []string{"a:1", "b:1"}, Processes: []int{7, 8}}
 	}
+	far := func(free time.Duration) gap {
+		g := after(free)
+		g.Line = []string{"a:1:400", "b:1:900"}
+		return g
+	}
 	for _, c := range []struct {
 		name string
 		t    trial
@@ -29,6 +34,8 @@ func TestLineRules(t *testing.T) {
 		{"which has not heard", trial{Ops: []op{mine(10), waits}, Faults: []event{{Name: "lose-call", From: ms(9100), To: ms(9200), Process: 6}}}, nil},
 		{"which had not, before", trial{Ops: []op{mine(10), waits}, Faults: []event{{Name: "lose-call", From: ms(8100), To: ms(8200), Process: 6}}}, []string{ruleTurns}},
 		{"which was killed", trial{Ops: []op{mine(10), waits}, Killed: map[int]int64{5: ms(9500)}}, nil},
+		{"a gap that a far first one makes", trial{Line: &seen{Gaps: []gap{far(590 * time.Millisecond)}}}, nil},
+		{"a longer one", trial{Line: &seen{Gaps: []gap{far(610 * time.Millisecond)}}}, []string{ruleCalled}},
 		{"a short gap", trial{Line: &seen{Gaps: []gap{after(120 * time.Millisecond)}}}, nil},
 		{"a long gap", trial{Line: &seen{Gaps: []gap{after(time.Second)}}}, []string{ruleCalled}},
 		{"the second stood still too", trial{Line: &seen{Gaps: []gap{after(time.Second)}}, Faults: []event{pause}}, nil},
