@@ -182,7 +182,9 @@ func TestP39_ContextThatPanics(t *testing.T) {
 		panicked := make(chan any, 1)
 		go func() {
 			defer func() { panicked <- recover() }()
-			_, err := l.Lock(panicking{t.Context(), time.Now().Add(time.Minute)})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := l.Lock(panicking{ctx, time.Now().Add(time.Second)})
 			t.Errorf("Lock has returned: %v", err)
 		}()
 		locktest.Sleep(time.Second)

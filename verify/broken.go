@@ -31,7 +31,7 @@ var bugs = []bug{
 	{"channel-kept", "a channel is never given up", "calm", []string{ruleLeft}, []edit{
 		{"pubsub/link.go", "(ch.drop || time.Since(ch.idle) >= linger)", "time.Since(ch.idle) >= 1000*linger"}}},
 	{"deadline-reply", "a deadline counts from the reply", "late", []string{ruleExclusive, ruleLock}, []edit{
-		{"internal/engine/acquire.go", "return w.begin(f.SentAt, w.lease, f.Answer.Token, !f.Shared())", "return w.begin(watchdog.Now(), w.lease, f.Answer.Token, !f.Shared())"}}},
+		{"internal/engine/claim.go", "sentAt: by.SentAt", "sentAt: watchdog.Now()"}}},
 	{"repeat-counts", "a repeated acquire counts twice", "replies", []string{ruleCount}, []edit{
 		{"scripts/acquire.lua", "local extended = redis.", "redis.call('HINCRBY', lock, field, 1)\n    local extended = redis."}}},
 	{"number-again", "all holds of a client have one number", "replies", []string{ruleExclusive, ruleLock}, []edit{
@@ -39,7 +39,7 @@ var bugs = []bug{
 	{"unlock-any", "an unlock does not look whose lock it is", "replies", []string{ruleExclusive, ruleLock}, []edit{
 		{"scripts/unlock.lua", "redis.pcall('HDEL', lock, field, field .. '#')", "redis.pcall('DEL', lock)"}}},
 	{"ghost-kept", "what an acquire without an answer has taken is not released", "ghosts", []string{ruleWake, ruleLeft}, []edit{
-		{"internal/engine/acquire.go", "\t\tw.client.releaser.Abandon(w.attempts)\n", ""},
+		{"internal/engine/claim.go", "\t\tc.releaser.Abandon(&h.attempts)\n", ""},
 		{"internal/engine/over.go", "return strings.HasPrefix(field, c.id+\":\")", "return field == \"\" && strings.HasPrefix(field, c.id)"}}},
 	{"no-poll", "a waiter relies on messages", "silence", []string{ruleWake}, []edit{
 		{"rlock/options.go", "s.Poll = d", "s.Poll = time.Hour"}}},

@@ -16,8 +16,8 @@ type Command struct {
 	scripts.Op
 	attempts  Attempts // of the hold that the command may take; nil if it takes nothing
 	alone     bool
-	wakeup    *Wakeup                // of whoever sent the command: notified when it is over
-	also      *Wakeup                // of whoever else waits for the command, or nil
+	waits     Notifier               // is notified when the command is over
+	also      Notifier               // somebody else who waits for it; nil for nobody
 	afterFunc atomic.Pointer[func()] // called when the command is over; nil for none, isOver from then on
 
 	done   atomic.Bool // the fields below are final
@@ -25,6 +25,9 @@ type Command struct {
 	Answer scripts.Answer
 	Err    error
 }
+
+// A Notifier waits for several things. It is notified when one of them has changed, and looks which.
+type Notifier interface{ Notify() }
 
 // Attempts is told what becomes of the commands that may take one hold.
 type Attempts interface {
@@ -42,11 +45,8 @@ var errNotSent = errors.New("no connection to Redis was free in time")
 // Done tells whether the command is over: SentAt, Answer and Err are final then.
 func (f *Command) Done() bool { return f.done.Load() }
 
-// AlsoNotify has another goroutine woken too when the command is over. It is called before the command is sent.
-func (f *Command) AlsoNotify(wake *Wakeup) { f.also = wake }
-
-// Shared tells whether AlsoNotify was called.
-func (f *Command) Shared() bool { return f.also != nil }
+// AlsoNotify has somebody else notified too when the command is over. It is called before the command is sent.
+func (f *Command) AlsoNotify(n Notifier) { f.also = n }
 
 // Unanswered tells whether a command that is over got no answer, so that Redis may have executed it.
 func (f *Command) Unanswered() bool { return f.Err != errNotSent && scripts.Unanswered(f.Err) }
@@ -60,9 +60,9 @@ func (f *Command) AfterFunc(do func()) {
 }
 
 func (f *Command) finish() {
-	wake, also, do := f.wakeup, f.also, f.afterFunc.Swap(isOver)
+	waits, also, do := f.waits, f.also, f.afterFunc.Swap(isOver)
 	f.done.Store(true) // the last thing that is done to it: it may be used again from now on
-	wake.Notify()
+	waits.Notify()
 	if also != nil {
 		also.Notify()
 	}
@@ -106,13 +106,13 @@ type Sender struct {
 	wakeups  sync.Pool // of *Wakeup that nobody waits for
 }
 
-// New returns a command that is to be sent, which notifies the wake-up when it is over. a is told what becomes of it; nil for nobody.
-func (s *Sender) New(op scripts.Op, a Attempts, wake *Wakeup) *Command {
+// New returns a command that is to be sent. waits is notified when it is over. a is told what becomes of it; nil for nobody.
+func (s *Sender) New(op scripts.Op, a Attempts, waits Notifier) *Command {
 	f, _ := s.commands.Get().(*Command)
 	if f == nil {
 		f = new(Command)
 	}
-	f.Op, f.attempts, f.wakeup = op, a, wake
+	f.Op, f.attempts, f.waits = op, a, waits
 	return f
 }
 
@@ -158,12 +158,12 @@ func (s *Sender) TakeBack(f *Command) {
 	f.finish()
 }
 
-// Await waits until the command is over, and takes it back where it is not over at the time d after began, or when end is closed before that.
+// Await waits until the command is over, which notifies the wake-up, and takes it back where it is not over at the time d after began, or when end is closed before that.
 // It returns false where the command goes on.
-func (s *Sender) Await(f *Command, began time.Time, d time.Duration, end <-chan struct{}) bool {
+func (s *Sender) Await(f *Command, wake *Wakeup, began time.Time, d time.Duration, end <-chan struct{}) bool {
 	for !f.Done() {
-		f.wakeup.NotifyAt(began.Add(d))
-		if !f.wakeup.Wait(end) || !f.Done() && time.Since(began) >= d {
+		wake.NotifyAt(began.Add(d))
+		if !wake.Wait(end) || !f.Done() && time.Since(began) >= d {
 			s.TakeBack(f)
 			return f.Done()
 		}
@@ -179,7 +179,7 @@ func (s *Sender) Do(ctx context.Context, began time.Time, bound, each time.Durat
 	defer s.PutWakeup(wake)
 	f := s.New(op, nil, wake)
 	s.Send(f)
-	over := s.Await(f, began, each, ctx.Done())
+	over := s.Await(f, wake, began, each, ctx.Done())
 	if over && s.Heard != nil {
 		s.Heard(f.Err)
 	}

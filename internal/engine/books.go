@@ -21,7 +21,7 @@ func (c *Client) InQueue(name string) (n int, idle bool) {
 	for w := ls.first; w != nil; w = w.next {
 		n++
 	}
-	return n, n > 0 && ls.first.isLeader && !ls.first.busy && ls.leaderWakeup.Load() == ls.first.wakeup
+	return n, ls.state == watching
 }
 
 // Unpublished returns how many releases Redis refused to publish.

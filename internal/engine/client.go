@@ -15,9 +15,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/dials"
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/internal/releases"
+	"github.com/fencelock/fencelock/internal/tell"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
@@ -26,39 +28,63 @@ import (
 
 // Client is what the locks of one process share. rlock.Client is this type with the methods that users have.
 type Client struct {
-	set           Settings
-	limits        Limits
-	cluster       bool
-	store         Store
-	bus           Bus
-	dials         *dials // why dials fail, of one server; nil for others
-	dog           *watchdog.Watchdog
-	releaser      *releases.Releaser
-	id            string
-	born          time.Time // for times that are kept as a number
-	lastField     atomic.Int64
-	followedHolds atomic.Int64 // holds for which the client is subscribed
-	underWay      atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
-	unpublished   atomic.Int64 // how many releases Redis refused to publish
-	distance      line.Distance
-	movesSeen     atomic.Uint32 // of dials
-	asksAgain     atomic.Bool   // askLately is due
-	noLineUntil   atomic.Int64  // until when no line is used, as the user lacks a right to it, since born; 0 for never
-	handoffDenied atomic.Bool   // Redis has refused a handoff, as the user lacks a right
-	lineProven    atomic.Bool   // the client has been in a line: the user may do all that it takes
+	set      Settings
+	id       string
+	born     time.Time // for times that are kept as a number
+	server             // where the locks are
+	dog      *watchdog.Watchdog
+	releaser *releases.Releaser
+	lineUse
 
 	commands     command.Sender
 	spareWaiters sync.Pool // of *waiter that are over; the client's own, as channels must not leave the bubble of a test in virtual time
 
+	lastField     atomic.Int64
+	followedHolds atomic.Int64 // holds for which the client is subscribed
+	underWay      atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
+
+	reports
+	closing
+	books
+}
+
+// A server is what a client works with: one Redis, or what takes its place.
+type server struct {
+	limits    Limits
+	cluster   bool
+	store     Store
+	bus       Bus
+	dials     *dials.Dials  // why dials fail, of one server; nil for others
+	movesSeen atomic.Uint32 // of dials
+	asksAgain atomic.Bool   // askLately is due
+}
+
+// lineUse is what a client knows of all lines together.
+type lineUse struct {
+	distance      line.Distance
+	noLineUntil   atomic.Int64 // until when no line is used, as the user lacks a right to it, since born; 0 for never
+	lineProven    atomic.Bool  // the client has been in a line: the user may do all that it takes
+	handoffDenied atomic.Bool  // Redis has refused a handoff, as the user lacks a right
+}
+
+// reports is what a client tells its user, and others.
+type reports struct {
 	tracedHolds tracedHolds // empty where tellsOfHolds is false
-	events      outbox      // what the trace is still to be told of other than by the caller's own goroutine
+	events      tell.Outbox // what the trace is still to be told of other than by the caller's own goroutine
 	presenter   *presenter  // nil without WithPresence
 	outage      outage
+	unpublished atomic.Int64 // how many releases Redis refused to publish
+}
 
+// closing is how far Shutdown and Close are.
+type closing struct {
 	draining   chan struct{} // closed when Shutdown or Close has begun
 	closed     chan struct{} // closed when Close has begun
 	closeEnded chan struct{} // closed when Close has ended
+}
 
+// books is what a client holds, and waits for.
+type books struct {
 	mu          sync.Mutex
 	locks       map[string]*lockState
 	lately      *lately      // nil for none
@@ -106,8 +132,8 @@ func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
 		store.Confirm(*confirm)
 	}
 	if one, is := rdb.(*redis.Client); is {
-		c.dials = dialsOf(one)
-		c.dials.moved(&c.movesSeen)
+		c.dials = dials.Of(one)
+		c.dials.Moved(&c.movesSeen)
 	}
 	bus := pubsub.New(rdb, set.Sharding, set.Log)
 	bus.OnChange(c.SubscriptionChanged)
@@ -129,13 +155,11 @@ func NewOn(store Store, bus Bus, limits Limits, set Settings) *Client {
 // newClient is New without what the client works with.
 func newClient(set Settings) *Client {
 	c := &Client{
-		set:        set,
-		id:         uuid.NewString(),
-		born:       time.Now(),
-		draining:   make(chan struct{}),
-		closed:     make(chan struct{}),
-		closeEnded: make(chan struct{}),
-		locks:      make(map[string]*lockState),
+		set:     set,
+		id:      uuid.NewString(),
+		born:    time.Now(),
+		closing: closing{draining: make(chan struct{}), closed: make(chan struct{}), closeEnded: make(chan struct{})},
+		books:   books{locks: make(map[string]*lockState)},
 	}
 	c.dog = watchdog.New(c.renewLeases)
 	c.releaser = releases.New(releasing{c}, set.Log)
@@ -175,8 +199,8 @@ func (c *Client) Close() error {
 	c.presenter.end(ctx)
 	c.bus.Close()
 	c.releaser.Close()
-	c.events.flush()
-	c.set.Log.Handler().(*throttle).flush()
+	c.events.Flush()
+	tell.Flush(c.set.Log)
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/holder"
-	"github.com/fencelock/fencelock/internal/releases"
+	"github.com/fencelock/fencelock/internal/tell"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/observe/locktrace"
@@ -38,8 +38,8 @@ func TestInv9_ListOfHolds(t *testing.T) {
 				t.Fatalf("%v: %d are listed, %d counted, and %d use the lock's state; want %d", ends, len(listed), c.held, ls.users, len(want))
 			}
 		}
-		keys := releases.NewAttempts(scripts.KeysOf("l"), "", 0)
-		all := []*hold{{client: c, attempts: keys}, {client: c, attempts: keys}, {client: c, attempts: keys}}
+		keys := scripts.KeysOf("l")
+		all := []*hold{holdOn(c, keys, "", 0), holdOn(c, keys, "", 0), holdOn(c, keys, "", 0)}
 		for _, h := range all {
 			locktest.Equal(t, "registered", c.registerHold(h, ls), true)
 			want = append([]*hold{h}, want...)
@@ -62,9 +62,9 @@ func TestP12_NoHoldBeginsAfterClose(t *testing.T) {
 	})
 	l := NewLock(c, "l", Tokens{})
 	ctx := context.Background()
-	w := &waiter{Lock: l, lease: time.Minute, ctx: ctx, holder: holder.New(ctx), lockState: c.lockState("l"), attempts: takenBy(c, "l", time.Minute)}
+	w := &waiter{Lock: l, lease: time.Minute, ctx: ctx, holder: holder.New(ctx), lockState: c.lockState("l")}
 	locktest.NoError(t, c.Close())
-	lv, err := w.begin(watchdog.Now(), time.Minute, 0, true)
+	lv, err := w.begin(outcome{hold: takenBy(c, "l", time.Minute), sentAt: watchdog.Now()})
 	locktest.IsError(t, err, ErrClosed)
 	if lv != nil || c.held != 0 || c.firstHold != nil || w.lockState.hold != nil || l.holdOf(w.holder) != nil || len(c.tracedHolds.holds) != 0 {
 		t.Error("something is left of a hold")
@@ -106,7 +106,7 @@ func TestP29_TheReleaserGoesOnCalling(t *testing.T) {
 			_, leave := caller.(*leaveOp)
 			caller.Answered(scripts.Answer{Held: true, More: !leave}, nil)
 		})
-		a := takenBy(c, "l", time.Minute)
+		a := &takenBy(c, "l", time.Minute).attempts
 		c.releaser.Release(a)
 		locktest.Sleep(time.Second)
 		all := store.all()
@@ -196,7 +196,7 @@ func TestOutcomesOfRenewals(t *testing.T) {
 		}
 		var batch []watchdog.Renewal
 		for _, r := range all {
-			batch = append(batch, watchdog.Renewal{Owner: &hold{client: c, attempts: takenBy(c, r.lock, time.Minute)}, Length: r.length})
+			batch = append(batch, watchdog.Renewal{Owner: takenBy(c, r.lock, time.Minute), Length: r.length})
 		}
 		for i, err := range c.renewLeases(t.Context(), batch) {
 			locktest.Equal(t, all[i].lock+": outcome", err, all[i].want)
@@ -210,7 +210,7 @@ func TestOutcomesOfRenewals(t *testing.T) {
 		if closed {
 			want = 0
 		}
-		c.set.Log.Handler().(*throttle).out.flush()
+		tell.Flush(c.set.Log)
 		locktest.Equal(t, "lines", len(log.Records()), want)
 		locktest.Equal(t, "lines that count what failed", log.Count("renewals failed, they are repeated until the leases are over locks=2 one=away too error=EOF"), want)
 

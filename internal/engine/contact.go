@@ -19,28 +19,25 @@ type contact struct {
 	failedAt     time.Time // when the last error came
 }
 
-// redisAnswered notes that Redis said who has the lock. why: nobody has it, and it was not to be had all the same.
+// redisAnswered notes that Redis said who has the lock. why: nobody has it, and it was not to be had all the same. With ls.mu held.
 func (ls *lockState) redisAnswered(why error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	n := ls.contactLocked()
-	ls.askedSince, n.failure, n.refusal, n.answeredAt = 0, nil, why, time.Now()
+	n.failure, n.refusal, n.answeredAt = nil, why, time.Now()
+	ls.silent = time.Time{}
 }
 
-// redisAnsweredLocked notes that a waiter has got the lock, by an answer of Redis or from another hold of this client. Where other waiters
+// gotLock notes that a waiter has got the lock, by an answer of Redis or from another hold of this client. Where other waiters
 // are there, or Redis has said something before, this counts as an answer of Redis from now. With ls.mu held.
-func (ls *lockState) redisAnsweredLocked() {
-	ls.askedSince = 0
+func (ls *lockState) gotLock() {
+	ls.silent = time.Time{}
 	if ls.first != ls.last || ls.contact != nil { // a waiter may ask for the contact
 		ls.contactLocked().failure = nil
 		ls.contact.answeredAt = time.Now()
 	}
 }
 
-// redisFailed notes an error in place of an answer to a command that was sent at this time.
+// redisFailed notes an error in place of an answer to a command that was sent at this time. With ls.mu held.
 func (ls *lockState) redisFailed(sent time.Time, err error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	n := ls.contactLocked()
 	if n.failure == nil {
 		n.failingSince = sent
@@ -48,7 +45,7 @@ func (ls *lockState) redisFailed(sent time.Time, err error) {
 	if err != command.ErrSilence || n.failure == nil { // it says less than any other error
 		n.failure = err
 	}
-	ls.askedSince, n.failedAt = 0, time.Now()
+	ls.silent, n.failedAt = time.Time{}, time.Now()
 }
 
 // contactLocked returns what is known of Redis. With ls.mu held.
@@ -60,10 +57,8 @@ func (ls *lockState) contactLocked() *contact {
 }
 
 // patienceOver returns the last error in place of an answer, if there have been errors only for as long as patience, and the call that
-// began at this time is as old; otherwise nil.
+// began at this time is as old; otherwise nil. With ls.mu held.
 func (ls *lockState) patienceOver(began time.Time, patience time.Duration) error {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	if ls.contact == nil || ls.contact.failure == nil || time.Since(ls.contact.failingSince) < patience || time.Since(began) < patience {
 		return nil
 	}
@@ -71,10 +66,8 @@ func (ls *lockState) patienceOver(began time.Time, patience time.Duration) error
 }
 
 // patienceEnds returns when a call that began at this time has no patience left, if errors go on; zero where the last word of Redis was an
-// answer.
+// answer. With ls.mu held.
 func (ls *lockState) patienceEnds(began time.Time, patience time.Duration) time.Time {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	if ls.contact == nil || ls.contact.failure == nil {
 		return time.Time{}
 	}
@@ -99,7 +92,7 @@ func (ls *lockState) notAcquiredError(began time.Time) error {
 		}
 		return ls.client.withDial(fmt.Errorf("no answer within the wait: %w", n.failure), began)
 	// An attempt that has been under way for most of the wait is one that Redis does not answer.
-	case ls.askedSince != 0 && n.answeredAt.Before(began) && ls.askedSince.age() > time.Since(began)/2:
+	case !ls.silent.IsZero() && n.answeredAt.Before(began) && time.Since(ls.silent) > time.Since(began)/2:
 		return ls.client.withDial(fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded), began)
 	}
 	return notAcquired(n.refusal)
@@ -119,7 +112,7 @@ func (ls *lockState) lastError(began time.Time) error {
 			heard = n.answeredAt
 		}
 	}
-	return ls.client.dials.since(heard)
+	return ls.client.dials.Since(heard)
 }
 
 // withDial is an error in place of an answer, joined with why no connection was made since this time, where that may be the cause.
@@ -127,7 +120,7 @@ func (c *Client) withDial(err error, since time.Time) error {
 	if !scripts.Unanswered(err) { // Redis has answered, or the error is of a dial
 		return err
 	}
-	return with(err, c.dials.since(since))
+	return with(err, c.dials.Since(since))
 }
 
 // with is the error of a call that waited no longer, joined with what kept it from an answer, if that is known.
@@ -136,4 +129,17 @@ func with(err, said error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", err, said)
+}
+
+// notAcquired is the error of a call that has not got the lock: why, or ErrNotAcquired where why is nil, as another holder has the lock.
+func notAcquired(why error) error {
+	if why != nil {
+		return why
+	}
+	return ErrNotAcquired
+}
+
+// passing tells that an attempt is worth repeating.
+func passing(err error) bool {
+	return scripts.Passing(err) && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrLost)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,12 +20,14 @@ import (
 func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 	const tenth = 100 * time.Millisecond
 	split := errors.New("nobody has a majority")
-	asks := func(ls *lockState) { ls.askedSince = momentOf(time.Now()) }
-	refused := func(ls *lockState) { ls.client.dials.end(ls.client.dials.begin("tcp a:1"), nil, syscall.ECONNREFUSED) }
+	asks := func(ls *lockState) { ls.silent = time.Now() }
+	refused := func(ls *lockState) {
+		_, _ = ls.client.dials.DialHook(func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED })(context.Background(), "tcp", "a:1")
+	}
 	gotIt := func(ls *lockState) {
 		ls.mu.Lock()
 		defer ls.mu.Unlock()
-		ls.redisAnsweredLocked()
+		ls.gotLock()
 	}
 	holds := func(ls *lockState, lease time.Duration) {
 		dog := watchdog.New(nil)
@@ -153,7 +156,7 @@ func TestInv12_PatienceCountsFromTheFirstError(t *testing.T) {
 		time.Sleep(patience)
 		over("at the end of another outage", began, io.EOF)
 		ls.mu.Lock()
-		ls.redisAnsweredLocked()
+		ls.gotLock()
 		ls.mu.Unlock()
 		over("after a call got the lock", began, nil)
 	})

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -116,10 +115,18 @@ func newFakeClient(t testing.TB, bus *fakeBus, limits Limits, opts ...func(*Sett
 // logTo is the option that makes a client tell this log.
 func logTo(log *locktest.Log) func(*Settings) { return func(s *Settings) { s.SetLog(log.Logger()) } }
 
-// takenBy returns attempts of the client of which one has taken the lock, with this lease.
-func takenBy(c *Client, lock string, lease time.Duration) *releases.Attempts {
-	a := releases.NewAttempts(scripts.KeysOf(lock), c.newField(), lease)
-	a.Sent()
-	a.Answered(scripts.Answer{Held: true}, nil)
-	return a
+// holdOn returns a hold of the client, which has not begun, with this field.
+func holdOn(c *Client, keys *scripts.Keys, field string, lease time.Duration) *hold {
+	h := &hold{client: c}
+	h.Lease.Owner = h
+	h.attempts.Init(keys, field, lease)
+	return h
+}
+
+// takenBy returns a hold of the client, which has not begun, and of which an attempt has taken the lock, with this lease.
+func takenBy(c *Client, lock string, lease time.Duration) *hold {
+	h := holdOn(c, scripts.KeysOf(lock), c.newField(), lease)
+	h.attempts.Sent()
+	h.attempts.Answered(scripts.Answer{Held: true}, nil)
+	return h
 }

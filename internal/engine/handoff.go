@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
-	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -13,7 +12,7 @@ import (
 // cohort locking (Dice, Marathe, Shavit: Lock Cohorting, PPoPP 2012). It is bounded by count, WithHandoffs, and by time.
 type handoffRun struct {
 	handoffs int
-	began    moment
+	began    time.Time
 }
 
 const (
@@ -24,72 +23,45 @@ const (
 	runBesideOutsiders = 1
 )
 
-// nextWaiter returns the waiter that the lock is to pass to when a hold ends: the leader, if it waits to be given the lock; else nil.
-// With ls.mu held.
-func (ls *lockState) nextWaiter() *waiter {
-	w := ls.first
-	if w == nil || w.busy || isClosed(w.waitEnd) || isClosed(ls.client.draining) {
-		return nil
-	}
-	return w
-}
-
-// giveTo wakes the waiter that has been given the lock. With ls.mu held.
-func (ls *lockState) giveTo(w *waiter) {
-	w.busy = true
-	w.wakeup.Notify()
-}
-
-// countHandoff counts one more command of the run; false where the run is over. With ls.mu held.
-func (ls *lockState) countHandoff() bool {
-	return ls.run.next(ls.run.began.age(), ls.client.set.Handoffs, ls.inPlace((*line.Place).BesideOutsiders))
-}
-
-// startHandoff passes the lock on by a command, which notifies the wake-up when it is over, and returns the command; nil if other
-// clients are to have the lock, or nobody waits here.
+// startHandoff hands the lock to the first waiter when the client's own hold of it is over, and returns the command; nil if other clients are to
+// have the lock, or nobody waits here to be told something.
 func (ls *lockState) startHandoff(h *hold, wake *command.Wakeup) *command.Command {
 	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	w := ls.nextWaiter()
-	if w == nil || ls.hold != h || !ls.countHandoff() {
+	defer ls.unlock()
+	w := ls.first
+	switch {
+	case w == nil || ls.hold != h || ls.state != watching && ls.state != yielding:
+		return nil
+	case isClosed(w.bound.end) || isClosed(ls.client.draining):
+		return nil
+	case !ls.run.next(time.Since(ls.run.began), ls.client.set.Handoffs, ls.besideOutsiders()):
 		return nil
 	}
-	pass := scripts.Transfer(w.keys, w.tokens.Fenced, w.attempts.Field, w.lease, h.attempts.Field)
-	w.handoff = ls.client.commands.New(w.tokens.counted(pass), w.attempts, wake)
-	w.handoff.AlsoNotify(w.wakeup)
-	ls.giveTo(w)
-	ls.client.commands.Send(w.handoff)
-	return w.handoff
+	c := &ls.claim
+	if c.hold == nil {
+		*c = w.newClaim()
+	}
+	pass := scripts.Transfer(w.keys, c.tokens.Fenced, c.hold.attempts.Field, c.lease, h.attempts.Field)
+	f := ls.client.commands.New(c.tokens.counted(pass), &c.hold.attempts, wake)
+	f.AlsoNotify(ls)
+	ls.awaitAnswer(f, receiving)
+	ls.client.commands.Send(f)
+	return f
 }
 
-// cancelHandoff ends a handoff that Redis does not answer: the waiter is to ask by itself.
+// cancelHandoff ends a handoff that Redis does not answer: the asker asks by itself.
 func (ls *lockState) cancelHandoff(f *command.Command) {
 	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if w := ls.first; w != nil && w.handoff == f { // a waiter that has left took the handoff along
-		w.handoffCancelled = true
-		w.wakeup.Notify()
+	defer ls.unlock()
+	if ls.command == f { // otherwise nobody waits any more who asks for the same
+		ls.ask()
 	}
 }
 
-// A handoffState is what a waiter has been given, at one moment.
-type handoffState struct {
-	isLeader  bool
-	handoff   *command.Command
-	cancelled bool
-}
-
-func (ls *lockState) handoffTo(w *waiter) handoffState {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return handoffState{isLeader: w.isLeader, handoff: w.handoff, cancelled: w.handoffCancelled}
-}
-
-// clearHandoff ends a handoff to the waiter, whatever became of it.
-func (ls *lockState) clearHandoff(w *waiter) {
-	ls.mu.Lock()
-	w.handoff, w.handoffCancelled = nil, false
-	ls.mu.Unlock()
+// besideOutsiders tells whether others than the clients in the line have taken the lock a moment ago. With ls.mu held.
+func (ls *lockState) besideOutsiders() bool {
+	p := ls.place()
+	return p != nil && p.BesideOutsiders(time.Now())
 }
 
 // next counts one more handoff of the run, after it has lasted for so long; false where the run is over.

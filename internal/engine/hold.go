@@ -18,10 +18,9 @@ import (
 type hold struct {
 	holder.Hold // its levels and their contexts, its lease and its token
 
-	client      *Client
-	lockState   *lockState
-	ownAttempts releases.Attempts  // what became of the attempts to acquire it
-	attempts    *releases.Attempts // the same, or those that waiter.shrink has made; they have the keys and the field in Redis
+	client    *Client
+	lockState *lockState
+	attempts  releases.Attempts // what became of the attempts to acquire it; they have the keys and the field in Redis
 
 	prev, next *hold // of the client's, guarded by client.mu
 
@@ -31,7 +30,7 @@ type hold struct {
 	warned        atomic.Bool                   // warnOnce has logged that a call waits for the hold
 	unregistered  atomic.Bool                   // taken off the client's books
 	stable        bool                          // keeps its first token
-	uncontended   bool                          // taken by an attempt, before this client was in the line (lockState.place)
+	uncontended   bool                          // taken by an attempt, before this client was in the line
 }
 
 // holdOfLevel returns the hold that the level belongs to.

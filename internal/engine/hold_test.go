@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/holder"
-	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/scripts"
@@ -18,7 +17,7 @@ func TestSlotOfAHold(t *testing.T) {
 		t.Fatal("the lock's slot is 0: this test shows nothing")
 	}
 	for cluster, want := range map[bool]uint16{true: keys.Slot, false: 0} {
-		h := &hold{client: &Client{cluster: cluster}, attempts: releases.NewAttempts(keys, "", 0)}
+		h := holdOn(&Client{server: server{cluster: cluster}}, keys, "", 0)
 		if got := h.Slot(); got != want {
 			t.Errorf("in a cluster: %v: slot %d, want %d", cluster, got, want)
 		}

@@ -68,7 +68,7 @@ const askedFor = 10 * time.Second
 // noteServer looks at what came of a command. Where that, or a new connection, may be of another server than the one before, the client asks
 // for the locks that it has released lately.
 func (c *Client) noteServer(err error) {
-	if c.dials.moved(&c.movesSeen) || err != nil && scripts.Stale(err) {
+	if c.dials.Moved(&c.movesSeen) || err != nil && scripts.Stale(err) {
 		go c.serverChanged()
 	}
 }
@@ -102,3 +102,14 @@ func (c *Client) askLately() {
 		c.releaser.Ask(keys, c.newField(), c.set.Lease)
 	}
 }
+
+// A moment is a time in nanoseconds since epoch, which takes less memory than a time.Time; 0 for none.
+type moment int64
+
+// epoch is what moments are counted from.
+var epoch = time.Now()
+
+func momentOf(t time.Time) moment { return moment(t.Sub(epoch)) }
+
+// age is how long ago the moment was.
+func (m moment) age() time.Duration { return time.Since(epoch) - time.Duration(m) }

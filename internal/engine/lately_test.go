@@ -1,13 +1,9 @@
 package engine
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"sync/atomic"
 	"testing"
 
-	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -35,30 +31,3 @@ func TestP38_LatelyReleased(t *testing.T) {
 		}
 	}
 }
-
-// P38: a dial that leads to another address than the one before it says so once to each lock client.
-func TestP38_ADialToAnotherServer(t *testing.T) {
-	var d dials
-	to := net.IPv4(127, 0, 0, 1)
-	dial := d.DialHook(func(context.Context, string, string) (net.Conn, error) { return connTo{to: &net.IPAddr{IP: to}}, nil })
-	var one, two atomic.Uint32
-	for i, want := range []bool{false, false, true, false, true} {
-		if want {
-			to = net.IPv4(127, 0, 0, byte(2+i))
-		}
-		_, err := dial(t.Context(), "", "")
-		locktest.NoError(t, err)
-		for _, seen := range []*atomic.Uint32{&one, &two} {
-			locktest.Equal(t, fmt.Sprint("moved at dial ", i), d.moved(seen), want)
-			locktest.Equal(t, "moved again", d.moved(seen), false)
-		}
-	}
-	locktest.Equal(t, "without dials", (*dials)(nil).moved(&one), false)
-}
-
-type connTo struct {
-	net.Conn
-	to net.Addr
-}
-
-func (c connTo) RemoteAddr() net.Addr { return c.to }

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/scripts"
@@ -98,7 +97,7 @@ func TestP30_AClientInTheLineThatDoesWithoutIt(t *testing.T) {
 		s.calls()
 		ticket := s.enters(2)
 		s.client.lineRefused(scripts.KeysOf("another"))
-		s.ls.notifyLeader()
+		s.ls.onReleaseMessage(false, "")
 		var left string
 		attempt := s.next(time.Second)
 		if left = ticketOf(attempt.op); left == "" { // the attempt came first
@@ -123,8 +122,14 @@ func TestP27_CalledInVainAfterAnError(t *testing.T) {
 		s.ls.onLineMessage(true, "c "+ticket+" 0")
 		s.next(time.Second).say(scripts.Answer{}, passingError{})
 		s.next(time.Second).say(held(0), nil)
-		locktest.Equal(s, "beside outsiders", s.ls.inPlace((*line.Place).BesideOutsiders), true)
+		locktest.Equal(s, "beside outsiders", s.besideOutsiders(), true)
 	})
+}
+
+func (s *lineStory) besideOutsiders() bool {
+	s.ls.mu.Lock()
+	defer s.ls.mu.Unlock()
+	return s.ls.besideOutsiders()
 }
 
 type passingError struct{}

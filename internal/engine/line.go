@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
-	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -93,79 +92,57 @@ func (l *leaveOp) Answered(a scripts.Answer, err error) {
 	l.client.underWay.Add(-1)
 }
 
-// lineTurn is the client's part in the line, for an attempt. It enters only while it would hear that it is called.
+// lineTurn is the client's part in the line, for an attempt. It enters only while it would hear that it is called. With ls.mu held.
 func (ls *lockState) lineTurn() (t scripts.Turn) {
-	hears := ls.place.Load() != nil && ls.hearsCalls()
-	ls.inPlace(func(p *line.Place, now time.Time) bool {
-		t = p.Turn(now, hears, ls.client.newTicket)
-		return true
-	})
+	if p := ls.place(); p != nil {
+		t = p.Turn(time.Now(), ls.hearsCalls(), ls.client.newTicket)
+	}
 	t.Sharded, _ = ls.client.bus.Known()
 	t.Unproven = t.Ticket != "" && !ls.client.lineProven.Load()
 	return t
 }
 
 // doWithoutLine takes the client out of the line, before an attempt that does not use the line: the client listens for releases from now on,
-// and does not come when it is called.
+// and does not come when it is called. With ls.mu held.
 func (ls *lockState) doWithoutLine(keys *scripts.Keys) {
-	ticket := ""
-	ls.inPlace(func(p *line.Place, now time.Time) bool {
-		ticket = p.GiveUp(now)
-		return true
-	})
-	if ticket != "" {
-		ls.client.leaveLine(keys, ticket)
+	if p := ls.place(); p != nil {
+		if ticket := p.GiveUp(time.Now()); ticket != "" {
+			ls.client.leaveLine(keys, ticket)
+		}
 	}
 }
 
-// hearsCalls tells whether the client would hear that it is called.
+// hearsCalls tells whether the client would hear that it is called. With ls.mu held.
 func (ls *lockState) hearsCalls() bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	return ls.contention != nil && ls.contention.calls != nil && ls.contention.calls.Live()
 }
 
 // newTicket returns a ticket for one stay in the line.
 func (c *Client) newTicket() string { return c.distance.Ticket(c.newField()) }
 
-// listenForCalls makes the client listen for calls, and tells whether it would hear one.
+// listenForCalls makes the client listen for calls, and tells whether it would hear one. With ls.mu held.
 func (ls *lockState) listenForCalls(keys *scripts.Keys) bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	r := ls.contentionLocked()
+	r := ls.contentionFor(keys)
 	if r.calls == nil {
 		ls.everSubscribed.Store(true)
-		r.keys = keys
-		ls.mayWaitInLine()
 		r.calls = ls.client.bus.Subscribe(keys.Calls(ls.client.id), ls.onLineMessage)
 	}
 	return r.calls.Live()
 }
 
 // onLineMessage is called for each message about the client's place in the line, with message true, and when messages arrive again or no
-// longer, with message false: some may have been missed then. It takes no mutex but the place's: the bus calls it with the bus's mutex
+// longer, with message false: some may have been missed then. It takes no mutex but that of the news: the bus calls it with the bus's mutex
 // held, and the bus is called with ls.mu held.
 func (ls *lockState) onLineMessage(message bool, text string) {
-	ghost := ""
-	ls.inPlace(func(p *line.Place, now time.Time) bool {
-		if message {
-			ghost = p.Hear(now, text)
-		} else {
-			p.ChannelLost()
-		}
-		return true
-	})
-	switch {
-	case !message:
-		ls.notifyLeader()
-		return
-	case ghost != "":
-		go ls.client.leaveLine(ls.contention.keys, ghost)
+	ls.news.add(told{place: true, message: message, text: text})
+	if ls.firstWakeup.Load() != nil {
+		ls.Notify()
 		return
 	}
-	if leader := ls.leaderWakeup.Load(); leader != nil {
-		leader.Notify()
-	}
+	go func() { // it may be a call for a place that the client has left (P19)
+		ls.mu.Lock()
+		ls.unlock()
+	}()
 }
 
 // ownListeners is how many of those who hear of a release on the lock's own channel are this client: 1 or 0.
@@ -176,10 +153,8 @@ func (ls *lockState) ownListeners(keys *scripts.Keys) int {
 	return 0
 }
 
-// stopListening ends the subscription to the lock's own channel of a client that is called, if nothing else needs it.
+// stopListening ends the subscription to the lock's own channel of a client that is called, if nothing else needs it. With ls.mu held.
 func (ls *lockState) stopListening() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	if ls.subscription != nil && !ls.holdFollowed {
 		ls.subscription.Drop()
 		ls.subscription = nil
@@ -191,7 +166,7 @@ func (ls *lockState) linger(d time.Duration) {
 	if isClosed(ls.client.draining) {
 		d = 0
 	}
-	r := ls.contentionLocked()
+	r := ls.contention
 	r.lingerUntil = time.Now().Add(d)
 	if r.lingerTimer == nil {
 		ls.addUser()
@@ -224,11 +199,11 @@ func (ls *lockState) lingerEnded() {
 }
 
 // leftLine notes that an attempt with this ticket has taken the lock, or was refused a right to the line, which ends the stay in the line.
+// With ls.mu held.
 func (ls *lockState) leftLine(ticket string) {
-	ls.inPlace(func(p *line.Place, now time.Time) bool {
-		p.Leave(now, ticket)
-		return true
-	})
+	if p := ls.place(); p != nil {
+		p.Leave(time.Now(), ticket)
+	}
 }
 
 // endLinger ends a lingering, as the client is shutting down.
@@ -242,15 +217,21 @@ func (ls *lockState) endLinger() {
 
 // ticketForRelease returns the ticket with which the client enters the line again when it releases the lock, as others wait here; or "".
 func (ls *lockState) ticketForRelease() string {
-	if ls.place.Load() == nil || !ls.hasWaiters() || !ls.client.lineProven.Load() || !ls.hearsCalls() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.first == nil || !ls.client.lineProven.Load() || !ls.hearsCalls() {
 		return ""
 	}
-	ticket := ""
-	ls.inPlace(func(p *line.Place, now time.Time) bool {
-		ticket = p.EnterByRelease(now, ls.client.newTicket)
-		return true
-	})
-	return ticket
+	return ls.contention.place.EnterByRelease(time.Now(), ls.client.newTicket)
+}
+
+// enteredByRelease notes that a release with this ticket is over, and the score that the client got by it in the line; 0 for none.
+func (ls *lockState) enteredByRelease(ticket string, score int64) {
+	ls.mu.Lock()
+	defer ls.unlock()
+	if p := ls.place(); p != nil {
+		p.EnteredByRelease(ticket, score)
+	}
 }
 
 // released notes the answer to a release of h, which was begun at this time. Where there is no line, this client leaves the lock for a
@@ -259,8 +240,8 @@ func (ls *lockState) released(h *hold, a scripts.Answer, began time.Time) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if ls.client.usesLine() {
-		if a.Held {
-			ls.contentionLocked().calledByReleaseOf = h
+		if a.Held && ls.contention != nil { // otherwise the client is in no line
+			ls.contention.calledByReleaseOf = h
 		}
 		return
 	}
@@ -270,7 +251,7 @@ func (ls *lockState) released(h *hold, a scripts.Answer, began time.Time) {
 	}
 	if told > 0 {
 		stands := max(2*time.Since(began), minYield)
-		ls.contentionLocked().yieldUntil = time.Now().Add(stands)
+		ls.contentionFor(h.attempts.Keys).yieldUntil = time.Now().Add(stands)
 		ls.linger(stands)
 	}
 }
@@ -282,10 +263,8 @@ const lingerTime = 2 * time.Second
 // minYield is how long a client at least leaves the lock to others after its own release, where there is no line.
 const minYield = 5 * time.Millisecond
 
-// yieldsFor is how long the client leaves the lock to others, where there is no line.
+// yieldsFor is how long the client leaves the lock to others, where there is no line. With ls.mu held.
 func (ls *lockState) yieldsFor() time.Duration {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
 	if ls.contention == nil || ls.contention.yieldUntil.IsZero() {
 		return 0
 	}

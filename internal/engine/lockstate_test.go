@@ -26,13 +26,13 @@ func TestInv9_SpareStates(t *testing.T) {
 	locktest.Equal(t, "states that are kept", len(c.spareStates), maxSpare)
 
 	ls := c.lockState("one")
-	ls.mayBeFree.Store(true)
+	ls.freed = true
 	ls.contact, ls.run, ls.contention = new(contact), handoffRun{handoffs: 3}, new(contention)
 	ls.removeUser()
 	again := c.lockState("another")
 	locktest.Equal(t, "it is used again", again == ls, true)
-	if again.name != "another" || again.mayBeFree.Load() || again.contact != nil || again.run != (handoffRun{}) || again.contention != nil {
-		t.Errorf("it is not as new: %q, %v, %v, %v, %v", again.name, again.mayBeFree.Load(), again.contact, again.run, again.contention)
+	if again.name != "another" || again.freed || again.contact != nil || again.run != (handoffRun{}) || again.contention != nil {
+		t.Errorf("it is not as new: %q, %v, %v, %v, %v", again.name, again.freed, again.contact, again.run, again.contention)
 	}
 
 	again.everSubscribed.Store(true)

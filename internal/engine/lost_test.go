@@ -78,13 +78,11 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	ctx := t.Context()
 	x := NewLock(c, "x", Tokens{})
 	w := &waiter{
-		Lock: x, request: Request{Forever: true}, lease: time.Minute, ctx: ctx, holder: holder.New(ctx), waitCtx: ctx, waitEnd: ctx.Done(),
-		began: time.Now(), lockState: c.lockState("x"), wakeup: c.commands.Wakeup(), newHold: new(hold),
+		Lock: x, request: Request{Forever: true}, lease: time.Minute, ctx: ctx, holder: holder.New(ctx), bound: bound{ctx: ctx, end: ctx.Done()},
+		began: time.Now(), lockState: c.lockState("x"), wakeup: c.commands.Wakeup(),
 	}
-	w.attempts = &w.newHold.ownAttempts
-	w.attempts.Init(w.keys, c.newField(), w.lease)
-	first, asks := w.lockState.join(w)
-	if _, err := w.untilDone(first, asks); err != nil {
+	w.lockState.join(w)
+	if _, err := w.untilDone(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.ForceUnlock(ctx); err != nil {
@@ -93,5 +91,5 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	if _, _, err := NewLock(c, "y", Tokens{}).Acquire(ctx, Request{Wait: 10 * time.Second, Lease: time.Minute}); err != nil {
 		t.Errorf("y is free: %v", err)
 	}
-	w.lockState.leave(w)
+	w.lockState.leave(w, true)
 }

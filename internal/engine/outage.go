@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/tell"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -29,7 +30,7 @@ const (
 	// shortOutage is how long an outage lasts before it is worth a line: a connection that broke is none.
 	shortOutage = time.Second
 	// The first pause between two lines of an outage, which doubles, and the longest.
-	firstOutagePause, lastOutagePause = logEvery, 10 * time.Minute
+	firstOutagePause, lastOutagePause = tell.Every, 10 * time.Minute
 	// forgetOutage is how long after its latest error an outage is over, whoever is answered: nobody asks the node any more.
 	forgetOutage = time.Minute
 )

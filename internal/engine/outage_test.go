@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/tell"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
@@ -148,7 +149,7 @@ func TestOutages(t *testing.T) {
 			c.happens(func(slot uint16, ago time.Duration, err error) {
 				client.heard(slot, time.Now().Add(-ago), err)
 			})
-			locktest.Sleep(2 * logEvery)
+			locktest.Sleep(2 * tell.Every)
 			lines := outageLines(&log, began)
 			if c.what == "half a day" {
 				if len(lines) < 12*6 || len(lines) > 12*6+10 {

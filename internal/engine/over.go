@@ -9,10 +9,12 @@ import (
 // A server that takes over may have the data of some seconds ago: what the one before has confirmed since is gone, releases too. Then
 // Redis has a hold of this client that is over (P38).
 
-// beginTry notes a call that asks without being in the queue, and returns the client's hold of the lock, or nil.
+// beginTry notes a call that asks without being in the queue, and its claim. It returns the client's hold of the lock, or nil.
 func (ls *lockState) beginTry(w *waiter) *hold {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	w.own = w.newClaim()
+	w.own.ends = ls.ends
 	if w.next = ls.trying; w.next != nil {
 		w.next.prev = w
 	}
@@ -20,11 +22,24 @@ func (ls *lockState) beginTry(w *waiter) *hold {
 	return ls.hold
 }
 
-// endTry ends what beginTry began.
-func (ls *lockState) endTry(w *waiter) {
+// endTry ends what beginTry began. got: the call has a level.
+func (ls *lockState) endTry(w *waiter, got bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	w.unlink(&ls.trying)
+	if !got {
+		ls.client.abandon(w.own.hold)
+	}
+}
+
+// triedInVain notes that the attempt of a call that does not wait was refused, by the client's hold of this field or by another's, "".
+// again: that hold is over, and is released now.
+func (ls *lockState) triedInVain(c *claim, field string) (again bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	again = ls.releaseIfOver(c, field)
+	c.ends = ls.ends // before the next attempt is sent
+	return again
 }
 
 // setLost notes that the hold is lost by this client's clock. Redis keeps it for a margin longer.
@@ -34,36 +49,25 @@ func (ls *lockState) setLost(h *hold) {
 	ls.mu.Unlock()
 }
 
-// asksFor tells whether the waiter may get the lock by this field. With ls.mu held.
-func (w *waiter) asksFor(field string) bool {
-	return w != nil && w.field == field
-}
-
 // has tells whether a hold of this client, or a call that asks for the lock, has this field of the client's. With ls.mu held.
 func (ls *lockState) has(field string) bool {
-	if ls.hold != nil && ls.hold.attempts.Field == field || ls.lost != nil && ls.lost.attempts.Field == field || ls.first.asksFor(field) {
-		return true // of those in the queue only the first asks
+	if ls.hold != nil && ls.hold.attempts.Field == field || ls.lost != nil && ls.lost.attempts.Field == field || ls.claim.has(field) {
+		return true
 	}
 	for w := ls.trying; w != nil; w = w.next {
-		if w.asksFor(field) {
+		if w.own.has(field) {
 			return true
 		}
 	}
 	return false
 }
 
-// releaseOver releases the hold of this field, which has kept the waiter from the lock, if it is one of this client's that was over when
-// the waiter asked, and tells whether it was.
-func (w *waiter) releaseOver(field string) bool {
-	c, ls := w.client, w.lockState
-	if field == "" || !c.owns(field) {
-		return false
-	}
-	ls.mu.Lock()
-	over := ls.ends.Load() == w.endsSeen && !ls.has(field)
-	ls.mu.Unlock()
+// releaseIfOver releases the hold of this field, which has kept the claim's last attempt from the lock, if it is one of this client's that was
+// over when the attempt was sent, and tells whether it was. With ls.mu held.
+func (ls *lockState) releaseIfOver(c *claim, field string) bool {
+	over := field != "" && ls.client.owns(field) && ls.ends == c.ends && !ls.has(field)
 	if over {
-		c.releaser.WasOver(w.keys, field, c.set.Lease)
+		ls.client.releaser.WasOver(c.hold.attempts.Keys, field, ls.client.set.Lease)
 	}
 	return over
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"testing"
 
-	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
@@ -12,20 +11,22 @@ import (
 func TestP38_WhoHasAField(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{})
 	field := c.newField()
-	has := &hold{attempts: releases.NewAttempts(nil, field, 0)}
-	another := &hold{attempts: releases.NewAttempts(nil, c.newField(), 0)}
+	has := holdOn(c, nil, field, 0)
+	another := holdOn(c, nil, c.newField(), 0)
+	lock := NewLock(c, "l", Tokens{})
+	try := func(ls *lockState, field string) *waiter {
+		w := &waiter{Lock: lock}
+		ls.beginTry(w)
+		w.own.hold.attempts.Field = field
+		return w
+	}
 	for name, set := range map[string]func(*lockState){
-		"the hold":             func(ls *lockState) { ls.hold = has },
-		"a lost hold":          func(ls *lockState) { ls.hold, ls.lost = another, has },
-		"the first waiter":     func(ls *lockState) { ls.first = &waiter{field: field} },
-		"a try":                func(ls *lockState) { ls.beginTry(&waiter{field: field}) },
-		"a try before a newer": func(ls *lockState) { ls.beginTry(&waiter{field: field}); ls.beginTry(&waiter{}) },
-		"a try, another is over": func(ls *lockState) {
-			over := new(waiter)
-			ls.beginTry(&waiter{field: field})
-			ls.beginTry(over)
-			ls.endTry(over)
-		},
+		"the hold":               func(ls *lockState) { ls.hold = has },
+		"a lost hold":            func(ls *lockState) { ls.hold, ls.lost = another, has },
+		"what waiters claim":     func(ls *lockState) { ls.claim.hold = has },
+		"a try":                  func(ls *lockState) { try(ls, field) },
+		"a try before a newer":   func(ls *lockState) { try(ls, field); try(ls, "") },
+		"a try, another is over": func(ls *lockState) { try(ls, field); ls.endTry(try(ls, ""), false) },
 	} {
 		ls := &lockState{client: c}
 		set(ls)
@@ -33,12 +34,10 @@ func TestP38_WhoHasAField(t *testing.T) {
 		locktest.Equal(t, name, ls.has(field), true)
 		ls.mu.Unlock()
 	}
-	ls := &lockState{client: c, hold: another, lost: another, first: &waiter{field: another.attempts.Field}}
-	one, two := &waiter{field: field}, &waiter{field: field}
-	ls.beginTry(one)
-	ls.beginTry(two)
-	ls.endTry(one)
-	ls.endTry(two)
+	ls := &lockState{client: c, ownHolds: ownHolds{hold: another, lost: another}, asker: asker{claim: claim{hold: another}}}
+	one, two := try(ls, field), try(ls, field)
+	ls.endTry(one, false)
+	ls.endTry(two, false)
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	locktest.Equal(t, "a field that nobody has", ls.has(field), false)
@@ -50,15 +49,16 @@ func TestP38_AnAnswerMayBeOld(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{Owes: func(string) bool { return false }}) // Close waits for none
 	ls := c.lockState("l")
 	defer ls.removeUser()
-	w := &waiter{Lock: NewLock(c, "l", Tokens{}), lockState: ls}
+	w := &waiter{Lock: NewLock(c, "l", Tokens{})}
+	ls.beginTry(w)
+	defer ls.endTry(w, false)
 	field := c.newField()
-	ls.unregisterHold(&hold{client: c, attempts: releases.NewAttempts(nil, field, 0)})
-	locktest.Equal(t, "released by an old answer", w.releaseOver(field), false)
-	w.endsSeen = ls.ends.Load()
-	locktest.Equal(t, "released, another client's", w.releaseOver("another:1"), false)
+	ls.unregisterHold(holdOn(c, nil, field, 0))
+	locktest.Equal(t, "released by an old answer", ls.triedInVain(&w.own, field), false)
+	locktest.Equal(t, "released, another client's", ls.triedInVain(&w.own, "another:1"), false)
 	locktest.Equal(t, "releases", c.releaser.Len(), 0)
 	for range 2 { // the release is under way
-		locktest.Equal(t, "released", w.releaseOver(field), true)
+		locktest.Equal(t, "released", ls.triedInVain(&w.own, field), true)
 		locktest.Equal(t, "releases", c.releaser.Len(), 1)
 	}
 }

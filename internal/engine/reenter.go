@@ -20,7 +20,7 @@ func (w *waiter) reenter(h *hold) (*holder.Level, error) {
 	if !w.request.waits() {
 		patience = min(patience, onceMore)
 	}
-	bound, cancel := context.WithTimeout(w.waitCtx, patience)
+	bound, cancel := context.WithTimeout(w.bound.ctx, patience)
 	defer cancel()
 	if !h.changes.begin(bound) {
 		if w.ctx.Err() != nil {
@@ -56,7 +56,7 @@ func (w *waiter) reenter(h *hold) (*holder.Level, error) {
 	if !token {
 		answer.Token = 0
 	}
-	lv, err := h.Open(w.ctx, w.holder, w.renewable, answer.Token)
+	lv, err := h.Open(w.ctx, w.holder, w.request.Lease == 0, answer.Token)
 	if err != nil {
 		return nil, err
 	}

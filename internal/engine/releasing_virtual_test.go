@@ -46,7 +46,7 @@ func TestTraceOfDelayedReleases(t *testing.T) {
 					}
 					return nil
 				})
-				a := takenBy(client, "l", 30*time.Second)
+				a := &takenBy(client, "l", 30*time.Second).attempts
 				client.releaser.Release(a)
 				locktest.Sleep(2 * time.Second)
 				if !c.onlyEnds {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/tell"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
@@ -41,7 +42,7 @@ func MakeSettings[O ~func(*Settings)](opts []O) (Settings, error) {
 		UnlockTimeout: 5 * time.Second,
 		Patience:      10 * time.Second,
 		Handoffs:      32,
-		Log:           defaultLog(),
+		Log:           tell.DefaultLog(),
 	}
 	for _, opt := range opts {
 		if opt == nil {
@@ -69,7 +70,7 @@ const maxPresence = 200
 // SetLog makes log the client's, with what repeats itself throttled; nil is refused by MakeSettings.
 func (s *Settings) SetLog(log *slog.Logger) {
 	if s.Log = log; log != nil {
-		s.Log = throttled(log)
+		s.Log = tell.Throttled(log)
 	}
 }
 

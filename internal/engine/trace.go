@@ -88,6 +88,15 @@ func (w *waiter) call() locktrace.Call {
 	return locktrace.Call{Context: w.ctx, Client: w.client.id, Lock: w.id.Name, Began: w.began, MayWait: w.request.waits()}
 }
 
+// A traced is what the trace is told of one acquiring call.
+type traced struct {
+	attemptCount int         // so many attempts, so far
+	contended    bool        // the call has waited for other holders
+	told         *toldOfWait // by which the trace is told of that; nil for none
+	way          locktrace.Way
+	holdNumber   uint64 // 0 without a trace
+}
+
 // waitStarted notes, and has the trace told once, that the call waits for other holders. The function runs beside the wait: the other
 // waiters of the queue may depend on this one.
 func (w *waiter) waitStarted() {
@@ -218,7 +227,7 @@ func (c *Client) tellHoldDone(e locktrace.HoldDone) { c.tell(func() { c.set.Trac
 // tell has a function of the trace called by the outbox: a renewal, a subscription or the queue depends on the goroutine that has something
 // to tell.
 func (c *Client) tell(call func()) {
-	if !c.events.add(call) {
+	if !c.events.Add(call) {
 		c.set.Log.Warn("rlock: a function of the trace does not return: events are left out")
 	}
 }

@@ -60,8 +60,7 @@ func TestToldOfARenewal(t *testing.T) {
 			s.Trace = &locktrace.Trace{RenewalDone: func(e locktrace.RenewalDone) { told = append(told, e) }}
 		})
 		of := func(lock string, asked time.Duration, traced bool) watchdog.Renewal {
-			h := &hold{client: c, attempts: takenBy(c, lock, time.Minute)}
-			h.Lease.Owner = h
+			h := takenBy(c, lock, time.Minute)
 			c.dog.Add(&h.Lease, watchdog.Now(), time.Minute)
 			t.Cleanup(func() { c.dog.Remove(&h.Lease) })
 			if traced {
@@ -122,7 +121,7 @@ func TestEndsOfDroppedHolders(t *testing.T) {
 		c, _ := newFakeClient(t, new(fakeBus), Limits{}, func(s *Settings) {
 			s.Trace = &locktrace.Trace{HoldDone: func(e locktrace.HoldDone) { told = append(told, e.End) }}
 		})
-		h := &hold{client: c, attempts: takenBy(c, "l", time.Minute)}
+		h := takenBy(c, "l", time.Minute)
 		c.tracedHolds.drop(h) // it is not traced so far
 		c.tracedHolds.begin(h)
 		c.tracedHolds.drop(h)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/holder"
-	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -68,7 +67,7 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 			h.attempts.Released()
 		}
 		if h.attempts.NeedsRelease() {
-			h.client.releaser.Release(h.attempts) // a renewal that got no answer may have kept it in Redis
+			h.client.releaser.Release(&h.attempts) // a renewal that got no answer may have kept it in Redis
 		}
 		return h.Loss()
 	}
@@ -93,7 +92,7 @@ func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 	if f == nil {
 		return false, false
 	}
-	if !h.client.commands.Await(f, began, within, nil) {
+	if !h.client.commands.Await(f, wake, began, within, nil) {
 		h.lockState.cancelHandoff(f)
 		return false, true
 	}
@@ -113,16 +112,13 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	c := h.client
 	ticket := h.lockState.ticketForRelease()
 	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
-	h.lockState.inPlace(func(p *line.Place, _ time.Time) bool {
-		p.EnteredByRelease(ticket, answer.Score) // 0 where the release has entered no line
-		return true
-	})
+	h.lockState.enteredByRelease(ticket, answer.Score)
 	if err != nil {
-		c.releaser.UnlockFailed(h.attempts)
+		c.releaser.UnlockFailed(&h.attempts)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", c.withDial(err, began))
 	}
 	if answer.Owed {
-		c.releaser.QuorumDone(h.attempts, time.Time{})
+		c.releaser.QuorumDone(&h.attempts, time.Time{})
 	} else {
 		h.releaseConfirmed()
 	}
@@ -152,7 +148,7 @@ func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) 
 // releaseConfirmed notes that Redis has confirmed the end of the hold.
 func (h *hold) releaseConfirmed() {
 	if h.attempts.Released() {
-		h.client.releaser.Release(h.attempts)
+		h.client.releaser.Release(&h.attempts)
 	}
 }
 

@@ -54,10 +54,6 @@ func (p *Place) Hear(now time.Time, text string) (ghost string) {
 // again, with its old score (P22).
 func (p *Place) ChannelLost() { p.entersAgain = p.ticket != "" && p.score != 0 }
 
-// CallerLeft notes that the call that was to ask Redis, or had asked, goes without the lock. The client may have been called, and that call
-// has had the notice: the next call asks.
-func (p *Place) CallerLeft() { p.notice.lost = p.ticket != "" }
-
 // Pending tells whether anything was heard that Heed has not seen.
 func (p *Place) Pending() bool { return p.notice != notice{} }
 

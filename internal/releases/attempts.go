@@ -42,13 +42,6 @@ func (a *Attempts) Init(keys *scripts.Keys, field string, lease time.Duration) {
 	a.Keys, a.Field, a.lease = keys, field, lease
 }
 
-// Clone returns a copy of attempts that are not uncertain.
-func (a *Attempts) Clone() *Attempts {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return &Attempts{Keys: a.Keys, Field: a.Field, lease: a.lease, refused: a.refused}
-}
-
 // doubtLocked returns a.doubt, made if need be. With a.mu held.
 func (a *Attempts) doubtLocked() *doubt {
 	if a.doubt == nil {

@@ -34,14 +34,14 @@ var bugs = []bug{
 	{"unlock-any", "an unlock does not look whose lock it is", "", 1, []overlay.Edit{
 		edit("scripts/unlock.lua", "redis.pcall('HDEL', lock, field, field .. '#')", "redis.pcall('DEL', lock)")}},
 	{"ghost-kept", "what an acquire without an answer has taken is not released (P3)", "", 1, []overlay.Edit{
-		edit("internal/engine/acquire.go", "\t\tw.client.releaser.Abandon(w.attempts)\n", ""),
+		edit("internal/engine/claim.go", "\t\tc.releaser.Abandon(&h.attempts)\n", ""),
 		edit("internal/engine/over.go", "return strings.HasPrefix(field, c.id+\":\")", "return field == \"\" && strings.HasPrefix(field, c.id)")}},
 	{"no-floor", "tokens with a floor have none", "flush,forgets,failover", 1, []overlay.Edit{
 		edit("scripts/token.lua", "token = math.max(last, ", "token = math.max(last, 0 * ")}},
 	{"quorum-counters", "tokens of a quorum are by the counters alone", "flush", 5, []overlay.Edit{
 		edit("quorum/acquire.go", "return max(counter, times[len(times)/2]+ahead-1)", "return max(counter, ahead)")}},
 	{"deadline-reply", "a deadline counts from the reply", "late", 1, []overlay.Edit{
-		edit("internal/engine/acquire.go", "return w.begin(f.SentAt, w.lease, f.Answer.Token, !f.Shared())", "return w.begin(watchdog.Now(), w.lease, f.Answer.Token, !f.Shared())")}},
+		edit("internal/engine/claim.go", "sentAt: by.SentAt", "sentAt: watchdog.Now()")}},
 	{"release-silent", "a release is told to nobody", "cut", 1, []overlay.Edit{
 		edit("scripts/unlock.lua", "local told = redis.pcall(publish, channel, '0')", "local told = 1"),
 		edit("scripts/line.lua", "return lined(publish, line .. ':' .. client(ticket), message)", "return 1")}},
@@ -61,7 +61,7 @@ var bugs = []bug{
 	{"release-once", "one release is enough (P3)", "freeze,dead,replies,away", 1, []overlay.Edit{
 		edit("internal/releases/releaser.go", "\trl.reschedule(r, after)\n", "\trl.remove(r)\n")}},
 	{"over-kept", "a hold that is over keeps its own client from the lock (P38)", "failover", 1, []overlay.Edit{
-		edit("internal/engine/over.go", "over := ls.ends.Load() == w.endsSeen && !ls.has(field)", "over := false"),
+		edit("internal/engine/over.go", "over := field != \"\" && ls.client.owns(field) && ls.ends == c.ends && !ls.has(field)", "over := false"),
 		edit("internal/engine/client.go", "\tif a.Own != \"\" {\n\t\tc.releaseOver(keys, a.Own)\n\t}\n", "")}},
 	{"over-taken", "the hold that is there is released, as if it were over (P38)", "", 1, []overlay.Edit{
 		edit("internal/engine/over.go", "ls.hold != nil && ls.hold.attempts.Field == field || ", "")}},
@@ -70,7 +70,7 @@ var bugs = []bug{
 	{"wait-unbounded", "a call that does not wait has no bound but its lease", "freeze,dead", 1, []overlay.Edit{
 		edit("internal/engine/acquire.go", "min(w.lease, rest)", "max(w.lease, rest)")}},
 	{"patience-long", "an attempt is waited for for an hour (P6)", "freeze,dead", 1, []overlay.Edit{
-		edit("internal/engine/wait.go", "\tw.on(attemptSent)\n\tw.awaitAnswer()\n", "\tw.on(attemptSent)\n\tw.lookAfter(time.Hour)\n")}},
+		edit("internal/engine/asker.go", "\tls.awaitAnswer(f, asking)\n", "\tls.awaitAnswer(f, asking)\n\tls.due = time.Now().Add(time.Hour)\n")}},
 	{"refusal-slow", "a release of a hold that Redis refuses waits ever longer (P3)", "rights", 1, []overlay.Edit{
 		edit("internal/releases/releaser.go", "	if err != nil && r.reason == unlockFailed {\n", "	if false {\n")}},
 	{"watchdog-off", "nothing is renewed", "cut", 1, []overlay.Edit{
@@ -82,7 +82,7 @@ var bugs = []bug{
 	{"close-leaves", "Close does not wait for what is under way, and forgets it (P12)", "leaves", 1, []overlay.Edit{
 		edit("internal/engine/client.go", "\tc.awaitReleases(ctx)\n", "\t_ = ctx\n")}},
 	{"called-ghost", "a client that is called for a place that it has not got keeps silent (P19)", "replies,dead,away", 1, []overlay.Edit{
-		edit("internal/engine/line.go", "\t\tgo ls.client.leaveLine(ls.contention.keys, ghost)\n", "")}},
+		edit("internal/engine/news.go", "\t\t\t\tls.client.leaveLine(ls.contention.keys, ghost)\n", "")}},
 	{"ticket-left", "a client whose last caller has given up stays in the line (P18)", "cut", 1, []overlay.Edit{
-		edit("internal/engine/wait.go", "\t\tw.client.leaveLine(w.keys, ticket)\n", "\t\t_ = ticket\n")}},
+		edit("internal/engine/queue.go", "\t\t\tls.client.leaveLine(r.keys, ticket)\n", "")}},
 }

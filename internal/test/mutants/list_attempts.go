@@ -29,7 +29,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"Inv12: a waiter that had an answer asks as rarely as before it at the next error",
-		"internal/engine/wait.go", "\t\tw.lockState.redisAnswered(w.refusal)\n\t\tw.pauses = command.Backoff{}\n", "\t\tw.lockState.redisAnswered(w.refusal)\n",
+		"internal/engine/asker.go", "\t\tls.redisAnswered(a.Why)\n\t\tls.pauses = command.Backoff{}\n", "\t\tls.redisAnswered(a.Why)\n",
 		"./rlock", "Inv12_PausesOfAWaiter",
 	},
 	{
@@ -44,7 +44,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"P3: an attempt that has not left is sent when its call has given up",
-		"internal/engine/wait.go", "\tif w.state == asking {\n\t\tw.client.commands.TakeBack(w.command)\n\t}\n", "",
+		"internal/engine/queue.go", "\t\tls.client.commands.TakeBack(underWay)\n", "",
 		"./rlock", "P3_GivenUpBefore",
 	},
 	{
@@ -54,12 +54,12 @@ var ofAttempts = []mutant{
 	},
 	{
 		"a repeat of what got no answer waits for the batches that are under way",
-		"internal/engine/acquire.go", "\tif w.attempts.Uncertain() {\n\t\tw.client.commands.SendAlone", "\tif false {\n\t\tw.client.commands.SendAlone",
+		"internal/engine/claim.go", "; c.hold.attempts.Uncertain() {\n\t\tsender.SendAlone", "; false {\n\t\tsender.SendAlone",
 		"./rlock", "RepeatGoesAlone",
 	},
 	{
 		"P6: a waiter's attempt is waited for when its lease is over",
-		"internal/engine/wait.go", "\tw.on(attemptSent)\n\tw.awaitAnswer()\n", "\tw.on(attemptSent)\n\tw.lookAfter(time.Hour)\n",
+		"internal/engine/asker.go", "\tls.awaitAnswer(f, asking)\n", "\tls.awaitAnswer(f, asking)\n\tls.due = time.Now().Add(time.Hour)\n",
 		"./rlock", "P6_AttemptThatHangs",
 	},
 	{
@@ -99,7 +99,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"P30: without a line a client takes the lock from itself",
-		"internal/engine/wait.go", "d > 0 && w.state != ready {", "d > time.Hour && w.state != ready {",
+		"internal/engine/asker.go", "d > 0 {\n\t\tls.watchFor(d)", "d > time.Hour {\n\t\tls.watchFor(d)",
 		"./internal/engine", "P30_Others",
 	},
 	{

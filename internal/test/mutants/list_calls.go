@@ -104,7 +104,7 @@ var ofCalls = []mutant{
 	},
 	{
 		"P36: a hold that took the lock in turn does not look at the line",
-		"internal/engine/acquire.go", " && !w.lockState.inPlace(func(p *line.Place, _ time.Time) bool { return p.Entered() })", "",
+		"internal/engine/lockstate.go", "ls.contention == nil || !ls.contention.place.Entered()", "true",
 		"./rlock", "P36_",
 	},
 	{
@@ -119,12 +119,12 @@ var ofCalls = []mutant{
 	},
 	{
 		"P32: a call is lost with its caller",
-		"internal/line/message.go", "p.notice.lost = p.ticket != \"\" }", "}",
+		"internal/engine/queue.go", "(asks || !keeps)", "!keeps",
 		"./rlock", "P32_",
 	},
 	{
 		"P36: a hold that was passed on does not look at the line",
-		"internal/engine/acquire.go", "h.uncontended = begins && ", "h.uncontended = ",
+		"internal/engine/lockstate.go", "\t\th.uncontended = ls.contention == nil || !ls.contention.place.Entered()\n\t}\n", "\t}\n\th.uncontended = ls.contention == nil || !ls.contention.place.Entered()\n",
 		"./rlock", "P36_",
 	},
 	{

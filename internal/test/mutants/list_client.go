@@ -14,12 +14,12 @@ var ofClient = []mutant{
 	},
 	{
 		"Inv12: ordinary contention is taken for a nested call",
-		"internal/engine/wait.go", ">= h.attempts.LongestLease()", ">= 0",
+		"internal/engine/asker.go", ">= h.attempts.LongestLease()", ">= 0",
 		"./rlock", "ContentionIsNoNestedCall",
 	},
 	{
 		"Inv12: nobody is told of a nested call with the outer context",
-		"internal/engine/wait.go", "\t\tw.suspectNestedCall()\n", "",
+		"internal/engine/asker.go", "\t\t\tls.suspectNestedCall()\n", "",
 		"./rlock", "NestedCallWithTheOuterContext",
 	},
 	{
@@ -39,17 +39,17 @@ var ofClient = []mutant{
 	},
 	{
 		"Inv12: a call does not look why a dial failed",
-		"internal/engine/dials.go", "	d.failedAt, d.failure = time.Now(), err\n", "",
+		"internal/dials/dials.go", "	d.failedAt, d.failure = time.Now(), err\n", "",
 		"./rlock", "RefusedWithinAShortWait",
 	},
 	{
 		"Inv12: a refused connection of before is why a call has waited in vain",
-		"internal/engine/dials.go", "d.failure != nil && !d.failedAt.Before(t)", "d.failure != nil",
+		"internal/dials/dials.go", "d.failure != nil && !d.failedAt.Before(t)", "d.failure != nil",
 		"./rlock", "NoRefusalOfBefore",
 	},
 	{
 		"lines that were held back are forgotten",
-		"internal/engine/log.go", "	m.heldBack = 0\n", "	m.heldBack, n = 0, 0\n",
+		"internal/tell/log.go", "	m.heldBack = 0\n", "	m.heldBack, n = 0, 0\n",
 		"./rlock", "LogIsThrottled",
 	},
 	{
@@ -64,12 +64,12 @@ var ofClient = []mutant{
 	},
 	{
 		"every line is logged",
-		"internal/engine/log.go", "	if m != nil {\n		m.last", "	if false {\n		m.last",
+		"internal/tell/log.go", "	if m != nil {\n		m.last", "	if false {\n		m.last",
 		"./rlock", "LogIsThrottled",
 	},
 	{
 		"the default log is that of the time of New",
-		"internal/engine/log.go", "newThrottle(func() slog.Handler { return slog.Default().Handler() }", "newThrottle(slog.Default().Handler",
+		"internal/tell/log.go", "newThrottle(func() slog.Handler { return slog.Default().Handler() }", "newThrottle(slog.Default().Handler",
 		"./rlock", "LogDefault",
 	},
 	{
@@ -89,7 +89,7 @@ var ofClient = []mutant{
 	},
 	{
 		"P39: a line waits for the user's handler",
-		"internal/engine/log.go", "	told := m.out.add(func() {", "	told := func(call func()) bool { call(); return true }(func() {",
+		"internal/tell/log.go", "	told := m.out.Add(func() {", "	told := func(call func()) bool { call(); return true }(func() {",
 		"./rlock", "P39_Functions",
 	},
 	{
@@ -114,23 +114,23 @@ var ofClient = []mutant{
 	},
 	{
 		"P39: a call goes on whose WaitStarted has panicked",
-		"internal/engine/wait.go", "		if w.told.brokenOff() {\n			return nil, errBrokenOff\n		}\n", "",
+		"internal/engine/wait.go", "\t\tcase brokenOff:\n", "\t\tcase brokenOff && false:\n",
 		"./rlock", "P39_WaitStarted",
 	},
 	{
 		"P39: a waiter that panics stays in the queue",
-		"internal/engine/wait.go", "	defer func() { w.leaveQueue(lv) }()\n	return w.untilDone(first, asks)\n", "	lv, err = w.untilDone(first, asks)\n	w.leaveQueue(lv)\n	return lv, err\n",
+		"internal/engine/wait.go", "\tdefer func() { w.lockState.leave(w, lv != nil && holdOfLevel(lv) == w.outcome.hold) }()\n\tw.lockState.join(w)\n\treturn w.untilDone()\n", "\tw.lockState.join(w)\n\tlv, err = w.untilDone()\n\tw.lockState.leave(w, lv != nil && holdOfLevel(lv) == w.outcome.hold)\n\treturn lv, err\n",
 		"./rlock", "P39_Context",
 	},
 	{
 		"P39: an outbox ends with a call that ends its goroutine",
-		"internal/engine/outbox.go", "			go o.run()\n		}\n	}()\n", "			_ = 0\n		}\n	}()\n",
-		"./internal/engine", "P39_",
+		"internal/tell/outbox.go", "			go o.run()\n		}\n	}()\n", "			_ = 0\n		}\n	}()\n",
+		"./internal/tell", "P39_",
 	},
 	{
 		"P39: an outbox has no bound",
-		"internal/engine/outbox.go", "len(o.calls) >= maxCalls", "len(o.calls) >= 1<<20",
-		"./internal/engine", "P39_",
+		"internal/tell/outbox.go", "len(o.calls) >= maxCalls", "len(o.calls) >= 1<<20",
+		"./internal/tell", "P39_",
 	},
 	{
 		"Inv12: a call whose own holder has the lock is told of somebody else",

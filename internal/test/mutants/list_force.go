@@ -4,7 +4,7 @@ package main
 var ofForce = []mutant{
 	{
 		"P12: a hold that was forced open before its answer came is not told of it",
-		"internal/engine/lockstate.go", "\tover = ls.wasForced(h.attempts.Field, sent)\n", "",
+		"internal/engine/lockstate.go", "\tover = ls.wasForced(h.attempts.Field, o.sentAt)\n", "",
 		"./rlock", "ForceUnlockOfAHoldThatIsUnderWay",
 	},
 	{

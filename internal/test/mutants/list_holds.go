@@ -14,7 +14,7 @@ var ofHolds = []mutant{
 	},
 	{
 		"Inv3, P6: the deadline counts from the reply",
-		"internal/engine/acquire.go", "return w.begin(f.SentAt, w.lease, f.Answer.Token, !f.Shared())", "return w.begin(watchdog.Now(), w.lease, f.Answer.Token, !f.Shared())",
+		"internal/engine/claim.go", "sentAt: by.SentAt", "sentAt: watchdog.Now()",
 		"./rlock", "DeadlineCounts",
 	},
 	{

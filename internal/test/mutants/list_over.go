@@ -4,17 +4,17 @@ package main
 var ofOver = []mutant{
 	{
 		"P38: a hold that is over keeps its own client from the lock",
-		"internal/engine/over.go", "over := ls.ends.Load() == w.endsSeen && !ls.has(field)", "over := false",
+		"internal/engine/over.go", "over := field != \"\" && ls.client.owns(field) && ls.ends == c.ends && !ls.has(field)", "over := false",
 		"./rlock", "P38_AHoldThatIsOver",
 	},
 	{
 		"P38: one try does not wait for the release of its client's hold that is over",
-		"internal/engine/acquire.go", " || err == nil && w.refusedByOver", "",
+		"internal/engine/acquire.go", "return lv, refusal, again || passing", "return lv, refusal, passing",
 		"./rlock", "P38_AHoldThatIsOver",
 	},
 	{
 		"P38: an answer from before the end of a hold is taken for news",
-		"internal/engine/over.go", "ls.ends.Load() == w.endsSeen && ", "",
+		"internal/engine/over.go", " && ls.ends == c.ends", "",
 		"./internal/engine", "P38_AnAnswer",
 	},
 	{
@@ -29,12 +29,12 @@ var ofOver = []mutant{
 	},
 	{
 		"P38: what one try has taken is released before its call hears of it",
-		"internal/engine/over.go", "\t\tif w.asksFor(field) {\n\t\t\treturn true\n\t\t}\n", "",
+		"internal/engine/over.go", "\tfor w := ls.trying; w != nil; w", "\tfor w := ls.trying; w != nil && false; w",
 		"./rlock", "P38_AHoldThatIsThere",
 	},
 	{
 		"P38: what a waiter has taken is released before its call hears of it",
-		"internal/engine/over.go", " || ls.first.asksFor(field) {", " {",
+		"internal/engine/over.go", " || ls.claim.has(field) {", " {",
 		"./rlock", "P38_AHoldThatIsThere",
 	},
 	{
@@ -74,7 +74,7 @@ var ofOver = []mutant{
 	},
 	{
 		"P38: a dial to another address is no sign of another server",
-		"internal/engine/dials.go", "\t\td.moves.Add(1)\n", "",
-		"./internal/engine", "P38_ADial",
+		"internal/dials/dials.go", "\t\td.moves.Add(1)\n", "",
+		"./internal/dials", "P38_ADial",
 	},
 }

@@ -70,7 +70,7 @@ var ofPlaces = []mutant{
 	},
 	{
 		"P20: a client enters although it would not hear a call",
-		"internal/engine/line.go", " && ls.hearsCalls()\n\tls.inPlace", "\n\tls.inPlace",
+		"internal/engine/line.go", "p.Turn(time.Now(), ls.hearsCalls(), ", "p.Turn(time.Now(), true, ",
 		"./rlock", "P20_",
 	},
 	{
@@ -85,7 +85,7 @@ var ofPlaces = []mutant{
 	},
 	{
 		"P19: an attempt that arrives after its client has left keeps a place in the line",
-		"internal/engine/wait.go", "			w.command.AfterFunc(w.client.newLeave(w.keys, ticket).send)\n", "",
+		"internal/engine/queue.go", "\t\t\t\tunderWay.AfterFunc(ls.client.newLeave(r.keys, ticket).send)\n", "",
 		"./rlock", "P19_TheAttemptComesAfterTheLeave",
 	},
 }

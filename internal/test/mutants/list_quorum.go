@@ -105,7 +105,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P1: each attempt at a quorum has the same field",
-		"internal/engine/acquire.go", "lv == nil && w.client.limits.Several && w.attempts.Uncertain()", "false",
+		"internal/engine/asker.go", "ls.client.limits.Several && c.hold.attempts.Uncertain()", "false",
 		"./quorum", "P1_EachAttempt",
 	},
 	{
@@ -125,7 +125,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: a release that a majority confirmed is done",
-		"internal/engine/unlock.go", "\tif answer.Owed {\n\t\tc.releaser.QuorumDone(h.attempts, time.Time{})\n", "\tif false {\n",
+		"internal/engine/unlock.go", "\tif answer.Owed {\n\t\tc.releaser.QuorumDone(&h.attempts, time.Time{})\n", "\tif false {\n",
 		"./quorum", "P3_LateVote|Inv10_LateRepair",
 	},
 	{

@@ -4,7 +4,7 @@ package main
 var ofReleases = []mutant{
 	{
 		"P3: a waiter that re-enters forgets its own attempt",
-		"internal/engine/acquire.go", "(lv == nil || holdOfLevel(lv).attempts != w.attempts)", "lv == nil",
+		"internal/engine/wait.go", "lv != nil && holdOfLevel(lv) == w.outcome.hold", "lv != nil",
 		"./rlock", "P3_GhostOfAWaiterThatReenters",
 	},
 	{
@@ -19,7 +19,7 @@ var ofReleases = []mutant{
 	},
 	{
 		"P3: what got no answer is forgotten",
-		"internal/engine/acquire.go", "\t\tw.client.releaser.Abandon(w.attempts)\n", "",
+		"internal/engine/claim.go", "\t\tc.releaser.Abandon(&h.attempts)\n", "",
 		"./rlock", "P3_GhostOf",
 	},
 	{

@@ -14,7 +14,7 @@ var ofSeen = []mutant{
 	},
 	{
 		"a lease that outlasts what was written is not written soon",
-		"internal/engine/acquire.go", "	w.client.presenter.takes(lease)\n", "",
+		"internal/engine/acquire.go", "\tw.client.presenter.takes(w.lease)\n", "",
 		"./observe/inspect", "PresenceOfALease",
 	},
 	{

@@ -9,17 +9,17 @@ var ofSilence = []mutant{
 	},
 	{
 		"Inv12: a command that hangs outlasts the patience of its call",
-		"internal/engine/wait.go", "min(w.lease, w.client.set.silence())", "w.lease",
+		"internal/engine/asker.go", "min(w.lease, silence)", "w.lease",
 		"./rlock", "Inv12_NoAnswer",
 	},
 	{
 		"Inv12: patience begins when a command has failed, and not when it was sent",
-		"internal/engine/wait.go", "w.lockState.redisFailed(sent, err)", "w.lockState.redisFailed(time.Now(), err)",
+		"internal/engine/asker.go", "ls.redisFailed(sent, err)", "ls.redisFailed(time.Now(), err)",
 		"./rlock", "Inv12_NoAnswer",
 	},
 	{
 		"Inv12: each call of a queue waits for a silent Redis as long as the first one",
-		"internal/engine/wait.go", "!end.IsZero() && end.Before(w.due)", "false",
+		"internal/engine/asker.go", "!end.IsZero() && end.Before(ls.due)", "false",
 		"./rlock", "Inv12_NoAnswer",
 	},
 	{
@@ -29,7 +29,7 @@ var ofSilence = []mutant{
 	},
 	{
 		"Inv12: nobody says that a dial hangs",
-		"internal/engine/dials.go", "time.Since(oldest.began) > time.Since(t)/2", "false",
+		"internal/dials/dials.go", "time.Since(oldest.began) > time.Since(t)/2", "false",
 		"./rlock", "Inv12_NoAnswer",
 	},
 	{

@@ -24,7 +24,7 @@ var ofTokens = []mutant{
 	},
 	{
 		"Inv2: a handoff takes a token without the floor",
-		"internal/engine/handoff.go", "ls.client.commands.New(w.tokens.counted(pass), w.attempts, wake)", "ls.client.commands.New(pass, w.attempts, wake)",
+		"internal/engine/handoff.go", "ls.client.commands.New(c.tokens.counted(pass), ", "ls.client.commands.New(pass, ",
 		"./fenced", "FloorCounterLost",
 	},
 	{

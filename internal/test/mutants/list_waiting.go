@@ -4,7 +4,7 @@ package main
 var ofWaiting = []mutant{
 	{
 		"P19: a client that is called for a place that it has not got keeps silent",
-		"internal/engine/line.go", "\t\tgo ls.client.leaveLine(ls.contention.keys, ghost)\n", "",
+		"internal/engine/news.go", "\t\t\t\tls.client.leaveLine(ls.contention.keys, ghost)\n", "",
 		"./rlock", "P19_",
 	},
 	{
@@ -24,7 +24,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P25: the first in the line does not listen on the lock's own channel",
-		"internal/engine/refused.go", "\t\t\tls.listen(w.keys.Channel()) // and tries", "\t\t\t// and tries",
+		"internal/engine/asker.go", "\t\t\tls.subscribe(w.keys.Channel()) // and tries", "\t\t\t// and tries",
 		"./rlock", "P25_",
 	},
 	{
@@ -49,7 +49,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P18: a client whose last caller has given up stays in the line",
-		"internal/engine/wait.go", "\t\tw.client.leaveLine(w.keys, ticket)\n", "\t\t_ = ticket\n",
+		"internal/engine/queue.go", "\t\t\tls.client.leaveLine(r.keys, ticket)\n", "",
 		"./rlock", "P31_",
 	},
 	{
@@ -79,7 +79,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"Inv8: each call that leads puts off the look of the one before",
-		"internal/engine/wait.go", "\t\tw.watchFor(w.lockState.untilLook()) // to be called", "\t\tw.watchFor(w.client.set.Poll) // to be called",
+		"internal/engine/asker.go", "\tcase ls.state == resting:\n\t\tls.takeTurn()\n", "\tcase ls.state == resting:\n\t\tls.takeTurn()\n\tdefault:\n\t\tls.watchFor(ls.client.set.Poll)\n",
 		"./rlock", "P32_ShortWaits",
 	},
 	{
@@ -94,7 +94,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P30: a client that does without the line keeps its place in it, and does not come",
-		"internal/engine/acquire.go", "\t\tw.lockState.doWithoutLine(w.keys)\n", "",
+		"internal/engine/asker.go", "\t\tls.doWithoutLine(w.keys)\n", "",
 		"./internal/engine", "P30_AClientInTheLine",
 	},
 	{
@@ -104,7 +104,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P32: a call that leads now looks as rarely as the one before it",
-		"internal/engine/wait.go", "\t\tp.Told() // its looks are not those of the one before\n", "",
+		"internal/engine/asker.go", "\t\tp.Told() // its looks are not those of the one before\n", "\t\t_ = p\n",
 		"./internal/engine", "P32_LooksOfTheNextCall",
 	},
 }

@@ -3,9 +3,9 @@ package main
 // The breaks of what wakes a call, and ends it.
 var ofWakeups = []mutant{
 	{
-		"Inv7, P12: an alarm that comes too late is left as it is",
+		"Inv8: an alarm that comes too late is left as it is",
 		"internal/command/wakeup.go", "set != 0 && set <= at {", "set != 0 {",
-		"./rlock", "Inv7_|Inv8_|P12_|Inv6_",
+		"./internal/command", "WakeupRings",
 	},
 	{
 		"Inv8: nobody sets the alarm again after it rang too early",
@@ -39,7 +39,7 @@ var ofWakeups = []mutant{
 	},
 	{
 		"Inv12: whoever asks late has asked since the call began",
-		"internal/engine/lockstate.go", "ls.startsAskingLocked(w, time.Now())", "ls.startsAskingLocked(w, w.began)",
+		"internal/engine/asker.go", "ls.silent = ls.sentAt", "ls.silent = w.began",
 		"./rlock", "Inv12_WaitEndsAfter",
 	},
 }

@@ -1,4 +1,7 @@
-package engine
+// Package dials knows why a client of Redis has no connection.
+//
+// Dials.mu, and that of the list of all hooks, are taken with no other mutex of the package held.
+package dials
 
 import (
 	"context"
@@ -15,10 +18,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dials is a go-redis hook that knows which dials are under way, why the latest one failed that did, and whether dials lead to another server.
+// Dials is a go-redis hook that knows which dials are under way, why the latest one failed that did, and whether dials lead to another server.
 // A command learns of a failed dial when go-redis has dialed five times, after half a second, or after five times the DialTimeout: for a call
 // that waits for less that is too late.
-type dials struct {
+type Dials struct {
 	what string // what a dial makes
 
 	mu       sync.Mutex
@@ -35,14 +38,14 @@ type dialing struct {
 	to    string
 }
 
-// dialsOf returns the hook of a client of Redis, of which there is one, however many lock clients it has.
-func dialsOf(rdb *redis.Client) *dials {
+// Of returns the hook of a client of Redis, of which there is one, however many lock clients it has.
+func Of(rdb *redis.Client) *Dials {
 	hooked.Lock()
 	defer hooked.Unlock()
 	key := weak.Make(rdb)
 	d := hooked.of[key]
 	if d == nil {
-		d = &dials{what: "dial"}
+		d = &Dials{what: "dial"}
 		if rdb.Options().TLSConfig != nil {
 			d.what = "dial and TLS handshake"
 		}
@@ -59,11 +62,11 @@ func dialsOf(rdb *redis.Client) *dials {
 
 var hooked = struct {
 	sync.Mutex
-	of map[weak.Pointer[redis.Client]]*dials
-}{of: make(map[weak.Pointer[redis.Client]]*dials)}
+	of map[weak.Pointer[redis.Client]]*Dials
+}{of: make(map[weak.Pointer[redis.Client]]*Dials)}
 
 // DialHook implements redis.Hook.
-func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
+func (d *Dials) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		one := d.begin(network + " " + addr)
 		conn, err := next(ctx, network, addr)
@@ -72,7 +75,7 @@ func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-func (d *dials) begin(to string) *dialing {
+func (d *Dials) begin(to string) *dialing {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	one := &dialing{time.Now(), to}
@@ -80,7 +83,7 @@ func (d *dials) begin(to string) *dialing {
 	return one
 }
 
-func (d *dials) end(one *dialing, conn net.Conn, err error) {
+func (d *Dials) end(one *dialing, conn net.Conn, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.underWay = slices.DeleteFunc(d.underWay, func(other *dialing) bool { return other == one })
@@ -98,7 +101,7 @@ func (d *dials) end(one *dialing, conn net.Conn, err error) {
 }
 
 // led notes the address to which a dial has led; nil where its connection does not say. With d.mu held.
-func (d *dials) led(to net.Addr) {
+func (d *Dials) led(to net.Addr) {
 	if to == nil {
 		return
 	}
@@ -109,8 +112,8 @@ func (d *dials) led(to net.Addr) {
 	d.addr = addr
 }
 
-// moved tells whether a dial has led to another address than the one before it, since it was asked last with this variable.
-func (d *dials) moved(seen *atomic.Uint32) bool {
+// Moved tells whether a dial has led to another address than the one before it, since it was asked last with this variable.
+func (d *Dials) Moved(seen *atomic.Uint32) bool {
 	if d == nil {
 		return false
 	}
@@ -119,16 +122,16 @@ func (d *dials) moved(seen *atomic.Uint32) bool {
 }
 
 // ProcessHook implements redis.Hook.
-func (d *dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (d *Dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
 // ProcessPipelineHook implements redis.Hook.
-func (d *dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (d *Dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-// since returns why a command that was sent at this time may have no connection: a dial is under way for most of the time since then, or
+// Since returns why a command that was sent at this time may have no connection: a dial is under way for most of the time since then, or
 // one failed. It returns nil where nothing is known.
-func (d *dials) since(t time.Time) error {
+func (d *Dials) Since(t time.Time) error {
 	if d == nil {
 		return nil
 	}

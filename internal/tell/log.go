@@ -1,4 +1,4 @@
-package engine
+package tell
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// logEvery is how often a message is logged at most: an outage, or a name that something else uses, repeats its own as
+// Every is how often a message is logged at most: an outage, or a name that something else uses, repeats its own as
 // often as calls are made.
-const logEvery = 10 * time.Second
+const Every = 10 * time.Second
 
 // A throttle is the slog.Handler of a client's lines. A message is logged at once, and then no more than once in each
-// logEvery: the last line of that time, with how many others were left out. No line waits for the user's handler: all of its methods
+// Every: the last line of that time, with how many others were left out. No line waits for the user's handler: all of its methods
 // are called by the outbox.
 type throttle struct {
 	to    func() slog.Handler // asked for each line, for slog.Default changes
@@ -23,9 +23,9 @@ type throttle struct {
 	*messages
 }
 
-// messages is what was logged less than logEvery ago. The messages are literals of the code, so there are few.
+// messages is what was logged less than Every ago. The messages are literals of the code, so there are few.
 type messages struct {
-	out  outbox
+	out  Outbox
 	lost atomic.Int64 // lines for which the outbox had no room, since the last one that was told
 
 	mu     sync.Mutex
@@ -43,13 +43,13 @@ func newThrottle(to func() slog.Handler, least slog.Level) *throttle {
 	return &throttle{to, least, &messages{recent: make(map[string]*message)}}
 }
 
-// defaultLog is the log of a client that was given none.
-func defaultLog() *slog.Logger {
+// DefaultLog is the log of a client that was given none.
+func DefaultLog() *slog.Logger {
 	return slog.New(newThrottle(func() slog.Handler { return slog.Default().Handler() }, slog.LevelWarn))
 }
 
-// throttled is the user's logger, with nothing left out for its level: its own handler decides.
-func throttled(log *slog.Logger) *slog.Logger {
+// Throttled is the user's logger, with nothing left out for its level: its own handler decides.
+func Throttled(log *slog.Logger) *slog.Logger {
 	return slog.New(newThrottle(log.Handler, slog.Level(math.MinInt)))
 }
 
@@ -58,7 +58,7 @@ func (t *throttle) Enabled(_ context.Context, level slog.Level) bool { return le
 
 // write has the line told.
 func (m *messages) write(to func() slog.Handler, r slog.Record) {
-	told := m.out.add(func() {
+	told := m.out.Add(func() {
 		h, ctx := to(), context.Background()
 		if !h.Enabled(ctx, r.Level) {
 			return
@@ -93,7 +93,7 @@ func (t *throttle) Handle(_ context.Context, r slog.Record) error {
 		return nil
 	}
 	m = new(message)
-	m.timer = time.AfterFunc(logEvery, func() { t.tell(r.Message, m, false) })
+	m.timer = time.AfterFunc(Every, func() { t.tell(r.Message, m, false) })
 	t.recent[r.Message] = m
 	t.write(t.to, r)
 	return nil
@@ -109,7 +109,7 @@ func (t *throttle) tell(text string, m *message, forget bool) {
 		m.timer.Stop()
 		delete(t.recent, text)
 	} else {
-		m.timer.Reset(logEvery)
+		m.timer.Reset(Every)
 	}
 	if n > 1 {
 		last.AddAttrs(slog.Int("left out", n-1))
@@ -119,13 +119,14 @@ func (t *throttle) tell(text string, m *message, forget bool) {
 	}
 }
 
-// flush logs at once what was held back, and waits until that is told, no longer than flushTime.
-func (t *throttle) flush() {
+// Flush logs at once what a log of this package has held back, and waits until that is told, no longer than flushTime.
+func Flush(log *slog.Logger) {
+	t := log.Handler().(*throttle)
 	t.mu.Lock()
 	recent := maps.Clone(t.recent)
 	t.mu.Unlock()
 	for text, m := range recent {
 		t.tell(text, m, true)
 	}
-	t.out.flush()
+	t.out.Flush()
 }

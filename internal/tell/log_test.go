@@ -1,4 +1,4 @@
-package engine
+package tell
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 func TestLogLevels(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		var text bytes.Buffer
-		user := throttled(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelError})))
+		user := Throttled(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelError})))
 		user.Warn("a warning")
 		user.Error("an error")
 		synctest.Wait()
@@ -25,7 +25,7 @@ func TestLogLevels(t *testing.T) {
 			t.Errorf("a handler of errors was told %q", got)
 		}
 		var all locktest.Log
-		throttled(all.Logger()).Debug("for everybody")
+		Throttled(all.Logger()).Debug("for everybody")
 		synctest.Wait()
 		byDefault := slog.New(newThrottle(func() slog.Handler { return &all }, slog.LevelWarn))
 		byDefault.Info("a detail")
@@ -57,33 +57,33 @@ func (b *buffer) String() string {
 func TestLogAttributes(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		var text buffer
-		log := throttled(slog.New(slog.NewTextHandler(&text, nil)))
+		log := Throttled(slog.New(slog.NewTextHandler(&text, nil)))
 		log.With("who", "me").WithGroup("of").Warn("a line", "lock", "l")
 		log.Warn("a line", "lock", "m")
 		synctest.Wait()
 		if got := text.String(); !strings.Contains(got, "who=me of.lock=l") || strings.Contains(got, "lock=m") {
 			t.Errorf("told at once: %q", got)
 		}
-		locktest.Sleep(logEvery)
+		locktest.Sleep(Every)
 		if got := text.String(); !strings.Contains(got, "lock=m") || strings.Count(got, "who=me") != 1 {
 			t.Errorf("told in the end: %q", got)
 		}
-		locktest.Sleep(logEvery)
+		locktest.Sleep(Every)
 	})
 }
 
-// A message that was not logged for logEvery is logged at once again. One line that was held back has left out no other.
+// A message that was not logged for Every is logged at once again. One line that was held back has left out no other.
 func TestLogAfterAPause(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		var all locktest.Log
-		log := throttled(all.Logger())
+		log := Throttled(all.Logger())
 		began := time.Now()
-		for _, at := range []time.Duration{0, logEvery + time.Second, logEvery + 2*time.Second, 4 * logEvery} {
+		for _, at := range []time.Duration{0, Every + time.Second, Every + 2*time.Second, 4 * Every} {
 			locktest.Sleep(at - time.Since(began))
 			log.Warn("a line")
 		}
-		locktest.Sleep(2 * logEvery)
-		want := []time.Duration{0, logEvery + time.Second, 2*logEvery + time.Second, 4 * logEvery}
+		locktest.Sleep(2 * Every)
+		want := []time.Duration{0, Every + time.Second, 2*Every + time.Second, 4 * Every}
 		for i, r := range all.Records() {
 			if i >= len(want) || r.Time.Sub(began) != want[i] || r.NumAttrs() != 0 {
 				t.Errorf("line %d came after %v, with %d attributes", i, r.Time.Sub(began), r.NumAttrs())

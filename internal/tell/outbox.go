@@ -1,13 +1,13 @@
-package engine
+package tell
 
 import (
 	"sync"
 	"time"
 )
 
-// An outbox calls what the user has given to be told by (a log's handler, functions of a trace), in order, on a goroutine that is there
-// while there is something to call. Nothing of the client waits for it but the end of Close. The zero outbox is ready.
-type outbox struct {
+// An Outbox calls what the user has given to be told by (a log's handler, functions of a trace), in order, on a goroutine that is there
+// while there is something to call. Nothing of the client waits for it but the end of Close. The zero Outbox is ready.
+type Outbox struct {
 	mu      sync.Mutex
 	calls   []func()
 	running bool
@@ -16,8 +16,8 @@ type outbox struct {
 // maxCalls bounds the calls that wait for one that does not return.
 const maxCalls = 4096
 
-// add has the function called; false where too many wait, and it is left out.
-func (o *outbox) add(call func()) bool {
+// Add has the function called; false where too many wait, and it is left out.
+func (o *Outbox) Add(call func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.calls) >= maxCalls {
@@ -27,7 +27,7 @@ func (o *outbox) add(call func()) bool {
 	return true
 }
 
-func (o *outbox) addLocked(call func()) {
+func (o *Outbox) addLocked(call func()) {
 	o.calls = append(o.calls, call)
 	if !o.running {
 		o.running = true
@@ -36,7 +36,7 @@ func (o *outbox) addLocked(call func()) {
 }
 
 // run makes the calls until there are none. A call that ends the goroutine (runtime.Goexit) ends its own alone.
-func (o *outbox) run() {
+func (o *Outbox) run() {
 	done := false
 	defer func() {
 		if !done {
@@ -57,8 +57,8 @@ func (o *outbox) run() {
 	}
 }
 
-// flush waits until all that was added before has been called, no longer than flushTime.
-func (o *outbox) flush() {
+// Flush waits until all that was added before has been called, no longer than flushTime.
+func (o *Outbox) Flush() {
 	called := make(chan struct{})
 	o.mu.Lock()
 	o.addLocked(func() { close(called) })

@@ -1,4 +1,4 @@
-package engine
+package tell
 
 import (
 	"log/slog"
@@ -14,10 +14,10 @@ import (
 // P39: what an outbox is given it calls in order, also after a call that ends its goroutine. It has a goroutine while there is something to call.
 func TestP39_OrderOfAnOutbox(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
-		var o outbox
+		var o Outbox
 		var called []int
 		for i := range 5 {
-			o.add(func() {
+			o.Add(func() {
 				called = append(called, i)
 				if i == 2 {
 					runtime.Goexit()
@@ -28,8 +28,8 @@ func TestP39_OrderOfAnOutbox(t *testing.T) {
 		locktest.Sleep(time.Hour)
 		locktest.DeepEqual(t, "called", called, []int{0, 1, 2, 3, 4})
 		locktest.Equal(t, "it runs", o.running, false)
-		o.add(func() { called = nil })
-		o.flush()
+		o.Add(func() { called = nil })
+		o.Flush()
 		locktest.Equal(t, "called", len(called), 0)
 	})
 }
@@ -41,15 +41,15 @@ func TestP39_AFullOutbox(t *testing.T) {
 		log := slog.New(newThrottle(func() slog.Handler { return &all }, slog.LevelInfo))
 		out := &log.Handler().(*throttle).out
 		end := make(chan struct{})
-		out.add(func() { <-end })
+		out.Add(func() { <-end })
 		synctest.Wait()
-		for out.add(func() {}) {
+		for out.Add(func() {}) {
 		}
 		locktest.Equal(t, "calls that wait", len(out.calls), maxCalls)
 		log.Warn("one")
 		log.Warn("two")
 		began := time.Now()
-		out.flush()
+		out.Flush()
 		locktest.Equal(t, "a flush took", time.Since(began), flushTime)
 		close(end)
 		locktest.Sleep(time.Second)
@@ -57,6 +57,6 @@ func TestP39_AFullOutbox(t *testing.T) {
 		log.Warn("four")
 		locktest.Sleep(time.Second)
 		locktest.Equal(t, "the log", all.String(), "three lines lost before=2\nfour")
-		locktest.Sleep(logEvery)
+		locktest.Sleep(Every)
 	})
 }

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// A claim is the hold that a client is to get, and how it asks for that. The attempts of the hold are those of the claim.
+type claim struct {
+	hold   *hold // nil for none
+	tokens Tokens
+	lease  time.Duration
+	ends   uint32 // lockState.ends, when the last attempt was sent
+	ticket string // with which the last attempt was in the line; "" for none
+}
+
+// An outcome is what a waiter waits for: a claim by which Redis has given it the lock, or an error.
+type outcome struct {
+	hold       *hold // of the claim; nil for none
+	sentAt     watchdog.Instant
+	token      int64
+	handedOver bool // by another hold of this client
+	err        error
+}
+
+// taken is the outcome of a command that has taken the lock for the claim.
+func (c *claim) taken(by *command.Command) outcome {
+	return outcome{hold: c.hold, sentAt: by.SentAt, token: by.Answer.Token}
+}
+
+// newClaim is a claim of what the call asks for.
+func (w *waiter) newClaim() claim {
+	h := &hold{client: w.client, stable: w.tokens.Stable}
+	h.Lease.Owner = h
+	h.attempts.Init(w.keys, w.client.newField(), w.lease)
+	return claim{hold: h, tokens: w.tokens, lease: w.lease}
+}
+
+// fits tells whether the claim is what the waiter asks for.
+func (c *claim) fits(w *waiter) bool {
+	return c.hold != nil && w != nil && c.lease == w.lease && c.tokens == w.tokens
+}
+
+// has tells whether the claim is for the hold of this field.
+func (c *claim) has(field string) bool { return c.hold != nil && c.hold.attempts.Field == field }
+
+// late tells whether an answer to an attempt that was sent at this time comes when the lease can no longer be trusted.
+func (c *claim) late(sent watchdog.Instant) bool {
+	return time.Until(watchdog.DeadlineOf(sent, c.lease).Time()) <= 0
+}
+
+// claimAnew is for several servers, of which some may have taken what others refused. That is released, and the next attempt has another
+// field: a late copy of the release must not meet it. With ls.mu held where the claim is ls.claim.
+func (ls *lockState) claimAnew(c *claim, w *waiter) {
+	ls.client.releaser.Release(&c.hold.attempts)
+	*c = w.newClaim()
+}
+
+// abandon leaves a hold that nobody gets to the releaser, where its attempts may have taken the lock.
+func (c *Client) abandon(h *hold) {
+	if h.attempts.GiveUp() {
+		c.releaser.Abandon(&h.attempts)
+	}
+}
+
+// answerTo is what became of a command that is over, or that is not waited for any longer: done is false then.
+func (c *Client) answerTo(keys *scripts.Keys, f *command.Command) (a scripts.Answer, done bool, err error) {
+	if !f.Done() {
+		c.commands.TakeBack(f)
+		return a, false, command.ErrSilence
+	}
+	c.heard(c.slotOf(keys), f.SentAt.Time(), f.Err)
+	if f.Answer.Outside {
+		c.lineRefused(keys)
+	}
+	if f.Err == nil && !f.Answer.Held {
+		c.distance.Measured(f.SentAt.Age())
+	}
+	return f.Answer, true, f.Err
+}
+
+// attempt is one acquire for the claim, to be sent next. Operations are large values. Those that this function, and inTurn, keep on the
+// stack are gone before the command is sent, so that the stack of a caller that waits stays at 4 KiB.
+//
+//go:noinline
+func (w *waiter) attempt(c *claim, waits command.Notifier) *command.Command {
+	op := scripts.Acquire(w.keys, c.tokens.Fenced, c.hold.attempts.Field, c.lease)
+	w.attemptCount++
+	return w.client.commands.New(c.tokens.counted(op), &c.hold.attempts, waits)
+}
+
+//go:noinline
+func inTurn(f *command.Command, t scripts.Turn) { f.Op = f.Op.InTurn(t) }
+
+// send sends an attempt. Where an earlier one may have taken the lock it is a repeat, and goes by itself.
+func (c *claim) send(f *command.Command) {
+	if sender := &c.hold.client.commands; c.hold.attempts.Uncertain() {
+		sender.SendAlone(f)
+	} else {
+		sender.Send(f)
+	}
+}

@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/internal/line"
+)
+
+// A waiter is one acquiring call under way. A call with wait 0 is one too: it waits for nothing but the answer of Redis.
+type waiter struct {
+	*Lock
+	request   Request
+	lease     time.Duration   // in whole milliseconds
+	ctx       context.Context // the caller's
+	bound     bound           // of the wait
+	holder    *holder.Holder
+	began     time.Time
+	lockState *lockState
+	wakeup    *command.Wakeup // notified when there may be something to see
+	own       claim           // of a call that does not wait; the others have lockState.claim
+	traced
+
+	// Guarded by lockState.mu, while the waiter is in the queue of this client's waiters, or in lockState.trying.
+	prev, next *waiter
+	outcome    outcome
+}
+
+// A bound is when a wait ends: with the caller's context, or when its time is over. The methods of ctx are the user's, and only the call's own
+// goroutine calls them.
+type bound struct {
+	ctx   context.Context
+	end   <-chan struct{} // closed when ctx ends
+	until time.Time       // the deadline of ctx; zero for none
+}
+
+// waits tells whether the call waits for others.
+func (r Request) waits() bool { return r.Forever || r.Wait > 0 }
+
+// endsSoon tells whether the call is to end before it would listen on the lock's own channel, or soon after.
+func (w *waiter) endsSoon() bool {
+	return !w.bound.until.IsZero() && time.Until(w.bound.until) < 2*line.FirstListensAfter
+}
+
+// goesOn tells whether a waiter stays in the queue although the client is shutting down: its call is nested in a hold, which Shutdown waits
+// for.
+func (w *waiter) goesOn() bool {
+	return !isClosed(w.client.closed) && w.holder.HoldsAny(w.client)
+}
