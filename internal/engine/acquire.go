@@ -38,7 +38,7 @@ func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *holder
 	l.client.underWay.Add(1) // before the look at closed: Close waits for those that it finds
 	defer l.client.underWay.Add(-1)
 	l.client.presenter.begin()
-	if isClosed(l.client.draining) && (isClosed(l.client.closed) || !who.HoldsAny(l.client)) {
+	if l.client.shutsOut(who) {
 		return nil, nil, ErrClosed
 	}
 	w, _ := l.client.spareWaiters.Get().(*waiter)

@@ -256,6 +256,12 @@ func (c *Client) drain() {
 	}
 }
 
+// shutsOut tells whether calls of the holder end because the client is closed, or shutting down. Those that are nested in a hold, which Shutdown
+// waits for, go on.
+func (c *Client) shutsOut(who *holder.Holder) bool {
+	return isClosed(c.draining) && (isClosed(c.closed) || !who.HoldsAny(c))
+}
+
 // notifyAll makes all who wait for a lock look whether they still may.
 func (c *Client) notifyAll() {
 	c.mu.Lock()

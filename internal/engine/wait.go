@@ -16,12 +16,31 @@ func (w *waiter) waitInQueue() (lv *holder.Level, err error) {
 
 // untilDone waits until the waiter, which is in the queue, has the lock or the wait is over.
 func (w *waiter) untilDone() (*holder.Level, error) {
-	for waits := true; ; {
-		o, brokenOff := w.lockState.outcomeOf(w)
-		switch {
+	if w.client.shutsOut(w.holder) {
+		return nil, ErrClosed
+	}
+	for {
+		var waits bool
+		if own := w.holdOf(w.holder); own == nil {
+			waits = w.wakeup.Wait(w.bound.end)
+		} else {
+			// A hold of the same holder, taken through another context: the call may become a nested one.
+			changed := own.Changed()
+			if err := own.Err(); err != nil {
+				return nil, err
+			}
+			if own.ReentryCount(w.ctx) > 0 {
+				if lv, err := w.reenter(own); err != errOvertaken {
+					return lv, err
+				}
+				continue
+			}
+			waits = w.waitBehindOwn(own, changed)
+		}
+		switch o, brokenOff := w.lockState.outcomeOf(w); {
 		case brokenOff:
 			return nil, errBrokenOff
-		case isClosed(w.client.draining) && !w.goesOn():
+		case w.client.shutsOut(w.holder):
 			return nil, ErrClosed
 		case o.err != nil:
 			return nil, o.err
@@ -30,23 +49,6 @@ func (w *waiter) untilDone() (*holder.Level, error) {
 		case !waits:
 			return nil, w.gaveUp()
 		}
-		own := w.holdOf(w.holder)
-		if own == nil {
-			waits = w.wakeup.Wait(w.bound.end)
-			continue
-		}
-		// A hold of the same holder, taken through another context: the call may become a nested one.
-		changed := own.Changed()
-		if err := own.Err(); err != nil {
-			return nil, err
-		}
-		if own.ReentryCount(w.ctx) > 0 {
-			if lv, err := w.reenter(own); err != errOvertaken {
-				return lv, err
-			}
-			continue
-		}
-		waits = w.waitBehindOwn(own, changed)
 	}
 }
 

@@ -43,9 +43,3 @@ func (r Request) waits() bool { return r.Forever || r.Wait > 0 }
 func (w *waiter) endsSoon() bool {
 	return !w.bound.until.IsZero() && time.Until(w.bound.until) < 2*line.FirstListensAfter
 }
-
-// goesOn tells whether a waiter stays in the queue although the client is shutting down: its call is nested in a hold, which Shutdown waits
-// for.
-func (w *waiter) goesOn() bool {
-	return !isClosed(w.client.closed) && w.holder.HoldsAny(w.client)
-}
