@@ -3,6 +3,7 @@ package rlock_test
 import (
 	"context"
 	"errors"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -141,6 +142,26 @@ func TestP19_AGhostOfWhoDoesNotListen(t *testing.T) {
 		began := time.Now()
 		release()
 		lineGets(t, p[0], got[0], began, 0)
+	})
+}
+
+// P19: a leave that gets no answer is sent again until it has one: nobody who comes after it is to wait for a client that is gone.
+func TestP19_ALeaveWithoutAnAnswer(t *testing.T) {
+	lineSite(t, 0, func(t *testing.T, m *miniredis.Miniredis, release func(), p []*lineClient, got []<-chan locktest.Result) {
+		gone := lineNew(t, m)
+		var lost atomic.Int32
+		gone.spy.Wrap(func(ops []string, next func() error) error {
+			if slices.Contains(ops, "leave") && lost.Add(1) <= 20 {
+				return os.ErrDeadlineExceeded
+			}
+			return next()
+		})
+		_, err := gone.l.TryLock(t.Context(), time.Second, 0)
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
+		locktest.Equal(t, "clients in the line", len(lineOf(t, m)), 1)
+		locktest.Sleep(2 * time.Minute)
+		locktest.Equal(t, "clients in the line when Redis has answered", len(lineOf(t, m)), 0)
+		locktest.Equal(t, "leaves", lost.Load(), 21)
 	})
 }
 

@@ -57,16 +57,25 @@ type leaveOp struct {
 	client *Client
 	op     scripts.Op
 	keys   *scripts.Keys
-	pauses command.Backoff // after errors of connections that had ended
+	began  time.Time
+	pauses command.Backoff // after errors
 }
 
-// leaveLine takes the ticket out of the line in Redis. With "" it calls the first client there. A leave that fails is repeated only where its
-// connection had ended: otherwise this client is called for the ticket that stays, and then leaves with it (P19).
+const (
+	// leaveTime is how long a leave without an answer is sent again: as long as the line is there of which Redis hears nothing.
+	leaveTime = 10 * time.Minute
+	// lastLeavePause is the longest pause between two of them.
+	lastLeavePause = 10 * time.Second
+)
+
+// leaveLine takes the ticket out of the line in Redis. With "" it calls the first client there. A leave that gets no answer is sent again: a
+// release may call the client for the ticket that stays, and the client hears nothing, as it listens no more, but Redis does not know that where
+// its connection has died without a word (P19).
 func (c *Client) leaveLine(keys *scripts.Keys, ticket string) { c.newLeave(keys, ticket).send() }
 
 func (c *Client) newLeave(keys *scripts.Keys, ticket string) *leaveOp {
 	sharded, _ := c.bus.Known()
-	return &leaveOp{client: c, op: scripts.Leave(keys, ticket, sharded), keys: keys}
+	return &leaveOp{client: c, op: scripts.Leave(keys, ticket, sharded), keys: keys, began: time.Now()}
 }
 
 func (l *leaveOp) send() {
@@ -82,14 +91,25 @@ func (l *leaveOp) Answered(a scripts.Answer, err error) {
 	if a.Outside {
 		l.client.lineRefused(l.keys)
 	}
-	if pause, ended := l.pauses.AfterEnded(err); ended {
+	pause, ended := l.pauses.AfterEnded(err)
+	if ended {
 		time.AfterFunc(pause, func() { l.client.store.Send(&l.op, l) })
 		return
 	}
-	if err == nil && a.More {
+	switch {
+	case err == nil && a.More:
 		l.client.leaveLine(l.keys, "")
+	case scripts.Passing(err) && time.Since(l.began) < leaveTime:
+		time.AfterFunc(l.pauses.Next(err, lastLeavePause), l.sendAgain)
 	}
 	l.client.underWay.Add(-1)
+}
+
+// sendAgain sends a leave that has got no answer. Close does not wait for it.
+func (l *leaveOp) sendAgain() {
+	if !isClosed(l.client.closed) {
+		l.send()
+	}
 }
 
 // lineTurn is the client's part in the line, for an attempt. It enters only while it would hear that it is called. With ls.mu held.

@@ -37,9 +37,10 @@ const (
 	wayThere   = time.Second     // what a call with wait 0 may take, and all others beyond their wait
 	unlockMost = 5 * time.Second // WithUnlockTimeout
 	closeMost  = unlockMost + 2*time.Second
-	freeMost   = soon            // for how long a lock that is waited for may be free
-	askedMost  = silently + soon // for how long a client may have a lock for a call that waits: its acquire had no answer
-	nobodyMost = soon            // and for how long without one
+	freeMost   = soon                  // for how long a lock that is waited for may be free,
+	lookMost   = 10*time.Second + soon // and for how long behind two clients that are gone: who is the third in the line looks by itself (P32)
+	askedMost  = silently + soon       // for how long a client may have a lock for a call that waits: its acquire had no answer
+	nobodyMost = soon                  // and for how long without one
 )
 
 // judge reads a history, and returns what is wrong with it.
@@ -327,11 +328,25 @@ func (j *judging) sleeps(name string, l *judgedLock, but string) {
 	if first == nil {
 		return
 	}
-	from := max(l.since, j.settled, first.asked)
-	if free := j.now - from; free > freeMost {
+	from, most := max(l.since, j.settled, first.asked), freeMost
+	if j.goneClients() > 1 {
+		most = lookMost
+	}
+	if free := j.now - from; free > most {
 		l.told = true
 		j.violated(nobodySleep, name, "%s, call %d, waits for it, and it has been free for %v", first.client.name, first.call, free)
 	}
+}
+
+// goneClients is how many clients are gone that may have a place in a line still: nobody takes it out by their word.
+func (j *judging) goneClients() int {
+	n := 0
+	for _, c := range j.byID {
+		if c.gone > 0 || c.closed && c.hindered {
+			n++
+		}
+	}
+	return n
 }
 
 // nobodys requires that who has a lock has it for a call.

@@ -28,6 +28,8 @@ func TestJudgeNobodySleeps(t *testing.T) {
 			func(h []event) []event {
 				return history(b.of("L1").holds(0, 8, 1), with(redisHas(0.5, "B:1"), inL1), redisHas(1, ""), a.asks(1, 99), until(7))
 			}, nobodySleep},
+		{"behind two that are gone", nil, history(waits, b.dies(2), r.dies(2), until(13)), later(calm, 0), nobodySleep},
+		{"behind one that is gone", nil, history(waits, b.dies(2), until(2.5)), func([]event) []event { return history(waits, b.dies(2), until(4)) }, nobodySleep},
 		{"its client closes", nil, history(waits, a.closes(2, "Shutdown"), until(9)), without(closes), nobodySleep},
 		{"callers stop", nil, history(waits, noMore(2.5), a.refused(3.5), until(9)), func([]event) []event { return history(waits, until(9)) }, nobodySleep},
 		{"Redisson's may", withRedisson, history(redisHas(1, ""), r.asks(1, 99), until(9)), nil, nobodySleep},

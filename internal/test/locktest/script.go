@@ -72,7 +72,7 @@ var functions = map[string][]string{
 	"level":    {"token"},
 	"unlock":   {"holder"},
 	"release":  {"holder", "line", "unlock"},
-	"leave":    {"line"},
+	"leave":    {"line", "unlock"},
 	"transfer": {"token"},
 	"inspect":  {"holder"},
 	"vote":     {"holder", "report"},

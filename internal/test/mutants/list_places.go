@@ -84,6 +84,11 @@ var ofPlaces = []mutant{
 		"./rlock", "P33_",
 	},
 	{
+		"P19: a leave that gets no answer is forgotten",
+		"internal/engine/line.go", "\t\ttime.AfterFunc(l.pauses.Next(err, lastLeavePause), l.sendAgain)\n", "",
+		"./rlock", "P19_ALeave",
+	},
+	{
 		"P19: an attempt that arrives after its client has left keeps a place in the line",
 		"internal/engine/queue.go", "\t\t\t\tunderWay.AfterFunc(ls.client.newLeave(r.keys, ticket).send)\n", "",
 		"./rlock", "P19_TheAttemptComesAfterTheLeave",
