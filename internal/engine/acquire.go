@@ -187,7 +187,9 @@ func (w *waiter) askOnce() (lv *holder.Level, refusal error, again bool, err err
 		lv, err = w.begin(c.taken(f))
 	}
 	if lv == nil && w.client.limits.Several && c.hold.attempts.Uncertain() {
+		ls.mu.Lock()
 		ls.claimAnew(c, w)
+		ls.mu.Unlock()
 	}
 	return lv, refusal, again || passing(err) && !errors.Is(err, ErrUnconfirmed), err
 }

@@ -105,17 +105,21 @@ func (ls *lockState) lead() {
 	err := ls.patienceOver(w.began, ls.client.set.Patience)
 	switch {
 	case ls.command != nil:
-	case isClosed(ls.client.draining): // most waiters leave now, and whoever stays asks a moment later
-		ls.watchFor(time.Millisecond)
 	case err != nil:
 		ls.decide(outcome{err: ls.client.withDial(err, w.began)})
 	case ls.hold != nil: // its end, or a message, is soon enough
 		w.waitStarted()
 		ls.subscribe(w.keys.Channel())
 		ls.watchFor(ls.client.set.Poll)
-	case ls.state == resting:
+	case ls.state == resting || !ls.inLine():
 		ls.takeTurn()
 	}
+}
+
+// inLine tells whether the client is in the line, as far as Redis has said. With ls.mu held.
+func (ls *lockState) inLine() bool {
+	p := ls.place()
+	return p != nil && p.InLine()
 }
 
 // takeTurn makes the asker ask Redis. Where there is no line, and this client has just released the lock to others, it first waits until they
@@ -131,9 +135,14 @@ func (ls *lockState) takeTurn() {
 	}
 }
 
-// ask sends an attempt, which takes the lock only when no client in the line comes first. With ls.mu held.
+// ask sends an attempt, which takes the lock only when no client in the line comes first. Where the first waiter's wait is over it sends nothing:
+// that waiter leaves. With ls.mu held.
 func (ls *lockState) ask() {
 	w, c := ls.first, &ls.claim
+	if isClosed(w.bound.end) {
+		ls.watchFor(ls.client.set.Poll)
+		return
+	}
 	if c.hold == nil {
 		*c = w.newClaim()
 	}
@@ -223,6 +232,7 @@ func (ls *lockState) failed(err error) {
 		sent = time.Now()
 	}
 	ls.redisFailed(sent, err)
+	ls.contentionFor(ls.first.keys) // from now on it is known why the client asks
 	if over := ls.patienceOver(ls.first.began, ls.client.set.Patience); over != nil {
 		ls.decide(outcome{err: ls.client.withDial(over, sent)})
 	} else {

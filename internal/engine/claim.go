@@ -53,7 +53,7 @@ func (c *claim) late(sent watchdog.Instant) bool {
 }
 
 // claimAnew is for several servers, of which some may have taken what others refused. That is released, and the next attempt has another
-// field: a late copy of the release must not meet it. With ls.mu held where the claim is ls.claim.
+// field: a late copy of the release must not meet it. With ls.mu held.
 func (ls *lockState) claimAnew(c *claim, w *waiter) {
 	ls.client.releaser.Release(&c.hold.attempts)
 	*c = w.newClaim()

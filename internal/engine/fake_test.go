@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 type fakeStore struct {
 	renew    func(renewals []scripts.Renewal) // what Renew does; nil: all are renewed
 	takeBack bool                             // what TakeBack returns
+
+	takes time.Duration // how long Do takes
+	done  atomic.Int32  // how many calls of Do there were
 
 	mu   sync.Mutex
 	on   func(caller scripts.Caller) // of onSend
@@ -56,6 +60,8 @@ func (s *fakeStore) answers(answer func() error) {
 func (s *fakeStore) TakeBack(*scripts.Op) bool { return s.takeBack }
 
 func (s *fakeStore) Do(context.Context, scripts.Op) (scripts.Answer, error) {
+	s.done.Add(1)
+	time.Sleep(s.takes)
 	return scripts.Answer{}, errors.New("fakeStore answers nothing")
 }
 

@@ -91,11 +91,6 @@ func (l *leaveOp) Answered(a scripts.Answer, err error) {
 	if a.Outside {
 		l.client.lineRefused(l.keys)
 	}
-	pause, ended := l.pauses.AfterEnded(err)
-	if ended {
-		time.AfterFunc(pause, func() { l.client.store.Send(&l.op, l) })
-		return
-	}
 	switch {
 	case err == nil && a.More:
 		l.client.leaveLine(l.keys, "")

@@ -249,7 +249,7 @@ func (ls *lockState) unregisterHold(h *hold) {
 	ls.hold = nil
 	ls.unfollowHold()
 	ls.unsubscribeIfUnused()
-	if ls.freed = !called || !r.place.InLine(); !ls.freed {
+	if ls.freed = !called || !ls.inLine(); !ls.freed {
 		ls.stopListening() // it listened as it had the lock, and is to be no outsider to the others
 	}
 }

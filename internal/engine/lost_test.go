@@ -82,7 +82,8 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 		began: time.Now(), lockState: c.lockState("x"), wakeup: c.commands.Wakeup(),
 	}
 	w.lockState.join(w)
-	if _, err := w.untilDone(); err != nil {
+	lv, err := w.untilDone()
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.ForceUnlock(ctx); err != nil {
@@ -91,5 +92,5 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	if _, _, err := NewLock(c, "y", Tokens{}).Acquire(ctx, Request{Wait: 10 * time.Second, Lease: time.Minute}); err != nil {
 		t.Errorf("y is free: %v", err)
 	}
-	w.lockState.leave(w, true)
+	w.lockState.leave(w, lv)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
 )
 
 // A queue is the acquiring calls of one client that are under way for one lock.
@@ -22,11 +23,16 @@ func (ls *lockState) join(w *waiter) {
 		w.waitStarted()
 		w.prev, ls.last.next = ls.last, w
 		ls.last = w
+		w.wakeup.NotifyAt(time.Now().Add(ls.client.set.Poll)) // its holder may have a hold by then, by another call
 		return
 	}
 	ls.first, ls.last = w, w
 	ls.firstWakeup.Store(w.wakeup)
-	ls.lead()
+	if ls.hold == nil && ls.contact == nil { // nobody else is known to want the lock
+		ls.ask()
+	} else {
+		ls.lead()
+	}
 }
 
 // outcomeOf is what the waiter has got so far. brokenOff: the call is to end, as the trace's function has not returned.
@@ -45,9 +51,14 @@ func (ls *lockState) alarm(w *waiter, at time.Time) {
 	ls.mu.Unlock()
 }
 
-// leave takes the waiter out of the queue. got: the waiter has a level. The asker goes on for the next waiter, with the same claim where that
-// waiter asks for the same. What the asker has begun, and nobody waits for, is left to the releaser.
-func (ls *lockState) leave(w *waiter, got bool) {
+// youngAttempt is how long an attempt has been under way at most for whose answer the next waiter waits, when the waiter leaves that it was sent for.
+// An older one may get none, which may be why that waiter leaves.
+const youngAttempt = 100 * time.Millisecond
+
+// leave takes the waiter, which has got this level or none, out of the queue. The asker goes on for the next waiter, with the same claim where that
+// waiter asks for the same. What the asker has begun, and nobody waits for, is left to the releaser. An attempt at several servers is not waited
+// for by another waiter: the next attempt has another field (P1).
+func (ls *lockState) leave(w *waiter, lv *holder.Level) {
 	ls.mu.Lock()
 	defer ls.unlock()
 	wasFirst := w == ls.first
@@ -69,21 +80,29 @@ func (ls *lockState) leave(w *waiter, got bool) {
 		ls.state = resting
 	}
 	underWay, asks, c := ls.command, ls.state == asking, ls.claim
-	keeps := c.fits(next) && w.outcome.hold == nil
-	if underWay != nil && (asks || !keeps) { // the call may have ended because there is no answer: the next one asks anew
+	keeps := c.fits(next) && w.outcome.hold == nil && !(asks && ls.client.limits.Several)
+	if underWay != nil && (!keeps || asks && time.Since(ls.sentAt) >= youngAttempt) {
 		ls.client.commands.TakeBack(underWay)
 		ls.command, ls.state = nil, resting
 	}
 	if c.hold != nil && !keeps {
 		ls.claim = claim{}
-		if !got {
+		if lv == nil || holdOfLevel(lv) != c.hold {
 			ls.client.abandon(c.hold)
 		}
 	}
-	if next != nil {
+	switch {
+	case next == nil:
+		ls.rest(underWay, asks)
+	case isClosed(ls.client.draining) && ls.command == nil && ls.hold == nil: // most waiters leave now; who stays asks a moment later
+		ls.watchFor(time.Millisecond)
+	default:
 		ls.lead()
-		return
 	}
+}
+
+// rest ends the asking, as nobody waits any more. asks: an attempt was under way, this command. With ls.mu held.
+func (ls *lockState) rest(underWay *command.Command, asks bool) {
 	ls.asker = asker{}
 	ls.unsubscribeIfUnused()
 	if r := ls.contention; r != nil && r.calls != nil {

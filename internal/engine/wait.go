@@ -9,7 +9,7 @@ import (
 // waitInQueue puts the waiter into the queue of this client's waiters, waits until it has the lock or the wait is over, and takes the waiter
 // out of the queue, whatever ends the wait: a method of the user's context may panic.
 func (w *waiter) waitInQueue() (lv *holder.Level, err error) {
-	defer func() { w.lockState.leave(w, lv != nil && holdOfLevel(lv) == w.outcome.hold) }()
+	defer func() { w.lockState.leave(w, lv) }()
 	w.lockState.join(w)
 	return w.untilDone()
 }
@@ -42,12 +42,16 @@ func (w *waiter) untilDone() (*holder.Level, error) {
 			return nil, errBrokenOff
 		case w.client.shutsOut(w.holder):
 			return nil, ErrClosed
+		case o.hold != nil:
+			lv, err := w.begin(o)
+			if err != nil && w.ctx.Err() != nil {
+				err = w.contextEnded()
+			}
+			return lv, err
+		case !waits || o.err != nil && w.bound.ctx.Err() != nil:
+			return nil, w.gaveUp()
 		case o.err != nil:
 			return nil, o.err
-		case o.hold != nil:
-			return w.begin(o)
-		case !waits:
-			return nil, w.gaveUp()
 		}
 	}
 }

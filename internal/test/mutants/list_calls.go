@@ -119,7 +119,7 @@ var ofCalls = []mutant{
 	},
 	{
 		"P32: a call is lost with its caller",
-		"internal/engine/queue.go", "(asks || !keeps)", "!keeps",
+		"internal/engine/queue.go", "(!keeps || asks && time.Since(ls.sentAt) >= youngAttempt) {\n\t\tls.client.commands.TakeBack(underWay)\n\t\tls.command, ls.state = nil, resting\n", "true {\n\t\tls.client.commands.TakeBack(underWay)\n\t\tls.command, ls.state = nil, watching\n",
 		"./rlock", "P32_",
 	},
 	{

@@ -119,7 +119,7 @@ var ofClient = []mutant{
 	},
 	{
 		"P39: a waiter that panics stays in the queue",
-		"internal/engine/wait.go", "\tdefer func() { w.lockState.leave(w, lv != nil && holdOfLevel(lv) == w.outcome.hold) }()\n\tw.lockState.join(w)\n\treturn w.untilDone()\n", "\tw.lockState.join(w)\n\tlv, err = w.untilDone()\n\tw.lockState.leave(w, lv != nil && holdOfLevel(lv) == w.outcome.hold)\n\treturn lv, err\n",
+		"internal/engine/wait.go", "\tdefer func() { w.lockState.leave(w, lv) }()\n\tw.lockState.join(w)\n\treturn w.untilDone()\n", "\tw.lockState.join(w)\n\tlv, err = w.untilDone()\n\tw.lockState.leave(w, lv)\n\treturn lv, err\n",
 		"./rlock", "P39_Context",
 	},
 	{

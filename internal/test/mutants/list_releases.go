@@ -4,7 +4,7 @@ package main
 var ofReleases = []mutant{
 	{
 		"P3: a waiter that re-enters forgets its own attempt",
-		"internal/engine/wait.go", "lv != nil && holdOfLevel(lv) == w.outcome.hold", "lv != nil",
+		"internal/engine/queue.go", "lv == nil || holdOfLevel(lv) != c.hold {", "lv == nil {",
 		"./rlock", "P3_GhostOfAWaiterThatReenters",
 	},
 	{

@@ -40,7 +40,7 @@ var ofServers = []mutant{
 	},
 	{
 		"P8: a leave whose connection has ended is lost",
-		"internal/engine/line.go", "pause, ended := l.pauses.AfterEnded(err); ended {", "pause, ended := l.pauses.AfterEnded(err); ended && false {",
+		"internal/engine/line.go", "l.pauses.Next(err, lastLeavePause)", "lastLeavePause",
 		"./rlock", "P8_CallsPastDead",
 	},
 	{

@@ -79,7 +79,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"Inv8: each call that leads puts off the look of the one before",
-		"internal/engine/asker.go", "\tcase ls.state == resting:\n\t\tls.takeTurn()\n", "\tcase ls.state == resting:\n\t\tls.takeTurn()\n\tdefault:\n\t\tls.watchFor(ls.client.set.Poll)\n",
+		"internal/engine/asker.go", "\tcase ls.state == resting || !ls.inLine():\n\t\tls.takeTurn()\n", "\tcase ls.state == resting || !ls.inLine():\n\t\tls.takeTurn()\n\tdefault:\n\t\tls.watchFor(ls.client.set.Poll)\n",
 		"./rlock", "P32_ShortWaits",
 	},
 	{

@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/redistest"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// answers has the command answered, and its caller not yet see that.
+func (f *fakeSend) answers(a scripts.Answer, err error) {
+	f.caller.Sending(nil)
+	f.caller.Answered(a, err)
+}
+
+// locks has a call wait for the lock, and returns what becomes of it.
+func (s *lineStory) locks(ctx context.Context) <-chan locktest.Result {
+	return locktest.StartLock(func() (context.Context, error) {
+		held, _, err := s.lock.Acquire(ctx, Request{Forever: true})
+		return held, err
+	})
+}
+
+// Inv12: where a call's context has ended by the time at which its goroutine sees an answer or an error, the call says why it ended, and sends
+// nothing more.
+func TestInv12_TheContextEndsAsTheAnswerComes(t *testing.T) {
+	for what, c := range map[string]struct {
+		answer scripts.Answer
+		err    error
+	}{
+		"held":    {answer: scripts.Answer{Held: true}},
+		"refused": {answer: held(scripts.NotInLine)},
+		"error":   {err: locktest.Reply("WRONGTYPE Operation against a key")},
+	} {
+		tellLine(t, nil, func(s *lineStory) {
+			cause := errors.New("the cause")
+			ctx, cancel := context.WithCancelCause(s.Context())
+			call := s.locks(ctx)
+			f := s.next(time.Second)
+			f.answers(c.answer, c.err)
+			cancel(cause)
+			got := <-call
+			if !errors.Is(got.Err, context.Canceled) || !errors.Is(got.Err, cause) {
+				s.Errorf("%s: %v", what, got.Err)
+			}
+			locktest.Sleep(50 * time.Millisecond)
+			most := 1
+			if c.answer.Held || c.err != nil {
+				most++ // its release: a hook of the user's may have made the error after Redis had answered
+			}
+			if n := len(s.store.all()); n > most {
+				s.Errorf("%s: %d commands, want %d at most", what, n, most)
+			}
+		})
+	}
+}
+
+// P32: also the repeat of an attempt that got an error is a look, where nothing was heard.
+func TestP32_ALookAfterAnError(t *testing.T) {
+	tellLine(t, nil, func(s *lineStory) {
+		s.calls()
+		s.next(time.Second).say(scripts.Answer{}, passingError{})
+		op := s.next(time.Second).op
+		locktest.Equal(s, "it is a look", reflect.ValueOf(op).FieldByName("request").FieldByName("turn").FieldByName("Look").Bool(), true)
+	})
+}
+
+// Inv12: a call asks at once that becomes the first while its client is in no line: the pause after an error is that of the one before.
+func TestInv12_ThePauseOfTheOneBefore(t *testing.T) {
+	tellLine(t, nil, func(s *lineStory) {
+		cancel, over := s.calls()
+		for range 7 {
+			s.next(time.Second).say(scripts.Answer{}, passingError{})
+		}
+		s.calls()
+		synctest.Wait()
+		began := time.Now()
+		cancel()
+		<-over
+		s.next(time.Second)
+		locktest.Equal(s, "it asks after", time.Since(began), 0)
+	})
+}
+
+// P30: a series of calls takes a lock that nobody else wants as fast as it can, also where there is no line: others that only listen are not waited for.
+func TestP30_ASeriesWithoutALine(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := withoutALine(t, rdb)
+		listener := rdb.Subscribe(t.Context(), scripts.KeysOf("l").Channel())
+		defer func() { _ = listener.Close() }()
+		_, err := listener.Receive(t.Context())
+		locktest.NoError(t, err)
+		began := time.Now()
+		for range 10 {
+			held, _, err := l.Acquire(t.Context(), Request{Forever: true})
+			locktest.NoError(t, err)
+			locktest.NoError(t, l.Unlock(held))
+		}
+		locktest.Equal(t, "ten holds take", time.Since(began), 0)
+	})
+}
+
+// P12: a nested call that Shutdown waits for is not held up.
+func TestP12_ANestedCallDuringShutdown(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c, err := newTestClient(rdb)
+		locktest.NoError(t, err)
+		outer, inner := NewLock(c, "outer", Tokens{}), NewLock(c, "inner", Tokens{})
+		held, _, err := outer.Acquire(t.Context(), Request{Forever: true})
+		locktest.NoError(t, err)
+		ended := locktest.Start(func() error { return c.Shutdown(t.Context()) })
+		synctest.Wait()
+		began := time.Now()
+		in, _, err := inner.Acquire(held, Request{Forever: true})
+		locktest.NoError(t, err)
+		locktest.Equal(t, "it takes", time.Since(began), 0)
+		locktest.NoError(t, inner.Unlock(in))
+		locktest.NoError(t, outer.Unlock(held))
+		locktest.NoError(t, <-ended)
+	})
+}
+
+// P3, P1: where calls of a queue end one after the other while Redis does not answer, the attempt that is under way is the next one's for
+// youngAttempt, and not repeated for each of them. At several servers no two calls have one attempt.
+func TestP1_CallsThatEndWithoutAnAnswer(t *testing.T) {
+	for _, c := range []struct {
+		several     bool
+		each        time.Duration
+		least, most int // of attempts
+	}{
+		{each: 0, least: 1, most: 1},
+		{each: 5 * time.Millisecond, least: 2, most: 12},
+		{several: true, each: 0, least: 1, most: 1},
+		{several: true, each: 5 * time.Millisecond, least: 100, most: 100},
+	} {
+		redistest.Virtual(t, func(t *testing.T) {
+			client, store := newFakeClient(t, &fakeBus{live: true}, Limits{Several: c.several})
+			store.takes = 10 * time.Second
+			l := NewLock(client, "l", Tokens{})
+			var all []func()
+			for range 100 {
+				ctx, cancel := context.WithCancel(t.Context())
+				all = append(all, cancel)
+				go func() { _, _, _ = l.Acquire(ctx, Request{Forever: true}) }()
+				synctest.Wait()
+			}
+			for _, cancel := range all {
+				cancel()
+				if c.each > 0 {
+					time.Sleep(c.each)
+				}
+			}
+			synctest.Wait()
+			fields := make(map[string]int)
+			attempts := int(store.done.Load())
+			for _, sent := range store.all() {
+				if _, attempt := sent.caller.(*command.Command); attempt {
+					attempts++
+					fields[reflect.ValueOf(sent.op).FieldByName("request").FieldByName("field").String()]++
+				}
+			}
+			if attempts < c.least || attempts > c.most {
+				t.Errorf("%+v: %d attempts", c, attempts)
+			}
+			for field, n := range fields {
+				if n > 1 && c.several {
+					t.Errorf("%+v: %d attempts have the field %s", c, n, field)
+				}
+			}
+			locktest.Sleep(store.takes)
+		})
+	}
+}
+
+// Inv2: a call that waits learns within a poll that a hold of its own holder is lost, which was taken while the call waited.
+func TestInv2_TheHoldOfTheSameHolderIsLost(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c, err := newTestClient(rdb)
+		locktest.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		l, ctx := NewLock(c, "l", Tokens{}), holder.NewHolder(t.Context())
+		others := func() {
+			m.HSet("l", "somebody:1", "1")
+			m.SetTTL("l", time.Hour)
+		}
+		others()
+		one := waits(ctx, l)
+		locktest.Sleep(time.Millisecond)
+		_ = waits(t.Context(), l)
+		locktest.Sleep(time.Millisecond)
+		two := waits(ctx, l)
+		locktest.Sleep(time.Millisecond)
+		m.Del("l")
+		m.Publish(scripts.KeysOf("l").Channel(), "0")
+		locktest.NoError(t, (<-one).Err)
+		locktest.Sleep(3 * time.Second)
+		m.Del("l")
+		others()
+		began := time.Now()
+		c.HoldGone("l", "", false)
+		got := <-two
+		locktest.IsError(t, got.Err, ErrLost)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it learns of it after %v", took)
+		}
+	})
+}
+
+// An outcome is read under the mutex alone. Run it with -race: a waiter becomes a re-entry while another goroutine sees to its attempt.
+func TestTheOutcomeOfACallThatReenters(t *testing.T) {
+	tellLine(t, func(s *Settings) { s.Poll = 100 * time.Millisecond }, func(s *lineStory) {
+		one := s.locks(s.Context())
+		s.next(time.Second).say(scripts.Answer{Held: true}, nil)
+		outer := (<-one).Ctx
+		two := s.locks(outer)
+		s.next(time.Second).say(scripts.Answer{Held: true}, nil)
+		inner := (<-two).Ctx
+		three := s.locks(outer) // waits behind the inner level
+		attempt := s.next(time.Second)
+		go func() { _ = s.lock.Unlock(inner) }()
+		s.next(time.Second).say(scripts.Answer{Held: true}, nil)
+		level := s.next(time.Second) // it re-enters
+		level.caller.Sending(nil)
+		attempt.answers(scripts.Answer{}, locktest.Reply("WRONGTYPE Operation against a key"))
+		go func() { // as others do whose change lets the asker see
+			s.ls.mu.Lock()
+			s.ls.unlock()
+		}()
+		for range 200 {
+			runtime.Gosched()
+		}
+		level.caller.Answered(scripts.Answer{Held: true}, nil)
+		locktest.NoError(s, (<-three).Err)
+	})
+}
