@@ -17,12 +17,12 @@ import (
 type Lock engine.Lock
 
 // Option changes how a lock gives its tokens.
-type Option func(*engine.Tokens)
+type Option func(*engine.LockOptions)
 
 // WithStableToken keeps the first token for the whole hold: a re-entry returns the same one, as in Hazelcast's
 // FencedLock. For code that stores the token in a variable across nested calls. The first acquire of a hold decides,
 // whichever Lock value re-enters it.
-func WithStableToken() Option { return func(t *engine.Tokens) { t.Stable = true } }
+func WithStableToken() Option { return func(o *engine.LockOptions) { o.Stable = true } }
 
 // WithClockFloor makes tokens survive the loss of the counter: the next one is the larger of the last one + 1 and the
 // server's time in microseconds since 1970. Without it tokens begin again at 1 after FLUSHALL, after a failover to a
@@ -36,7 +36,7 @@ func WithStableToken() Option { return func(t *engine.Tokens) { t.Stable = true 
 //
 // All locks of this name should have the option. One without it, and Redisson, takes the last token + 1, which is right
 // beside it, but begins at 1 if it is the first one after the loss.
-func WithClockFloor() Option { return func(t *engine.Tokens) { t.Floor = true } }
+func WithClockFloor() Option { return func(o *engine.LockOptions) { o.Floor = true } }
 
 // WithCounterExpiry lets the counter expire so long after the last token that a lock with this option took, so that a
 // million locks with names of their own, one for each order, do not stay in Redis for ever. It includes WithClockFloor: after
@@ -47,10 +47,10 @@ func WithClockFloor() Option { return func(t *engine.Tokens) { t.Floor = true } 
 // taken, and theirs begin again at 1. So all locks of the name need the option, and a name that Redisson locks too cannot
 // have it.
 func WithCounterExpiry(d time.Duration) Option {
-	return func(t *engine.Tokens) {
-		t.Floor, t.Expiry = true, d
+	return func(o *engine.LockOptions) {
+		o.Floor, o.Expiry = true, d
 		if d <= 0 {
-			t.Expiry = 1 // too short: the first call says so
+			o.Expiry = 1 // too short: the first call says so
 		}
 	}
 }
@@ -58,13 +58,13 @@ func WithCounterExpiry(d time.Duration) Option {
 // NewLock returns the fenced lock of this name. It asks no one: two locks of one name are the same lock. The name is the key of the lock
 // in Redis, and any text but the empty one; rlock.NewLock says more of names.
 func NewLock(client *rlock.Client, name string, opts ...Option) *Lock {
-	tokens := engine.Tokens{Fenced: true}
+	options := engine.LockOptions{Fenced: true}
 	for _, opt := range opts {
 		if opt != nil {
-			opt(&tokens)
+			opt(&options)
 		}
 	}
-	return (*Lock)(engine.NewLock((*engine.Client)(client), name, tokens))
+	return (*Lock)(engine.NewLock((*engine.Client)(client), name, options))
 }
 
 func (l *Lock) engine() *engine.Lock { return (*engine.Lock)(l) }

@@ -21,7 +21,7 @@ type Lock engine.Lock
 // return its WRONGTYPE error, also where that is a hash with a field that is of no hold, as Redisson's RReadWriteLock has
 // it.
 func NewLock(client *Client, name string) *Lock {
-	return (*Lock)(engine.NewLock((*engine.Client)(client), name, engine.Tokens{}))
+	return (*Lock)(engine.NewLock((*engine.Client)(client), name, engine.LockOptions{}))
 }
 
 func (l *Lock) engine() *engine.Lock { return (*engine.Lock)(l) }

@@ -93,8 +93,8 @@ func (l *Lock) checkRequest(ctx context.Context, r Request) error {
 			return err
 		}
 	}
-	if l.tokens.Expiry != 0 && l.tokens.Expiry < minExpiry {
-		return fmt.Errorf("the counter's expiry %v is shorter than %v: take one that no clock will be set back by, such as 24 h", l.tokens.Expiry, minExpiry)
+	if l.options.Expiry != 0 && l.options.Expiry < minExpiry {
+		return fmt.Errorf("the counter's expiry %v is shorter than %v: take one that no clock will be set back by, such as 24 h", l.options.Expiry, minExpiry)
 	}
 	if ctx.Err() != nil {
 		return holder.ContextError(ctx)

@@ -117,7 +117,7 @@ func TestP12_ANestedCallDuringShutdown(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c, err := newTestClient(rdb)
 		locktest.NoError(t, err)
-		outer, inner := NewLock(c, "outer", Tokens{}), NewLock(c, "inner", Tokens{})
+		outer, inner := NewLock(c, "outer", LockOptions{}), NewLock(c, "inner", LockOptions{})
 		held, _, err := outer.Acquire(t.Context(), Request{Forever: true})
 		locktest.NoError(t, err)
 		ended := locktest.Start(func() error { return c.Shutdown(t.Context()) })
@@ -148,7 +148,7 @@ func TestP1_CallsThatEndWithoutAnAnswer(t *testing.T) {
 		redistest.Virtual(t, func(t *testing.T) {
 			client, store := newFakeClient(t, &fakeBus{live: true}, Limits{Several: c.several})
 			store.takes = 10 * time.Second
-			l := NewLock(client, "l", Tokens{})
+			l := NewLock(client, "l", LockOptions{})
 			var all []func()
 			for range 100 {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -190,7 +190,7 @@ func TestInv2_TheHoldOfTheSameHolderIsLost(t *testing.T) {
 		c, err := newTestClient(rdb)
 		locktest.NoError(t, err)
 		defer func() { _ = c.Close() }()
-		l, ctx := NewLock(c, "l", Tokens{}), holder.NewHolder(t.Context())
+		l, ctx := NewLock(c, "l", LockOptions{}), holder.NewHolder(t.Context())
 		others := func() {
 			m.HSet("l", "somebody:1", "1")
 			m.SetTTL("l", time.Hour)

@@ -10,11 +10,11 @@ import (
 
 // A claim is the hold that a client is to get, and how it asks for that. The attempts of the hold are those of the claim.
 type claim struct {
-	hold   *hold // nil for none
-	tokens Tokens
-	lease  time.Duration
-	ends   uint32 // lockState.ends, when the last attempt was sent
-	ticket string // with which the last attempt was in the line; "" for none
+	hold    *hold // nil for none
+	options LockOptions
+	lease   time.Duration
+	ends    uint32 // lockState.ends, when the last attempt was sent
+	ticket  string // with which the last attempt was in the line; "" for none
 }
 
 // An outcome is what a waiter waits for: a claim by which Redis has given it the lock, or an error.
@@ -33,15 +33,15 @@ func (c *claim) taken(by *command.Command) outcome {
 
 // newClaim is a claim of what the call asks for.
 func (w *waiter) newClaim() claim {
-	h := &hold{client: w.client, stable: w.tokens.Stable}
+	h := &hold{client: w.client, stable: w.options.Stable}
 	h.Lease.Owner = h
 	h.attempts.Init(w.keys, w.client.newField(), w.lease)
-	return claim{hold: h, tokens: w.tokens, lease: w.lease}
+	return claim{hold: h, options: w.options, lease: w.lease}
 }
 
 // fits tells whether the claim is what the waiter asks for.
 func (c *claim) fits(w *waiter) bool {
-	return c.hold != nil && w != nil && c.lease == w.lease && c.tokens == w.tokens
+	return c.hold != nil && w != nil && c.lease == w.lease && c.options == w.options
 }
 
 // has tells whether the claim is for the hold of this field.
@@ -87,9 +87,9 @@ func (c *Client) answerTo(keys *scripts.Keys, f *command.Command) (a scripts.Ans
 //
 //go:noinline
 func (w *waiter) attempt(c *claim, waits command.Notifier) *command.Command {
-	op := scripts.Acquire(w.keys, c.tokens.Fenced, c.hold.attempts.Field, c.lease)
+	op := scripts.Acquire(w.keys, c.options.Fenced, c.hold.attempts.Field, c.lease)
 	w.attemptCount++
-	return w.client.commands.New(c.tokens.counted(op), &c.hold.attempts, waits)
+	return w.client.commands.New(c.options.counted(op), &c.hold.attempts, waits)
 }
 
 //go:noinline

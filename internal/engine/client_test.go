@@ -59,7 +59,7 @@ func TestP12_NoHoldBeginsAfterClose(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{}, func(s *Settings) {
 		s.Trace = &locktrace.Trace{HoldDone: func(e locktrace.HoldDone) { t.Errorf("told of a hold: %+v", e) }}
 	})
-	l := NewLock(c, "l", Tokens{})
+	l := NewLock(c, "l", LockOptions{})
 	ctx := context.Background()
 	w := &waiter{Lock: l, lease: time.Minute, ctx: ctx, holder: holder.New(ctx), lockState: c.lockState("l")}
 	locktest.NoError(t, c.Close())

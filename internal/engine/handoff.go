@@ -41,8 +41,8 @@ func (ls *lockState) startHandoff(h *hold, wake *command.Wakeup) *command.Comman
 	if c.hold == nil {
 		*c = w.newClaim()
 	}
-	pass := scripts.Transfer(w.keys, c.tokens.Fenced, c.hold.attempts.Field, c.lease, h.attempts.Field)
-	f := ls.client.commands.New(c.tokens.counted(pass), &c.hold.attempts, wake)
+	pass := scripts.Transfer(w.keys, c.options.Fenced, c.hold.attempts.Field, c.lease, h.attempts.Field)
+	f := ls.client.commands.New(c.options.counted(pass), &c.hold.attempts, wake)
 	f.AlsoNotify(ls)
 	ls.awaitAnswer(f, receiving)
 	ls.client.commands.Send(f)

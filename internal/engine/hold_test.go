@@ -30,7 +30,7 @@ func TestInv12_UnlockWhileTheHoldIsReleased(t *testing.T) {
 	c, err := newTestClient(redistest.New(t))
 	locktest.NoError(t, err)
 	defer func() { _ = c.Close() }()
-	l, ctx := NewLock(c, "l", Tokens{}), holder.NewHolder(t.Context())
+	l, ctx := NewLock(c, "l", LockOptions{}), holder.NewHolder(t.Context())
 	held, _, err := l.Acquire(ctx, Request{Forever: true})
 	locktest.NoError(t, err)
 	h := l.holdOf(holder.Of(held))

@@ -11,8 +11,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// Tokens says whether a lock gives tokens, and how.
-type Tokens struct {
+// LockOptions says whether a lock gives tokens, and how.
+type LockOptions struct {
 	Fenced bool          // it gives them
 	Stable bool          // a hold keeps its first
 	Floor  bool          // they are at least the server's time in microseconds,
@@ -20,24 +20,24 @@ type Tokens struct {
 }
 
 // counted is the op with the lock's way of counting tokens.
-func (t *Tokens) counted(op scripts.Op) scripts.Op {
-	if t.Floor {
-		return op.WithFloor(t.Expiry)
+func (o *LockOptions) counted(op scripts.Op) scripts.Op {
+	if o.Floor {
+		return op.WithFloor(o.Expiry)
 	}
 	return op
 }
 
 // Lock is a lock of one name, of which rlock.Lock and fenced.Lock are the two forms that users have.
 type Lock struct {
-	client *Client
-	id     holder.Lock
-	keys   *scripts.Keys
-	tokens Tokens
+	client  *Client
+	id      holder.Lock
+	keys    *scripts.Keys
+	options LockOptions
 }
 
 // NewLock returns the lock of this name. It asks no one.
-func NewLock(client *Client, name string, tokens Tokens) *Lock {
-	return &Lock{client, holder.Lock{Client: client, Name: name}, scripts.KeysOf(name), tokens}
+func NewLock(client *Client, name string, options LockOptions) *Lock {
+	return &Lock{client, holder.Lock{Client: client, Name: name}, scripts.KeysOf(name), options}
 }
 
 // Name returns the lock's name.

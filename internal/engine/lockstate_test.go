@@ -48,7 +48,7 @@ func TestInv9_FollowedHolds(t *testing.T) {
 		c, err := newTestClient(rdb)
 		locktest.NoError(t, err)
 		defer func() { _ = c.Close() }()
-		l, ctx := NewLock(c, "l", Tokens{}), t.Context()
+		l, ctx := NewLock(c, "l", LockOptions{}), t.Context()
 		followed := func(what string, want int64) {
 			t.Helper()
 			locktest.Equal(t, "followed holds "+what, c.followedHolds.Load(), want)

@@ -20,7 +20,7 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			locktest.NoError(t, err)
 			defer func() { _ = c.Close() }()
 			ctx := t.Context()
-			x, y := NewLock(c, "x", Tokens{Fenced: true}), NewLock(c, next, Tokens{Fenced: true})
+			x, y := NewLock(c, "x", LockOptions{Fenced: true}), NewLock(c, next, LockOptions{Fenced: true})
 			inQueue := func(name string, want int) {
 				t.Helper()
 				redistest.Eventually(t, 10*time.Second, func() bool { n, _ := c.InQueue(name); return n == want }, "%d in the queue of %s", want, name)
@@ -76,7 +76,7 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	locktest.NoError(t, err)
 	defer func() { _ = c.Close() }()
 	ctx := t.Context()
-	x := NewLock(c, "x", Tokens{})
+	x := NewLock(c, "x", LockOptions{})
 	w := &waiter{
 		Lock: x, request: Request{Forever: true}, lease: time.Minute, ctx: ctx, holder: holder.New(ctx), bound: bound{ctx: ctx, end: ctx.Done()},
 		began: time.Now(), lockState: c.lockState("x"), wakeup: c.commands.Wakeup(),
@@ -89,7 +89,7 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	if _, err := x.ForceUnlock(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := NewLock(c, "y", Tokens{}).Acquire(ctx, Request{Wait: 10 * time.Second, Lease: time.Minute}); err != nil {
+	if _, _, err := NewLock(c, "y", LockOptions{}).Acquire(ctx, Request{Wait: 10 * time.Second, Lease: time.Minute}); err != nil {
 		t.Errorf("y is free: %v", err)
 	}
 	w.lockState.leave(w, lv)

@@ -48,7 +48,7 @@ func TestOutageIsLogged(t *testing.T) {
 		try := func(i int) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			l := NewLock(client, fmt.Sprint("l", i%50), Tokens{})
+			l := NewLock(client, fmt.Sprint("l", i%50), LockOptions{})
 			if held, _, err := l.Acquire(ctx, Request{Forever: true}); err == nil {
 				_ = l.Unlock(held)
 			}
@@ -170,7 +170,7 @@ func TestOutageOfAFrozenServer(t *testing.T) {
 	client, err := newTestClient(rdb, logTo(&log))
 	locktest.NoError(t, err)
 	defer func() { _ = client.Close() }()
-	l := NewLock(client, "l", Tokens{})
+	l := NewLock(client, "l", LockOptions{})
 	held, _, err := l.Acquire(t.Context(), Request{})
 	locktest.NoError(t, err)
 	locktest.NoError(t, l.Unlock(held))

@@ -13,7 +13,7 @@ func TestP38_WhoHasAField(t *testing.T) {
 	field := c.newField()
 	has := holdOn(c, nil, field, 0)
 	another := holdOn(c, nil, c.newField(), 0)
-	lock := NewLock(c, "l", Tokens{})
+	lock := NewLock(c, "l", LockOptions{})
 	try := func(ls *lockState, field string) *waiter {
 		w := &waiter{Lock: lock}
 		ls.beginTry(w)
@@ -49,7 +49,7 @@ func TestP38_AnAnswerMayBeOld(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{Owes: func(string) bool { return false }}) // Close waits for none
 	ls := c.lockState("l")
 	defer ls.removeUser()
-	w := &waiter{Lock: NewLock(c, "l", Tokens{})}
+	w := &waiter{Lock: NewLock(c, "l", LockOptions{})}
 	ls.beginTry(w)
 	defer ls.endTry(w, false)
 	field := c.newField()

@@ -29,7 +29,7 @@ func TestInv12_PatienceAfterAnAnswerToAnother(t *testing.T) {
 				caller.Answered(scripts.Answer{Held: true}, nil)
 			}
 		})
-		l := NewLock(c, "l", Tokens{})
+		l := NewLock(c, "l", LockOptions{})
 		waits := locktest.Start(func() error { _, _, err := l.Acquire(t.Context(), Request{Forever: true}); return err })
 		time.Sleep(c.set.Patience - 50*time.Millisecond)
 		locktest.Equal(t, "an attempt of the waiter has no answer", swallowed.Load(), true)

@@ -33,12 +33,12 @@ func (w *waiter) reenter(h *hold) (*holder.Level, error) {
 	if count == 0 {
 		return nil, errOvertaken
 	}
-	token := w.tokens.Fenced && !(h.stable && h.Token() != 0)
+	token := w.options.Fenced && !(h.stable && h.Token() != 0)
 
 	h.attempts.Extend(w.lease) // whether an answer comes or not
 	sent := watchdog.Now()     // of the first attempt: a repeat of one that was executed extends nothing
 	answer, _, err := w.client.commands.Do(bound, sent.Time(), patience, w.client.onReentry(),
-		w.tokens.counted(scripts.Level(w.keys, token, h.attempts.Field, w.lease, count, h.changes.next())))
+		w.options.counted(scripts.Level(w.keys, token, h.attempts.Field, w.lease, count, h.changes.next())))
 	switch {
 	case err != nil:
 		h.correctCount()

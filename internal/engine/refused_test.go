@@ -20,7 +20,7 @@ func withoutALine(t *testing.T, rdb *redis.Client) *Lock {
 	locktest.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	c.noLineUntil.Store(math.MaxInt64)
-	return NewLock(c, "l", Tokens{})
+	return NewLock(c, "l", LockOptions{})
 }
 
 // waits makes a call wait for the lock.

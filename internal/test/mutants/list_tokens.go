@@ -24,12 +24,12 @@ var ofTokens = []mutant{
 	},
 	{
 		"Inv2: a handoff takes a token without the floor",
-		"internal/engine/handoff.go", "ls.client.commands.New(c.tokens.counted(pass), ", "ls.client.commands.New(pass, ",
+		"internal/engine/handoff.go", "ls.client.commands.New(c.options.counted(pass), ", "ls.client.commands.New(pass, ",
 		"./fenced", "FloorCounterLost",
 	},
 	{
 		"P9: a stable token changes",
-		"internal/engine/reenter.go", "token := w.tokens.Fenced && !(h.stable && h.Token() != 0)", "token := w.tokens.Fenced",
+		"internal/engine/reenter.go", "token := w.options.Fenced && !(h.stable && h.Token() != 0)", "token := w.options.Fenced",
 		"./fenced", "Stable",
 	},
 	{
