@@ -21,7 +21,7 @@ local function raise(lock, counter, field, token, expiry)
   if type(written) == 'table' then
     return nil, written
   end
-  local said, why = report(lock, counter, 0)
+  local said, why = report(lock, counter, 0, there == 1 and field or nil)
   if not said then
     return nil, why
   end

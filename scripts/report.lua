@@ -3,14 +3,18 @@
 -- lock     hash: field <uuid>:<number> = hold count
 -- counter  the fencing counter; nil where the operation does not need it
 -- first    the first element, which is the operation's own
+-- holder   the field of the hold that has the lock, where the operation knows it; nil where report is to look
 --
 -- returns {first, holder, counter, seconds, microseconds, run, uptime}: holder: the field of the hold that has the lock now,
 --         '' for none. counter: its value, '0' where it is not there. seconds, microseconds: the server's time. run: the
 --         server's run id. uptime: for how many seconds the server has been up by its clock, negative where the clock was set
 --         back. run and uptime are '' and '0' where the server does not tell them
 --         nil, error
-local function report(lock, counter, first)
-  local holder, why = holding(lock)
+local function report(lock, counter, first, holder)
+  local why
+  if not holder then
+    holder, why = holding(lock)
+  end
   if not holder then
     return nil, why
   end

@@ -15,13 +15,16 @@ local function vote(lock, counter, lease, field)
   if type(exists) == 'table' then
     return nil, exists
   end
-  local there = redis.pcall('HEXISTS', lock, field)
-  if type(there) == 'table' then
-    return nil, there
-  end
-  local left = redis.pcall('PTTL', lock)
-  if type(left) == 'table' then
-    return nil, left
+  local there, left = 0, -2
+  if exists == 1 then
+    there = redis.pcall('HEXISTS', lock, field)
+    if type(there) == 'table' then
+      return nil, there
+    end
+    left = redis.pcall('PTTL', lock)
+    if type(left) == 'table' then
+      return nil, left
+    end
   end
   if exists == 1 and there == 0 then
     local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not "held"
@@ -40,7 +43,7 @@ local function vote(lock, counter, lease, field)
       return nil, counted
     end
   end
-  local said, why = report(lock, counter, math.max(left, tonumber(lease)))
+  local said, why = report(lock, counter, math.max(left, tonumber(lease)), field)
   local expires = said and redis.pcall('PEXPIRE', lock, math.max(left, tonumber(lease))) or why
   if type(expires) == 'table' then -- refused: a lock that never expires, or that no client knows of, must not stay
     if there == 0 then

@@ -10,7 +10,8 @@
 -- returns 1, report   released
 --         0, report   the hold is not there
 --         nil, error
---         The report is that of report.lua. Its first element is how many connections were told, -1 as in unlock
+--         The report is that of report.lua, of a hold that is not there; where the hold was released it says no more than its first
+--         element: how many connections were told, -1 as in unlock
 local function withdraw(lock, _, field, channel, command, group)
   local removed = redis.pcall('HDEL', lock, field, field .. '#')
   if type(removed) == 'table' then
@@ -32,6 +33,9 @@ local function withdraw(lock, _, field, channel, command, group)
       told = -1 -- a user without rights on the channel has still released the lock
     end
   end
+  if removed > 0 then
+    return 1, {told, '', '0', '0', '0', '', '0'}
+  end
   local said, why = report(lock, nil, told)
-  return said and math.min(removed, 1), said or why
+  return said and 0, said or why
 end
