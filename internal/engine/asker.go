@@ -154,7 +154,7 @@ func (ls *lockState) ask() {
 		c.ticket = turn.Ticket
 		inTurn(f, turn)
 	case ls.client.lineForbidden():
-		ls.doWithoutLine(w.keys)
+		ls.leavePlace() // it listens for releases from now on, and does not come when it is called
 	}
 	ls.freed = false
 	ls.awaitAnswer(f, asking)

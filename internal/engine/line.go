@@ -117,14 +117,15 @@ func (ls *lockState) lineTurn() (t scripts.Turn) {
 	return t
 }
 
-// doWithoutLine takes the client out of the line, before an attempt that does not use the line: the client listens for releases from now on,
-// and does not come when it is called. With ls.mu held.
-func (ls *lockState) doWithoutLine(keys *scripts.Keys) {
+// leavePlace takes the client out of the line, and returns the ticket with which it was there; "" where it was in none. With ls.mu held.
+func (ls *lockState) leavePlace() (ticket string) {
 	if p := ls.place(); p != nil {
-		if ticket := p.GiveUp(time.Now()); ticket != "" {
-			ls.client.leaveLine(keys, ticket)
-		}
+		ticket = p.GiveUp(time.Now())
 	}
+	if ticket != "" {
+		ls.client.leaveLine(ls.contention.keys, ticket)
+	}
+	return ticket
 }
 
 // hearsCalls tells whether the client would hear that it is called. With ls.mu held.

@@ -106,11 +106,8 @@ func (ls *lockState) rest(underWay *command.Command, asks bool) {
 	ls.asker = asker{}
 	ls.unsubscribeIfUnused()
 	if r := ls.contention; r != nil && r.calls != nil {
-		if ticket := r.place.GiveUp(time.Now()); ticket != "" {
-			ls.client.leaveLine(r.keys, ticket)
-			if asks { // what is under way may enter the line after that
-				underWay.AfterFunc(ls.client.newLeave(r.keys, ticket).send)
-			}
+		if ticket := ls.leavePlace(); ticket != "" && asks { // what is under way may enter the line after that
+			underWay.AfterFunc(ls.client.newLeave(r.keys, ticket).send)
 		}
 		ls.linger(lingerTime)
 	}

@@ -90,7 +90,7 @@ var ofPlaces = []mutant{
 	},
 	{
 		"P19: an attempt that arrives after its client has left keeps a place in the line",
-		"internal/engine/queue.go", "\t\t\t\tunderWay.AfterFunc(ls.client.newLeave(r.keys, ticket).send)\n", "",
+		"internal/engine/queue.go", "\t\t\tunderWay.AfterFunc(ls.client.newLeave(r.keys, ticket).send)\n", "",
 		"./rlock", "P19_TheAttemptComesAfterTheLeave",
 	},
 }

@@ -49,7 +49,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P18: a client whose last caller has given up stays in the line",
-		"internal/engine/queue.go", "\t\t\tls.client.leaveLine(r.keys, ticket)\n", "",
+		"internal/engine/line.go", "\t\tls.client.leaveLine(ls.contention.keys, ticket)\n", "",
 		"./rlock", "P31_",
 	},
 	{
@@ -94,7 +94,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P30: a client that does without the line keeps its place in it, and does not come",
-		"internal/engine/asker.go", "\t\tls.doWithoutLine(w.keys)\n", "",
+		"internal/engine/asker.go", "\t\tls.leavePlace() //", "\t\t//",
 		"./internal/engine", "P30_AClientInTheLine",
 	},
 	{
