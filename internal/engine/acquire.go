@@ -108,26 +108,27 @@ func (w *waiter) run() (*holder.Level, error) {
 	defer w.lockState.removeUser()
 	w.wakeup = w.client.commands.Wakeup()
 	defer w.client.commands.PutWakeup(w.wakeup)
-	own := w.holdOf(w.holder)
-	if own != nil && own.ReentryCount(w.ctx) > 0 {
-		if lv, err := w.reenter(own); err != errOvertaken {
-			return lv, err
+	if own := w.holdOf(w.holder); own != nil {
+		if own.ReentryCount(w.ctx) > 0 {
+			if lv, err := w.reenter(own); err != errOvertaken {
+				return lv, err
+			}
+		}
+		if err := own.Err(); err != nil {
+			return nil, err // before anything is sent: the lock may be free, and is not for this holder
+		}
+		if !w.request.waits() {
+			return nil, errSameHolder
 		}
 	}
 	if w.request.waits() {
 		return w.waitInQueue()
 	}
-	return w.tryOnce(own)
+	return w.tryOnce()
 }
 
 // tryOnce asks once, for a call with wait 0.
-func (w *waiter) tryOnce(own *hold) (lv *holder.Level, err error) {
-	if own != nil {
-		if err := own.Err(); err != nil {
-			return nil, err
-		}
-		return nil, errSameHolder
-	}
+func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 	h := w.lockState.beginTry(w)
 	defer func() { w.lockState.endTry(w, lv != nil) }()
 	if h != nil && h.Err() == nil && h.Lease.Deadline().Age() < time.Second {

@@ -245,3 +245,18 @@ func TestTheOutcomeOfACallThatReenters(t *testing.T) {
 		locktest.NoError(s, (<-three).Err)
 	})
 }
+
+// Inv12: a call of a holder whose hold is lost sends nothing.
+func TestInv12_NothingIsSentAfterALoss(t *testing.T) {
+	for _, r := range []Request{{Forever: true}, {Wait: time.Second}, {}} {
+		tellLine(t, nil, func(s *lineStory) {
+			call := s.locks(s.Context())
+			s.next(time.Second).say(scripts.Answer{Held: true}, nil)
+			held := (<-call).Ctx
+			s.client.HoldGone("l", "", false)
+			_, _, err := s.lock.Acquire(held, r)
+			locktest.IsError(s, err, ErrLost)
+			locktest.Equal(s, "commands", len(s.store.all()), 1)
+		})
+	}
+}

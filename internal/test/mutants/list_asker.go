@@ -47,4 +47,9 @@ var ofAsker = []mutant{
 		"internal/engine/queue.go", "\t\tw.wakeup.NotifyAt(time.Now().Add(ls.client.set.Poll)) //", "\t\t//",
 		"./internal/engine", "Inv2_TheHold",
 	},
+	{
+		"Inv12: a call asks for a lock whose hold its holder has lost, before it says so",
+		"internal/engine/acquire.go", "\t\tif err := own.Err(); err != nil {\n\t\t\treturn nil, err // before", "\t\tif err := own.Err(); err != nil && false {\n\t\t\treturn nil, err // before",
+		"./internal/engine", "Inv12_NothingIsSent",
+	},
 }
