@@ -250,12 +250,15 @@ func TestTheOutcomeOfACallThatReenters(t *testing.T) {
 func TestInv12_NothingIsSentAfterALoss(t *testing.T) {
 	for _, r := range []Request{{Forever: true}, {Wait: time.Second}, {}} {
 		tellLine(t, nil, func(s *lineStory) {
-			call := s.locks(s.Context())
+			who := holder.NewHolder(s.Context())
+			call := s.locks(who)
 			s.next(time.Second).say(scripts.Answer{Held: true}, nil)
 			held := (<-call).Ctx
 			s.client.HoldGone("l", "", false)
-			_, _, err := s.lock.Acquire(held, r)
-			locktest.IsError(s, err, ErrLost)
+			for _, ctx := range []context.Context{held, who} {
+				_, _, err := s.lock.Acquire(ctx, r)
+				locktest.IsError(s, err, ErrLost)
+			}
 			locktest.Equal(s, "commands", len(s.store.all()), 1)
 		})
 	}
