@@ -90,11 +90,10 @@ func (w *waiter) call() locktrace.Call {
 
 // A traced is what the trace is told of one acquiring call.
 type traced struct {
-	attemptCount int         // so many attempts, so far
-	contended    bool        // the call has waited for other holders
-	told         *toldOfWait // by which the trace is told of that; nil for none
-	way          locktrace.Way
-	holdNumber   uint64 // 0 without a trace
+	contended  bool        // the call has waited for other holders
+	told       *toldOfWait // by which the trace is told of that; nil for none
+	way        locktrace.Way
+	holdNumber uint64 // 0 without a trace
 }
 
 // waitStarted notes, and has the trace told once, that the call waits for other holders. The function runs beside the wait: the other

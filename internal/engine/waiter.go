@@ -22,6 +22,7 @@ type waiter struct {
 	wakeup    *command.Wakeup // notified when there may be something to see
 	own       claim           // of a call that does not wait; the others have lockState.claim
 	traced
+	attemptCount int // so many attempts, so far, of which Limits.Tries bounds the number
 
 	// Guarded by lockState.mu, while the waiter is in the queue of this client's waiters, or in lockState.trying.
 	prev, next *waiter
