@@ -78,24 +78,59 @@ func Example() {
 	defer client.Close()
 
 	lock := fenced.NewLock(client, "account:42")
-	err = lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error { // wait, lease
-		balance, err := account.Read(token)
-		if err != nil {
-			return err
-		}
-		return account.Write(token, balance+10)
-	})
-	switch {
-	case errors.Is(err, rlock.ErrNotAcquired):
-		fmt.Println("somebody else had it for 3 s, nothing was done")
-	case err != nil:
-		fmt.Println(err)
-	default:
-		fmt.Println("balance", account.balance, "written with token", account.token)
+	hold, err := lock.Acquire(ctx, rlock.Wait(3*time.Second))
+	if err != nil {
+		log.Fatal(err) // rlock.ErrNotAcquired: somebody else had it for 3 s
+	}
+	balance, err := account.Read(hold.Token())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := account.Write(hold.Token(), balance+10); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("balance", account.balance, "written with token", account.token)
+	if err := hold.Unlock(ctx); err != nil {
+		log.Fatal(err) // rlock.ErrLost: somebody else may have had the lock meanwhile
 	}
 
 	// Output:
 	// balance 110 written with token 1
+}
+
+// A long job gives the lock up as soon as somebody waits for it, and extends the lease before a step that must not be cut short.
+func ExampleLock_Acquire() {
+	client, done := exampleClient()
+	defer done()
+	lock := fenced.NewLock(client, "index:rebuild")
+
+	hold, err := lock.Acquire(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() {
+		other, err := lock.Acquire(context.Background()) // somebody waits
+		if err == nil {
+			_ = other.Unlock(context.Background())
+		}
+	}()
+	for working := true; working; {
+		select {
+		case <-hold.Done():
+			log.Fatal(hold.Err()) // rlock.ErrLost
+		case <-hold.Waited():
+			working = false
+		}
+	}
+	if err := hold.Extend(context.Background(), 2*time.Minute); err != nil { // for what is to be written at the end
+		log.Fatal(err)
+	}
+	fmt.Println("good for two minutes:", hold.Remaining() > time.Minute)
+	fmt.Println(hold.Unlock(context.Background()))
+
+	// Output:
+	// good for two minutes: true
+	// <nil>
 }
 
 // A job that runs on every node, and does its work on one of them. ErrNotAcquired means that it is another's turn.
@@ -277,4 +312,76 @@ func ExampleContextWithToken() {
 	// Output:
 	// 33 true
 	// 0 false
+}
+
+// Many read at the same time, with one token. Who writes is alone, and has a larger one.
+func ExampleRWLock() {
+	client, done := exampleClient()
+	defer done()
+	page := fenced.NewRWLock(client, "page")
+	ctx := context.Background()
+
+	a, err := page.Read().Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, err := page.Read().Acquire(ctx)
+	if err != nil {
+		fmt.Println(err, a.Unlock(ctx))
+		return
+	}
+	_, err = page.Write().Acquire(ctx, rlock.Wait(0))
+	fmt.Println(a.Token(), b.Token(), errors.Is(err, rlock.ErrNotAcquired))
+	if err := errors.Join(a.Unlock(ctx), b.Unlock(ctx)); err != nil {
+		fmt.Println(err)
+	}
+	err = page.Write().Do(ctx, func(ctx context.Context, token int64) error {
+		fmt.Println(token)
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+
+	// Output:
+	// 1 1 true
+	// 2
+}
+
+// Two of three workers have a permit, each with a slot of its own. A slot that is given to somebody else has a larger token.
+func ExampleSemaphore() {
+	client, done := exampleClient()
+	defer done()
+	jobs := fenced.NewSemaphore(client, "jobs", 2)
+	ctx := context.Background()
+
+	a, err := jobs.Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, err := jobs.Acquire(ctx)
+	if err != nil {
+		fmt.Println(err, a.Unlock(ctx))
+		return
+	}
+	defer b.Unlock(ctx)
+	_, err = jobs.TryAcquire(ctx, 0, 0)
+	fmt.Println(a.Slot(), b.Slot(), errors.Is(err, rlock.ErrNotAcquired))
+
+	if err := a.Unlock(ctx); err != nil {
+		fmt.Println(err)
+	}
+	c, err := jobs.Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Unlock(ctx)
+	fmt.Println(c.Name(), c.Token())
+
+	// Output:
+	// 0 1 true
+	// {jobs}:0 2
 }

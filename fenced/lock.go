@@ -58,13 +58,18 @@ func WithCounterExpiry(d time.Duration) Option {
 // NewLock returns the fenced lock of this name. It asks no one: two locks of one name are the same lock. The name is the key of the lock
 // in Redis, and any text but the empty one; rlock.NewLock says more of names.
 func NewLock(client *rlock.Client, name string, opts ...Option) *Lock {
+	return (*Lock)(engine.NewLock((*engine.Client)(client), name, optionsOf(opts)))
+}
+
+// optionsOf is how locks with these options give tokens.
+func optionsOf(opts []Option) engine.LockOptions {
 	options := engine.LockOptions{Fenced: true}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&options)
 		}
 	}
-	return (*Lock)(engine.NewLock((*engine.Client)(client), name, options))
+	return options
 }
 
 func (l *Lock) engine() *engine.Lock { return (*engine.Lock)(l) }

@@ -8,120 +8,252 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// maxProposals is how many tokens one operation proposes at most. A second proposal is needed where a node that has not voted
-// in time has a larger counter.
-const maxProposals = 3
+// An attempt is one acquire. It asks a majority of the nodes, and more where one of these refuses, fails or is slow. Where the client waits in
+// the line of the lock's home, and was not called, the attempt asks the home alone at first.
+type attempt struct {
+	election
+	rec   *fieldRecord
+	lease time.Duration // on the nodes
+	home  *node         // the first in the order of the nodes, the same for all clients; nil where too few nodes are there
+	told  func(scripts.Answer, error)
 
-// maxToken is the number that every token must be less than: beyond it Lua cannot count exactly.
-const maxToken = 1 << 53
-
-var errTooLarge = errors.New("ERR fencing counter has reached 2^53, where Lua cannot count exactly")
-
-// An election is one acquire or re-entry: a round that asks the nodes for their votes (for the lock, or for the new hold count),
-// and, where the operation takes a token, rounds that propose one.
-type election struct {
-	store  *store
-	order  scripts.Order
-	votes  round
-	done   func(scripts.Answer, error)
-	lost   func() // called in place of done where the hold is gone
-	enough int    // so many nodes must answer a proposal that they have not got the hold, and it is gone
+	gone   string           // the field of a hold that was given up, and whose release may not have come to all nodes; "" for none
+	offer  scripts.Proposal // what the nodes may accept with their votes; zero where there is none,
+	offers bool             // which is false then
 
 	// Guarded by votes.mu.
-	proposal  *round // the latest one; nil before the first
-	proposals int    // how many were made
-	token     int64  // the latest that was proposed, or a larger counter that a node has told of
+	left []*node // that were not asked, in their order
+	late bool    // a node that was asked is slow, and all were asked
 }
 
-// acquire takes the lock on a majority of the nodes, and a token where the order asks for one. Where other clients want the lock
-// too, it asks the first node alone, and then the other nodes, unless the first refuses for a hold that this client takes for the
-// owner. done is called once: with Held, or with the time after which to look again, or with an error.
+// acquire takes the lock on a majority of the nodes, and a token where the order asks for one. done is called once: with Held, or with the
+// time after which to look again, or with an error.
 func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
-	rec := s.field(o.Field, o.Lease+extraLease)
-	e := &election{store: s, order: o, enough: 1}
-	lease := o.Lease + extraLease
-	e.votes.op = func() scripts.Op { return scripts.Vote(o.Keys, o.Field, lease) }
-	e.votes.heard = func(a *ask) {
-		rec.voted(a, lease)
-		if e.proposal != nil && a.yes {
-			e.proposal.add(a.node)
+	lease, lock := o.Lease+extraLease, o.Keys.Channel()
+	at := &attempt{rec: s.field(o.Field, lease), lease: lease, told: done}
+	at.election = election{store: s, order: o, enough: 1, done: at.over, lost: at.forcedOpen, more: at.more}
+	s.noteCounter(lock, o.Turn.Counter)
+	if at.gone = o.Turn.Gone; at.gone == "" {
+		at.gone = s.seen(lock).gone
+	}
+	if o.Fenced {
+		at.offer, at.offers = s.proposal(lock, o.Expiry)
+		at.election.first = at.offer.First
+	}
+	at.votes.op, at.votes.heard, at.votes.judge = at.vote, at.voted, at.judge
+	order, home, hedge := s.sortedFor(lock)
+	at.home, at.hedgeAfter = home, hedge
+	ask := s.majority
+	switch {
+	case home != nil && o.Turn.Ticket != "" && !o.Turn.Called:
+		ask = 1
+	case home == nil || s.asksAllNow():
+		ask = len(order)
+	}
+	if home != nil && o.Turn.Ticket != "" {
+		if before := s.enters(lock, home); before != nil {
+			s.leaveOn(before, o, func(scripts.Answer, error) {})
 		}
 	}
-	nodes, rest := s.nodes, []*node(nil)
-	first := s.contended(o.Keys.Channel())
-	if first != nil {
-		nodes = []*node{first}
-		rest = slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return n == first })
+	at.left = slices.Clone(order[ask:])
+	if home != nil {
+		at.votes.slow, at.votes.hedge = at.hedge, hedge
 	}
-	e.votes.judge = func(final bool) (bool, func()) {
-		if rest != nil {
-			a := e.votes.asks[first.index]
-			if a.state == pending && !final {
-				return false, nil
-			}
-			if a.state == answered && !a.yes {
-				if pause, believed := s.believes(o.Keys.Channel(), a.report.Holder); believed {
-					ttl := sooner(a.report.TTL, pause)
-					return true, func() { done(scripts.Answer{TTL: ttl, Owed: s.drop(o.Field, rec)}, nil) }
-				}
-			}
-			more := rest
-			rest = nil
-			if !rec.voting(more, lease) { // the call has ended meanwhile, and its release is under way
-				return true, func() {
-					rec.giveUp(first)
-					done(scripts.Answer{Owed: s.drop(o.Field, rec)}, nil)
-				}
-			}
-			if e.votes.widen(more, s.within(o.Lease)); e.votes.open > 0 {
-				return false, nil
-			}
-		}
-		yes, open := e.count(final)
-		owner := e.owner()
-		if yes < s.majority && (yes+open >= s.majority || open > 0 && owner == nil) {
-			return false, nil // more answers may make a majority, or show an owner
-		}
-		answer, err := scripts.Answer{}, s.checkDistinct(&e.votes)
-		switch {
-		case err != nil:
-		case yes >= s.majority && o.Fenced:
-			return true, e.propose
-		case yes >= s.majority:
-			return true, func() { e.done(scripts.Answer{Held: true}, nil) }
-		default:
-			answer, err = e.refused(owner)
-		}
-		return true, func() {
-			if owner == nil {
-				rec.giveUp(s.first(o.Keys.Channel()))
-			}
-			answer.Owed = s.drop(o.Field, rec)
-			if m, tooFew := err.(*MajorityError); tooFew {
-				m.nothing = !answer.Owed
-			}
-			done(answer, err)
-		}
-	}
-	e.done = func(answer scripts.Answer, err error) {
-		if answer.Held {
-			rec.win()
-		} else {
-			answer.Owed = true
-		}
-		done(answer, err)
-	}
-	e.lost = func() { e.done(scripts.Answer{TTL: s.split(o.Keys.Channel())}, nil) }
-	if !rec.voting(nodes, lease) {
+	if !at.rec.voting(order[:ask], lease) {
 		done(scripts.Answer{}, errors.New("quorum: the field of a hold was used again"))
 		return
 	}
-	e.votes.start(s.nodes, nodes, s.within(o.Lease))
+	at.votes.start(s.nodes, order[:ask], s.within(o.Lease))
+	s.probe(order[ask:], o.Keys)
+}
+
+// vote makes the question for one node. The home has the line.
+func (at *attempt) vote(n *node) scripts.Op {
+	vote := scripts.Vote(at.order.Keys, at.order.Field, at.lease)
+	if at.offers {
+		vote = vote.Proposing(at.offer)
+	}
+	if n == at.home && at.order.Lined {
+		return vote.InLine(at.order.Turn)
+	}
+	return vote.Dropping(at.gone)
+}
+
+// voted notes the outcome of a vote, also of one that comes when the attempt is over.
+func (at *attempt) voted(a *ask) {
+	at.rec.voted(a, at.lease)
+	if a.state == answered && a.report.Counter > at.offer.Token {
+		at.store.noteCounter(at.order.Keys.Channel(), a.report.Counter)
+	}
+	at.votedLate(a)
+}
+
+// judge is the judge of the votes. The home's no ends the attempt: who has the home comes first, and gets the other nodes. But a client that looks again,
+// as it has heard nothing for longer, asks the others too: the home may have a hold that nobody else has, of a client that is gone. Any other
+// node's no, or an error, has one more node asked, when the home has said yes, or has failed, or is slow.
+func (at *attempt) judge(final bool) (over bool, then func()) {
+	s := at.store
+	if a := at.homeAsk(); a != nil {
+		switch {
+		case a.state == answered && !a.yes && !at.order.Turn.Quiet:
+			return true, func() { at.refusedAtHome(a.answer) }
+		case a.state == pending && !final && !at.late:
+			return false, nil
+		}
+	}
+	yes, open := at.count(final)
+	owner := at.owner()
+	if owner != nil {
+		at.followOwner(owner)
+	}
+	if missing := s.majority - yes - open; missing > 0 && owner == nil && len(at.left) > 0 {
+		if !at.widen(missing) { // the call has ended meanwhile, and its release is under way
+			return true, at.giveUp
+		}
+		if at.votes.open > 0 {
+			return false, nil
+		}
+		yes, open = at.count(true)
+	}
+	if yes < s.majority && (yes+open >= s.majority || open > 0 && owner == nil) {
+		return false, nil // more answers may make a majority, or show an owner
+	}
+	switch err := s.checkDistinct(&at.votes); {
+	case err != nil:
+		return true, func() { at.failed(scripts.Answer{}, err) }
+	case yes < s.majority && at.homeRefused():
+		return true, func() { at.refusedAtHome(at.homeAsk().answer) }
+	case yes < s.majority:
+		answer, err := at.refused(owner)
+		return true, func() { at.failed(answer, err) }
+	case !at.order.Fenced:
+		return true, func() { at.over(scripts.Answer{Held: true}, nil) }
+	}
+	if token := at.accepted(); token > 0 {
+		return true, func() { at.over(scripts.Answer{Held: true, Token: token}, nil) }
+	}
+	return true, at.propose
+}
+
+// homeAsk is what home was asked; nil for nothing. With votes.mu held.
+func (at *attempt) homeAsk() *ask {
+	if at.home == nil {
+		return nil
+	}
+	return at.votes.asks[at.home.index]
+}
+
+// homeRefused tells whether home has the lock for another hold. With votes.mu held.
+func (at *attempt) homeRefused() bool {
+	a := at.homeAsk()
+	return a != nil && a.state == answered && !a.yes
+}
+
+// widen asks so many nodes more; false where the field is being released, and no node may be asked. With votes.mu held.
+func (at *attempt) widen(n int) bool {
+	more := at.left[:min(n, len(at.left))]
+	at.left = at.left[len(more):]
+	if len(more) == 0 {
+		return true
+	}
+	if !at.rec.voting(more, at.lease) {
+		return false
+	}
+	at.votes.widen(more, at.store.within(at.order.Lease))
+	return true
+}
+
+// hedge asks all other nodes, as one of those that were asked is slow. With votes.mu held.
+func (at *attempt) hedge() {
+	at.late = true
+	at.widen(len(at.left))
+}
+
+// more asks all other nodes for their votes, as too few of those that have voted accept the token; false where none is left. begins: the votes
+// are judged anew, and the token is proposed anew then. Otherwise it is proposed to who votes now.
+func (at *attempt) more(begins bool) bool {
+	at.votes.mu.Lock()
+	defer at.votes.mu.Unlock()
+	if len(at.left) == 0 || !at.widen(len(at.left)) {
+		return false
+	}
+	at.votes.over = at.votes.over && !begins
+	return true
+}
+
+// giveUp ends an attempt whose call has ended.
+func (at *attempt) giveUp() {
+	at.tell(scripts.Answer{Owed: at.store.drop(at.order.Field, at.rec)}, nil)
+}
+
+// refusedAtHome ends an attempt that the home has refused, with this answer.
+func (at *attempt) refusedAtHome(answer scripts.Answer) {
+	at.told(scripts.Answer{
+		TTL: answer.TTL, Before: answer.Before, Score: answer.Score, Head: answer.Head, Outside: answer.Outside,
+		Owed: at.store.drop(at.order.Field, at.rec),
+	}, nil)
+}
+
+// failed ends an attempt that has no majority, as the client sees it. Whoever is called next would fail too: the release of the attempt
+// calls nobody, and the client asks again after a while.
+func (at *attempt) failed(answer scripts.Answer, err error) {
+	at.rec.silence()
+	answer.Owed = at.store.drop(at.order.Field, at.rec)
+	if m, tooFew := err.(*MajorityError); tooFew {
+		m.nothing = !answer.Owed
+	}
+	at.tell(answer, err)
+}
+
+// over ends an attempt that had a majority.
+func (at *attempt) over(answer scripts.Answer, err error) {
+	if !answer.Held {
+		answer.Owed = true
+		at.tell(answer, err)
+		return
+	}
+	at.store.note(at.order.Keys.Channel(), func(l *seen) {
+		l.splits = 0
+		if answer.Token >= at.offer.Token {
+			l.counter = max(l.counter, answer.Token)
+		}
+	})
+	at.rec.win(at.spread, at.order.Lease > 3*spreadAfter)
+	at.tell(answer, nil)
+}
+
+// tell tells the outcome, which does not say where the client is in the line.
+func (at *attempt) tell(answer scripts.Answer, err error) {
+	answer.Before = scripts.NotInLine
+	at.votes.mu.Lock()
+	a := at.homeAsk()
+	answer.Outside = a != nil && a.answer.Outside
+	at.votes.mu.Unlock()
+	at.told(answer, err)
+}
+
+// forcedOpen ends an attempt that had a majority, and was forced open before it had its token.
+func (at *attempt) forcedOpen() {
+	at.over(scripts.Answer{TTL: at.store.split(at.order.Keys.Channel())}, nil)
+}
+
+// spread takes the lock for a hold, which has lasted for a while, on the nodes that were not asked for their votes. It is a renewal: the hold
+// may have been forced open meanwhile.
+func (at *attempt) spread() {
+	at.votes.mu.Lock()
+	left := at.left
+	at.left = nil
+	at.votes.mu.Unlock()
+	if len(left) == 0 || at.store.closed.Load() {
+		return
+	}
+	asked := slices.DeleteFunc(slices.Clone(at.store.nodes), func(n *node) bool { return slices.Contains(left, n) })
+	at.store.extendOn(asked, left, at.order.Keys, at.order.Field, at.order.Lease, func(error) {})
 }
 
 // count returns how many of the nodes that count have voted yes, and how many nodes may still answer in time.
-func (e *election) count(final bool) (yes, open int) {
-	for a := range e.votes.all {
+func (at *attempt) count(final bool) (yes, open int) {
+	for a := range at.votes.all {
 		switch {
 		case a.state == pending && !final:
 			open++
@@ -132,127 +264,67 @@ func (e *election) count(final bool) (yes, open int) {
 	return yes, open
 }
 
+// accepted returns the token that a majority has accepted with its votes, 0 for none. Who has accepted the proposal for nodes with a counter,
+// and who has accepted the other one, are counted apart: they have not accepted the same token.
+func (at *attempt) accepted() int64 {
+	var token, first int
+	for a := range at.votes.all {
+		switch {
+		case !counts(a) || !a.report.Took:
+		case a.report.Counter == at.offer.Token:
+			token++
+		case a.report.Counter == at.offer.First:
+			first++
+		}
+	}
+	switch {
+	case token >= at.store.majority:
+		return at.offer.Token
+	case first >= at.store.majority:
+		return at.offer.First
+	}
+	return 0
+}
+
 // owner returns the share of another hold that has the lock on a majority; nil if no answer shows one.
-func (e *election) owner() *share {
-	if all := shares(&e.votes); len(all) > 0 && all[0].field != e.order.Field && len(all[0].ttls) >= e.store.majority {
+func (at *attempt) owner() *share {
+	if all := shares(&at.votes); len(all) > 0 && all[0].field != at.order.Field && len(all[0].ttls) >= at.store.majority {
 		return all[0]
 	}
 	return nil
 }
 
+// followOwner takes a node that the owner has for the home, if the home says that the owner has not got it: the owner's release calls there.
+func (at *attempt) followOwner(owner *share) {
+	if a := at.homeAsk(); a == nil || a.state != answered || a.report.Holder == owner.field {
+		return
+	}
+	s, lock := at.store, at.order.Keys.Channel()
+	start := s.startOf(lock)
+	for i := range s.sorted { // in the lock's order, as other clients do
+		n := s.sorted[(start+i)%len(s.sorted)]
+		if a := at.votes.asks[n.index]; a != nil && a.state == answered && a.report.Holder == owner.field {
+			s.note(lock, func(l *seen) { l.owned, l.until = n, time.Now().Add(ownersHome) })
+			return
+		}
+	}
+}
+
 // refused returns why an attempt got no majority: another hold is the owner, or the votes are split among several attempts, or
 // too few nodes count. Only the last of these is an error.
-func (e *election) refused(owner *share) (scripts.Answer, error) {
-	s := e.store
+func (at *attempt) refused(owner *share) (scripts.Answer, error) {
+	s := at.store
 	if owner != nil {
-		pause := s.noteOwner(e.order.Keys.Channel(), &e.votes, owner.field)
-		return scripts.Answer{TTL: sooner(owner.lasts(len(s.nodes)-s.majority+1), pause)}, nil
+		return scripts.Answer{TTL: owner.lasts(len(s.nodes) - s.majority + 1)}, nil
 	}
 	counting := 0
-	for a := range e.votes.all {
+	for a := range at.votes.all {
 		if counts(a) {
 			counting++
 		}
 	}
-	s.failed(e.order.Keys.Channel())
 	if counting < s.majority {
-		return scripts.Answer{}, s.majorityError(&e.votes, counts)
+		return scripts.Answer{}, s.majorityError(&at.votes, counts)
 	}
-	return scripts.Answer{TTL: s.split(e.order.Keys.Channel()), Why: ErrSplitVote}, nil
-}
-
-// propose asks the nodes that have voted yes to accept a token. The token is one more than the floor, or than the token proposed
-// before or a larger counter that refused that. A token of 2^53 or more is an error.
-func (e *election) propose() {
-	s, o := e.store, e.order
-	e.votes.mu.Lock()
-	var yes []*node
-	for a := range e.votes.all {
-		if a.yes {
-			yes = append(yes, a.node)
-		}
-	}
-	e.token = max(e.token, e.floor()) + 1
-	e.proposals++
-	if e.token >= maxToken {
-		e.votes.mu.Unlock()
-		e.done(scripts.Answer{}, &wrongNodes{errTooLarge})
-		return
-	}
-	token := e.token
-	p := &round{op: func() scripts.Op { return scripts.Raise(o.Keys, o.Field, token, o.Expiry) }}
-	p.judge = func(final bool) (bool, func()) { return e.tally(p, token, final) }
-	e.proposal = p
-	p.start(s.nodes, yes, s.within(o.Lease))
-	e.votes.mu.Unlock()
-}
-
-// floor returns the number that the next token has to exceed, by the answers of the nodes that count: the largest of their
-// counters, or their time in microseconds where that is larger, so that tokens grow although a node has forgotten its counter. The
-// time is the middle one of the nodes' times: one wrong clock cannot move that beyond the others. Of two clocks nobody knows which
-// is right, so the client's own clock is the third. A node without a counter may have forgotten it a moment ago: then a
-// quarter of the delay is added to the time, which is more than clocks may differ (see the package doc). With votes.mu held.
-func (e *election) floor() int64 {
-	var times []int64
-	var counter, ahead int64
-	for a := range e.votes.all {
-		if !counts(a) {
-			continue
-		}
-		times = append(times, a.report.Time)
-		counter = max(counter, a.report.Counter)
-		if a.report.Counter == 0 {
-			ahead = e.store.delay.Microseconds() / 4
-		}
-	}
-	if len(times) == 2 {
-		times = append(times, time.Now().UnixMicro())
-	}
-	slices.Sort(times)
-	if len(times) == 0 { // no node counts any more, all have restarted since they voted: the proposal will fail
-		return counter
-	}
-	return max(counter, times[len(times)/2]+ahead-1)
-}
-
-// tally is the judge of the round p, which has proposed the token. Where too many nodes refused because of larger counters, the
-// election proposes a larger token. With p.mu held.
-func (e *election) tally(p *round, token int64, final bool) (bool, func()) {
-	s := e.store
-	accepted, refused, gone, open := 0, 0, 0, 0
-	var larger int64
-	for a := range p.all {
-		switch {
-		case a.state == pending && !final:
-			open++
-		case !counts(a):
-		case a.yes:
-			accepted++
-		case a.report.Gone:
-			gone++
-		default:
-			refused++
-			larger = max(larger, a.report.Counter)
-		}
-	}
-	switch {
-	case accepted >= s.majority:
-		return true, func() { e.done(scripts.Answer{Held: true, Token: token}, nil) }
-	case accepted+open >= s.majority:
-		return false, nil
-	case open > 0:
-		return false, nil // a node that has not answered may have a larger counter
-	case accepted+refused >= s.majority && e.proposals < maxProposals:
-		return true, func() {
-			e.votes.mu.Lock()
-			e.token = max(e.token, larger)
-			e.votes.mu.Unlock()
-			e.propose()
-		}
-	case gone >= e.enough:
-		return true, e.lost
-	}
-	good := func(a *ask) bool { return a.yes && counts(a) }
-	err := s.majorityError(p, good)
-	return true, func() { e.done(scripts.Answer{}, s.withEarlierRound(err, &e.votes, p, good)) }
+	return scripts.Answer{TTL: s.split(at.order.Keys.Channel()), Why: ErrSplitVote}, nil
 }

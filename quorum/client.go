@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"reflect"
 	"time"
 
@@ -83,18 +82,21 @@ func newStore(nodes []redis.UniversalClient, names []string, o *options, log *sl
 	s := &store{
 		nodes:    make([]*node, len(nodes)),
 		majority: majority,
-		timeout:  o.timeout,
 		retry:    o.retry,
-		delay:    (o.longest + time.Second - 1).Truncate(time.Second) + time.Second,
-		fields:   make(map[string]*fieldRecord),
-		sweepAt:  minSweep,
-		rivals:   make(map[string]*rivals),
-
-		sweepRivalsAt: minSweep,
+		times: times{
+			timeout: o.timeout,
+			delay:   (o.longest + time.Second - 1).Truncate(time.Second) + time.Second,
+			longest: o.longest,
+			born:    time.Now(),
+		},
+		asksAll: o.all,
+		fields:  make(map[string]*fieldRecord),
+		sweepAt: minSweep,
+		known:   memory{locks: make(map[string]seen), sweepAt: minSweep},
 	}
-	b := &bus{store: s, group: rand.N(scripts.Groups), least: len(nodes) - majority + 1, mergeWithin: o.retry[0]}
+	b := &bus{store: s}
 	for i, rdb := range nodes {
-		s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.New(rdb), delay: s.delay, log: log}
+		s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.New(rdb), delay: s.delay, born: s.born, log: log}
 		b.buses = append(b.buses, pubsub.New(rdb, pubsub.Off, log))
 	}
 	s.sorted = byName(s.nodes)
@@ -131,13 +133,19 @@ func (c *Client) ID() string { return c.client.ID() }
 // Close waits until what is under way has been answered and released, but no longer than rlock.WithUnlockTimeout, 5 s by default, also where
 // no node answers; what is not released by then is free at the end of its lease. The nodes' clients stay open: close them after this
 // one. Close returns nil, and may be called more than once.
-func (c *Client) Close() error { return c.client.Close() }
+func (c *Client) Close() error {
+	c.store.closed.Store(true)
+	return c.client.Close()
+}
 
 // Shutdown stops taking locks for contexts that hold none, which get rlock.ErrClosed, waits until the held ones are unlocked, and closes the
 // client, as Close does. Meanwhile holders may re-enter and take further locks, and leases are renewed. When ctx ends first, or Close is called
 // meanwhile, the client is closed all the same, and the error says how many holds were open; it is the context's error or
 // rlock.ErrClosed too. Shutdown then takes up to rlock.WithUnlockTimeout longer than ctx.
-func (c *Client) Shutdown(ctx context.Context) error { return c.client.Shutdown(ctx) }
+func (c *Client) Shutdown(ctx context.Context) error {
+	defer c.store.closed.Store(true)
+	return c.client.Shutdown(ctx)
+}
 
 // NewLock returns the lock of this name on the client's nodes. It is a fenced.Lock, with the methods and the tokens of
 // one on a single Redis, as the package doc says. fenced.WithClockFloor has no effect: tokens are at least the nodes' time in microseconds

@@ -11,27 +11,41 @@
 //
 // # How the lock is taken
 //
-// The client asks all nodes at once to take the lock for one field, a number that belongs to this attempt alone. Each node has a
-// time that is small against the lease (WithNodeTimeout), and the client does not wait for the slowest node. When a majority has
-// said yes, the attempt proposes a token to the nodes (see below), and when a majority has accepted that, the lock is held. The
-// hold's deadline counts from before the first command was sent; the nodes keep the lock for longer than the hold's context lives,
-// by a percent of the lease and 2 ms, for clocks that run at different speeds. An attempt that fails is released on every node that
+// The client asks a majority of the nodes to take the lock for one field, a number that belongs to this attempt alone, and for a token with
+// it (see below): these nodes are the first in an order that follows from the lock's name and the nodes' addresses. Give all clients the same
+// addresses. Where a node refuses or fails the client asks another one in its place, and where one is slow, all the others: after four times
+// what an answer of the majority takes, and 5 ms. Each node has a time that is small against the lease (WithNodeTimeout). When a majority has
+// said yes and has the token the lock is held. Where the nodes did not accept the token that came with the vote, a second round proposes
+// one to them. The hold's deadline counts from before the first command was sent; the nodes keep the lock for longer than the hold's context
+// lives, by a percent of the lease and 2 ms, for clocks that run at different speeds. An attempt that fails is released on every node that
 // may have taken it, also on nodes that did not answer, again and again until it cannot matter. The next attempt has another field.
 //
-// Where a client has met others that want the same lock, its attempts ask one node first, and the rest only if that one said
-// yes. So one client is ahead of all others, and the votes are not split. Which node is asked first follows from the lock's name
-// and the nodes' addresses: give all clients the same addresses, or votes are split more often. A client passes over a node
-// that does not answer it, or is much farther away than most. The choice is a matter of speed: a majority decides all the same.
-// Where several callers had each a part of the nodes they try again after a random time, which doubles from one time to the
-// next (WithRetryDelay); a call whose wait ends meanwhile gets ErrSplitVote.
+// A hold that is 10 ms old is put on the other nodes too, and renewals go to all. So a shorter hold lives on a majority of the nodes
+// and no more. A node that dies with it costs nothing: it has to be up for longer than the lease before its vote counts again. But if one
+// of them forgets the hold while it runs (FLUSHALL, DEL, an eviction), which the assumptions below exclude, others may take the lock; with all
+// five nodes it would take three that forget. WithAllNodes asks all nodes from the start.
 //
-// Waiters sleep until a node tells of a release, the owner's lease is over, or the poll interval has passed. They listen to the
-// node that is asked first, in eight groups, at random, and to all nodes while that node is silent to them or the owner has not got
-// it. The release of a hold of less than 100 ms tells one group, any other release tells all; a waiter that has not seen the owner
-// for that long looks again after 100 to 200 ms. So a lock that is taken again and again costs the same whether four clients want
-// it or a hundred. Among clients there is no order; within one it is that of arrival. A call that does not wait asks once: where
-// several do so at the same moment, it may be that none gets the lock. Handoffs between the goroutines of a process are off: each
-// hold is taken from the nodes.
+// A node that does not answer this client, does not count, or is much farther away than most is asked last, and about once a second how it
+// is. A client that has not heard of each node yet asks all. All of this is a matter of speed: a majority decides in any case.
+//
+// Clients that wait for a lock stand in a line, as with one Redis (docs/line.md). The line is on one node, the home of the lock: the first
+// in the order above. A client that waits asks the home alone, and sleeps until it is called: a release calls the first in the line, which then
+// asks a majority at once. So one client is ahead of all others, the votes are not split, and a lock that many want costs the same whether four
+// wait or a hundred. The home's no ends an attempt. The line is a matter of speed, too: it says who comes first, and a majority decides.
+//
+// The call names the hold that was released. A node to which the release has not come yet drops that hold for the called client, as
+// the release would. The hold's own client alone names it, when it has given the hold up on all nodes: after that it asks no node to take or to extend
+// the lock for that hold, and a vote that comes late has no effect but to be released. So it is as if the called client had brought
+// the release. Such a node says to the release that it has released the hold, and Unlock does not take the hold for lost. verify/handover searches
+// through these rules, which are the same for a client's own next acquire after its Unlock, with every order of steps, lost and late messages, second copies and a ForceUnlock.
+//
+// Where clients see different homes, or the home is not there, several callers may have each a part of the nodes. They try again
+// after a random time, which doubles from one time to the next (WithRetryDelay); a call whose wait ends meanwhile gets ErrSplitVote. A client that finds the
+// owner of the lock on other nodes, and the home free, waits in the line of one of those nodes. A client that has heard nothing for a while looks, and
+// the second time it asks other nodes too. The poll interval bounds how long that takes.
+//
+// A call that does not wait asks once: where several do so at the same moment, it may be that none gets the lock. Handoffs between the goroutines of a
+// process are off: each hold is taken from the nodes.
 //
 // A renewal counts when a majority has confirmed it. On a node that has lost the hold, or never had it, the renewal takes
 // the lock for it anew, if it is free there; but not where a majority has released it, so that a ForceUnlock stays one. IsLocked,
@@ -76,39 +90,57 @@
 // # Tokens
 //
 // Redlock has no tokens, and its author's answer to that (a random value, checked and set) orders nothing. Here each node has the
-// counter of the lock, the largest token that this node has accepted. With its vote a node tells its counter; the attempt proposes
-// one more than the largest that a majority told of; a node accepts a proposal from the hold that has the lock there, and only
-// if it is larger than its counter, which then is that. A token counts when a majority accepted it. Each attempt proposes a
-// number to a node once, and an answer that does not come counts as a refusal; where nodes refuse because they know a larger
-// number, a larger one is proposed.
+// counter of the lock, the largest token that this node has accepted. Below L is the longest lease, D the delay, s is L/16, a is D/4 and s,
+// and now is the node's own clock, in microseconds since 1970.
 //
-// A proposal is also larger than the time that the nodes tell with their votes, in microseconds since 1970: the one in the
-// middle of these times, where the client's own is the third if only two nodes have told theirs. Where a node has no counter,
-// which it may have forgotten a moment ago, the proposal is larger than that time and a quarter of the delay. So tokens are
-// numbers of 16 digits, and fenced.WithClockFloor changes nothing here.
+// In one round. The vote carries two numbers: p1 for a node that has a counter, and p2 for one that has none.
+//
+//	T1 A node looks at them only in the step in which it takes the lock for the field. A second copy of the vote takes no token.
+//	T2 A node with a counter takes p1 if p1 is larger than the counter, and at least now, and at most now + s, or the counter and 1.
+//	T3 A node without a counter takes p2 if that is from now + a to now + a + s. It never takes p1.
+//	T4 Taking sets the counter in the same step. A node that takes neither votes all the same, and tells its counter and its clock.
+//	T5 A token counts when a majority of nodes that count took the same number. Who took p1 and who took p2 are not added up.
+//	T6 The client's number is the middle one of the nodes' clocks, of three at least, of two with the client's own, and s/2: as p1, or the
+//	   largest counter that it knows and 1; and with a on top as p2. A client that does not know the clocks proposes nothing.
+//
+// In a second round, where that gave no token:
+//
+//	T7 The client proposes one more than the largest counter that a majority told of, and at least the middle one of their clocks; and a more
+//	   than that if one of them had no counter, also if that one took p2 with its vote. The proposal goes to all that have voted; to one that
+//	   voted too late for the number, and had no counter, only if a is in it. A node accepts a proposal from the hold that has the lock
+//	   there, if it is larger than its counter; a node without a counter only if a is in it, as the client says with it.
+//
+// Each attempt proposes a number to a node once, and an answer that does not come counts as a refusal; where nodes refuse because they know a
+// larger number, a larger one is proposed. Tokens are numbers of 16 digits, and fenced.WithClockFloor changes nothing here. A re-entry takes its
+// token in the second way.
 //
 // Tokens of completed acquires are unique, and grow strictly: if Y's acquire began after X's was complete, Y's token is
 // larger. There are two reasons, of which each is enough.
 //
-// The counters. Any two majorities share a node. Let that have kept its data. Had X and Y the same number, that node would
-// have accepted it twice, but it accepts only what is larger than before. And if Y began after X was complete, then a majority
-// had accepted X's token; the majority that answered Y's vote shares a node with it, whose counter was at least X's token by
-// then; so Y proposes more. No clock is in this.
+// The counters. Any two majorities share a node. Let that have kept its data. It takes and accepts only what is larger than its counter. So
+// X and Y have not the same number. And if Y began after X was complete, that node had X's token in its counter before a number of
+// Y came there, so that what it took from Y is larger. No clock is in this, and nothing of how a client came to its numbers.
 //
-// The clocks. Let every node that is shared have forgotten its counter: one, where a hold has a bare majority. Of the clocks
-// by which a token is proposed one may be wrong by any amount, and the others differ from the true time by d at most. The
-// middle one of three or more is then between two right ones, so that X's token is at most the time of its proposal, and d,
-// and a quarter of the delay; a counter is such a proposal too, and each one after it adds 1 and takes longer than a
-// microsecond. Y's token is at least the time of its votes, less d. If the shared node has restarted, then it counts for Y
-// only after the delay, which is more than the longest lease; the rounds of an acquire, an eighth of its lease each, take half
-// a lease together; so Y's token is larger if d is less than an eighth of the longest lease. If it has forgotten while it ran
-// (FLUSHALL, DEL, an eviction), Y is told of no counter there, and its token is larger for the same d, unless X, or one within
-// that quarter before it, was told of none either: then the two must be more than 2d apart.
+// The clocks. Let every node that is shared have forgotten its counter: one, where a hold has a bare majority. Of the clocks one may be wrong by
+// any amount, and the others differ from the true time by d at most. Some node with a right clock took X's token, at a time t: the token is
+// no more than t + d + a + s, or a counter and 1, which is such a number taken earlier, and each one after it takes longer than a
+// microsecond; in a second round it is no more than the middle clock and a, or a counter and 1. Y's token is at least the time of its votes, less
+// d. If the shared node has restarted, then it counts for Y only after the delay, which is more than the longest lease; the rounds of
+// an acquire, an eighth of its lease each, take half a lease together; so Y's token is larger if d is less than an eighth of the longest
+// lease. If it has forgotten while it ran (FLUSHALL, DEL, an eviction), it has no counter for Y, and takes or accepts only a number that is a
+// ahead of the time: larger than X's for the same d, unless X, or one within that quarter before it, was told of no counter either: then the two
+// must be more than 2d apart.
+//
+// With its votes no client can set a counter far ahead. A node with a right clock takes none beyond now + a + s, or the next after its counter,
+// whatever a client sends; and a number that a wrong clock leads comes from no client while one clock is wrong, in either round.
+//
+// The rules are searched through, with every order of steps, lost answers, second copies, restarts, a FLUSHALL and wrong clocks, by
+// verify/tokens, where each rule that is left out is refuted. Two FLUSHALL are refuted too.
 //
 // So nothing is asked of clocks as long as two majorities share a node that keeps its data. Otherwise all but one of the
 // clocks of the nodes, and of a client of two or three, have to be right to an eighth of the longest lease: use NTP. Then it
 // does not matter how many nodes come back empty, or what one clock does. If two clocks are wrong together, tokens grow by the
-// counters alone. A quorum of one node has one clock. A re-entry takes its token in the same way.
+// counters alone. A quorum of one node has one clock.
 //
 // # What the critics say
 //

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,6 +42,9 @@ var errSilent = errors.New("no answer in time (see WithNodeTimeout)")
 
 // errNotYet is the error of a node whose answer was not waited for any longer.
 var errNotYet = errors.New("it had not answered yet when the others had")
+
+// errUnasked is the error of a node that was not asked.
+var errUnasked = errors.New("it was not asked")
 
 // errNoUptime is the error of a node that does not tell its uptime, and so never counts.
 var errNoUptime = errors.New("the node does not tell since when it runs (INFO server), and cannot count: the Redis user needs INFO")
@@ -142,6 +146,15 @@ func (s *store) withEarlierRound(e *MajorityError, first, next *round, counts fu
 	}
 	e.Failed = append(e.Failed, s.majorityError(rest, counts).Failed...)
 	return e
+}
+
+// addUnasked adds the nodes that the round did not ask, and why, where that is known.
+func (e *MajorityError) addUnasked(nodes []*node, r *round) {
+	for i, n := range nodes {
+		if r.asks[i] == nil {
+			e.Failed = append(e.Failed, &NodeError{Node: n.name, Err: cmp.Or(n.lastTrouble(), errUnasked), unasked: true})
+		}
+	}
 }
 
 // majorityError returns the error of a round without a majority. Its nodes are those that have not answered, and those whose answer

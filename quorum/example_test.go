@@ -89,7 +89,7 @@ func ExampleMajorityError() {
 	_, err = quorum.NewLock(client, "account:42").Lock(context.Background())
 	var missing *quorum.MajorityError
 	if errors.As(err, &missing) {
-		fmt.Println(len(missing.Failed), "of", missing.Nodes, "servers are missing,", missing.Need, "are needed")
+		fmt.Println(missing.Need, "of", missing.Nodes, "servers are needed; three are missing at least:", len(missing.Failed) >= 3)
 	}
-	// Output: 3 of 5 servers are missing, 3 are needed
+	// Output: 3 of 5 servers are needed; three are missing at least: true
 }

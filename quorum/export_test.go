@@ -1,6 +1,10 @@
 package quorum
 
-import "time"
+import (
+	"time"
+
+	"github.com/fencelock/fencelock/scripts"
+)
 
 // Naive makes every node of the client count, however young: what the rule of the delayed restart is against.
 func Naive(c *Client) {
@@ -26,7 +30,16 @@ func (c *Client) Learned(node int) bool {
 
 // First is the node that the client asks first for this lock, where others want it.
 func (c *Client) First(name string) int {
-	return c.store.first("redisson_lock__channel:{" + name + "}").index
+	return c.store.homeOrFirst(scripts.KeysOf(name)).index
+}
+
+// Order is the nodes in the order in which the client asks them for this lock.
+func Order(c *Client, name string) (nodes []int) {
+	order, _, _ := c.store.sortedFor("redisson_lock__channel:{" + name + "}")
+	for _, n := range order {
+		nodes = append(nodes, n.index)
+	}
+	return nodes
 }
 
 // Begin notes that the client is about to ask for a field with this lease.

@@ -1,15 +1,35 @@
 package quorum
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// extend extends a hold's lease on a majority of the nodes. On nodes that have not got the hold, because they lost it or never
-// had it, extend takes the lock for the hold by repair. done gets nil, or ErrGone where the hold is forced open or its record is
+// An extension extends the lease of one hold on a majority of the nodes. On nodes that have not got the hold, because they lost it or never
+// had it, the extension takes the lock for the hold by repair.
+type extension struct {
+	*store
+	rec   *fieldRecord
+	keys  *scripts.Keys
+	field string
+	lease time.Duration // on the nodes; 0 extends nothing, and asks whether the hold is there
+	left  []*node       // the nodes that were not asked, as it is known that they have not got the hold
+	asks  round
+	done  func(error)
+
+	confirmed bool // a majority has confirmed; guarded by asks.mu
+}
+
+// extend extends a hold's lease. done gets nil, or ErrGone where the hold is forced open or its record is
 // gone, or an error where no majority confirmed. Lease 0 extends nothing: it only asks whether the hold is there.
 func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, done func(error)) {
+	s.extendOn(s.nodes, nil, keys, field, lease, done)
+}
+
+// extendOn is extend where it is known that the nodes left have not got the hold.
+func (s *store) extendOn(asked, left []*node, keys *scripts.Keys, field string, lease time.Duration, done func(error)) {
 	rec, _ := s.find(field)
 	if rec == nil {
 		done(scripts.ErrGone) // every node has confirmed the release, or the hold expired on all of them
@@ -18,64 +38,95 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 	if lease > 0 {
 		lease += extraLease
 	}
-	r := &round{op: func() scripts.Op { return scripts.Extend(keys, field, lease) }, repeat: true}
-	extended := false // a majority has confirmed; guarded by r.mu
-	r.heard = func(a *ask) {
+	e := &extension{store: s, rec: rec, keys: keys, field: field, lease: lease, left: left, done: done}
+	e.asks = round{op: e.extend, repeat: true, heard: e.heard, judge: e.judge}
+	e.asks.start(s.nodes, asked, s.within(lease))
+}
+
+// extend makes the question for one node.
+func (e *extension) extend(*node) scripts.Op { return scripts.Extend(e.keys, e.field, e.lease) }
+
+// heard notes the outcome of one node. A node without the hold that answers when a majority has confirmed is repaired too.
+func (e *extension) heard(a *ask) {
+	switch {
+	case a.state != answered:
+	case a.yes:
+		e.rec.extended(a, e.lease)
+	case e.confirmed && e.lease > 0:
+		go e.repair([]*node{a.node}, nil)
+	}
+}
+
+// repair takes the lock for the hold on these nodes. done is as repair.done.
+func (e *extension) repair(nodes []*node, done func(more int, err error)) {
+	r := &repair{store: e.store, rec: e.rec, keys: e.keys, field: e.field, lease: e.lease, earlier: &e.asks, done: done}
+	r.start(nodes)
+}
+
+// An extended is what the answers to an extension say.
+type extended struct {
+	open    int     // nodes without an outcome
+	there   int     // nodes that have the hold
+	count   int     // those of them that count
+	without []*node // the nodes that have not got the hold
+	removed int     // those of them where somebody has released it
+}
+
+// tally counts the answers.
+func (e *extension) tally(final bool) extended {
+	t := extended{without: slices.Clone(e.left)}
+	for a := range e.asks.all {
 		switch {
+		case a.state == pending && !final:
+			t.open++
 		case a.state != answered:
 		case a.yes:
-			rec.extended(a, lease)
-		case extended && lease > 0:
-			go s.repair(rec, keys, field, lease, []*node{a.node}, nil, nil)
+			t.there++
+			if counts(a) {
+				t.count++
+			}
+		default:
+			t.without = append(t.without, a.node)
+			if e.rec.removed(a) {
+				t.removed++
+			}
 		}
 	}
-	r.judge = func(final bool) (bool, func()) {
-		held, there, removed, open := 0, 0, 0, 0
-		var without []*node // the nodes that have not got the hold
-		for a := range r.all {
-			switch {
-			case a.state == pending && !final:
-				open++
-			case a.state != answered:
-			case a.yes:
-				there++
-				if counts(a) {
-					held++
-				}
-			default:
-				without = append(without, a.node)
-				if rec.removed(a) {
-					removed++
-				}
-			}
-		}
-		switch {
-		case held >= s.majority, lease == 0 && there >= s.majority:
-			extended = true
-			return true, func() {
-				done(nil)
-				if lease > 0 && len(without) > 0 {
-					s.repair(rec, keys, field, lease, without, nil, nil)
-				}
-			}
-		case s.forcedOpen(removed, len(without)):
-			return true, func() { done(scripts.ErrGone) }
-		case open > 0:
-			return false, nil
-		case lease > 0 && removed == 0 && len(without) > 0: // also where these nodes are too few for a majority, or do not count yet: they will
-			return true, func() {
-				s.repair(rec, keys, field, lease, without, r, func(more int, err error) {
-					if held+more >= s.majority {
-						err = nil
-					}
-					done(err)
-				})
-			}
-		}
-		err := s.majorityError(r, func(a *ask) bool { return a.yes && counts(a) })
-		return true, func() { done(err) }
+	return t
+}
+
+// judge is the judge of the answers. Nodes are repaired also where they are too few for a majority, or do not count yet: they will.
+func (e *extension) judge(final bool) (over bool, then func()) {
+	t := e.tally(final)
+	switch {
+	case t.count >= e.majority, e.lease == 0 && t.there >= e.majority:
+		e.confirmed = true
+		return true, func() { e.succeeded(t) }
+	case e.forcedOpen(t.removed, len(t.without)):
+		return true, func() { e.done(scripts.ErrGone) }
+	case t.open > 0:
+		return false, nil
+	case e.lease > 0 && t.removed == 0 && len(t.without) > 0:
+		return true, func() { e.repair(t.without, func(more int, err error) { e.repaired(t.count+more, err) }) }
 	}
-	r.start(s.nodes, s.nodes, s.within(lease))
+	err := e.majorityError(&e.asks, saidYes)
+	return true, func() { e.done(err) }
+}
+
+// succeeded ends an extension that a majority has confirmed.
+func (e *extension) succeeded(t extended) {
+	e.done(nil)
+	if e.lease > 0 && len(t.without) > 0 {
+		e.repair(t.without, nil)
+	}
+}
+
+// repaired ends an extension that needed the repair of some nodes. By now so many nodes that count have the hold.
+func (e *extension) repaired(count int, err error) {
+	if count >= e.majority {
+		err = nil
+	}
+	e.done(err)
 }
 
 // forcedOpen tells whether a hold has been forced open: somebody has released it on more nodes than a majority can do without, or on one
@@ -83,40 +134,4 @@ func (s *store) extend(keys *scripts.Keys, field string, lease time.Duration, do
 // The parameter without is how many nodes have not got the hold, for whatever reason.
 func (s *store) forcedOpen(removed, without int) bool {
 	return removed > len(s.nodes)-s.majority || removed > 0 && without >= s.majority
-}
-
-// repair asks these nodes for their votes, so that a hold which they have not got is on them too. The votes are votes as those of
-// an acquire: what repair takes is released with the hold. first is the round which found that the nodes have not got the hold.
-// done, unless nil, is called with the number of nodes that count and said yes, and with an error for the case that these are too
-// few; with ErrGone where the hold is being released.
-func (s *store) repair(rec *fieldRecord, keys *scripts.Keys, field string, lease time.Duration, nodes []*node, first *round, done func(more int, err error)) {
-	r := &round{op: func() scripts.Op { return scripts.Vote(keys, field, lease) }}
-	r.heard = func(a *ask) { rec.voted(a, lease) }
-	r.judge = func(final bool) (bool, func()) {
-		more, open := 0, 0
-		for a := range r.all {
-			switch {
-			case a.state == pending && !final:
-				open++
-			case a.yes && counts(a):
-				more++
-			}
-		}
-		if open > 0 {
-			return false, nil
-		}
-		if done == nil {
-			return true, nil
-		}
-		good := func(a *ask) bool { return a.yes && counts(a) }
-		err := s.majorityError(r, good)
-		return true, func() { done(more, s.withEarlierRound(err, first, r, good)) }
-	}
-	if !rec.voting(nodes, lease) {
-		if done != nil {
-			done(0, scripts.ErrGone)
-		}
-		return
-	}
-	r.start(s.nodes, nodes, s.within(lease))
 }

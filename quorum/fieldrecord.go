@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -11,14 +12,16 @@ import (
 // attempt became: which nodes have the field, or may have it. The release of the hold goes to these nodes, and is owed as long as
 // there are any (P3).
 type fieldRecord struct {
-	mu         sync.Mutex
-	began      time.Time    // when the record was made
-	held       bool         // the hold had the lock: a majority
-	lookedHeld bool         // the hold had the lock, or other clients may have seen it as the owner
-	closed     bool         // the field is being released: no node is asked for its vote any more
-	until      time.Time    // when the lease of the field is over on every node
-	nodes      []nodeRecord // by node
+	mu     sync.Mutex
+	silent bool         // the attempt failed, and another one would fail too: its release calls nobody
+	closed bool         // the field is being released: no node is asked for its vote any more
+	until  time.Time    // when the lease of the field is over on every node
+	nodes  []nodeRecord // by node
+	spread *time.Timer  // takes the lock on further nodes when the hold has lasted for a while; nil for none
 }
+
+// spreadAfter is how long a hold lives on those nodes alone that were asked for their votes.
+const spreadAfter = 10 * time.Millisecond
 
 // A nodeRecord is what a fieldRecord knows of one node.
 type nodeRecord struct {
@@ -118,28 +121,39 @@ func (rec *fieldRecord) owedLocked() bool {
 	return false
 }
 
-// win notes that the attempt has become a hold, which has the lock.
-func (rec *fieldRecord) win() {
+// win notes that the attempt has become a hold, which has the lock. spread is called when the hold has lasted for a while, if
+// it is for longer than that.
+func (rec *fieldRecord) win(spread func(), longer bool) {
 	rec.mu.Lock()
-	rec.held, rec.lookedHeld = true, true
+	defer rec.mu.Unlock()
+	if longer && !rec.closed {
+		rec.spread = time.AfterFunc(spreadAfter, spread)
+	}
+}
+
+// silence notes that the attempt failed, and that an attempt of whoever its release would call would fail too.
+func (rec *fieldRecord) silence() {
+	rec.mu.Lock()
+	rec.silent = true
 	rec.mu.Unlock()
 }
 
-// giveUp notes that the attempt has failed. If the attempt has the node that other clients ask first, it has kept them out, and
-// they may wait to be told of its release.
-func (rec *fieldRecord) giveUp(first *node) {
+// isSilent tells whether the release of the field calls nobody.
+func (rec *fieldRecord) isSilent() bool {
 	rec.mu.Lock()
-	rec.lookedHeld = rec.lookedHeld || first != nil && rec.nodes[first.index].has
-	rec.mu.Unlock()
+	defer rec.mu.Unlock()
+	return rec.silent
 }
 
 // closing begins a release. It returns the nodes that the release goes to, and those of them with no vote under way, whose answer
-// to the release is final. tell is whether waiters are to be told of the release: the hold had the lock, or other clients may have
-// seen it as the owner.
-func (rec *fieldRecord) closing(nodes []*node) (to []*node, final map[*node]bool, tell bool) {
+// to the release is final. calls: the release calls who waits, on the home of the lock, which it goes to in any case, if to any.
+func (rec *fieldRecord) closing(nodes []*node, home *node, calls bool) (to []*node, final map[*node]bool) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	rec.closed = true
+	if rec.spread != nil {
+		rec.spread.Stop()
+	}
 	now := time.Now()
 	final = make(map[*node]bool)
 	for _, n := range nodes {
@@ -148,20 +162,11 @@ func (rec *fieldRecord) closing(nodes []*node) (to []*node, final map[*node]bool
 			final[n] = m.votesInFlight == 0
 		}
 	}
-	rec.lookedHeld = rec.lookedHeld || len(to) > len(nodes)/2
-	return to, final, rec.lookedHeld
+	if len(to) > 0 && calls && !rec.silent && home != nil && !slices.Contains(to, home) {
+		to = append(to, home)
+	}
+	return to, final
 }
-
-// hadIt tells whether the hold had the lock.
-func (rec *fieldRecord) hadIt() bool {
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
-	return rec.held
-}
-
-// short tells whether the hold began so lately that no waiter can have seen it for long enough to sleep until a release is told:
-// see rivals.pause.
-func (rec *fieldRecord) short() bool { return time.Since(rec.began) < doubtAfter/2 }
 
 // heard notes that the node has answered a release that was sent when no vote was under way: it stands still no longer with a vote in a
 // socket. released: it has confirmed that it has not got the field.

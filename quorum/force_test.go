@@ -32,6 +32,9 @@ func TestForceUnlockByTwo(t *testing.T) {
 			_, err := owner.lock("l").LockLease(t.Context(), 30*time.Second)
 			locktest.NoError(t, err)
 			owner.up()
+			if round%2 == 0 {
+				locktest.Sleep(20 * time.Millisecond) // it has all nodes
+			}
 			var all sync.WaitGroup
 			var said atomic.Int32
 			for _, u := range two {
@@ -56,7 +59,7 @@ func TestForceUnlockByTwo(t *testing.T) {
 			locktest.Sleep(time.Second)
 		}
 		t.Logf("one of the two said so in %d of 60 rounds", freed)
-		if freed < 30 {
+		if freed < 10 { // where the owner too hears of it, and releases its part, nobody says so
 			t.Errorf("one of the two said so in %d of 60 rounds", freed)
 		}
 	})

@@ -15,7 +15,7 @@ func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (sc
 		err   error
 	}
 	ch := make(chan outcome, 1)
-	r := &round{op: func() scripts.Op { return scripts.Look(keys, field) }}
+	r := &round{op: func(*node) scripts.Op { return scripts.Look(keys, field) }}
 	tells := func(a *ask) bool { return a.state == answered && (a.report.Holder != "" || counts(a)) }
 	r.judge = func(final bool) (bool, func()) {
 		if !final {

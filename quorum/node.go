@@ -19,6 +19,8 @@ const (
 	maxSilent = 4
 	// probeEvery is how often a node with maxSilent such operations is sent one more.
 	probeEvery = 200 * time.Millisecond
+	// probeAfter is how long nothing is asked of a node, while locks are taken, before it is asked how it is.
+	probeAfter = time.Second
 	// learnEvery is the least time between two questions to a node whether it keeps its data through a restart.
 	learnEvery = time.Second
 )
@@ -30,36 +32,50 @@ type node struct {
 	rdb     redis.UniversalClient
 	scripts *scripts.Scripts
 	delay   time.Duration // this long after its start the node counts again
+	born    time.Time     // store.born
 	log     *slog.Logger
 
-	mu       sync.Mutex
-	silent   int           // operations that were not answered in time, and have no answer yet
-	probed   time.Time     // when an operation was sent although maxSilent were without an answer
-	trip     time.Duration // the average time from an operation to its answer
-	trouble  error         // why the node fails, by the latest outcome that says something about the node; nil where that was an answer
-	tooNew   bool          // the node has started too lately to count, by its latest answer
-	run      string        // its run id, by its latest answer
-	first    time.Time     // when the node told this run id for the first time
-	heard    time.Time     // when the node told a run id for the last time
-	before   time.Time     // when the run before this one was heard of for the last time; zero if none was
-	warned   string        // the run id of which the log says that it does not count yet
-	lossless string        // the run id of a run that began with all data of the run before
-	learned  string        // the state of the node that learn has finished with: the run id, and " young" where it was young
-	asked    time.Time     // when learn was started last
+	mu sync.Mutex
+	health
+	runs
+}
+
+// health is how a node answers. The node's mu guards it.
+type health struct {
+	silent  int           // operations that were not answered in time, and have no answer yet
+	probed  time.Time     // when an operation was sent although maxSilent were without an answer
+	sent    time.Time     // when an operation was sent last
+	trip    time.Duration // the average time from an operation to its answer
+	clock   nodeClock     // by the answers that told it
+	trouble error         // why the node fails, by the latest outcome that says something about the node; nil where that was an answer
+}
+
+// runs are what is known of a node's present run, and the one before. The node's mu guards it.
+type runs struct {
+	tooNew   bool      // the node has started too lately to count, by its latest answer
+	run      string    // its run id, by its latest answer
+	first    time.Time // when the node told this run id for the first time
+	heard    time.Time // when the node told a run id for the last time
+	before   time.Time // when the run before this one was heard of for the last time; zero if none was
+	warned   string    // the run id of which the log says that it does not count yet
+	lossless string    // the run id of a run that began with all data of the run before
+	learned  string    // the state of the node that learn has finished with: the run id, and " young" where it was young
+	asked    time.Time // when learn was started last
 }
 
 // send sends the ask. It returns false, and sends nothing, where the node has left maxSilent operations without an answer and was
 // probed less than probeEvery ago.
 func (n *node) send(a *ask) bool {
+	now := time.Now()
 	n.mu.Lock()
 	if n.silent >= maxSilent {
-		now := time.Now()
 		if now.Sub(n.probed) < probeEvery {
 			n.mu.Unlock()
 			return false
 		}
 		n.probed = now
 	}
+	n.sent = now
 	n.mu.Unlock()
 	n.scripts.Send(&a.op, a)
 	return true
@@ -70,6 +86,20 @@ func (n *node) near() (trip time.Duration, there bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.trip, n.silent < maxSilent && n.trouble == nil && !n.tooNew
+}
+
+// stranger tells whether the node has neither answered nor failed so far.
+func (n *node) stranger() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.run == "" && n.trouble == nil && n.silent == 0
+}
+
+// probeDue tells whether nothing was asked of the node for a while.
+func (n *node) probeDue() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Since(n.sent) >= probeAfter
 }
 
 // missed notes that an operation was not answered in time.
@@ -86,17 +116,23 @@ func (n *node) late() {
 	n.mu.Unlock()
 }
 
-// noteOutcome notes the outcome of an operation, and how long that took. An error of the operation alone says nothing about the node.
-func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration) {
+// noteOutcome notes the outcome of an operation, and how long that took. An error of the operation alone says nothing about the node. late: the
+// node has stood still, which says nothing of how far away it is.
+func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration, late bool) {
 	if err != nil && !nodeFailing(err) {
 		return
 	}
 	n.mu.Lock()
 	before := n.trouble
 	n.trouble = err
-	n.trip += (took - n.trip) / 8
+	if err == nil && !late {
+		n.trip += (took - n.trip) / 8
+	}
 	if r != nil && r.Run != "" {
 		now := time.Now()
+		if !late {
+			n.clock.heard(r.Time, took, now, n.born)
+		}
 		if r.Run != n.run {
 			n.run, n.first, n.before = r.Run, now, n.heard
 		}

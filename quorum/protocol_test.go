@@ -16,9 +16,15 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// The hold's deadline counts from before the first phase, however long both take (P6), and leaves Redlock's drift: what is
-// left of the lease on the nodes is a percent and 2 ms.
+// The hold's deadline counts from before the votes, however long these, and a round for the token after them, take (P6), and leaves Redlock's
+// drift: what is left of the lease on the nodes is a percent and 2 ms.
 func TestP6_DeadlineCountsFromBeforeTheVotes(t *testing.T) {
+	for idle, rounds := range map[time.Duration]time.Duration{0: 1, 2 * time.Minute: 2} { // a client that is idle forgets the nodes' clocks
+		deadlineCountsFromBeforeTheVotes(t, idle, rounds)
+	}
+}
+
+func deadlineCountsFromBeforeTheVotes(t *testing.T, idle, rounds time.Duration) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		u := s.user(quorum.WithNodeTimeout(time.Second))
 		u.on(func(_ int, op string, _ []any, next func() error) error {
@@ -30,10 +36,11 @@ func TestP6_DeadlineCountsFromBeforeTheVotes(t *testing.T) {
 		const lease = 10 * time.Second
 		l := u.lock("l")
 		_ = l.Do(t.Context(), func(context.Context, int64) error { return nil }) // the nodes know the scripts
+		locktest.Sleep(idle)
 		began := time.Now()
 		held, err := l.LockLease(t.Context(), lease)
 		locktest.NoError(t, err)
-		if took := time.Since(began); took < 700*time.Millisecond {
+		if took := time.Since(began); took < rounds*400*time.Millisecond || took >= (rounds+1)*400*time.Millisecond {
 			t.Fatalf("the acquire took %v", took)
 		}
 		<-held.Done()
@@ -66,12 +73,14 @@ func TestP6_Drift(t *testing.T) {
 // copy of the release meets nothing.
 func TestP1_EachAttemptHasItsOwnField(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		for i := range 3 { // held by somebody who has no majority, for a while
-			m := s.minis[i]
-			m.HSet("l", []string{"", "6b1f0d1e-0000-4000-8000-000000000001:1", "6b1f0d1e-0000-4000-8000-000000000002:1"}[max(i, 1)], "1")
+		u := s.user()
+		order := quorum.Order(u.Client, "l")
+		free := order[4]
+		for i, n := range order[1:4] { // held by somebody who has no majority, for a while
+			m := s.minis[n]
+			m.HSet("l", []string{"6b1f0d1e-0000-4000-8000-000000000001:1", "6b1f0d1e-0000-4000-8000-000000000002:1"}[i/2], "1")
 			m.SetTTL("l", 500*time.Millisecond)
 		}
-		u := s.user()
 		var mu sync.Mutex
 		var fields []string
 		var late []func() error
@@ -79,18 +88,18 @@ func TestP1_EachAttemptHasItsOwnField(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case op == "vote" && node == 3 && !slices.Contains(fields, fieldOf(args)):
+			case op == "vote" && node == free && !slices.Contains(fields, fieldOf(args)):
 				fields = append(fields, fieldOf(args))
-			case op == "withdraw" && node == 3:
+			case op == "withdraw" && node == free:
 				late = append(late, next)
 			}
 			return next()
-		}, 3)
+		}, free)
 		l := u.lock("l")
 		held, err := l.Lock(t.Context())
 		locktest.NoError(t, err)
 		mu.Lock()
-		if n := len(fields); n < 3 || n > 100 { // in half a second, with 5 to 50 ms between them
+		if n := len(fields); n < 2 || n > 100 { // in half a second
 			t.Errorf("%d attempts, with the fields %v", n, fields)
 		}
 		copies := slices.Clone(late)
@@ -99,7 +108,7 @@ func TestP1_EachAttemptHasItsOwnField(t *testing.T) {
 			_ = again()
 		}
 		locktest.Sleep(11 * time.Second) // the last vote, where it had not left when the others were a majority, goes there with the renewal
-		locktest.Equal(t, "the field on the node that was free", s.fields("l")[3], fields[len(fields)-1])
+		locktest.Equal(t, "the field on the node that was free", s.fields("l")[free], fields[len(fields)-1])
 		locktest.NoError(t, held.Err())
 		locktest.NoError(t, l.Unlock(held))
 	})
@@ -224,7 +233,7 @@ func TestTokensOutbid(t *testing.T) {
 		u.down(0)
 		held, second, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
-		if first >= ahead || second != ahead+1 {
+		if first >= ahead || second <= ahead || second > ahead+2 { // and 2 where the late vote has told of the counter: the node takes the next number with its vote then
 			t.Errorf("tokens %d, %d", first, second)
 		}
 		locktest.NoError(t, l.Unlock(held))
@@ -291,7 +300,7 @@ func TestWaitersAreWoken(t *testing.T) {
 			}))
 		}
 		locktest.Sleep(20 * time.Second)
-		if n := votes.Load(); n > 12 {
+		if n := votes.Load(); n > 30 { // 11 to 13; attempts that wake others would make hundreds
 			t.Errorf("waiters asked %d times", n)
 		}
 		began := time.Now()

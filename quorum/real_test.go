@@ -58,12 +58,16 @@ func TestReal_MastersStop(t *testing.T) {
 	locktest.IsError(t, context.Cause(held), rlock.ErrLost)
 	locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 
-	redistest.Eventually(t, bound, func() bool { // the two that are left may have the old hold still, and say so
-		began = time.Now()
-		_, err = l.TryLock(t.Context(), 0, 0)
-		return !errors.Is(err, rlock.ErrNotAcquired)
-	}, "the old hold is released")
-	locktest.IsError(t, err, quorum.ErrNoMajority)
+	try := func() {
+		t.Helper()
+		redistest.Eventually(t, bound, func() bool { // the two that are left may have what is over still, and say so
+			began = time.Now()
+			_, err = l.TryLock(t.Context(), 0, 0)
+			return !errors.Is(err, rlock.ErrNotAcquired)
+		}, "what is over is released")
+		locktest.IsError(t, err, quorum.ErrNoMajority)
+	}
+	try()
 	locktest.ErrorSays(t, err, s.servers[0].Addr(), s.servers[3].Addr(), s.servers[4].Addr())
 	within(t, began, 1500*time.Millisecond, "a call that does not wait")
 	began = time.Now()
@@ -72,8 +76,7 @@ func TestReal_MastersStop(t *testing.T) {
 	within(t, began, 2*time.Second, "a call with a patience of a second")
 
 	s.servers[4].Restart()
-	_, err = l.TryLock(t.Context(), 0, 0)
-	locktest.IsError(t, err, quorum.ErrNoMajority)
+	try()
 	s.ripen(4)
 	held, err = l.TryLock(t.Context(), 5*time.Second, 0)
 	locktest.NoError(t, err)
@@ -195,7 +198,7 @@ func TestReal_DelayedRestart(t *testing.T) {
 		a, b := counterexample(s)
 		quorum.Naive(b.Client)
 		l := b.lock("l")
-		for range 5 { // on a busy machine A's hold may be over before B has asked
+		for range 5 { // on a busy machine A's hold may be over before B has asked, or B's attempt be late
 			held, err := a.lock("l").LockLease(t.Context(), realLease)
 			if err != nil {
 				s.ripen(2)
@@ -203,10 +206,11 @@ func TestReal_DelayedRestart(t *testing.T) {
 			}
 			s.servers[2].Restart()
 			got, err := l.TryLock(t.Context(), 0, 0)
-			locktest.NoError(t, err)
-			both := held.Err() == nil && got.Err() == nil
+			both := err == nil && held.Err() == nil && got.Err() == nil
 			_ = a.lock("l").Unlock(held)
-			locktest.NoError(t, l.Unlock(got))
+			if err == nil {
+				_ = l.Unlock(got)
+			}
 			if both {
 				return
 			}
@@ -286,8 +290,13 @@ func TestReal_NodesThatKeepEverything(t *testing.T) {
 	}
 
 	locktest.NoError(t, s.direct[0].FlushAll(context.Background()).Err()) // a new disk
-	s.servers[0].Restart()
-	_, err = other.TryLock(t.Context(), 0, 0)
+	for range 5 {                                                         // on a busy machine the vote of an attempt from before may be there still
+		s.servers[0].Restart()
+		_, err = other.TryLock(t.Context(), 0, 0)
+		if err == nil || errors.Is(err, quorum.ErrRestarted) {
+			break
+		}
+	}
 	locktest.IsError(t, err, quorum.ErrRestarted)
 	s.ripen(0)
 	held, err = other.TryLock(t.Context(), 5*time.Second, 0)
@@ -367,6 +376,9 @@ func TestReal_Inv6_ContextsEndCalls(t *testing.T) {
 	l := s.user(lease(rlock.WithUnlockTimeout(500*time.Millisecond)), patient()).lock("a")
 	held, err := l.Lock(t.Context())
 	locktest.NoError(t, err)
+	for i, rdb := range s.direct {
+		redistest.Eventually(t, bound, func() bool { return rdb.Exists(t.Context(), "a").Val() == 1 }, "node %d has the hold", i) // a majority has it at once
+	}
 	s.servers[0].Freeze()
 	s.servers[2].Freeze()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -1,10 +1,22 @@
 package quorum
 
 import (
-	"math/rand/v2"
-
 	"github.com/fencelock/fencelock/scripts"
 )
+
+// A release gives up one hold, or an attempt, on the nodes that have its field or may have it. On the home of the lock it calls the first
+// client in the line, also where the home has not got the field.
+type release struct {
+	*store
+	order   scripts.Order
+	rec     *fieldRecord // nil: somebody else's field, as for a ForceUnlock
+	home    *node
+	counter int64          // the largest token that is known
+	final   map[*node]bool // the nodes with no vote under way: their field does not come back after this release
+	asks    round
+	late    bool // the home is slow, and is not waited for; guarded by asks.mu
+	done    func(scripts.Answer, error)
+}
 
 // release removes the field from the nodes that have it or may have it, and a field of another client, as for a ForceUnlock, from
 // all nodes. done gets Held if the hold had a majority to the end, and Owed if the release is to be sent
@@ -15,79 +27,165 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 		done(scripts.Answer{}, nil) // no release is owed
 		return
 	}
-	to, tell := s.nodes, true
-	var last map[*node]bool // the nodes with no vote under way: their field does not come back after this release
+	lock := o.Keys.Channel()
+	r := &release{store: s, order: o, rec: rec, home: s.home(lock), counter: s.counter(lock), done: done}
+	to := s.nodes
 	if rec != nil {
-		if to, last, tell = rec.closing(s.nodes); len(to) == 0 {
+		if to, r.final = rec.closing(s.nodes, r.home, o.Lined); len(to) == 0 {
 			s.drop(o.Field, rec)
 			done(scripts.Answer{}, nil)
 			return
 		}
 	}
-	group := -1
-	if rec != nil && rec.short() {
-		group = rand.N(scripts.Groups)
+	r.asks.op, r.asks.heard, r.asks.judge = r.withdraw, r.heard, r.judge
+	if r.home != nil {
+		r.asks.hedge, r.asks.slow = s.far(), func() { r.late = true }
 	}
-	r := &round{op: func() scripts.Op { return scripts.Withdraw(o.Keys, o.Field, tell, group) }}
-	r.heard = func(a *ask) {
-		if rec != nil && last[a.node] && (a.state == answered || a.state == failed && !scripts.Passing(a.err)) {
-			rec.heard(a.node, a.state == answered)
-		}
+	r.asks.start(s.nodes, to, s.within(0))
+}
+
+// withdraw makes the question for one node. A hold's own client names the field to the one that it calls: it has given the field up on all nodes
+// (P40).
+func (r *release) withdraw(n *node) scripts.Op {
+	o := r.order
+	op := scripts.Withdraw(o.Keys, o.Field, r.rec == nil || !r.rec.isSilent())
+	switch {
+	case !o.Lined || r.rec != nil && r.rec.isSilent():
+		return op
+	case r.rec == nil || o.Known < 0:
+		return op.CallingInLine("", scripts.NotTheHolder, 0)
+	case n == r.home && !o.Newcomers:
+		return op.CallingInLine(o.Turn.Ticket, o.Known, r.counter)
 	}
-	r.judge = func(final bool) (bool, func()) {
-		released, restarted, removed, open, unknown, receivers, untold := 0, 0, 0, 0, 0, 0, false
-		for a := range r.all {
-			switch {
-			case a.state == pending && !final:
-				open++
-			case a.state != answered:
-				unknown++
-			case a.yes:
-				released++
-				receivers, untold = max(receivers, a.report.Receivers), untold || a.report.Receivers < 0
-			case rec != nil && rec.restarted(a), rec == nil && !counts(a):
-				restarted++
-			case rec != nil && rec.removed(a):
-				removed++
-			}
-		}
-		if open > 0 && released < s.majority {
-			return false, nil
-		}
-		free := len(s.nodes) - open - unknown // the nodes that certainly have not got the field now
-		if free < s.majority {
-			err := s.majorityError(r, func(a *ask) bool { return a.state == answered })
-			for i, n := range s.nodes { // some were not asked, as they have not got the field, and may be away all the same
-				if why := n.lastTrouble(); r.asks[i] == nil && why != nil {
-					err.Failed = append(err.Failed, &NodeError{Node: n.name, Err: why, unasked: true})
-				}
-			}
-			return true, func() { done(scripts.Answer{Owed: rec == nil || rec.owed()}, err) }
-		}
-		// The hold lasted to the end if others could not have had a majority. A node that has restarted does not count
-		// for them. Where somebody else has released the field on one node, the nodes without an answer may have lost it too.
-		others := len(s.nodes) - released - open - unknown - restarted
-		if removed > 0 {
-			others += open + unknown
-		}
-		// Of two calls that force a lock open at the same moment, one gets Held, if all nodes answer.
-		held := others < s.majority && (rec != nil || released > 0)
-		// told is how many clients the first node told. It is -1 where that node has not released the field now, or where the
-		// hold never had the lock: then not all waiters are told.
-		told := -1
-		if first := s.first(o.Keys.Channel()); rec != nil && rec.hadIt() && first != nil && r.asks[first.index] != nil && r.asks[first.index].yes {
-			told = r.asks[first.index].report.Receivers
-		}
-		return true, func() {
-			owed := open+unknown > 0
-			if rec != nil {
-				owed = s.drop(o.Field, rec)
-			}
-			if told >= 0 {
-				s.released(o.Keys.Channel(), told)
-			}
-			done(scripts.Answer{Held: held, Receivers: receivers, Untold: untold, Owed: owed}, nil)
+	return op.CallingNewcomersInLine(r.counter)
+}
+
+// heard notes the outcome of one node.
+func (r *release) heard(a *ask) {
+	if r.rec != nil && r.final[a.node] && (a.state == answered || a.state == failed && !scripts.Passing(a.err)) {
+		r.rec.heard(a.node, a.state == answered)
+	}
+}
+
+// A released is what the answers to a release say.
+type released struct {
+	open      int // nodes without an outcome
+	unknown   int // nodes that have not answered
+	did       int // nodes that have removed the field
+	removed   int // nodes where somebody else has removed it
+	restarted int // nodes that have restarted since they had it
+}
+
+// tally counts the answers.
+func (r *release) tally(final bool) (t released) {
+	for a := range r.asks.all {
+		switch {
+		case a.state == pending && !final:
+			t.open++
+		case a.state != answered:
+			t.unknown++
+		case a.yes:
+			t.did++
+		case r.rec != nil && r.rec.restarted(a), r.rec == nil && !counts(a):
+			t.restarted++
+		case r.rec != nil && r.rec.removed(a) && a.answer.Copies > 0: // of the release: one may have removed it, without an answer
+			t.did++
+		case r.rec != nil && r.rec.removed(a):
+			t.removed++
 		}
 	}
-	r.start(s.nodes, to, s.within(0))
+	return t
+}
+
+// judge is the judge of the answers.
+func (r *release) judge(final bool) (over bool, then func()) {
+	if a := r.homeAsk(); a != nil && a.state == pending && !final && !r.late {
+		return false, nil // who is called is known with its answer
+	}
+	t := r.tally(final)
+	free := len(r.nodes) - t.open - t.unknown // the nodes that certainly have not got the field now
+	clear := t.did >= r.majority || r.rec != nil && t.removed == 0 && t.restarted == 0 && free >= r.majority
+	switch {
+	case t.open > 0 && !clear:
+		return false, nil
+	case free < r.majority:
+		return true, r.failed
+	}
+	return true, func() { r.succeeded(t) }
+}
+
+// homeAsk is what the home was asked; nil for nothing. With asks.mu held.
+func (r *release) homeAsk() *ask {
+	if r.home == nil {
+		return nil
+	}
+	return r.asks.asks[r.home.index]
+}
+
+// failed ends a release that too few nodes have confirmed.
+func (r *release) failed() {
+	err := r.majorityError(&r.asks, func(a *ask) bool { return a.state == answered })
+	for i, n := range r.nodes { // some were not asked, as they have not got the field, and may be away all the same
+		if why := n.lastTrouble(); r.asks.asks[i] == nil && why != nil {
+			err.Failed = append(err.Failed, &NodeError{Node: n.name, Err: why, unasked: true})
+		}
+	}
+	r.done(scripts.Answer{Owed: r.rec == nil || r.rec.owed()}, err)
+}
+
+// succeeded ends a release by which the lock is free. The hold lasted to the end if others could not have had a majority. A node that has
+// restarted does not count for them. Where somebody else has released the field on one node, the nodes without an answer may have lost it too.
+func (r *release) succeeded(t released) {
+	others := len(r.nodes) - t.did - t.open - t.unknown - t.restarted
+	if t.removed > 0 {
+		others += t.open + t.unknown
+	}
+	answer := scripts.Answer{
+		Held: others < r.majority && (r.rec != nil || t.did > 0), // of two calls that force a lock open at the same moment, one gets Held, if all nodes answer
+		Owed: t.open+t.unknown > 0,
+	}
+	r.asks.mu.Lock()
+	for a := range r.asks.all {
+		if a.state != answered {
+			continue
+		}
+		if a.yes {
+			answer.Receivers, answer.Untold = max(answer.Receivers, a.report.Receivers), answer.Untold || a.report.Receivers < 0
+		}
+		answer.Outside = answer.Outside || a.answer.Outside
+		answer.More = answer.More || a.answer.More
+		answer.Score = max(answer.Score, a.answer.Score)
+	}
+	r.asks.mu.Unlock()
+	if r.rec != nil {
+		answer.Owed = r.drop(r.order.Field, r.rec)
+	}
+	if r.rec != nil && r.order.Lined && r.order.Known >= 0 && t.open > 0 {
+		r.note(r.order.Keys.Channel(), func(l *seen) { l.gone = r.order.Field })
+	}
+	r.done(answer, nil)
+}
+
+// leave takes a ticket out of the line, and calls the first client there. done is called once.
+func (s *store) leave(o scripts.Order, done func(scripts.Answer, error)) {
+	n := s.seen(o.Keys.Channel()).lined
+	if n == nil {
+		n = s.homeOrFirst(o.Keys)
+	}
+	s.leaveOn(n, o, done)
+}
+
+// leaveOn is leave for a ticket that is in the line on this node.
+func (s *store) leaveOn(n *node, o scripts.Order, done func(scripts.Answer, error)) {
+	s.askOne(n, scripts.LeaveNode(o.Keys, o.Turn.Ticket), done)
+}
+
+// askOne asks one node.
+func (s *store) askOne(n *node, op scripts.Op, done func(scripts.Answer, error)) {
+	r := &round{op: func(*node) scripts.Op { return op }}
+	r.judge = func(bool) (bool, func()) {
+		answer, err := r.asks[n.index].answer, r.asks[n.index].err // here: one that comes late changes them
+		return true, func() { done(answer, err) }
+	}
+	r.start(s.nodes, []*node{n}, s.within(0))
 }

@@ -211,18 +211,18 @@ func TestClockSetBackBehindTheStart(t *testing.T) {
 		if took := time.Since(began); took < 31*time.Second || took > 33*time.Second {
 			t.Errorf("the nodes count after %v", took)
 		}
-		locktest.NoError(t, old.lock("l").TryDo(t.Context(), 0, 0, func(context.Context, int64) error { return nil }))
+		// fresh may have the lock while one node does not count for it yet: the release is not known there when Do returns.
+		locktest.NoError(t, old.lock("l").TryDo(t.Context(), time.Second, 0, func(context.Context, int64) error { return nil }))
 	})
 }
 
 // Tokens after all nodes have lost their counters grow all the same.
 func TestTokensAfterLoss(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		u := s.user()
-		l := u.lock("l")
 		var last int64
 		for i := range 5 {
-			u.up()
+			u := s.user() // knows no clocks: it needs a second round
+			l := u.lock("l")
 			u.down(i, (i+1)%5)
 			held, token, err := l.LockAndGetToken(t.Context())
 			locktest.NoError(t, err)

@@ -10,13 +10,16 @@ import (
 // A round asks several nodes the same question at once, and is over as soon as the answers decide its outcome: it does not wait
 // for the slowest node. heard gets the answers that come later too.
 type round struct {
-	op     func() scripts.Op // makes the question for one node
-	repeat bool              // it may be asked twice: where a connection had ended it is sent again, on the next one
+	op     func(*node) scripts.Op // makes the question for one node
+	repeat bool                   // it may be asked twice: where a connection had ended it is sent again, on the next one
 	// heard is called once for each ask, when its outcome is known, with mu held. It may be nil.
 	heard func(*ask)
 	// judge is called after each outcome until it returns over, with mu held. final: no more answers will come in time. The
 	// func that it returns, unless nil, is called without mu.
 	judge func(final bool) (over bool, then func())
+	// slow is called once, unless nil, when the round is not over after the time hedge, with mu held. judge is called after that.
+	slow  func()
+	hedge time.Duration
 
 	mu    sync.Mutex
 	asks  []*ask // by the node's index; nil for a node that is not asked
@@ -34,7 +37,8 @@ type ask struct {
 	sent   time.Time
 	tries  int // how often it was sent again
 	state  askState
-	report *scripts.Report // nil unless answered
+	answer scripts.Answer
+	report *scripts.Report // of the answer; nil unless answered
 	yes    bool            // the node has done what it was asked
 	err    error           // in place of an answer
 }
@@ -57,7 +61,7 @@ func (r *round) start(all, nodes []*node, within time.Duration) {
 		r.ask(n)
 	}
 	r.until = time.Now().Add(within)
-	r.timer = time.AfterFunc(within, r.timeout)
+	r.timer = time.AfterFunc(r.soonest(within), r.timeout)
 	if r.open == 0 {
 		go r.timeout()
 	}
@@ -79,12 +83,20 @@ func (r *round) widen(nodes []*node, within time.Duration) {
 		r.ask(n)
 	}
 	r.until = time.Now().Add(within)
-	r.timer.Reset(within)
+	r.timer.Reset(r.soonest(within))
+}
+
+// soonest is when timeout is to be called next, within this time. With mu held.
+func (r *round) soonest(within time.Duration) time.Duration {
+	if r.slow != nil {
+		return min(within, r.hedge)
+	}
+	return within
 }
 
 // ask asks one node. With mu held.
 func (r *round) ask(n *node) {
-	a := &ask{op: r.op(), round: r, node: n, sent: time.Now()}
+	a := &ask{op: r.op(n), round: r, node: n, sent: time.Now()}
 	r.asks[n.index] = a
 	if n.send(a) {
 		r.open++
@@ -110,7 +122,11 @@ func (a *ask) Answered(answer scripts.Answer, err error) {
 	if r.repeat && err != nil && a.sendAgain(err) {
 		return
 	}
-	a.node.noteOutcome(answer.Report, err, time.Since(a.sent))
+	took := time.Since(a.sent)
+	r.mu.Lock()
+	late := a.state == silent
+	r.mu.Unlock() // the node comes before the round's own: what judges asks it
+	a.node.noteOutcome(answer.Report, err, took, late)
 	r.mu.Lock()
 	if a.state == silent {
 		a.node.late()
@@ -120,7 +136,7 @@ func (a *ask) Answered(answer scripts.Answer, err error) {
 	if a.state, a.err = answered, err; err != nil {
 		a.state = failed
 	} else {
-		a.report, a.yes = answer.Report, answer.Held
+		a.answer, a.report, a.yes = answer, answer.Report, answer.Held
 	}
 	r.tell(a)
 	if r.open == 0 && r.timer != nil {
@@ -137,16 +153,25 @@ func (a *ask) sendAgain(err error) bool {
 	if a.tries++; a.state != pending || r.over || !a.node.scripts.SendAgain(err, a.tries) {
 		return false
 	}
-	a.op = r.op()
+	a.op = r.op(a.node)
 	a.node.scripts.Send(&a.op, a)
 	return true
 }
 
-// timeout ends the nodes' time. An ask that has not been sent by then is taken back; an ask that was sent is silent. Where the round was
+// timeout calls slow, or ends the nodes' time. An ask that has not been sent by then is taken back; an ask that was sent is silent. Where the round was
 // widened while this timeout waited for mu, the timer calls timeout again.
 func (r *round) timeout() {
 	r.mu.Lock()
-	if r.open > 0 && time.Now().Before(r.until) {
+	if left := time.Until(r.until); r.open > 0 && left > 0 {
+		if slow := r.slow; slow != nil {
+			r.slow = nil
+			r.timer.Reset(left)
+			if !r.over {
+				slow()
+				r.settle(false)
+				return
+			}
+		}
 		r.mu.Unlock()
 		return
 	}

@@ -16,19 +16,27 @@ import (
 // A store is the nodes as an engine.Store: each operation on a lock is one or more rounds over the nodes.
 type store struct {
 	nodes    []*node
-	sorted   []*node                // by name, so that all clients have the same order
-	majority int                    // how many nodes are a majority
-	timeout  time.Duration          // of one node, for one operation: see within
+	sorted   []*node // by name, so that all clients have the same order
+	majority int     // how many nodes are a majority
+	times
+	asksAll  bool                   // WithAllNodes
 	retry    [2]time.Duration       // the bounds of WithRetryDelay
-	delay    time.Duration          // this long after its start a node counts again
 	clientID atomic.Pointer[string] // this client's uuid, with which its fields begin; nil before the first acquire
+
+	closed atomic.Bool // the client is closed
 
 	mu      sync.Mutex
 	fields  map[string]*fieldRecord // by field
 	sweepAt int                     // with this many records the next one sweeps
-	rivals  map[string]*rivals      // by the lock's channel
+	known   memory
+}
 
-	sweepRivalsAt int // with this many rivals the next one sweeps
+// times are the times that a client of a quorum goes by.
+type times struct {
+	timeout time.Duration // of one node, for one operation: see within
+	delay   time.Duration // this long after its start a node counts again
+	longest time.Duration // the longest lease
+	born    time.Time     // when the client's own time was zero
 }
 
 var _ engine.Store = (*store)(nil)
@@ -91,6 +99,10 @@ func (s *store) do(o scripts.Order, done func(scripts.Answer, error)) {
 		s.level(o, done)
 	case scripts.ToUnlock:
 		s.release(o, done)
+	case scripts.ToLeave:
+		s.leave(o, done)
+	case scripts.ToCount:
+		s.askOne(s.homeOrFirst(o.Keys), scripts.WaitingOnNode(o.Keys), done)
 	default:
 		panic("quorum: an operation for one server") // handoffs are off
 	}
@@ -110,8 +122,7 @@ func (s *store) field(field string, lease time.Duration) *fieldRecord {
 		if len(s.fields) >= s.sweepAt {
 			s.sweep()
 		}
-		now := time.Now()
-		rec = &fieldRecord{began: now, until: now.Add(lease), nodes: make([]nodeRecord, len(s.nodes))}
+		rec = &fieldRecord{until: time.Now().Add(lease), nodes: make([]nodeRecord, len(s.nodes))}
 		s.fields[field] = rec
 	}
 	return rec
@@ -174,24 +185,20 @@ func between(least, most time.Duration) time.Duration {
 func counts(a *ask) bool { return a.state == answered && a.node.counts(a.report) }
 
 // checkDistinct returns ErrSameServer if two nodes have told the same run id: they are one server. For a node that has not answered
-// this round its latest run id is taken.
+// this round, or was not asked, its latest run id is taken.
 func (s *store) checkDistinct(r *round) error {
-	seen := make(map[string]*node, len(s.nodes))
-	for a := range r.all {
-		var run string
-		switch a.state {
-		case answered:
-			run = a.report.Run
-		case pending, silent:
-			run = a.node.lastRun()
+	runs := make([]string, len(s.nodes))
+	for i, n := range s.nodes {
+		switch a := r.asks[i]; {
+		case a == nil && n.lastTrouble() != nil: // another node may have its address by now
+		case a == nil || a.state == pending || a.state == silent:
+			runs[i] = n.lastRun()
+		case a.state == answered:
+			runs[i] = a.report.Run
 		}
-		if run == "" {
-			continue
+		if j := slices.Index(runs[:i], runs[i]); j >= 0 && runs[i] != "" {
+			return sameServer(s.nodes[j], n)
 		}
-		if n := seen[run]; n != nil {
-			return sameServer(n, a.node)
-		}
-		seen[run] = a.node
 	}
 	return nil
 }
@@ -226,15 +233,7 @@ func shares(r *round) []*share {
 	return found
 }
 
-// sooner returns the shorter of what is left of a lease, or NoExpiry, and a pause, or forever.
-func sooner(ttl, pause time.Duration) time.Duration {
-	if pause != forever && (ttl == scripts.NoExpiry || ttl > pause) {
-		return pause
-	}
-	return ttl
-}
-
-// forever is a time without end: the rest of a lease without an expiry, or the pause of a waiter that is told of the release.
+// forever is the rest of a lease without an expiry.
 const forever time.Duration = 1<<63 - 1
 
 // lasts returns for how long the hold has at least n nodes; NoExpiry where that has no end.

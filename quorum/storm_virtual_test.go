@@ -33,7 +33,7 @@ func TestInv5_Storm(t *testing.T) {
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			virtual(t, 5, func(t *testing.T, s *site) {
-				holds, wrong := virtualStorm(t, s, seed, 4, func(*user) {})
+				holds, wrong := virtualStorm(t, s, seed, 4, 1, func(*user) {})
 				if wrong != nil {
 					t.Error(wrong)
 				}
@@ -51,7 +51,7 @@ func TestInv5_StormCatchesTheNaiveForm(t *testing.T) {
 	for seed := range uint64(30) {
 		caught := false
 		virtual(t, 5, func(t *testing.T, s *site) {
-			_, wrong := virtualStorm(t, s, seed, 1, func(u *user) { quorum.Naive(u.Client) })
+			_, wrong := virtualStorm(t, s, seed, 1, 3, func(u *user) { quorum.Naive(u.Client) })
 			caught = wrong != nil
 		})
 		if caught {
@@ -61,8 +61,8 @@ func TestInv5_StormCatchesTheNaiveForm(t *testing.T) {
 	t.Error("nobody noticed")
 }
 
-// virtualStorm has a restart in one of so many steps, of a second each.
-func virtualStorm(t *testing.T, s *site, seed uint64, calm int, prepare func(*user)) (int, error) {
+// virtualStorm has so many restarts in one of so many steps, of a second each, until it has seen what is wrong.
+func virtualStorm(t *testing.T, s *site, seed uint64, calm, restarts int, prepare func(*user)) (int, error) {
 	var w witness
 	ctx, stop := context.WithCancel(t.Context())
 	var users []*user
@@ -147,7 +147,12 @@ func virtualStorm(t *testing.T, s *site, seed uint64, calm int, prepare func(*us
 			u.down(roll(5), roll(5))
 		}
 		if roll(calm) == 0 {
-			s.restart(roll(5))
+			for range restarts {
+				s.restart(roll(5))
+			}
+		}
+		if _, wrong := w.verdict(); wrong != nil {
+			break
 		}
 	}
 	stop()

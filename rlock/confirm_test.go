@@ -18,7 +18,7 @@ import (
 )
 
 func TestConfirm_Arguments(t *testing.T) {
-	rdb := redistest.New(t)
+	rdb := redistest.Client(t, redistest.Start(t)) // with the ReadTimeout of go-redis
 	for _, c := range []struct {
 		want string // "" for none
 		opts []rlock.Option
@@ -185,7 +185,7 @@ func TestConfirm_ReplicaHasIt(t *testing.T) {
 	s.wantFree("a")
 
 	two := s.lock("a", rlock.WithReplicas(2, time.Second))
-	_, err = two.TryLock(t.Context(), 0, 0)
+	err = answered(t, func() error { return lockOnly(two.TryLock(t.Context(), 0, 0)) })
 	locktest.IsError(t, err, rlock.ErrUnconfirmed)
 	wantTold(t, err, "1 of 2 replicas")
 	s.wantFree("a")
@@ -277,7 +277,7 @@ func TestConfirm_Handoff(t *testing.T) {
 		redistest.Eventually(t, bound, func() bool { got, idle := client.InQueue("a"); return got == n && idle }, "%d wait", n)
 	}
 	// A client passes a lock on for 20 ms at most, then others have a turn. So what takes long is done before the first of two waiters has it.
-	for began := time.Now(); time.Since(began) < bound; {
+	for began := time.Now(); time.Since(began) < failoverBound; {
 		held, err := l.Lock(t.Context())
 		locktest.NoError(t, err)
 		var one, two context.Context

@@ -121,8 +121,8 @@ func awaitRenewals(t *testing.T, locks []*contested) {
 func wantClean(t *testing.T, clients []*rlock.Client, servers ...*redistest.Server) {
 	t.Helper()
 	var left string
-	// What is in doubt is released again and again until a lease after Redis was heard of (P3). The longest lease here is four of failoverLease.
-	redistest.Settles(t, 4*failoverLease+failoverBound, func() bool {
+	// What is in doubt is released again and again until a lease after Redis was heard of (P3). The longest lease here is longLease.
+	redistest.Settles(t, longLease+failoverBound, func() bool {
 		left = ""
 		for _, c := range clients {
 			left += c.Books()

@@ -11,6 +11,10 @@
 //
 // Re-entry is a matter of one [Client]: another one's locks, of the same name too, wait.
 //
+// [Lock.Acquire] is the other form: it returns a [Hold], for code that keeps the hold in a variable. Its context bounds the wait alone, and the hold
+// is a new holder's. Use Acquire behind an interface of somebody else, and wherever the hold outlives the call; use Lock, TryLock and
+// Do where the functions that you call may take the same lock again.
+//
 // The context also tells when the lock is lost: it ends before the lease can have run out in Redis. Look at it before
 // every step that must not happen without the lock, and let storage check the token (package fenced) for the gap that
 // remains between that look and the write.
@@ -18,7 +22,7 @@
 // # What ends a hold
 //
 // Unlock, in reverse order, as defer does it. The end of the context below all holds: it ends the hold's context at
-// once and the lease when it runs out; Unlock releases it earlier. The loss of the lease: Redis was not reached in time,
+// once and the lease when it runs out; Unlock releases it earlier; a Hold of Acquire has no context below. The loss of the lease: Redis was not reached in time,
 // or the process stood still. ForceUnlock. A hold whose contexts were all dropped without Unlock is not renewed any
 // more once the garbage collector has found that out, and is logged as the mistake it is.
 //
@@ -44,7 +48,7 @@
 // client takes the lock before it, but for calls with wait 0 and clients that know of no line, such as Redisson's. So what a
 // release costs does not grow with the number of processes that wait. The order of waiters is that of arrival within a
 // client, and that of the line between clients. A client that is called and does not come within 100 ms loses its place.
-// There is no line in a quorum, in a cluster without sharded channels, with redis.NewFailoverClusterClient, and for a Redis
+// In a quorum the line is on one of the servers. There is no line in a cluster without sharded channels, with redis.NewFailoverClusterClient, and for a Redis
 // user without the right to its key: all who wait hear of each release there, and try.
 //
 // Exclusion rests on Redis keeping its data and its clock not being stepped; a replica that is promoted may not know of

@@ -32,18 +32,23 @@ var (
 	// releases: Check, Remaining, Token of a fenced lock, and the calls that ask Redis. From Shutdown, when Close is called
 	// meanwhile and holds are open.
 	ErrClosed = engine.ErrClosed
+	// ErrUpgrade: the holder has the read side of an RWLock, and would wait for itself to write. From acquiring calls of the write side, at once.
+	ErrUpgrade = engine.ErrUpgrade
 )
 
 // Error is what every method of a lock returns when it fails. What the function given to Do or TryDo has returned stays as
 // it is: Do and TryDo join it, unwrapped, with the Error of the Unlock.
 type Error struct {
 	Op   string // the method
-	Lock string // the lock's name
+	Lock string // the lock's name; "" for an error of DoAll that is of no one lock
 	Err  error  // one of the errors above, or what Redis or the context said
 }
 
-// Error returns the method, the lock's name in quotes, and what is wrong.
+// Error returns the method, the lock's name in quotes, if there is one, and what is wrong.
 func (e *Error) Error() string {
+	if e.Lock == "" { // of several locks, or without a name
+		return fmt.Sprintf("rlock: %s: %s", e.Op, e.Err)
+	}
 	why := strings.TrimPrefix(e.Err.Error(), fmt.Sprintf("rlock: %q: ", e.Lock)) // said by a context of the same lock
 	return fmt.Sprintf("rlock: %s %q: %s", e.Op, e.Lock, why)
 }

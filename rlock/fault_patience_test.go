@@ -16,7 +16,7 @@ import (
 // What does not go away by itself is told at once, by every call.
 func TestInv12_ErrorsThatStayAreToldAtOnce(t *testing.T) {
 	s := newSite(t)
-	l := fenced.NewLock(s.other(), "a")
+	l := fenced.NewLock(s.other(rlock.WithLease(10*time.Minute)), "a") // no renewal comes first
 	ctx := t.Context()
 	outer := takeToken(t, l, ctx, 1)
 	inner := takeToken(t, l, outer, 2)

@@ -186,7 +186,7 @@ func TestP3_ThawedServerKeepsNoGhosts(t *testing.T) {
 // The same after a freeze that is longer than a lease and what a read may take: the calls were given up long ago. No lease runs out.
 func TestP3_ThawAfterMoreThanALease(t *testing.T) {
 	server := realServer(t)
-	const lease, tries = 6 * time.Second, 20
+	const lease, tries = 15 * time.Second, 20
 	c := newClient(t, server.Client(func(o *redis.Options) { o.ReadTimeout = 500 * time.Millisecond }), rlock.WithLease(lease))
 	useOnce(t, c) // leaves few connections: what is sent after the calls comes on new ones, which get no further than to HELLO
 	server.Freeze()
@@ -307,11 +307,11 @@ func TestInv3_HoldOutlivesAShortFreeze(t *testing.T) {
 
 func TestInv12_RestartIsRiddenOut(t *testing.T) {
 	server := realServer(t)
-	holder := rlock.NewLock(newClient(t, server.Client(), rlock.WithLease(3*time.Second)), "a")
+	holder := rlock.NewLock(newClient(t, server.Client(), rlock.WithLease(12*time.Second)), "a")
 	held, err := holder.Lock(t.Context())
 	locktest.NoError(t, err)
 	got := make(chan context.Context, 1)
-	waiter := rlock.NewLock(newClient(t, server.Client()), "a")
+	waiter := rlock.NewLock(newClient(t, server.Client(), rlock.WithPatience(failoverBound)), "a")
 	done := locktest.Start(func() error {
 		ctx, err := waiter.Lock(t.Context())
 		got <- ctx
@@ -319,6 +319,11 @@ func TestInv12_RestartIsRiddenOut(t *testing.T) {
 	})
 	direct := server.Client()
 	redistest.Eventually(t, bound, func() bool {
+		select {
+		case err := <-done:
+			t.Fatalf("the other does not wait: %v", err)
+		default:
+		}
 		n := direct.PubSubNumSub(t.Context(), "redisson_lock__channel:{a}").Val()
 		return n["redisson_lock__channel:{a}"] == 1
 	}, "the other waits")
@@ -351,13 +356,12 @@ func TestInv12_LOADINGIsRiddenOut(t *testing.T) {
 	if err := rdb.ConfigSet(t.Context(), "loading-process-events-interval-bytes", "1024").Err(); err != nil {
 		redistest.Lacks(t, "this server answers too rarely while it loads: %v", err)
 	}
-	const lease = 20 * time.Second
-	c := newClient(t, server.Client(), rlock.WithLease(lease), rlock.WithPatience(time.Second))
-	l := rlock.NewLock(c, "a")
+	c := newClient(t, server.Client(), rlock.WithPatience(time.Second))
+	l := rlock.NewLock(newClient(t, server.Client()), "a")
 	held, err := l.Lock(t.Context())
 	locktest.NoError(t, err)
 	pipe := rdb.Pipeline()
-	for i := range 300 { // 20 ms each: 6 s
+	for i := range 500 { // 20 ms each: 10 s
 		pipe.Set(t.Context(), fmt.Sprint("filler-", i), strings.Repeat("x", 1024), 0)
 	}
 	_, err = pipe.Exec(t.Context())
@@ -368,11 +372,10 @@ func TestInv12_LOADINGIsRiddenOut(t *testing.T) {
 	redistest.Eventually(t, bound, func() bool {
 		return redis.HasErrorPrefix(rdb.Get(t.Context(), "x").Err(), "LOADING")
 	}, "Redis is loading")
-	_, err = rlock.NewLock(c, "b").TryLock(t.Context(), 0, 0)
-	wantTold(t, err, "LOADING")
+	wantTold(t, answered(t, func() error { return lockOnly(rlock.NewLock(c, "b").TryLock(t.Context(), 0, 0)) }), "LOADING")
 	_, err = rlock.NewLock(c, "b").Lock(t.Context())
 	wantTold(t, err, "LOADING")
-	patient := rlock.NewLock(newClient(t, server.Client()), "b")
+	patient := rlock.NewLock(newClient(t, server.Client(), rlock.WithPatience(time.Minute)), "b")
 	next, err := patient.TryLock(t.Context(), time.Minute, 0)
 	locktest.NoError(t, err)
 	locktest.NoError(t, patient.Unlock(next))
@@ -571,8 +574,7 @@ func TestInv12_WrongTypes(t *testing.T) {
 	began := time.Now()
 	_, err := l.Lock(ctx)
 	wantTold(t, err, "WRONGTYPE", "choose a name")
-	_, err = l.TryLock(ctx, 0, 0)
-	wantTold(t, err, "WRONGTYPE")
+	wantTold(t, answered(t, func() error { return lockOnly(l.TryLock(ctx, 0, 0)) }), "WRONGTYPE")
 	within(t, began, 0, "what stays wrong")
 	if s.direct.Get(ctx, "a").Val() != "x" {
 		t.Error("somebody's data are gone")

@@ -363,6 +363,7 @@ func TestP3_FirstCopyOfAcquireAfterItsUnlock(t *testing.T) {
 		var first atomic.Bool
 		rdb := redistest.PipeClient(t, m, func(o *redis.Options) {
 			dial := o.Dialer
+			o.ReadTimeout = 5 * time.Second
 			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				conn, err := dial(ctx, network, addr)
 				return lateOnce{conn, "late", &first, arrives}, err

@@ -88,7 +88,8 @@ func handoffStorm(t *testing.T, length time.Duration, rough bool) {
 		t.Error("too few holds to tell anything")
 	}
 	within := time.Second
-	if rough {
+	// On a busy machine an answer may come after its call was given up for one without an answer.
+	if rough || redistest.Late(began) > time.Since(began)/20 {
 		within = 2*lease + 3*time.Second // P3's list
 	}
 	redistest.Eventually(t, within, func() bool {

@@ -33,6 +33,7 @@ func (l *slowLink) redis(t testing.TB, m *miniredis.Miniredis) *redis.Client {
 	t.Cleanup(func() { time.Sleep(10 * l.way) }) // what is on its way
 	return redistest.PipeClient(t, m, func(o *redis.Options) {
 		dial := o.Dialer
+		o.ReadTimeout = 5 * time.Second
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()

@@ -21,10 +21,10 @@ func TestP38_SentinelFailoverOfABusyMaster(t *testing.T) {
 	for name, pause := range map[string]bool{"as it is": false, "writes are paused": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const locks, lease = 20, time.Minute
+			const locks, lease = 20, 3 * time.Minute
 			s := redistest.Watched(t, 2)
 			var log locktest.Log
-			opts := []rlock.Option{rlock.WithLease(lease), rlock.WithLogger(log.Logger())}
+			opts := []rlock.Option{rlock.WithLease(lease), rlock.WithPatience(failoverBound), rlock.WithLogger(log.Logger())}
 			one, two := newClient(t, s.Client(), opts...), newClient(t, s.Client(), opts...)
 			all, end := context.WithCancel(t.Context())
 			busy, endBusy := context.WithCancel(t.Context())
@@ -46,11 +46,9 @@ func TestP38_SentinelFailoverOfABusyMaster(t *testing.T) {
 			old := s.Master()
 			if pause {
 				s.Settle()
-				old.Do("client", "pause", 10000, "write") // from now on a Sentinel that publishes on the master gets no answer
+				old.Do("client", "pause", 600000, "write") // from now on a Sentinel that publishes on the master gets no answer
 				(&redistest.Replication{Master: old, Replicas: s.Nodes[1:]}).Sync()
-				s.Sentinels[0].Do("sentinel", "failover", redistest.MasterName)
-				master := s.AwaitMaster(old)
-				old.Do("replicaof", "127.0.0.1", master.Port()) // before it goes on: what it postponed would be done, and lost
+				old.Follow(s.FailoverFrom(old)) // before it goes on: what it postponed would be done, and lost
 				old.Do("client", "unpause")
 			} else {
 				s.Failover()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/redistest"
+	"github.com/fencelock/fencelock/rlock"
 )
 
 // In a cluster slots move and replicas take over by command, one after the other, so that Redis loses nothing: the tokens of
@@ -28,7 +29,7 @@ func TestInv2_ClusterTokensGrowOverMovesAndFailovers(t *testing.T) {
 	defer loops.Wait()
 	defer stop()
 	for range 2 {
-		client := newClient(t, c.Client())
+		client := newClient(t, c.Client(), rlock.WithPatience(failoverBound))
 		for name, w := range witnesses {
 			for range 2 {
 				loops.Go(func() { takeAndGive(ctx, t, fenced.NewLock(client, name), w) })

@@ -57,7 +57,7 @@ func TestClusterResharding(t *testing.T) {
 			t.Parallel()
 			c := redistest.Clustered(t, 3, 0, "--cluster-node-timeout", "5000")
 			// The poll comes too late to be what wakes.
-			opts := []rlock.Option{rlock.WithLease(6 * time.Second), rlock.WithPatience(failoverBound), rlock.WithPollInterval(time.Minute),
+			opts := []rlock.Option{rlock.WithLease(18 * time.Second), rlock.WithPatience(failoverBound), rlock.WithPollInterval(time.Minute),
 				rlock.WithShardedPubSub(sharding)}
 			one, two := newClient(t, c.Client(), opts...), newClient(t, c.Client(), opts...)
 			from, to := c.Nodes[0], c.Nodes[1]
@@ -103,7 +103,7 @@ func TestClusterResharding(t *testing.T) {
 				l.intact(t)
 				began := time.Now()
 				l.pass(t)
-				within(t, began, 2*time.Second, "the waiter's turn at "+l.Name())
+				within(t, began, soon, "the waiter's turn at "+l.Name())
 			}
 			wantClean(t, []*rlock.Client{one, two}, c.Nodes...)
 		})
@@ -152,7 +152,7 @@ func TestClusterFailover(t *testing.T) {
 			for _, l := range slices.Concat(locks, others) {
 				began := time.Now()
 				l.pass(t)
-				within(t, began, 2*time.Second, "the waiter's turn at "+l.Name())
+				within(t, began, soon, "the waiter's turn at "+l.Name())
 			}
 			wantClean(t, []*rlock.Client{one, two}, replica, c.Nodes[1], c.Nodes[2])
 		})

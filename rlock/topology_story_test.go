@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -66,7 +65,7 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 	store := redistest.Real(t).Client()
 	g, err := redisguard.New(store)
 	locktest.NoError(t, err)
-	opts := []rlock.Option{rlock.WithLease(2 * failoverLease), rlock.WithPatience(failoverBound)}
+	opts := []rlock.Option{rlock.WithLease(failoverLease), rlock.WithPatience(failoverBound)}
 	one, two := newClient(t, s.Client(), opts...), newClient(t, s.Client(), opts...)
 	var parted atomic.Bool
 	away := newClient(t, s.Client(func(o *redis.FailoverOptions) {
@@ -82,13 +81,12 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 		{what: "guard", fence: true},
 		{what: "guard and floor", fence: true, options: []fenced.Option{fenced.WithClockFloor()}},
 	}
-	const long = 10 * time.Minute
 
 	old, replica := s.Nodes[0], s.Nodes[1]
 	replica.Detach()
 	plainOne, plainTwo := s.Client(), s.Client()
 	plain := func(c *redis.Client, owner string) bool {
-		ok, err := c.SetNX(t.Context(), "plain", owner, long).Result()
+		ok, err := c.SetNX(t.Context(), "plain", owner, longLease).Result()
 		return err == nil && ok
 	}
 	if !plain(plainOne, "one") || plain(plainTwo, "two") {
@@ -97,7 +95,7 @@ func TestSentinelAsynchronousFailover(t *testing.T) {
 	for i, st := range stories {
 		st.key = fmt.Sprint("balance:", i)
 		st.first, st.other = fenced.NewLock(away, st.key, st.options...), fenced.NewLock(two, st.key, st.options...)
-		st.held, st.token, err = st.first.LockLeaseAndGetToken(t.Context(), long)
+		st.held, st.token, err = st.first.LockLeaseAndGetToken(t.Context(), longLease)
 		locktest.NoError(t, err)
 		st.read, err = st.balance(t, g, store, st.token)
 		locktest.NoError(t, err)

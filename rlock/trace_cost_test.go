@@ -43,23 +43,29 @@ func tracedPair(t testing.TB, rdb *redis.Client, trace *locktrace.Trace) func() 
 	}
 }
 
-// A trace allocates nothing, with functions or without. The goroutines of the clients allocate too, now and then, and so does a
-// sync.Pool that the race detector empties at random: the least of several means counts, and half an allocation is none.
+// A trace allocates nothing, with functions or without. The goroutines of the clients allocate too, and more of them on a busy
+// machine, and so does a sync.Pool that the race detector empties at random: the least of several means counts, and half an
+// allocation is none. The means are taken in turn, so that a busy moment meets all kinds of trace, and again for as long as noise is
+// left. An allocation of the trace's own is in each of its means, however many are taken.
 func TestTraceAllocations(t *testing.T) {
 	server := redistest.Real(t) // another process, whose allocations are not counted
-	least := make([]float64, len(tracedPairs))
-	for i, c := range tracedPairs {
-		pair := tracedPair(t, server.Client(), c.trace)
-		for try := range 5 {
-			if n := allocations(pair); try == 0 || n < least[i] {
+	var pairs []func()
+	for _, c := range tracedPairs {
+		pairs = append(pairs, tracedPair(t, server.Client(), c.trace))
+	}
+	least := make([]float64, len(pairs))
+	for round := range 30 {
+		for i, pair := range pairs {
+			if n := allocations(pair); round == 0 || n < least[i] {
 				least[i] = n
 			}
 		}
+		if most := least[0] + 0.5; round >= 4 && least[1] <= most && least[2] <= most {
+			t.Logf("allocations of a pair, after %d rounds: %.2f", round+1, least)
+			return
+		}
 	}
-	t.Logf("allocations of a pair: %.2f", least)
-	if most := least[0] + 0.5; least[1] > most || least[2] > most {
-		t.Errorf("a pair allocates %.2f times without a trace, %.2f times with an empty one, %.2f times with one that hears all", least[0], least[1], least[2])
-	}
+	t.Errorf("a pair allocates %.2f times without a trace, %.2f times with an empty one, %.2f times with one that hears all", least[0], least[1], least[2])
 }
 
 // allocations is how often do allocates, the mean of a thousand runs. testing.AllocsPerRun gives whole numbers only.

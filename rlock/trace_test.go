@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -251,6 +252,81 @@ func TestTraceOfEnds(t *testing.T) {
 	})
 }
 
+// The end of a hold tells whether the context that it was taken with had ended before: not where that comes after, nor of a hold of Acquire.
+func TestTraceOfAContextThatEndsBeforeItsHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		take  func(ctx context.Context, l *rlock.Lock) (unlock func() error, err error)
+		then  func(cancel context.CancelFunc, unlock func() error) error
+		ended bool
+	}{
+		"before":               {takeByLock, cancelAndUnlock, true},
+		"before, with a lease": {takeWithALease, cancelAndUnlock, true},
+		"before, of Acquire":   {takeByAcquire, cancelAndUnlock, false},
+		"until the lease is over": {takeByLock, func(cancel context.CancelFunc, unlock func() error) error {
+			cancel()
+			locktest.Sleep(time.Minute)
+			return unlock()
+		}, true},
+		"after": {takeByLock, func(cancel context.CancelFunc, unlock func() error) error {
+			defer cancel()
+			return unlock()
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.Virtual(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redis.Client) {
+				var tr tracer
+				l := rlock.NewLock(newClient(t, rdb, tr.option()), "l")
+				ctx, cancel := context.WithCancel(t.Context())
+				unlock, err := c.take(ctx, l)
+				locktest.NoError(t, err)
+				_ = c.then(cancel, unlock)
+				e := one[locktrace.HoldDone](t, &tr)
+				locktest.Equal(t, "the context had ended", errors.Is(e.ContextErr, context.Canceled), c.ended)
+				locktest.Equal(t, "an error", e.ContextErr != nil, c.ended)
+			})
+		})
+	}
+}
+
+// A context that ends while its hold is released, which is over by then, has not ended before it.
+func TestTraceOfAContextThatEndsDuringTheRelease(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redis.Client) {
+		var tr tracer
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb, tr.option()), "l")
+		ctx, cancel := context.WithCancel(t.Context())
+		held, err := l.Lock(ctx)
+		locktest.NoError(t, err)
+		spy.Wrap(func(_ []string, next func() error) error {
+			cancel()
+			return next()
+		})
+		locktest.NoError(t, l.Unlock(held))
+		locktest.IsError(t, ctx.Err(), context.Canceled)
+		locktest.NoError(t, one[locktrace.HoldDone](t, &tr).ContextErr)
+	})
+}
+
+func takeByLock(ctx context.Context, l *rlock.Lock) (func() error, error) {
+	held, err := l.Lock(ctx)
+	return func() error { return l.Unlock(held) }, err
+}
+
+func takeWithALease(ctx context.Context, l *rlock.Lock) (func() error, error) {
+	held, err := l.TryLock(ctx, 0, time.Minute)
+	return func() error { return l.Unlock(held) }, err
+}
+
+func takeByAcquire(ctx context.Context, l *rlock.Lock) (func() error, error) {
+	h, err := l.Acquire(ctx)
+	return func() error { return h.Unlock(context.Background()) }, err
+}
+
+func cancelAndUnlock(cancel context.CancelFunc, unlock func() error) error {
+	cancel()
+	return unlock()
+}
+
 // The release of a hold that was lost is left to the background only where Redis may have the hold still: not where Redis has said that it is
 // gone, nor where this client has forced it open.
 func TestTraceOfReleasesOfLostHolds(t *testing.T) {
@@ -357,8 +433,11 @@ func TestTraceOfAReleaseBehind(t *testing.T) {
 	}
 	s.proxy.Refuse(false)
 	redistest.Eventually(t, time.Minute, func() bool { return len(told[locktrace.ReleaseEnded](&tr)) > 0 }, "the release is over")
-	if e := one[locktrace.ReleaseEnded](t, &tr); !e.Confirmed || e.Took <= 0 || e.Field != end.Field {
-		t.Errorf("%+v", e)
+	// The question for what was released lately (P38) may find the hold before the release does. Then the hold is released twice.
+	for _, e := range told[locktrace.ReleaseEnded](&tr) {
+		if !e.Confirmed || e.Took <= 0 || e.Field != end.Field {
+			t.Errorf("%+v", e)
+		}
 	}
 }
 

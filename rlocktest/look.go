@@ -3,6 +3,7 @@ package rlocktest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,17 +13,22 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// Holder returns the id of the client that has the lock, as rlock.Client.ID has it; "" for a free lock. Others have ids of their own.
+// Holder returns the id of the client that has the lock, of a read-write lock that of one of them, as rlock.Client.ID has it; "" for a free lock. Others have ids of their own.
 func (s *Server) Holder(name string) string {
 	s.t.Helper()
 	id, _, _ := strings.Cut(s.field(name), ":")
 	return id
 }
 
-// HoldCount returns how often the holder has acquired the lock without unlocking it; 0 for a free lock.
+// HoldCount returns how often the holder has acquired the lock without unlocking it; 0 for a free lock. Of a read-write lock it is how many hold it: how
+// often each has acquired it is known to its client alone.
 func (s *Server) HoldCount(name string) int {
 	s.t.Helper()
-	count, _ := strconv.Atoi(s.hash(name)[s.field(name)])
+	hash := s.hash(name)
+	if hash["mode"] != "" {
+		return len(holders(hash))
+	}
+	count, _ := strconv.Atoi(hash[s.field(name)])
 	return count
 }
 
@@ -59,14 +65,26 @@ func (s *Server) WaitForWaiters(name string, n int) {
 	})
 }
 
-// field returns the field of the hold that has the lock; "" for none.
+// field returns the field of a hold that has the lock; "" for none.
 func (s *Server) field(name string) string {
-	for field := range s.hash(name) {
-		if !strings.HasSuffix(field, "#") {
-			return field
-		}
+	if all := s.fields(name); len(all) > 0 {
+		return all[0]
 	}
 	return ""
+}
+
+// fields returns the fields of all holds that have the lock: only a read-write lock has several.
+func (s *Server) fields(name string) []string { return holders(s.hash(name)) }
+
+// holders are the fields of the holds in the hash of a lock, in order.
+func holders(hash map[string]string) (all []string) {
+	for field := range hash {
+		if !strings.HasSuffix(field, "#") && field != "mode" && field != "phase" {
+			all = append(all, field)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 func (s *Server) hash(name string) map[string]string {

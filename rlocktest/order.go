@@ -9,12 +9,14 @@ import (
 
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/observe/locktrace"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // order has which locks were taken, or waited for, by holders of which others.
 type order struct {
 	mu    sync.Mutex
-	pairs map[[2]string]pair // by outer and inner lock
+	pairs map[[2]string]pair // by outer and inner lock; of a permit of a semaphore it is the name that stands for all slots
+	slots map[string]string  // these names, by the locks of the slots that had a permit
 }
 
 // A pair is a lock that was taken by a holder of another one.
@@ -28,6 +30,9 @@ func (o *order) trace() *locktrace.Trace {
 	return &locktrace.Trace{
 		WaitStarted: func(e locktrace.WaitStarted) { o.note(e.Call) },
 		AcquireDone: func(e locktrace.AcquireDone) {
+			if e.Slot != "" {
+				o.noteSlot(e.Slot, e.Lock)
+			}
 			if e.Err == nil && e.By != locktrace.Reentry { // a call that has waited in vain was noted when it began to wait; a re-entry waits for nobody
 				o.note(e.Call)
 			}
@@ -38,11 +43,15 @@ func (o *order) trace() *locktrace.Trace {
 // note notes that a call takes a lock, or waits for it.
 func (o *order) note(c locktrace.Call) {
 	for _, outer := range holder.HeldBy(c.Context) {
-		names := [2]string{outer, c.Lock}
-		if outer == c.Lock {
-			continue // a nested call, or one of another client
-		}
 		o.mu.Lock()
+		if all := o.slots[outer]; all != "" {
+			outer = all
+		}
+		names := [2]string{outer, c.Lock}
+		if outer == c.Lock && !scripts.IsPermits(outer) { // a nested call, or one of another client; a permit under a permit may wait for that
+			o.mu.Unlock()
+			continue
+		}
 		if o.pairs == nil {
 			o.pairs = map[[2]string]pair{}
 		}
@@ -53,8 +62,24 @@ func (o *order) note(c locktrace.Call) {
 	}
 }
 
+// noteSlot notes that the lock of a slot has a permit of the semaphore of this name.
+func (o *order) noteSlot(slot, semaphore string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.slots == nil {
+		o.slots = map[string]string{}
+	}
+	o.slots[slot] = semaphore
+}
+
 // site returns where the code outside of the library is that makes the call.
 func site() string {
+	at, _ := caller()
+	return at
+}
+
+// caller returns site, and the name of the library's function that is called there.
+func caller() (site, method string) {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
@@ -62,10 +87,11 @@ func site() string {
 		path, isOurs := strings.CutPrefix(frame.Function, "github.com/fencelock/fencelock/")
 		pkg, _, _ := strings.Cut(path, ".")
 		if !isOurs || !slices.Contains(library, pkg) {
-			return fmt.Sprintf("%s:%d", frame.File[strings.LastIndexByte(frame.File, '/')+1:], frame.Line)
+			return fmt.Sprintf("%s:%d", frame.File[strings.LastIndexByte(frame.File, '/')+1:], frame.Line), method
 		}
+		method = path[strings.LastIndexByte(path, '.')+1:]
 		if !more {
-			return "an unknown place"
+			return "an unknown place", method
 		}
 	}
 }

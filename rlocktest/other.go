@@ -4,13 +4,14 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/engine"
-	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -21,6 +22,7 @@ type Other struct {
 	field    string
 	token    int64
 	redisson bool
+	keys     *scripts.Keys // of a hold of a read-write lock; nil otherwise
 }
 
 // HoldOption changes a default of Hold and Steal.
@@ -29,6 +31,7 @@ type HoldOption func(*holdSettings)
 type holdSettings struct {
 	lease    time.Duration
 	redisson bool
+	side     scripts.Side
 }
 
 // For makes the hold one of a process that has died: it is over after this time, unless Unlock ends it sooner. By default others hold
@@ -39,18 +42,25 @@ func For(lease time.Duration) HoldOption { return func(h *holdSettings) { h.leas
 // clients.
 func AsRedisson() HoldOption { return func(h *holdSettings) { h.redisson = true } }
 
+// AsReader makes the hold one that reads, of a read-write lock (fenced.NewRWLock). Hold takes it beside others that read.
+func AsReader() HoldOption { return func(h *holdSettings) { h.side = scripts.Reads } }
+
+// AsWriter makes the hold one that writes, of a read-write lock.
+func AsWriter() HoldOption { return func(h *holdSettings) { h.side = scripts.Writes } }
+
 // Hold makes somebody else take the lock, which must be free.
 func (s *Server) Hold(name string, opts ...HoldOption) *Other {
 	s.t.Helper()
 	o, before := s.take("Hold", name, false, opts)
 	if o.token == 0 {
-		s.t.Fatalf("rlocktest: Hold: %q is held by %s: Steal takes it all the same", name, before)
+		s.t.Fatalf("rlocktest: Hold: %q is held by %s: Steal takes it all the same", name, strings.Join(before, ", "))
 	}
 	return o
 }
 
 // Steal makes somebody else take the lock that one of the clients holds, as after a lease that ran out, or somebody's ForceUnlock. The
-// holder is told before Steal returns, unless it is stopped: its context has ended with ErrLost.
+// holder is told before Steal returns, unless it is stopped: its context has ended with ErrLost. Of a read-write lock all that read lose it, and the other
+// one writes, unless AsReader says that it reads.
 func (s *Server) Steal(name string, opts ...HoldOption) *Other {
 	s.t.Helper()
 	return s.steal("Steal", name, opts, s.listening())
@@ -67,11 +77,13 @@ func (s *Server) StealUnnoticed(name string, opts ...HoldOption) *Other {
 func (s *Server) steal(op, name string, opts []HoldOption, tell []*member) *Other {
 	s.t.Helper()
 	o, before := s.take(op, name, true, opts)
-	if before == "" {
+	if len(before) == 0 {
 		s.t.Fatalf("rlocktest: %s: nobody holds %q: Hold takes a free lock", op, name)
 	}
 	for _, m := range tell {
-		(*engine.Client)(m.client).HoldGone(name, before, false)
+		for _, field := range before {
+			(*engine.Client)(m.client).HoldGone(name, field, false)
+		}
 	}
 	return o
 }
@@ -81,8 +93,8 @@ var takeText string
 
 var takeScript = redis.NewScript(takeText)
 
-// take takes the lock for somebody else. It returns the field of the holder before, and a token of 0 where the lock was not taken.
-func (s *Server) take(op, name string, anyway bool, opts []HoldOption) (*Other, string) {
+// take takes the lock for somebody else. It returns the fields of the holders before, and a token of 0 where the lock was not taken.
+func (s *Server) take(op, name string, anyway bool, opts []HoldOption) (o *Other, before []string) {
 	s.t.Helper()
 	if name == "" {
 		s.t.Fatalf("rlocktest: %s: the lock's name is empty: give it one", op)
@@ -94,14 +106,32 @@ func (s *Server) take(op, name string, anyway bool, opts []HoldOption) (*Other, 
 	if h.lease < time.Millisecond {
 		s.t.Fatalf("rlocktest: %s: For(%v): use a millisecond or more", op, h.lease)
 	}
-	o := &Other{server: s, name: name, field: uuid.NewString() + ":1", redisson: h.redisson}
+	if hash := s.hash(name); anyway && len(hash) > 0 {
+		switch readWrite := hash["mode"] != ""; {
+		case readWrite && h.side == scripts.NoSide:
+			h.side = scripts.Writes
+		case !readWrite && h.side != scripts.NoSide:
+			s.t.Fatalf("rlocktest: %s: %q is no read-write lock: leave out AsReader and AsWriter", op, name)
+		}
+	}
+	o = &Other{server: s, name: name, field: uuid.NewString() + ":1", redisson: h.redisson}
+	if _, _, is := scripts.SlotOf(name); is && !h.redisson {
+		o.field = uuid.NewString() + ":-1" // of a permit (P43)
+	}
+	if h.side != scripts.NoSide {
+		o.keys = scripts.ReadWriteOf(name, h.side)
+		o.field = o.keys.FieldOf(o.field)
+	}
 	keys := scripts.KeysOf(name)
-	reply, err := takeScript.Run(context.Background(), s.own, []string{keys.Lock, keys.Token}, o.field, h.lease.Milliseconds(), anyway).Slice()
+	reply, err := takeScript.Run(context.Background(), s.own, []string{keys.Lock, keys.Token}, o.field, h.lease.Milliseconds(), anyway, h.side.Mode()).Slice()
 	if err != nil {
 		s.t.Fatalf("rlocktest: %s: %v", op, err)
 	}
-	o.token = reply[1].(int64)
-	return o, reply[0].(string)
+	o.token = reply[0].(int64)
+	for _, field := range reply[1:] {
+		before = append(before, field.(string))
+	}
+	return o, before
 }
 
 // untilUnlock is a lease that no test waits for.
@@ -111,7 +141,7 @@ const untilUnlock = 10 * 365 * 24 * time.Hour
 func (o *Other) Token() int64 { return o.token }
 
 // Held tells whether the hold still has the lock.
-func (o *Other) Held() bool { return o.server.field(o.name) == o.field }
+func (o *Other) Held() bool { return slices.Contains(o.server.fields(o.name), o.field) }
 
 // Unlock releases the lock, and wakes who waits for it.
 func (o *Other) Unlock() {
@@ -122,12 +152,18 @@ func (o *Other) Unlock() {
 	switch {
 	case !o.Held():
 		err = fmt.Errorf("%q is not held any more", o.name)
+	case o.keys != nil:
+		op := scripts.Unlock(o.keys, o.field, false)
+		if !o.redisson {
+			op = op.Calling("", 0)
+		}
+		_, err = scripts.New(s.own).Do(ctx, op)
 	case o.redisson:
 		if err = s.own.Del(ctx, o.name).Err(); err == nil {
 			err = s.own.Publish(ctx, scripts.KeysOf(o.name).Channel(), 0).Err()
 		}
 	default:
-		_, err = rlock.NewLock(s.admin, o.name).ForceUnlock(ctx)
+		err = s.free(o.name)
 	}
 	if err != nil {
 		s.t.Errorf("rlocktest: Unlock: %v", err)
@@ -138,14 +174,16 @@ func (o *Other) Unlock() {
 // stopped: its context has ended with ErrLost. Who waits for the lock gets it.
 func (s *Server) Expire(name string) {
 	s.t.Helper()
-	field := s.field(name)
-	if field == "" {
+	fields := s.fields(name)
+	if len(fields) == 0 {
 		s.t.Fatalf("rlocktest: Expire: nobody holds %q", name)
 	}
 	for _, m := range s.listening() {
-		(*engine.Client)(m.client).HoldGone(name, field, true)
+		for _, field := range fields {
+			(*engine.Client)(m.client).HoldGone(name, field, true)
+		}
 	}
-	if _, err := rlock.NewLock(s.admin, name).ForceUnlock(context.Background()); err != nil {
+	if err := s.free(name); err != nil {
 		s.t.Fatalf("rlocktest: Expire: %v", err)
 	}
 }

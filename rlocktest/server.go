@@ -30,6 +30,9 @@ type Server struct {
 	admin  *rlock.Client // releases the holds of others
 	cycles bool          // locks may be taken in two orders
 	order  order
+	ended  bool // contexts may end before their holds
+	early  early
+	port   port // of Addr
 
 	mu      sync.Mutex
 	members map[string]*member // by the client's id
@@ -50,6 +53,12 @@ type Option func(*Server)
 // AllowCycles lets the test take locks in two orders. By default it fails at its end: a holder of a that waits for b, and a holder of b
 // that waits for a, wait for each other.
 func AllowCycles() Option { return func(s *Server) { s.cycles = true } }
+
+// AllowEndedContexts lets the context end that Lock, TryLock or one of their kin was given, before the Unlock. By default the test fails at
+// its end: such a hold is over with that context, and is not renewed. Where the hold is to last longer use Acquire; where the test is of
+// code whose caller goes away, use this option. Holds of Do, TryDo and Acquire are not looked at, and neither are those that end after the
+// test itself, such as by a function of t.Cleanup.
+func AllowEndedContexts() Option { return func(s *Server) { s.ended = true } }
 
 // New returns a Server that ends with the test, after its clients. In a testing/synctest bubble call New in the bubble, with the
 // bubble's t.
@@ -103,7 +112,7 @@ func (s *Server) Client(opts ...rlock.Option) *rlock.Client {
 	s.t.Helper()
 	m := &member{}
 	m.rdb = s.connect(&s.paused, &m.gate)
-	traced := func(set *engine.Settings) { set.Trace = locktrace.Join(set.Trace, s.order.trace()) }
+	traced := func(set *engine.Settings) { set.Trace = locktrace.Join(set.Trace, s.order.trace(), s.early.trace(s.t)) }
 	client, err := rlock.New(m.rdb, append(append([]rlock.Option{quiet}, opts...), traced)...)
 	if err != nil {
 		_ = m.rdb.Close()
@@ -138,6 +147,9 @@ func (s *Server) end() {
 		if cycle := s.order.cycle(); cycle != "" && !s.cycles {
 			s.t.Errorf("rlocktest: %s", cycle)
 		}
+		if early := s.early.text(); early != "" && !s.ended {
+			s.t.Errorf("rlocktest: %s", early)
+		}
 	}
 	for _, m := range s.all() {
 		m.gate.Open()
@@ -148,6 +160,7 @@ func (s *Server) end() {
 		_ = s.admin.Close()
 	}
 	_ = s.own.Close()
+	s.port.close()
 	if s.bubble {
 		time.Sleep(time.Second) // a dial under way ends before its bubble does
 	}

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"time"
 
@@ -134,9 +135,14 @@ func pinged(on server) bool {
 // idleConns returns how many connections are idle, in the pool and in the one that go-redis has for pipelines.
 func idleConns(on server) int {
 	pool := on.PoolStats()
-	idle := pool.IdleConns
-	if pool.PipelineStats != nil {
-		idle += pool.PipelineStats.IdleConns
+	return int(pool.IdleConns) + idleForPipelines(pool)
+}
+
+// idleForPipelines returns how many connections are idle in the pool for pipelines, which go-redis has from a later version on than the
+// oldest that this module works with.
+func idleForPipelines(pool *redis.PoolStats) int {
+	if stats := reflect.ValueOf(pool).Elem().FieldByName("PipelineStats"); stats.IsValid() && !stats.IsNil() {
+		return int(stats.Elem().FieldByName("IdleConns").Uint())
 	}
-	return int(idle)
+	return 0
 }

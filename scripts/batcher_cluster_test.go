@@ -29,14 +29,16 @@ func newCluster(t *testing.T, nodes int) *cluster {
 // node is the one that had the slot at first.
 func (c *cluster) node(keys *Keys) int { return int(keys.Slot) * len(c.Nodes) / slots }
 
-// migrate begins to move a slot to the next node, and moves those of its keys that are given. more moves others, finish
-// ends it.
+// migrate begins to move a slot to the next node, and moves those of its keys that are given. more moves others, or without any all that are left;
+// finish ends it.
 func (c *cluster) migrate(keys *Keys, moved ...string) (more func(...string), finish func()) {
 	c.t.Helper()
 	slot, i := int(keys.Slot), c.node(keys)
 	from, to := c.Nodes[i], c.Nodes[(i+1)%len(c.Nodes)]
 	c.BeginMove(slot, from, to)
-	c.MoveKeys(slot, from, to, moved...)
+	if len(moved) > 0 {
+		c.MoveKeys(slot, from, to, moved...)
+	}
 	return func(moved ...string) { c.MoveKeys(slot, from, to, moved...) }, func() { c.EndMove(slot, from, to) }
 }
 
@@ -101,7 +103,7 @@ func TestBatcherCluster_OpsInManySlots(t *testing.T) {
 	c := newCluster(t, 3)
 	g := &gate{}
 	c.rdb.AddHook(g)
-	s := New(c.rdb)
+	s := patient(c.rdb)
 	locks := c.spread(200)
 	for i := range 3 {
 		round(t, s, locks, int64(3*i))
@@ -149,7 +151,7 @@ func TestBatcherCluster_OpsInManySlots(t *testing.T) {
 func TestBatcherCluster_ASlotThatMoves(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
-	s := New(c.rdb)
+	s := patient(c.rdb)
 	tag := newKeys(t).Lock
 	var locks []*Keys
 	for i := range 3 { // in one slot
@@ -227,7 +229,7 @@ func TestBatcherCluster_AForbiddenKey(t *testing.T) {
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}, Username: "some-keys", Password: "secret"})
 	t.Cleanup(func() { _ = rdb.Close() })
 	load(t, server.Client())
-	s := New(rdb)
+	s := patient(rdb)
 	own := func(i int) Op { return Acquire(KeysOf(fmt.Sprintf("{%s}-%d", prefix, i)), true, newField(), lease) }
 	ops := []Op{own(1), own(2), own(3)}
 	forbidden := Acquire(KeysOf("x{"+prefix+"}"), true, newField(), lease) // in the same slot
@@ -265,15 +267,15 @@ func TestBatcherCluster_ANodeThatHangs(t *testing.T) {
 			c := newCluster(t, 3)
 			rdb := c.Client(func(o *redis.ClusterOptions) { o.ReadTimeout = time.Hour })
 			rdb.Get(t.Context(), "x") // with the first command go-redis asks any node for COMMAND, and all others wait
-			s := New(rdb)
+			s := patient(rdb)
 			theirs, others := c.neighbours(30)
 			if warm {
 				round(t, s, slices.Concat(theirs, others), 0)
 				round(t, s, theirs, 3)
 				round(t, s, others, 3)
 			} else {
-				round(t, New(c.rdb), others, 0) // by another client
-				round(t, New(c.rdb), others, 3)
+				round(t, patient(c.rdb), others, 0) // by another client
+				round(t, patient(c.rdb), others, 3)
 			}
 			c.Nodes[0].Freeze()
 			var hanging []*passenger
@@ -304,7 +306,7 @@ func TestBatcherCluster_ANodeThatHangs(t *testing.T) {
 func TestBatcherCluster_BatchersFollowTheSlots(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2)
-	s := New(c.rdb)
+	s := patient(c.rdb)
 	keys := newKeys(t)
 	x := send(s, Acquire(keys, true, newField(), lease))
 	mustHear(t, x)

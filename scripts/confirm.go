@@ -34,7 +34,7 @@ func (s *Scripts) Confirm(c Confirmation) {
 // promises tells whether somebody will rely on what the op has done, so that the op needs a confirmation. A release needs
 // none: if a failover forgets the release, the lock stays taken until the lease is over, which is late, and safe.
 func (op *Op) promises() bool {
-	return !op.isUnlock() && op.kind != &leaves && (op.kind != &levels || op.fenced || op.lease > 0)
+	return !op.isUnlock() && !op.onlyLine() && (op.kind != &levels || op.fenced || op.lease > 0)
 }
 
 // A pipeliner makes pipelines. For one server, the commands of a pipeline go over one connection.
@@ -44,8 +44,9 @@ type pipeliner interface{ Pipeline() redis.Pipeliner }
 // the request for the confirmation, and a cluster client would send that request to any node.
 type route struct {
 	on     pipeliner
-	text   bool // the commands carry the text of their scripts
-	asking bool // on is to get the slot of the commands, and has their keys already: each needs an ASKING before it
+	text   bool      // the commands carry the text of their scripts
+	asking bool      // on is to get the slot of the commands, and has their keys already: each needs an ASKING before it
+	from   pipeliner // with asking, the node that still has the slot
 }
 
 // args returns the script's command as it is to be added to the pipe next. On a route with asking it adds an ASKING first.
@@ -75,7 +76,7 @@ func (s *Scripts) follow(from route, addr string, send func(route)) {
 	o.Addr, o.MinIdleConns = addr, 0
 	node := s.cluster.Options().NewClient(&o)
 	defer func() { _ = node.Close() }()
-	send(route{on: node, asking: true})
+	send(route{on: node, asking: true, from: from.on})
 }
 
 // deliverConfirmed is deliver of ops some of which need a confirmation. It asks for one confirmation for all ops that go to
@@ -147,13 +148,17 @@ func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
 		}
 	}
 	if len(again) > 0 {
-		s.sendConfirmed(ctx, route{on: to.on, asking: to.asking, text: true}, again)
+		s.sendConfirmed(ctx, route{on: to.on, asking: to.asking, from: to.from, text: true}, again)
 	}
 	if len(split) > 0 {
 		s.sendConfirmed(ctx, route{on: to.on}, split)
 	}
 	if len(unlined) > 0 {
-		s.sendConfirmed(ctx, route{on: to.on, asking: to.asking}, unlined)
+		on := to.on
+		if to.asking {
+			on = to.from // Redis 6 says ASK also where the lock is on that node, and the line is not
+		}
+		s.sendConfirmed(ctx, route{on: on}, unlined)
 	}
 	for addr, groups := range moved {
 		s.follow(to, addr, func(to route) { s.sendConfirmed(ctx, to, groups) })

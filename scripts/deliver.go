@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -60,24 +61,28 @@ func (s *Scripts) byNode(ctx context.Context, groups []group, send func(on *redi
 // A group is the ops that travel in one command.
 type group []*Op
 
-// group divides the ops into groups: in a cluster one for each slot, and one for each op where something on the way refuses
-// several slots in one command.
+// group divides the ops into groups: one for each family, which has a batch script of its own, in a cluster one for each
+// slot, and one for each op where something on the way refuses several slots in one command.
 func (s *Scripts) group(ops []*Op) []group {
 	if s.single.Load() {
 		return apart(ops)
 	}
-	if s.cluster == nil {
+	if s.cluster == nil && !slices.ContainsFunc(ops, func(op *Op) bool { return op.kind.family != ops[0].kind.family }) {
 		return []group{ops}
 	}
-	bySlot := make(map[uint16]group)
+	type shared struct {
+		slot   uint16 // 0 for one server
+		family family
+	}
+	all := make(map[shared]group)
 	for _, op := range ops {
-		bySlot[op.keys.Slot] = append(bySlot[op.keys.Slot], op)
+		with := shared{family: op.kind.family}
+		if s.cluster != nil {
+			with.slot = op.keys.Slot
+		}
+		all[with] = append(all[with], op)
 	}
-	groups := make([]group, 0, len(bySlot))
-	for _, g := range bySlot {
-		groups = append(groups, g)
-	}
-	return groups
+	return slices.Collect(maps.Values(all))
 }
 
 // apart makes a group of each op.
@@ -93,27 +98,40 @@ func (g group) script() *script {
 	if len(g) == 1 {
 		return g[0].kind.script
 	}
-	if g[0].kind.ballot {
+	switch {
+	case g[0].kind.ballot:
 		return &ballots
+	case g[0].kind.family == semaphores:
+		return &permitBatch
+	case g[0].kind.family == readWrites:
+		return &readWriteBatch
 	}
 	return &batched
 }
 
 func (g group) args() []any {
-	if len(g) == 1 {
-		return g[0].alone()
-	}
 	keys, args := 0, 0
 	for _, op := range g {
 		keys += op.keyCount()
 		args += 1 + op.argCount()
 	}
+	barrier := ""
+	if g[0].kind.family != locks {
+		barrier = g[0].keys.barrier() // in a cluster it is in the hash slot of all the group's keys
+		keys++
+	}
 	all := g.script().args(keys, args)
 	for _, op := range g {
 		all = op.appendKeys(all)
 	}
+	if barrier != "" {
+		all = append(all, barrier)
+	}
 	for _, op := range g {
-		all = op.appendArgs(append(all, op.name()))
+		if len(g) > 1 {
+			all = append(all, op.name())
+		}
+		all = op.appendArgs(all)
 	}
 	return all
 }

@@ -19,6 +19,8 @@
 // `fencelock_line:{NAME}:<client>` for each client. Where the name has a brace of its own the key is
 // `fencelock_line_of:NAME`. See line.lua.
 //
+// A semaphore is the locks of its slots (slots.lua). A read-write lock has the keys of Redisson's RReadWriteLock (readwrite.lua).
+//
 // # Why every script may arrive twice
 //
 // A command whose answer was lost may have been executed, may be executed later, or twice. Each script is therefore

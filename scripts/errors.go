@@ -142,8 +142,8 @@ const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET
 
 // hints say what to do about an error reply whose own words do not.
 var hints = []struct{ reply, hint string }{
-	{"WRONGTYPE", "a key of this lock holds data of another type: choose a name that nothing else uses"},
-	{"not an integer", "the fencing counter holds something that is not a number: choose a name that nothing else uses, or repair the counter"},
+	{wrongTypeReply, "a key of this lock holds data of another type: choose a name that nothing else uses"},
+	{notIntegerReply, "the fencing counter holds something that is not a number: choose a name that nothing else uses, or repair the counter"},
 	{"READONLY", "the server is a replica: name the master, and leave ReplicaOnly of redis.FailoverOptions off"},
 	{"OOM ", "Redis is at maxmemory: nothing was taken"},
 	{"NOPERM", rights},
@@ -151,15 +151,24 @@ var hints = []struct{ reply, hint string }{
 	{"ACL failure in script", rights},           // Redis 8, Valkey
 }
 
+// These replies are about the counter, where a permit was asked for: a slot whose key is of another type counts as taken.
+const wrongTypeReply, notIntegerReply = "WRONGTYPE", "not an integer"
+
 func explain(keys *Keys, err error) error {
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
 	for _, h := range hints {
-		if strings.Contains(text, h.reply) {
+		switch {
+		case !strings.Contains(text, h.reply):
+			continue
+		case keys.last == nil:
 			return fmt.Errorf("%w (keys %q, %q: %s)", err, keys.Lock, keys.Token, h.hint)
+		case h.reply == wrongTypeReply || h.reply == notIntegerReply:
+			return fmt.Errorf("%w (%s)", err, keys.last.noCounter())
 		}
+		return fmt.Errorf("%w (%s: %s)", err, keys.last.keys(), h.hint)
 	}
 	return err
 }

@@ -132,8 +132,8 @@ func (b *batcher) watch(f *batch) {
 	go b.scripts.again(rest, ops[0].keys.Lock, silentAfter, b.slow, func(ctx context.Context) {
 		var copies []*Op
 		for _, op := range ops {
-			if op.kind.ballot {
-				continue // a node of a quorum is asked again in another round
+			if op.kind.ballot || op.isSentOnce() {
+				continue // a node of a quorum is asked again in another round, and what is sent once with another field
 			}
 			if c := op.copied(); c != nil {
 				copies = append(copies, c)

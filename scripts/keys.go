@@ -2,16 +2,20 @@ package scripts
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 )
 
-// Keys are the names that belong to one lock.
+// Keys are the names that belong to one lock, with PermitsOf to one semaphore, or with ReadWriteOf to one side of a read-write lock.
 type Keys struct {
 	Lock  string // the hash, whose key is the lock's own name
 	Token string // the fencing counter
 	Line  string // the line of the clients that wait
 	Slot  uint16 // the lock's hash slot in a cluster
+
+	last *lastSlot // of a semaphore; nil of a lock
+	side Side      // of a read-write lock; NoSide of another
 
 	channel atomic.Pointer[any] // what Channel returns, as an argument of a command; nil until the first call
 }
@@ -45,8 +49,33 @@ func lineOf(name string) string {
 	return "fencelock_line:{" + name + "}"
 }
 
+// barrier returns the name of a key that nobody ever writes, for a semaphore and a read-write lock, and "" for a lock. Their scripts use keys whose names
+// they make themselves. While a cluster moves a hash slot, a node refuses a script with two keys of which one is not there, before the script runs: so
+// none runs with a part of its keys on the other node (P54).
+func (k *Keys) barrier() string {
+	switch {
+	case k.last != nil:
+		return k.Lock
+	case k.side != NoSide:
+		return k.LeaseOf("", 1)
+	}
+	return ""
+}
+
+// LeaseOf returns the key that a hold of this field which reads has for its lease (P46). A hold of Redisson's has one for each of its levels, from 1 on.
+func (k *Keys) LeaseOf(field string, level int) string {
+	name := k.Lock
+	if !strings.Contains(name, "{") {
+		name = "{" + name + "}"
+	}
+	return name + ":" + field + ":rwlock_timeout:" + strconv.Itoa(level)
+}
+
 // Calls returns the name of the channel on which the client with this id is told about its place in the lock's line.
-func (k *Keys) Calls(client string) string { return k.Line + ":" + client }
+func (k *Keys) Calls(client string) string { return k.Line + ":" + k.InLine(client) }
+
+// Waited returns the name of the channel on which the lock's holder is told that a client waits in the line.
+func (k *Keys) Waited() string { return k.Line + ":waited" }
 
 func prefixed(prefix, name string) string {
 	if strings.Contains(name, "{") {
@@ -60,6 +89,9 @@ func prefixed(prefix, name string) string {
 // into another slot.
 func (k *Keys) CheckCluster() error {
 	if hashTag(k.Lock) != hashTag(k.Token) {
+		if k.last != nil {
+			return fmt.Errorf("the locks of the slots of %q and their counters are in different hash slots of a cluster: use a name without braces, or with one pair around a part that is not empty", k.last.of)
+		}
 		return fmt.Errorf("name %q and its counter %q are in different slots of a cluster: use a name without braces, or with one pair around a part that is not empty", k.Lock, k.Token)
 	}
 	return nil

@@ -21,7 +21,7 @@ local function leave(lock, line, _, ticket, channel, publish)
   if type(removed) == 'table' then
     return nil, removed
   end
-  local held = redis.pcall('EXISTS', lock)
+  local held = closed(lock)
   if type(held) == 'table' then
     return nil, held
   end

@@ -5,6 +5,8 @@
 --   c TICKET others   the client is called: the lock is free, and the client is the first in the line. others: how many
 --                     connections heard of the release on the lock's own channel, without the one of the client that
 --                     released the lock, unless the called client is that client
+--   c TICKET others FIELD TOKEN   the same, on the home of a lock of a quorum (P40): the hold of this field was released by its holder,
+--                     and the latest token that the holder knows is this one, 0 for none
 --   w TICKET head     the client is the second, and the first, which has the ticket head, was called (P23): if the first does
 --                     not come, the client is to look
 --   w TICKET head 1   the same, after a release: an earlier call of head that the client knows of counts no more
@@ -12,6 +14,8 @@
 --   a TICKET          the client is the second. The first has just asked for the lock, which somebody else has: the first is
 --                     alive
 --   d TICKET          the ticket was taken out of the line, as the client was called and did not come
+--
+-- On the channel <line>:waited a holder that wants to know listens: a client that enters an empty line while the lock is held says so there.
 
 -- refused is true once the user was refused a command of the line, for the command itself, the line's key or a client's channel (P30).
 -- The operation then goes on without the line, and its verdict is 10 more.
@@ -45,11 +49,12 @@ end
 -- told     how many connections were told on the lock's own channel
 -- field    of the hold that was released; '' for none
 -- known    how many of the told connections are of the client that had the hold: 1 or 0
+-- named    what else the called client is told; nil for nothing
 --
 -- returns 1  a client was called
 --         0  nobody is in the line, or the user has no right to the line or to the channels
 --         2  the bound was reached: call again
-local function call(line, publish, told, field, known)
+local function call(line, publish, told, field, known, named)
   local dead, first, second, batch, from = {}, nil, nil, 2, 0
   repeat -- 2, 8, 32, 128 and 512 tickets, and a few more for the second
     local heads = lined('ZRANGE', line, from, from + batch - 1)
@@ -61,7 +66,7 @@ local function call(line, publish, told, field, known)
       if first then
         message = 'w ' .. ticket .. ' ' .. first .. (field ~= '' and ' 1' or '')
       else
-        message = 'c ' .. ticket .. ' ' .. (client(ticket) == client(field) and told or math.max(told - known, 0))
+        message = 'c ' .. ticket .. ' ' .. (client(ticket) == client(field) and told or math.max(told - known, 0)) .. (named or '')
       end
       local heard = tell(line, publish, ticket, message)
       if heard == 0 then
@@ -155,5 +160,66 @@ local function prove(line, publish, ticket)
   lined('ZCARD', line)
   lined('PEXPIRE', line, 600000)
   tell(line, publish, ticket, '')
+end
+
+-- mayTake tells whether a client may take the free lock: it is the first in the line, or nobody is in the line. Otherwise mayTake has the
+-- first client called where that may not know that the lock is free.
+--
+-- ticket, place, look, stale   see wait in wait.lua
+--
+-- returns may, head   head: the first ticket, or nil
+local function mayTake(line, publish, ticket, place, look, stale)
+  if place ~= '' and ticket ~= '' then
+    enter(line, ticket, place) -- a client that comes back may be the first again, or the second
+  end
+  local heads = lined('ZRANGE', line, 0, 1)
+  if heads.err then
+    heads = {} -- a key of another type: then nobody waits in a line
+  end
+  local head = heads[1]
+  if head and head == stale and head ~= ticket and lined('ZREM', line, head) == 1 then
+    tell(line, publish, head, 'd ' .. head)
+    head = heads[2]
+  end
+  if head and head ~= ticket and not refused and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows of the call
+    head = call(line, publish, 0, '', 0) > 0 and lined('ZRANGE', line, 0, 0)[1] or nil
+  end
+  return not head or head == ticket, head
+end
+
+-- taken takes the ticket out of the line, as its client has the lock.
+local function taken(line, publish, ticket, look)
+  lined('ZREM', line, ticket)
+  if look == '1' then -- this client was not called: nobody watches it, or knows when its lease ends (P32)
+    near(line, publish)
+  end
+end
+
+-- stand has a client enter the line that has not got the lock. held: somebody else has the lock.
+--
+-- ticket, place, unproven   see wait in wait.lua
+--
+-- returns before, score   as wait does; nil where the client could not enter
+local function stand(line, publish, ticket, place, unproven, held)
+  if unproven == '1' then
+    prove(line, publish, ticket)
+  end
+  if refused then
+    return nil
+  end
+  local score, before, there = enter(line, ticket, place)
+  if not score then
+    return nil
+  end
+  if not there and before == 0 and held then
+    redis.pcall(publish, line .. ':waited', '') -- to the holder, if that has asked to be told; who may not say it enters all the same
+  end
+  if there and before == 0 and held then
+    local second = lined('ZRANGE', line, 1, 1)[1]
+    if second then
+      tell(line, publish, second, 'a ' .. second)
+    end
+  end
+  return before, score
 end
 

@@ -169,8 +169,8 @@ func (m *model) waits(o op, at span, head string) reply {
 // release is unlock, and calls the first client in the line.
 func (m *model) release(o op, at span) reply {
 	if m.field != o.field {
-		if m.field == "" && o.kind != "unlock" {
-			m.line.call(0, "", 0)
+		if m.field == "" && o.kind != "unlock" && !m.line.call(0, "", 0) {
+			m.line.tell("", "0")
 		}
 		return reply{own: m.own(o.field)}
 	}

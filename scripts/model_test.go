@@ -142,7 +142,7 @@ const (
 	noNumber  = "not an integer"
 )
 
-// model is the lock as PROTOCOL.md describes it: at most one hold, its count and latest change, its expiry, and the
+// model is the lock as docs/protocol.md describes it: at most one hold, its count and latest change, its expiry, and the
 // counter. It knows nothing of copies: an op does the same whenever it comes, and that is the rule.
 type model struct {
 	field   string // of the hold that has the lock, "" for none

@@ -95,27 +95,27 @@ var mutants = []mutant{
 
 	{"acquire knows no repeat", &acquireText, "if holder ~= field then", "if true then", ""},
 
-	{"a newcomer goes before the first", &waitText, "if not head or head == ticket then", "if true then", "the reply"},
+	{"a newcomer goes before the first", &lineText, "return not head or head == ticket, head", "return true, head", "the reply"},
 	{"a newcomer without a ticket goes before the first", &tryText, "redis.pcall('EXISTS', lock, line)", "redis.pcall('EXISTS', lock)", ""},
-	{"who has the lock stays in the line", &waitText, "lined('ZREM', line, ticket)\n        if look", "redis.pcall('EXISTS', lock)\n        if look", "the line"},
+	{"who has the lock stays in the line", &lineText, "lined('ZREM', line, ticket)\n  if look", "redis.pcall('EXISTS', line)\n  if look", "the line"},
 	{"whose acquire is repeated stays in the line", &waitText, "lined('ZREM', line, ticket)\n    end\n    if verdict ~= 0", "redis.pcall('EXISTS', lock)\n    end\n    if verdict ~= 0", "the line"},
 	{"who takes the lock removes the first", &waitText, "lined('ZREM', line, ticket)\n    end\n    if verdict ~= 0", "redis.pcall('ZREMRANGEBYRANK', line, 0, 0)\n    end\n    if verdict ~= 0", "the line"},
-	{"nobody calls a lone first", &waitText, "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or heads[2] == ticket)", ""},
-	{"who looks calls nobody", &waitText, "(look == '1' or #heads == 1 or heads[2] == ticket)", "(#heads == 1 or heads[2] == ticket)", ""},
-	{"everybody calls the first", &waitText, "(look == '1' or #heads == 1 or heads[2] == ticket)", "true", ""},
-	{"the second does not call", &waitText, "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or #heads == 1)", ""},
-	{"who comes back is at the end when the first one is looked for", &waitText, "enter(line, ticket, place) --", "--", ""},
-	{"whoever is first is stale", &waitText, "head == stale and", "stale ~= '' and", ""},
-	{"a stale first stays", &waitText, "lined('ZREM', line, head) == 1", "true", ""},
-	{"a stale first is not told", &waitText, "tell(line, publish, head, 'd ' .. head)", "", "the clients hear"},
+	{"nobody calls a lone first", &lineText, "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or heads[2] == ticket)", ""},
+	{"who looks calls nobody", &lineText, "(look == '1' or #heads == 1 or heads[2] == ticket)", "(#heads == 1 or heads[2] == ticket)", ""},
+	{"everybody calls the first", &lineText, "(look == '1' or #heads == 1 or heads[2] == ticket)", "true", ""},
+	{"the second does not call", &lineText, "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or #heads == 1)", ""},
+	{"who comes back is at the end when the first one is looked for", &lineText, "enter(line, ticket, place) --", "--", ""},
+	{"whoever is first is stale", &lineText, "head == stale and", "stale ~= '' and", ""},
+	{"a stale first stays", &lineText, "lined('ZREM', line, head) == 1", "true", ""},
+	{"a stale first is not told", &lineText, "tell(line, publish, head, 'd ' .. head)", "", "the clients hear"},
 	{"a held lock's first is dropped", &waitText, "left, calls, owned = value, second, of", "left, calls, owned = value, second, of redis.pcall('ZREM', line, stale)", ""},
 	{"another's turn is a held lock", &waitText, "calls, owned = -2, nil, true, nil", "calls, owned = -1, nil, true, nil", "in the reply"},
 	{"who waits is not in the line", &waitText, "return 0, {left, before, score, head or '', owned}", "return 0, {left, -1, 0, head or '', owned}", "the reply"},
 	{"who is first is not said", &waitText, "score, head or '', owned}", "score, '', owned}", "the reply"},
 
-	{"the first does not tell the second that it is alive", &waitText, "if there and before == 0 and held > 0 then", "if false then", "the clients hear"},
-	{"who comes as the first tells the second that it is alive", &waitText, "if there and before == 0 and held > 0 then", "if before == 0 and held > 0 then", ""},
-	{"who is not the first tells the second that it is alive", &waitText, "if there and before == 0 and held > 0 then", "if there and held > 0 then", "the clients hear"},
+	{"the first does not tell the second that it is alive", &lineText, "if there and before == 0 and held then", "if false then", "the clients hear"},
+	{"who comes as the first tells the second that it is alive", &lineText, "if there and before == 0 and held then", "if before == 0 and held then", ""},
+	{"who is not the first tells the second that it is alive", &lineText, "if there and before == 0 and held then", "if there and held then", "the clients hear"},
 
 	{"newcomers are first", &lineText, "score = last[#last] + 1", "score = last[2] - 1", ""},
 	{"newcomers go by the clock", &lineText, "if #last == 0 then", "if true then last = {}", ""},
@@ -140,7 +140,7 @@ var mutants = []mutant{
 	{"others are fewer than none", &lineText, "math.max(told - known, 0)", "told - known", "the clients hear"},
 	{"calls go to all clients", &lineText, "line .. ':' .. client(ticket)", "line", ""},
 
-	{"a release calls nobody", &releaseText, "called or call(line, publish, math.max(told, 0), field, math.max(known, 0))", "called or 0", ""},
+	{"a release calls nobody", &releaseText, "called or call(line, publish, math.max(told, 0), field, math.max(known, 0), named)", "called or 0", ""},
 	{"a late release calls", &releaseText, "remove(lock, field)\n", "remove(lock, field)\n  if verdict ~= 1 then call(line, publish, 0, '', 0) end\n", ""},
 	{"a late release enters", &releaseText, "remove(lock, field)\n", "remove(lock, field)\n  if verdict ~= 1 and again then enter(line, again, '') end\n", ""},
 	{"a release never looks at the line", &releaseText, "not (again or second)", "not again", ""},
@@ -159,20 +159,22 @@ var mutants = []mutant{
 	{"who leaves last tells nobody", &leaveText, "if called == 0 then", "if false then", "the clients hear"},
 	{"who leaves tells all", &leaveText, "if called == 0 then", "if true then", "the clients hear"},
 
-	{"who takes the lock by a look tells nobody", &waitText, "if look == '1' then", "if false then", "the clients hear"},
-	{"who was called tells who is near", &waitText, "if look == '1' then", "if true then", "the clients hear"},
+	{"who takes the lock by a look tells nobody", &lineText, "if look == '1' then", "if false then", "the clients hear"},
+	{"who was called tells who is near", &lineText, "if look == '1' then", "if true then", "the clients hear"},
 	{"a look's call counts as a release's", &lineText, "field ~= '' and ' 1' or ''", "' 1'", "the clients hear"},
 	{"a release's call counts as a look's", &lineText, "field ~= '' and ' 1' or ''", "''", "the clients hear"},
 	{"a release that finds nothing on a free lock calls nobody", &releaseText, "if verdict == 0 and", "if false and", "the clients hear"},
 	{"a release that finds nothing calls while the lock is held", &releaseText, "redis.pcall('EXISTS', lock) == 0", "true", "the clients hear"},
+	{"a release that finds nothing and calls nobody tells nobody", &releaseText, "call(line, publish, 0, '', 0) == 0 then", "call(line, publish, 0, '', 0) == 3 then", "the clients hear"},
+	{"a release that finds nothing tells all", &releaseText, "call(line, publish, 0, '', 0) == 0 then", "call(line, publish, 0, '', 0) >= 0 then", "the clients hear"},
 	{"leave takes out the first", &leaveText, "lined('ZREM', line, ticket)", "redis.pcall('ZREMRANGEBYRANK', line, 0, 0)", ""},
 	{"leave takes out nobody", &leaveText, "lined('ZREM', line, ticket)", "0", ""},
 	{"who was not in the line calls nobody", &leaveText, "if held == 0 then", "if held == 0 and removed == 1 then", "the clients hear"},
 	{"leave calls nobody", &leaveText, "if held == 0 then", "if false then", "the clients hear"},
 	{"leave calls for a held lock", &leaveText, "if held == 0 then", "if true then", ""},
 	{"leave tells nobody", &leaveText, "if removed == 1 then", "if false then", "the clients hear"},
-	{"leave tells who is second only", &lineText, "'ZRANGE', line, 0, 1", "'ZRANGE', line, 1, 1", "the clients hear"},
-	{"leave tells who is first only", &lineText, "'ZRANGE', line, 0, 1", "'ZRANGE', line, 0, 0", "the clients hear"},
+	{"leave tells who is second only", &lineText, "'ZRANGE', line, 0, 1)\n  for", "'ZRANGE', line, 1, 1)\n  for", "the clients hear"},
+	{"leave tells who is first only", &lineText, "'ZRANGE', line, 0, 1)\n  for", "'ZRANGE', line, 0, 0)\n  for", "the clients hear"},
 	{"who was not in the line tells where others are", &leaveText, "if removed == 1 then", "if true then", "the clients hear"},
 
 	{"batch gives an op no line", &branchesText, "wait(KEYS[k], KEYS[k + 1], nil,", "wait(KEYS[k], KEYS[k], nil,", ""},
@@ -201,8 +203,8 @@ var mutants = []mutant{
 	{"renew brings a lock back", &renewText, "redis.pcall('HDEL', lock, there == 1 and '#' or field)", "redis.pcall('HSETNX', lock, field, 1) redis.pcall('PEXPIRE', lock, lease)", ""},
 	{"renew shortens the expiry", &renewText, "math.max(left, lease)", "lease", "time that is left"},
 	{"renew extends nothing", &renewText, "redis.pcall('PEXPIRE', lock, math.max(left, lease))", "redis.call('EXISTS', lock)", ""},
-	{"renew takes the first lease for all", &renewText, "ARGV[2 * i - 1]", "ARGV[1]", "time that is left"},
-	{"renew names the wrong lock", &renewText, "{i, why}", "{#failed + 1, why}", "the reply"},
+	{"renew takes the first lease for all", &renewEachText, "ARGV[2 * i - 1]", "ARGV[1]", "time that is left"},
+	{"renew names the wrong lock", &renewEachText, "{i, why}", "{#failed + 1, why}", "the reply"},
 
 	{"inspect takes the change number for a hold", &holderText, "'^[^:]+:%-?%d+$'", "'^[^:]+:%-?%d+#$'", ""},
 	{"inspect counts whoever is there", &inspectText, "redis.call('HGET', KEYS[1], ARGV[1]) or 0", "redis.call('HGET', KEYS[1], holder) or 0", "the reply"},
@@ -216,11 +218,12 @@ var comments = regexp.MustCompile(`(?m)^ *--.*\n`)
 func compose() {
 	acquire, level = alone("acquire", tokenText+holderText+acquireText), alone("level", tokenText+levelText)
 	transfer, unlock = alone("transfer", tokenText+transferText), alone("unlock", holderText+unlockText)
-	wait = alone("wait", tokenText+holderText+lineText+acquireText+waitText)
-	tryFree = alone("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
-	release, leave = alone("release", holderText+lineText+unlockText+releaseText), alone("leave", lineText+unlockText+leaveText)
-	batched = newBatch(tokenText+holderText+lineText+acquireText+levelText+unlockText+transferText+waitText+tryText+releaseText+leaveText, branchesText)
-	renew, inspect = newScript(renewText), newScript(holderText+inspectText)
+	wait = alone("wait", tokenText+holderText+oneText+lineText+acquireText+waitText)
+	tryFree = alone("try", tokenText+holderText+oneText+lineText+acquireText+waitText+tryText)
+	release, leave = alone("release", holderText+lineText+unlockText+releaseText), alone("leave", oneText+lineText+unlockText+leaveText)
+	lineLen = alone("waiting", lineText+waitingText)
+	batched = newBatch(tokenText+holderText+oneText+lineText+acquireText+levelText+unlockText+transferText+waitText+tryText+releaseText+leaveText+waitingText, branchesText)
+	renew, inspect = newScript(renewText+renewEachText), newScript(holderText+inspectText)
 }
 
 // swap puts the mutant in the place of its text until the test ends. No test that runs a script may be parallel to it.
@@ -242,7 +245,7 @@ func (m mutant) swap(t *testing.T) {
 // What the mutants are put together like is what runs.
 func TestMutants_AreComposedAsTheScriptsAre(t *testing.T) {
 	all := func() []string {
-		return []string{acquire.sha, level.sha, unlock.sha, transfer.sha, tryFree.sha, wait.sha, release.sha, leave.sha, batched.sha, renew.sha, inspect.sha}
+		return []string{acquire.sha, level.sha, unlock.sha, transfer.sha, tryFree.sha, wait.sha, release.sha, leave.sha, lineLen.sha, batched.sha, renew.sha, inspect.sha}
 	}
 	before := all()
 	compose()

@@ -40,7 +40,7 @@ func nodeWays(t *testing.T, test func(t *testing.T, rdb *redis.Client, c caller,
 		other, field := newKeys(t), newField()
 		test(t, rdb, c, func(op Op) Answer {
 			t.Helper()
-			got := together(c.Scripts, Vote(other, field, lease), op, Look(other, field), Withdraw(newKeys(t), newField(), true, -1))
+			got := together(c.Scripts, Vote(other, field, lease), op, Look(other, field), Withdraw(newKeys(t), newField(), true))
 			for _, o := range got {
 				if o.err != nil {
 					t.Fatal(o.err)
@@ -82,7 +82,7 @@ func TestNode_OneHold(t *testing.T) {
 			gone     bool
 			counter  int64
 		}{{other, 9, false, true, 0}, {mine, 7, true, false, 7}, {mine, 7, false, false, 7}, {mine, 3, false, false, 7}, {mine, 1 << 52, true, false, 1 << 52}} {
-			a := do(Raise(c.keys, step.field, step.token, 0))
+			a := do(Raise(c.keys, step.field, step.token, true, 0))
 			if a.Held != step.accepted || a.Report.Gone != step.gone || a.Report.Counter != step.counter {
 				t.Errorf("%+v: %+v %+v", step, a, a.Report)
 			}
@@ -113,14 +113,14 @@ func TestNode_OneHold(t *testing.T) {
 			t.Errorf("another's extension: %+v %+v", a, a.Report)
 		}
 
-		if a := do(Withdraw(c.keys, other, true, -1)); a.Held || a.Report.Holder != mine {
+		if a := do(Withdraw(c.keys, other, true)); a.Held || a.Report.Holder != mine {
 			t.Errorf("another's release: %+v %+v", a, a.Report)
 		}
-		if a := do(Withdraw(c.keys, mine, true, -1)); !a.Held || a.Report.Holder != "" {
+		if a := do(Withdraw(c.keys, mine, true)); !a.Held || a.Report.Holder != "" {
 			t.Errorf("the release: %+v %+v", a, a.Report)
 		}
 		c.hash(nil)
-		if a := do(Withdraw(c.keys, mine, true, -1)); a.Held {
+		if a := do(Withdraw(c.keys, mine, true)); a.Held {
 			t.Errorf("a repeat of the release: %+v", a)
 		}
 		if a := do(Vote(c.keys, other, lease)); !a.Held || a.Report.Counter != 1<<52 {
@@ -144,7 +144,7 @@ func TestNode_Messages(t *testing.T) {
 			if tell {
 				want = 1
 			}
-			if a := do(Withdraw(c.keys, field, tell, -1)); !a.Held || a.Report.Receivers != want {
+			if a := do(Withdraw(c.keys, field, tell)); !a.Held || a.Report.Receivers != want {
 				t.Errorf("told %v: %d", tell, a.Report.Receivers)
 			}
 		}
@@ -159,13 +159,13 @@ func TestNode_RaiseWithExpiry(t *testing.T) {
 	nodeWays(t, func(t *testing.T, rdb *redis.Client, c caller, do func(Op) Answer) {
 		field := newField()
 		now := do(Vote(c.keys, field, lease)).Report.Time
-		if a := do(Raise(c.keys, field, now+60e6, time.Hour)); !a.Held {
+		if a := do(Raise(c.keys, field, now+60e6, true, time.Hour)); !a.Held {
 			t.Fatalf("%+v", a.Report)
 		}
 		if ttl := rdb.PTTL(t.Context(), c.keys.Token).Val(); ttl < time.Hour+30*time.Second || ttl > time.Hour+time.Minute {
 			t.Errorf("the counter expires in %v", ttl)
 		}
-		if a := do(Raise(c.keys, field, now+60e6+1, 0)); !a.Held || rdb.PTTL(t.Context(), c.keys.Token).Val() != -1 {
+		if a := do(Raise(c.keys, field, now+60e6+1, true, 0)); !a.Held || rdb.PTTL(t.Context(), c.keys.Token).Val() != -1 {
 			t.Errorf("without an expiry: %+v", a.Report)
 		}
 	})
@@ -182,7 +182,7 @@ func TestNode_WrongData(t *testing.T) {
 		if err := spoil(c.keys); err != nil {
 			t.Fatal(err)
 		}
-		ops := []Op{Vote(c.keys, field, lease), Extend(c.keys, field, lease), Recount(c.keys, field, lease, 2, 1), Raise(c.keys, field, 5, 0), Look(c.keys, field)}
+		ops := []Op{Vote(c.keys, field, lease), Extend(c.keys, field, lease), Recount(c.keys, field, lease, 2, 1), Raise(c.keys, field, 5, true, 0), Look(c.keys, field)}
 		for i, o := range together(c.Scripts, append(ops, Vote(newKeys(t), newField(), lease))...) {
 			if i == len(ops) {
 				if o.err != nil || !o.Held {
@@ -211,8 +211,8 @@ func TestNode_P8_Replica(t *testing.T) {
 	there := New(rdb)
 	for i, op := range []Op{
 		Vote(c.keys, field, lease), Vote(c.keys, newField(), lease), Extend(c.keys, field, lease), Extend(c.keys, newField(), 0),
-		Recount(c.keys, field, lease, 2, 1), Recount(c.keys, newField(), 0, 2, 1), Raise(c.keys, field, 5, 0), Raise(c.keys, newField(), 5, 0),
-		Withdraw(c.keys, field, true, -1), Withdraw(c.keys, newField(), true, -1), Look(c.keys, field),
+		Recount(c.keys, field, lease, 2, 1), Recount(c.keys, newField(), 0, 2, 1), Raise(c.keys, field, 5, true, 0), Raise(c.keys, newField(), 5, true, 0),
+		Withdraw(c.keys, field, true), Withdraw(c.keys, newField(), true), Look(c.keys, field),
 	} {
 		_, err := there.Do(t.Context(), op)
 		if err == nil || !strings.Contains(err.Error(), "READONLY") || !Passing(err) || Unanswered(err) {

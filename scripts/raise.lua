@@ -5,14 +5,16 @@
 -- counter  the fencing counter: the largest token that was accepted here
 -- field    <uuid>:<number> of the hold
 -- token    the proposed token
--- expiry   of the counter, milliseconds from when the server's time has reached the token, see take in token.lua; 0: never
+-- anew     1: the token is ahead of the time, by as much as one without a counter must be: a counter may have been forgotten. Otherwise
+--          0: a server without a counter does not accept the token
+-- expiry   of the counter, see accept in proposal.lua
 --
 -- returns  1, report   accepted
---          0, report   the token is not larger
+--          0, report   the token is not larger, or there is no counter, and the token is not one for that
 --         -2, report   the hold is not there
 --         nil, error
 --         The report is that of report.lua, with 0 as its first element, and the counter as it is after this call
-local function raise(lock, counter, field, token, expiry)
+local function raise(lock, counter, field, token, anew, expiry)
   local there = redis.pcall('HEXISTS', lock, field)
   if type(there) == 'table' then
     return nil, there
@@ -28,18 +30,13 @@ local function raise(lock, counter, field, token, expiry)
   if there == 0 then
     return -2, said
   end
-  if tonumber(said[3]) >= tonumber(token) then
+  if tonumber(said[3]) >= tonumber(token) or said[3] == '0' and anew == '0' then
     return 0, said
   end
   local set
-  if tonumber(expiry) > 0 then
-    local ahead = math.max(tonumber(token) - (said[4] * 1000000 + said[5]), 0) / 1000
-    set = redis.pcall('SET', counter, token, 'PX', string.format('%.0f', expiry + ahead))
-  else
-    set = redis.pcall('SET', counter, token)
-  end
-  if set.err then
-    return nil, set
+  set, why = accept(counter, token, said[4] * 1000000 + said[5], expiry)
+  if not set then
+    return nil, why
   end
   said[3] = token
   return 1, said

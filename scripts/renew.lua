@@ -29,13 +29,3 @@ local function renew(lock, lease, field)
   return there == 0 and '' or nil
 end
 
-local failed = {}
-for i, lock in ipairs(KEYS) do
-  local why = renew(lock, ARGV[2 * i - 1], ARGV[2 * i])
-  if why and string.find(why, 'READONLY', 1, true) then
-    return redis.error_reply("READONLY You can't write against a read only replica.")
-  elseif why then
-    failed[#failed + 1] = {i, why}
-  end
-end
-return failed

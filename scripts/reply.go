@@ -38,10 +38,11 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if why, failed := second.(string); failed && verdict == -1 {
 		return Answer{}, explain(op.keys, replyError(why))
 	}
-	if op.kind.ballot {
-		return op.parseReport(verdict, second)
+	parse := op.parseAnswer
+	if op.kind.ballot && !op.onlyLine() {
+		parse = op.parseReport
 	}
-	a, err := op.parseAnswer(verdict, second)
+	a, err := parse(verdict, second)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -56,7 +57,10 @@ const outsideTheLine = 10
 func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
 	switch second := second.(type) {
 	case []any:
-		if op.kind.lined && op.kind != &leaves {
+		if op.kind.family == semaphores && op.isSentOnce() && verdict == 1 {
+			return parsePermit(second)
+		}
+		if op.kind.lined && !op.isLeave() {
 			return op.parseLine(verdict, second)
 		}
 		if op.kind == &acquires && verdict == 0 {
@@ -72,9 +76,12 @@ func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
 		return Answer{}, err
 	}
 	switch {
-	case op.kind == &leaves && (verdict == 0 || verdict == 1):
+	case op.isWaiting() && verdict == 1:
+		return Answer{Before: int(value)}, nil
+	case op.isWaiting():
+	case op.isLeave() && (verdict == 0 || verdict == 1):
 		return Answer{More: value == boundReached}, nil
-	case op.kind == &leaves:
+	case op.isLeave():
 	case op.isUnlock() && verdict == 1:
 		return Answer{Held: true, Receivers: max(int(value), 0), Untold: value < 0}, nil
 	case op.isUnlock() && verdict == 0:

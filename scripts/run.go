@@ -65,6 +65,8 @@ var (
 	releaseText string
 	//go:embed leave.lua
 	leaveText string
+	//go:embed waiting.lua
+	waitingText string
 	//go:embed alone.lua
 	aloneText string
 	//go:embed alone_in_line.lua
@@ -73,6 +75,8 @@ var (
 	batchText string
 	//go:embed renew.lua
 	renewText string
+	//go:embed renew_each.lua
+	renewEachText string
 	//go:embed inspect.lua
 	inspectText string
 
@@ -80,14 +84,15 @@ var (
 	level    = alone("level", tokenText+levelText)
 	unlock   = alone("unlock", holderText+unlockText)
 	transfer = alone("transfer", tokenText+transferText)
-	wait     = alone("wait", tokenText+holderText+lineText+acquireText+waitText)
-	tryFree  = alone("try", tokenText+holderText+lineText+acquireText+waitText+tryText)
+	wait     = alone("wait", tokenText+holderText+oneText+lineText+acquireText+waitText)
+	tryFree  = alone("try", tokenText+holderText+oneText+lineText+acquireText+waitText+tryText)
 	release  = alone("release", holderText+lineText+unlockText+releaseText)
-	leave    = alone("leave", lineText+unlockText+leaveText)
-	batched  = newBatch(tokenText+holderText+lineText+acquireText+levelText+unlockText+transferText+waitText+tryText+releaseText+leaveText, branchesText)
+	leave    = alone("leave", oneText+lineText+unlockText+leaveText)
+	lineLen  = alone("waiting", lineText+waitingText)
+	batched  = newBatch(tokenText+holderText+oneText+lineText+acquireText+levelText+unlockText+transferText+waitText+tryText+releaseText+leaveText+waitingText, branchesText)
 
-	branchesText = branches(&tries, &unlocksForNewcomers, &acquiresInTurn, &releases, &acquires, &unlocks, &levels, &transfers, &leaves)
-	renew        = newScript(renewText)
+	branchesText = branches(&tries, &unlocksForNewcomers, &acquiresInTurn, &releases, &acquires, &unlocks, &levels, &transfers, &leaves, &waitings)
+	renew        = newScript(renewText + renewEachText)
 	inspect      = newScript(holderText + inspectText)
 )
 

@@ -83,16 +83,58 @@ func (s *Scripts) renewOnce(ctx context.Context, holds []Renewal) {
 	if s.single.Load() {
 		size = 1
 	}
+	if slices.ContainsFunc(holds, func(r Renewal) bool { return r.reads() != holds[0].reads() }) {
+		s.renewBoth(ctx, holds, size)
+		return
+	}
 	if len(holds) > size || len(holds) > 0 && s.confirm != nil {
 		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, size)))
 		return
 	}
-	reply, err := s.send(ctx, &renew, renewArgs(holds))
+	reply, err := s.send(ctx, renewOf(holds), renewArgs(holds))
 	if len(holds) > 1 && s.refused(err) {
 		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, 1)))
 		return
 	}
 	renewed(holds, reply, err, nil)
+}
+
+// renewBoth is renewOnce of holds of which some read, and others do not: a script renews holds of one sort.
+func (s *Scripts) renewBoth(ctx context.Context, holds []Renewal, size int) {
+	sorted := slices.Clone(holds)
+	order := make([]int, len(holds))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		if holds[a].reads() == holds[b].reads() {
+			return 0
+		} else if holds[a].reads() {
+			return 1
+		}
+		return -1
+	})
+	others := 0
+	for i, at := range order {
+		if sorted[i] = holds[at]; !sorted[i].reads() {
+			others++
+		}
+	}
+	s.renewMany(ctx, append(slices.Collect(slices.Chunk(sorted[:others], size)), slices.Collect(slices.Chunk(sorted[others:], size))...))
+	for i, at := range order {
+		holds[at].Err = sorted[i].Err
+	}
+}
+
+// reads tells whether the hold is one that reads, of a read-write lock.
+func (r Renewal) reads() bool { return r.Keys.side == Reads }
+
+// renewOf returns the script that renews these holds.
+func renewOf(holds []Renewal) *script {
+	if len(holds) > 0 && holds[0].reads() {
+		return &readRenew
+	}
+	return &renew
 }
 
 // maxScript bounds the renewals in one script: a hundred keep the server busy for about as long as five scripts of one
@@ -122,7 +164,7 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 	pipe := to.on.Pipeline()
 	cmds := make([]command, len(parts))
 	for i, part := range parts {
-		cmds[i] = command{redis.NewCmd(ctx, to.args(ctx, pipe, &renew, renewArgs(part))...)}
+		cmds[i] = command{redis.NewCmd(ctx, to.args(ctx, pipe, renewOf(part), renewArgs(part))...)}
 		_ = pipe.Process(ctx, cmds[i])
 	}
 	var unconfirmed error
@@ -149,7 +191,7 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 		}
 	}
 	if len(again) > 0 {
-		s.renewBy(ctx, route{on: to.on, asking: to.asking, text: true}, again)
+		s.renewBy(ctx, route{on: to.on, asking: to.asking, from: to.from, text: true}, again)
 	}
 	if len(split) > 0 {
 		s.renewBy(ctx, route{on: to.on}, split)
@@ -161,10 +203,18 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 
 // renewArgs returns the command that renews the holds, and clears the Err of each.
 func renewArgs(holds []Renewal) []any {
-	args := renew.args(len(holds), 2*len(holds))
+	keys := len(holds)
+	if keys > 0 && holds[0].reads() {
+		keys *= 2
+	}
+	args := renewOf(holds).args(keys, 2*len(holds))
 	for i := range holds {
 		holds[i].Err = nil
 		args = append(args, holds[i].Keys.Lock)
+	}
+	for i := len(holds); i < keys; i++ {
+		hold := &holds[i-len(holds)]
+		args = append(args, hold.Keys.LeaseOf(hold.Field, 1)) // a node refuses to renew a hold of which only one key is there (P54)
 	}
 	var lease time.Duration
 	var ms any // made once for a row of equal leases: most are equal

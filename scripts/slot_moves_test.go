@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
@@ -190,4 +191,122 @@ func TestP14_AForbiddenKeyEndsNoOtherHold(t *testing.T) {
 			}
 		}
 	}
+}
+
+// P54: the slot of a semaphore moves, and a part of its keys is at the new node. No permit is given there whose slot somebody has at the old node, none is
+// released there that is at the old one, and no script stops in the middle.
+func TestP54_NoPermitWhileTheSlotMoves(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	confirmedOrNot(t, c.rdb, func(t *testing.T, s *Scripts) {
+		jobs := PermitsOf(newKeys(t).Lock, 3)
+		var fields [3]string
+		for i := range fields {
+			fields[i] = newField()
+			if a, err := s.Do(t.Context(), Acquire(jobs, true, fields[i], time.Hour).InTurn(Turn{})); err != nil || a.Slot != i {
+				t.Fatalf("%+v, %v", a, err)
+			}
+		}
+		counter := KeysOf(jobs.SlotName(2)).Token
+		locktest.NoError(t, c.rdb.ZAdd(t.Context(), jobs.Line, redis.Z{Score: 1, Member: "a:1"}).Err())
+		refused := func(when string) {
+			t.Helper()
+			another := newField()
+			ops := []Op{
+				Acquire(jobs, true, another, lease), Acquire(jobs, false, another, lease),
+				Acquire(jobs, true, another, lease).InTurn(Turn{}), Acquire(jobs, true, another, lease).InTurn(Turn{Ticket: "b:1"}),
+				Unlock(jobs, fields[0], false), Unlock(jobs, fields[0], false).Calling("", 0), Leave(jobs, "a:1", false),
+			}
+			for i, op := range ops {
+				if a, err := s.Do(t.Context(), op); !split(err) {
+					t.Errorf("%s: op %d hears %+v, %v", when, i, a, err)
+				}
+			}
+			for i, o := range together(s, ops...) {
+				if !split(o.err) {
+					t.Errorf("%s: op %d of a batch hears %+v", when, i, o)
+				}
+			}
+		}
+		more, finish := c.migrate(jobs)
+		refused("none of the keys has moved")
+		more(jobs.SlotName(2), jobs.Line, counter)
+		refused("the last slot has moved")
+		more()
+		refused("all keys have moved")
+		finish()
+		for i, field := range fields {
+			if state, err := s.Inspect(t.Context(), KeysOf(jobs.SlotName(i)), field); err != nil || state.Count != 1 {
+				t.Errorf("slot %d: %+v, %v", i, state, err)
+			}
+		}
+		if a, err := s.Do(t.Context(), Unlock(jobs, fields[1], false).Calling("", 0)); err != nil || !a.Held {
+			t.Errorf("a release when the slot has moved: %+v, %v", a, err)
+		}
+	})
+}
+
+// P54: the slot of a read-write lock moves, and the keys of those that read are not where its hash is. Nobody writes beside them, no renewal says that one is
+// gone, and no release takes the others' hold with it.
+func TestP54_NoWriterWhileTheSlotMoves(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	confirmedOrNot(t, c.rdb, func(t *testing.T, s *Scripts) {
+		name := newKeys(t).Lock
+		read, write := ReadWriteOf(name, Reads), ReadWriteOf(name, Writes)
+		fields := [2]string{newField(), newField()}
+		for _, field := range fields {
+			if a, err := s.Do(t.Context(), Acquire(read, true, field, time.Hour)); err != nil || !a.Held {
+				t.Fatalf("%+v, %v", a, err)
+			}
+		}
+		locktest.NoError(t, c.rdb.ZAdd(t.Context(), read.Line, redis.Z{Score: 1, Member: "aw:1"}).Err())
+		renewal := func() error {
+			holds := []Renewal{{Keys: read, Field: fields[0], Lease: 2 * time.Hour}, {Keys: read, Field: fields[1], Lease: 2 * time.Hour}}
+			s.Renew(t.Context(), holds)
+			return errors.Join(holds[0].Err, holds[1].Err)
+		}
+		refused := func(when string) {
+			t.Helper()
+			ops := []Op{
+				Acquire(write, true, write.FieldOf(newField()), lease), Acquire(read, false, newField(), lease),
+				Acquire(write, true, write.FieldOf(newField()), lease).InTurn(Turn{}), Acquire(write, true, write.FieldOf(newField()), lease).InTurn(Turn{Ticket: "bw:1"}),
+				Unlock(read, fields[0], false), Unlock(read, fields[0], false).Calling("", 0), Leave(read, "aw:1", false),
+			}
+			for i, op := range ops {
+				if a, err := s.Do(t.Context(), op); !split(err) {
+					t.Errorf("%s: op %d hears %+v, %v", when, i, a, err)
+				}
+			}
+			for i, o := range together(s, ops...) {
+				if !split(o.err) {
+					t.Errorf("%s: op %d of a batch hears %+v", when, i, o)
+				}
+			}
+			if state, err := s.InspectReadWrite(t.Context(), read, fields[0]); !split(err) {
+				t.Errorf("%s: inspect says %+v, %v", when, state, err)
+			}
+		}
+		more, finish := c.migrate(read)
+		refused("none of the keys has moved")
+		locktest.NoError(t, renewal())
+		more(name, read.Line, read.Token)
+		refused("the hash has moved")
+		if err := renewal(); errors.Is(err, ErrGone) || !Passing(err) {
+			t.Errorf("a renewal of holds whose keys are at both nodes: %v", err)
+		}
+		more()
+		refused("all keys have moved")
+		locktest.NoError(t, renewal())
+		finish()
+		for _, field := range fields {
+			if state, err := s.InspectReadWrite(t.Context(), read, field); err != nil || state.Count != 1 {
+				t.Errorf("%s: %+v, %v", field, state, err)
+			}
+		}
+		redistest.Eventually(t, 30*time.Second, func() bool { return renewal() == nil }, "the holds are renewed at the new node") // the client learns of that
+		if a, err := s.Do(t.Context(), Unlock(read, fields[1], false).Calling("", 0)); err != nil || !a.Held {
+			t.Errorf("a release when the slot has moved: %+v, %v", a, err)
+		}
+	})
 }

@@ -1,7 +1,7 @@
 -- inTurn does what wait, below, does for a user with all rights to the line. Where the user was refused one, inTurn may return 0 for a
 -- free lock.
 local function inTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry)
-  local held = redis.pcall('EXISTS', lock)
+  local held = closed(lock)
   if type(held) == 'table' then
     return nil, held
   end
@@ -16,54 +16,26 @@ local function inTurn(lock, line, counter, lease, field, publish, ticket, place,
     end
     left, calls, owned = value, second, of
   else
-    if place ~= '' and ticket ~= '' then
-      enter(line, ticket, place) -- a client that comes back may be the first again, or the second
-    end
-    local heads = lined('ZRANGE', line, 0, 1)
-    if heads.err then
-      heads = {} -- a key of another type: then nobody waits in a line
-    end
-    head = heads[1]
-    if head and head == stale and head ~= ticket and lined('ZREM', line, head) == 1 then
-      tell(line, publish, head, 'd ' .. head)
-      head = heads[2]
-    end
+    local may
+    may, head = mayTake(line, publish, ticket, place, look, stale)
     if refused then
       return 0, left
     end
-    if head and head ~= ticket and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows of the call
-      head = call(line, publish, 0, '', 0) > 0 and lined('ZRANGE', line, 0, 0)[1] or nil
-    end
-    if not head or head == ticket then
+    if may then
       local verdict, value = begin(lock, counter, lease, field, expiry)
       if verdict and head then
-        lined('ZREM', line, ticket)
-        if look == '1' then -- this client was not called: nobody watches it, or knows when its lease ends (P32)
-          near(line, publish)
-        end
+        taken(line, publish, ticket, look)
       end
       return verdict, value
     end
-    local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not "it is another client's turn"
+    local written = writable(lock, field)
     if type(written) == 'table' then
       return nil, written
     end
   end
   if ticket ~= '' and calls then -- a client that the release would not call does not enter (P36)
-    if unproven == '1' then
-      prove(line, publish, ticket)
-    end
-    local score, before, there
-    if not refused then
-      score, before, there = enter(line, ticket, place)
-    end
-    if score then
-      if there and before == 0 and held > 0 then
-        local second = lined('ZRANGE', line, 1, 1)[1]
-        if second then
-          tell(line, publish, second, 'a ' .. second)
-        end
-      end
+    local before, score = stand(line, publish, ticket, place, unproven, held > 0)
+    if before then
       return 0, {left, before, score, head or '', owned}
     end
   end

@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 func newForceUnlock(at *connection) *cobra.Command {
@@ -20,12 +22,14 @@ func newForceUnlock(at *connection) *cobra.Command {
 		Use:   "force-unlock NAME",
 		Short: "Release the hold of whoever has this lock",
 		Long: `force-unlock shows who has a lock, asks, and releases that hold and no other. The former holder may be in the middle of its
-work: its context ends, "fencelock run" stops its command, and guards refuse its writes as soon as the next holder has written.
+work: its context ends, "fencelock run" stops its command, and guards refuse its writes as soon as the next holder has written. Of a
+read-write lock it releases the one that writes, or all that it has shown reading.
 
 Without a terminal it needs --holder, with what "ls -o wide" and "show" name, or --yes, for whoever has it now.
 It says that the lock is released, or what it has found instead: the exit code is 1 where the lock was free, or another one's by then.`,
 		Example: `  fencelock force-unlock account:42
-  fencelock force-unlock account:42 --holder 7c53c7a2-3a7e-4c11-8d70-9d52b6f0a0c5:3`,
+  fencelock force-unlock account:42 --holder 7c53c7a2-3a7e-4c11-8d70-9d52b6f0a0c5:3
+  fencelock force-unlock '{jobs}:3'     # the permit of slot 3 of the semaphore jobs`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: at.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,10 +46,16 @@ It says that the lock is released, or what it has found instead: the exit code i
 				if err := v.mayFree(cmd.Context(), l); err != nil {
 					return err
 				}
+				if of != "" {
+					l.Readers = slices.DeleteFunc(l.Readers, func(h inspect.Holder) bool { return h.Field != of })
+					if l.Mode == "read" && len(l.Readers) == 1 {
+						l.Holder = &l.Readers[0]
+					}
+				}
 				if of != "" && l.Holder.Field != of {
 					return fails("%s is held by %s, and not by %s: nothing was released", plain.Name(l.Name), plain.Name(l.Holder.Field), plain.Name(of))
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s is held by %s\n", plain.Name(l.Name), holder(l.Holder))
+				fmt.Fprintln(cmd.ErrOrStderr(), isHeld(l))
 				if ask {
 					fmt.Fprint(cmd.ErrOrStderr(), "Its holder may be in the middle of its work. Release it? [y/N] ")
 					answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
@@ -69,9 +79,14 @@ It says that the lock is released, or what it has found instead: the exit code i
 // mayFree returns an error for what force-unlock has nothing to release, or must not.
 func (v *viewer) mayFree(ctx context.Context, l inspect.Lock) error {
 	switch {
+	case scripts.SemaphoreOf(l.Name) != "":
+		return fails("%s stands for all slots of a semaphore: release one of its permits, such as %s", plain.Name(l.Name), plain.Name(scripts.PermitsOf(l.Semaphore, 1).SlotName(0)))
 	case l.Other != "":
-		return fails("%s is no lock of this kind, but %s: release it with the program that made it", plain.Name(l.Name), plain.Name(l.Other))
+		return fails("%s is %s: force-unlock does not release that", plain.Name(l.Name), plain.Name(l.Other))
 	case l.Holder == nil:
+		if hint := v.semaphoreHint(ctx, l); hint != "" {
+			return fails("%s is free; semaphore: %s", plain.Name(l.Name), hint)
+		}
 		return fails("%s is free", plain.Name(l.Name))
 	}
 	queue := "redisson_lock_queue:{" + l.Name + "}"
@@ -87,10 +102,15 @@ func (v *viewer) mayFree(ctx context.Context, l inspect.Lock) error {
 // free releases the hold that was shown, and says so, or returns as an error what it has found instead.
 func (v *viewer) free(ctx context.Context, l inspect.Lock) (string, error) {
 	freed, err := v.Free(ctx, l)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if freed {
+	case freed && l.Mode == "read":
+		if locks, err := v.Look(ctx, l.Name); err == nil && locks[0].Mode == "read" {
+			return fmt.Sprintf("what was shown of %s is released, and it is still read by %d", plain.Name(l.Name), locks[0].Reading), nil
+		}
+		fallthrough
+	case freed:
 		return plain.Name(l.Name) + " is released", nil
 	}
 	locks, err := v.Look(ctx, l.Name)
@@ -100,7 +120,19 @@ func (v *viewer) free(ctx context.Context, l inspect.Lock) (string, error) {
 	case locks[0].Holder == nil:
 		return "", fails("%s is free by now: nothing was released", plain.Name(l.Name))
 	}
-	return "", fails("%s is held by %s by now: nothing was released", plain.Name(l.Name), holder(locks[0].Holder))
+	return "", fails("%s by now: nothing was released", isHeld(locks[0]))
+}
+
+// isHeld says who has a lock.
+func isHeld(l inspect.Lock) string {
+	if len(l.Readers) < 2 {
+		return fmt.Sprintf("%s is held by %s", plain.Name(l.Name), holder(l.Holder))
+	}
+	text := fmt.Sprintf("%s is read by %d:", plain.Name(l.Name), l.Reading)
+	for i := range l.Readers {
+		text += "\n  " + holder(&l.Readers[i])
+	}
+	return text
 }
 
 // holder is who has a lock, as --holder takes it too.

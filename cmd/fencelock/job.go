@@ -34,7 +34,9 @@ type job struct {
 	log  *speech
 
 	rdb     redis.UniversalClient
-	lock    *fenced.Lock
+	client  *rlock.Client
+	lock    *fenced.Lock    // of a permit, that of its slot
+	slot    int             // of a permit
 	held    context.Context // of the hold
 	token   int64
 	field   string // of the holder in Redis
@@ -83,7 +85,7 @@ func (j *job) run(at *connection) (int, error) {
 		return 0, err
 	}
 	defer j.close(client)
-	j.lock = fenced.NewLock(client, j.name)
+	j.client, j.lock = client, fenced.NewLock(client, j.name)
 	j.signals = make(chan os.Signal, 16)
 	for _, sig := range caughtSignals {
 		if !signal.Ignored(sig) { // by nohup, or a shell: the command inherits that
@@ -97,10 +99,10 @@ func (j *job) run(at *connection) (int, error) {
 		return code, err
 	}
 	began := time.Now()
-	j.tell("%s is taken, token %d", j.name, j.token)
+	j.tell("%s is taken, token %d", j.lock.Name(), j.token)
 	code, lost, err := j.runCommand()
 	if !lost && err == nil && !j.linger(began) {
-		j.tell("%s was lost after the command had ended", j.name)
+		j.tell("%s was lost after the command had ended", j.lock.Name())
 		return code, nil
 	}
 	return j.release(code, lost), err
@@ -131,7 +133,12 @@ func (j *job) waitStarted(locktrace.WaitStarted) {
 	if j.waited.Swap(true) {
 		return
 	}
-	if os.Getenv("FENCELOCK_NAME") == j.name {
+	above, mine := os.Getenv("FENCELOCK_NAME"), j.name
+	if j.permits > 0 {
+		mine = strings.TrimSuffix(scripts.PermitsOf(j.name, 1).Lock, "*") // of any slot
+		above = above[:min(len(above), len(mine))]
+	}
+	if above == mine {
 		j.say("this is run by fencelock under the lock %s already, and may wait for itself", j.name)
 	} else {
 		j.tell("waiting for %s", j.name)
@@ -192,15 +199,8 @@ func (j *job) acquire(ctx context.Context, cancel func()) (int, error) {
 // than a call of the library waits for it.
 func (j *job) lockPatiently(ctx context.Context) error {
 	for end := time.Now().Add(time.Duration(j.wait)); ; {
-		var held context.Context
-		var err error
-		if j.noWait || j.waitGiven {
-			held, j.token, err = j.lock.TryLockAndGetToken(ctx, max(time.Until(end), 0).Truncate(time.Millisecond), 0)
-		} else {
-			held, j.token, err = j.lock.LockAndGetToken(ctx)
-		}
+		err := j.take(ctx, end)
 		if err == nil {
-			j.held = held
 			return nil
 		}
 		over := errors.Is(err, rlock.ErrNotAcquired) || ctx.Err() != nil || j.waitGiven && time.Until(end) <= awayPause
@@ -214,6 +214,39 @@ func (j *job) lockPatiently(ctx context.Context) error {
 		case <-time.After(awayPause):
 		}
 	}
+}
+
+// take takes the lock, or a permit, by one call of the library, which waits until this end if there is one.
+func (j *job) take(ctx context.Context, end time.Time) error {
+	bounded, rest := j.noWait || j.waitGiven, max(time.Until(end), 0).Truncate(time.Millisecond)
+	var held context.Context
+	var token int64
+	var err error
+	switch {
+	case j.permits > 0:
+		return j.takePermit(ctx, bounded, rest)
+	case bounded:
+		held, token, err = j.lock.TryLockAndGetToken(ctx, rest, 0)
+	default:
+		held, token, err = j.lock.LockAndGetToken(ctx)
+	}
+	if err == nil {
+		j.held, j.token = held, token
+	}
+	return err
+}
+
+// takePermit takes a permit, with which the job goes on as with the lock of the permit's slot.
+func (j *job) takePermit(ctx context.Context, bounded bool, wait time.Duration) error {
+	var opts []rlock.AcquireOption
+	if bounded {
+		opts = append(opts, rlock.Wait(wait))
+	}
+	p, err := fenced.NewSemaphore(j.client, j.name, j.permits).Acquire(ctx, opts...)
+	if err == nil {
+		j.held, j.token, j.slot, j.lock = p.Context(), p.Token(), p.Slot(), fenced.NewLock(j.client, p.Name())
+	}
+	return err
 }
 
 // awayPause is the time between two attempts to wait for a lock while Redis is away.
@@ -231,6 +264,9 @@ func (j *job) giveUp(n int) int {
 
 // holder says who has the lock.
 func (j *job) holder() string {
+	if j.permits > 0 {
+		return fmt.Sprintf("all %d permits are taken, or others wait", j.permits)
+	}
 	in, err := inspect.New(j.rdb)
 	if err != nil {
 		return err.Error()
@@ -249,14 +285,17 @@ func (j *job) holder() string {
 func (j *job) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains([]string{"FENCELOCK_NAME", "FENCELOCK_TOKEN", "FENCELOCK_HOLDER", "FENCELOCK_HTTP_FIELD"}, name)
+		return slices.Contains([]string{"FENCELOCK_NAME", "FENCELOCK_TOKEN", "FENCELOCK_HOLDER", "FENCELOCK_HTTP_FIELD", "FENCELOCK_SLOT"}, name)
 	})
 	env = append(env,
-		"FENCELOCK_NAME="+j.name,
+		"FENCELOCK_NAME="+j.lock.Name(),
 		fmt.Sprintf("FENCELOCK_TOKEN=%d", j.token),
 		"FENCELOCK_HOLDER="+j.field)
+	if j.permits > 0 {
+		env = append(env, fmt.Sprintf("FENCELOCK_SLOT=%d", j.slot))
+	}
 	req := &http.Request{Header: http.Header{}}
-	if httpguard.SetToken(req, j.name, j.token) == nil { // otherwise the name cannot be sent in a header
+	if httpguard.SetToken(req, j.lock.Name(), j.token) == nil { // otherwise the name cannot be sent in a header
 		env = append(env, "FENCELOCK_HTTP_FIELD="+httpguard.Header+": "+req.Header.Get(httpguard.Header))
 	}
 	return env
@@ -290,13 +329,13 @@ func (j *job) release(code int, lost bool) int {
 	case lost:
 		return exitLost
 	case err == nil:
-		j.tell("%s is released", j.name)
+		j.tell("%s is released", j.lock.Name())
 		return code
 	case errors.Is(err, rlock.ErrLost):
-		j.say("%s was lost while the command ran: %v", j.name, withoutCall(err))
+		j.say("%s was lost while the command ran: %v", j.lock.Name(), withoutCall(err))
 		return exitLost
 	}
-	j.say("the release of %s is not confirmed, the lock is free after %v at most: %v", j.name, time.Duration(j.lease), withoutCall(err))
+	j.say("the release of %s is not confirmed, the lock is free after %v at most: %v", j.lock.Name(), time.Duration(j.lease), withoutCall(err))
 	if j.strict {
 		return exitLost
 	}

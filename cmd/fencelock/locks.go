@@ -18,15 +18,21 @@ import (
 
 // A lockRow is a lock as ls, show and top print it. Times are in seconds in JSON.
 type lockRow struct {
-	Name      string     `json:"name"`
-	Holder    *holderRow `json:"holder"`          // null: the lock is free
-	TTL       seconds    `json:"ttl"`             // -1: it stays for ever
-	Token     int64      `json:"token"`           // the last one that was given
-	Listeners int        `json:"listeners"`       // connections
-	Waiting   int        `json:"waiting"`         // clients in the line
-	Line      []waitRow  `json:"line"`            // the first of them
-	Other     string     `json:"not,omitempty"`   // what stands at the key and is no lock
-	Stuck     string     `json:"stuck,omitempty"` // why it does not come free, of one that somebody waits for
+	Name      string      `json:"name"`
+	Holder    *holderRow  `json:"holder"`              // null: the lock is free
+	TTL       seconds     `json:"ttl"`                 // -1: it stays for ever
+	Token     int64       `json:"token"`               // the last one that was given
+	Listeners int         `json:"listeners"`           // connections
+	Waiting   int         `json:"waiting"`             // clients in the line
+	Line      []waitRow   `json:"line"`                // the first of them
+	Other     string      `json:"not,omitempty"`       // what stands at the key and is no lock
+	Stuck     string      `json:"stuck,omitempty"`     // why it does not come free, of one that somebody waits for
+	Counter   string      `json:"counter,omitempty"`   // why it gives no token
+	Semaphore string      `json:"semaphore,omitempty"` // of a permit, and of the name that stands for all slots
+	Permits   int         `json:"permits,omitempty"`   // of the name that stands for all slots: so many were found
+	Mode      string      `json:"mode,omitempty"`      // read or write, of a read-write lock that somebody has
+	Reading   int         `json:"reading,omitempty"`   // so many read
+	Readers   []readerRow `json:"readers,omitempty"`   // the first of them
 	lock      inspect.Lock
 }
 
@@ -37,8 +43,15 @@ type holderRow struct {
 	Client *clientRow `json:"client,omitempty"`
 }
 
+// readerRow is one that reads.
+type readerRow struct {
+	holderRow
+	TTL seconds `json:"ttl"` // of its own lease
+}
+
 type waitRow struct {
 	ID     string     `json:"id"`
+	Mode   string     `json:"mode,omitempty"` // read or write, of a read-write lock
 	Calls  int        `json:"calls,omitempty"`
 	Age    seconds    `json:"age,omitempty"`
 	Client *clientRow `json:"client,omitempty"`
@@ -101,7 +114,8 @@ func (v *viewer) used(ctx context.Context) ([]inspect.Lock, error) {
 	all := append(known, contended...)
 	slices.SortStableFunc(all, func(a, b inspect.Lock) int { return cmp.Compare(a.Name, b.Name) })
 	all = slices.CompactFunc(all, func(a, b inspect.Lock) bool { return a.Name == b.Name })
-	return slices.DeleteFunc(all, func(l inspect.Lock) bool { return l.Holder == nil && l.Waiting == 0 && l.Other == "" }), nil
+	all = slices.DeleteFunc(all, func(l inspect.Lock) bool { return l.Holder == nil && l.Waiting == 0 && l.Other == "" })
+	return v.withSemaphores(ctx, all)
 }
 
 // rows adds to locks what else is to be shown.
@@ -119,20 +133,30 @@ func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, err
 	rows := make([]lockRow, len(locks))
 	for i, l := range locks {
 		rows[i] = lockRow{
-			Name: l.Name, TTL: seconds(l.TTL), Token: l.Token, Listeners: listeners[l.Name], Waiting: l.Waiting, Line: []waitRow{}, Other: l.Other, lock: l,
-		}
-		if l.TTL == inspect.NoExpiry {
-			rows[i].TTL = seconds(-time.Second)
+			Name: l.Name, TTL: inSeconds(l.TTL), Token: l.Token, Listeners: listeners[l.Name], Waiting: l.Waiting, Line: []waitRow{}, Other: l.Other, Counter: l.Counter, Semaphore: l.Semaphore,
+			Mode: l.Mode, Reading: l.Reading, lock: l,
 		}
 		if h := l.Holder; h != nil {
 			rows[i].Holder = &holderRow{h.Field, h.Count, age(h.For, h.By), clientOf(h.By)}
 		}
+		for _, h := range l.Readers {
+			rows[i].Readers = append(rows[i].Readers, readerRow{holderRow{h.Field, h.Count, age(h.For, h.By), clientOf(h.By)}, inSeconds(h.TTL)})
+		}
 		for _, w := range l.Line {
-			rows[i].Line = append(rows[i].Line, waitRow{w.Client, w.Calls, age(w.For, w.By), clientOf(w.By)})
+			rows[i].Line = append(rows[i].Line, waitRow{w.Client, w.Mode, w.Calls, age(w.For, w.By), clientOf(w.By)})
 		}
 		rows[i].Stuck = rows[i].stuck(v.longHold)
 	}
+	countPermits(rows)
 	return rows, ctx.Err()
+}
+
+// inSeconds is what is left of a lease.
+func inSeconds(ttl time.Duration) seconds {
+	if ttl == inspect.NoExpiry {
+		return seconds(-time.Second)
+	}
+	return seconds(ttl)
 }
 
 // age is a time that a client has said, by now.
@@ -170,19 +194,34 @@ var lockColumns = []string{"NAME", "HOLDER", "COUNT", "TTL", "TOKEN", "AGE", "LI
 func (r *lockRow) cells() []string {
 	c := []string{plain.Name(r.Name), "(free)", unknown, unknown, number(r.Token), span(r.age()), number(int64(r.Listeners)), number(int64(r.Waiting))}
 	switch h := r.lock.Holder; {
+	case r.Permits > 0:
+		c[1] = fmt.Sprintf("(%s: %d found)", r.Other, r.Permits)
 	case r.Other != "":
 		c[1] = "(" + plain.Name(r.Other) + ")"
 	case h != nil:
 		c[1], c[2], c[3] = process(h.By, h.Field), number(int64(h.Count)), r.ttl()
+		switch {
+		case r.Mode == "write":
+			c[1] += " (writes)"
+		case r.Reading > 1:
+			c[1] += fmt.Sprintf(" (%d read)", r.Reading)
+		case r.Reading == 1:
+			c[1] += " (reads)"
+		}
+	case r.Counter != "":
+		c[1] = "(free, but " + r.Counter + ")"
 	}
 	return c
 }
 
-func (r *lockRow) ttl() string {
-	if r.lock.TTL == inspect.NoExpiry {
+func (r *lockRow) ttl() string { return left(r.lock.TTL) }
+
+// left is what is left of a lease.
+func left(ttl time.Duration) string {
+	if ttl == inspect.NoExpiry {
 		return "for ever"
 	}
-	return span(r.lock.TTL)
+	return span(ttl)
 }
 
 // field is the holder as --holder takes it.
@@ -195,7 +234,7 @@ func (r *lockRow) field() string {
 
 // orders are what lists of locks can be sorted by; the largest comes first, but for names and what is left of leases.
 var orders = map[string]func(a, b *lockRow) int{
-	"name":    func(a, b *lockRow) int { return cmp.Compare(a.Name, b.Name) },
+	"name":    func(a, b *lockRow) int { return strings.Compare(byName(a.Name), byName(b.Name)) },
 	"age":     func(a, b *lockRow) int { return cmp.Compare(b.age(), a.age()) },
 	"ttl":     func(a, b *lockRow) int { return cmp.Compare(a.TTL, b.TTL) },
 	"token":   func(a, b *lockRow) int { return cmp.Compare(b.Token, a.Token) },
@@ -204,5 +243,5 @@ var orders = map[string]func(a, b *lockRow) int{
 
 // sortRows sorts by one of orders, then by name.
 func sortRows(rows []lockRow, by string) {
-	slices.SortFunc(rows, func(a, b lockRow) int { return cmp.Or(orders[by](&a, &b), strings.Compare(a.Name, b.Name)) })
+	slices.SortFunc(rows, func(a, b lockRow) int { return cmp.Or(orders[by](&a, &b), orders["name"](&a, &b)) })
 }

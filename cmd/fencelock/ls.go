@@ -28,10 +28,15 @@ which walks through all keys in small steps.
 HOLDER is host:pid and name, or what stands in Redis for a client that says nothing of itself; COUNT how often it has acquired the
 lock without unlocking it; TTL the rest of the lease if nobody renews it; TOKEN the last fencing token; LISTENERS connections that
 hear of a release, the holder's own too; WAITERS clients in the line. AGE is known of clients with presence, some seconds
-after the lock was taken.`,
+after the lock was taken.
+
+Of a read-write lock HOLDER is the one that writes, or the one of those that read whose lease ends last, and how many read.
+The permits of a semaphore jobs are the locks {jobs}:0 and so on. They stand below {jobs}:*, which has the WAITERS for a permit.`,
 		Example: `  fencelock ls
   fencelock ls -o wide --sort age --older-than 10m
   fencelock ls --scan='account:*' -o name
+  fencelock ls --scan='{jobs}:*'
+  fencelock ls -o json | jq '.[] | select(.semaphore == "jobs") | .name'
   fencelock ls -o json | jq '.[] | select(.waiting > 10) | .name'`,
 		ValidArgsFunction: at.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // runOptions is what the flags of run say.
@@ -24,6 +26,7 @@ type runOptions struct {
 	script       string
 	detachOK     bool
 	strict       bool
+	permits      int
 	quiet        bool
 	verbose      bool
 	printCodes   bool
@@ -50,6 +53,10 @@ The command finds in its environment
   FENCELOCK_TOKEN       the fencing token: storage that refuses a smaller one than it has seen is safe from late writes
   FENCELOCK_HOLDER      the holder, as "fencelock show" and force-unlock name it
   FENCELOCK_HTTP_FIELD  the token as a header, for curl -H "$FENCELOCK_HTTP_FIELD"
+  FENCELOCK_SLOT        with --permits N: the number from 0 to N-1 that no other one has meanwhile; the name is then that of
+                        the lock of this slot, such as {NAME}:3
+
+With --permits N up to N commands run at a time. All who use the name say the same N.
 
 Signals: INT, TERM, HUP and QUIT end the wait for the lock. While the command runs TERM, HUP, INT and QUIT go to it and all
 that it started, USR1 and USR2 to it alone. On a terminal INT and QUIT come to the command from the keyboard, and are
@@ -65,6 +72,9 @@ Exit codes:
 
   # the only active one of several workers; the others wait for their turn
   fencelock run leader -- ./worker
+
+  # at most five imports at a time, each with a number of its own
+  fencelock run --permits 5 imports -c './import --port $((9000 + FENCELOCK_SLOT))'
 
   # a line of shell; the service refuses the write if another holder has written meanwhile
   fencelock run account:42 -c 'curl -f -H "$FENCELOCK_HTTP_FIELD" -X POST https://bank/deposit/account:42'`,
@@ -102,6 +112,7 @@ Exit codes:
 	f := cmd.Flags()
 	f.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait for another holder: exit with 75")
 	f.VarP(&o.wait, "wait", "w", "wait so long at most, then exit with 75 (default: for ever)")
+	f.IntVar(&o.permits, "permits", 0, "run so many at a time, each with a slot of its own: take a permit of the semaphore NAME, not the lock")
 	f.IntVarP(&o.conflictCode, "conflict-exit-code", "E", exitNotAcquired, "exit code when another holder has the lock")
 	f.Var(&o.lease, "lease", "how long the lock stays taken after this machine died; renewed every third of it")
 	f.Var(&o.grace, "grace", "time between SIGTERM and SIGKILL when the lock is lost (default 10s, or a third of a shorter lease)")
@@ -165,6 +176,9 @@ func (o *runOptions) check(flags *pflag.FlagSet) error {
 	}
 	if o.conflictCode < 0 || o.conflictCode > 255 {
 		return usage("--conflict-exit-code %d: use 0 to 255", o.conflictCode)
+	}
+	if flags.Changed("permits") && (o.permits < 1 || o.permits > scripts.MostPermits) {
+		return usage("--permits %d: use 1 to %d", o.permits, scripts.MostPermits)
 	}
 	lease := time.Duration(o.lease)
 	if lease < time.Second {

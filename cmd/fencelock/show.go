@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,18 +20,34 @@ type details struct {
 	Keys  map[string]string `json:"keys"`
 	Slot  uint16            `json:"slot"`
 	Guard int64             `json:"guard"` // the largest token that package redisguard has accepted; 0 for none
+
+	SemaphoreHint string `json:"semaphore_hint,omitempty"` // that the name is one of a semaphore
 }
 
 func newShow(at *connection) *cobra.Command {
 	var out format
+	var permits int
 	cmd := &cobra.Command{
-		Use:               "show NAME",
-		Short:             "Show all about one lock",
-		Long:              `show prints who holds a lock, who waits and in which order, its keys in Redis, and the largest token that a guard has accepted there.`,
-		Example:           "  fencelock show account:42\n  fencelock show -o json account:42",
+		Use:   "show NAME",
+		Short: "Show all about one lock, or one semaphore",
+		Long: `show prints who holds a lock, who waits and in which order, its keys in Redis, and the largest token that a guard has accepted there.
+
+With --permits N it shows the semaphore NAME: who has which of its N slots, and who waits for a permit. All who use the name say the
+same N, which is stored nowhere. Slot 3 of the semaphore jobs is the lock {jobs}:3.`,
+		Example: `  fencelock show account:42
+  fencelock show -o json account:42
+  fencelock show jobs --permits 5
+  fencelock show '{jobs}:3'
+  fencelock show jobs --permits 5 -o json | jq '.slots[] | select(.holder == null) | .name'`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: at.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("permits") {
+				if permits < 1 || permits > scripts.MostPermits {
+					return usage("--permits %d: use 1 to %d", permits, scripts.MostPermits)
+				}
+				return at.with(func(v *viewer) error { return v.showSemaphore(cmd, out, args[0], permits) })
+			}
 			return at.with(func(v *viewer) error {
 				d, err := v.details(cmd.Context(), args[0])
 				switch {
@@ -46,7 +63,21 @@ func newShow(at *connection) *cobra.Command {
 		},
 	}
 	out.addFlag(cmd)
+	cmd.Flags().IntVar(&permits, "permits", 0, "show the semaphore NAME, of so many permits")
 	return cmd
+}
+
+func (v *viewer) showSemaphore(cmd *cobra.Command, out format, name string, permits int) error {
+	s, err := v.semaphore(cmd.Context(), name, permits)
+	switch {
+	case err != nil:
+		return err
+	case out == "json":
+		return printJSON(cmd.OutOrStdout(), s)
+	case out == "name":
+		return printName(cmd.OutOrStdout(), s.Name)
+	}
+	return s.print(cmd.OutOrStdout(), out == "wide")
 }
 
 func (v *viewer) details(ctx context.Context, name string) (*details, error) {
@@ -59,12 +90,19 @@ func (v *viewer) details(ctx context.Context, name string) (*details, error) {
 		return nil, err
 	}
 	keys := scripts.KeysOf(name)
+	if locks[0].Mode != "" {
+		keys = scripts.ReadWriteOf(name, scripts.Reads)
+	}
 	d := &details{lockRow: rows[0], Slot: keys.Slot, Keys: map[string]string{
 		"lock": keys.Lock, "token": keys.Token, "line": keys.Line, "channel": keys.Channel(),
 	}}
+	if locks[0].Mode == "read" {
+		d.Keys["lease"] = keys.LeaseOf("<holder>", 1)
+	}
 	if g, err := redisguard.New(v.rdb); err == nil {
 		d.Guard, _ = g.Seen(ctx, name) // 0 for a name that no guard takes, or without the right to its key
 	}
+	d.SemaphoreHint = v.semaphoreHint(ctx, d.lock)
 	return d, nil
 }
 
@@ -76,8 +114,21 @@ func (d *details) print(w io.Writer) error {
 		add("State", "no lock: "+plain.Name(d.Other))
 	case h == nil:
 		add("State", "free")
+	case d.Mode == "read":
+		add("State", "read by "+strconv.Itoa(d.Reading))
+		for i, h := range d.lock.Readers {
+			line := fmt.Sprintf("%s (%s)", process(h.By, h.Client), plain.Name(h.Field))
+			if age := time.Duration(d.Readers[i].Age); age > 0 {
+				line += ", for " + span(age)
+			}
+			add(fmt.Sprintf("Reader %d", i+1), line+", lease ends in "+left(h.TTL))
+		}
 	default:
-		add("State", "held")
+		state := "held"
+		if d.Mode != "" {
+			state = "held to write"
+		}
+		add("State", state)
 		add("Holder", d.field())
 		if h.By != nil {
 			add("Process", fmt.Sprintf("%s, process %d, program %s, name %s", plain.Name(h.By.Host), h.By.PID, plain.Name(h.By.Program), plain.Name(h.By.Name))+heard(h.By))
@@ -89,23 +140,40 @@ func (d *details) print(w io.Writer) error {
 	if d.Stuck != "" {
 		add("Stuck", d.Stuck)
 	}
+	if d.SemaphoreHint != "" {
+		add("Semaphore", d.SemaphoreHint)
+	}
+	if d.Counter != "" {
+		add("No token", d.Counter)
+	}
 	add("Last token", number(d.Token))
 	add("Guard has seen", number(d.Guard))
-	add("Waiting", fmt.Sprintf("%d (%d listening)", d.Waiting, d.Listeners))
-	for i, waiter := range d.lock.Line {
+	rows = append(rows, d.lineRows()...)
+	for _, key := range []string{"lock", "lease", "token", "line", "channel"} {
+		if d.Keys[key] != "" {
+			add("Key of the "+key, plain.Name(d.Keys[key]))
+		}
+	}
+	add("Slot", fmt.Sprint(d.Slot))
+	return printTable(w, rows)
+}
+
+// lineRows say who waits, in which order.
+func (r *lockRow) lineRows() [][]string {
+	rows := [][]string{{"Waiting", fmt.Sprintf("%d (%d listening)", r.Waiting, r.Listeners)}}
+	for i, waiter := range r.lock.Line {
 		line := process(waiter.By, waiter.Client)
-		if row := d.Line[i]; row.Calls > 0 {
+		if waiter.Mode != "" {
+			line += ", to " + waiter.Mode
+		}
+		if row := r.Line[i]; row.Calls > 0 {
 			calls := "calls"
 			if row.Calls == 1 {
 				calls = "call"
 			}
 			line += fmt.Sprintf(", %d %s, for %s", row.Calls, calls, span(time.Duration(row.Age)))
 		}
-		add(fmt.Sprintf("%d.", i+1), line)
+		rows = append(rows, []string{fmt.Sprintf("%d.", i+1), line})
 	}
-	for _, key := range []string{"lock", "token", "line", "channel"} {
-		add("Key of the "+key, plain.Name(d.Keys[key]))
-	}
-	add("Slot", fmt.Sprint(d.Slot))
-	return printTable(w, rows)
+	return rows
 }

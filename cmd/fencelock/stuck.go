@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/observe/inspect"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // defaultLongHold is how old a hold is, or how long somebody waits, where the lock is stuck: the page has the same.
@@ -15,15 +16,22 @@ func (r *lockRow) waited() bool {
 	return r.Waiting > 0 || r.Listeners > 1 || r.Listeners == 1 && r.Holder == nil
 }
 
-// stuck says why a lock that is waited for does not come free, as the page does (package lockui); "" where it may come free by itself.
+// all tells whether this is the name that stands for all slots of a semaphore.
+func (r *lockRow) all() bool { return scripts.SemaphoreOf(r.Name) != "" }
+
+// stuck says why a lock that is waited for does not come free, as the page does (package lockui), or why a semaphore has a wait that is long; "" where it may come free by itself.
 func (r *lockRow) stuck(longHold time.Duration) string {
 	var longest time.Duration
 	for _, w := range r.Line {
 		longest = max(longest, time.Duration(w.Age))
 	}
 	switch h := r.lock.Holder; {
+	case r.all() && longest >= longHold:
+		return "somebody has waited for a permit for " + span(longest)
 	case r.Other != "" || !r.waited():
 		return ""
+	case h == nil && r.Counter != "":
+		return "free, but " + r.Counter
 	case h == nil && longest >= longHold:
 		return "free, and yet somebody has waited for " + span(longest)
 	case h == nil:
@@ -45,7 +53,7 @@ func (r *lockRow) state() string {
 	switch {
 	case r.Stuck != "":
 		return "STUCK"
-	case r.Other == "" && r.waited():
+	case r.Other == "" && r.waited(), r.all() && r.Waiting > 0:
 		return "waited"
 	}
 	return unknown

@@ -24,6 +24,7 @@ func newTop(at *connection) *cobra.Command {
 		Long: `top shows what "fencelock ls" lists, again every second. What is stuck comes first: a lock that somebody waits for, and that has been
 held or waited for longer than --long-hold, has no lease, or whose holder is not heard of any more. Keys: a, t, w, n sort by age, TTL, waiters, name; / filters by a part of
 the name, the holder or its process; Enter shows one lock; f frees the lock of which the name is then typed; Esc goes back; q ends.
+The permits of a semaphore jobs are the locks {jobs}:0 and so on, and {jobs}:* has those who wait for one: /{jobs} shows these alone.
 
 Without a terminal it prints the list once.`,
 		Example: "  fencelock top\n  fencelock top -d 5\n  fencelock top --once",

@@ -110,10 +110,11 @@ func TestTopStuck(t *testing.T) {
 	}
 	locktest.NoError(t, rdb.HSet(ctx, "no-lease", id(3)+":1", 1).Err())
 	locktest.NoError(t, rdb.ZAdd(ctx, "fencelock_line:{no-lease}", redis.Z{Member: id(2) + ":1"}).Err())
+	locktest.NoError(t, rdb.ZAdd(ctx, "fencelock_line_of:{jobs}:*", redis.Z{Member: id(2) + ":1"}).Err())
 	says := func() { // again: what a client says lasts for half a minute
 		locktest.NoError(t, presence.Write(ctx, rdb, &presence.Client{ID: id(1), Name: "billing", Host: "web-1", PID: 1, Holds: holds}))
 		locktest.NoError(t, presence.Write(ctx, rdb, &presence.Client{ID: id(2), Name: "mail", Host: "web-2", PID: 2, Waits: []presence.Wait{
-			{Lock: "b-waited", Calls: 1, For: time.Second}, {Lock: "z-stuck", Calls: 1, For: time.Second}, {Lock: "y-free", Calls: 1, For: 2 * time.Minute}, {Lock: "no-lease", Calls: 1},
+			{Lock: "b-waited", Calls: 1, For: time.Second}, {Lock: "z-stuck", Calls: 1, For: time.Second}, {Lock: "y-free", Calls: 1, For: 2 * time.Minute}, {Lock: "no-lease", Calls: 1}, {Lock: "{jobs}:*", Calls: 1, For: 3 * time.Minute},
 		}}))
 	}
 	says()
@@ -124,7 +125,7 @@ func TestTopStuck(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		first = append(first, strings.Join(strings.Fields(line)[:2], " "))
 	}
-	if got, want := strings.Join(first[1:], ", "), "STATE NAME, STUCK z-stuck, STUCK no-lease, STUCK y-free, - a-long, waited b-waited"; got != want || !strings.Contains(string(out), "locks: 5, stuck: 3,") {
+	if got, want := strings.Join(first[1:], ", "), "STATE NAME, STUCK z-stuck, STUCK no-lease, STUCK y-free, STUCK {jobs}:*, - a-long, waited b-waited"; got != want || !strings.Contains(string(out), "locks: 6, stuck: 4,") {
 		t.Errorf("top shows %s, want %s:\n%s", got, want, out)
 	}
 	says()

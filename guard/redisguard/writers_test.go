@@ -126,15 +126,15 @@ func violations(s store, accepted []int64) []string {
 }
 
 // stores are the guarded ones, and the same with the guard taken out.
-func stores(t *testing.T) map[string]func(guarded bool) store {
-	return map[string]func(bool) store{
-		"memory": func(guarded bool) store {
+func stores() map[string]func(t *testing.T, guarded bool) store {
+	return map[string]func(*testing.T, bool) store{
+		"memory": func(_ *testing.T, guarded bool) store {
 			if guarded {
 				return &memory{guard: guard.NewMemory()}
 			}
 			return &memory{}
 		},
-		"redis": func(guarded bool) store {
+		"redis": func(t *testing.T, guarded bool) store {
 			rdb := redistest.New(t)
 			if guarded {
 				return inRedis{t, rdb, newGuard(t, rdb)}
@@ -200,18 +200,18 @@ func schedule(t *testing.T, s store, seed uint64, writers, writes int) (accepted
 // Inv4: not one stale write is accepted and no accepted write is lost, whatever the order; and without the guard the same
 // orders show both.
 func TestInv4_Writers(t *testing.T) {
-	for name, newStore := range stores(t) {
+	for name, newStore := range stores() {
 		t.Run(name, func(t *testing.T) {
 			refused := 0
 			caught := map[string]int{}
 			for seed := range uint64(8) {
-				guarded := newStore(true)
+				guarded := newStore(t, true)
 				accepted, n := schedule(t, guarded, seed, 8, 10)
 				refused += n
 				if wrong := violations(guarded, accepted); len(wrong) > 0 || len(accepted) != 80 {
 					t.Errorf("seed %d: %d accepted: %s", seed, len(accepted), strings.Join(wrong, "\n"))
 				}
-				plain := newStore(false)
+				plain := newStore(t, false)
 				accepted, _ = schedule(t, plain, seed, 8, 10)
 				for _, wrong := range violations(plain, accepted) {
 					kind, _, _ := strings.Cut(wrong, ":")
@@ -309,9 +309,9 @@ func race(t *testing.T, s store, seed uint64) (accepted []int64, refused int) {
 
 // The same with goroutines under a real lock that is forced open while its holder pauses.
 func TestInv4_WritersUnderALock(t *testing.T) {
-	for name, newStore := range stores(t) {
+	for name, newStore := range stores() {
 		t.Run(name, func(t *testing.T) {
-			guarded := newStore(true)
+			guarded := newStore(t, true)
 			accepted, refused := race(t, guarded, 1)
 			if wrong := violations(guarded, accepted); len(wrong) > 0 {
 				t.Error(strings.Join(wrong, "\n"))
@@ -319,7 +319,7 @@ func TestInv4_WritersUnderALock(t *testing.T) {
 			if len(accepted)+refused != 120 || refused == 0 {
 				t.Errorf("%d accepted, %d refused", len(accepted), refused)
 			}
-			plain := newStore(false)
+			plain := newStore(t, false)
 			accepted, _ = race(t, plain, 1)
 			if wrong := violations(plain, accepted); len(wrong) < 2 {
 				t.Errorf("without the guard: %s: this test shows nothing", wrong)

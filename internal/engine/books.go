@@ -6,22 +6,28 @@ import (
 	"slices"
 
 	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/scripts"
 )
 
-// InQueue tells how many calls of the client are in the queue for the lock, and whether the first of them waits to be told.
+// InQueue tells how many calls of the client are in the queue for the lock, of a read-write lock in those of both sides, and whether the first of them
+// waits to be told.
 func (c *Client) InQueue(name string) (n int, idle bool) {
-	c.mu.Lock()
-	ls := c.locks[name]
-	c.mu.Unlock()
-	if ls == nil {
-		return 0, false
+	idle = true
+	for _, side := range []scripts.Side{scripts.NoSide, scripts.Reads, scripts.Writes} {
+		c.mu.Lock()
+		ls := c.locks[stateKey{name: name, side: side}]
+		c.mu.Unlock()
+		if ls == nil {
+			continue
+		}
+		ls.mu.Lock()
+		for w := ls.first; w != nil; w = w.next {
+			n++
+		}
+		idle = idle && (ls.first == nil || ls.state == watching)
+		ls.mu.Unlock()
 	}
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for w := ls.first; w != nil; w = w.next {
-		n++
-	}
-	return n, ls.state == watching
+	return n, n > 0 && idle
 }
 
 // Unpublished returns how many releases Redis refused to publish.
@@ -61,14 +67,14 @@ func (c *Client) LockStates() int {
 func (c *Client) InUse() (held, waiting []string) {
 	c.mu.Lock()
 	for h := c.firstHold; h != nil; h = h.next {
-		held = append(held, h.attempts.Keys.Lock)
+		held = append(held, h.keys.Lock)
 	}
 	states := maps.Clone(c.locks)
 	c.mu.Unlock()
-	for name, ls := range states {
+	for key, ls := range states {
 		ls.mu.Lock()
 		if ls.first != nil {
-			waiting = append(waiting, name)
+			waiting = append(waiting, key.name)
 		}
 		ls.mu.Unlock()
 	}
@@ -80,21 +86,20 @@ func (c *Client) InUse() (held, waiting []string) {
 // HoldGone tells the client that Redis has its hold of this lock no longer, as a renewal would; expired: because the lease ran out.
 // field: of the hold that is meant, "" for any.
 func (c *Client) HoldGone(name, field string, expired bool) {
-	c.mu.Lock()
-	ls := c.locks[name]
-	c.mu.Unlock()
-	if ls == nil {
-		return
+	how := goneText
+	if expired {
+		how = "the lease ran out"
 	}
-	ls.mu.Lock()
-	h := ls.hold
-	ls.mu.Unlock()
-	switch {
-	case h == nil || field != "" && h.attempts.Field != field:
-	case expired:
-		h.lose("the lease ran out", true)
-	default:
-		h.lose(goneText, true)
+	var gone []*hold
+	c.mu.Lock()
+	for h := c.firstHold; h != nil; h = h.next {
+		if h.keys.Lock == name && (field == "" || h.attempts.Field == field) {
+			gone = append(gone, h)
+		}
+	}
+	c.mu.Unlock()
+	for _, h := range gone {
+		h.lose(how, true)
 	}
 }
 

@@ -23,40 +23,47 @@ type outcome struct {
 	sentAt     watchdog.Instant
 	token      int64
 	handedOver bool // by another hold of this client
+	slot       int  // of a permit
 	err        error
 }
 
 // taken is the outcome of a command that has taken the lock for the claim.
 func (c *claim) taken(by *command.Command) outcome {
-	return outcome{hold: c.hold, sentAt: by.SentAt, token: by.Answer.Token}
+	return outcome{hold: c.hold, sentAt: by.SentAt, token: by.Answer.Token, slot: by.Answer.Slot}
 }
 
 // newClaim is a claim of what the call asks for.
 func (w *waiter) newClaim() claim {
-	h := &hold{client: w.client, stable: w.options.Stable}
+	h := &hold{lockState: w.lockState, keys: w.keys, stable: w.options.Stable}
 	h.Lease.Owner = h
-	h.attempts.Init(w.keys, w.client.newField(), w.lease)
+	field := ""
+	if w.isPlain() {
+		field = w.client.newField()
+	} else {
+		field = w.client.newSharedField(w.keys)
+	}
+	h.attempts.Init(w.keys, field, w.lease)
 	return claim{hold: h, options: w.options, lease: w.lease}
 }
 
 // fits tells whether the claim is what the waiter asks for.
 func (c *claim) fits(w *waiter) bool {
-	return c.hold != nil && w != nil && c.lease == w.lease && c.options == w.options
+	return c.hold != nil && w != nil && c.lease == w.lease && c.options == w.options && c.hold.attempts.Keys.Permits() == w.keys.Permits()
 }
-
-// has tells whether the claim is for the hold of this field.
-func (c *claim) has(field string) bool { return c.hold != nil && c.hold.attempts.Field == field }
 
 // late tells whether an answer to an attempt that was sent at this time comes when the lease can no longer be trusted.
 func (c *claim) late(sent watchdog.Instant) bool {
 	return time.Until(watchdog.DeadlineOf(sent, c.lease).Time()) <= 0
 }
 
-// claimAnew is for several servers, of which some may have taken what others refused. That is released, and the next attempt has another
-// field: a late copy of the release must not meet it. With ls.mu held.
+// claimAnew is for several servers, of which some may have taken what others refused, and for a semaphore or a read-write lock: an attempt without an answer may
+// have any slot, or be one of those that read. That is released, and the next attempt has another field: a late copy of the release must not meet it, and a late
+// copy of the attempt must not take a second slot for the same hold (P43). The ticket stays that of the last attempt. With ls.mu held.
 func (ls *lockState) claimAnew(c *claim, w *waiter) {
 	ls.client.releaser.Release(&c.hold.attempts)
+	ticket := c.ticket
 	*c = w.newClaim()
+	c.ticket = ticket
 }
 
 // abandon leaves a hold that nobody gets to the releaser, where its attempts may have taken the lock.
@@ -66,11 +73,12 @@ func (c *Client) abandon(h *hold) {
 	}
 }
 
-// answerTo is what became of a command that is over, or that is not waited for any longer: done is false then.
-func (c *Client) answerTo(keys *scripts.Keys, f *command.Command) (a scripts.Answer, done bool, err error) {
+// answerTo is what became of a command that is over, or that is not waited for any longer: done is false then. The answer is the command's,
+// and is there until that is recycled.
+func (c *Client) answerTo(keys *scripts.Keys, f *command.Command) (a *scripts.Answer, done bool, err error) {
 	if !f.Done() {
 		c.commands.TakeBack(f)
-		return a, false, command.ErrSilence
+		return new(scripts.Answer), false, command.ErrSilence
 	}
 	c.heard(c.slotOf(keys), f.SentAt.Time(), f.Err)
 	if f.Answer.Outside {
@@ -79,7 +87,7 @@ func (c *Client) answerTo(keys *scripts.Keys, f *command.Command) (a scripts.Ans
 	if f.Err == nil && !f.Answer.Held {
 		c.distance.Measured(f.SentAt.Age())
 	}
-	return f.Answer, true, f.Err
+	return &f.Answer, true, f.Err
 }
 
 // attempt is one acquire for the claim, to be sent next. Operations are large values. Those that this function, and inTurn, keep on the
@@ -97,7 +105,7 @@ func inTurn(f *command.Command, t scripts.Turn) { f.Op = f.Op.InTurn(t) }
 
 // send sends an attempt. Where an earlier one may have taken the lock it is a repeat, and goes by itself.
 func (c *claim) send(f *command.Command) {
-	if sender := &c.hold.client.commands; c.hold.attempts.Uncertain() {
+	if sender := &c.hold.lockState.client.commands; c.hold.attempts.Uncertain() {
 		sender.SendAlone(f)
 	} else {
 		sender.Send(f)

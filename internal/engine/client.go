@@ -36,8 +36,8 @@ type Client struct {
 	releaser *releases.Releaser
 	lineUse
 
-	commands     command.Sender
-	spareWaiters sync.Pool // of *waiter that are over; the client's own, as channels must not leave the bubble of a test in virtual time
+	commands command.Sender
+	spares
 
 	lastField     atomic.Int64
 	followedHolds atomic.Int64 // holds for which the client is subscribed
@@ -48,15 +48,22 @@ type Client struct {
 	books
 }
 
+// spares are what is over, and is used again.
+type spares struct {
+	spareAskers  sync.Pool // of *asker
+	spareWaiters sync.Pool // of *waiter; the client's own, as channels must not leave the bubble of a test in virtual time
+}
+
 // A server is what a client works with: one Redis, or what takes its place.
 type server struct {
-	limits    Limits
-	cluster   bool
-	store     Store
-	bus       Bus
-	dials     *dials.Dials  // why dials fail, of one server; nil for others
-	movesSeen atomic.Uint32 // of dials
-	asksAgain atomic.Bool   // askLately is due
+	limits     Limits
+	cluster    bool
+	store      Store
+	readWrites *scripts.Scripts // store, of one server; nil for others
+	bus        Bus
+	dials      *dials.Dials  // why dials fail, of one server; nil for others
+	movesSeen  atomic.Uint32 // of dials
+	asksAgain  atomic.Bool   // askLately is due
 }
 
 // lineUse is what a client knows of all lines together.
@@ -86,8 +93,9 @@ type closing struct {
 // books is what a client holds, and waits for.
 type books struct {
 	mu          sync.Mutex
-	locks       map[string]*lockState
+	locks       map[stateKey]*lockState
 	lately      *lately      // nil for none
+	forced      []forcedHold // permits of its own that the client has released by force
 	spareStates []*lockState // of locks that nothing refers to any more
 	firstHold   *hold        // the list of the registered holds, linked by prev and next
 	held        int
@@ -137,7 +145,7 @@ func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
 	}
 	bus := pubsub.New(rdb, set.Sharding, set.Log)
 	bus.OnChange(c.SubscriptionChanged)
-	c.store, c.commands.Store, c.bus = store, store, oneBus{bus}
+	c.store, c.commands.Store, c.bus, c.readWrites = store, store, oneBus{bus}, store
 	c.PresentOn(rdb)
 	return c, nil
 }
@@ -159,7 +167,7 @@ func newClient(set Settings) *Client {
 		id:      uuid.NewString(),
 		born:    time.Now(),
 		closing: closing{draining: make(chan struct{}), closed: make(chan struct{}), closeEnded: make(chan struct{})},
-		books:   books{locks: make(map[string]*lockState)},
+		books:   books{locks: make(map[stateKey]*lockState)},
 	}
 	c.dog = watchdog.New(c.renewLeases)
 	c.releaser = releases.New(releasing{c}, set.Log)
@@ -283,15 +291,22 @@ func isClosed(ch <-chan struct{}) bool {
 }
 
 // newField returns a new hold's field. Its number is never used again.
-func (c *Client) newField() string {
+func (c *Client) newField() string { return c.fieldOf(1) }
+
+// newSharedField is newField for a hold of a semaphore or a read-write lock, whose fields have negative numbers. The state that the hold is to have
+// has not heard of the field before the answer has, and nobody takes it for that of a hold which is over (owns).
+func (c *Client) newSharedField(keys *scripts.Keys) string { return keys.FieldOf(c.fieldOf(-1)) }
+
+// fieldOf returns a new field whose number has this sign.
+func (c *Client) fieldOf(sign int64) string {
 	field := append(make([]byte, 0, 64), c.id...)
-	return string(strconv.AppendInt(append(field, ':'), c.lastField.Add(1), 10))
+	return string(strconv.AppendInt(append(field, ':'), sign*c.lastField.Add(1), 10))
 }
 
 // registerHold puts an open hold into the list of holds, and counts the hold as a user of the lock state: the call that has got the hold is
 // another user, and the hold may outlive that call, or be lost before it returns. registerHold returns false, and does nothing, once the
 // client is closed.
-func (c *Client) registerHold(h *hold, ls *lockState) bool {
+func (c *Client) registerHold(h *hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if isClosed(c.closed) {
@@ -302,8 +317,10 @@ func (c *Client) registerHold(h *hold, ls *lockState) bool {
 	}
 	c.firstHold = h
 	c.held++
-	h.lockState = ls
-	ls.users++
+	h.lockState.users++
+	if h.share != nil {
+		h.share.of.users++
+	}
 	return true
 }
 
@@ -321,13 +338,16 @@ func (c *Client) unregisterHold(h *hold) {
 	}
 	h.prev, h.next = nil, nil
 	c.held--
-	if !c.limits.Several {
+	if !c.limits.Several && h.share == nil {
 		if c.lately == nil {
 			c.lately = new(lately)
 		}
-		c.lately.note(h.attempts.Keys)
+		c.lately.note(h.keys)
 	}
 	c.removeUserLocked(h.lockState)
+	if h.share != nil {
+		c.removeUserLocked(h.share.of)
+	}
 }
 
 // idleIfUnused lets Shutdown go on when nothing is held, and nobody waits. With c.mu held.
@@ -376,7 +396,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []e
 	asked, renewals := time.Now(), make([]scripts.Renewal, len(batch))
 	for i, r := range batch {
 		h := r.Owner.(*hold)
-		renewals[i] = scripts.Renewal{Keys: h.attempts.Keys, Field: h.attempts.Field, Lease: r.Length}
+		renewals[i] = scripts.Renewal{Keys: h.keys, Field: h.attempts.Field, Lease: r.Length}
 	}
 	sent, ok := detach(ctx, func() []scripts.Renewal {
 		c.store.Renew(ctx, renewals)
@@ -420,7 +440,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []e
 	}
 	if failed > 0 && !isClosed(c.closed) {
 		c.set.Log.Warn("rlock: renewals failed, they are repeated until the leases are over",
-			"locks", failed, "one", batch[last].Owner.(*hold).attempts.Keys.Lock, "error", outcome[last])
+			"locks", failed, "one", batch[last].Owner.(*hold).keys.Lock, "error", outcome[last])
 	}
 	return outcome
 }

@@ -21,7 +21,7 @@ import (
 func TestInv9_ListOfHolds(t *testing.T) {
 	for _, ends := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		c, _ := newFakeClient(t, new(fakeBus), Limits{})
-		ls := c.lockState("l")
+		ls := c.lockState(stateKey{name: "l"})
 		var want []*hold
 		check := func() {
 			t.Helper()
@@ -40,7 +40,8 @@ func TestInv9_ListOfHolds(t *testing.T) {
 		keys := scripts.KeysOf("l")
 		all := []*hold{holdOn(c, keys, "", 0), holdOn(c, keys, "", 0), holdOn(c, keys, "", 0)}
 		for _, h := range all {
-			locktest.Equal(t, "registered", c.registerHold(h, ls), true)
+			h.lockState = ls
+			locktest.Equal(t, "registered", c.registerHold(h), true)
 			want = append([]*hold{h}, want...)
 			check()
 		}
@@ -61,11 +62,11 @@ func TestP12_NoHoldBeginsAfterClose(t *testing.T) {
 	})
 	l := NewLock(c, "l", LockOptions{})
 	ctx := context.Background()
-	w := &waiter{Lock: l, lease: time.Minute, ctx: ctx, holder: holder.New(ctx), lockState: c.lockState("l")}
+	w := &waiter{Lock: l, lease: time.Minute, ctx: ctx, under: ctx, holder: holder.New(ctx), lockState: c.lockState(stateKey{name: "l"})}
 	locktest.NoError(t, c.Close())
 	lv, err := w.begin(outcome{hold: takenBy(c, "l", time.Minute), sentAt: watchdog.Now()})
 	locktest.IsError(t, err, ErrClosed)
-	if lv != nil || c.held != 0 || c.firstHold != nil || w.lockState.hold != nil || l.holdOf(w.holder) != nil || len(c.tracedHolds.holds) != 0 {
+	if lv != nil || c.held != 0 || c.firstHold != nil || w.lockState.hold != nil || l.ownHold(w.holder) != nil || len(c.tracedHolds.holds) != 0 {
 		t.Error("something is left of a hold")
 	}
 	w.lockState.removeUser()

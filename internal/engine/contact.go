@@ -21,23 +21,36 @@ type contact struct {
 
 // redisAnswered notes that Redis said who has the lock. why: nobody has it, and it was not to be had all the same. With ls.mu held.
 func (ls *lockState) redisAnswered(why error) {
+	ls.noteAnswer(why)
+	ls.silent = time.Time{}
+}
+
+// noteAnswer is redisAnswered for an attempt that is not the asker's: Redis may still owe the asker an answer. With ls.mu held.
+func (ls *lockState) noteAnswer(why error) {
 	n := ls.contactLocked()
 	n.failure, n.refusal, n.answeredAt = nil, why, time.Now()
-	ls.silent = time.Time{}
 }
 
 // gotLock notes that a waiter has got the lock, by an answer of Redis or from another hold of this client. Where other waiters
 // are there, or Redis has said something before, this counts as an answer of Redis from now. With ls.mu held.
 func (ls *lockState) gotLock() {
-	ls.silent = time.Time{}
+	if ls.asker != nil {
+		ls.silent = time.Time{}
+	}
 	if ls.first != ls.last || ls.contact != nil { // a waiter may ask for the contact
 		ls.contactLocked().failure = nil
 		ls.contact.answeredAt = time.Now()
 	}
 }
 
-// redisFailed notes an error in place of an answer to a command that was sent at this time. With ls.mu held.
+// redisFailed notes an error in place of an answer to a command of the asker's that was sent at this time. With ls.mu held.
 func (ls *lockState) redisFailed(sent time.Time, err error) {
+	ls.noteFailure(sent, err)
+	ls.silent = time.Time{}
+}
+
+// noteFailure notes an error in place of an answer to a command that was sent at this time. With ls.mu held.
+func (ls *lockState) noteFailure(sent time.Time, err error) {
 	n := ls.contactLocked()
 	if n.failure == nil {
 		n.failingSince = sent
@@ -45,7 +58,7 @@ func (ls *lockState) redisFailed(sent time.Time, err error) {
 	if err != command.ErrSilence || n.failure == nil { // it says less than any other error
 		n.failure = err
 	}
-	ls.silent, n.failedAt = time.Time{}, time.Now()
+	n.failedAt = time.Now()
 }
 
 // contactLocked returns what is known of Redis. With ls.mu held.
@@ -92,7 +105,7 @@ func (ls *lockState) notAcquiredError(began time.Time) error {
 		}
 		return ls.client.withDial(fmt.Errorf("no answer within the wait: %w", n.failure), began)
 	// An attempt that has been under way for most of the wait is one that Redis does not answer.
-	case !ls.silent.IsZero() && n.answeredAt.Before(began) && time.Since(ls.silent) > time.Since(began)/2:
+	case ls.asker != nil && !ls.silent.IsZero() && n.answeredAt.Before(began) && time.Since(ls.silent) > time.Since(began)/2:
 		return ls.client.withDial(fmt.Errorf("no answer from Redis within the wait: %w", context.DeadlineExceeded), began)
 	}
 	return notAcquired(n.refusal)

@@ -105,7 +105,7 @@ func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 			client, err := newTestClient(rdb)
 			locktest.NoError(t, err)
 			defer func() { _ = client.Close() }()
-			ls := &lockState{client: client}
+			ls := &lockState{client: client, asker: new(asker)}
 			if c.before != nil {
 				c.before(ls)
 			}
@@ -131,7 +131,7 @@ func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 func TestInv12_PatienceCountsFromTheFirstError(t *testing.T) {
 	redistest.Bubble(t, func(t *testing.T) {
 		const patience = 10 * time.Second
-		ls := new(lockState)
+		ls := &lockState{asker: new(asker)}
 		began := time.Now().Add(-time.Hour)
 		over := func(what string, began time.Time, want error) {
 			t.Helper()
@@ -160,4 +160,10 @@ func TestInv12_PatienceCountsFromTheFirstError(t *testing.T) {
 		ls.mu.Unlock()
 		over("after a call got the lock", began, nil)
 	})
+}
+
+// Inv12: a call that has asked without the queue, where nobody waits, is told that somebody else has the lock.
+func TestInv12_WhyACallOutsideTheQueueWasInVain(t *testing.T) {
+	c, _ := newFakeClient(t, new(fakeBus), Limits{})
+	locktest.Equal(t, "why", (&lockState{client: c}).notAcquiredError(time.Now()), ErrNotAcquired)
 }

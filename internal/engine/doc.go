@@ -1,14 +1,15 @@
 // Package engine is the clients and locks behind the packages rlock, fenced and quorum: the queue of waiters of one client, its place in
 // the line of clients, and handoffs. Redis is reached through a Store and a Bus. Package holder has who holds, and the contexts.
 // docs/architecture.md has the words, the states of an asker and of a hold, and the way of a call through the files; docs/protocol.md has
-// the rules P1 to P38.
+// the rules P1 to P55.
 //
 // # Who owns what
 //
 // A waiter belongs to the goroutine of its caller, but for the fields that lockState.mu guards. A hold is a holder.Hold, with what Redis and
 // the client have of it. A lockState is what the client knows of one lock, and is there while somebody uses it: the queue of waiters, the asker,
 // which asks Redis for the first of them, the client's own holds, and its place in the line. A claim is the hold that is to be taken next,
-// with the attempts to take it: it is the asker's, and not a waiter's. A command under way is one of internal/command, which notifies whoever
+// with the attempts to take it: it is the asker's, and not a waiter's. A semaphore and each side of a read-write lock have a lockState with the queue and the
+// place, and each of their holds has one of its own (share.go). A command under way is one of internal/command, which notifies whoever
 // waits for it. What may be taken without anybody knowing is left to internal/releases; releasing is the client as that package uses it.
 //
 // # The order of mutexes

@@ -88,11 +88,11 @@ type fakeBus struct {
 	live    bool // what its subscriptions say
 }
 
-func (b *fakeBus) Subscribe(string, func(message bool, text string)) Subscription {
+func (b *fakeBus) Subscribe(*scripts.Keys, string, func(message bool, text string)) Subscription {
 	return &fakeSubscription{live: b.live}
 }
 
-func (b *fakeBus) Hears(string) bool            { return false }
+func (b *fakeBus) Hears(*scripts.Keys) bool     { return false }
 func (b *fakeBus) Sharded(context.Context) bool { return b.sharded }
 func (b *fakeBus) Known() (sharded, known bool) { return b.sharded, true }
 func (b *fakeBus) Close()                       {}
@@ -123,7 +123,7 @@ func logTo(log *locktest.Log) func(*Settings) { return func(s *Settings) { s.Set
 
 // holdOn returns a hold of the client, which has not begun, with this field.
 func holdOn(c *Client, keys *scripts.Keys, field string, lease time.Duration) *hold {
-	h := &hold{client: c}
+	h := &hold{lockState: &lockState{client: c}, keys: keys}
 	h.Lease.Owner = h
 	h.attempts.Init(keys, field, lease)
 	return h

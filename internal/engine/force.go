@@ -29,11 +29,15 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.checkAsk(ctx); err != nil {
 		return false, err
 	}
+	once := l.forceOnce
+	if l.isSide() {
+		once = l.forceSide
+	}
 	bound, cancel := context.WithTimeout(ctx, l.client.set.Patience)
 	defer cancel()
 	began := time.Now()
 	for missed := 0; ; missed++ {
-		freed, again, err := l.forceOnce(bound)
+		freed, again, err := once(bound)
 		if again && !command.Sleep(bound, forcePause) {
 			missed++
 			err = context.DeadlineExceeded
@@ -79,7 +83,7 @@ func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
 		l.client.releaser.QuorumDone(releases.NewAttempts(l.keys, state.Field, lease), until)
 	}
 	freed = answer.Held || maybeExecuted || answer.Copies > 0
-	ls := l.client.lockState(l.id.Name)
+	ls := l.client.lockState(l.stateKey())
 	defer ls.removeUser()
 	ls.holdForcedOpen(state, freed)
 	return freed, !freed, nil
@@ -97,9 +101,16 @@ type forcedHold struct {
 func (ls *lockState) holdForcedOpen(seen scripts.State, freed bool) {
 	ls.mu.Lock()
 	if now := time.Now(); freed && strings.HasPrefix(seen.Field, ls.client.id+":") {
-		ls.forced = slices.DeleteFunc(ls.forced, func(f forcedHold) bool { return now.After(f.until) })
 		// A repeat of the attempt may have extended the lease since it was seen: by no more than that was, or the client's.
-		ls.forced = append(ls.forced, forcedHold{seen.Field, now, now.Add(2 * max(seen.TTL, ls.client.set.Lease))})
+		one := forcedHold{seen.Field, now, now.Add(2 * max(seen.TTL, ls.client.set.Lease))}
+		if ls.client.owns(seen.Field) {
+			past := ls.pastHolds()
+			past.forced = withForced(past.forced, one)
+		} else { // of a permit, whose acquire is not one of the slot's lock
+			ls.client.mu.Lock()
+			ls.client.forced = withForced(ls.client.forced, one)
+			ls.client.mu.Unlock()
+		}
 	}
 	h := ls.hold
 	ls.mu.Unlock()
@@ -114,8 +125,19 @@ func (ls *lockState) holdForcedOpen(seen scripts.State, freed bool) {
 	}
 }
 
+// withForced adds one to the holds that were forced open, without those that no answer counts of any more.
+func withForced(all []forcedHold, one forcedHold) []forcedHold {
+	return append(slices.DeleteFunc(all, func(f forcedHold) bool { return one.at.After(f.until) }), one)
+}
+
 // wasForced tells whether the hold of this field, taken by a command that was sent at this time, has been released by
 // ForceUnlock meanwhile. With ls.mu held.
 func (ls *lockState) wasForced(field string, sent watchdog.Instant) bool {
-	return slices.ContainsFunc(ls.forced, func(f forcedHold) bool { return f.field == field && !sent.Time().After(f.at) })
+	is := func(f forcedHold) bool { return f.field == field && !sent.Time().After(f.at) }
+	if ls.client.owns(field) {
+		return ls.past != nil && slices.ContainsFunc(ls.past.forced, is)
+	}
+	ls.client.mu.Lock()
+	defer ls.client.mu.Unlock()
+	return slices.ContainsFunc(ls.client.forced, is)
 }

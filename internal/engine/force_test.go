@@ -17,18 +17,21 @@ func TestInv9_NothingIsKeptOfForcedHolds(t *testing.T) {
 		c, err := newTestClient(rdb)
 		locktest.NoError(t, err)
 		defer func() { _ = c.Close() }()
-		ls := c.lockState("l")
+		ls := c.lockState(stateKey{name: "l"})
 		for range 100 {
 			ls.holdForcedOpen(scripts.State{Field: c.newField(), TTL: 10 * time.Second}, true)
 			ls.holdForcedOpen(scripts.State{Field: "6b1f0d1e-0000-4000-8000-000000000001:1", TTL: 10 * time.Second}, true)
 			ls.holdForcedOpen(scripts.State{Field: c.newField(), TTL: 10 * time.Second}, false)
 			time.Sleep(10 * time.Second)
 		}
-		if n := len(ls.forced); n > 7 { // a minute's
+		if n := len(ls.past.forced); n > 7 { // a minute's
 			t.Errorf("%d are kept", n)
 		}
+		if n := len(c.forced); n > 0 { // where those of permits are
+			t.Errorf("%d of others are kept", n)
+		}
 		ls.removeUser()
-		if len(c.spareStates) != 1 || c.spareStates[0].forced != nil {
+		if len(c.spareStates) != 1 || c.spareStates[0].past != nil {
 			t.Error("a lock state that is used again has those of another lock")
 		}
 	})

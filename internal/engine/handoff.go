@@ -53,7 +53,7 @@ func (ls *lockState) startHandoff(h *hold, wake *command.Wakeup) *command.Comman
 func (ls *lockState) cancelHandoff(f *command.Command) {
 	ls.mu.Lock()
 	defer ls.unlock()
-	if ls.command == f { // otherwise nobody waits any more who asks for the same
+	if ls.first != nil && ls.command == f { // otherwise nobody waits any more who asks for the same
 		ls.ask()
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/observe/locktrace"
+	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
 )
 
@@ -18,12 +19,14 @@ import (
 type hold struct {
 	holder.Hold // its levels and their contexts, its lease and its token
 
-	client    *Client
 	lockState *lockState
-	attempts  releases.Attempts // what became of the attempts to acquire it; they have the keys and the field in Redis
+	keys      *scripts.Keys     // of the lock
+	attempts  releases.Attempts // what became of the attempts to acquire it; they have the field in Redis
+	share     *share            // of a semaphore or a read-write lock; nil for one of a plain lock
 
 	prev, next *hold // of the client's, guarded by client.mu
 
+	waited        *waited // nil until the user asks for it; guarded by lockState.mu
 	changes       countChanges
 	failedRenewal atomic.Pointer[failedRenewal] // what became of the last renewal that failed
 	gone          atomic.Bool                   // Redis said that it has no such hold
@@ -36,12 +39,16 @@ type hold struct {
 // holdOfLevel returns the hold that the level belongs to.
 func holdOfLevel(lv *holder.Level) *hold { return lv.Hold.Lease.Owner.(*hold) }
 
-// holdOf returns the holder's hold of the lock, open or not unlocked yet, or nil.
-func (l *Lock) holdOf(who *holder.Holder) *hold {
-	if h := who.Find(&l.id); h != nil {
-		return h.Lease.Owner.(*hold)
+// ownHold returns the holder's hold of the lock, open or not unlocked yet, or nil. A holder that writes reads too.
+func (l *Lock) ownHold(who *holder.Holder) *hold {
+	h := who.Find(&l.id)
+	if h == nil && l.keys.Side() == scripts.Reads {
+		h = who.Find(l.otherSide())
 	}
-	return nil
+	if h == nil {
+		return nil
+	}
+	return h.Lease.Owner.(*hold)
 }
 
 // Renewal implements watchdog.Owner: a hold is renewed while somebody is there to unlock a level of it that has no lease
@@ -49,18 +56,18 @@ func (l *Lock) holdOf(who *holder.Holder) *hold {
 func (h *hold) Renewal() time.Duration {
 	renewed, dropped := h.Renewed()
 	if renewed {
-		return h.client.set.Lease
+		return h.lockState.client.set.Lease
 	}
 	if dropped {
-		h.client.set.Log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.attempts.Keys.Lock)
-		h.client.tracedHolds.drop(h)
+		h.lockState.client.set.Log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.keys.Lock)
+		h.lockState.client.tracedHolds.drop(h)
 	}
 	return 0
 }
 
 // Slot implements watchdog.Owner.
 func (h *hold) Slot() uint16 {
-	return h.client.slotOf(h.attempts.Keys)
+	return h.lockState.client.slotOf(h.keys)
 }
 
 // Settled implements watchdog.Owner.
@@ -136,16 +143,16 @@ func (h *hold) loseUntold(how string, gone bool) bool {
 		return false
 	}
 	h.gone.Store(gone)
-	h.client.dog.Remove(&h.Lease)
+	h.lockState.client.dog.Remove(&h.Lease)
 	severity, text := slog.LevelWarn, "rlock: lock lost"
 	if how == ranOutText && why == nil && !renewable {
 		severity, text = slog.LevelInfo, "rlock: a lease that is not renewed ran out" // as its user may mean it to
 	}
-	attrs := []any{"lock", h.attempts.Keys.Lock, "how", how}
+	attrs := []any{"lock", h.keys.Lock, "how", how}
 	if why != nil {
 		attrs = append(attrs, "last renewal", why)
 	}
-	h.client.set.Log.Log(context.Background(), severity, text, attrs...)
+	h.lockState.client.set.Log.Log(context.Background(), severity, text, attrs...)
 	if !gone {
 		h.lockState.setLost(h)
 	}
@@ -159,7 +166,7 @@ func (h *hold) unregister() {
 		return
 	}
 	h.lockState.unregisterHold(h)
-	h.client.unregisterHold(h)
+	h.lockState.client.unregisterHold(h)
 }
 
 // lost tells whether the hold has ended with ErrLost at this time. Unlike Err it reads no other clocks as long as the monotonic clock
@@ -174,7 +181,7 @@ func (h *hold) lost(now time.Time) bool {
 // warnOnce logs that the hold is waited for by a call that may have been meant as a nested one.
 func (h *hold) warnOnce(text string) {
 	if !h.warned.Swap(true) {
-		h.client.set.Log.Warn(text, "lock", h.attempts.Keys.Lock)
+		h.lockState.client.set.Log.Warn(text, "lock", h.keys.Lock)
 	}
 }
 

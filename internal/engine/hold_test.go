@@ -33,7 +33,7 @@ func TestInv12_UnlockWhileTheHoldIsReleased(t *testing.T) {
 	l, ctx := NewLock(c, "l", LockOptions{}), holder.NewHolder(t.Context())
 	held, _, err := l.Acquire(ctx, Request{Forever: true})
 	locktest.NoError(t, err)
-	h := l.holdOf(holder.Of(held))
+	h := l.ownHold(holder.Of(held))
 	last, err := h.Close(h.Newest())
 	locktest.NoError(t, err)
 	locktest.Equal(t, "it was the last level", last, true)

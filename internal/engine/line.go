@@ -7,11 +7,10 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// usesLine tells whether clients wait in a line in Redis. They do not where several servers have the lock, where a message
-// reaches more connections than the server counts (a cluster without sharded channels), and where the user has no right to
-// the line. There they listen for releases, and all try.
+// usesLine tells whether clients wait in a line in Redis. They do not where a message reaches more connections than the server counts (a
+// cluster without sharded channels), and where the user has no right to the line. There they listen for releases, and all try.
 func (c *Client) usesLine() bool {
-	if c.limits.Several || c.lineForbidden() {
+	if c.lineForbidden() {
 		return false
 	}
 	sharded, known := c.bus.Known()
@@ -44,11 +43,14 @@ func (c *Client) callingFirst(op scripts.Op, again string, known int) scripts.Op
 
 // callingFirst is the hold's release, which calls the first client in the line. again: the ticket with which this one enters, or "".
 func (h *hold) callingFirst(op scripts.Op, again string) scripts.Op {
-	known := h.lockState.ownListeners(h.attempts.Keys)
-	if h.uncontended && again == "" && known == 0 && h.client.usesLine() {
+	if s := h.share; s != nil {
+		return h.lockState.client.callingFirst(op, "", max(s.of.ownListeners(s.keys), h.lockState.ownListeners(s.keys)))
+	}
+	known := h.lockState.ownListeners(h.keys)
+	if h.uncontended && again == "" && known == 0 && h.lockState.client.usesLine() {
 		return op.CallingNewcomers()
 	}
-	return h.client.callingFirst(op, again, known)
+	return h.lockState.client.callingFirst(op, again, known)
 }
 
 // A leaveOp takes a ticket of this client out of the line, or goes on with a call that has reached its bound (P29). No call waits for its
@@ -110,7 +112,7 @@ func (l *leaveOp) sendAgain() {
 // lineTurn is the client's part in the line, for an attempt. It enters only while it would hear that it is called. With ls.mu held.
 func (ls *lockState) lineTurn() (t scripts.Turn) {
 	if p := ls.place(); p != nil {
-		t = p.Turn(time.Now(), ls.hearsCalls(), ls.client.newTicket)
+		t = p.Turn(time.Now(), ls.hearsCalls(), ls.newTicket)
 	}
 	t.Sharded, _ = ls.client.bus.Known()
 	t.Unproven = t.Ticket != "" && !ls.client.lineProven.Load()
@@ -133,15 +135,17 @@ func (ls *lockState) hearsCalls() bool {
 	return ls.contention != nil && ls.contention.calls != nil && ls.contention.calls.Live()
 }
 
-// newTicket returns a ticket for one stay in the line.
-func (c *Client) newTicket() string { return c.distance.Ticket(c.newField()) }
+// newTicket returns a ticket for one stay in the line. With ls.mu held.
+func (ls *lockState) newTicket() string {
+	return ls.client.distance.Ticket(ls.contention.keys.TicketOf(ls.client.newField()))
+}
 
 // listenForCalls makes the client listen for calls, and tells whether it would hear one. With ls.mu held.
 func (ls *lockState) listenForCalls(keys *scripts.Keys) bool {
 	r := ls.contentionFor(keys)
 	if r.calls == nil {
-		ls.everSubscribed.Store(true)
-		r.calls = ls.client.bus.Subscribe(keys.Calls(ls.client.id), ls.onLineMessage)
+		ls.expectNews()
+		r.calls = ls.client.bus.Subscribe(keys, keys.Calls(ls.client.id), ls.onLineMessage)
 	}
 	return r.calls.Live()
 }
@@ -150,7 +154,7 @@ func (ls *lockState) listenForCalls(keys *scripts.Keys) bool {
 // longer, with message false: some may have been missed then. It takes no mutex but that of the news: the bus calls it with the bus's mutex
 // held, and the bus is called with ls.mu held.
 func (ls *lockState) onLineMessage(message bool, text string) {
-	ls.news.add(told{place: true, message: message, text: text})
+	ls.news.Load().add(told{place: true, message: message, text: text})
 	if ls.firstWakeup.Load() != nil {
 		ls.Notify()
 		return
@@ -163,7 +167,7 @@ func (ls *lockState) onLineMessage(message bool, text string) {
 
 // ownListeners is how many of those who hear of a release on the lock's own channel are this client: 1 or 0.
 func (ls *lockState) ownListeners(keys *scripts.Keys) int {
-	if ls.everSubscribed.Load() && ls.client.bus.Hears(keys.Channel()) {
+	if ls.news.Load() != nil && ls.client.bus.Hears(keys) {
 		return 1
 	}
 	return 0
@@ -238,7 +242,7 @@ func (ls *lockState) ticketForRelease() string {
 	if ls.first == nil || !ls.client.lineProven.Load() || !ls.hearsCalls() {
 		return ""
 	}
-	return ls.contention.place.EnterByRelease(time.Now(), ls.client.newTicket)
+	return ls.contention.place.EnterByRelease(time.Now(), ls.newTicket)
 }
 
 // enteredByRelease notes that a release with this ticket is over, and the score that the client got by it in the line; 0 for none.

@@ -31,7 +31,7 @@ func tellLine(t *testing.T, set func(*Settings), test func(*lineStory)) {
 				set(s)
 			}
 		})
-		s := &lineStory{T: t, client: c, store: store, lock: NewLock(c, "l", LockOptions{}), ls: c.lockState("l")}
+		s := &lineStory{T: t, client: c, store: store, lock: NewLock(c, "l", LockOptions{}), ls: c.lockState(stateKey{name: "l"})}
 		defer s.ls.removeUser()
 		test(s)
 	})

@@ -30,14 +30,15 @@ func TestYieldsAfterAReleaseWithoutALine(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T) {
-				client, _ := newFakeClient(t, &fakeBus{live: c.live}, Limits{Several: true})
-				ls := client.lockState("l")
+				client, _ := newFakeClient(t, &fakeBus{live: c.live}, Limits{})
+				client.lineRefused(scripts.KeysOf("l"))
+				ls := client.lockState(stateKey{name: "l"})
 				if c.listens {
-					ls.listen(scripts.KeysOf("l").Channel())
+					ls.listen(scripts.KeysOf("l"))
 				}
 				began := time.Now()
 				locktest.Sleep(c.took)
-				ls.released(&hold{client: client}, scripts.Answer{Held: true, Receivers: c.receivers}, began)
+				ls.released(&hold{lockState: ls}, scripts.Answer{Held: true, Receivers: c.receivers}, began)
 				ls.removeUser()
 				locktest.Equal(t, "it yields", ls.yieldsFor(), c.want)
 				states := 0
@@ -59,7 +60,7 @@ func TestYieldsAfterAReleaseWithoutALine(t *testing.T) {
 // has lasted is followed there.
 func TestStopListening(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{})
-	ls := c.lockState("l")
+	ls := c.lockState(stateKey{name: "l"})
 	defer ls.removeUser()
 	ls.stopListening() // to nothing
 	s := new(fakeSubscription)
@@ -84,11 +85,11 @@ func TestStatesThatHaveListened(t *testing.T) {
 		spare int
 	}{
 		"nothing":           {use: func(*lockState) {}, spare: 1},
-		"the lock's own":    {use: func(ls *lockState) { ls.listen(keys.Channel()) }},
+		"the lock's own":    {use: func(ls *lockState) { ls.listen(keys) }},
 		"that of its calls": {use: func(ls *lockState) { ls.listenForCalls(keys) }},
 	} {
 		client, _ := newFakeClient(t, new(fakeBus), Limits{})
-		ls := client.lockState("l")
+		ls := client.lockState(stateKey{name: "l"})
 		c.use(ls)
 		ls.removeUser()
 		locktest.Equal(t, what+": states to be used again", len(client.spareStates), c.spare)

@@ -37,7 +37,17 @@ type Lock struct {
 
 // NewLock returns the lock of this name. It asks no one.
 func NewLock(client *Client, name string, options LockOptions) *Lock {
-	return &Lock{client, holder.Lock{Client: client, Name: name}, scripts.KeysOf(name), options}
+	return &Lock{client: client, id: holder.Lock{Client: client, Name: name}, keys: scripts.KeysOf(name), options: options}
+}
+
+// NewSemaphore returns the semaphore of this name with so many permits, as a lock of which Hold takes any slot. It asks no one.
+func NewSemaphore(client *Client, name string, permits int, options LockOptions) *Lock {
+	l := &Lock{client: client, id: holder.Lock{Client: client, Name: name}, options: options}
+	if name != "" && permits >= 1 && permits <= scripts.MostPermits {
+		l.keys = scripts.PermitsOf(name, permits)
+		l.id.Name = l.keys.Lock
+	}
+	return l
 }
 
 // Name returns the lock's name.
@@ -61,6 +71,23 @@ func (l *Lock) checkMade() error {
 	return nil
 }
 
+// CheckUse is why no acquire of the lock can succeed, whatever Redis says; nil if that is not known.
+func (l *Lock) CheckUse() error {
+	if err := l.checkName(); err != nil {
+		return err
+	}
+	if err := l.checkKind(); err != nil {
+		return err
+	}
+	if l.options.Expiry != 0 && l.options.Expiry < minExpiry {
+		return fmt.Errorf("the counter's expiry %v is shorter than %v: take one that no clock will be set back by, such as 24 h", l.options.Expiry, minExpiry)
+	}
+	return nil
+}
+
+// Draining returns the channel that is closed when Shutdown or Close of the lock's client has begun.
+func (l *Lock) Draining() <-chan struct{} { return l.client.draining }
+
 func (l *Lock) checkName() error {
 	if err := l.checkMade(); err != nil || !l.client.cluster {
 		return err
@@ -73,12 +100,26 @@ type Request struct {
 	Forever bool          // the context alone bounds the wait
 	Wait    time.Duration // 0: one try
 	Lease   time.Duration // 0: the watchdog's
+
+	Reenter bool // of Hold: for the holder of the call's context, if that carries one
+}
+
+// MakeRequest returns the request of these options of Acquire, which is one that waits as long as its context lives.
+func MakeRequest[O ~func(*Request)](opts []O) (Request, error) {
+	r := Request{Forever: true}
+	for _, opt := range opts {
+		if opt == nil {
+			return r, errors.New("an option is nil: leave it out")
+		}
+		opt(&r)
+	}
+	return r, nil
 }
 
 // Acquire takes the lock, and returns the token of this acquire, 0 for a lock without tokens. On an error the context is the
 // one passed in.
 func (l *Lock) Acquire(ctx context.Context, r Request) (context.Context, int64, error) {
-	held, lv, err := l.acquire(ctx, r)
+	held, lv, err := l.acquire(ctx, nil, r)
 	if err != nil {
 		return ctx, 0, err
 	}
@@ -121,11 +162,17 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	if who == nil {
 		return 0, nil
 	}
-	h := l.holdOf(who)
+	h := l.ownHold(who)
 	if h == nil {
 		return 0, nil
 	}
+	if h.share != nil && l.isSide() {
+		l = h.share.lock // a level that reads may be one of a hold that writes
+	}
 	state, err := l.inspect(ctx, h.attempts.Field)
+	if state.Count > 0 && l.isSide() {
+		return h.Count(), err // Redis has no levels of it
+	}
 	return state.Count, err
 }
 
@@ -186,6 +233,10 @@ func (l *Lock) checkAsk(ctx context.Context) error {
 // look is inspect within this bound.
 func (l *Lock) look(bound context.Context, field string) (scripts.State, error) {
 	state, _, err := command.Repeat(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.State, error) {
+		if l.isSide() {
+			both, err := l.client.readWrites.InspectReadWrite(ctx, l.keys, field)
+			return both.State, err
+		}
 		return l.client.store.Inspect(ctx, l.keys, field)
 	})
 	return state, err

@@ -13,16 +13,15 @@ import (
 // first of which it asks Redis. A lockState exists while somebody uses it.
 type lockState struct {
 	client *Client
-	name   string
+	key    stateKey
 	users  int32 // how many calls, holds and timers use the state; guarded by client.mu
 
-	news           news
-	checking       atomic.Bool // Redis is to be asked soon whether this client's own hold is still there
-	everSubscribed atomic.Bool // there has been a subscription
+	checking atomic.Bool          // Redis is to be asked soon whether this client's own hold is still there
+	news     atomic.Pointer[news] // nil before there has been a subscription
 
 	mu sync.Mutex
 	queue
-	asker
+	*asker // nil while nobody waits
 	ownHolds
 	run          handoffRun
 	subscription Subscription // to the lock's own channel; nil for none
@@ -30,13 +29,36 @@ type lockState struct {
 	contention   *contention  // nil before another client wanted the lock
 }
 
+// A stateKey tells the states of locks apart. Both sides of a read-write lock have its name. Each of its holds has a state of its own, by its field.
+type stateKey struct {
+	name string
+	side scripts.Side
+	hold bool
+}
+
+// stateKey is the key of the lock's state.
+func (l *Lock) stateKey() stateKey { return stateKey{name: l.id.Name, side: l.keys.Side()} }
+
 // ownHolds is what a lockState keeps of its client's own holds.
 type ownHolds struct {
-	hold         *hold        // the client's own, as far as it knows
-	holdFollowed bool         // the hold has lasted for a while: messages on the channel may be about it
-	ends         uint32       // of the client's holds, so far
-	lost         *hold        // the latest that was lost without a word of Redis, and is not to be released by others
-	forced       []forcedHold // holds that ForceUnlock has ended, and that a late answer may still tell of
+	hold         *hold      // the client's own, as far as it knows
+	holdFollowed bool       // the hold has lasted for a while: messages on the channel may be about it
+	ends         uint32     // of the client's holds, so far
+	past         *pastHolds // nil for none
+}
+
+// pastHolds are holds of the client that are over, and may still be there in Redis.
+type pastHolds struct {
+	lost   *hold        // the latest that was lost without a word of Redis, and is not to be released by others
+	forced []forcedHold // that ForceUnlock has ended, and that a late answer may still tell of
+}
+
+// pastHolds returns ls.past, made if need be. With ls.mu held.
+func (ls *lockState) pastHolds() *pastHolds {
+	if ls.past == nil {
+		ls.past = new(pastHolds)
+	}
+	return ls.past
 }
 
 // contention is what a lockState keeps while other clients want the lock too. The lockState's mu guards it.
@@ -66,19 +88,19 @@ func (ls *lockState) place() *line.Place {
 	return &ls.contention.place
 }
 
-// lockState returns the state of the lock with this name, and counts one user of the state more. The user calls removeUser in the end.
-func (c *Client) lockState(name string) *lockState {
+// lockState returns the state with this key, and counts one user of the state more. The user calls removeUser in the end.
+func (c *Client) lockState(key stateKey) *lockState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ls := c.locks[name]
+	ls := c.locks[key]
 	if ls == nil {
 		if n := len(c.spareStates); n > 0 {
 			ls, c.spareStates = c.spareStates[n-1], c.spareStates[:n-1]
 		} else {
 			ls = &lockState{client: c}
 		}
-		ls.name = name
-		c.locks[name] = ls
+		ls.key = key
+		c.locks[key] = ls
 	}
 	ls.users++
 	return ls
@@ -101,7 +123,7 @@ func (ls *lockState) removeUser() {
 // removeUserLocked is lockState.removeUser with c.mu held.
 func (c *Client) removeUserLocked(ls *lockState) {
 	if ls.users--; ls.users == 0 {
-		delete(c.locks, ls.name)
+		delete(c.locks, ls.key)
 		if len(c.spareStates) < maxSpare && ls.reset() {
 			c.spareStates = append(c.spareStates, ls)
 		}
@@ -117,11 +139,10 @@ const maxSpare = 256
 func (ls *lockState) reset() bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if ls.everSubscribed.Load() {
+	if ls.news.Load() != nil {
 		return false
 	}
-	ls.asker = asker{}
-	ls.contact, ls.run, ls.forced, ls.lost, ls.contention = nil, handoffRun{}, nil, nil, nil
+	ls.contact, ls.run, ls.past, ls.contention = nil, handoffRun{}, nil, nil
 	return true
 }
 
@@ -149,7 +170,7 @@ func (ls *lockState) followHold(h *hold) {
 		return
 	}
 	ls.holdFollowed = true
-	ls.subscribe(h.attempts.Keys.Channel())
+	ls.subscribe(h.keys)
 }
 
 // unfollowHold ends what followHold began. With ls.mu held.
@@ -161,16 +182,16 @@ func (ls *lockState) unfollowHold() {
 }
 
 // listen subscribes to the lock's channel, and tells whether messages arrive. With ls.mu held.
-func (ls *lockState) listen(channel string) (live bool) {
-	ls.subscribe(channel)
+func (ls *lockState) listen(keys *scripts.Keys) (live bool) {
+	ls.subscribe(keys)
 	return ls.subscription.Live()
 }
 
 // subscribe makes sure of the subscription. With ls.mu held.
-func (ls *lockState) subscribe(channel string) {
+func (ls *lockState) subscribe(keys *scripts.Keys) {
 	if ls.subscription == nil {
-		ls.everSubscribed.Store(true)
-		ls.subscription = ls.client.bus.Subscribe(channel, ls.onReleaseMessage)
+		ls.expectNews()
+		ls.subscription = ls.client.bus.Subscribe(keys, keys.Channel(), ls.onReleaseMessage)
 	}
 }
 
@@ -189,7 +210,7 @@ const askAfter = 100 * time.Millisecond
 // of the news: the bus calls it with the bus's mutex held, and the bus is called with ls.mu held.
 func (ls *lockState) onReleaseMessage(message bool, _ string) {
 	if ls.firstWakeup.Load() != nil { // otherwise whoever waits next asks anyway
-		ls.news.add(told{message: message})
+		ls.news.Load().add(told{message: message})
 		ls.Notify()
 	}
 	if ls.checking.CompareAndSwap(false, true) {
@@ -217,11 +238,14 @@ func (ls *lockState) registerHold(h *hold, o outcome) (over bool) {
 	ls.mu.Lock()
 	ls.gotLock()
 	old := ls.hold
+	if old != nil {
+		old.waited.end()
+	}
 	ls.unfollowHold()
 	ls.hold = h
 	if !o.handedOver {
 		ls.run = handoffRun{began: o.sentAt.Time()}
-		h.uncontended = ls.contention == nil || !ls.contention.place.Entered()
+		h.uncontended = h.share == nil && (ls.contention == nil || !ls.contention.place.Entered())
 	}
 	over = ls.wasForced(h.attempts.Field, o.sentAt)
 	ls.mu.Unlock()
@@ -247,9 +271,12 @@ func (ls *lockState) unregisterHold(h *hold) {
 		return
 	}
 	ls.hold = nil
+	h.waited.end()
 	ls.unfollowHold()
 	ls.unsubscribeIfUnused()
-	if ls.freed = !called || !ls.inLine(); !ls.freed {
+	free := !called || !ls.inLine()
+	ls.mayBeFree(free)
+	if !free {
 		ls.stopListening() // it listened as it had the lock, and is to be no outsider to the others
 	}
 }

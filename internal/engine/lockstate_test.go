@@ -18,24 +18,23 @@ func TestInv9_SpareStates(t *testing.T) {
 	defer func() { _ = c.Close() }()
 	var states []*lockState
 	for i := range maxSpare + 5 {
-		states = append(states, c.lockState(fmt.Sprint("l", i)))
+		states = append(states, c.lockState(stateKey{name: fmt.Sprint("l", i)}))
 	}
 	for _, ls := range states {
 		ls.removeUser()
 	}
 	locktest.Equal(t, "states that are kept", len(c.spareStates), maxSpare)
 
-	ls := c.lockState("one")
-	ls.freed = true
+	ls := c.lockState(stateKey{name: "one"})
 	ls.contact, ls.run, ls.contention = new(contact), handoffRun{handoffs: 3}, new(contention)
 	ls.removeUser()
-	again := c.lockState("another")
+	again := c.lockState(stateKey{name: "another"})
 	locktest.Equal(t, "it is used again", again == ls, true)
-	if again.name != "another" || again.freed || again.contact != nil || again.run != (handoffRun{}) || again.contention != nil {
-		t.Errorf("it is not as new: %q, %v, %v, %v, %v", again.name, again.freed, again.contact, again.run, again.contention)
+	if again.key.name != "another" || again.asker != nil || again.contact != nil || again.run != (handoffRun{}) || again.contention != nil {
+		t.Errorf("it is not as new: %q, %v, %v, %v, %v", again.key.name, again.asker, again.contact, again.run, again.contention)
 	}
 
-	again.everSubscribed.Store(true)
+	again.expectNews()
 	kept := len(c.spareStates)
 	again.removeUser()
 	locktest.Equal(t, "states that are kept after one that a message may be about", len(c.spareStates), kept)
@@ -55,7 +54,7 @@ func TestInv9_FollowedHolds(t *testing.T) {
 		}
 		first, _, err := l.Acquire(ctx, Request{Lease: time.Hour})
 		locktest.NoError(t, err)
-		lost := l.holdOf(holder.Of(first))
+		lost := l.ownHold(holder.Of(first))
 		locktest.Sleep(2 * time.Second)
 		followed("of a hold that lasts", 1)
 
@@ -64,10 +63,10 @@ func TestInv9_FollowedHolds(t *testing.T) {
 		locktest.NoError(t, err)
 		locktest.IsError(t, first.Err(), ErrLost)
 		followed("as soon as another hold has the lock", 0)
-		ls := c.lockState("l")
+		ls := c.lockState(stateKey{name: "l"})
 		ls.followHold(lost)
 		followed("for one that is lost", 0)
-		locktest.Equal(t, "the client's own hold", ls.currentHold() == l.holdOf(holder.Of(second)), true)
+		locktest.Equal(t, "the client's own hold", ls.currentHold() == l.ownHold(holder.Of(second)), true)
 		ls.removeUser()
 		locktest.Sleep(2 * time.Second)
 		followed("of the other hold, which lasts too", 1)

@@ -33,7 +33,7 @@ func TestInv1_LostWhileItIsUnlocked(t *testing.T) {
 			lock := func(ctx context.Context, l *Lock) chan got {
 				ch := make(chan got, 1)
 				go func() {
-					held, lv, err := l.acquire(ctx, Request{Forever: true})
+					held, lv, err := l.acquire(ctx, nil, Request{Forever: true})
 					ch <- got{held, lv, err}
 				}()
 				return ch
@@ -78,8 +78,8 @@ func TestInv8_LostBeforeItLeftTheQueue(t *testing.T) {
 	ctx := t.Context()
 	x := NewLock(c, "x", LockOptions{})
 	w := &waiter{
-		Lock: x, request: Request{Forever: true}, lease: time.Minute, ctx: ctx, holder: holder.New(ctx), bound: bound{ctx: ctx, end: ctx.Done()},
-		began: time.Now(), lockState: c.lockState("x"), wakeup: c.commands.Wakeup(),
+		Lock: x, request: Request{Forever: true}, lease: time.Minute, ctx: ctx, under: ctx, holder: holder.New(ctx), caller: holder.New(ctx), bound: bound{ctx: ctx, end: ctx.Done()},
+		began: time.Now(), lockState: c.lockState(stateKey{name: "x"}), wakeup: c.commands.Wakeup(),
 	}
 	w.lockState.join(w)
 	lv, err := w.untilDone()

@@ -39,10 +39,21 @@ func (n *news) take() (all []told) {
 	return all
 }
 
+// expectNews is for a subscription that is made next. With ls.mu held.
+func (ls *lockState) expectNews() {
+	if ls.news.Load() == nil {
+		ls.news.Store(new(news))
+	}
+}
+
 // hearNews notes what was told. A message of a release is nothing to a client that leaves it to others in the line (line.Place.Behind). With
 // ls.mu held.
 func (ls *lockState) hearNews() {
-	for _, t := range ls.news.take() {
+	n := ls.news.Load()
+	if n == nil {
+		return
+	}
+	for _, t := range n.take() {
 		p := ls.place()
 		switch {
 		case t.place && t.message:
@@ -51,9 +62,9 @@ func (ls *lockState) hearNews() {
 			}
 		case t.place:
 			p.ChannelLost()
-			ls.freed = true
+			ls.mayBeFree(true)
 		case !t.message || p == nil || !p.Behind(time.Now()):
-			ls.freed = true
+			ls.mayBeFree(true)
 		}
 	}
 }

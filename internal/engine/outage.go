@@ -45,9 +45,11 @@ func (c *Client) heard(slot uint16, sent time.Time, err error) {
 	var reply redis.Error
 	switch {
 	case isClosed(c.closed):
-	case scripts.Passing(err) && !errors.Is(err, ErrUnconfirmed):
+	case errors.Is(err, scripts.ErrGone) || errors.Is(err, ErrUnconfirmed):
+		c.answered(slot, sent)
+	case scripts.Passing(err):
 		c.unanswered(slot, sent, err)
-	case errors.As(err, &reply) || errors.Is(err, scripts.ErrGone) || errors.Is(err, ErrUnconfirmed):
+	case errors.As(err, &reply):
 		c.answered(slot, sent)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fencelock/fencelock/internal/tell"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // outageLines are what the log has of outages, each with the second since began in which it came.
@@ -109,6 +110,9 @@ func TestOutages(t *testing.T) {
 			time.Sleep(time.Second)
 			heard(0, 0, locktest.Reply("NOPERM no"))
 		}, []string{"0s WARN 2s", "1s INFO 3s"}},
+		{"a hold that is gone is an answer", false, func(heard func(uint16, time.Duration, error)) {
+			heard(0, 2*time.Second, scripts.ErrGone)
+		}, nil},
 		{"the end of a context is none", false, func(heard func(uint16, time.Duration, error)) {
 			heard(0, 2*time.Second, io.EOF)
 			heard(0, 0, context.Canceled)

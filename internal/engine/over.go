@@ -3,6 +3,7 @@ package engine
 import (
 	"strings"
 
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -22,12 +23,12 @@ func (ls *lockState) beginTry(w *waiter) *hold {
 	return ls.hold
 }
 
-// endTry ends what beginTry began. got: the call has a level.
-func (ls *lockState) endTry(w *waiter, got bool) {
+// endTry ends what beginTry began. lv: the level that the call has got.
+func (ls *lockState) endTry(w *waiter, lv *holder.Level) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	w.unlink(&ls.trying)
-	if !got {
+	if lv == nil || holdOfLevel(lv) != w.own.hold {
 		ls.client.abandon(w.own.hold)
 	}
 }
@@ -45,17 +46,18 @@ func (ls *lockState) triedInVain(c *claim, field string) (again bool) {
 // setLost notes that the hold is lost by this client's clock. Redis keeps it for a margin longer.
 func (ls *lockState) setLost(h *hold) {
 	ls.mu.Lock()
-	ls.lost = h
+	ls.pastHolds().lost = h
 	ls.mu.Unlock()
 }
 
 // has tells whether a hold of this client, or a call that asks for the lock, has this field of the client's. With ls.mu held.
 func (ls *lockState) has(field string) bool {
-	if ls.hold != nil && ls.hold.attempts.Field == field || ls.lost != nil && ls.lost.attempts.Field == field || ls.claim.has(field) {
+	is := func(h *hold) bool { return h != nil && h.attempts.Field == field }
+	if is(ls.hold) || ls.past != nil && is(ls.past.lost) || ls.asker != nil && is(ls.claim.hold) {
 		return true
 	}
 	for w := ls.trying; w != nil; w = w.next {
-		if w.own.has(field) {
+		if is(w.own.hold) {
 			return true
 		}
 	}
@@ -78,7 +80,7 @@ func (c *Client) releaseOver(keys *scripts.Keys, field string) {
 		return
 	}
 	c.mu.Lock()
-	ls := c.locks[keys.Lock]
+	ls := c.locks[stateKey{name: keys.Lock, side: keys.Side()}]
 	c.mu.Unlock()
 	if ls != nil { // otherwise there is no call, and no hold
 		ls.mu.Lock()
@@ -91,5 +93,7 @@ func (c *Client) releaseOver(keys *scripts.Keys, field string) {
 	c.releaser.WasOver(keys, field, c.set.Lease)
 }
 
-// owns tells whether the field is of a hold of this client.
-func (c *Client) owns(field string) bool { return strings.HasPrefix(field, c.id+":") }
+// owns tells whether the field is of a hold of this client, and not one of a semaphore or a read-write lock.
+func (c *Client) owns(field string) bool {
+	return strings.HasPrefix(field, c.id+":") && !strings.HasPrefix(field, c.id+":-")
+}

@@ -22,11 +22,11 @@ func TestP38_WhoHasAField(t *testing.T) {
 	}
 	for name, set := range map[string]func(*lockState){
 		"the hold":               func(ls *lockState) { ls.hold = has },
-		"a lost hold":            func(ls *lockState) { ls.hold, ls.lost = another, has },
-		"what waiters claim":     func(ls *lockState) { ls.claim.hold = has },
+		"a lost hold":            func(ls *lockState) { ls.hold, ls.past = another, &pastHolds{lost: has} },
+		"what waiters claim":     func(ls *lockState) { ls.asker = &asker{claim: claim{hold: has}} },
 		"a try":                  func(ls *lockState) { try(ls, field) },
 		"a try before a newer":   func(ls *lockState) { try(ls, field); try(ls, "") },
-		"a try, another is over": func(ls *lockState) { try(ls, field); ls.endTry(try(ls, ""), false) },
+		"a try, another is over": func(ls *lockState) { try(ls, field); ls.endTry(try(ls, ""), nil) },
 	} {
 		ls := &lockState{client: c}
 		set(ls)
@@ -34,10 +34,10 @@ func TestP38_WhoHasAField(t *testing.T) {
 		locktest.Equal(t, name, ls.has(field), true)
 		ls.mu.Unlock()
 	}
-	ls := &lockState{client: c, ownHolds: ownHolds{hold: another, lost: another}, asker: asker{claim: claim{hold: another}}}
+	ls := &lockState{client: c, ownHolds: ownHolds{hold: another, past: &pastHolds{lost: another}}, asker: &asker{claim: claim{hold: another}}}
 	one, two := try(ls, field), try(ls, field)
-	ls.endTry(one, false)
-	ls.endTry(two, false)
+	ls.endTry(one, nil)
+	ls.endTry(two, nil)
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	locktest.Equal(t, "a field that nobody has", ls.has(field), false)
@@ -47,11 +47,11 @@ func TestP38_WhoHasAField(t *testing.T) {
 // another client's.
 func TestP38_AnAnswerMayBeOld(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{Owes: func(string) bool { return false }}) // Close waits for none
-	ls := c.lockState("l")
+	ls := c.lockState(stateKey{name: "l"})
 	defer ls.removeUser()
 	w := &waiter{Lock: NewLock(c, "l", LockOptions{})}
 	ls.beginTry(w)
-	defer ls.endTry(w, false)
+	defer ls.endTry(w, nil)
 	field := c.newField()
 	ls.unregisterHold(holdOn(c, nil, field, 0))
 	locktest.Equal(t, "released by an old answer", ls.triedInVain(&w.own, field), false)

@@ -154,12 +154,12 @@ func (c *Client) present() *presence.Client {
 	said := &presence.Client{ID: c.id, Name: c.set.Presence, Host: host, PID: os.Getpid(), Program: filepath.Base(os.Args[0])}
 	type named struct {
 		*lockState
-		name string // read while the state cannot be used for another lock
+		key stateKey // read while the state cannot be used for another lock
 	}
 	var states []named
 	c.mu.Lock()
 	for _, ls := range c.locks {
-		states = append(states, named{ls, ls.name})
+		states = append(states, named{ls, ls.key})
 	}
 	c.mu.Unlock()
 	now := time.Now()
@@ -168,11 +168,11 @@ func (c *Client) present() *presence.Client {
 	said.Lasts = max(presence.Lasts, max(c.set.Lease, longestLease(holds))+presence.Every)
 	said.MoreHolds = max(len(holds)-presence.MaxNames, 0)
 	for _, h := range holds[:len(holds)-said.MoreHolds] {
-		said.Holds = append(said.Holds, presence.Hold{Lock: h.attempts.Keys.Lock, Field: h.attempts.Field, Token: h.Token(), For: c.tracedHolds.age(h, now)})
+		said.Holds = append(said.Holds, presence.Hold{Lock: h.keys.Lock, Mode: h.keys.Side().Mode(), Field: h.attempts.Field, Token: h.Token(), For: c.tracedHolds.age(h, now)})
 	}
 	for _, ls := range states {
 		if calls, began := ls.waiting(); calls > 0 {
-			said.Waits = append(said.Waits, presence.Wait{Lock: ls.name, Calls: calls, For: now.Sub(began)})
+			said.Waits = append(said.Waits, presence.Wait{Lock: ls.key.name, Mode: ls.key.side.Mode(), Calls: calls, For: now.Sub(began)})
 		}
 	}
 	slices.SortFunc(said.Waits, func(a, b presence.Wait) int { return cmp.Compare(b.For, a.For) })

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // A queue is the acquiring calls of one client that are under way for one lock.
@@ -19,6 +20,9 @@ type queue struct {
 func (ls *lockState) join(w *waiter) {
 	ls.mu.Lock()
 	defer ls.unlock()
+	if ls.hold != nil {
+		ls.hold.waited.tell()
+	}
 	if ls.first != nil {
 		w.waitStarted()
 		w.prev, ls.last.next = ls.last, w
@@ -27,6 +31,7 @@ func (ls *lockState) join(w *waiter) {
 		return
 	}
 	ls.first, ls.last = w, w
+	ls.asker = ls.client.newAsker()
 	ls.firstWakeup.Store(w.wakeup)
 	if ls.hold == nil && ls.contact == nil { // nobody else is known to want the lock
 		ls.ask()
@@ -56,7 +61,7 @@ func (ls *lockState) alarm(w *waiter, at time.Time) {
 const youngAttempt = 100 * time.Millisecond
 
 // leave takes the waiter, which has got this level or none, out of the queue. The asker goes on for the next waiter, with the same claim where that
-// waiter asks for the same. What the asker has begun, and nobody waits for, is left to the releaser. An attempt at several servers is not waited
+// waiter asks for the same. What the asker has begun, and nobody waits for, is left to the releaser. An attempt at several servers, or for a permit, is not waited
 // for by another waiter: the next attempt has another field (P1).
 func (ls *lockState) leave(w *waiter, lv *holder.Level) {
 	ls.mu.Lock()
@@ -70,6 +75,9 @@ func (ls *lockState) leave(w *waiter, lv *holder.Level) {
 		return
 	}
 	next := ls.first
+	if lv != nil && w.keys.Side() == scripts.Reads {
+		ls.joinAll()
+	}
 	if next != nil {
 		ls.firstWakeup.Store(next.wakeup)
 	} else {
@@ -80,7 +88,7 @@ func (ls *lockState) leave(w *waiter, lv *holder.Level) {
 		ls.state = resting
 	}
 	underWay, asks, c := ls.command, ls.state == asking, ls.claim
-	keeps := c.fits(next) && w.outcome.hold == nil && !(asks && ls.client.limits.Several)
+	keeps := c.fits(next) && w.outcome.hold == nil && !(asks && w.asksAnew())
 	if underWay != nil && (!keeps || asks && time.Since(ls.sentAt) >= youngAttempt) {
 		ls.client.commands.TakeBack(underWay)
 		ls.command, ls.state = nil, resting
@@ -94,6 +102,8 @@ func (ls *lockState) leave(w *waiter, lv *holder.Level) {
 	switch {
 	case next == nil:
 		ls.rest(underWay, asks)
+	case next.outcome.err == errJoin && ls.command == nil: // it leaves, too
+		ls.watchFor(ls.client.set.Poll)
 	case isClosed(ls.client.draining) && ls.command == nil && ls.hold == nil: // most waiters leave now; who stays asks a moment later
 		ls.watchFor(time.Millisecond)
 	default:
@@ -103,7 +113,9 @@ func (ls *lockState) leave(w *waiter, lv *holder.Level) {
 
 // rest ends the asking, as nobody waits any more. asks: an attempt was under way, this command. With ls.mu held.
 func (ls *lockState) rest(underWay *command.Command, asks bool) {
-	ls.asker = asker{}
+	*ls.asker = asker{}
+	ls.client.spareAskers.Put(ls.asker)
+	ls.asker = nil
 	ls.unsubscribeIfUnused()
 	if r := ls.contention; r != nil && r.calls != nil {
 		if ticket := ls.leavePlace(); ticket != "" && asks { // what is under way may enter the line after that
@@ -123,6 +135,7 @@ func (w *waiter) unlink(first **waiter) {
 	} else {
 		*first = w.next
 	}
+	w.prev, w.next = nil, nil
 }
 
 // notifyAll makes all waiters look.

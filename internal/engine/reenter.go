@@ -16,6 +16,9 @@ func (w *waiter) reenter(h *hold) (*holder.Level, error) {
 	if err := h.Err(); err != nil {
 		return nil, err
 	}
+	if w.isSide() {
+		return w.openLevel(h)
+	}
 	patience := w.client.set.Patience // with Redis; nobody else is waited for
 	if !w.request.waits() {
 		patience = min(patience, onceMore)
@@ -29,7 +32,7 @@ func (w *waiter) reenter(h *hold) (*holder.Level, error) {
 		return nil, fmt.Errorf("no answer from Redis to another change of this hold: %w", context.DeadlineExceeded)
 	}
 	defer h.changes.end()
-	count := h.ReentryCount(w.ctx)
+	count := h.ReentryCount(w.under)
 	if count == 0 {
 		return nil, errOvertaken
 	}
@@ -56,7 +59,7 @@ func (w *waiter) reenter(h *hold) (*holder.Level, error) {
 	if !token {
 		answer.Token = 0
 	}
-	lv, err := h.Open(w.ctx, w.holder, w.request.Lease == 0, answer.Token)
+	lv, err := h.Open(w.under, w.holder, w.request.Lease == 0, answer.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +80,9 @@ func (h *hold) correctCount() {
 	}
 	op := h.changes.next()
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), h.client.set.UnlockTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), h.lockState.client.set.UnlockTimeout)
 		defer cancel()
-		_, _ = h.client.store.Do(ctx, scripts.Level(h.attempts.Keys, false, h.attempts.Field, 0, count, op))
+		_, _ = h.lockState.client.store.Do(ctx, scripts.Level(h.keys, false, h.attempts.Field, 0, count, op))
 	}()
 }
 

@@ -26,10 +26,11 @@ type Limits struct {
 	Owes    func(field string) bool // tells whether some server may still have this field, or get it late; nil: none ever
 }
 
-// Bus is what wakes waiters: *pubsub.Bus, whose methods say what these do, or those of the nodes of a quorum.
+// Bus is what wakes waiters: *pubsub.Bus, whose methods say what these do, or those of the nodes of a quorum. The keys are those of the lock
+// that a channel is about; Hears is about the lock's own channel.
 type Bus interface {
-	Subscribe(channel string, wake func(message bool, text string)) Subscription
-	Hears(channel string) bool
+	Subscribe(keys *scripts.Keys, channel string, wake func(message bool, text string)) Subscription
+	Hears(keys *scripts.Keys) bool
 	Sharded(ctx context.Context) bool
 	Known() (sharded, known bool)
 	Close()
@@ -46,6 +47,9 @@ type Subscription interface {
 type oneBus struct{ *pubsub.Bus }
 
 // Subscribe implements Bus.
-func (b oneBus) Subscribe(channel string, wake func(message bool, text string)) Subscription {
+func (b oneBus) Subscribe(_ *scripts.Keys, channel string, wake func(message bool, text string)) Subscription {
 	return b.Bus.Subscribe(channel, wake)
 }
+
+// Hears implements Bus.
+func (b oneBus) Hears(keys *scripts.Keys) bool { return b.Bus.Hears(keys.Channel()) }

@@ -185,7 +185,8 @@ func (w *waiter) acquireDone(lv *holder.Level, err error) {
 	}
 	e := locktrace.AcquireDone{Call: w.call(), Took: time.Since(w.began), Contended: w.contended, Attempts: w.attemptCount, Err: err}
 	if err == nil {
-		e.By, e.Hold, e.Field, e.Token = w.way, w.holdNumber, holdOfLevel(lv).attempts.Field, lv.Token
+		h := holdOfLevel(lv)
+		e.By, e.Hold, e.Field, e.Token, e.Slot = w.way, w.holdNumber, h.attempts.Field, lv.Token, h.slotName()
 	}
 	if w.told != nil {
 		w.told.acquireDone(t, e)
@@ -196,11 +197,11 @@ func (w *waiter) acquireDone(lv *holder.Level, err error) {
 
 // done is the event of a hold that has ended at this time, and why; false where the trace is not to be told, or was told before.
 func (h *hold) done(at time.Time, end locktrace.End, err error) (e locktrace.HoldDone, is bool) {
-	if !h.client.tellsOfHolds() {
+	if !h.lockState.client.tellsOfHolds() {
 		return e, false
 	}
-	traced, is := h.client.tracedHolds.take(h)
-	t := h.client.set.Trace
+	traced, is := h.lockState.client.tracedHolds.take(h)
+	t := h.lockState.client.set.Trace
 	if !is || t == nil || t.HoldDone == nil {
 		return e, false
 	}
@@ -208,15 +209,15 @@ func (h *hold) done(at time.Time, end locktrace.End, err error) (e locktrace.Hol
 		end = locktrace.Dropped
 	}
 	return locktrace.HoldDone{
-		Client: h.client.id, Lock: h.attempts.Keys.Lock, Hold: traced.number, Field: h.attempts.Field, Token: h.Token(),
-		Began: traced.began, Held: at.Sub(traced.began), End: end, Err: err,
+		Client: h.lockState.client.id, Lock: h.attempts.Keys.Lock, Hold: traced.number, Field: h.attempts.Field, Token: h.Token(), Slot: h.slotName(),
+		Began: traced.began, Held: at.Sub(traced.began), End: end, Err: err, ContextErr: h.OuterContextError(),
 	}, true
 }
 
 // tellDone has the trace told, once, that the hold has ended at this time, and why.
 func (h *hold) tellDone(at time.Time, end locktrace.End, err error) {
 	if e, is := h.done(at, end, err); is {
-		h.client.tellHoldDone(e)
+		h.lockState.client.tellHoldDone(e)
 	}
 }
 
@@ -243,7 +244,7 @@ func (h *hold) unlocked(at time.Time, err error) {
 // tellDoneNow is tellDone on the goroutine of the user's own call, with no lock held.
 func (h *hold) tellDoneNow(at time.Time, end locktrace.End, err error) {
 	if e, is := h.done(at, end, err); is {
-		h.client.set.Trace.HoldDone(e)
+		h.lockState.client.set.Trace.HoldDone(e)
 	}
 }
 
@@ -269,7 +270,7 @@ func (c *Client) renewalDone(batch []watchdog.Renewal, outcome []error, began ti
 			}
 		case r.Length > 0:
 			e.Failed++
-			e.LastLock, e.Err = h.attempts.Keys.Lock, outcome[i]
+			e.LastLock, e.Err = h.keys.Lock, outcome[i]
 		}
 	}
 	if e.Locks > 0 || e.Gone > 0 {

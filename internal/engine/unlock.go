@@ -17,6 +17,14 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if l.isSide() && l.keys.Side() != holdOfLevel(lv).keys.Side() && !lv.OtherSide {
+		return fmt.Errorf("%w: this level was taken to write, and is to be unlocked by the write lock", ErrNotHeld)
+	}
+	return unlock(ctx, lv)
+}
+
+// unlock closes the level, and releases the lock or lowers the hold count. ctx has values alone.
+func unlock(ctx context.Context, lv *holder.Level) error {
 	h, now := holdOfLevel(lv), time.Now()
 	lost := h.lost(now)
 	last, err := h.Close(lv)
@@ -37,14 +45,14 @@ func (l *Lock) levelFor(ctx context.Context) (*holder.Level, error) {
 	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
-	if lv := holder.LevelOf(ctx, &l.id); lv != nil {
+	if lv := l.levelOf(ctx); lv != nil {
 		return lv, nil
 	}
 	who := holder.Of(ctx)
 	if who == nil {
 		return nil, fmt.Errorf("%w: no holder in ctx, pass the context that Lock returned", ErrNotHeld)
 	}
-	if h := who.Find(&l.id); h != nil {
+	if h := l.ownHold(who); h != nil {
 		if lv := h.Newest(); lv != nil {
 			return lv, nil
 		}
@@ -54,24 +62,24 @@ func (l *Lock) levelFor(ctx context.Context) (*holder.Level, error) {
 
 // release gives up a hold whose last level was closed, at this time.
 func (h *hold) release(lost bool, now time.Time) (err error) {
-	h.client.underWay.Add(1)
+	h.lockState.client.underWay.Add(1)
 	defer func() {
 		h.unregister()
 		h.Released()
-		h.client.underWay.Add(-1)
+		h.lockState.client.underWay.Add(-1)
 		h.unlocked(now, err) // the last of it: the function that is told may use the client
 	}()
-	h.client.dog.Remove(&h.Lease) // before the release, so that no renewal follows it
-	if lost || h.Loss() != nil {  // since it was looked at; without a level it cannot be any more
-		if h.gone.Load() && !h.client.limits.Several {
+	h.lockState.client.dog.Remove(&h.Lease) // before the release, so that no renewal follows it
+	if lost || h.Loss() != nil {            // since it was looked at; without a level it cannot be any more
+		if h.gone.Load() && !h.lockState.client.limits.Several {
 			h.attempts.Released()
 		}
 		if h.attempts.NeedsRelease() {
-			h.client.releaser.Release(&h.attempts) // a renewal that got no answer may have kept it in Redis
+			h.lockState.client.releaser.Release(&h.attempts) // a renewal that got no answer may have kept it in Redis
 		}
 		return h.Loss()
 	}
-	bound := max(min(h.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)
+	bound := max(min(h.lockState.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)
 	if !h.lockState.hasWaiters() {
 		return h.releaseForAll(now, bound, false)
 	}
@@ -86,13 +94,13 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 // handOff hands the lock to the first waiter of this client by a command, and waits for the answer no longer than within. passed: Redis
 // has confirmed the handoff. maybePassed: the command, or a copy of it, got no answer, so Redis may have executed it.
 func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
-	wake, began := h.client.commands.Wakeup(), time.Now()
-	defer h.client.commands.PutWakeup(wake)
+	wake, began := h.lockState.client.commands.Wakeup(), time.Now()
+	defer h.lockState.client.commands.PutWakeup(wake)
 	f := h.lockState.startHandoff(h, wake)
 	if f == nil {
 		return false, false
 	}
-	if !h.client.commands.Await(f, wake, began, within, nil) {
+	if !h.lockState.client.commands.Await(f, wake, began, within, nil) {
 		h.lockState.cancelHandoff(f)
 		return false, true
 	}
@@ -100,8 +108,8 @@ func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 		h.releaseConfirmed()
 		return true, false
 	}
-	if scripts.Denied(f.Err) && h.client.handoffDenied.CompareAndSwap(false, true) {
-		h.client.set.Log.Warn("rlock: Redis refuses to pass a lock on within the process, for want of a right: each release goes to all who wait", "error", f.Err)
+	if scripts.Denied(f.Err) && h.lockState.client.handoffDenied.CompareAndSwap(false, true) {
+		h.lockState.client.set.Log.Warn("rlock: Redis refuses to pass a lock on within the process, for want of a right: each release goes to all who wait", "error", f.Err)
 	}
 	return false, f.Answer.Copies > 0 || f.Unanswered()
 }
@@ -109,7 +117,7 @@ func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
 // releaseForAll releases the lock in Redis, so that any client may take it. The release has begun at this time, and takes no longer than
 // bound. maybePassed: a handoff before the release got no answer, so Redis may have executed it, and a release that finds nothing is no loss.
 func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed bool) error {
-	c := h.client
+	c := h.lockState.client
 	ticket := h.lockState.ticketForRelease()
 	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
 	h.lockState.enteredByRelease(ticket, answer.Score)
@@ -122,39 +130,42 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	} else {
 		h.releaseConfirmed()
 	}
-	c.releaseAnswered(answer, h.attempts.Keys)
+	c.releaseAnswered(answer, h.releaseKeys())
 	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 {
 		return ErrLost
 	}
-	h.lockState.released(h, answer, began)
+	h.noteRelease(answer, began)
 	return nil
 }
 
 // sendRelease sends the release until it is answered, as command.Sender.Do does. ticket is the one with which the client enters the line again
 // by the release, or "".
 func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) (answer scripts.Answer, maybeExecuted bool, err error) {
-	c := h.client
+	c := h.lockState.client
 	if sharded, known := c.bus.Known(); known {
-		return c.commands.Do(context.Background(), began, bound, bound/3, h.callingFirst(scripts.Unlock(h.attempts.Keys, h.attempts.Field, sharded), ticket))
+		return c.commands.Do(context.Background(), began, bound, bound/3, h.callingFirst(scripts.Unlock(h.releaseKeys(), h.attempts.Field, sharded), ticket))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	return command.Repeat(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
 		sharded := c.bus.Sharded(ctx)
-		return c.store.Do(ctx, c.callingFirst(scripts.Unlock(h.attempts.Keys, h.attempts.Field, sharded), "", 0))
+		return c.store.Do(ctx, c.callingFirst(scripts.Unlock(h.releaseKeys(), h.attempts.Field, sharded), "", 0))
 	})
 }
 
 // releaseConfirmed notes that Redis has confirmed the end of the hold.
 func (h *hold) releaseConfirmed() {
 	if h.attempts.Released() {
-		h.client.releaser.Release(&h.attempts)
+		h.lockState.client.releaser.Release(&h.attempts)
 	}
 }
 
 // lowerCount tells Redis the hold count after an inner Unlock.
 func (h *hold) lowerCount(ctx context.Context) error {
-	c := h.client
+	if h.keys.Side() != scripts.NoSide {
+		return nil // the levels are the client's own (P52)
+	}
+	c := h.lockState.client
 	bound := max(min(c.set.UnlockTimeout, h.remaining(time.Now())), time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
@@ -166,7 +177,7 @@ func (h *hold) lowerCount(ctx context.Context) error {
 	if count == 0 {
 		return nil // the outer level was unlocked meanwhile, and all is released
 	}
-	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.attempts.Keys, false, h.attempts.Field, 0, count, h.changes.next()))
+	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.keys, false, h.attempts.Field, 0, count, h.changes.next()))
 	if err != nil {
 		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
 	}

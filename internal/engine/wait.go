@@ -16,12 +16,12 @@ func (w *waiter) waitInQueue() (lv *holder.Level, err error) {
 
 // untilDone waits until the waiter, which is in the queue, has the lock or the wait is over.
 func (w *waiter) untilDone() (*holder.Level, error) {
-	if w.client.shutsOut(w.holder) {
+	if w.client.shutsOut(w.caller) {
 		return nil, ErrClosed
 	}
 	for {
 		var waits bool
-		if own := w.holdOf(w.holder); own == nil {
+		if own := w.ownHold(w.holder); own == nil {
 			waits = w.wakeup.Wait(w.bound.end)
 		} else {
 			// A hold of the same holder, taken through another context: the call may become a nested one.
@@ -29,7 +29,7 @@ func (w *waiter) untilDone() (*holder.Level, error) {
 			if err := own.Err(); err != nil {
 				return nil, err
 			}
-			if own.ReentryCount(w.ctx) > 0 {
+			if w.mayReenter(own) {
 				if lv, err := w.reenter(own); err != errOvertaken {
 					return lv, err
 				}
@@ -40,7 +40,7 @@ func (w *waiter) untilDone() (*holder.Level, error) {
 		switch o, brokenOff := w.lockState.outcomeOf(w); {
 		case brokenOff:
 			return nil, errBrokenOff
-		case w.client.shutsOut(w.holder):
+		case w.client.shutsOut(w.caller):
 			return nil, ErrClosed
 		case o.hold != nil:
 			lv, err := w.begin(o)

@@ -15,8 +15,10 @@ type waiter struct {
 	request   Request
 	lease     time.Duration   // in whole milliseconds
 	ctx       context.Context // the caller's
+	under     context.Context // what the level's context is derived from
 	bound     bound           // of the wait
 	holder    *holder.Holder
+	caller    *holder.Holder // of the caller's context, or holder: during Shutdown it is let in while it has a hold
 	began     time.Time
 	lockState *lockState
 	wakeup    *command.Wakeup // notified when there may be something to see
@@ -24,7 +26,11 @@ type waiter struct {
 	traced
 	attemptCount int // so many attempts, so far, of which Limits.Tries bounds the number
 
-	// Guarded by lockState.mu, while the waiter is in the queue of this client's waiters, or in lockState.trying.
+	queued
+}
+
+// queued is what lockState.mu guards of a waiter, while that is in the queue of this client's waiters, or in lockState.trying.
+type queued struct {
 	prev, next *waiter
 	outcome    outcome
 }

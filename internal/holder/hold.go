@@ -14,6 +14,7 @@ import (
 type Lock struct {
 	Client any // a pointer to the client that takes the lock: two clients may have locks of one name
 	Name   string
+	Side   byte // of a read-write lock, both of whose sides have one name; 0 of another lock
 }
 
 // A Hold is one holder's possession of one lock, from its first acquire to its last Unlock. It begins with Begin.

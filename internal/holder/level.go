@@ -15,6 +15,8 @@ type Level struct {
 	Hold  *Hold
 	Token int64 // the hold's when the level was taken
 
+	OtherSide bool // of a read-write lock: it reads, within a hold that writes
+
 	outer *Level          // the nearest one, of any lock, on the chain of the context it was taken with
 	below <-chan struct{} // closed when the user's context below all holds has ended; nil where that never ends
 
@@ -120,6 +122,14 @@ func (lv *Level) outerContextError() error {
 		return nil
 	}
 	return fmt.Errorf("the context that the lock was taken with has ended: %w", why)
+}
+
+// OuterContextError is why the context that the hold's outermost level was taken with has ended before that level did; nil if it has not.
+func (h *Hold) OuterContextError() error {
+	if h.firstLevel.endedBy.Load() != nil {
+		return nil
+	}
+	return h.firstLevel.outerContextError()
 }
 
 // end ends the level's context.

@@ -1,4 +1,4 @@
-// Journeys counts the Go files of this project that a call passes, on a Redis in memory: the numbers of docs/architecture.md.
+// Journeys counts the Go files of this project that a call passes, on a Redis in memory. docs/architecture.md draws the ones that decide something.
 //
 //	go run -cover -covermode=atomic -coverpkg=./... ./internal/journeys              # how many
 //	go run -cover -covermode=atomic -coverpkg=./... ./internal/journeys -files "free lock"  # and which, of the journeys with this in their names

@@ -8,11 +8,19 @@ import (
 
 // A notice is what the client has heard about its place, and has not acted on yet.
 type notice struct {
-	called    bool   // the lock is free, and it is this client's turn
+	called    bool // the lock is free, and it is this client's turn
+	released  released
 	listeners int    // so many connections had heard of the release
 	watch     string // the ticket of the first one, which was called; this client is the second
 	moved     bool   // the client has become the first or the second, and the lock is held
 	lost      bool   // the client is not in the line any more, or may not be
+}
+
+// A released is what a call in a quorum says of the hold that was released: its field, and the latest token that its holder knew. The zero
+// value is of a call that says nothing.
+type released struct {
+	field string
+	token int64
 }
 
 // Hear notes a message about the client's place; line.lua says what they are. ghost is the ticket of a call for a place that the client
@@ -30,9 +38,13 @@ func (p *Place) Hear(now time.Time, text string) (ghost string) {
 		return ""
 	}
 	switch {
-	case words[0] == "c" && len(words) == 3:
-		p.notice.called, p.notice.watch = true, ""
+	case words[0] == "c" && (len(words) == 3 || len(words) == 5):
+		p.notice.called, p.notice.watch, p.notice.released = true, "", released{}
 		p.notice.listeners, _ = strconv.Atoi(words[2])
+		if len(words) == 5 {
+			p.notice.released.field = words[3]
+			p.notice.released.token, _ = strconv.ParseInt(words[4], 10, 64)
+		}
 		p.firstSince = since(p.firstSince, true, now)
 	case words[0] == "w" && len(words) >= 3:
 		p.notice.watch = words[2]
@@ -41,7 +53,7 @@ func (p *Place) Hear(now time.Time, text string) (ghost string) {
 		}
 	case words[0] == "a":
 		p.calledTicket, p.notice.watch = "", "" // also where nobody has acted on the call of the first one yet
-		p.alive = true
+		p.alive, p.aliveAt = true, now
 	case words[0] == "n":
 		p.notice.moved = true
 	case words[0] == "d":
@@ -50,8 +62,8 @@ func (p *Place) Hear(now time.Time, text string) (ghost string) {
 	return ""
 }
 
-// ChannelLost notes that the channel on which the client is called was away, or is back: with its next attempt the client enters the line
-// again, with its old score (P22).
+// ChannelLost notes that the channel on which the client is called was away, or is back, or that the ticket may not be in the line any more:
+// with its next attempt the client enters the line again, with its old score (P22).
 func (p *Place) ChannelLost() { p.entersAgain = p.ticket != "" && p.score != 0 }
 
 // Pending tells whether anything was heard that Heed has not seen.
@@ -74,7 +86,7 @@ func (p *Place) Heed(now time.Time, own int) (Reaction, time.Duration) {
 	p.notice = notice{}
 	switch {
 	case n.called:
-		p.called, p.next, p.quiet = true, told, 0
+		p.called, p.released, p.next, p.quiet = true, n.released, told, 0
 		if p.yieldsTo(n.listeners-own, now) {
 			return Yield, yieldTime
 		}

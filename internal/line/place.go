@@ -34,9 +34,11 @@ type stay struct {
 	firstSince        time.Time // since when the client is the first, as far as it knows; zero if it is not
 	secondSince       time.Time // since when the client is the second; zero if it is not
 	notice            notice
-	called            bool // the client was called, and no attempt has been refused since
-	entersAgain       bool // the channel was away: the client is to enter the line again, with its old score
-	enteringByRelease bool // the ticket enters the line with a release that is under way
+	aliveAt           time.Time // when the first client has said last that it is alive
+	called            bool      // the client was called, and no attempt has been refused since
+	released          released  // of that call
+	entersAgain       bool      // the channel was away: the client is to enter the line again, with its old score
+	enteringByRelease bool      // the ticket enters the line with a release that is under way
 }
 
 // A reason is why a client asks Redis for the lock.
@@ -64,7 +66,14 @@ const (
 // does not enter the line. fresh makes the ticket of a new stay. Turn drops the notices that the client was called and that its place was
 // lost: the attempt asks about both.
 func (p *Place) Turn(now time.Time, hears bool, fresh func() string) scripts.Turn {
-	t := scripts.Turn{Look: p.next == looks, Stale: p.overdue(now)}
+	t := scripts.Turn{Look: p.next == looks, Stale: p.overdue(now), Called: p.called || p.notice.called}
+	t.Quiet = t.Look && p.quiet > 1
+	if gone := p.released; t.Called {
+		if p.notice.called {
+			gone = p.notice.released
+		}
+		t.Gone, t.Counter = gone.field, gone.token
+	}
 	p.asked, p.next, p.stale, p.alive = p.next, told, t.Stale, false
 	if hears {
 		t.Ticket = p.enter(now, fresh)
@@ -80,7 +89,7 @@ func (p *Place) enter(now time.Time, fresh func() string) string {
 	if p.ticket == "" {
 		p.stay, p.entered = stay{ticket: fresh(), enteredAt: now}, true
 	}
-	p.notice.called, p.notice.lost = false, false
+	p.notice.called, p.notice.lost, p.notice.released = false, false, released{}
 	return p.ticket
 }
 

@@ -35,12 +35,12 @@ func (v *visit) after(d time.Duration) { v.now = v.now.Add(d) }
 
 // held is an answer: the lock is held, and so many clients are before this one.
 func (v *visit) held(before int) (time.Duration, Listening) {
-	return v.Refused(v.now, scripts.Answer{TTL: time.Minute, Score: 7, Before: before}, time.Second, false)
+	return v.Refused(v.now, &scripts.Answer{TTL: time.Minute, Score: 7, Before: before}, time.Second, false)
 }
 
 // isFree is an answer: it is the turn of the client with this ticket, and so many clients are before this one.
 func (v *visit) isFree(head string, before int) time.Duration {
-	after, _ := v.Refused(v.now, scripts.Answer{TTL: scripts.NoKey, Score: 7, Before: before, Head: head}, time.Second, false)
+	after, _ := v.Refused(v.now, &scripts.Answer{TTL: scripts.NoKey, Score: 7, Before: before, Head: head}, time.Second, false)
 	return after
 }
 
@@ -390,7 +390,7 @@ func TestP25_WhoListens(t *testing.T) {
 	} {
 		v := visitor()
 		c.becomes(v)
-		_, got := v.Refused(v.now, scripts.Answer{TTL: time.Minute, Score: 7, Before: c.before}, time.Second, c.soon)
+		_, got := v.Refused(v.now, &scripts.Answer{TTL: time.Minute, Score: 7, Before: c.before}, time.Second, c.soon)
 		locktest.Equal(t, what, got, c.want)
 	}
 }
@@ -530,6 +530,6 @@ func TestP30_LooksOutsideTheLine(t *testing.T) {
 			p.Due(false)
 		}
 		a := scripts.Answer{TTL: c.ttl, Before: scripts.NotInLine, Head: "a:1"}
-		locktest.Equal(t, c.what, p.RefusedOutside(time.Now(), a, s, c.entering, c.listen), c.want)
+		locktest.Equal(t, c.what, p.RefusedOutside(time.Now(), &a, s, c.entering, c.listen), c.want)
 	}
 }

@@ -1,6 +1,7 @@
 package line
 
 import (
+	"strings"
 	"time"
 
 	"github.com/fencelock/fencelock/scripts"
@@ -18,8 +19,9 @@ const (
 // Refused notes the answer to an attempt that was sent with the place's ticket and has not got the lock, and returns for how long the client
 // waits to be told something before it looks by itself. poll is that of WithPollInterval. endsSoon: the call that asks is to end before
 // it would listen on the lock's own channel, or soon after.
-func (p *Place) Refused(now time.Time, a scripts.Answer, poll time.Duration, endsSoon bool) (time.Duration, Listening) {
-	free := a.TTL == scripts.NoKey // it is another client's turn
+func (p *Place) Refused(now time.Time, a *scripts.Answer, poll time.Duration, endsSoon bool) (time.Duration, Listening) {
+	free := a.TTL == scripts.NoKey                    // it is another client's turn
+	asked := !free && a.Head != "" && p.waitsToRead() // the first one waits to write, and was asked for a sign of life (P55)
 	vain := p.called && !free
 	if vain {
 		p.calledInVainAt = now
@@ -27,7 +29,7 @@ func (p *Place) Refused(now time.Time, a scripts.Answer, poll time.Duration, end
 	if p.asked == yielded {
 		p.yields.ended(now, vain)
 	}
-	p.asked, p.called = told, false
+	p.asked, p.called, p.released = told, false, released{}
 	p.score, p.entersAgain, p.enteringByRelease = a.Score, false, false
 	p.firstSince, p.secondSince = since(p.firstSince, a.Before == 0, now), since(p.secondSince, a.Before == 1, now)
 
@@ -39,7 +41,14 @@ func (p *Place) Refused(now time.Time, a scripts.Answer, poll time.Duration, end
 	} else if !first {
 		listening = Ignores
 	}
+	look := lookPolicy{poll, p.quiet, listens, firstFor, secondFor, p.lastStay}.next(a.TTL, a.Before)
 	switch {
+	case asked && p.aliveAt.After(now.Add(-5*poll)):
+		p.calledTicket = ""
+	case asked:
+		return min(look, p.watchUnlessAlive(a.Head, now)), listening
+	case !free && a.Before == 1 && p.calledTicket != "" && p.calledTicket != p.stale && p.waitsToRead(): // it was asked, or called, by the attempt before, and has time left
+		return min(look, p.watch(p.calledTicket, "", now)), listening
 	case free && a.Before < 2:
 		return p.watchUnlessAlive(a.Head, now), listening
 	case free && p.quiet > 0: // the look has called the first one, and the second has not taken it out so far
@@ -49,12 +58,12 @@ func (p *Place) Refused(now time.Time, a scripts.Answer, poll time.Duration, end
 	case a.Before != 1:
 		p.calledTicket = ""
 	}
-	return lookPolicy{poll, p.quiet, listens, firstFor, secondFor, p.lastStay}.next(a.TTL, a.Before), listening
+	return look, listening
 }
 
 // RefusedOutside is Refused for a client that is not in the line. entering: the client enters the line as soon as it would hear a call.
 // listens: the client hears of releases on the lock's own channel.
-func (p *Place) RefusedOutside(now time.Time, a scripts.Answer, poll time.Duration, entering, listens bool) time.Duration {
+func (p *Place) RefusedOutside(now time.Time, a *scripts.Answer, poll time.Duration, entering, listens bool) time.Duration {
 	p.asked = told
 	switch {
 	case a.TTL == scripts.NoKey:
@@ -90,6 +99,12 @@ func (p *Place) watchUnlessAlive(ticket string, now time.Time) time.Duration {
 		return timeToComeOf(ticket)
 	}
 	return p.watch(ticket, p.stale, now)
+}
+
+// waitsToRead tells whether the client waits to read: its ticket is <client>r:<number>.
+func (p *Place) waitsToRead() bool {
+	client, _, _ := strings.Cut(p.ticket, ":")
+	return strings.HasSuffix(client, "r")
 }
 
 // overdue returns the ticket of a client that is called and has not come in time, or "".

@@ -49,6 +49,7 @@ type Client struct {
 // Hold is one lock that a client holds.
 type Hold struct {
 	Lock  string        `json:"lock"`
+	Mode  string        `json:"mode,omitempty"`  // read or write, of a read-write lock
 	Field string        `json:"field"`           // the holder's, in Redis
 	Token int64         `json:"token,omitempty"` // 0 for a lock without tokens
 	For   time.Duration `json:"for"`             // when it was written
@@ -57,8 +58,9 @@ type Hold struct {
 // Wait is one lock that a client waits for.
 type Wait struct {
 	Lock  string        `json:"lock"`
-	Calls int           `json:"calls"` // so many of its calls
-	For   time.Duration `json:"for"`   // of the first of them, when it was written
+	Mode  string        `json:"mode,omitempty"` // read or write, of a read-write lock
+	Calls int           `json:"calls"`          // so many of its calls
+	For   time.Duration `json:"for"`            // of the first of them, when it was written
 }
 
 var (

@@ -43,10 +43,13 @@ type Releaser struct {
 	releases queue       // all of them, the one that is due first at the front
 	alarm    *time.Timer // calls sendDue when that is due; nil before there was any
 	closed   bool
+	unheard  int // the bound maxUnheard
 }
 
 // New returns a Releaser without releases.
-func New(client Client, log *slog.Logger) *Releaser { return &Releaser{client: client, log: log} }
+func New(client Client, log *slog.Logger) *Releaser {
+	return &Releaser{client: client, log: log, unheard: maxUnheard}
+}
 
 // A reason is why a release is on the list.
 type reason uint8
@@ -218,7 +221,7 @@ func (rl *Releaser) reschedule(r *release, d time.Duration) {
 
 func (r *release) matters() bool {
 	owed := r.nodesOwe && (r.oweUntil.IsZero() || time.Now().Before(r.oweUntil))
-	return owed || r.attempts.matters(len(r.releaser.releases) > maxUnheard)
+	return owed || r.attempts.matters(len(r.releaser.releases) > r.releaser.unheard)
 }
 
 // remove takes the release off the list. With rl.mu held.

@@ -178,17 +178,18 @@ func TestP3_ReleasesThatWaitForRedisAreBounded(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		const lease = 3 * time.Second
 		rl, client := newFake(new(locktest.Log))
+		rl.unheard = 50
 		client.answers(func(string) error { return io.EOF })
 		rl.Release(unanswered("l", lease))
 		locktest.Sleep(time.Hour)
 		locktest.Equal(t, "listed", rl.Len(), 1)
-		for range maxUnheard + 100 {
+		for range rl.unheard + 100 {
 			rl.Release(unanswered("l", lease))
 		}
 		locktest.Sleep(lease - time.Second)
-		locktest.Equal(t, "listed within a lease", rl.Len(), maxUnheard+100)
+		locktest.Equal(t, "listed within a lease", rl.Len(), rl.unheard+100)
 		locktest.Sleep(2 * time.Second)
-		locktest.Equal(t, "listed after a lease", rl.Len(), maxUnheard)
+		locktest.Equal(t, "listed after a lease", rl.Len(), rl.unheard)
 	})
 }
 

@@ -61,3 +61,44 @@ func Example() {
 	// freed: true <nil>
 	// locked: false <nil>
 }
+
+// Who has which permit of a semaphore, and how many wait for one.
+func ExampleInspector_Slots() {
+	server := miniredis.NewMiniRedis() // in a service: a Redis
+	server.ClockTTL(true)
+	if err := server.Start(); err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer rdb.Close()
+	client, err := rlock.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+	ctx := context.Background()
+	permit, err := fenced.NewSemaphore(client, "jobs", 3).Acquire(ctx)
+	if err != nil {
+		panic(err)
+	}
+	defer permit.Unlock(ctx)
+
+	in, err := inspect.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	jobs, err := in.Slots(ctx, "jobs", 3)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(jobs.Taken, "of", len(jobs.Slots), "are taken, and", jobs.Waiting, "wait")
+	for slot, l := range jobs.Slots {
+		fmt.Println(slot, l.Name, l.Holder != nil, l.Token)
+	}
+	// Output:
+	// 1 of 3 are taken, and 0 wait
+	// 0 {jobs}:0 true 1
+	// 1 {jobs}:1 false 0
+	// 2 {jobs}:2 false 0
+}

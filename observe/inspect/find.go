@@ -54,6 +54,7 @@ func (in *Inspector) onServers(ctx context.Context, do func(server redis.Univers
 
 const (
 	lockChannels = "redisson_lock__channel:"
+	rwChannels   = "redisson_rwlock:" // of read-write locks
 	lineChannels = "fencelock_line:"
 	lineOfNames  = "fencelock_line_of:" // of locks with a brace in their name
 )
@@ -93,7 +94,7 @@ func (in *Inspector) askContended(ctx context.Context) ([]string, error) {
 		if sharded {
 			ask = server.PubSubShardChannels
 		}
-		for _, prefix := range []string{lockChannels, lineChannels, lineOfNames} {
+		for _, prefix := range []string{lockChannels, rwChannels, lineChannels, lineOfNames} {
 			found, err := ask(ctx, prefix+"*").Result()
 			if err != nil {
 				return err
@@ -114,7 +115,7 @@ var fairWaiter = regexp.MustCompile(`\}:` + uuid + `:-?\d+$`)
 // the one of "a".
 func nameOf(prefix, channel string) string {
 	name := strings.TrimPrefix(channel, prefix)
-	if prefix != lockChannels { // a channel of one client
+	if prefix != lockChannels && prefix != rwChannels { // a channel of one client
 		name = name[:max(strings.LastIndexByte(name, ':'), 0)]
 	} else if tail := fairWaiter.FindStringIndex(name); tail != nil {
 		name = name[:tail[0]+1]
@@ -132,7 +133,7 @@ type Pace struct {
 }
 
 // Scan walks through all keys that match the pattern, as the command SCAN takes it, and gives the locks among them, in no order: hashes
-// with a field <uuid>:<number>. A key may be given twice, if it is moved meanwhile. The walk takes as long as there are keys: with a million keys, in steps of 500 with pauses of 10 ms, about
+// with a field <uuid>:<number>, and read-write locks. A key may be given twice, if it is moved meanwhile. The walk takes as long as there are keys: with a million keys, in steps of 500 with pauses of 10 ms, about
 // half a minute. Each step keeps the server busy for less than a millisecond. The walk ends with ctx, or with the loop.
 func (in *Inspector) Scan(ctx context.Context, pattern string, pace Pace) iter.Seq2[Lock, error] {
 	if pace.Count <= 0 {
@@ -182,7 +183,7 @@ type scanned struct {
 
 var errStopped = errors.New("the loop has ended")
 
-// maxFields is more fields than a lock's hash has: a hash with more is none, and is not read.
+// maxFields is more fields than a lock's hash has, but that of a read-write lock: a hash with more is none, and is not read.
 const maxFields = 8
 
 // locksAmong returns those of the hashes that are locks.
@@ -199,13 +200,30 @@ func (in *Inspector) locksAmong(ctx context.Context, server redis.UniversalClien
 	}); err != nil && !isReply(err) {
 		return nil, err
 	}
-	var small []string
+	var some, large []string
 	for i, key := range keys {
-		if n := lengths[i].Val(); n > 0 && n <= maxFields {
-			small = append(small, key)
+		switch n := lengths[i].Val(); {
+		case n > maxFields:
+			large = append(large, key)
+		case n > 0:
+			some = append(some, key)
 		}
 	}
-	locks, err := in.ask(ctx, small, known)
+	modes := make([]*redis.StringCmd, len(large))
+	if _, err := server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, key := range large {
+			modes[i] = pipe.HGet(ctx, key, "mode")
+		}
+		return nil
+	}); err != nil && !isReply(err) && !errors.Is(err, redis.Nil) {
+		return nil, err
+	}
+	for i, key := range large {
+		if mode := modes[i].Val(); mode == reads || mode == writes {
+			some = append(some, key)
+		}
+	}
+	locks, err := in.ask(ctx, some, known, lookBatch)
 	if err != nil {
 		return nil, err
 	}
@@ -249,16 +267,16 @@ func (in *Inspector) askListeners(ctx context.Context, names []string) (map[stri
 			ask = server.PubSubShardNumSub
 		}
 		for part := range slices.Chunk(names, listenersBatch) {
-			channels := make([]string, len(part))
-			for i, name := range part {
-				channels[i] = scripts.KeysOf(name).Channel()
+			channels := make([]string, 0, 2*len(part))
+			for _, name := range part {
+				channels = append(channels, scripts.KeysOf(name).Channel(), scripts.ReadWriteOf(name, scripts.Reads).Channel())
 			}
 			counts, err := ask(ctx, channels...).Result()
 			if err != nil {
 				return err
 			}
 			for i, name := range part {
-				found[name] += int(counts[channels[i]])
+				found[name] += int(counts[channels[2*i]] + counts[channels[2*i+1]])
 			}
 		}
 		return nil

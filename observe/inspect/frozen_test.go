@@ -36,7 +36,8 @@ func TestInv6_InspectAFrozenServer(t *testing.T) {
 			s.server.Freeze()
 			t.Cleanup(s.server.Thaw)
 			for method, call := range map[string]func(ctx context.Context) error{
-				"Look": func(ctx context.Context) error { _, err := in.Look(ctx, "l"); return err },
+				"Slots": func(ctx context.Context) error { _, err := in.Slots(ctx, "jobs", 5); return err },
+				"Look":  func(ctx context.Context) error { _, err := in.Look(ctx, "l"); return err },
 				"LookWith": func(ctx context.Context) error {
 					_, err := in.LookWith(ctx, []inspect.Client{{ID: "x"}}, "l")
 					return err

@@ -203,9 +203,10 @@ func TestLook(t *testing.T) {
 	locktest.Equal(t, "freed, of a hash that is no lock", freed, false)
 	locktest.Equal(t, "what that hash has", rdb.HGet(t.Context(), "counts", "user:42").Val(), "7")
 	locktest.NoError(t, fenced.NewLock(client, "ours").Unlock(held))
-	if l := look(t, in, "ours"); l.Holder != nil || l.Token != token {
-		t.Errorf("ours, unlocked: %+v", l)
-	}
+	redistest.Eventually(t, 20*time.Second, func() bool { // on a busy machine a late copy of the acquire is released first (P3)
+		l := look(t, in, "ours")
+		return l.Holder == nil && l.Token == token
+	}, "ours is free")
 	var found []string
 	for l, err := range in.Scan(t.Context(), "*", inspect.Pace{Count: 2, Pause: time.Millisecond}) {
 		locktest.NoError(t, err)

@@ -63,8 +63,8 @@ func is(target error) func(error) bool {
 }
 
 func isA[E error](err error) bool {
-	_, is := errors.AsType[E](err)
-	return is
+	var e E
+	return errors.As(err, &e)
 }
 
 // Acquires is how many values of Acquire there are.

@@ -7,7 +7,7 @@ require (
 	github.com/fencelock/fencelock v0.1.0
 	github.com/fencelock/fencelock/observe/lockprom v0.1.0
 	github.com/prometheus/client_golang v1.25.0
-	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/go-redis/v9 v9.20.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0
 	go.opentelemetry.io/otel/metric v1.47.0

@@ -66,6 +66,9 @@ func (s *spans) waited(e locktrace.AcquireDone) {
 		if e.Err == nil {
 			span.SetAttributes(attribute.String("fencelock.how", how.How()), attribute.Int64("fencelock.token", e.Token))
 		}
+		if e.Slot != "" {
+			span.SetAttributes(attribute.String("fencelock.slot", e.Slot))
+		}
 		if how.ErrorType() != "" {
 			span.SetAttributes(attribute.String("error.type", how.ErrorType()))
 			span.SetStatus(codes.Error, e.Err.Error())
@@ -98,6 +101,9 @@ func lost(caller trace.Span, e locktrace.HoldDone) {
 		attribute.String("fencelock.lock", e.Lock),
 		attribute.String("fencelock.outcome", e.End.String()),
 		attribute.Int64("fencelock.token", e.Token),
+	}
+	if e.Slot != "" {
+		attrs = append(attrs, attribute.String("fencelock.slot", e.Slot))
 	}
 	if e.Err != nil {
 		attrs = append(attrs, attribute.String("fencelock.reason", e.Err.Error()))

@@ -47,7 +47,7 @@ type Trace struct {
 	// again after it was down, because nobody waits by then, or because the cluster's slots have moved to another node.
 	SubscriptionChanged func(SubscriptionChanged)
 	// ReleaseDelayed is called when a release is left to the background, because Redis did not confirm it, or may have executed an
-	// acquire that nobody waits for any more. ReleaseEnded follows.
+	// acquire that nobody waits for any more. ReleaseEnded follows. After a connection was lost one hold may have two such releases.
 	ReleaseDelayed func(ReleaseDelayed)
 	// ReleaseEnded is called when a release that was left to the background is over.
 	ReleaseEnded func(ReleaseEnded)
@@ -78,6 +78,7 @@ type AcquireDone struct {
 	Hold      uint64        // numbers the holds of this process, in HoldDone too; 0 on an error
 	Field     string        // the holder's field in Redis, <client>:<number>; "" on an error
 	Token     int64         // the fencing token of this acquire; 0 for a lock without tokens
+	Slot      string        // of a permit: the lock of its slot, such as "{jobs}:3", where Lock is "{jobs}:*"; "" otherwise
 	Err       error         // as the caller gets it, but for the name of the method and the lock
 }
 
@@ -104,10 +105,15 @@ type HoldDone struct {
 	Hold   uint64        // as in AcquireDone
 	Field  string        // as in AcquireDone
 	Token  int64         // the hold's last; 0 for a lock without tokens
+	Slot   string        // as in AcquireDone
 	Began  time.Time     // when the acquire that began the hold ended
 	Held   time.Duration // until the lock was unlocked, or was known to be lost
 	End    End
 	Err    error // why the lock was lost, or why Redis has not confirmed its release so far; nil otherwise
+
+	// ContextErr is why the context that the hold was taken with had ended before the hold; nil if it had not, and for a hold of Acquire,
+	// which does not end with its context.
+	ContextErr error
 }
 
 // End is how a hold ended.

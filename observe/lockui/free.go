@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/fencelock/fencelock/internal/plain"
-	"github.com/fencelock/fencelock/observe/inspect"
 )
 
 type freePage struct {
@@ -56,7 +56,7 @@ func (h *handler) free(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := freePage{Lock: l, Again: "free?" + url.Values{"name": {name}, "holder": {field}, "token": {strconv.FormatInt(token, 10)}}.Encode()}
-	if l.Holder == nil || l.Holder.Field != field || l.Token != token {
+	if !l.has(field) || l.Token != token {
 		p.Over, p.Message = true, "The hold that you were shown is over: "+now(l)+" Nothing was freed."
 		h.show(w, r, http.StatusConflict, "free", p)
 		return
@@ -72,7 +72,7 @@ func (h *handler) free(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
 	defer cancel()
-	p.Freed, err = s.in.Free(ctx, inspect.Lock{Name: name, Holder: &inspect.Holder{Field: field}})
+	p.Freed, err = s.in.Free(ctx, l.seen)
 	user, _, _ := r.BasicAuth()
 	h.log.Warn("lockui: forced open", "lock", name, "holder", field, "token", token, "freed", p.Freed, "error", err, "from", r.RemoteAddr, "user", user)
 	switch {
@@ -84,6 +84,14 @@ func (h *handler) free(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.show(w, r, http.StatusOK, "free", p)
 	}
+}
+
+// has tells whether the hold of this field has the lock: of a lock that is read, any of those that read.
+func (l *shownLock) has(field string) bool {
+	if slices.ContainsFunc(l.Readers, func(r shownReader) bool { return r.Field == field }) {
+		return true
+	}
+	return l.Holder != nil && l.Holder.Field == field
 }
 
 // oneNow is one, but asks Redis now.

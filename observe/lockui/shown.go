@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/plain"
@@ -27,9 +28,15 @@ type shownLock struct {
 	Line        []shownWaiter `json:"line,omitempty"`
 	More        int           `json:"more_waiting_clients,omitempty"` // after Line
 	Other       string        `json:"other,omitempty"`                // what it is, if it is no lock
+	Semaphore   string        `json:"semaphore,omitempty"`            // of the name that stands for all slots, and of a permit
+	Slots       bool          `json:"all_slots,omitempty"`            // the name stands for all slots
+	Mode        string        `json:"mode,omitempty"`                 // read or write, of a read-write lock that somebody has
+	Reading     int           `json:"reading,omitempty"`              // so many read
+	Readers     []shownReader `json:"readers,omitempty"`              // the first of them
 
 	Bar   int           `json:"-"` // percent of a lease that are left
 	lease time.Duration // a whole one
+	seen  inspect.Lock
 }
 
 // shownHolder is who has a lock.
@@ -43,9 +50,16 @@ type shownHolder struct {
 	Young  bool         `json:"young,omitempty"` // taken since its client wrote last
 }
 
+// shownReader is one that reads.
+type shownReader struct {
+	shownHolder
+	TTL milliseconds `json:"ttl_ms"` // of its own lease
+}
+
 // shownWaiter is a client in the line.
 type shownWaiter struct {
 	Client string       `json:"client"`
+	Mode   string       `json:"mode,omitempty"` // read or write, of a read-write lock
 	By     *process     `json:"by,omitempty"`
 	Calls  int          `json:"calls,omitempty"`
 	For    milliseconds `json:"waited_ms,omitempty"`
@@ -92,6 +106,15 @@ func newClient(s *survey, c *inspect.Client) *shownClient {
 	}
 	return shown
 }
+
+// Others is how many read beside Holder.
+func (l *shownLock) Others() int { return l.Reading - 1 }
+
+// FirstSlot is the lock of the semaphore's first slot.
+func (l *shownLock) FirstSlot() string { return strings.TrimSuffix(l.Name, "*") + "0" }
+
+// Unlisted is how many read that are not among Readers.
+func (l *shownLock) Unlisted() int { return max(l.Reading-len(l.Readers), 0) }
 
 // LeaseText says in words what the bar shows.
 func (l *shownLock) LeaseText() string {

@@ -70,6 +70,8 @@ func (h *handler) judge(s *survey, l *shownLock) {
 		l.State, l.Why = stuck, "its holder's client was last heard of "+holder.By.Silent.String()+" ago"
 	case waits && holder != nil && holder.For >= milliseconds(h.longHold):
 		l.State, l.Why = stuck, "held for "+holder.For.String()+" while others wait"
+	case l.Slots && l.LongestWait >= milliseconds(h.longHold):
+		l.State, l.Why = stuck, "somebody has waited for a permit for "+l.LongestWait.String()
 	case waits && l.LongestWait >= milliseconds(h.longHold) && holder == nil:
 		l.State, l.Why = stuck, "free, and yet somebody has waited for "+l.LongestWait.String()
 	case waits && l.LongestWait >= milliseconds(h.longHold):
@@ -81,20 +83,20 @@ func (h *handler) judge(s *survey, l *shownLock) {
 func (h *handler) newLock(s *survey, f *found) *shownLock {
 	l := &shownLock{
 		Name: f.Name, Token: f.Token, TTL: milliseconds(max(f.TTL, 0)), NeverEnds: f.TTL == inspect.NoExpiry,
-		Waiting: f.Waiting, Listeners: f.listeners, Other: f.Other,
-		Bar: int(100 * min(h.lease, max(f.TTL, 0)) / h.lease), lease: h.lease,
+		Waiting: f.Waiting, Listeners: f.listeners, Other: f.Other, Mode: f.Mode, Reading: f.Reading, Semaphore: f.Semaphore,
+		Bar: int(100 * min(h.lease, max(f.TTL, 0)) / h.lease), lease: h.lease, seen: f.Lock,
+	}
+	if l.Slots = f.Semaphore != "" && f.Other != ""; l.Slots {
+		l.Other = ""
 	}
 	if f.Holder != nil {
-		l.Holder = &shownHolder{Field: f.Holder.Field, Client: f.Holder.Client, Count: f.Holder.Count, Token: f.Holder.Token, By: newProcess(f.Holder.By)}
-		if by := f.Holder.By; by != nil {
-			if f.Holder.For > 0 {
-				l.Holder.For = milliseconds(f.Holder.For + s.since(by))
-			}
-			l.Holder.Young = l.Holder.For == 0 && by.MoreHolds == 0 && !by.Cut && !by.Quiet()
-		}
+		l.Holder = newHolder(s, f.Holder)
+	}
+	for i := range f.Readers {
+		l.Readers = append(l.Readers, shownReader{*newHolder(s, &f.Readers[i]), milliseconds(max(f.Readers[i].TTL, 0))})
 	}
 	for _, w := range f.Line {
-		shown := shownWaiter{Client: w.Client, Calls: w.Calls, By: newProcess(w.By)}
+		shown := shownWaiter{Client: w.Client, Mode: w.Mode, Calls: w.Calls, By: newProcess(w.By)}
 		if w.For > 0 && w.By != nil {
 			shown.For = milliseconds(w.For + s.since(w.By))
 		}
@@ -105,4 +107,15 @@ func (h *handler) newLock(s *survey, f *found) *shownLock {
 	l.More = max(l.Waiting-len(l.Line), 0)
 	h.judge(s, l)
 	return l
+}
+
+func newHolder(s *survey, h *inspect.Holder) *shownHolder {
+	shown := &shownHolder{Field: h.Field, Client: h.Client, Count: h.Count, Token: h.Token, By: newProcess(h.By)}
+	if by := h.By; by != nil {
+		if h.For > 0 {
+			shown.For = milliseconds(h.For + s.since(by))
+		}
+		shown.Young = shown.For == 0 && by.MoreHolds == 0 && !by.Cut && !by.Quiet()
+	}
+	return shown
 }

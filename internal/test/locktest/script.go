@@ -16,17 +16,23 @@ import (
 // the line of clients, and release unlocks.
 var scripts = []struct{ name, op string }{
 	{"acquire", "acquire"}, {"wait", "acquire"}, {"try", "acquire"}, {"level", "level"},
-	{"unlock", "unlock"}, {"release", "unlock"}, {"leave", "leave"},
+	{"unlock", "unlock"}, {"release", "unlock"}, {"leave", "leave"}, {"waiting", "waiting"},
 	{"transfer", "transfer"}, {"renew", "renew"}, {"inspect", "inspect"},
-	{"vote", "vote"}, {"extend", "extend"}, {"raise", "raise"}, {"withdraw", "withdraw"}, {"look", "look"}, {"recount", "recount"},
+	{"vote", "vote"}, {"vote_in_turn", "vote"}, {"vote_outside", "vote"}, {"extend", "extend"}, {"raise", "raise"},
+	{"withdraw", "withdraw"}, {"withdraw_in_line", "withdraw"}, {"look", "look"}, {"recount", "recount"},
+	{"permit", "acquire"}, {"permit_outside", "acquire"}, {"permit_acquire", "acquire"},
+	{"vacate", "unlock"}, {"vacate_outside", "unlock"}, {"permit_leave", "leave"},
+	{"readwrite", "acquire"}, {"readwrite_wait", "acquire"}, {"readwrite_try", "acquire"}, {"readwrite_unlock", "unlock"},
+	{"readwrite_release", "unlock"}, {"readwrite_leave", "leave"}, {"readwrite_renew", "renew"}, {"readwrite_inspect", "inspect"},
 }
 
 // batched are the operations that can be several in a command, by the names that stand there, and what each does.
 var batched = map[string]string{
 	"acquire": "acquire", "wait": "acquire", "try": "acquire", "level": "level",
-	"unlock": "unlock", "release": "unlock", "quick": "unlock", "leave": "leave",
+	"unlock": "unlock", "release": "unlock", "quick": "unlock", "leave": "leave", "waiting": "waiting",
 	"transfer": "transfer",
-	"vote":     "vote", "extend": "extend", "raise": "raise", "withdraw": "withdraw", "look": "look", "recount": "recount",
+	"vote":     "vote", "turn": "vote", "outside": "vote", "extend": "extend", "raise": "raise",
+	"withdraw": "withdraw", "calling": "withdraw", "newcomers": "withdraw", "look": "look", "recount": "recount",
 }
 
 // Ops returns the operations that a command is made of, none for a command that calls no script.
@@ -67,21 +73,45 @@ func CallsOf(op string) func(args []string) bool {
 // functions are the files that stand before the one of a script.
 var functions = map[string][]string{
 	"acquire":  {"token", "holder"},
-	"wait":     {"token", "holder", "line", "acquire"},
-	"try":      {"token", "holder", "line", "acquire", "wait"},
+	"wait":     {"token", "holder", "one", "line", "acquire"},
+	"try":      {"token", "holder", "one", "line", "acquire", "wait"},
 	"level":    {"token"},
 	"unlock":   {"holder"},
 	"release":  {"holder", "line", "unlock"},
-	"leave":    {"line", "unlock"},
+	"leave":    {"one", "line", "unlock"},
+	"waiting":  {"line"},
 	"transfer": {"token"},
 	"inspect":  {"holder"},
-	"vote":     {"holder", "report"},
+	"vote":     {"holder", "report", "proposal"},
 	"extend":   {"holder", "report"},
 	"recount":  {"level", "holder", "report"},
-	"raise":    {"holder", "report"},
-	"withdraw": {"holder", "report"},
+	"raise":    {"holder", "report", "proposal"},
+	"withdraw": {"holder", "report", "unlock"},
 	"look":     {"holder", "report"},
+
+	"vote_in_turn":     {"holder", "report", "proposal", "vote", "token", "line", "acquire"},
+	"vote_outside":     {"holder", "report", "proposal", "vote", "token", "line", "acquire", "vote_in_turn"},
+	"withdraw_in_line": {"holder", "report", "line", "unlock", "release", "withdraw"},
+
+	"permit":         {"barrier", "token", "holder", "line", "acquire", "slots", "wait"},
+	"permit_outside": {"barrier", "token", "holder", "line", "acquire", "slots", "wait", "permit"},
+	"permit_acquire": {"barrier", "token", "holder", "line", "acquire"},
+	"permit_leave":   {"barrier", "token", "holder", "line", "acquire", "slots", "unlock"},
+	"vacate":         {"barrier", "token", "holder", "line", "acquire", "slots", "unlock"},
+	"vacate_outside": {"barrier", "token", "holder", "line", "acquire", "slots", "unlock", "vacate"},
+
+	"readwrite":         {"barrier", "token", "line"},
+	"readwrite_wait":    {"barrier", "token", "line", "readwrite"},
+	"readwrite_try":     {"barrier", "token", "line", "readwrite", "readwrite_wait"},
+	"readwrite_unlock":  {"barrier", "token", "line", "readwrite"},
+	"readwrite_release": {"barrier", "token", "line", "readwrite", "readwrite_unlock"},
+	"readwrite_leave":   {"barrier", "token", "line", "readwrite", "readwrite_unlock"},
+	"readwrite_renew":   {"token", "line", "readwrite"},
+	"readwrite_inspect": {"token", "line", "readwrite", "readwrite_unlock"},
 }
+
+// files are those of scripts of other names.
+var files = map[string]string{"permit_acquire": "slots", "permit_leave": "leave"}
 
 // ScriptText returns the text of a script as it is sent alone: the functions that it calls, its own, and its call.
 func ScriptText(name string) string {
@@ -89,14 +119,44 @@ func ScriptText(name string) string {
 	for _, function := range functions[name] {
 		text += file(function)
 	}
-	text += file(name)
+	if other := files[name]; other != "" {
+		text += file(other)
+	} else {
+		text += file(name)
+	}
 	switch name {
-	case "renew", "inspect": // they are no operations
+	case "renew", "readwrite_renew": // no operation, as inspect
+		return text + file("renew_each")
+	case "inspect", "readwrite_inspect":
 		return text
-	case "wait", "try", "release", "leave":
+	case "readwrite":
+		return text + "local operation = acquire\n" + file("alone")
+	case "readwrite_unlock":
+		return text + "local operation = unlock\n" + file("alone")
+	case "readwrite_wait", "readwrite_try", "readwrite_release", "readwrite_leave":
+		_, function, _ := strings.Cut(name, "_")
+		return text + "local operation = " + function + "\n" + file("alone_in_line")
+	case "permit_acquire":
+		return text + "local operation = acquire\n" + file("alone")
+	case "permit_leave":
+		return text + "local operation = leave\n" + file("alone_in_line")
+	case "wait", "try", "release", "leave", "waiting":
 		return text + "local operation = " + name + "\n" + file("alone_in_line")
+	case "vote_in_turn", "vote_outside", "withdraw_in_line", "permit", "permit_outside", "vacate":
+		return text + "local operation = " + camel(name) + "\n" + file("alone_in_line")
+	case "vacate_outside":
+		return text + "local operation = vacateOutside\n" + file("alone")
 	}
 	return text + "local operation = " + name + "\n" + file("alone")
+}
+
+// camel is the name of the function in the file with this name.
+func camel(file string) string {
+	words := strings.Split(file, "_")
+	for i, word := range words[1:] {
+		words[i+1] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return strings.Join(words, "")
 }
 
 // opsByText has the operation of each script, by its text and by the SHA-1 of that.

@@ -6,6 +6,7 @@ package memredis
 import (
 	"context"
 	"net"
+	"reflect"
 	"sync"
 
 	"github.com/alicebob/miniredis/v2"
@@ -21,8 +22,9 @@ type Server struct {
 
 	// go-redis dials in goroutines that closing a client does not wait for. miniredis allows no Dial beside its Close, and starts
 	// anew with one after its Close.
-	mu   sync.Mutex // held while dialing
-	over bool
+	mu    sync.Mutex // held while dialing
+	over  bool
+	links []net.Conn // their server's ends
 }
 
 // New returns a server. In a bubble call it there, and close it there.
@@ -32,29 +34,43 @@ func New() *Server {
 	return s
 }
 
-// Close waits until nobody is dialing, and ends the server. Who dials later gets net.ErrClosed.
+// Close waits until nobody is dialing, and ends the server and all links: go-redis, in older versions, forgets a connection on which the server
+// has not answered in time. Who dials later gets net.ErrClosed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
 	s.Miniredis.Close()
+	for _, inner := range s.links {
+		_ = inner.Close()
+	}
 }
 
 // Options returns the options of a go-redis client whose links pass these gates. Open the gates before the server is closed.
 func (s *Server) Options(gates ...*Gate) *redis.Options {
-	return &redis.Options{
+	o := &redis.Options{
 		Addr:   "pipe",
 		Dialer: func(context.Context, string, string) (net.Conn, error) { return s.dial(gates) },
 		// Nothing on a connection but the commands of the test.
 		Protocol:                 2,
 		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled, EndpointType: maintnotifications.EndpointTypeNone}, // nor a look for the address
 		// go-redis shares the timers of callers that wait for a connection between all pools of the process, and a timer from
 		// outside a bubble must not be used in it. In a pool this large nobody waits.
-		PoolSize:         4096,
-		PipelinePoolSize: -1,
-		ConnMaxIdleTime:  -1,
+		PoolSize:        4096,
+		ConnMaxIdleTime: -1,
 	}
+	SetPipelinePool(o, -1)
+	return o
+}
+
+// SetPipelinePool gives the client a pool of this size for pipelines, -1 for none; false where go-redis, in an older version, has no such pool.
+func SetPipelinePool(o *redis.Options, size int) bool {
+	field := reflect.ValueOf(o).Elem().FieldByName("PipelinePoolSize")
+	if field.IsValid() {
+		field.SetInt(int64(size))
+	}
+	return field.IsValid()
 }
 
 func (s *Server) dial(gates []*Gate) (net.Conn, error) {
@@ -67,20 +83,21 @@ func (s *Server) dial(gates []*Gate) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return link(server, gates), nil
+	client, inner := net.Pipe()
+	s.links = append(s.links, inner)
+	link(inner, server, gates)
+	return client, nil
 }
 
-// link returns the client's end of a link to the server. A net.Pipe holds no data, so that the server would stand still (inside its
+// link links the server's end of a client's connection to a connection of the server. A net.Pipe holds no data, so that the server would stand still (inside its
 // lock) whenever a client does not read. Like the sockets of a connection, the link therefore keeps what either end has written until the
 // other one takes that: also what a client has written that has closed its end since.
-func link(server net.Conn, gates []*Gate) net.Conn {
-	client, inner := net.Pipe()
+func link(inner, server net.Conn, gates []*Gate) {
 	requests, replies := fifo.New[[]byte](), fifo.New[[]byte]()
 	go keep(inner, requests)
 	go keep(server, replies)
 	go carry(requests, server, gates)
 	go carry(replies, inner, gates)
-	return client
 }
 
 // keep reads from the connection into the queue, until the connection ends.

@@ -9,12 +9,12 @@ var ofAsker = []mutant{
 	},
 	{
 		"P1: two calls have one attempt at several servers",
-		"internal/engine/queue.go", " && !(asks && ls.client.limits.Several)\n", "\n",
+		"internal/engine/queue.go", " && !(asks && w.asksAnew())\n", "\n",
 		"./internal/engine", "P1_CallsThatEnd",
 	},
 	{
 		"Inv12: a call whose context has ended goes on asking",
-		"internal/engine/asker.go", "\tif isClosed(w.bound.end) {\n\t\tls.watchFor(ls.client.set.Poll)\n\t\treturn\n\t}\n", "",
+		"internal/engine/asker.go", "\tif isClosed(w.bound.end) {\n", "\tif false {\n",
 		"./internal/engine", "Inv12_TheContextEnds",
 	},
 	{

@@ -84,7 +84,7 @@ var ofAttempts = []mutant{
 	},
 	{
 		"P27: a yield counts again with each hold that is handed on",
-		"internal/line/refused.go", "\tp.asked, p.called = told, false\n", "\tp.called = false\n",
+		"internal/line/refused.go", "\tp.asked, p.called, p.released = told, false, released{}\n", "\tp.called, p.released = false, released{}\n",
 		"./internal/line", "P27_AYield",
 	},
 	{

@@ -44,7 +44,7 @@ var ofBatches = []mutant{
 	},
 	{
 		"P14: the node that a key has moved to is not told that it is asked",
-		"scripts/confirm.go", "	if to.asking {\n", "	if to.text && to.asking {\n",
+		"scripts/confirm.go", "	if to.asking {\n\t\t_ = pipe", "	if to.text && to.asking {\n\t\t_ = pipe",
 		"./scripts", "P14_ASlotThatMoves",
 	},
 	{

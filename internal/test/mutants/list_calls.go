@@ -124,7 +124,7 @@ var ofCalls = []mutant{
 	},
 	{
 		"P36: a hold that was passed on does not look at the line",
-		"internal/engine/lockstate.go", "\t\th.uncontended = ls.contention == nil || !ls.contention.place.Entered()\n\t}\n", "\t}\n\th.uncontended = ls.contention == nil || !ls.contention.place.Entered()\n",
+		"internal/engine/lockstate.go", "\t\th.uncontended = h.share == nil && (ls.contention == nil || !ls.contention.place.Entered())\n\t}\n", "\t}\n\th.uncontended = ls.contention == nil || !ls.contention.place.Entered()\n",
 		"./rlock", "P36_",
 	},
 	{
@@ -134,7 +134,7 @@ var ofCalls = []mutant{
 	},
 	{
 		"P32: who takes the lock by a look tells nobody",
-		"scripts/wait.lua", "if look == '1' then -- this client", "if false then -- this client",
+		"scripts/line.lua", "if look == '1' then -- this client", "if false then -- this client",
 		"./rlock", "P32_LeasesRunOut",
 	},
 	{

@@ -134,7 +134,7 @@ var ofClient = []mutant{
 	},
 	{
 		"Inv12: a call whose own holder has the lock is told of somebody else",
-		"internal/engine/acquire.go", "	if own := w.holdOf(w.holder); own != nil && own.Err() == nil {\n		return errSameHolder\n	}\n", "",
+		"internal/engine/acquire.go", "	if own := w.ownHold(w.holder); own != nil && own.Err() == nil {\n		return errSameHolder\n	}\n", "",
 		"./rlock", "Inv12_HeldByTheSameHolder",
 	},
 }

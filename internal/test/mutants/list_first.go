@@ -24,7 +24,7 @@ var ofFirst = []mutant{
 	},
 	{
 		"P24: the first is dropped on any look",
-		"scripts/wait.lua", "head == stale and", "look == '1' and",
+		"scripts/line.lua", "head == stale and", "look == '1' and",
 		"./scripts", "P24_",
 	},
 	{
@@ -34,27 +34,27 @@ var ofFirst = []mutant{
 	},
 	{
 		"P24: who is dropped is not told",
-		"scripts/wait.lua", "tell(line, publish, head, 'd ' .. head)", "",
+		"scripts/line.lua", "tell(line, publish, head, 'd ' .. head)", "",
 		"./scripts", "P24_",
 	},
 	{
 		"P24: a client drops itself",
-		"scripts/wait.lua", "head == stale and head ~= ticket and", "head == stale and",
+		"scripts/line.lua", "head == stale and head ~= ticket and", "head == stale and",
 		"./scripts", "P24_",
 	},
 	{
 		"P24: who stays in the line is told that it was dropped",
-		"scripts/wait.lua", "lined('ZREM', line, head) == 1 then", "lined('ZREM', line, head) then",
+		"scripts/line.lua", "lined('ZREM', line, head) == 1 then", "lined('ZREM', line, head) then",
 		"./scripts", "P24_|P8_AReplica",
 	},
 	{
 		"P28: a newcomer does not call a lone head",
-		"scripts/wait.lua", "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or heads[2] == ticket)",
+		"scripts/line.lua", "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or heads[2] == ticket)",
 		"./scripts", "P28_",
 	},
 	{
 		"P24: a client waits for a first one that may not have been called",
-		"scripts/wait.lua", "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or #heads == 1)",
+		"scripts/line.lua", "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or #heads == 1)",
 		"./scripts", "P24_",
 	},
 	{

@@ -14,12 +14,12 @@ var ofForce = []mutant{
 	},
 	{
 		"Inv9: what was forced open is kept for ever",
-		"internal/engine/force.go", "return now.After(f.until)", "return false",
+		"internal/engine/force.go", "return one.at.After(f.until)", "return false",
 		"./internal/engine", "NothingIsKeptOfForcedHolds",
 	},
 	{
 		"Inv9: what was forced open is kept for the next lock of a lock state",
-		"internal/engine/lockstate.go", "\tls.contact, ls.run, ls.forced, ls.lost, ls.contention = nil, handoffRun{}, nil, nil, nil\n", "\tls.contact, ls.run, ls.lost, ls.contention = nil, handoffRun{}, nil, nil\n",
+		"internal/engine/lockstate.go", "\tls.contact, ls.run, ls.past, ls.contention = nil, handoffRun{}, nil, nil\n", "\tls.contact, ls.run, ls.contention = nil, handoffRun{}, nil\n",
 		"./internal/engine", "NothingIsKeptOfForcedHolds",
 	},
 	{

@@ -84,12 +84,12 @@ var ofHolds = []mutant{
 	},
 	{
 		"P11: an Unlock with the outer context releases the newest level",
-		"internal/engine/unlock.go", "\tif lv := holder.LevelOf(ctx, &l.id); lv != nil {\n\t\treturn lv, nil\n\t}\n", "",
+		"internal/engine/unlock.go", "\tif lv := l.levelOf(ctx); lv != nil {\n\t\treturn lv, nil\n\t}\n", "",
 		"./rlock", "WrongOrder|SecondUnlock",
 	},
 	{
 		"P12: a hold uses its lock's state through its call alone",
-		"internal/engine/client.go", "\tls.users++\n\treturn true\n", "\treturn true\n",
+		"internal/engine/client.go", "\th.lockState.users++\n", "",
 		"./rlock", "P12_LostBefore",
 	},
 	{

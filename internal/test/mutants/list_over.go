@@ -24,7 +24,7 @@ var ofOver = []mutant{
 	},
 	{
 		"P38: the hold that is there is released",
-		"internal/engine/over.go", "ls.hold != nil && ls.hold.attempts.Field == field || ", "",
+		"internal/engine/over.go", "is(ls.hold) || ", "",
 		"./rlock", "P38_AHoldThatIsThere",
 	},
 	{
@@ -34,12 +34,12 @@ var ofOver = []mutant{
 	},
 	{
 		"P38: what a waiter has taken is released before its call hears of it",
-		"internal/engine/over.go", " || ls.claim.has(field) {", " {",
+		"internal/engine/over.go", " || ls.asker != nil && is(ls.claim.hold) {", " {",
 		"./rlock", "P38_AHoldThatIsThere",
 	},
 	{
 		"P38: a hold that was lost by the client's clock is released before Redis ends it",
-		"internal/engine/over.go", "ls.lost != nil && ls.lost.attempts.Field == field || ", "",
+		"internal/engine/over.go", "ls.past != nil && is(ls.past.lost) || ", "",
 		"./internal/engine", "P38_WhoHasAField",
 	},
 	{
@@ -54,7 +54,7 @@ var ofOver = []mutant{
 	},
 	{
 		"P38: locks are not noted when they are released",
-		"internal/engine/client.go", "\t\tc.lately.note(h.attempts.Keys)\n", "",
+		"internal/engine/client.go", "\t\tc.lately.note(h.keys)\n", "",
 		"./rlock", "P38_Others",
 	},
 	{

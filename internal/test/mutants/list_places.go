@@ -40,7 +40,7 @@ var ofPlaces = []mutant{
 	},
 	{
 		"P22: a client that comes back to a free lock is at the end when the first one is looked for",
-		"scripts/wait.lua", "enter(line, ticket, place) --", "--",
+		"scripts/line.lua", "enter(line, ticket, place) --", "--",
 		"./scripts", "P22_",
 	},
 	{

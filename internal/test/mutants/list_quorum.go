@@ -24,28 +24,23 @@ var ofQuorum = []mutant{
 	},
 	{
 		"Redlock: two names of one server have two votes",
-		"quorum/store.go", "			return sameServer(n, a.node)\n", "			return nil\n",
+		"quorum/store.go", "			return sameServer(s.nodes[j], n)\n", "			return nil\n",
 		"./quorum", "SameServer",
 	},
 	{
 		"Redlock: failed attempts follow each other without a pause",
-		"quorum/rivals.go", "	return between(least, min(max(least, most/8)<<n, 16*most))\n", "	return 0 * between(least, most<<n)\n",
-		"./quorum", "P1_EachAttempt|WaitersAreWoken|Contenders",
+		"quorum/memory.go", "	return between(least, min(max(least, most/8)<<n, 16*most))\n", "	return 0 * between(least, most<<n)\n",
+		"./quorum", "SplitVotesPause",
 	},
 	{
-		"Redlock: all clients ask all nodes at once, and split the votes",
-		"quorum/acquire.go", "	first := s.contended(o.Keys.Channel())\n", "	var first *node\n",
-		"./quorum", "ManyClientsOfOneLock",
+		"Redlock: a client asks all nodes at once, where a majority is enough",
+		"quorum/acquire.go", "	ask := s.majority\n", "	ask := len(order)\n",
+		"./quorum", "MajorityFirst$",
 	},
 	{
-		"P10: the owner's own node is not asked for, and neither is the next one",
-		"quorum/rivals.go", "believed = time.Since(r.since) < doubtAfter/2 || r.owner == field && time.Since(r.ownerSeen) < trustOwner", "believed = true",
+		"P10: a client that looks believes the home, whatever the others have",
+		"quorum/acquire.go", " && !at.order.Turn.Quiet", "",
 		"./quorum", "P10_FirstNodeWithoutAnOwner",
-	},
-	{
-		"P10: a release after a long hold tells a few of those who sleep until it tells them",
-		"quorum/fieldrecord.go", "{ return time.Since(rec.began) < doubtAfter/2 }", "{ return true }",
-		"./quorum", "P10_ALongHoldTellsAll",
 	},
 	{
 		"Inv12: a split vote is somebody who holds the lock",
@@ -54,17 +49,17 @@ var ofQuorum = []mutant{
 	},
 	{
 		"Inv2: one clock that is wrong decides a token",
-		"quorum/acquire.go", "times[len(times)/2]", "times[len(times)-1]",
+		"quorum/election.go", "times[len(times)/2]", "times[len(times)-1]",
 		"./quorum", "Inv2_ANodeThatForgets",
 	},
 	{
 		"Inv2: of two clocks nobody knows which is right",
-		"quorum/acquire.go", "	if len(times) == 2 {\n", "	if false {\n",
+		"quorum/election.go", "	if len(times) == 2 {\n", "	if false {\n",
 		"./quorum", "Inv2_ANodeThatForgets",
 	},
 	{
 		"Inv2: a counter that is gone a moment ago is one that never was",
-		"quorum/acquire.go", "e.store.delay.Microseconds() / 4", "0",
+		"quorum/election.go", "e.store.ahead().Microseconds()", "0",
 		"./quorum", "Inv2_ANodeThatForgets",
 	},
 	{
@@ -80,21 +75,21 @@ var ofQuorum = []mutant{
 	{
 		"Redlock: an attempt says who has the lock before enough have told",
 		"quorum/acquire.go", " || open > 0 && owner == nil", "",
-		"./quorum", "WaitersAreWoken",
+		"./quorum", "OwnerWhoIsHeardOfLast",
 	},
 	{
 		"Inv2: a node accepts a token that is not larger than its counter",
-		"scripts/raise.lua", "if tonumber(said[3]) >= tonumber(token) then", "if false then",
+		"scripts/raise.lua", "if tonumber(said[3]) >= tonumber(token) or", "if",
 		"./quorum", "ProposalsAreRaised",
 	},
 	{
 		"Inv2: tokens of a quorum forget the clock",
-		"quorum/acquire.go", "	return max(counter, times[len(times)/2]+ahead-1)\n", "	return max(counter, ahead)\n",
+		"quorum/election.go", "	floor := times[len(times)/2] - 1\n", "	floor := int64(0)\n",
 		"./quorum", "TokensAfterLoss",
 	},
 	{
 		"Inv2: a token that no majority accepted counts",
-		"quorum/acquire.go", "	case accepted >= s.majority:\n", "	case accepted >= 1:\n",
+		"quorum/election.go", "	case accepted >= s.majority:\n", "	case accepted >= 1:\n",
 		"./quorum", "TokensOutbid|ProposalsAreRaised",
 	},
 	{
@@ -105,7 +100,7 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P1: each attempt at a quorum has the same field",
-		"internal/engine/asker.go", "ls.client.limits.Several && c.hold.attempts.Uncertain()", "false",
+		"internal/engine/asker.go", "w.asksAnew() && c.hold.attempts.Uncertain()", "false",
 		"./quorum", "P1_EachAttempt",
 	},
 	{
@@ -130,8 +125,8 @@ var ofQuorum = []mutant{
 	},
 	{
 		"Inv10: a renewal takes the lock on a node, and nobody knows",
-		"quorum/extend.go", "	r.heard = func(a *ask) { rec.voted(a, lease) }\n",
-		"	rec.mu.Lock()\n	for _, n := range nodes {\n		rec.nodes[n.index].votesInFlight--\n	}\n	rec.mu.Unlock()\n",
+		"quorum/repair.go", "	r.asks = round{op: r.vote, heard: r.heard, judge: r.judge}\n",
+		"	r.asks = round{op: r.vote, judge: r.judge}\n	r.rec.mu.Lock()\n	for _, n := range nodes {\n		r.rec.nodes[n.index].votesInFlight--\n	}\n	r.rec.mu.Unlock()\n",
 		"./quorum", "Inv10_LateRepair",
 	},
 	{
@@ -141,12 +136,17 @@ var ofQuorum = []mutant{
 	},
 	{
 		"Redlock: a node that lost a hold is not told of it again",
-		"quorum/extend.go", "		case lease > 0 && removed == 0 && len(without) > 0:", "		case false:",
+		"quorum/extend.go", "	case e.lease > 0 && t.removed == 0 && len(t.without) > 0:", "	case false:",
 		"./quorum", "RepairKeepsAHold",
 	},
 	{
-		"P10: nobody is told of an attempt that looked like a hold",
-		"quorum/fieldrecord.go", "rec.lookedHeld || len(to) > len(nodes)/2", "rec.lookedHeld",
+		"P8: a node that answers a copy of a release says that somebody else has released",
+		"quorum/release.go", "r.rec.removed(a) && a.answer.Copies > 0:", "false:",
+		"./quorum", "P8_TheAnswerToACopy",
+	},
+	{
+		"P10: nobody is called after an attempt that looked like a hold",
+		"quorum/acquire.go", "		answer.Owed = true\n", "		answer.Owed = true\n		at.rec.silence()\n",
 		"./quorum", "P10_AttemptThatLooked",
 	},
 	{
@@ -161,17 +161,17 @@ var ofQuorum = []mutant{
 	},
 	{
 		"P3: what the client knows of an attempt that begins may be swept",
-		"quorum/store.go", "until: now.Add(lease), ", "",
+		"quorum/store.go", "until: time.Now().Add(lease), ", "",
 		"./quorum", "P3_AttemptThatBeginsIsKept",
 	},
 	{
 		"P3: an attempt whose release has begun asks more nodes",
-		"quorum/acquire.go", "if !rec.voting(more, lease) {", "if rec.voting(more, lease); false {",
+		"quorum/acquire.go", "if !at.rec.voting(more, at.lease) {", "if at.rec.voting(more, at.lease); false {",
 		"./quorum", "P3_NoVoteAfterTheRelease",
 	},
 	{
 		"P12: an Unlock beside nodes that are silent trusts them",
-		"quorum/release.go", "		if removed > 0 {\n", "		if false {\n",
+		"quorum/release.go", "	if t.removed > 0 {\n", "	if false {\n",
 		"./quorum", "P12_UnlockOfAForced",
 	},
 	{
@@ -180,18 +180,13 @@ var ofQuorum = []mutant{
 		"./quorum", "Real_MarkerOfARun",
 	},
 	{
-		"P10: an owner is not looked for where it is not",
-		"quorum/rivals.go", "	return r != nil && r.lacksFirst\n", "	return r != nil && false\n",
-		"./quorum", "P10_OwnerWithoutTheFirstNode",
-	},
-	{
-		"P10: who did not have the lock and told nobody has met nobody",
-		"quorum/release.go", "rec != nil && rec.hadIt() && first != nil", "first != nil",
+		"P10: nobody listens to a node of the owner's that has not got the home",
+		"quorum/acquire.go", "		at.followOwner(owner)\n", "",
 		"./quorum", "P10_OwnerWithoutTheFirstNode",
 	},
 	{
 		"P12: who takes the last part of a hold says that it was forced open",
-		"quorum/release.go", "others < s.majority && (rec != nil || released > 0)", "others < s.majority || rec == nil && released > 0",
+		"quorum/release.go", "others < r.majority && (r.rec != nil || t.did > 0)", "others < r.majority || r.rec == nil && t.did > 0",
 		"./quorum", "ForceUnlockByTwo",
 	},
 	{
@@ -200,18 +195,13 @@ var ofQuorum = []mutant{
 		"./quorum", "NoMajorityIsSaid",
 	},
 	{
-		"P10: who has the first node and who has a majority are taken for one",
-		"quorum/rivals.go", "		r.ownerSeen, r.lacksFirst, r.splits = time.Now(), lacksFirst, 0\n", "		r.ownerSeen, r.lacksFirst, r.splits, r.field = time.Now(), lacksFirst, 0, field\n",
-		"./quorum", "P10_OwnerWithoutTheFirstNode",
-	},
-	{
-		"P10: a first node that has not answered yet has the owner",
-		"quorum/rivals.go", "		if r.owner == field && !known {\n", "		if false {\n",
-		"./quorum", "P10_OwnerWithoutTheFirstNodeForLong",
+		"P40: a home that is slow has not got the owner",
+		"quorum/acquire.go", "a == nil || a.state != answered || a.report", "a == nil || a.state == answered && a.report",
+		"./quorum", "P40_AHomeThatIsSlow",
 	},
 	{
 		"P12: a node that forgot a hold counts as one where somebody else released it",
-		"quorum/release.go", ", rec == nil && !counts(a):", ":",
+		"quorum/release.go", ", r.rec == nil && !counts(a):", ":",
 		"./quorum", "ForceUnlockWhileANodeRestarts",
 	},
 }

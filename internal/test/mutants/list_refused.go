@@ -4,7 +4,7 @@ package main
 var ofRefused = []mutant{
 	{
 		"P14: who waits for a lock in a slot that moves is told nothing, and the lock is not released",
-		"scripts/op.go", "(forbidden(err) || split(err)) && op.kind.lined", "forbidden(err) && op.kind.lined",
+		"scripts/kind.go", "(forbidden(err) || split(err)) && op.kind.lined", "forbidden(err) && op.kind.lined",
 		"./scripts", "P14_ASlotThatMovesAndTheLine",
 	},
 	{
@@ -24,7 +24,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P30: nobody hears that the line was refused",
-		"scripts/op.go", "	o.outside = forbidden(err)\n", "",
+		"scripts/kind.go", "	o.outside = forbidden(err)\n", "",
 		"./scripts", "P30_WithoutTheRightToTheLine",
 	},
 	{
@@ -34,7 +34,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P30, P14: a line that cannot be read keeps the lock",
-		"scripts/wait.lua", "heads = {} ", "do return nil, heads end ",
+		"scripts/line.lua", "heads = {} ", "do return nil, heads end ",
 		"./scripts", "P30_WithoutTheRightToTheCalls|P14_AnotherTypeInPlace",
 	},
 	{
@@ -44,7 +44,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P30: a client enters a line that it cannot leave",
-		"scripts/wait.lua", "if unproven == '1' then", "if false then",
+		"scripts/line.lua", "if unproven == '1' then", "if false then",
 		"./scripts", "P30_OneCommand",
 	},
 	{
@@ -54,7 +54,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P30: a neighbour's refusal is everybody's",
-		"scripts/op.go", `keys[:2], "refused = false\n    ",`, `keys[:2], "",`,
+		"scripts/kind.go", `keys[:2], "refused = false\n    ",`, `keys[:2], "",`,
 		"./scripts", "P30_OneCommand",
 	},
 	{
@@ -94,7 +94,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P8: a replica says that it is another's turn",
-		"scripts/wait.lua", "local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not \"it is another client's turn\"",
+		"scripts/wait.lua", "local written = writable(lock, field)",
 		"local written = 0",
 		"./scripts", "P8_AReplicaGivesNoAnswerAboutTheLine",
 	},

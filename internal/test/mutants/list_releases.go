@@ -14,7 +14,7 @@ var ofReleases = []mutant{
 	},
 	{
 		"Inv7, P12: Unlock may take any time",
-		"internal/engine/unlock.go", "	bound := max(min(h.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)\n	if", "	bound := 20*time.Second\n	if",
+		"internal/engine/unlock.go", "	bound := max(min(h.lockState.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)\n	if", "	bound := 20*time.Second\n	if",
 		"./rlock", "Inv7_",
 	},
 	{
@@ -54,7 +54,7 @@ var ofReleases = []mutant{
 	},
 	{
 		"P3: releases that wait for Redis have no bound",
-		"internal/releases/releaser.go", "r.attempts.matters(len(r.releaser.releases) > maxUnheard)", "r.attempts.matters(false)",
+		"internal/releases/releaser.go", "r.attempts.matters(len(r.releaser.releases) > r.releaser.unheard)", "r.attempts.matters(false)",
 		"./internal/releases", "P3_ReleasesThatWait",
 	},
 	{

@@ -54,12 +54,12 @@ var ofSeen = []mutant{
 	},
 	{
 		"a hash that is no lock shows its fields",
-		"observe/inspect/inspect.go", `l.Other = "a hash that is no lock"`, `l.Other = "a hash that is no lock, " + field`,
+		"observe/inspect/answers.go", `l.Other = "a hash that is no lock"`, `l.Other = "a hash that is no lock, " + field`,
 		"./observe/lockui", "NoLock",
 	},
 	{
 		"the line of a lock shows what is no ticket",
-		"observe/inspect/inspect.go", "return !holderField.MatchString(ticket)", "return false",
+		"observe/inspect/answers.go", "return !ticketForm.MatchString(ticket)", "return false",
 		"./observe/lockui", "NoLock",
 	},
 	{

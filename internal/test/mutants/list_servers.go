@@ -25,7 +25,7 @@ var ofServers = []mutant{
 	},
 	{
 		"P8: renewals on a replica have no error as their reply",
-		"scripts/renew.lua", "if why and string.find(why, 'READONLY', 1, true) then", "if false then",
+		"scripts/renew_each.lua", "if why and string.find(why, 'READONLY', 1, true) then", "if false then",
 		"./scripts", "P8_AReplica",
 	},
 	{
@@ -116,12 +116,12 @@ var ofServers = []mutant{
 	},
 	{
 		"P8: renewals do not look at the idle connections for pipelines",
-		"scripts/alive.go", "		idle += pool.PipelineStats.IdleConns\n", "",
+		"scripts/alive.go", " + idleForPipelines(pool)\n", " + 0*idleForPipelines(pool)\n",
 		"./scripts", "P8_EndedConnections",
 	},
 	{
 		"P8: renewals on a quorum's nodes try one idle connection that has ended at a time",
-		"quorum/extend.go", ", repeat: true}", "}",
+		"quorum/extend.go", " repeat: true,", "",
 		"./quorum", "P8_EndedConnections",
 	},
 	{

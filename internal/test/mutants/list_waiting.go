@@ -24,7 +24,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P25: the first in the line does not listen on the lock's own channel",
-		"internal/engine/asker.go", "\t\t\tls.subscribe(w.keys.Channel()) // and tries", "\t\t\t// and tries",
+		"internal/engine/asker.go", "\t\t\tls.subscribe(w.keys) // and tries", "\t\t\t// and tries",
 		"./rlock", "P25_",
 	},
 	{
@@ -99,7 +99,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P27: a call counts for each attempt that is refused after it",
-		"internal/line/refused.go", "\tp.asked, p.called = told, false\n", "\tp.asked = told\n",
+		"internal/line/refused.go", "\tp.asked, p.called, p.released = told, false, released{}\n", "\tp.asked, p.released = told, released{}\n",
 		"./internal/line", "P27_ACallIsInVainOnce",
 	},
 	{

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -97,8 +98,11 @@ func (c *Cluster) Settle() {
 		return strings.Contains(fmt.Sprint(info), "cluster_state:ok") && strings.Contains(fmt.Sprint(info), "cluster_slots_ok:16384")
 	})
 	c.eventually("the replicas are in sync", func(node *Server) bool {
-		return node.Info("replication", "role") == "master" || node.Info("replication", "master_link_status") == "up" &&
-			c.byID(node.self().master).serves(node)
+		if node.Info("replication", "role") == "master" {
+			return true
+		}
+		master := node.self().master // no node's where the node does not answer, or has just become a master
+		return node.Info("replication", "master_link_status") == "up" && slices.Contains(c.ids, master) && c.byID(master).serves(node)
 	})
 }
 
@@ -194,10 +198,23 @@ func (c *Cluster) ReplicaOf(master *Server) *Server {
 // loss, and waits until all nodes know.
 func (c *Cluster) Failover(replica *Server) {
 	c.t.Helper()
-	replica.Do("cluster", "failover")
-	c.AwaitMaster(replica)
+	var asked time.Time
+	Settles(c.t, settled, func() bool {
+		if len(replica.self().slots) > 0 {
+			return true
+		}
+		if time.Since(asked) > manualFailover { // a replica that has not got its votes by then, on a busy machine, gives up
+			_, _ = replica.ask("cluster", "failover")
+			asked = time.Now()
+		}
+		return false
+	}, "the node at %s takes over by command", replica.Addr())
 	c.Settle()
 }
+
+// manualFailover is longer than the five seconds after which a failover by
+// command is given up.
+const manualFailover = 7 * time.Second
 
 // AwaitMaster waits until the node is a master with slots.
 func (c *Cluster) AwaitMaster(node *Server) {

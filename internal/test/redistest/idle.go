@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"net"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func LeaveIdle(t testing.TB, rdb *redis.Client, n int) {
 	}
 }
 
-// LeaveIdlePipelines is LeaveIdle for the pool that a client with a PipelinePoolSize has for pipelines.
+// LeaveIdlePipelines is LeaveIdle for the pool that a client has for pipelines, by memredis.SetPipelinePool.
 func LeaveIdlePipelines(t testing.TB, rdb *redis.Client, n int) {
 	t.Helper()
 	Eventually(t, time.Minute, func() bool {
@@ -52,6 +53,7 @@ func LeaveIdlePipelines(t testing.TB, rdb *redis.Client, n int) {
 			})
 		}
 		all.Wait()
-		return int(rdb.PoolStats().PipelineStats.IdleConns) >= n
+		stats := reflect.ValueOf(rdb.PoolStats()).Elem().FieldByName("PipelineStats")
+		return int(stats.Elem().FieldByName("IdleConns").Uint()) >= n
 	}, "%d idle connections for pipelines", n)
 }

@@ -67,6 +67,16 @@ func (s *Server) serves(replica *Server) bool {
 	return false
 }
 
+// Follow makes the server a replica of the master. A Sentinel that does so at the
+// same time ends the connections of the server's clients.
+func (s *Server) Follow(master *Server) {
+	s.t.Helper()
+	Settles(s.t, settled, func() bool {
+		_, _ = s.ask("replicaof", "127.0.0.1", master.Port())
+		return s.Info("replication", "master_port") == master.Port()
+	}, "the server at %s is a replica of %s", s.Addr(), master.Addr())
+}
+
 // Detach cuts the server, a replica, off from its master: it gets nothing that
 // is written after Detach has returned, keeps what it has, and can be promoted.
 func (s *Server) Detach() {

@@ -14,8 +14,10 @@ import (
 const MasterName = "locks"
 
 // Sentinels is a master with its replicas, and three Sentinels that watch them.
-// They take a master for down after a second, and have promoted a replica one
-// or two seconds later.
+// They take a master for down after five seconds, and have promoted a replica
+// one or two seconds later. After one second they promote replicas unasked on a
+// busy machine, and writes are lost. They promote no replica that has lost its
+// master for longer than ten times that.
 type Sentinels struct {
 	t         Owner
 	Nodes     []*Server // the first master, then its first replicas
@@ -45,7 +47,7 @@ func sentinelArgs(s *redisserver.Server, master string) ([]string, error) {
 	path := filepath.Join(s.Dir(), "sentinel.conf")
 	conf := "bind 127.0.0.1\nport " + s.Port() + "\ndir " + s.Dir() + "\n" +
 		"sentinel monitor " + MasterName + " 127.0.0.1 " + master + " 2\n" +
-		"sentinel down-after-milliseconds " + MasterName + " 1000\n" +
+		"sentinel down-after-milliseconds " + MasterName + " 5000\n" +
 		"sentinel failover-timeout " + MasterName + " 2000\n" +
 		"sentinel parallel-syncs " + MasterName + " 9\n"
 	return []string{path, "--sentinel"}, os.WriteFile(path, []byte(conf), 0o600)
@@ -153,7 +155,13 @@ func (s *Sentinels) AwaitMaster(not *Server) *Server {
 func (s *Sentinels) Failover() *Server {
 	s.t.Helper()
 	s.Settle()
-	old := s.Master()
+	return s.FailoverFrom(s.Master())
+}
+
+// FailoverFrom is Failover from this master without the wait. A failover that
+// the Sentinels have begun by themselves will do.
+func (s *Sentinels) FailoverFrom(old *Server) *Server {
+	s.t.Helper()
 	// A Sentinel that has not heard from the replicas for a moment, on a busy machine, gives the failover up, and is told again. It
 	// refuses that while one is under way.
 	Settles(s.t, settled, func() bool {

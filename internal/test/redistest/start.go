@@ -3,6 +3,7 @@ package redistest
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -13,10 +14,12 @@ import (
 func IsReal() bool { return os.Getenv("REDIS_SERVER") != "" }
 
 // New returns a client of a fresh, empty server (see [Start]). The client and
-// the server are closed when the test ends.
+// the server are closed when the test ends. Nothing between the two loses a
+// command, so that the client waits for an answer as long as a busy machine may
+// take.
 func New(t testing.TB) *redis.Client {
 	t.Helper()
-	return Client(t, Start(t))
+	return Client(t, Start(t), func(o *redis.Options) { o.ReadTimeout = time.Minute })
 }
 
 // Start starts a fresh, empty server and returns its address, "127.0.0.1:port".

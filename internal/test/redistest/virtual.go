@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,13 +12,12 @@ import (
 // dialTail is longer than go-redis dials for a command that is given up.
 const dialTail = 30 * time.Second
 
-// Virtual is [Bubble] for tests with [Pipe]. Where REDIS_SERVER is set the test
-// is skipped: no server can make it differ, and make test runs it in its first
-// pass.
+// Virtual is [Bubble] for tests with [Pipe]. Where REDIS_SERVER is set, and
+// REDIS_VIRTUAL is not, the test is skipped: no server can make it differ.
 func Virtual(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	if IsReal() {
-		t.Skip("in virtual time, on miniredis: for a run without REDIS_SERVER")
+	if IsReal() && os.Getenv("REDIS_VIRTUAL") == "" {
+		t.Skip("in virtual time, on miniredis: for a run without REDIS_SERVER, or with REDIS_VIRTUAL")
 	}
 	Bubble(t, test)
 }

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// A Held is a level of a hold in the hand of its user. rlock.Hold and fenced.Hold are the two forms that users have, and say what the methods
+// do.
+type Held struct {
+	lock  *Lock
+	level *holder.Level
+	ctx   context.Context // of the level; it does not end with the context of the call that took the lock
+}
+
+// Hold takes the lock for a new holder or, with r.Reenter, for that of ctx. ctx bounds the wait alone.
+func (l *Lock) Hold(ctx context.Context, r Request) (*Held, error) {
+	return l.holdUnder(ctx, context.WithoutCancel(ctx), r)
+}
+
+// HoldWithin is Hold of which ctx bounds the hold too.
+func (l *Lock) HoldWithin(ctx context.Context, r Request) (*Held, error) {
+	return l.holdUnder(ctx, ctx, r)
+}
+
+// holdUnder is Hold, whose hold is under this context. ctx bounds the wait.
+func (l *Lock) holdUnder(ctx, under context.Context, r Request) (*Held, error) {
+	if who := holder.Of(ctx); who == nil || !r.Reenter {
+		if err := l.waitsForItself(ctx, who); err != nil {
+			return nil, err
+		}
+		under = holder.NewHolder(under)
+	}
+	held, lv, err := l.acquire(ctx, under, r)
+	if err != nil {
+		return nil, err
+	}
+	if s := holdOfLevel(lv).share; s != nil {
+		l = s.lock
+	}
+	return &Held{l, lv, held}, nil
+}
+
+// waitsForItself is why a call for a new holder, with the context of this one, would wait for a hold of its own; nil if it would not.
+func (l *Lock) waitsForItself(ctx context.Context, who *holder.Holder) error {
+	if who == nil || l.checkMade() != nil || ctx.Err() != nil {
+		return nil // the acquire sees to these
+	}
+	own := l.ownHold(who)
+	if own == nil {
+		return l.checkUpgrade(who)
+	}
+	if err := own.Err(); err != nil {
+		return err
+	}
+	return ErrOwnHold
+}
+
+// ErrOwnHold is the error of a call that would wait for the hold whose context it was given.
+var ErrOwnHold = errors.New("ctx is that of a hold of this lock: Acquire takes the lock for a new holder, and would wait for that hold without end; pass rlock.Reenter() to re-enter it, or rlock.NewHolder(ctx) to wait until it is unlocked")
+
+// Lock returns the lock.
+func (h *Held) Lock() *Lock { return h.lock }
+
+// Context returns the context of the hold.
+func (h *Held) Context() context.Context { return h.ctx }
+
+// Token returns the latest token of the hold.
+func (h *Held) Token() int64 { return h.level.Hold.Token() }
+
+// Remaining returns for how long the lease can be trusted; 0 once the hold is over.
+func (h *Held) Remaining() time.Duration {
+	if h.level.Err() != nil {
+		return 0
+	}
+	return max(0, holdOfLevel(h.level).remaining(time.Now()))
+}
+
+// Unlock closes the level, and releases the lock with the last one.
+func (h *Held) Unlock(ctx context.Context) error { return unlock(ctx, h.level) }
+
+// Extend makes the lease last this long from now, if it would end before that.
+func (h *Held) Extend(ctx context.Context, lease time.Duration) error {
+	l := h.lock
+	if err := l.checkLease(lease); err != nil {
+		return err
+	}
+	if err := h.level.Err(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return holder.ContextError(ctx)
+	}
+	lease = lease.Truncate(time.Millisecond)
+	in := holdOfLevel(h.level)
+	patience := max(min(l.client.set.Patience, h.Remaining()), time.Millisecond)
+	return in.extend(ctx, h.ctx, h.level, lease, patience)
+}
+
+// extend makes the lease of the hold last this long from now, if it would end before that. held is the context of this level.
+func (h *hold) extend(ctx, held context.Context, lv *holder.Level, lease, patience time.Duration) error {
+	c, began := h.lockState.client, time.Now()
+	bound, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer context.AfterFunc(held, cancel)() // with Unlock, Close, and the loss of the lock
+	h.attempts.Extend(lease)                // whether an answer comes or not
+	type extended struct {
+		sent watchdog.Instant
+		gone bool
+	}
+	answer, _, err := command.Repeat(bound, patience/3, func(ctx context.Context) (extended, error) {
+		sent, renewal := watchdog.Now(), []scripts.Renewal{{Keys: h.keys, Field: h.attempts.Field, Lease: lease}}
+		if c.store.Renew(ctx, renewal); renewal[0].Err == scripts.ErrGone {
+			return extended{gone: true}, nil
+		}
+		return extended{sent: sent}, renewal[0].Err
+	})
+	switch {
+	case err != nil:
+	case answer.gone:
+		h.lose("an extension found the lock gone", true)
+	default:
+		c.dog.Extend(&h.Lease, answer.sent, lease)
+		c.presenter.takes(lease)
+	}
+	switch over := lv.Err(); {
+	case over != nil:
+		return over
+	case err != nil && ctx.Err() != nil:
+		return holder.ContextError(ctx)
+	}
+	return c.withDial(err, began)
+}

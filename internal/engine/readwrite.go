@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/observe/locktrace"
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// A read-write lock is two Locks, its sides. Any number of holds read at a time, or one writes.
+
+// ErrUpgrade is the error of a call that would write within a hold of its own holder that reads: it would wait for itself.
+var ErrUpgrade = errors.New("this holder reads, and would wait for itself to write: unlock the read lock first, or take the write lock in the first place")
+
+// NewReadWrite returns both sides of the read-write lock of this name. It asks no one.
+func NewReadWrite(client *Client, name string, options LockOptions) (read, write *Lock) {
+	side := func(s scripts.Side) *Lock {
+		return &Lock{client: client, id: holder.Lock{Client: client, Name: name, Side: byte(s)}, keys: scripts.ReadWriteOf(name, s), options: options}
+	}
+	return side(scripts.Reads), side(scripts.Writes)
+}
+
+// isSide tells whether the lock is a side of a read-write lock.
+func (l *Lock) isSide() bool { return l.keys.Side() != scripts.NoSide }
+
+// Reads tells whether the lock is the side of a read-write lock that reads.
+func (l *Lock) Reads() bool { return l.keys.Side() == scripts.Reads }
+
+// otherSide is the identity of the other side of a read-write lock.
+func (l *Lock) otherSide() *holder.Lock {
+	other := l.id
+	if other.Side = byte(scripts.Reads); l.keys.Side() == scripts.Reads {
+		other.Side = byte(scripts.Writes)
+	}
+	return &other
+}
+
+// levelOf returns the nearest level of the lock on ctx's chain, or nil. A level that reads within a hold that writes is one of that hold.
+func (l *Lock) levelOf(ctx context.Context) *holder.Level {
+	lv := holder.LevelOf(ctx, &l.id)
+	if lv == nil && l.keys.Side() == scripts.Reads {
+		lv = holder.LevelOf(ctx, l.otherSide())
+	}
+	return lv
+}
+
+// checkUpgrade is ErrUpgrade where the holder reads, and is to write (P52).
+func (l *Lock) checkUpgrade(who *holder.Holder) error {
+	if l.keys.Side() != scripts.Writes || who.Find(&l.id) != nil {
+		return nil
+	}
+	reading := who.Find(l.otherSide())
+	if reading == nil {
+		return nil
+	}
+	if err := reading.Err(); err != nil {
+		return err
+	}
+	return ErrUpgrade
+}
+
+// takeSide makes the hold, which has got this side of a read-write lock, one with a state of its own. It counts a user of that.
+func (h *hold) takeSide(side *Lock) {
+	h.share = &share{of: h.lockState, lock: side, keys: side.keys}
+	h.keys = side.keys
+	h.lockState = side.client.lockState(stateKey{name: h.attempts.Field, hold: true})
+}
+
+// reads tells whether the hold is one that reads. Calls of one holder that read beside each other have levels of one hold.
+func (h *hold) reads() bool { return h.keys.Side() == scripts.Reads }
+
+// mayReenter tells whether the call gets a level of its holder's hold: it is nested in that, or that one reads.
+func (w *waiter) mayReenter(own *hold) bool { return own.reads() || own.ReentryCount(w.under) > 0 }
+
+// joinReaders asks once, without the queue, for a call that is to read: all calls of a client may read at once, and would have their answers one after the other
+// in the queue. It returns neither a level nor an error where the call is to wait in the queue.
+func (w *waiter) joinReaders() (lv *holder.Level, err error) {
+	w.lockState.beginTry(w)
+	defer func() { w.lockState.endTry(w, lv) }()
+	sent := time.Now()
+	lv, refusal, _, err := w.askOnce()
+	if lv != nil {
+		return lv, nil
+	}
+	w.lockState.mu.Lock()
+	if err == nil {
+		w.lockState.noteAnswer(refusal)
+	} else if passing(err) {
+		w.lockState.noteFailure(sent, err)
+	}
+	w.lockState.mu.Unlock()
+	switch {
+	case w.bound.ctx.Err() != nil:
+		return nil, w.gaveUp()
+	case err != nil && !passing(err):
+		return nil, w.client.withDial(err, w.began)
+	}
+	return nil, nil
+}
+
+// errJoin has a call that waits to read leave the queue, and ask beside all others, as one of them reads now.
+var errJoin = errors.New("join those that read")
+
+// joinAll has all calls of the queue that waits to read ask at once. With ls.mu held.
+func (ls *lockState) joinAll() {
+	for w := ls.first; w != nil; w = w.next {
+		w.outcome.err = errJoin
+		w.wakeup.Notify()
+	}
+}
+
+// openLevel opens one level more of a hold of a read-write lock. Redis is asked where the lease is to be longer alone (P52).
+func (w *waiter) openLevel(h *hold) (*holder.Level, error) {
+	if !w.mayReenter(h) {
+		return nil, errOvertaken
+	}
+	if w.options.Fenced && h.Token() == 0 {
+		return nil, errors.New("the holder has the lock without a token, by package rlock: take it by package fenced in the first place")
+	}
+	renewed, _ := h.Renewable()
+	lv, err := h.Open(w.under, w.holder, w.request.Lease == 0, 0)
+	switch {
+	case err == ErrUnlocked && h.reads():
+		return nil, errOvertaken // by another call of the holder, which has unlocked it
+	case err != nil:
+		return nil, err
+	}
+	lv.OtherSide = h.keys.Side() != w.keys.Side()
+	if w.way = locktrace.Reentry; w.client.set.Trace != nil {
+		w.holdNumber = w.client.tracedHolds.number(h)
+	}
+	if w.request.Lease == 0 && renewed || h.remaining(time.Now()) >= w.lease {
+		w.client.dog.Extend(&h.Lease, watchdog.Now(), 0) // not the lease: with the new level there may be something to renew
+		return lv, nil
+	}
+	patience := w.client.set.Patience
+	if !w.request.waits() {
+		patience = min(patience, onceMore)
+	}
+	if err := h.extend(w.bound.ctx, lv.Context(w.under, w.holder), lv, w.lease, patience); err != nil {
+		_ = unlock(w.ctx, lv)
+		return nil, err
+	}
+	return lv, nil
+}
+
+// forceSide is forceOnce of a side of a read-write lock: it releases all holds that it sees.
+func (l *Lock) forceSide(bound context.Context) (freed, again bool, err error) {
+	said, _, err := command.Repeat(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.ReadWriteState, error) {
+		return l.client.readWrites.InspectReadWrite(ctx, l.keys, "")
+	})
+	if err != nil || !said.Locked {
+		return false, false, err
+	}
+	for _, field := range said.Fields {
+		seen := said.State
+		seen.Field = field
+		answer, maybeExecuted, err := command.Repeat(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.Answer, error) {
+			sharded := l.client.bus.Sharded(ctx)
+			return l.client.store.Do(ctx, l.client.callingFirst(scripts.Unlock(l.keys, field, sharded), "", scripts.NotTheHolder))
+		})
+		if err != nil {
+			return freed, false, err
+		}
+		l.client.releaseAnswered(answer, l.keys)
+		gone := answer.Held || maybeExecuted || answer.Copies > 0
+		freed = freed || gone
+		ls := l.client.lockState(stateKey{name: field, hold: true})
+		ls.holdForcedOpen(seen, gone)
+		ls.removeUser()
+	}
+	return freed, !freed, nil
+}

@@ -1,0 +1,39 @@
+package quorum
+
+import (
+	"testing"
+
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// P8: of several nodes that say they have not got a hold which they had, somebody else has released it, and Unlock says that the lock was
+// lost. A node that answers a copy of the release says the same where the release itself came first, without an answer: that is no loss.
+func TestP8_TheAnswerToACopyOfAReleaseIsNoLoss(t *testing.T) {
+	for name, c := range map[string]struct {
+		copies scripts.Answer
+		held   bool
+	}{
+		"an answer to a copy":    {scripts.Answer{Copies: 1}, true},
+		"an answer to the first": {scripts.Answer{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &store{majority: 2, fields: map[string]*fieldRecord{}}
+			rec := &fieldRecord{nodes: make([]nodeRecord, 3)}
+			var got scripts.Answer
+			r := &release{store: s, rec: rec, done: func(a scripts.Answer, err error) { got = a; locktest.NoError(t, err) }}
+			for i := range 3 {
+				n := &node{index: i}
+				s.nodes = append(s.nodes, n)
+				rec.nodes[i].run = "run" // it had the hold
+				answer := c.copies
+				answer.Report = &scripts.Report{Run: "run", Gone: true}
+				r.asks.asks = append(r.asks.asks, &ask{node: n, state: answered, answer: answer, report: answer.Report})
+			}
+			over, then := r.judge(true)
+			locktest.Equal(t, "the release is over", over, true)
+			then()
+			locktest.Equal(t, "the hold lasted to its release", got.Held, c.held)
+		})
+	}
+}

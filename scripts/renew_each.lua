@@ -1,0 +1,10 @@
+local failed = {}
+for i = 1, #ARGV / 2 do
+  local why = renew(KEYS[i], ARGV[2 * i - 1], ARGV[2 * i])
+  if why and string.find(why, 'READONLY', 1, true) then
+    return redis.error_reply("READONLY You can't write against a read only replica.")
+  elseif why then
+    failed[#failed + 1] = {i, why}
+  end
+end
+return failed
