@@ -1,0 +1,155 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// Election is the part of one process in who leads. New makes one. It is safe for concurrent use; of two calls of Campaign or Run in one process
+// one leads at a time. They wait in one place in the line, so that terms by turns go by processes.
+type Election struct {
+	lock  *fenced.Lock
+	log   *slog.Logger
+	pause time.Duration
+	turn  time.Duration // 0: a term does not end because others wait
+
+	mu     sync.Mutex
+	latest *fenced.Hold // of this process's latest term
+	lostAt time.Time    // when this process found that a term was lost, the last time; zero for never
+}
+
+// Option changes a default of New, which returns an error for a value out of the option's range.
+type Option func(*Election)
+
+// WithPause sets how long this process does not campaign after it has lost a term: 5 s by default. A process that was paused, or had lost its
+// connection, is likely to be again; the pause gives the term to another one. 0 is no pause, and a day is the most.
+func WithPause(d time.Duration) Option { return func(e *Election) { e.pause = d } }
+
+// WithTurns makes Run step down when others wait, once the term has lasted for d: terms go round. Without this option a term lasts until it
+// is given up or lost. d is a millisecond or more. Of who waits a leader knows what fenced.Hold.Waited says.
+func WithTurns(d time.Duration) Option {
+	return func(e *Election) {
+		if e.turn = d; d <= 0 {
+			e.turn = -1
+		}
+	}
+}
+
+// WithLogger sets where Run tells, as Info, of terms that begin and end, and, as Warn, of terms that were lost and of errors after which it tries
+// again. By default that is slog.Default.
+func WithLogger(log *slog.Logger) Option { return func(e *Election) { e.log = log } }
+
+// New returns an election for which processes campaign that have a lock of this name. It asks nobody. A lock that can never be taken, such as one
+// without a name, is an error.
+func New(lock *fenced.Lock, opts ...Option) (*Election, error) {
+	if lock == nil {
+		return nil, errors.New("leader: New: the lock is nil: make one with fenced.NewLock or quorum.NewLock")
+	}
+	e := &Election{lock: lock, log: slog.Default(), pause: 5 * time.Second}
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("leader: New: an option is nil: leave it out")
+		}
+		opt(e)
+	}
+	switch {
+	case e.pause < 0 || e.pause > 24*time.Hour:
+		return nil, fmt.Errorf("leader: New: WithPause(%v): use 0 to 24 h", e.pause)
+	case e.turn != 0 && e.turn < time.Millisecond:
+		return nil, errors.New("leader: New: WithTurns: use a millisecond or more, or leave the option out")
+	case e.engine().CheckUse() != nil:
+		return nil, fmt.Errorf("leader: New: %w", e.engine().CheckUse())
+	case e.engine().Reads():
+		return nil, fmt.Errorf("leader: New: %q is the side of a read-write lock that reads, and several would lead: use another lock, or Write()", e.lock.Name())
+	case e.log == nil:
+		return nil, errors.New("leader: New: WithLogger(nil): leave the option out, or use slog.New(slog.DiscardHandler)")
+	}
+	return e, nil
+}
+
+// engine returns the lock as package engine has it.
+func (e *Election) engine() *engine.Lock { return (*engine.Lock)(e.lock) }
+
+// Campaign waits until this process leads, and returns its term. ctx bounds the wait and nothing else: the term outlives ctx, and ends with
+// StepDown or when it is lost. Of ctx the term has the values, as fenced.Hold.Context says. Where
+// this process has lost a term, Campaign waits for the pause of WithPause first.
+//
+// On an error there is no term. The error is that of fenced.Lock.Acquire: ctx's own, rlock.ErrClosed, or what Redis said after
+// rlock.WithPatience.
+func (e *Election) Campaign(ctx context.Context) (*Term, error) {
+	for {
+		if err := e.sleep(ctx, e.pauseLeft()); err != nil {
+			return nil, fmt.Errorf("leader: Campaign %q: %w", e.lock.Name(), err)
+		}
+		hold, err := e.lock.Acquire(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("leader: Campaign: %w", err)
+		}
+		if e.mayLead(hold) {
+			return &Term{election: e, hold: hold, since: time.Now()}, nil
+		}
+		_ = hold.Unlock(ctx) // another term of this process was lost while this call waited
+	}
+}
+
+// mayLead notes the hold as that of the latest term; false where this process is to pause, as a term was lost, maybe without a StepDown so far.
+func (e *Election) mayLead(hold *fenced.Hold) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.latest != nil && errors.Is(e.latest.Err(), rlock.ErrLost) {
+		e.latest, e.lostAt = nil, time.Now()
+	}
+	if e.pauseLocked() > 0 {
+		return false
+	}
+	e.latest = hold
+	return true
+}
+
+// lost notes that the term of this hold was lost.
+func (e *Election) lost(hold *fenced.Hold) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.latest == hold {
+		e.latest = nil
+	}
+	e.lostAt = time.Now()
+}
+
+// pauseLeft is how long this process does not campaign yet.
+func (e *Election) pauseLeft() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.pauseLocked()
+}
+
+// pauseLocked is pauseLeft with e.mu held.
+func (e *Election) pauseLocked() time.Duration {
+	if e.lostAt.IsZero() {
+		return 0
+	}
+	return time.Until(e.lostAt.Add(e.pause))
+}
+
+// sleep waits for d, or until ctx ends, or the client is closed or shut down.
+func (e *Election) sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-e.engine().Draining():
+		return rlock.ErrClosed
+	}
+}

@@ -1,0 +1,104 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// ErrTurnOver is the cause of lead's context where Run ends a term as others wait (WithTurns).
+var ErrTurnOver = errors.New("leader: the turn is over, and others wait")
+
+// retryAfter is the pause after an error of a campaign.
+const retryAfter = time.Second
+
+// Run campaigns, and runs lead while this process leads, again and again until ctx ends or lead is done. lead's context ends with ctx, with the
+// term, and with a turn; lead must work with it and return then, as another process may lead already. term.Context outlasts ctx and the
+// turn, until lead has returned. The cause of lead's context is rlock.ErrLost where the term was lost, rlock.ErrUnlocked
+// after term.StepDown, ErrTurnOver with WithTurns, or ctx's.
+//
+// Where the term was over before lead returned, Run campaigns anew, whatever lead returned; an error that says more than that the context
+// has ended is logged. Otherwise lead has returned by itself: Run steps down, and returns lead's error, joined with that of StepDown, if any.
+// A panic in lead steps down and goes on. When ctx ends Run returns its cause, after lead has returned.
+//
+// While Redis is away, or refuses the campaign, Run logs that and tries again a second later. rlock.ErrClosed ends it, and so does a ctx that is
+// already that of a term, or of another hold of the lock. A nil lead is an error.
+func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
+	if lead == nil {
+		return fmt.Errorf("leader: Run %q: lead is nil: there is nothing to do", e.lock.Name())
+	}
+	for {
+		term, err := e.Campaign(ctx)
+		switch {
+		case ctx.Err() != nil && term == nil:
+			return fmt.Errorf("leader: Run %q: %w", e.lock.Name(), context.Cause(ctx))
+		case errors.Is(err, rlock.ErrClosed), errors.Is(err, engine.ErrOwnHold):
+			return err
+		case err != nil:
+			e.log.Warn("leader: the campaign failed, it goes on in a second", "lock", e.lock.Name(), "error", err)
+			_ = e.sleep(ctx, retryAfter)
+			continue
+		}
+		e.log.Info("leader: this process leads", "lock", e.lock.Name(), "token", term.Token())
+		if over, err := e.serve(ctx, term, lead); !over {
+			return err
+		}
+	}
+}
+
+// serve runs lead for one term. over: the term was over before lead returned, and ctx lives.
+func (e *Election) serve(ctx context.Context, term *Term, lead func(ctx context.Context, term *Term) error) (over bool, err error) {
+	inside, end := context.WithCancelCause(term.Context())
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })()
+	ended := false
+	defer func() {
+		if !ended { // lead panics, or ends its goroutine
+			_ = term.StepDown(ctx)
+		}
+	}()
+	if e.turn > 0 {
+		go e.endTurn(inside, term, end)
+	}
+	err = lead(inside, term)
+	ended = true
+	why := context.Cause(inside)
+	lost := term.Err()
+	down := term.StepDown(ctx)
+	if errors.Is(down, rlock.ErrNotHeld) { // lead has stepped down
+		down = nil
+	}
+	switch {
+	case why == nil: // lead is done
+		e.log.Info("leader: this process steps down", "lock", e.lock.Name(), "token", term.Token())
+		return false, errors.Join(err, down)
+	case errors.Is(lost, rlock.ErrLost) || errors.Is(down, rlock.ErrLost):
+		e.log.Warn("leader: the term was lost", "lock", e.lock.Name(), "token", term.Token(), "error", errors.Join(lost, down))
+	case down != nil:
+		e.log.Warn("leader: stepping down is not confirmed, it is sent again in the background", "lock", e.lock.Name(), "token", term.Token(), "error", down)
+	default:
+		e.log.Info("leader: this process steps down", "lock", e.lock.Name(), "token", term.Token(), "why", why)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, why) {
+		e.log.Warn("leader: lead returned an error when its term was over", "lock", e.lock.Name(), "token", term.Token(), "error", err)
+	}
+	if ctx.Err() != nil {
+		return false, fmt.Errorf("leader: Run %q: %w", e.lock.Name(), context.Cause(ctx))
+	}
+	return true, nil
+}
+
+// endTurn ends the context of a term when others wait, once the term has lasted for a turn.
+func (e *Election) endTurn(inside context.Context, term *Term, end context.CancelCauseFunc) {
+	select {
+	case <-inside.Done():
+		return
+	case <-term.Waited():
+	}
+	_ = e.sleep(inside, time.Until(term.Since().Add(e.turn))) // a Shutdown ends the turn at once
+	end(ErrTurnOver)                                          // no more, if the context has ended
+}
