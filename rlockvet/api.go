@@ -31,30 +31,57 @@ func (s *source) callee(call *ast.CallExpr) *types.Func {
 	return fn
 }
 
-// lockMethod returns the method of rlock.Lock or fenced.Lock that the call names, and the lock; nil for other calls.
+// lockMethod returns the method of rlock.Lock, fenced.Lock or fenced.Semaphore that the call names, and the lock; nil for other calls.
 func (s *source) lockMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
+	if fn, lock := s.method(call, "Lock"); fn != nil {
+		return fn, lock
+	}
+	return s.method(call, "Semaphore")
+}
+
+// holdMethod is lockMethod for rlock.Hold and fenced.Hold.
+func (s *source) holdMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
+	return s.method(call, "Hold")
+}
+
+// method returns the method of a type of rlock or fenced that the call names, and its receiver; nil for other calls.
+func (s *source) method(call *ast.CallExpr, of string) (*types.Func, ast.Expr) {
 	fn := s.callee(call)
 	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	if !ok || fn == nil || !ofAPI(fn.Pkg()) || fn.Signature().Recv() == nil || s.info.Selections[sel] == nil ||
 		s.info.Selections[sel].Kind() != types.MethodVal {
 		return nil, nil
 	}
-	recv := fn.Signature().Recv().Type()
-	if p, ok := recv.(*types.Pointer); ok {
-		recv = p.Elem()
-	}
-	named, ok := recv.(*types.Named)
-	if !ok || named.Obj().Name() != "Lock" || fn.Pkg().Path() != module+"/rlock" && fn.Pkg().Path() != module+"/fenced" {
+	if !isNamed(fn.Signature().Recv().Type(), of) {
 		return nil, nil
 	}
 	return fn, sel.X
 }
 
-// acquires tells whether a lock's method takes the lock: it returns a context first, and an error last.
+// isNamed tells whether the type is the one of rlock or fenced with this name, or a pointer to it.
+func isNamed(t types.Type, name string) bool {
+	if p, ok := t.(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	named, ok := t.(*types.Named)
+	if !ok || named.Obj().Name() != name || named.Obj().Pkg() == nil {
+		return false
+	}
+	path := named.Obj().Pkg().Path()
+	return path == module+"/rlock" || path == module+"/fenced"
+}
+
+// acquires tells whether a lock's method takes the lock: it returns a context, a Hold or a Permit first, and an error last.
 func acquires(fn *types.Func) bool {
 	res := fn.Signature().Results()
-	return res.Len() >= 2 && isContext(res.At(0).Type()) && isError(res.At(res.Len()-1).Type())
+	return res.Len() >= 2 && (isContext(res.At(0).Type()) || holds(res.At(0).Type())) && isError(res.At(res.Len()-1).Type())
 }
+
+// isHold tells whether the acquire returns a Hold or a Permit: it is Acquire, or TryAcquire of a semaphore.
+func (a *acquire) isHold() bool { return holds(a.fn.Signature().Results().At(0).Type()) }
+
+// holds tells whether the type is Hold, or Permit, which has a Hold's methods.
+func holds(t types.Type) bool { return isNamed(t, "Hold") || isNamed(t, "Permit") }
 
 // sentinel returns one of fencelock's error variables (rlock.ErrLost), nil for another expression.
 func (s *source) sentinel(e ast.Expr) *types.Var {

@@ -14,28 +14,40 @@ var Duration = newCheck("duration", "find waits and leases that no lock takes, s
 func duration(c *check) {
 	for cur := range c.inspect.Root().Preorder((*ast.CallExpr)(nil)) {
 		n := cur.Node().(*ast.CallExpr)
-		fn, _ := c.lockMethod(n)
-		if fn == nil {
-			continue
-		}
 		for i, arg := range n.Args {
-			param := fn.Signature().Params().At(i)
-			value := c.info.Types[arg].Value
-			if !isDuration(param.Type()) || value == nil {
+			name, value := c.durationName(n, i), c.info.Types[arg].Value
+			if name == "" || value == nil {
 				continue
 			}
 			least := time.Millisecond
-			if param.Name() == "lease" {
+			if name == "lease" {
 				least = 10 * time.Millisecond
 			}
 			d, ok := constant.Int64Val(constant.ToInt(value))
 			switch d := time.Duration(d); {
 			case !ok:
 			case d < 0:
-				c.report(arg, nil, "a negative %s is an error: what is -1 in Java is 0 here", param.Name())
+				c.report(arg, nil, "a negative %s is an error: what is -1 in Java is 0 here", name)
 			case d > 0 && d < least:
-				c.report(arg, nil, "a %s of %v is an error, it is 0 or at least %v: a number without a unit is nanoseconds", param.Name(), d, least)
+				c.report(arg, nil, "a %s of %v is an error, it is 0 or at least %v: a number without a unit is nanoseconds", name, d, least)
 			}
 		}
 	}
+}
+
+// durationName returns what the i-th argument of a call is, "wait" or "lease"; "" for neither.
+func (c *check) durationName(call *ast.CallExpr, i int) string {
+	fn := c.callee(call)
+	extend, _ := c.holdMethod(call)
+	switch {
+	case isFunc(fn, module+"/rlock", "Wait"):
+		return "wait"
+	case isFunc(fn, module+"/rlock", "Lease"), extend != nil && extend.Name() == "Extend" && i == 1:
+		return "lease"
+	}
+	method, _ := c.lockMethod(call)
+	if method == nil || method.Signature().Variadic() || !isDuration(method.Signature().Params().At(i).Type()) {
+		return ""
+	}
+	return method.Signature().Params().At(i).Name()
 }

@@ -120,7 +120,8 @@ func (c *check) isHold(e ast.Expr, in inspector.Cursor) bool {
 		return false
 	}
 	if !isParam(def) {
-		return def.index == 0 && def.value != nil && c.acquireOf(def.value) != nil
+		a := c.acquireOf(def.value)
+		return def.index == 0 && a != nil && !a.isHold()
 	}
 	f, _ := function(def.stmt)
 	if f.ParentEdgeKind() != edge.CallExpr_Args {

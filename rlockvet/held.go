@@ -21,7 +21,11 @@ func held(c *check) {
 			continue // it is forced open, or left to its lease
 		}
 		if len(a.lhs) == 0 || c.goesOnHeld(a) {
-			c.report(a.expr, nil, "the context that %s returns is dropped: Unlock needs it", a.fn.Name())
+			what := "context"
+			if a.isHold() {
+				what = "hold"
+			}
+			c.report(a.expr, nil, "the %s that %s returns is dropped: Unlock needs it", what, a.fn.Name())
 		}
 	}
 }

@@ -19,7 +19,7 @@ var Holder = newCheck("holder", "find goroutines that take their parent's lock w
 func holder(c *check) {
 	for _, inner := range c.acquires {
 		start, ok := c.started(inner.cur)
-		if !ok {
+		if !ok || inner.isHold() {
 			continue
 		}
 		v := c.localVar(inner.ctx)

@@ -34,19 +34,23 @@ func lostUnlock(c *check) {
 		if !ok {
 			continue
 		}
+		missing, never := fmt.Sprintf("Unlock(%s)", v.Name()), v.Name()+" is never given to Unlock"
+		if a.isHold() {
+			missing, never = v.Name()+".Unlock", v.Name()+".Unlock is never called"
+		}
 		end := p.follow(c.graph(f))
 		switch {
 		case end == nil:
 		case len(use.unlocks) == 0:
-			c.report(a.expr, nil, "the lock is not unlocked: %s is never given to Unlock", v.Name())
+			c.report(a.expr, nil, "the lock is not unlocked: %s", never)
 		case end == a.stmt.Node():
-			c.report(a.expr, nil, "the lock is not unlocked on all paths: the loop takes it again without Unlock(%s)", v.Name())
+			c.report(a.expr, nil, "the lock is not unlocked on all paths: the loop takes it again without %s", missing)
 		default:
 			place := fmt.Sprintf("the return on line %d", c.pass.Fset.Position(end.Pos()).Line)
 			if end.Pos() == body(f.Node()).Rbrace {
 				place = "the end of the function"
 			}
-			c.report(a.expr, nil, "the lock is not unlocked on all paths: %s is reached without Unlock(%s)", place, v.Name())
+			c.report(a.expr, nil, "the lock is not unlocked on all paths: %s is reached without %s", place, missing)
 		}
 	}
 }
@@ -56,7 +60,7 @@ func lostUnlock(c *check) {
 func (s *source) unlocksWithout(a *acquire, use *usage) bool {
 	return slices.ContainsFunc(s.unlocks, func(u call) bool {
 		of, by := s.lockKey(a.lock), s.lockKey(u.lock)
-		if !s.sameFunction(a.cur, u.cur) || of != "" && by != "" && of != by || use.names[s.localVar(u.ctx)] {
+		if u.lock == nil || !s.sameFunction(a.cur, u.cur) || of != "" && by != "" && of != by || use.names[s.localVar(u.ctx)] {
 			return false
 		}
 		def, ok := s.definitionOf(u.ctx, u.cur)
@@ -98,7 +102,7 @@ func (s *source) localTo(v *types.Var, a *acquire) bool {
 type path struct {
 	*source
 	a    *acquire
-	held *types.Var
+	held *types.Var // nil where it is no variable
 	use  *usage
 	seen map[*cfg.Block]bool
 	done []ast.Node // where one of these begins, the hold is unlocked as far as this check can tell
@@ -226,7 +230,7 @@ func (p *path) block(b *cfg.Block, i int) ast.Node {
 // sets tells whether the node puts something else into the variable of the hold.
 func (p *path) sets(n ast.Node) bool {
 	stmt, ok := n.(*ast.AssignStmt)
-	return ok && slices.ContainsFunc(stmt.Lhs, func(e ast.Expr) bool { return p.localVar(e) == p.held }) && !p.mentions(stmt, p.held)
+	return ok && p.held != nil && slices.ContainsFunc(stmt.Lhs, func(e ast.Expr) bool { return p.localVar(e) == p.held }) && !p.mentions(stmt, p.held)
 }
 
 // mentions tells whether the variable is used in the node, other than by an assignment to it.

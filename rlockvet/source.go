@@ -19,6 +19,7 @@ type source struct {
 	inspect *inspector.Inspector // nil in a package that imports nothing of fencelock
 
 	acquires []*acquire
+	returned []*acquire // the function returns what they return
 	unlocks  []call
 	forces   []call                           // of ForceUnlock
 	vars     map[*types.Var]*variable         // of functions; parameters too
@@ -35,7 +36,7 @@ type acquire struct {
 	lhs  []ast.Expr       // what the results are assigned to; none where they are dropped
 }
 
-// call is a call of a lock's method, whose first argument is a context.
+// call is a call of a lock's method, whose first argument is a context; or of a Hold's Unlock, which has the Hold as its ctx, and no lock.
 type call struct {
 	cur  inspector.Cursor
 	expr *ast.CallExpr
@@ -85,6 +86,10 @@ func newSource(pass *analysis.Pass) *source {
 }
 
 func (s *source) addCall(cur inspector.Cursor, n *ast.CallExpr) {
+	if fn, hold := s.holdMethod(n); fn != nil && fn.Name() == "Unlock" {
+		s.unlocks = append(s.unlocks, call{cur: cur, expr: n, ctx: hold})
+		return
+	}
 	fn, lock := s.lockMethod(n)
 	if fn == nil || len(n.Args) == 0 {
 		return
@@ -107,8 +112,11 @@ func (s *source) addCall(cur inspector.Cursor, n *ast.CallExpr) {
 			for _, name := range stmt.Names {
 				a.lhs = append(a.lhs, name)
 			}
+		case *ast.ReturnStmt:
+			s.returned = append(s.returned, a)
+			return
 		default:
-			return // returned, or an argument
+			return // an argument
 		}
 		s.acquires = append(s.acquires, a)
 	}

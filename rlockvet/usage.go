@@ -13,8 +13,8 @@ import (
 
 // usage is what the code does with a context that carries a hold.
 type usage struct {
-	names   map[*types.Var]bool // the variables that carry it: the result, and those of context.WithTimeout(held, ...)
-	unlocks []inspector.Cursor  // the identifiers that are given to Unlock
+	names   map[*types.Var]bool // the variables that carry it: the result, and those of context.WithTimeout(held, ...) and hold.Context()
+	unlocks []inspector.Cursor  // the identifiers that are given to Unlock, or are a Hold whose Unlock is called
 	neutral []inspector.Cursor  // those that only use the context
 	escapes bool                // where it goes nobody can tell: returned, stored, given to code that may unlock it
 }
@@ -91,14 +91,30 @@ func (s *source) classify(use inspector.Cursor, lock ast.Expr, seen map[*types.V
 		if stmt := parent.Node().(*ast.AssignStmt); len(stmt.Lhs) == len(stmt.Rhs) && dropped(stmt.Lhs[i]) {
 			return nil, neutral
 		}
-	case edge.SelectorExpr_X: // a method of context.Context
+	case edge.SelectorExpr_X: // a method of context.Context, or of a Hold
 		if parent.ParentEdgeKind() == edge.CallExpr_Fun {
-			return nil, neutral
+			return s.classifyMethod(parent.Parent(), lock, seen)
 		}
 	case edge.CallExpr_Args:
 		return s.classifyArg(parent, i, lock, seen)
 	}
 	return nil, escapes
+}
+
+func (s *source) classifyMethod(at inspector.Cursor, lock ast.Expr, seen map[*types.Var]bool) (*types.Var, kind) {
+	method, _ := s.holdMethod(at.Node().(*ast.CallExpr))
+	switch {
+	case method == nil:
+		return nil, neutral
+	case method.Name() == "Unlock":
+		return nil, unlocks
+	case method.Name() == "Context":
+		if to := s.assignedContext(at); to != nil {
+			return to, derives
+		}
+		return s.classify(at, lock, seen)
+	}
+	return nil, neutral
 }
 
 func (s *source) classifyArg(at inspector.Cursor, i int, lock ast.Expr, seen map[*types.Var]bool) (*types.Var, kind) {

@@ -98,7 +98,7 @@ func (s *source) freshContext(e ast.Expr, at inspector.Cursor) bool {
 			return false
 		}
 		if fn.Name() == "Context" && fn.Signature().Recv() != nil && len(e.Args) == 0 {
-			return true // of a request, a test, a command
+			return !ofAPI(fn.Pkg()) // of a request, a test, a command
 		}
 		if fn.Pkg() == nil || fn.Pkg().Path() != "context" {
 			return false
@@ -197,6 +197,12 @@ func (s *source) root(e ast.Expr) types.Object {
 
 // expires tells whether the lock is taken with a lease that nobody renews, so that it may be meant to run out.
 func (s *source) expires(a *acquire) bool {
+	if a.fn.Name() == "Acquire" {
+		return slices.ContainsFunc(a.expr.Args[1:], func(opt ast.Expr) bool {
+			call, _ := ast.Unparen(opt).(*ast.CallExpr)
+			return call == nil || !isFunc(s.callee(call), module+"/rlock", "Wait") && !isFunc(s.callee(call), module+"/rlock", "Reenter")
+		})
+	}
 	for i := range a.expr.Args {
 		if a.fn.Signature().Params().At(i).Name() == "lease" {
 			value := s.info.Types[a.expr.Args[i]].Value

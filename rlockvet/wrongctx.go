@@ -33,11 +33,14 @@ func wrongCtx(c *check) {
 			if use := c.usageOf(to, a.stmt, a.lock); use.escapes || len(use.unlocks) > 0 {
 				continue // that hold is unlocked elsewhere, and this may be another one
 			}
-			var fix = replace("Unlock with "+to.Name(), u.ctx, to.Name())
+			fix, advice := replace("Unlock with "+to.Name(), u.ctx, to.Name()), "pass the context that it returned, "+to.Name()
+			if a.isHold() {
+				fix, advice = replace("Unlock "+to.Name(), u.lock, to.Name()), "call the Unlock of what it returned, "+to.Name()
+			}
 			if _, there := c.pkg.Scope().Innermost(u.expr.Pos()).LookupParent(to.Name(), u.expr.Pos()); there != types.Object(to) {
 				fix = nil
 			}
-			c.report(u.expr, fix, "Unlock with %s, which was given to %s: pass the context that it returned, %s", v.Name(), a.fn.Name(), to.Name())
+			c.report(u.expr, fix, "Unlock with %s, which was given to %s: %s", v.Name(), a.fn.Name(), advice)
 			break
 		}
 	}
