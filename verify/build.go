@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencelock/fencelock/internal/test/weave"
 	"github.com/fencelock/fencelock/verify/overlay"
 )
 
@@ -63,5 +64,40 @@ func build(ctx context.Context, shift bool, edits []edit) (program string, remov
 	if err := files.Edit(overlay.Root(), overlays(edits...)...); err != nil {
 		return "", nil, err
 	}
-	return files.Build(ctx, overlay.Program{Dir: filepath.Join(overlay.Root(), "verify"), Tags: tags})
+	return files.Build(ctx, overlay.Program{Dir: filepath.Join(overlay.Root(), "verify"), Tags: tags, Brief: len(edits) > 0})
+}
+
+// buildWoven builds this program with all bugs that can be in one program, and returns by which number weave.Switch turns each of them on. Without bugs it
+// builds none.
+func buildWoven(ctx context.Context, all []bug) (program string, numbers map[string]int, remove func(), err error) {
+	if len(all) == 0 {
+		return "", nil, func() {}, nil
+	}
+	root := overlay.Root()
+	var breaks []weave.Break
+	for _, b := range all {
+		files := make(overlay.Files)
+		if err := files.Edit(root, overlays(b.edits...)...); err != nil {
+			return "", nil, nil, fmt.Errorf("%s: %w", b.name, err)
+		}
+		texts := map[string]string{}
+		for path, text := range files {
+			file, err := filepath.Rel(root, path)
+			if err != nil {
+				return "", nil, nil, fmt.Errorf("%s: %w", b.name, err)
+			}
+			texts[file] = string(text)
+		}
+		breaks = append(breaks, weave.Break{Name: b.name, Files: texts})
+	}
+	woven, err := weave.Weave(root, breaks)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	files := make(overlay.Files)
+	for file, text := range woven.Files {
+		files[filepath.Join(root, file)] = []byte(text)
+	}
+	program, remove, err = files.Build(ctx, overlay.Program{Dir: filepath.Join(root, "verify"), Brief: true})
+	return program, woven.Numbers, remove, err
 }

@@ -21,6 +21,7 @@ type caller struct {
 	orders
 	number int
 	rec    *recorder
+	client shutter
 	locks  func(name string, opts ...fenced.Option) *fenced.Lock
 	guard  *redisguard.Guard
 	rng    *rand.Rand
@@ -33,15 +34,17 @@ type caller struct {
 // possession is what a caller knows of a hold of its own.
 type possession struct {
 	*caller
-	lock  *fenced.Lock
-	held  context.Context
-	id    int64 // of the acquire
-	token int64 // the current one
-	value int64 // of the register, as it was read under the token; -1: not known
-	from  int64
-	last  int64 // when its context was last seen alive
-	lease time.Duration
-	clean bool // no call of it has failed so far
+	name   string // of the lock, in the history
+	lock   *fenced.Lock
+	held   context.Context
+	unlock func(context.Context) error
+	id     int64 // of the acquire
+	token  int64 // the current one
+	value  int64 // of the register, as it was read under the token; -1: not known
+	from   int64
+	last   int64 // when its context was last seen alive
+	lease  time.Duration
+	clean  bool // no call of it has failed so far
 }
 
 func (c *caller) run() {
@@ -62,15 +65,15 @@ func (c *caller) run() {
 	}
 }
 
-func (c *caller) lock() *fenced.Lock {
-	var opts []fenced.Option
+// wanted is the name of a lock, or that of all slots, and how its tokens are.
+func (c *caller) wanted() (name string, opts []fenced.Option) {
 	if c.Stable {
 		opts = append(opts, fenced.WithStableToken())
 	}
 	if c.Floor {
 		opts = append(opts, fenced.WithClockFloor())
 	}
-	return c.locks(c.Locks[c.rng.IntN(len(c.Locks))], opts...)
+	return c.Locks[c.rng.IntN(len(c.Locks))], opts
 }
 
 // churn locks and unlocks, twice nested one time of four.
@@ -101,17 +104,37 @@ func (c *caller) round() {
 		lease = time.Duration(200+c.rng.IntN(600)) * time.Millisecond
 	}
 	if p := c.take(wait, lease); p != nil {
-		p.use()
+		if p.name == pageRead {
+			p.read()
+		} else {
+			p.use()
+		}
 		p.leave()
 		c.rest()
 	}
 }
 
-// take tries to take a lock. It returns nil where that is in vain.
+// take tries to take a lock, or a permit. It returns nil where that is in vain.
 func (c *caller) take(wait, lease time.Duration) *possession {
-	l := c.lock()
-	o := c.rec.begin(op{Client: c.number, Kind: acquire, Lock: l.Name(), Value: int64(wait)})
-	held, token, err := l.TryLockAndGetToken(context.Background(), wait, lease)
+	name, opts := c.wanted()
+	p := &possession{caller: c, value: -1, lease: lease, clean: true}
+	if lease == 0 {
+		p.lease = max(c.Lease, clientLease)
+	}
+	o := c.rec.begin(op{Client: c.number, Kind: acquire, Lock: name, Value: int64(wait)})
+	var err error
+	switch name {
+	case anySlot:
+		err = p.takePermit(wait, lease, opts)
+	case pageRead, pageName:
+		p.lock = page(c.client.(*rlock.Client), name, opts...)
+	default:
+		p.lock = c.locks(name, opts...)
+	}
+	if name != anySlot {
+		p.unlock = p.lock.Unlock
+		p.held, p.token, err = p.lock.TryLockAndGetToken(context.Background(), wait, lease)
+	}
 	if err != nil {
 		outcome := unknown
 		if errors.Is(err, rlock.ErrNotAcquired) {
@@ -121,12 +144,13 @@ func (c *caller) take(wait, lease time.Duration) *possession {
 		c.pause(20)
 		return nil
 	}
-	o.Token = token
-	o = c.rec.end(o, done, nil)
-	if lease == 0 {
-		lease = max(c.Lease, clientLease)
+	if p.name = p.lock.Name(); name == pageRead {
+		p.name = pageRead
 	}
-	return &possession{caller: c, lock: l, held: held, id: o.ID, token: token, value: -1, from: o.Return, last: o.Return, lease: lease, clean: true}
+	o.Lock, o.Token = p.name, p.token
+	o = c.rec.end(o, done, nil)
+	p.id, p.from, p.last = o.ID, o.Return, o.Return
+	return p
 }
 
 // rest is what a client does after a hold, until the load ends.
@@ -200,7 +224,7 @@ func (p *possession) nest() {
 		return
 	}
 	o.Token = token
-	if p.Stable {
+	if p.Stable || p.name == pageName {
 		o.Kind = "reenter stable" // it takes no token
 	}
 	p.rec.end(o, done, nil)
@@ -236,7 +260,7 @@ func (p *possession) levels(want int64) {
 func (p *possession) increment() bool {
 	o := p.rec.begin(p.op(read))
 	n, err := p.writer().Do(p.held, "GET", p.register()).Int64()
-	if errors.Is(err, redis.Nil) {
+	if isNil(err) {
 		n, err = 0, nil
 	}
 	o.Value = n
@@ -273,11 +297,11 @@ func (p *possession) write() bool {
 func (p *possession) leave() {
 	p.look()
 	p.rec.emit(op{
-		ID: -p.id, Client: p.number, Kind: alive, Lock: p.lock.Name(), Hold: p.id, Token: p.token, Value: int64(p.lease),
+		ID: -p.id, Client: p.number, Kind: alive, Lock: p.name, Hold: p.id, Token: p.token, Value: int64(p.lease),
 		Call: p.from, Return: p.last, Outcome: done,
 	})
 	o := p.rec.begin(p.op(unlock))
-	err := p.lock.Unlock(p.held)
+	err := p.unlock(p.held)
 	outcome := unknown
 	switch {
 	case err == nil:
@@ -289,12 +313,14 @@ func (p *possession) leave() {
 }
 
 func (p *possession) op(kind string) op {
-	return op{Client: p.number, Kind: kind, Lock: p.lock.Name(), Hold: p.id, Token: p.token}
+	return op{Client: p.number, Kind: kind, Lock: p.name, Hold: p.id, Token: p.token}
 }
 
 func (p *possession) writer() redisguard.Writer { return p.guard.Writer(p.lock.Name(), p.token) }
 
 func (p *possession) register() string { return "register:{" + p.lock.Name() + "}" }
+
+func isNil(err error) bool { return errors.Is(err, redis.Nil) }
 
 func outcomeOf(err error) string {
 	switch {

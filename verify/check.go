@@ -9,7 +9,7 @@ import (
 
 // A violation is something that must not be.
 type violation struct {
-	Rule string `json:"rule"` // of the design's section 5, or of docs/line.md
+	Rule string `json:"rule"` // an invariant of docs/protocol.md, or a rule of it
 	Lock string `json:"lock"`
 	Text string `json:"text"`
 }
@@ -29,6 +29,8 @@ const (
 	ruleCalled    = "P24, P32: a free lock that clients wait for is taken soon"
 	ruleTurns     = "P21, P25, P27, P32: everybody who waits gets the lock"
 	ruleCost      = "P26, P32: what a handoff costs"
+	rulePermits   = "P43: no more permits than there are"
+	ruleReaders   = "P49: nobody reads while somebody writes"
 	ruleLock      = "linearizable: the lock"
 	ruleRegister  = "linearizable: the guarded register"
 )

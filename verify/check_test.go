@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 )
 
 // ms makes a time of a history.
@@ -28,6 +30,28 @@ func guarded(id int64, kind string, token, value int64, from, to int, outcome st
 }
 
 func join(parts ...[]op) []op { return slices.Concat(parts...) }
+
+// Porcupine finds the order of many calls that waited at the same time, and that there is none.
+func TestManyWaiters(t *testing.T) {
+	const n = 40
+	var ops []op
+	for i := range n { // who called last has the lock first
+		ops = append(ops, hold(int64(i+1), i, int64(n-i), 1000*(n-i), 1000*(n-i)+500)...)
+		ops[len(ops)-3].Call = ms(i)
+	}
+	again := op{ID: n + 1, Client: n, Lock: "a", Kind: acquire, Token: 1, Call: ms(2500), Return: ms(1000 * n), Outcome: done}
+	for _, c := range []struct {
+		model   porcupine.Model
+		history func([]op) []porcupine.Operation
+	}{{lockModel, lockHistory}, {counterModel, counterHistory}} {
+		if got := porcupine.CheckOperationsTimeout(c.model, c.history(ops), checkTime); got != porcupine.Ok {
+			t.Errorf("%d waiters: %v", n, got)
+		}
+		if got := porcupine.CheckOperationsTimeout(c.model, c.history(join(ops, []op{again})), checkTime); got != porcupine.Illegal {
+			t.Errorf("with a token again: %v", got)
+		}
+	}
+}
 
 var everything = promise{exclusive: true, tokens: true, forced: true}
 

@@ -80,6 +80,14 @@ var faults = append([]fault{
 		}
 		return nil, w.Process + 1
 	}},
+	{"lose-taken", "the replies to the process of a client that is called in its line are lost, right before or after it has asked for what it is called for", 20, 600, false, plain(func(s *stage) func() {
+		var mend func()
+		s.called(func(w *worker) bool {
+			mend = loseReplies(w.link)
+			return true
+		})
+		return mend
+	})},
 	{"cut", "the link of a client process is cut, and refuses connections", 50, 2000, false, plain(func(s *stage) func() {
 		l := s.someone().link
 		l.refuses.Store(true)

@@ -19,10 +19,12 @@ const checkTime = 20 * time.Second
 const grace = 3 * time.Second
 
 // slowWake is what half of the waiters are woken within where that is promised: less than the clients rest there after a
-// hold, for which a lock is free that nobody was told of. A verdict takes minWakes of them.
+// hold, for which a lock is free that nobody was told of. slowPermit is the same for permits: the second in a line that is never empty looks
+// after 100 ms. A verdict takes minWakes of them.
 const (
-	slowWake = 100 * time.Millisecond
-	minWakes = 5
+	slowWake   = 100 * time.Millisecond
+	slowPermit = 50 * time.Millisecond
+	minWakes   = 5
 )
 
 // maxOwed is when what is owed has been released at the latest, however long the lease is, if Redis was away for less than
@@ -74,6 +76,8 @@ func judge(t trial) verdict {
 	v := t.rules()
 	for lock, ops := range byLock(t.Ops) {
 		switch {
+		case lock == pageRead: // see pageRules
+			continue
 		case t.promise.exclusive:
 			v.porcupine(ruleLock, lock, lockModel, lockHistory(ops))
 		case t.promise.tokens:
@@ -102,14 +106,15 @@ func (t trial) rules() verdict {
 	case t.promise.line:
 		owed = lineLease
 	}
-	for _, ops := range byLock(t.Ops) {
-		if t.promise.exclusive {
+	locks := byLock(t.Ops)
+	for lock, ops := range locks {
+		if t.promise.exclusive && lock != pageRead {
 			add(oneAlive(ruleExclusive, ops, 0))
 		}
 		if t.promise.forced {
 			add(oneAlive(ruleForced, ops, longestLease+time.Second+t.Stall))
 		}
-		if t.promise.tokens {
+		if t.promise.tokens && lock != pageRead {
 			add(order(ruleTokens, ops, true, acquire, reenter))
 		}
 		add(order(ruleGuard, ops, false, read, write))
@@ -117,13 +122,30 @@ func (t trial) rules() verdict {
 			add(counted(ops))
 		}
 		add(bounded(ops, t.stopped, 2*grace+t.Stall))
+		if strings.HasPrefix(lock, slotBase) {
+			continue // see permitRules
+		}
+		switch lock {
+		case pageRead:
+			continue
+		case pageName: // it is free where nobody reads it either
+			ops = byLock(slices.Concat(renamed(locks[pageRead], pageName), ops))[pageName]
+		}
 		found, gaps := woken(ops, t.Calm, t.End, bound, owed, t.Killed)
 		add(found)
 		v.wakes = append(v.wakes, gaps...)
 	}
-	if late := quantile(v.wakes, 0.5); t.promise.wakes && len(v.wakes) >= minWakes && late > slowWake {
-		v.Violations = append(v.Violations, violation{Rule: ruleWake, Text: fmt.Sprintf("half of %d waiters waited for a free lock for %v or more, with nothing broken", len(v.wakes), late)})
+	add(t.pageRules(locks))
+	found, gaps := t.permitRules(locks, bound, owed)
+	add(found)
+	woke := func(lock string, gaps []time.Duration, bound time.Duration) {
+		if late := quantile(gaps, 0.5); t.promise.wakes && len(gaps) >= minWakes && late > bound {
+			v.Violations = append(v.Violations, violation{ruleWake, lock, fmt.Sprintf("half of %d waiters waited for a free lock for %v or more, with nothing broken", len(gaps), late)})
+		}
 	}
+	woke("", v.wakes, slowWake)
+	woke(anySlot, gaps, slowPermit)
+	v.wakes = append(v.wakes, gaps...)
 	if t.promise.line && t.Line != nil {
 		add(t.turns())
 	}

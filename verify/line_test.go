@@ -91,14 +91,16 @@ func TestLostMessagesAreWhole(t *testing.T) {
 
 // A call of a client in a line is known by its text.
 func TestCallsAreSeen(t *testing.T) {
-	for text, want := range map[string]bool{"c id:3 0 5": true, "w id:3 other:1": false, "n id:3": false} {
-		seen := false
-		ask := func() bool { seen = true; return false }
-		l := new(link)
-		l.called.Store(&ask)
-		kept := l.keeps(fmt.Appendf(nil, "*3\r\n$7\r\nmessage\r\n$21\r\nfencelock_line:{a}:id\r\n$%d\r\n%s\r\n", len(text), text))
-		if seen != want || kept == want {
-			t.Errorf("%q: seen %v, kept %v", text, seen, kept)
+	for _, channel := range []string{"fencelock_line:{a}:id", "fencelock_line_of:" + anySlot + ":id"} {
+		for text, want := range map[string]bool{"c id:3 0 5": true, "w id:3 other:1": false, "n id:3": false} {
+			seen := false
+			ask := func() bool { seen = true; return false }
+			l := new(link)
+			l.called.Store(&ask)
+			kept := l.keeps(fmt.Appendf(nil, "*3\r\n$7\r\nmessage\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(channel), channel, len(text), text))
+			if seen != want || kept == want {
+				t.Errorf("%s, %q: seen %v, kept %v", channel, text, seen, kept)
+			}
 		}
 	}
 }

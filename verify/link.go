@@ -141,8 +141,8 @@ func (l *link) answers(p *pair) {
 	})
 }
 
-// lineChannel is the channel of a client in a line: see docs/line.md.
-var lineChannel = regexp.MustCompile(`\r\nfencelock_line:\{[^}]*\}:([^\r]+)\r\n`)
+// lineChannel is the channel of a client in a line, of a semaphore too: see docs/line.md.
+var lineChannel = regexp.MustCompile(`\r\nfencelock_line(?:_of)?:[^\r]*:([^\r:]+)\r\n`)
 
 // keeps tells whether a frame gets to the worker.
 func (l *link) keeps(frame []byte) bool {

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 const help = `verify runs clients of fencelock in many processes against real Redis servers, breaks things, and checks what they saw.
@@ -103,6 +105,7 @@ func (set settings) chosen(name string) bool {
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	logging.Disable() // of go-redis, which tells of each connection that is cut here
 	set, err := parse(args, progress)
 	if err != nil {
 		return err

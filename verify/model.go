@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -10,16 +11,17 @@ import (
 // at some time after its context was last seen alive. The end of a hold that is over already changes nothing.
 //
 // Acquires without an outcome are left out: they may have taken the lock at the end of all things, so that they make no
-// history legal or illegal.
+// history legal or illegal. Tokens grow, and all that were given out are there, so that each acquire or re-entry has to have the next one of
+// them (see inOrder): a model that took any larger one would have porcupine try each set of the calls that waited at the same time.
 var lockModel = porcupine.Model{
 	Init: func() any { return lockState{} },
 	Step: func(state, input, _ any) (bool, any) {
 		s, o := state.(lockState), input.(op)
 		switch o.Kind {
 		case acquire:
-			return s.hold == 0 && o.Token > s.token, lockState{o.ID, o.Token}
+			return s.hold == 0 && o.Want == s.takes+1, lockState{o.ID, o.Want}
 		case reenter:
-			return s.hold == o.Hold && o.Token > s.token, lockState{o.Hold, o.Token}
+			return s.hold == o.Hold && o.Want == s.takes+1, lockState{o.Hold, o.Want}
 		}
 		if s.hold == o.Hold {
 			s.hold = 0
@@ -30,14 +32,14 @@ var lockModel = porcupine.Model{
 	DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
 }
 
-type lockState struct{ hold, token int64 }
+type lockState struct{ hold, takes int64 }
 
 // counterModel is the tokens of a lock alone, for when Redis may forget who has it.
 var counterModel = porcupine.Model{
 	Init: func() any { return int64(0) },
 	Step: func(state, input, _ any) (bool, any) {
-		token := input.(op).Token
-		return token > state.(int64), token
+		place := input.(op).Want
+		return place == state.(int64)+1, place
 	},
 	DescribeOperation: describe,
 }
@@ -108,7 +110,7 @@ func lockHistory(ops []op) []porcupine.Operation {
 			history = append(history, operation(op{Kind: unlock, Client: o.Client, Hold: o.ID}, max(last[o.ID], o.Return), forever))
 		}
 	}
-	return history
+	return inOrder(history)
 }
 
 // counterHistory is what counterModel is asked about.
@@ -119,7 +121,7 @@ func counterHistory(ops []op) []porcupine.Operation {
 			history = append(history, operation(o, o.Call, o.Return))
 		}
 	}
-	return history
+	return inOrder(history)
 }
 
 // registerHistory is what registerModel is asked about.
@@ -132,6 +134,27 @@ func registerHistory(ops []op) []porcupine.Operation {
 			history = append(history, operation(o, o.Call, o.Return))
 		case o.Outcome != failed:
 			history = append(history, operation(o, o.Call, forever))
+		}
+	}
+	return history
+}
+
+// inOrder sets Want of acquires and re-entries to the place of their token among all.
+func inOrder(history []porcupine.Operation) []porcupine.Operation {
+	var tokens []int64
+	takes := func(o op) bool { return o.Kind == acquire || o.Kind == reenter }
+	for _, one := range history {
+		if o := one.Input.(op); takes(o) {
+			tokens = append(tokens, o.Token)
+		}
+	}
+	slices.Sort(tokens)
+	tokens = slices.Compact(tokens)
+	for i, one := range history {
+		if o := one.Input.(op); takes(o) {
+			place, _ := slices.BinarySearch(tokens, o.Token)
+			o.Want = int64(place) + 1
+			history[i].Input = o
 		}
 	}
 	return history

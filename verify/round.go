@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -31,6 +32,7 @@ var lockNames = []string{"a", "b", "c", "d", "e", "f"}
 // A plan is how long the parts of a round are, and what its workers run.
 type plan struct {
 	program string
+	bug     int           // that is on in the program; 0 for none
 	classes string        // of the JVM with Redisson; "": without
 	load    time.Duration // with faults
 	calm    time.Duration // after them
@@ -41,7 +43,7 @@ type plan struct {
 
 // play plays one round. The error is of the machine, or of ctx; nothing is learned from such a round.
 func play(ctx context.Context, sc scenario, seed uint64, p plan) (t trial, err error) {
-	s := &stage{program: p.program, rng: rand.New(rand.NewPCG(seed, 0)), ops: make(map[int64]op)}
+	s := &stage{program: p.program, bug: p.bug, rng: rand.New(rand.NewPCG(seed, 0)), ops: make(map[int64]op)}
 	s.dir, err = os.MkdirTemp("", "fencelock-verify")
 	if err != nil {
 		return t, err
@@ -152,6 +154,15 @@ func (s *stage) build(sc scenario, seed uint64, classes string) {
 		}, "the replica follows")
 	}
 	o := orders{Seed: seed, Locks: lockNames[:cmp.Or(sc.locks, 2)], Clients: max(clients, sc.locks), Floor: sc.floor, Stable: s.rng.IntN(4) == 0}
+	if sc.hot {
+		o.Locks = append(slices.Clone(o.Locks), hotLock)
+	}
+	if sc.pages {
+		o.Locks = pages
+	}
+	if sc.permits && !sc.single { // a single client is to come back to its lock
+		o.Locks = append(slices.Clone(o.Locks), anySlot)
+	}
 	o.Lease, o.Wait, o.Poll, o.Rest = sc.lease, sc.wait, cmp.Or(sc.poll, pollInterval), sc.rest
 	o.Stays, o.Long, o.Churn = max(sc.stays, 4), sc.long, sc.churn
 	if sc.single {
@@ -169,6 +180,12 @@ func (s *stage) build(sc scenario, seed uint64, classes string) {
 	for i := range n {
 		o.Process = i
 		s.enter(o)
+	}
+	if sc.hot {
+		s.enterHot(o)
+	}
+	if sc.permits {
+		s.enterPermits(o)
 	}
 	s.silence(sc.mute)
 	s.workers[0].link.delay.Store(int64(sc.late))
@@ -239,6 +256,11 @@ func (s *stage) settle(stall func() time.Duration) (left []string, workers []*wo
 		}
 	}
 	workers = s.living()
+	for _, w := range s.workers {
+		if _, killed := s.trial.Killed[w.Process]; w.dead() && !killed {
+			left = append(left, fmt.Sprintf("process %d died:\n%s", w.Process, w.said))
+		}
+	}
 	for _, w := range workers {
 		w.tell("stop")
 	}
@@ -313,7 +335,7 @@ func onServer(ctx context.Context, rdb *redis.Client) (left []string) {
 		if strings.HasPrefix(key, "redisson_unlock_latch:") {
 			continue // a client of Redisson's that ends right after an unlock leaves it to expire
 		}
-		if !strings.HasPrefix(key, "redisson_lock_token:") {
+		if !strings.HasPrefix(key, "redisson_lock_token:") && key != "fencelock:quorum" {
 			left = append(left, "key "+key)
 		}
 	}
@@ -324,11 +346,13 @@ func onServer(ctx context.Context, rdb *redis.Client) (left []string) {
 	return left
 }
 
-// linesOf returns the names of the locks whose line is among what is there.
+// linesOf returns the names of the locks, and of a semaphore's slots, whose line is among what is there.
 func linesOf(there []string) (names []string) {
 	for _, one := range there {
 		if name, is := strings.CutPrefix(one, "key fencelock_line:{"); is {
 			names = append(names, strings.TrimSuffix(name, "}"))
+		} else if name, is := strings.CutPrefix(one, "key fencelock_line_of:"); is {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -341,10 +365,13 @@ func comeToLocks(ctx context.Context, rdb *redis.Client, names []string) (left [
 		return []string{err.Error()}
 	}
 	for _, name := range names {
-		lock := rlock.NewLock(client, name)
-		held, err := lock.TryLock(ctx, grace, 0)
-		if err == nil {
-			err = lock.Unlock(held)
+		switch name {
+		case anySlot:
+			err = semaphore(client).TryDo(ctx, grace, 0, func(context.Context, *fenced.Permit) error { return nil })
+		case pageName:
+			err = writePage(client)
+		default:
+			err = rlock.NewLock(client, name).TryDo(ctx, grace, 0, func(context.Context) error { return nil })
 		}
 		if err != nil {
 			left = append(left, err.Error())

@@ -54,13 +54,16 @@ func TestRound(t *testing.T) {
 func TestComeToLocks(t *testing.T) {
 	rdb := redistest.Real(t).Client()
 	ctx := t.Context()
-	rdb.ZAdd(ctx, "fencelock_line:{a}", redis.Z{Score: 1, Member: "gone:1"})
-	there := onServer(ctx, rdb)
-	if names := linesOf(there); len(names) != 1 || names[0] != "a" || len(there) != 1 {
-		t.Fatalf("there are %q, lines of %q", there, names)
-	}
-	if left := comeToLocks(ctx, rdb, []string{"a"}); len(left) > 0 {
-		t.Errorf("left: %q", left)
+	for name, line := range map[string]string{"a": "fencelock_line:{a}", anySlot: "fencelock_line_of:" + anySlot} {
+		rdb.ZAdd(ctx, line, redis.Z{Score: 1, Member: "gone:1"})
+		there := onServer(ctx, rdb)
+		names := linesOf(there)
+		if len(names) != 1 || names[0] != name || len(there) != 1 {
+			t.Fatalf("there are %q, lines of %q", there, names)
+		}
+		if left := comeToLocks(ctx, rdb, names); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
 	}
 	rdb.HSet(ctx, "a", "other", 1)
 	rdb.ZAdd(ctx, "fencelock_line:{b}", redis.Z{Score: 1, Member: "gone:1"})

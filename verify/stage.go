@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/redistest"
+	"github.com/fencelock/fencelock/internal/test/weave"
 )
 
 // A stage is what a round plays on: the servers, the links, the workers. Its methods panic with a stageError where the
@@ -25,6 +26,7 @@ import (
 type stage struct {
 	dir      string
 	program  string // of the workers
+	bug      int    // that is on in the program; 0 for none
 	cleanups []func()
 	rng      *rand.Rand
 
@@ -112,6 +114,7 @@ func (s *stage) enter(o orders) *worker {
 		w.Quorum = append(w.Quorum, node{server.Addr(), way.addr()})
 	}
 	w.cmd = exec.Command(s.program, workerFlag)
+	w.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", weave.Switch, s.bug))
 	w.cmd.Stderr = w.said
 	w.stdin, err = w.cmd.StdinPipe()
 	s.must(err)
@@ -201,11 +204,11 @@ func (s *stage) called(do func(w *worker) bool) *worker {
 			found <- w
 			return keep
 		}
-		w.link.called.Store(&ask)
+		w.ask(&ask)
 	}
 	defer func() {
 		for _, w := range living {
-			w.link.called.Store(nil)
+			w.ask(nil)
 		}
 	}()
 	select {
@@ -219,14 +222,28 @@ func (s *stage) called(do func(w *worker) bool) *worker {
 	return <-found
 }
 
+// ask sets what is asked before a message that calls a client of the worker: see link.called.
+func (w *worker) ask(ask *func() bool) {
+	for _, l := range slices.Concat(w.ways, []*link{w.link}) {
+		l.called.Store(ask)
+	}
+}
+
 // living are the workers that were not killed.
 func (s *stage) living() []*worker {
 	return slices.DeleteFunc(slices.Clone(s.workers), (*worker).dead)
 }
 
-// someone is a worker, by the seed.
+// someone is a worker, by the seed: every second time one of those that want several locks, if only some do.
 func (s *stage) someone() *worker {
 	living := s.living()
+	if len(living) == 0 {
+		s.Fatalf("no process is left, and the first said:\n%s", s.workers[0].said)
+	}
+	several := slices.DeleteFunc(slices.Clone(living), func(w *worker) bool { return len(w.Locks) == 1 })
+	if n := len(several); n > 0 && n < len(living) && s.rng.IntN(2) == 0 {
+		living = several
+	}
 	return living[s.rng.IntN(len(living))]
 }
 

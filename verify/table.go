@@ -12,7 +12,7 @@ type sum struct {
 	rounds, ops, holds, lost, unknown, stale, faults, violations, unchecked int
 	wakes                                                                   []time.Duration
 	stall                                                                   time.Duration
-	line                                                                    string // of a round of that scenario
+	line                                                                    string // what was seen of the line, or of permits, in one round
 }
 
 func summarize(t trial, v verdict) sum {
@@ -20,6 +20,7 @@ func summarize(t trial, v verdict) sum {
 	if t.Line != nil {
 		s.line = t.lineSeen()
 	}
+	s.line += t.permitsSeen() + t.readersSeen()
 	for _, o := range t.Ops {
 		switch {
 		case o.Kind == acquire && o.Outcome == done:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,6 +19,37 @@ const (
 	failing   = "failing"   // the same as cluster, and a replica takes over from a master that is away for a second
 )
 
+// What there is in a quorum where many want one lock.
+const (
+	hotLock      = "hot"
+	hotProcesses = 24              // with a client each, that want this lock alone
+	hotWait      = 5 * time.Second // of most of their calls
+	durable      = 1               // so many of the five servers keep everything when they are killed
+)
+
+// The users of the servers of a quorum who lack the right to the line of a lock: to the commands, and to the keys and channels.
+const (
+	noCommands   = "no-commands"
+	noKeys       = "no-keys"
+	userPassword = "secret"
+)
+
+var lineless = []string{
+	"--user", noCommands, "on", ">" + userPassword, "~*", "&*", "+@all", "-@sortedset",
+	"--user", noKeys, "on", ">" + userPassword, "~" + hotLock, "~redisson_lock_token:{" + hotLock + "}", "~fencelock:quorum",
+	"&redisson_lock__channel:{" + hotLock + "}*", "+@all",
+}
+
+// enterHot starts the processes that want hotLock alone. Of six, one has each of the users without a right.
+func (s *stage) enterHot(o orders) {
+	o.Locks, o.Clients, o.Line, o.Wait = []string{hotLock}, 1, true, hotWait
+	for i := range hotProcesses {
+		o.Process = len(s.workers)
+		o.User = map[int]string{0: noCommands, 1: noKeys}[i%6]
+		s.enter(o)
+	}
+}
+
 // spread starts the servers of a topology.
 func (s *stage) spread(topology string) {
 	switch topology {
@@ -28,8 +60,12 @@ func (s *stage) spread(topology string) {
 		starting(func() { s.clustered = redistest.Clustered(s, 3, 1, "--cluster-node-timeout", "30000") })
 		s.locks = s.clustered.Nodes[0]
 	case majority:
-		for range 5 {
-			starting(func() { s.nodes = append(s.nodes, redistest.Real(s)) })
+		for i := range 5 {
+			args := slices.Clone(lineless)
+			if i < durable {
+				args = append(args, always...)
+			}
+			starting(func() { s.nodes = append(s.nodes, redistest.Real(s, args...)) })
 		}
 		s.locks = s.nodes[0]
 	case failing:
@@ -103,7 +139,7 @@ var topologyFaults = []fault{
 		s.watched.Failover()
 		s.watched.Settle()
 	})},
-	{"node-empty", "a node of the quorum is killed (SIGKILL), and starts with nothing", 20, 800, true, plain(func(s *stage) func() {
+	{"node-restart", "a node of the quorum is killed (SIGKILL), and starts with nothing, or with everything if it is the one with an AOF (always)", 20, 800, true, plain(func(s *stage) func() {
 		n := s.node()
 		n.Kill()
 		return func() { starting(n.Restart) }
@@ -117,6 +153,22 @@ var topologyFaults = []fault{
 		n := s.node()
 		n.Freeze()
 		return n.Thaw
+	})},
+	{"node-far", "a node of the quorum is 30 ms away from all client processes, or from about half of them, so that not all ask the same node first", 500, 3000, true, plain(func(s *stage) func() {
+		i, all, away := slices.Index(s.nodes, s.node()), s.rng.IntN(2) == 0, s.living()
+		away = slices.DeleteFunc(away, func(*worker) bool { return s.rng.IntN(2) == 0 && !all })
+		delay := func(d time.Duration) {
+			for _, w := range away {
+				w.ways[i].delay.Store(int64(d))
+			}
+		}
+		delay(30 * time.Millisecond)
+		return func() { delay(0) }
+	})},
+	{"line-delete", "the key of the line of clients that wait for the lock that most want is deleted on a node of the quorum", 0, 0, true, once(func(s *stage) {
+		rdb := s.direct(s.node())
+		defer func() { _ = rdb.Close() }()
+		s.must(rdb.Del(context.Background(), "fencelock_line:{"+hotLock+"}").Err())
 	})},
 	{"node-cut", "the links of a client process to two nodes of the quorum are cut, and refuse connections", 300, 4000, false, plain(func(s *stage) func() {
 		ways := s.someone().ways
@@ -147,7 +199,8 @@ var topologyFaults = []fault{
 		s.clustered.Failover(s.clustered.ReplicaOf(s.lockedMaster()))
 	})},
 	{"reshard", "the slot of a lock moves to another master, with some time between the steps", 0, 0, true, once(func(s *stage) {
-		name := s.workers[0].Locks[s.rng.IntN(len(s.workers[0].Locks))]
+		locks := s.someone().Locks
+		name := strings.Replace(locks[s.rng.IntN(len(locks))], anySlot, slotBase+"0", 1) // the first slot of a semaphore
 		slot, from := s.clustered.SlotOf(name), s.clustered.MasterOf(name)
 		others := slices.DeleteFunc(s.clustered.Masters(), func(server *redistest.Server) bool { return server == from })
 		to := others[s.rng.IntN(len(others))]
@@ -178,8 +231,28 @@ func (s *stage) detach(replicas ...*redistest.Server) (mend func()) {
 	}
 }
 
-// node is one of the quorum's, by the seed.
-func (s *stage) node() *redistest.Server { return s.nodes[s.rng.IntN(len(s.nodes))] }
+// node is one of the quorum's, by the seed: every second time the one that most clients listen to that wait for hotLock, which is the first
+// that they ask.
+func (s *stage) node() *redistest.Server {
+	n, home := s.nodes[s.rng.IntN(len(s.nodes))], s.rng.IntN(2) == 0
+	if !home {
+		return n
+	}
+	most := 0
+	for _, server := range s.nodes {
+		if waiting := s.waiting(server); waiting > most {
+			n, most = server, waiting
+		}
+	}
+	return n
+}
+
+// waiting is how many channels of hotLock there are on the server.
+func (s *stage) waiting(server *redistest.Server) int {
+	rdb := s.direct(server)
+	defer func() { _ = rdb.Close() }()
+	return len(rdb.PubSubChannels(context.Background(), "*{"+hotLock+"}*").Val())
+}
 
 // lockedMaster is the one that has a lock, by the seed.
 func (s *stage) lockedMaster() *redistest.Server {

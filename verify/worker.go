@@ -62,6 +62,7 @@ type orders struct {
 	Sentinels []string `json:"sentinels,omitempty"` // that know where the locks are
 	Nodes     []string `json:"nodes,omitempty"`     // of a cluster that has them
 	Quorum    []node   `json:"quorum,omitempty"`    // the servers of a quorum that has them
+	User      string   `json:"user,omitempty"`      // of these servers, with userPassword; "": the one who may do everything
 }
 
 // A node is a server of a quorum.
@@ -115,7 +116,7 @@ func work(in io.Reader, out io.Writer) error {
 	var all sync.WaitGroup
 	for i := range o.Clients {
 		c := &caller{
-			number: o.Process*10 + i, rec: rec, orders: o, locks: locks, guard: guard, stop: stop, churned: &churned, resting: &rests,
+			number: o.Process*10 + i, rec: rec, orders: o, client: client, locks: locks, guard: guard, stop: stop, churned: &churned, resting: &rests,
 			rng: rand.New(rand.NewPCG(o.Seed, uint64(o.Process*10+i))),
 		}
 		all.Go(c.run)
@@ -164,9 +165,13 @@ func (o orders) connect(opts ...rlock.Option) (shutter, func(string, ...fenced.O
 		return client, func(name string, opts ...fenced.Option) *fenced.Lock { return fenced.NewLock(client, name, opts...) }, func() { _ = rdb.Close() }, err
 	}
 	var nodes []redis.UniversalClient
+	password := ""
+	if o.User != "" {
+		password = userPassword
+	}
 	for _, n := range o.Quorum {
 		nodes = append(nodes, redis.NewClient(&redis.Options{
-			Addr: n.Addr, PoolSize: poolSize, DialTimeout: answerTimeout, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout,
+			Addr: n.Addr, Username: o.User, Password: password, PoolSize: poolSize, DialTimeout: answerTimeout, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout,
 			Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return (&net.Dialer{Timeout: answerTimeout}).DialContext(ctx, network, n.Link)
 			},

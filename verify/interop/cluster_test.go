@@ -18,27 +18,7 @@ import (
 // in every node's slots, and tokens grow over both.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.Clustered(t, 3, 0, "--cluster-node-timeout", "15000")
-	nodes, addrs := cluster.Nodes, cluster.Addrs()
-	client := newJava(t, addrs[0], "cluster", "yes")
-	sharded, old := listensSharded(t, client, nodes), strings.HasPrefix(client.version(), "3.27.")
-	for tries := 1; sharded && old && tries < 40; tries++ { // the same kind in each run of the test: most clients of 3.27.2 have this one
-		client.close()
-		client = newJava(t, addrs[0], "cluster", "yes")
-		sharded = listensSharded(t, client, nodes)
-	}
-	equal(t, "Redisson uses sharded channels", sharded, !old)
-	mode, count := pubsub.Auto, (*redis.Client).PubSubShardNumSub
-	if old {
-		mode, count = pubsub.Off, (*redis.Client).PubSubNumSub
-	}
-	c := newClient(t, cluster.Client(), rlock.WithShardedPubSub(mode))
-	listened := func(channel string, want int64) {
-		t.Helper()
-		redistest.Eventually(t, patience, func() bool {
-			return enough(listeners(nodes, count, channel), want)
-		}, "%d connections listen to %s", want, channel)
-	}
+	client, c, listened := inCluster(t)
 	for i := range 12 {
 		name := fmt.Sprint("lock:", i)
 		if i%3 == 0 {
@@ -69,6 +49,33 @@ func TestCluster(t *testing.T) {
 		equal(t, name+": getToken", java.number("getToken"), token)
 		java.is("forceUnlock", true)
 		await(t, got.ctx.Done(), soon, name+": the forced hold's context ends")
+	}
+}
+
+// inCluster returns clients of either side for a cluster of three masters, which use channels of the same kind. listened waits until so many
+// connections listen to a channel.
+func inCluster(t *testing.T) (client *javaClient, c *rlock.Client, listened func(channel string, want int64)) {
+	t.Helper()
+	cluster := redistest.Clustered(t, 3, 0, "--cluster-node-timeout", "15000")
+	nodes, addrs := cluster.Nodes, cluster.Addrs()
+	client = newJava(t, addrs[0], "cluster", "yes")
+	sharded, old := listensSharded(t, client, nodes), strings.HasPrefix(client.version(), "3.27.")
+	for tries := 1; sharded && old && tries < 40; tries++ { // the same kind in each run of the test: most clients of 3.27.2 have this one
+		client.close()
+		client = newJava(t, addrs[0], "cluster", "yes")
+		sharded = listensSharded(t, client, nodes)
+	}
+	equal(t, "Redisson uses sharded channels", sharded, !old)
+	mode, count := pubsub.Auto, (*redis.Client).PubSubShardNumSub
+	if old {
+		mode, count = pubsub.Off, (*redis.Client).PubSubNumSub
+	}
+	c = newClient(t, cluster.Client(), rlock.WithShardedPubSub(mode))
+	return client, c, func(channel string, want int64) {
+		t.Helper()
+		redistest.Eventually(t, patience, func() bool {
+			return enough(listeners(nodes, count, channel), want)
+		}, "%d connections listen to %s", want, channel)
 	}
 }
 
@@ -103,4 +110,39 @@ func listeners(nodes []*redistest.Server, count numSub, channel string) (n int64
 		_ = rdb.Close()
 	}
 	return n
+}
+
+// The sides of a read-write lock wake each other in every node's slots.
+func TestReadWriteCluster(t *testing.T) {
+	t.Parallel()
+	client, c, listened := inCluster(t)
+	for i := range 6 {
+		name := fmt.Sprint("lock:", i)
+		if i%3 == 0 {
+			name = fmt.Sprintf("order:{%d}:lock", i)
+		}
+		l := fenced.NewRWLock(c, name)
+		reads, writes := client.lock("a", readKind, name), client.lock("a", writeKind, name)
+		held, _ := take(t, l.Read(), t.Context())
+		reads.lock()
+		reads.unlock()
+		waits := writes.startLock()
+		listened(rwChannel(name), 1)
+		noError(t, l.Read().Unlock(held))
+		client.must(waits)
+		refused(t, l.Read())
+		listened(rwChannel(name), 0)
+		call := begin(func() (context.Context, error) { return l.Read().Lock(t.Context()) })
+		listened(rwChannel(name), 1)
+		writes.unlock()
+		got := await(t, call, soon, name+": our reader")
+		noError(t, got.err)
+		writes.is("isLocked", false)
+		if i > 0 {
+			noError(t, l.Read().Unlock(got.ctx))
+			continue
+		}
+		reads.is("forceUnlock", true)
+		await(t, got.ctx.Done(), soon, name+": the forced hold's context ends")
+	}
 }

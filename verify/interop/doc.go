@@ -4,5 +4,5 @@
 //
 // The Java side, in the directory redisson, is one program for the whole run. It does what the tests say, thread by
 // thread: each call of a lock's method is a command, so that all checks are made here, by one witness, also of what is
-// done in the JVM. docs/redisson.md says which test covers which of Redisson's own.
+// done in the JVM. cases.txt says which test covers which of Redisson's own.
 package interop

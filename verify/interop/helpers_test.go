@@ -28,12 +28,14 @@ const (
 	patience = 30 * time.Second
 )
 
-// kind is which of the two locks is meant, on both sides.
+// kind is which of the locks is meant, on both sides.
 type kind string
 
 const (
 	plainKind  kind = "lock"
 	fencedKind kind = "fenced"
+	readKind   kind = "read"  // a side of a read-write lock
+	writeKind  kind = "write" // the other one
 )
 
 var kinds = []kind{plainKind, fencedKind}

@@ -17,7 +17,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// The faults of these tests are those that were reported of Redisson; docs/redisson.md has the numbers.
+// The faults of these tests are those that were reported of Redisson; cases.txt has the numbers.
 
 // Redis stands still while an acquire, and then a re-entry, is sent again and again, and then runs all copies: each counts
 // once, one Unlock each frees the lock, and Redisson gets it.

@@ -16,7 +16,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// What Redisson tests of its own locks, where no test elsewhere does it; docs/redisson.md has the list.
+// What Redisson tests of its own locks, where no test elsewhere does it; cases.txt has the list.
 
 // The lease is the longest that was asked for, also after the inner unlocks.
 func TestLeaseAfterInnerUnlocks(t *testing.T) {

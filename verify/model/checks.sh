@@ -92,6 +92,24 @@ holds line-26 served MODEL=line QUITS=1
 holds line-27 served MODEL=line BREAKS=1
 holds line-28 served MODEL=line TIMERS=1 FREEZES=1 QUITS=1
 holds line-29 served MODEL=line TIMERS=2 DEATHS=1 QUITS=1 REDISSON
+
+# Read-write locks and semaphores: what the line is where a lock is open to several.
+holds kinds-1 line MODEL=line CLIENTS=3 READERS=3 QUITS=1
+holds kinds-2 line MODEL=line CLIENTS=3 READERS=3 DEATHS=1 QUITS=1 HOLDING
+holds kinds-3 line MODEL=line CLIENTS=3 READERS=1
+holds kinds-4 line MODEL=line READERS=1 ROUNDS=2 AGAIN=1 QUITS=1
+holds kinds-5 line MODEL=line READERS=1 TIMERS=1 BREAKS=1 QUITS=1
+holds kinds-6 line MODEL=line READERS=1 TIMERS=1 QUITS=1 REDISSON ANSWERED
+holds kinds-7 line MODEL=line READERS=3 TIMERS=1 DEATHS=1 QUITS=1
+holds kinds-8 line MODEL=line READERS=2 TIMERS=2 LOST=1 BREAKS=1 QUITS=1 OUTSIDERS
+holds kinds-9 line MODEL=line READERS=1 TIMERS=2 SILENT=1 BREAKS=1 QUITS=1
+holds kinds-10 line MODEL=line CLIENTS=3 PERMITS=2 QUITS=1
+holds kinds-11 line MODEL=line CLIENTS=3 PERMITS=2 DEATHS=1 QUITS=1 HOLDING
+holds kinds-12 line MODEL=line PERMITS=2 TIMERS=2 DEATHS=1 QUITS=1
+holds kinds-13 served MODEL=line READERS=1 QUITS=1
+refuted NAIVE_P44 "invariant 8" "Who takes a permit calls nobody: two slots have come free at once, and one of the two that wait was called." MODEL=line PERMITS=2 DEATHS=1 HOLDING
+refuted NAIVE_P49 "invariant 8" "Who takes the lock to read calls nobody: the next one that waits to read sleeps, as long as the first one reads." MODEL=line READERS=3 DEATHS=1 HOLDING
+refuted NAIVE_P49_LEAVE "invariant 8" "Who leaves the line calls the next one only where the lock is free: who waits to read sleeps behind a writer that has gone." MODEL=line CLIENTS=3 READERS=3 DEATHS=1 QUITS=1 HOLDING
 refuted NAIVE_P18 "a client that lives" "A client has one ticket, for each of its stays in the line: a late leave takes out the next one." MODEL=line ROUNDS=2 AGAIN=1 QUITS=1
 refuted NAIVE_P19 "invariant 8" "A client that is called for a ticket that it has not got does nothing: an acquire that came after its leave has entered." MODEL=line QUITS=1
 refuted NAIVE_P20 "a client that lives" "A client enters as soon as it has asked for its channel." MODEL=line

@@ -17,8 +17,12 @@
  * calls whose wait ends; BREAKS of a connection on which messages come; LOST messages; DEATHS and FREEZES of clients;
  * BARGES of somebody in no line who takes the free lock. SILENT ends of its holds that nobody is told of. REDISSON:
  * who is outside may release as Redisson does. ANSWERED: no wait ends while an acquire is under way, so that none
- * enters late. ALONE: the client that dies does so before the other one calls. OUTSIDERS: others wait in no line, and
- * sleep until they are told of a release. */
+ * enters late. ALONE: the client that dies does so before the other one calls; HOLDING: as it has the lock, and waits for nothing. OUTSIDERS: others wait in no line, and
+ * sleep until they are told of a release.
+ *
+ * Kinds of locks. READERS: a read-write lock (P46 to P53), with a bit for each client that reads; the others write. PERMITS: a
+ * semaphore of so many permits (P44). An attempt for either is sent once (P43), so MISSES is 0, their releases bring no ticket, and
+ * always look at the line. */
 #define T        (CLIENTS * ROUNDS)
 #define NONE     255
 #define OUTSIDE  254
@@ -44,6 +48,52 @@ byte stale[T] = NONE, stale2[T] = NONE; /* the ticket that was called a while ag
 byte enters[T] = NONE;          /* of an unlock: the ticket that enters again */
 bit listed[T];                  /* P3: released again and again */
 bit quick[T];                   /* of an unlock: it looks at the line only if the hold is marked (P36) */
+
+/* What a lock of this kind is: which holds have it, and whether it is open to a ticket. */
+#if defined(READERS) || defined(PERMITS)
+#define KINDS
+byte has;                       /* a bit for each hold */
+byte holds;                     /* how many they are */
+bit written;                    /* the one that has it writes */
+#define HAS(h)  ((has >> (h)) & 1)
+#define FREE    (field == NONE && has == 0)
+#else
+#define HAS(h)  (field == (h))
+#define FREE    (field == NONE)
+#endif
+#ifdef READERS
+#define READS(t) ((READERS >> OWNER(t)) & 1)
+#define OPEN(t) (field == NONE && (has == 0 || !written && READS(t)))
+#define BESIDE(c, d) (READS(c) && READS(d))
+#elif defined(PERMITS)
+#define READS(t) false
+#define OPEN(t) (field == NONE && holds < PERMITS)
+#define BESIDE(c, d) true
+#else
+#define OPEN(t) FREE
+#define BESIDE(c, d) false
+#endif
+
+inline take(h) {
+#ifdef KINDS
+	has = has | (1 << (h)); holds++;
+#ifdef READERS
+	written = !READS(h);
+#endif
+#else
+	field = h;
+#endif
+	marked = 0
+}
+
+inline drop(h) {
+#ifdef KINDS
+	has = has & ~(1 << (h)); holds--; written = 0;
+#else
+	field = NONE;
+#endif
+	skip
+}
 
 /* Redis: who has the lock, whether somebody has entered the line behind that hold, and the line. A ticket that is absent is
  * not in the line: it keeps the place for when its client comes back after its connection was away (P22). */
@@ -122,8 +172,15 @@ bit heard;
 
 /* Invariant 1. */
 inline sole(c) {
-	for (i : 0 .. CLIENTS - 1) { MUST(i == c || own[i] == NONE || freeing[i] != 0 || state[i] == DEAD, "@X invariant 1: two holders\n") }
-	i = 0
+	for (i : 0 .. CLIENTS - 1) { MUST(i == c || own[i] == NONE || freeing[i] != 0 || state[i] == DEAD || BESIDE(c, i), "@X invariant 1: two holders\n") }
+	i = 0;
+#ifdef PERMITS
+	j = 0;
+	for (i : 0 .. CLIENTS - 1) { if :: own[i] != NONE && freeing[i] == 0 && state[i] != DEAD -> j++ :: else fi }
+	i = 0;
+	MUST(j <= PERMITS, "@X invariant 1: more holders than permits\n");
+	j = 0
+#endif
 }
 
 /* P18, P20, P24: a client that lives and waits keeps its place. */
@@ -238,43 +295,70 @@ inline mark() {
 
 #define MINE(h, a) ((a & TICKETED) && one == TICKET(h))
 
+/* Who has taken the lock as the first in the line: the lock may be open to the next one (P44, P49). */
+inline onward(h) {
+#if defined(KINDS) && !defined(NAIVE_P44) && !defined(NAIVE_P49)
+	heads();
+	if
+	:: one != NONE && OPEN(one) -> callFirst()
+	:: one != NONE && !OPEN(one) && READS(h) -> nearly()
+	:: else
+	fi
+#else
+	skip
+#endif
+}
+
+/* The first two are told where they are. */
+inline nearly() {
+	heads();
+	if :: one != NONE -> printf("@R tells %d that it is near\n", one); tell(one, NEAR) :: else fi;
+	if :: two != NONE -> tell(two, NEAR) :: else fi
+}
+
 inline wait(h, command, a, s) {
 	arrives(h, command);
-	heads(); j = NONE;
+#ifndef NAIVE_P22
+	if :: !HAS(h) && (a & TICKETED) && (a & PLACED) -> enter(TICKET(h), PLACED) :: else fi;
+#endif
+	heads();
 	if
-	:: field == h -> /* a repeat */
+	:: HAS(h) -> /* a repeat */
 		if :: a & TICKETED -> takeOut(TICKET(h)) :: else fi;
 		reply(h, command, YES, a)
-	:: field != NONE && field != h ->
-		if :: a & TICKETED -> mark(); enter(TICKET(h), a & PLACED) :: else fi;
-		reply(h, command, HELD, a)
-	:: field == NONE ->
-#ifndef NAIVE_P22
-		if :: (a & TICKETED) && (a & PLACED) -> enter(TICKET(h), PLACED); heads() :: else fi;
-#endif
-		j = (a & LOOKS) != 0; /* whether the first one is called */
+	:: !HAS(h) ->
+		if
+		:: one != NONE && !MINE(h, a) && OPEN(one) ->
+			j = (a & LOOKS) != 0; /* whether the first one is called */
 #ifndef NAIVE_P28
-		j = j || one != NONE && two == NONE;
+			j = j || two == NONE;
 #endif
 #if !defined(NAIVE_P22) && !defined(NAIVE_P24_SECOND)
-		j = j || (a & TICKETED) && two == TICKET(h);
+			j = j || (a & TICKETED) && two == TICKET(h);
 #endif
-		if
-		:: one != NONE && one == s && !MINE(h, a) -> printf("@R takes out %d, which was called and did not come\n", one);
-			loses(one); tell(one, OUT);
-			if :: STAYS(one) && calls[OWNER(one)] != ON -> absent[one] = 1 :: else -> takeOut(one) fi; /* it has not heard of that */
-			heads()
+			if
+			:: one == s -> printf("@R takes out %d, which was called and did not come\n", one);
+				loses(one); tell(one, OUT);
+				if :: STAYS(one) && calls[OWNER(one)] != ON -> absent[one] = 1 :: else -> takeOut(one) fi; /* it has not heard of that */
+				heads()
+			:: else
+			fi;
+			if :: one != NONE && !MINE(h, a) && OPEN(one) && j -> callFirst() :: else fi
 		:: else
 		fi;
-		if :: one != NONE && !MINE(h, a) && j -> callFirst() :: else fi;
-		j = NONE;
 		if
-		:: one == NONE || MINE(h, a) -> field = h; marked = 0; WAKE(0); printf("@R takes the lock\n");
+		:: OPEN(TICKET(h)) && (one == NONE || MINE(h, a)) -> take(h); WAKE(0); printf("@R takes the lock\n");
 			if :: a & TICKETED -> takeOut(TICKET(h)) :: else fi;
-			reply(h, command, YES, a)
-		:: else -> j = one;
-			if :: a & TICKETED -> enter(TICKET(h), a & PLACED) :: else fi;
-			reply(h, command, TURN, a)
+			j = NONE;
+			reply(h, command, YES, a);
+			if :: one != NONE -> onward(h) :: else fi
+		:: else -> j = (one != NONE && OPEN(one) -> one : NONE);
+			if
+			:: (a & TICKETED) && j == NONE -> mark(); enter(TICKET(h), a & PLACED)
+			:: (a & TICKETED) && j != NONE -> enter(TICKET(h), a & PLACED)
+			:: else
+			fi;
+			reply(h, command, (j != NONE -> TURN : HELD), a)
 		fi
 	fi;
 	j = 0; clean()
@@ -297,10 +381,16 @@ inline forLine() {
 inline release(h, command) {
 	arrives(h, command);
 	if
-	:: field == h -> printf("@R releases %d\n", h);
-		field = NONE;
+	:: HAS(h) -> printf("@R releases %d\n", h);
+		drop(h);
 		if :: command == UNLOCK && enters[h] != NONE -> enter(enters[h], 0) :: else fi;
-		if :: command == UNLOCK && quick[h] && !marked -> publish() :: else -> forLine() fi;
+		if
+		:: command == UNLOCK && quick[h] && !marked -> publish()
+#ifdef READERS
+		:: has != 0 /* others read */
+#endif
+		:: else -> forLine()
+		fi;
 		marked = 0;
 		if :: own[OWNER(h)] == h && freeing[OWNER(h)] == command -> freed[OWNER(h)] = YES :: else fi
 	:: else -> printf("@%d< %d %d\n", h, command, GONE);
@@ -315,19 +405,22 @@ inline leave(t) {
 	arrives(t, LEAVE);
 	takeOut(t);
 	if :: found -> printf("@R takes out %d\n", t); loses(t) :: else fi;
+	j = found; heads(); heard = 0;
+#ifdef NAIVE_P49_LEAVE
+	if :: one != NONE && FREE -> callFirst() :: else fi;
+#else
+	if :: one != NONE && OPEN(one) -> callFirst() :: else fi;
+#endif
 	if
-	:: field == NONE -> callFirst();
 #ifndef NAIVE_P37
-		if :: !heard -> publish() :: else fi
+	:: !heard && FREE -> publish()
 #endif
 #ifndef NAIVE_P31
-	:: field != NONE && found -> heads();
-		if :: one != NONE -> printf("@R tells %d that it is near\n", one); tell(one, NEAR) :: else fi;
-		if :: two != NONE -> tell(two, NEAR) :: else fi
+	:: !heard && !FREE && j -> nearly()
 #endif
 	:: else
 	fi;
-	clean()
+	j = 0; clean()
 }
 
 proctype network(byte h) {
@@ -336,6 +429,9 @@ end:	do
 	:: d_step { flying[h] & ACQUIRE2 -> wait(h, ACQUIRE2, arg2[h], stale2[h]); arg2[h] = 0; stale2[h] = NONE }
 	:: d_step { flying[h] & UNLOCK   -> release(h, UNLOCK) }
 	:: d_step { flying[h] & LEAVE    -> leave(h) }
+#if defined(KINDS) && TIMERS == 2
+	:: d_step { HAS(h) && state[OWNER(h)] == DEAD -> printf("@S the lease of %d runs out\n", h); drop(h); WAKE(1) }
+#endif
 	od
 }
 
@@ -359,10 +455,10 @@ end:	do
 	:: d_step { field == OUTSIDE -> printf("@S a Redisson client releases\n"); field = NONE; marked = 0; publish() }
 #endif
 	:: d_step { field == OUTSIDE && silent > 0 -> silent--; printf("@S the lock's key is deleted\n"); field = NONE; marked = 0; WAKE(1) } /* at the end of the lease that they know */
-	:: d_step { field == NONE && barges > 0 -> barges--; printf("@S somebody in no line takes the lock\n"); field = OUTSIDE; marked = 1; WAKE(0) }
+	:: d_step { FREE && barges > 0 -> barges--; printf("@S somebody in no line takes the lock\n"); field = OUTSIDE; marked = 1; WAKE(0) }
 	/* nothing more goes wrong: what else could would keep all from being at rest */
 	:: d_step { quits + breaks + lost + deaths + freezes + barges + silent > 0 -> quits = 0; breaks = 0; lost = 0; deaths = 0; freezes = 0; barges = 0; silent = 0 }
-#if TIMERS == 2
+#if TIMERS == 2 && !defined(KINDS)
 	:: d_step { field < T && state[OWNER(field)] == DEAD -> printf("@S the lease of %d runs out\n", field); field = NONE; marked = 0; WAKE(1) }
 #endif
 	od
@@ -565,6 +661,8 @@ inline rings(c, s) { printf("@%d! looks\n", call[c]); if :: leads[c] -> old[c] =
 #endif
 #ifdef ALONE
 #define MAY_DIE(c) (round[1 - (c)] == 0)
+#elif defined(HOLDING)
+#define MAY_DIE(c) (own[c] != NONE && call[c] == NONE && freeing[c] == 0)
 #else
 #define MAY_DIE(c) true
 #endif
@@ -588,8 +686,12 @@ end:	do
 	/* Unlock: who else waits here enters the line again */
 	:: d_step { state[c] == UP && own[c] != NONE && freeing[c] == 0 ->
 		freeing[c] = UNLOCK; flying[own[c]] = flying[own[c]] | UNLOCK;
+#ifndef KINDS
 		if :: call[c] != NONE && !IN(c) && LIVE(c) -> fresh(c); coming[c] = 1; enters[own[c]] = TICKET(call[c]) :: else fi;
+#endif
+#ifndef KINDS
 		quick[own[c]] = (alone[c] && enters[own[c]] == NONE && shared[c] != ON);
+#endif
 		printf("@%d! unlocks\n", own[c]); printf("@%d>. %d\n", own[c], UNLOCK) }
 	:: d_step { state[c] == UP && freeing[c] != 0 && freed[c] != 0 ->
 		if :: freed[c] == YES && coming[c] -> place[c] = 1; coming[c] = 0 :: else fi;
@@ -600,7 +702,7 @@ end:	do
 	/* the timers */
 	:: d_step { WAITS(c, RETRY) && own[c] == NONE -> rings(c, NONE) }
 	/* of a call that its own late copy has served */
-	:: d_step { WAITS(c, timer[c]) && timer[c] > 0 && own[c] == NONE && field == call[c] -> rings(c, NONE) }
+	:: d_step { WAITS(c, timer[c]) && timer[c] > 0 && own[c] == NONE && HAS(call[c]) -> rings(c, NONE) }
 #if TIMERS > 0
 	:: d_step { WAITS(c, SOON) -> rings(c, NONE) }
 #ifdef NAIVE_P24
@@ -610,12 +712,12 @@ end:	do
 #endif
 #endif
 #if TIMERS > 1 && !defined(NAIVE_P32)
-	:: d_step { WAITS(c, LONG) && QUIET && SLEEP && field == NONE -> rings(c, NONE) }
+	:: d_step { WAITS(c, LONG) && QUIET && SLEEP && OPEN(call[c]) -> rings(c, NONE) }
 #endif
 	/* what goes wrong */
 	:: d_step { state[c] == UP && freezes > 0 && call[c] != NONE -> freezes--; state[c] = FROZEN; excused[c] = 1; printf("@C%d is frozen\n", c) }
 	:: d_step { state[c] == FROZEN -> state[c] = UP; printf("@C%d goes on\n", c) }
-#ifndef ALONE
+#if !defined(ALONE) && !defined(HOLDING)
 	:: d_step { state[c] == UP && deaths > 0 && (call[c] != NONE || own[c] != NONE) -> printf("@C%d dies, its connections stay\n", c); die(c) }
 #endif
 	:: d_step { state[c] == UP && deaths > 0 && (call[c] != NONE || own[c] != NONE) && MAY_DIE(c) -> printf("@C%d dies\n", c); die(c); calls[c] = OFF }
@@ -686,19 +788,25 @@ end:	do
 
 proctype rest() {
 end:	atomic { timeout ->
-		for (i : 0 .. CLIENTS - 1) {
-			MUST(field != NONE || state[i] == DEAD || call[i] == NONE, "@X invariant 8: all is at rest, and a client waits for a free lock\n")
+		heads(); /* who waits behind one to whom the lock is not open waits its turn */
+		for (j : 0 .. CLIENTS - 1) {
+			MUST(state[j] == DEAD || call[j] == NONE || !OPEN(call[j]) || one != NONE && !OPEN(one), "@X invariant 8: all is at rest, and a client waits for a free lock\n")
 		}
 #ifdef OUTSIDERS
-		MUST(field != NONE || awake, "@X invariant 8: all is at rest, and who waits in no line sleeps on a free lock\n");
+		MUST(!FREE || awake, "@X invariant 8: all is at rest, and who waits in no line sleeps on a free lock\n");
 #endif
+#ifdef KINDS
+		for (j : 0 .. T - 1) { MUST(!HAS(j) || state[OWNER(j)] == DEAD, "@X all is at rest, and the lock is held by a hold that nobody has\n") }
+		MUST(field == NONE, "@X all is at rest, and the lock is held by nobody\n") }
+#else
 		MUST(field == NONE || field < T && state[OWNER(field)] == DEAD, "@X all is at rest, and the lock is held by a hold that nobody has\n") }
+#endif
 }
 
 #ifdef SERVED
 /* Every call comes to an end, and every hold. */
 #define SERVES(c) (state[c] == DEAD || round[c] > 0 && call[c] == NONE && own[c] == NONE)
-ltl served { <> [] (field == NONE && SERVES(0) && SERVES(1)) }
+ltl served { <> [] (FREE && SERVES(0) && SERVES(1)) }
 #endif
 
 init {

@@ -39,7 +39,8 @@ var bugs = []bug{
 	{"no-floor", "tokens with a floor have none", "flush,forgets,failover", 1, []overlay.Edit{
 		edit("scripts/token.lua", "token = math.max(last, ", "token = math.max(last, 0 * ")}},
 	{"quorum-counters", "tokens of a quorum are by the counters alone", "flush", 5, []overlay.Edit{
-		edit("quorum/acquire.go", "return max(counter, times[len(times)/2]+ahead-1)", "return max(counter, ahead)")}},
+		edit("quorum/proposals.go", "	if !known {", "	if known || !known {"),
+		edit("quorum/election.go", "	floor := times[len(times)/2] - 1\n", "	floor := int64(0)\n")}},
 	{"deadline-reply", "a deadline counts from the reply", "late", 1, []overlay.Edit{
 		edit("internal/engine/claim.go", "sentAt: by.SentAt", "sentAt: watchdog.Now()")}},
 	{"release-silent", "a release is told to nobody", "cut", 1, []overlay.Edit{
@@ -64,9 +65,9 @@ var bugs = []bug{
 		edit("internal/engine/over.go", "over := field != \"\" && ls.client.owns(field) && ls.ends == c.ends && !ls.has(field)", "over := false"),
 		edit("internal/engine/client.go", "\tif a.Own != \"\" {\n\t\tc.releaseOver(keys, a.Own)\n\t}\n", "")}},
 	{"over-taken", "the hold that is there is released, as if it were over (P38)", "", 1, []overlay.Edit{
-		edit("internal/engine/over.go", "ls.hold != nil && ls.hold.attempts.Field == field || ", "")}},
+		edit("internal/engine/over.go", "is(ls.hold) || ", "")}},
 	{"lately-empty", "locks are not noted when they are released (P38)", "failover", 1, []overlay.Edit{
-		edit("internal/engine/client.go", "\t\tc.lately.note(h.attempts.Keys)\n", "")}},
+		edit("internal/engine/client.go", "\t\tc.lately.note(h.keys)\n", "")}},
 	{"wait-unbounded", "a call that does not wait has no bound but its lease", "freeze,dead", 1, []overlay.Edit{
 		edit("internal/engine/acquire.go", "min(w.lease, rest)", "max(w.lease, rest)")}},
 	{"patience-long", "an attempt is waited for for an hour (P6)", "freeze,dead", 1, []overlay.Edit{
