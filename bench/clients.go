@@ -7,11 +7,18 @@ import (
 )
 
 // The modes of many clients: one key, and a client stands for a process. It has connections of its own, and all clients run
-// in this process, so that 1,000 of them fit on one machine.
+// in this process, so that 1,000 of them fit on one machine. The modes of a quorum are among them, also those of one client.
 const (
 	section   = 2 * time.Millisecond // what "2ms" is
 	busyShare = 0.7                  // see mode.busy
 	majority  = 5                    // servers of a quorum
+	farBy     = 30 * time.Millisecond
+)
+
+// Troubles of a server of a quorum.
+const (
+	far  = "far"  // it is behind a link that adds farBy
+	dead = "dead" // nothing listens at its address
 )
 
 // A round of many clients measures for several windows, because a full turn of all callers may take seconds. It takes part in
@@ -24,16 +31,39 @@ const (
 // clientModes are in the order of the report.
 func clientModes() []mode {
 	var all []mode
-	for _, load := range []mode{{}, {inside: "2ms"}, {inside: "2ms", busy: true}} {
+	loads := []mode{{}, {inside: "2ms"}, {inside: "2ms", busy: true}}
+	for _, load := range loads {
 		for _, n := range []int{4, 16, 64, 256, 1000} {
 			all = append(all, load.with(n, 1))
 		}
 	}
 	all = append(all, mode{}.with(64, 8))
-	for _, n := range []int{4, 16, 64} {
-		all = append(all, mode{nodes: majority}.with(n, 1))
+	for _, g := range []int{1, 16, 128} {
+		all = append(all, mode{nodes: majority}.own(g))
+	}
+	for _, load := range loads {
+		load.nodes = majority
+		for _, n := range []int{4, 16, 64} {
+			all = append(all, load.with(n, 1))
+		}
+	}
+	for _, trouble := range []string{far, dead} {
+		m := mode{nodes: majority, trouble: trouble}
+		all = append(all, m.own(1), m.with(16, 1))
+		m.inside, m.busy = "2ms", true
+		all = append(all, m.with(16, 1))
 	}
 	return all
+}
+
+// otherModes are for locks that are not in Redis. In none of them two callers of a client want the same key: a session of etcd and a
+// connection of PostgreSQL have a lock as often as they ask for it.
+func otherModes() []mode {
+	var all []mode
+	for _, g := range []int{1, 16, 128} {
+		all = append(all, mode{others: true}.own(g))
+	}
+	return append(all, mode{others: true}.with(64, 1), mode{others: true, inside: "2ms", busy: true}.with(64, 1))
 }
 
 // with is the load from so many clients with so many callers each.
@@ -42,10 +72,29 @@ func (m mode) with(clients, callers int) mode {
 	return m
 }
 
+// own is the load from one client with so many callers, each with a key of its own.
+func (m mode) own(callers int) mode {
+	m = m.with(1, callers)
+	m.family = "own"
+	return m
+}
+
 func (m mode) clientName() string {
 	group, n := "clients", fmt.Sprint(m.clients)
-	if m.nodes > 0 {
+	switch {
+	case m.kind != "":
+		group = m.kindGroup()
+	case m.others:
+		group = "others"
+	case m.trouble != "":
+		group = "quorum-" + m.trouble
+	case m.nodes > 0 && m.family == "own":
+		group = "quorum-own"
+	case m.nodes > 0:
 		group = "quorum"
+	}
+	if m.family == "own" {
+		return fmt.Sprintf("%s/g=%d", group, m.goroutines)
 	}
 	if m.callers > 1 {
 		n += fmt.Sprintf("x%d", m.callers)
@@ -107,7 +156,7 @@ func (r report) growth(b *strings.Builder) {
 	var kinds []string
 	rows := map[string][]mode{}
 	for _, m := range modes() {
-		if kind := m.group() + ", " + m.load(); m.callers == 1 && len(r.of(m)) > 0 {
+		if kind := m.group() + ", " + m.load(); m.family == "one" && m.callers == 1 && !m.others && len(r.of(m)) > 0 {
 			if rows[kind] == nil {
 				kinds = append(kinds, kind)
 			}
@@ -153,6 +202,9 @@ func (s summary) growthCell(m mode) string {
 	p99 := s.UseP99.Median
 	if m.busy {
 		p99 = s.WaitP99.Median
+	}
+	if s.Still == s.Repeats {
+		return fmt.Sprintf("0; -; %s; -", duration(p99))
 	}
 	return fmt.Sprintf("%.0f; %.1f; %s; %.2f", s.PairsPerSec.Median, s.Commands, duration(p99), s.FairClient)
 }

@@ -9,10 +9,18 @@ import (
 
 func TestNamesOfClientModes(t *testing.T) {
 	for want, m := range map[string]mode{
-		"clients/n=64/empty":   mode{}.with(64, 1),
-		"clients/n=64x8/empty": mode{}.with(64, 8),
-		"clients/n=4/2ms-70":   mode{inside: "2ms", busy: true}.with(4, 1),
-		"quorum/n=16/2ms":      mode{inside: "2ms", nodes: majority}.with(16, 1),
+		"clients/n=64/empty":     mode{}.with(64, 1),
+		"clients/n=64x8/empty":   mode{}.with(64, 8),
+		"clients/n=4/2ms-70":     mode{inside: "2ms", busy: true}.with(4, 1),
+		"quorum/n=16/2ms":        mode{inside: "2ms", nodes: majority}.with(16, 1),
+		"quorum-own/g=16":        mode{nodes: majority}.own(16),
+		"others/g=16":            mode{others: true}.own(16),
+		"others/n=64/2ms-70":     mode{others: true, inside: "2ms", busy: true}.with(64, 1),
+		"semaphore/n=16/2ms":     mode{kind: semaphore, inside: "2ms"}.with(16, 1),
+		"rwlock-mixed/n=16/2ms":  mode{kind: readWrite, reads: 9, inside: "2ms"}.with(16, 1),
+		"rwlock-lone/n=65/empty": mode{kind: readWrite, lone: true}.with(65, 1),
+		"quorum-far/g=1":         mode{nodes: majority, trouble: far}.own(1),
+		"quorum-dead/n=4/empty":  mode{nodes: majority, trouble: dead}.with(4, 1),
 	} {
 		if got := m.name(); got != want {
 			t.Errorf("name() = %q, want %q", got, want)
@@ -67,21 +75,27 @@ func TestTimingOfClientModes(t *testing.T) {
 
 func TestGrowth(t *testing.T) {
 	r := report{Summaries: []summary{
-		{Contender: ours, Mode: "clients/n=4/empty", PairsPerSec: spread{Median: 5000}, Commands: 19.3, UseP99: spread{Median: 600}, FairClient: 1},
-		{Contender: ours, Mode: "clients/n=16/empty", PairsPerSec: spread{Median: 4000}, Commands: 19, UseP99: spread{Median: 3000}, FairClient: 0.98},
-		{Contender: baseline, Mode: "clients/n=4/empty", PairsPerSec: spread{Median: 9000}, Commands: 12, UseP99: spread{Median: 2000}, FairClient: 0.3},
-		{Contender: ours, Mode: "clients/n=4/2ms-70", PairsPerSec: spread{Median: 300}, Commands: 14, UseP99: spread{Median: 7000}, WaitP99: spread{Median: 5000}},
+		{Repeats: 1, Contender: ours, Mode: "clients/n=4/empty", PairsPerSec: spread{Median: 5000}, Commands: 19.3, UseP99: spread{Median: 600}, FairClient: 1},
+		{Repeats: 1, Contender: ours, Mode: "clients/n=16/empty", PairsPerSec: spread{Median: 4000}, Commands: 19, UseP99: spread{Median: 3000}, FairClient: 0.98},
+		{Repeats: 1, Contender: baseline, Mode: "clients/n=4/empty", PairsPerSec: spread{Median: 9000}, Commands: 12, UseP99: spread{Median: 2000}, FairClient: 0.3},
+		{Repeats: 1, Still: 1, Contender: "redsync", Mode: "quorum-dead/n=16/empty", UseP99: spread{Median: 10000}, FairClient: 1},
+		{Repeats: 1, Contender: ours, Mode: "quorum-own/g=1", PairsPerSec: spread{Median: 1}},
+		{Repeats: 1, Contender: ours, Mode: "clients/n=4/2ms-70", PairsPerSec: spread{Median: 300}, Commands: 14, UseP99: spread{Median: 7000}, WaitP99: spread{Median: 5000}},
 	}}
 	var b strings.Builder
 	r.growth(&b)
 	for _, want := range []string{
 		"Clients, empty:\n\n| clients | fencelock | rueidislock |\n|--:|---|---|\n",
 		"| 4 | 5000; 19.3; 600 us; 1.00 | 9000; 12.0; 2.00 ms; 0.30 |\n| 16 | 4000; 19.0; 3.00 ms; 0.98 |  |\n",
+		"| 16 | 0; -; 10 ms; - |\n",
 		"Clients, 2ms-70:\n\n| clients | fencelock |\n|--:|---|\n| 4 | 300; 14.0; 5.00 ms; 0.00 |\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("there is no %q in:\n%s", want, &b)
 		}
+	}
+	if strings.Contains(b.String(), "Quorum-own") {
+		t.Errorf("a mode of one client is in:\n%s", &b)
 	}
 }
 

@@ -41,7 +41,18 @@ func dialUnfenced(addr string) (*client, error) {
 	})
 }
 
+func dialReadWrite(addr string) (*client, error) {
+	side := func(of func(*fenced.RWLock) *fenced.Lock) func(*rlock.Client, string) lockFunc {
+		return func(c *rlock.Client, key string) lockFunc { return lockOf(of(fenced.NewRWLock(c, key))) }
+	}
+	return dialSides(addr, side((*fenced.RWLock).Write), side((*fenced.RWLock).Read))
+}
+
 func dialRlock(addr string, lock func(*rlock.Client, string) lockFunc) (*client, error) {
+	return dialSides(addr, lock, nil)
+}
+
+func dialSides(addr string, lock, read func(*rlock.Client, string) lockFunc) (*client, error) {
 	rdb := open(addr)
 	c, err := rlock.New(rdb)
 	if err != nil {
@@ -50,6 +61,7 @@ func dialRlock(addr string, lock func(*rlock.Client, string) lockFunc) (*client,
 	}
 	return &client{
 		lock:  func(key string) lockFunc { return lock(c, key) },
+		read:  func(key string) lockFunc { return read(c, key) },
 		close: func() { _ = c.Close(); _ = rdb.Close() },
 	}, nil
 }

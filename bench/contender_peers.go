@@ -27,7 +27,13 @@ func dialRedislock(addr string) (*client, error) {
 
 func dialRedsync(addr string) (*client, error) { return dialRedsyncQuorum([]string{addr}) }
 
-func dialRedsyncQuorum(addrs []string) (*client, error) {
+func dialRedsyncQuorum(addrs []string) (*client, error) { return dialRedsyncNodes(addrs) }
+
+func dialRedsyncFailFast(addrs []string) (*client, error) {
+	return dialRedsyncNodes(addrs, redsync.WithFailFast(true))
+}
+
+func dialRedsyncNodes(addrs []string, opts ...redsync.Option) (*client, error) {
 	rdbs, closeAll := openAll(addrs)
 	var pools []redsyncredis.Pool
 	for _, rdb := range rdbs {
@@ -36,7 +42,7 @@ func dialRedsyncQuorum(addrs []string) (*client, error) {
 	rs := redsync.New(pools...)
 	return &client{close: closeAll, lock: func(key string) lockFunc {
 		return func(ctx context.Context) (int64, func() error, error) {
-			mutex := rs.NewMutex(key)
+			mutex := rs.NewMutex(key, opts...)
 			err := redsync.ErrFailed
 			for isTaken(err) && ctx.Err() == nil {
 				err = mutex.LockContext(ctx)
@@ -49,10 +55,11 @@ func dialRedsyncQuorum(addrs []string) (*client, error) {
 	}}, nil
 }
 
-// isTaken tells that redsync gave up because somebody else has the lock.
+// isTaken tells that redsync gave up because somebody else has the lock, or a server's part of it.
 func isTaken(err error) bool {
 	var taken *redsync.ErrTaken
-	return errors.Is(err, redsync.ErrFailed) || errors.As(err, &taken)
+	var nodeTaken *redsync.ErrNodeTaken
+	return errors.Is(err, redsync.ErrFailed) || errors.As(err, &taken) || errors.As(err, &nodeTaken)
 }
 
 func dialRueidislock(addr string) (*client, error) {

@@ -21,6 +21,7 @@ type environment struct {
 	Modules  map[string]string `json:"modules"`
 	Window   float64           `json:"window_seconds"`
 	Repeats  int               `json:"repeats"`
+	Others   *float64          `json:"others,omitempty"`   // the share of the CPUs that programs without part in the run took meanwhile; nil where there is no /proc
 	LeftOut  []string          `json:"left_out,omitempty"` // contenders, and why
 }
 
@@ -42,16 +43,23 @@ func (p plan) environment(ctx context.Context, rdb *redis.Client) (environment, 
 			env.Server = "Valkey " + value + ", compatible with Redis"
 		}
 	}
+	env.Modules = versionsOf("go-redis/v9", "redislock", "redsync/v4", "rueidis")
+	return env, nil
+}
+
+// versionsOf returns the versions of the modules in this program whose paths end so.
+func versionsOf(names ...string) map[string]string {
+	versions := map[string]string{}
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
-		return env, nil
+		return versions
 	}
 	for _, m := range build.Deps {
-		for _, of := range []string{"go-redis/v9", "redislock", "redsync/v4", "rueidis"} {
-			if strings.HasSuffix(m.Path, "/"+of) {
-				env.Modules[of] = m.Version
+		for _, name := range names {
+			if strings.HasSuffix(m.Path, "/"+name) {
+				versions[name] = m.Version
 			}
 		}
 	}
-	return env, nil
+	return versions
 }

@@ -42,6 +42,7 @@ type worker struct {
 	number int
 	client int
 	locks  []lockFunc // by key; nil where it never goes
+	reads  []lockFunc // of read-write locks
 	done   chan struct{}
 
 	mu    sync.Mutex // a worker that hangs is read while it may still come back
@@ -56,13 +57,16 @@ type worker struct {
 func startLoad(ctx context.Context, r round, clients []*client, keys []keyState) *load {
 	names := r.mode.keys(r.prefix())
 	l := &load{round: r, over: make(chan struct{}), keys: keys}
-	locks := make([][]lockFunc, len(clients)) // by client and key
+	locks, reads := make([][]lockFunc, len(clients)), make([][]lockFunc, len(clients)) // by client and key
 	for i, c := range clients {
 		if c == nil {
 			continue
 		}
 		for _, name := range names {
 			locks[i] = append(locks[i], c.lock(name))
+			if r.mode.kind == readWrite {
+				reads[i] = append(reads[i], c.read(name))
+			}
 		}
 	}
 	ctx, l.cancel = context.WithCancel(ctx)
@@ -71,6 +75,7 @@ func startLoad(ctx context.Context, r round, clients []*client, keys []keyState)
 		if w.locks = locks[w.client]; w.locks == nil {
 			continue
 		}
+		w.reads = reads[w.client]
 		w.waits, w.uses = make([]time.Duration, 0, 1024), make([]time.Duration, 0, 1024)
 		l.workers = append(l.workers, w)
 	}
@@ -115,13 +120,19 @@ func (l *load) rest(ctx context.Context, mean time.Duration, part float64) {
 
 // turn is one acquire, the section, and the unlock.
 func (w *worker) turn(ctx context.Context, l *load) {
-	k := l.round.mode.pick(w.number)
+	m := l.round.mode
+	k, reading, lock := m.pick(w.number), m.reading(w.number), w.locks
+	if reading {
+		lock = w.reads
+	}
 	begin := time.Now()
-	w.mu.Lock()
-	w.since = begin
-	w.mu.Unlock()
+	if m.timed(reading) {
+		w.mu.Lock()
+		w.since = begin
+		w.mu.Unlock()
+	}
 
-	token, unlock, err := w.locks[k](ctx)
+	token, unlock, err := lock[k](ctx)
 	wait := time.Since(begin)
 	w.mu.Lock()
 	if l.phase.Load() != warming && !w.since.IsZero() {
@@ -134,7 +145,7 @@ func (w *worker) turn(ctx context.Context, l *load) {
 		return
 	}
 
-	l.section(ctx, &l.keys[k], token)
+	l.section(ctx, &l.keys[k], token, reading)
 	if err := unlock(); err != nil {
 		l.failed(ctx, err)
 		return
@@ -144,28 +155,32 @@ func (w *worker) turn(ctx context.Context, l *load) {
 		return
 	}
 	w.mu.Lock()
-	w.uses = append(w.uses, time.Since(begin))
+	if m.timed(reading) {
+		w.uses = append(w.uses, time.Since(begin))
+	}
 	if phase == measuring {
 		w.pairs++
 	}
 	w.mu.Unlock()
 }
 
-// section checks that the holder is alone and that its token is the largest so far, and does the mode's work.
-func (l *load) section(ctx context.Context, key *keyState, token int64) {
-	if key.inside.Add(1) != 1 {
+// section checks that no more are inside than may be and that the holder's token is the largest so far, where others read perhaps theirs too, and
+// does the mode's work.
+func (l *load) section(ctx context.Context, key *keyState, token int64, reading bool) {
+	weight := l.round.mode.weight(reading)
+	if key.inside.Add(weight) > l.round.mode.room() {
 		l.overlaps.Add(1)
 	}
 	if token != 0 {
 		l.tokens.Store(true)
-		if key.token.Swap(token) >= token {
+		if before := key.token.Swap(token); before > token || before == token && !reading {
 			l.outOfOrder.Add(1)
 		}
 	}
 	if l.phase.Load() != ending {
 		l.round.mode.work(ctx, l.round.rdb)
 	}
-	key.inside.Add(-1)
+	key.inside.Add(-weight)
 }
 
 // failed counts an error, and slows a worker down that does nothing but fail.

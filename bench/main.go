@@ -7,9 +7,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 const help = `bench measures fencelock beside other locks for Go, on a Redis server of its own.
@@ -19,12 +22,16 @@ const help = `bench measures fencelock beside other locks for Go, on a Redis ser
   go run . -only fencelock,rueidislock -modes own   two contenders, the modes with own keys
   go run . -only redsync                            one contender, all modes, also those it is usually not in
   go run . -modes one/g=64/empty -seconds 5         one mode, longer windows
+  go run . -modes others                            beside etcd and PostgreSQL, which no other run has
+  go run . -modes semaphore                         permits of semaphores, which no other run has; so with rwlock
   go run . -render                                  no rounds: the last results with today's reasons.go and %s
   go run . -list                                    the names of contenders and modes
 
 The server is redis-server from the PATH, or what the environment variable REDIS_SERVER names. Progress goes to
 standard error; results.md, results.json and the plots into the directory of -out, and what %s there says of
-goals measured elsewhere into the table of results.md. redisson needs a JDK (17 or later) and Maven. Ctrl-C ends early
+goals measured elsewhere into the table of results.md. redisson needs a JDK (17 or later) and Maven,
+and postgres the server that POSTGRES_SERVER names, or one where systems have it. What is missing is left out, and said; where CI is
+set that fails. Ctrl-C ends early
 and writes what there is. For single hot paths: go test -run '^$' -bench . -count 10 | tee new.txt, for benchstat.
 
 Flags:
@@ -45,8 +52,9 @@ type settings struct {
 }
 
 func main() {
-	if isWorker() {
-		if err := work(context.Background(), os.Stdin, os.Stdout); err != nil {
+	logging.Disable() // go-redis would write a line for each connection that a dead server refuses, and the writing would be measured
+	if part := partOfAnother(); part != nil {
+		if err := part(context.Background(), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -61,6 +69,19 @@ func main() {
 			os.Exit(1)
 		}
 	}
+}
+
+// partOfAnother returns what this program does as a process of another one of it; nil: it is none of those.
+func partOfAnother() func(ctx context.Context, in io.Reader, out io.Writer) error {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == workerFlag:
+		return func(ctx context.Context, in io.Reader, out io.Writer) error {
+			return work(ctx, in, out, new(worked).answer)
+		}
+	case len(os.Args) == 3 && os.Args[1] == hostFlag:
+		return (&hosted{name: os.Args[2]}).work
+	}
+	return nil
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
@@ -96,6 +117,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	if err == nil {
 		fmt.Fprintln(progress, "written to", set.out)
+	}
+	if err == nil && len(env.LeftOut) > 0 && os.Getenv("CI") != "" {
+		return fmt.Errorf("left out: %s", strings.Join(env.LeftOut, "; "))
 	}
 	return err
 }
@@ -169,6 +193,12 @@ func (p plan) print(out io.Writer) {
 		fmt.Fprintf(out, "\n%-22s %s\n", m.name(), m.title())
 		for _, c := range p.takePart(m) {
 			fmt.Fprintf(out, "%-22s   %s\n", "", c.name)
+		}
+	}
+	if len(p.modes) == len(usualModes()) {
+		fmt.Fprint(out, "\nonly if -modes asks for them, or -only for others:\n")
+		for _, m := range slices.Concat(kindModes(), otherModes()) {
+			fmt.Fprintf(out, "%-22s %s\n", m.name(), m.title())
 		}
 	}
 	rounds := p.rounds()

@@ -3,13 +3,24 @@ package main
 import (
 	"os"
 	"testing"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
-// TestMain lets the test program be a worker process, as the program itself is.
+var usesNodes bool // testNodes was called
+
+// TestMain lets the test program be a worker or a host, as the program itself is.
 func TestMain(m *testing.M) {
-	if isWorker() {
+	if partOfAnother() != nil {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	logging.Disable()
+	code := m.Run()
+	if usesNodes {
+		if n, err := started(); err == nil {
+			n.stop()
+		}
+	}
+	os.Exit(code)
 }

@@ -13,13 +13,15 @@ import (
 // A reading is what the servers' meters show at one moment, added up.
 type reading struct {
 	at          time.Time
+	servers     int
 	commands    map[string]int // executed by the servers, those inside of scripts too
+	messages    int            // that the servers read from their connections
 	connections int            // to the servers, without the program's own
 	cpu         time.Duration
 }
 
 func read(ctx context.Context, servers []*redis.Client) (reading, error) {
-	all := reading{commands: map[string]int{}}
+	all := reading{servers: len(servers), commands: map[string]int{}}
 	asked := time.Now()
 	for _, rdb := range servers {
 		info, err := rdb.Info(ctx, "all").Result()
@@ -30,6 +32,7 @@ func read(ctx context.Context, servers []*redis.Client) (reading, error) {
 		for name, calls := range r.commands {
 			all.commands[name] += calls
 		}
+		all.messages += r.messages
 		all.cpu += r.cpu
 		all.connections += r.connections - int(rdb.PoolStats().TotalConns)
 	}
@@ -37,7 +40,7 @@ func read(ctx context.Context, servers []*redis.Client) (reading, error) {
 	return all, nil
 }
 
-// parseInfo takes what is needed out of the answer to INFO. The reading's own command is left out.
+// parseInfo takes what is needed out of the answer to INFO.
 func parseInfo(info string) reading {
 	r := reading{commands: map[string]int{}}
 	for line := range strings.Lines(info) {
@@ -48,7 +51,9 @@ func parseInfo(info string) reading {
 			r.cpu += time.Duration(seconds * float64(time.Second))
 		case name == "connected_clients":
 			r.connections, _ = strconv.Atoi(value)
-		case strings.HasPrefix(name, "cmdstat_") && name != "cmdstat_info":
+		case name == "total_reads_processed":
+			r.messages, _ = strconv.Atoi(value)
+		case strings.HasPrefix(name, "cmdstat_"):
 			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
 			r.commands[strings.TrimPrefix(name, "cmdstat_")], _ = strconv.Atoi(calls)
 		}

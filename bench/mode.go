@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 
 // A mode is a kind of load.
 type mode struct {
+	kind       string // what is acquired: "" (a lock), semaphore, readWrite
+	reads      int    // of a read-write lock: so many of ten uses read
+	lone       bool   // the first caller writes, all others read, and the times are the first one's
 	family     string // own: a key for each goroutine; one: one key for all; hot: few hot keys among many
 	goroutines int
 	clients    int    // the goroutines are dealt to them in turn
@@ -21,6 +25,8 @@ type mode struct {
 	nodes      int    // servers of a quorum; 0: one server, and no quorum
 	processes  bool   // each client in a process of its own
 	slow       bool   // the server is behind a link that adds slowBy
+	trouble    string // of the server of a quorum that is the home of the mode's key: "", far, dead
+	others     bool   // for fencelock beside locks that are not in Redis
 }
 
 const (
@@ -44,7 +50,14 @@ func modes() []mode {
 		mode{family: "one", goroutines: 64, clients: 4, processes: true},
 		mode{family: "own", goroutines: 64, clients: 1, slow: true},
 		mode{family: "one", goroutines: 64, clients: 4, slow: true})
-	return append(all, clientModes()...)
+	return slices.Concat(all, clientModes(), kindModes(), otherModes())
+}
+
+// usual tells that a run has the mode that is not asked for modes.
+func (m mode) usual() bool { return !m.others && m.kind == "" }
+
+func usualModes() []mode {
+	return slices.DeleteFunc(modes(), func(m mode) bool { return !m.usual() })
 }
 
 // name is what -modes selects by.
@@ -69,6 +82,19 @@ func (m mode) group() string {
 	return group
 }
 
+// baseline is the contender to whose rounds in the same repeat ratios are.
+func (m mode) baseline() string {
+	switch {
+	case m.nodes > 0:
+		return "redsync"
+	case m.kind != "":
+		return "redisson"
+	case m.others:
+		return ours
+	}
+	return baseline
+}
+
 func (m mode) insideName() string {
 	if m.inside == "" {
 		return "empty"
@@ -90,6 +116,14 @@ func (m mode) title() string {
 		"one": "one key for all",
 		"hot": fmt.Sprintf("%d hot keys among %d", hotKeys, manyKeys),
 	}[m.family]
+	switch {
+	case m.kind == semaphore:
+		keys = fmt.Sprintf("a semaphore of %d permits", permits)
+	case m.lone:
+		keys = "a read-write lock, which one caller writes and the others read"
+	case m.kind == readWrite:
+		keys = fmt.Sprintf("a read-write lock, which %d of 10 uses read", m.reads)
+	}
 	inside := map[string]string{"": "nothing inside", "get": "one GET inside", "1ms": "1 ms inside", "2ms": "2 ms inside"}[m.inside]
 	more := ""
 	if m.slow {
@@ -100,6 +134,12 @@ func (m mode) title() string {
 	}
 	if m.nodes > 0 {
 		more += fmt.Sprintf(", a quorum of %d servers, whose commands are added up", m.nodes)
+	}
+	switch m.trouble {
+	case far:
+		more += fmt.Sprintf("; the server that fencelock asks first is behind a link that adds %v to each round trip", farBy)
+	case dead:
+		more += "; nothing listens at the address of the server that fencelock asks first"
 	}
 	return fmt.Sprintf("%s, %d goroutines, %s, %s%s", keys, m.goroutines, clients, inside, more)
 }

@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/redisserver"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // nodes are the servers of a quorum.
@@ -54,3 +58,17 @@ func (n *nodes) addrs() []string {
 
 // awaitOld waits until all count.
 func (n *nodes) awaitOld(ctx context.Context) { sleep(ctx, time.Until(n.started.Add(nodesOld))) }
+
+// homeOf returns which of the servers is the home of the lock of this key, which fencelock's clients ask first. It goes by the
+// rule of package quorum, which that does not promise.
+func homeOf(key string, addrs []string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(scripts.KeysOf(key).Channel()))
+	return slices.Sorted(slices.Values(addrs))[int(h.Sum32()%uint32(len(addrs)))]
+}
+
+// closedAddr returns an address at which nothing listens.
+func closedAddr() (string, error) {
+	port, err := redisserver.FreePort()
+	return fmt.Sprintf("127.0.0.1:%d", port), err
+}

@@ -30,6 +30,12 @@ func newPlan(set settings) (plan, error) {
 	if p.modes, err = selected(modes(), mode.name, set.modes); err != nil {
 		return p, err
 	}
+	if set.modes == "" {
+		p.modes = usualModes()
+		if p.asked && slices.ContainsFunc(p.contenders, func(c contender) bool { return c.server != nil }) {
+			p.modes = append(p.modes, otherModes()...)
+		}
+	}
 	if len(p.rounds()) == 0 {
 		return p, fmt.Errorf("none of these contenders takes part in these modes")
 	}
@@ -141,7 +147,7 @@ func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environmen
 	}
 	fmt.Fprintf(progress, "%d rounds, about %v, and %v or more for each where waiters hang\n",
 		len(rounds), estimate(rounds), p.timing.grace)
-	begin := time.Now()
+	begin, others := time.Now(), cpuOfOthers()
 	var results []result
 	for i, r := range rounds {
 		runtime.GC() // what the round before left is not this one's cost
@@ -154,6 +160,10 @@ func (p plan) run(ctx context.Context, progress io.Writer) ([]result, environmen
 			return results, env, err
 		}
 		results = append(results, res)
+		if others != 0 { // below 0 by what the meters, which count ticks, are wrong
+			share := max(0, float64(cpuOfOthers()-others)/float64(time.Since(begin))/float64(runtime.NumCPU()))
+			env.Others = &share
+		}
 		left := time.Since(begin) / time.Duration(i+1) * time.Duration(len(rounds)-i-1)
 		fmt.Fprintf(progress, "%3d/%d  %-22s %-27s %8.0f pairs/s  p99 %8s  %s(%v left)\n", i+1, len(rounds),
 			res.Mode, res.Contender, res.PairsPerSec, duration(res.WaitP99), res.trouble(), left.Round(time.Second))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAFullRunTakesHalfAnHour(t *testing.T) {
+func TestAFullRunTakesFortyMinutes(t *testing.T) {
 	set, err := parse(nil, t.Output())
 	if err != nil {
 		t.Fatal(err)
@@ -17,7 +17,7 @@ func TestAFullRunTakesHalfAnHour(t *testing.T) {
 		t.Fatal(err)
 	}
 	rounds := p.rounds()
-	if took := estimate(rounds); took > 33*time.Minute || p.repeats < 5 {
+	if took := estimate(rounds); took > 40*time.Minute || p.repeats < 5 {
 		t.Errorf("%d rounds in %d repeats take about %v", len(rounds), p.repeats, took)
 	}
 }
@@ -77,6 +77,20 @@ func TestWhoTakesPart(t *testing.T) {
 		switch {
 		case m.nodes > 0:
 			with = "redsync"
+		case m.kind != "":
+			with = "redisson"
+			want := []string{ours, "redisson"}
+			if m.kind == semaphore {
+				want = append(want, "sorted-set")
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("in %s there are %v, want %v", m.name(), got, want)
+			}
+		case m.others:
+			with = "etcd"
+			if want := []string{ours, "etcd", "etcd-nosync", "postgres"}; !slices.Equal(got, want) {
+				t.Errorf("in %s there are %v, want %v", m.name(), got, want)
+			}
 		case m.alone():
 			with = ours
 			if len(got) != 1 {
@@ -89,6 +103,15 @@ func TestWhoTakesPart(t *testing.T) {
 	}
 	if got, want := parts("redislock", "clients/n=1000/empty"), []string{"redislock"}; !slices.Equal(got, want) {
 		t.Errorf("asked for, with 1,000 clients: %v, want %v", got, want)
+	}
+	for only, want := range map[string]bool{"": false, ours: false, "etcd": true, "fencelock,postgres": true} {
+		p, err := newPlan(settings{only: only, repeats: 1, seconds: 1, grace: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(p.modes, func(m mode) bool { return m.others }); got != want {
+			t.Errorf("without -modes, asked for %q: the modes others are in: %v", only, got)
+		}
 	}
 	if _, err := newPlan(settings{only: "scripts-pool", modes: "hot"}); err == nil {
 		t.Error("a plan without a round is no error")

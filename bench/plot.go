@@ -28,16 +28,30 @@ var charts = []chart{
 	{"slow-rate.svg", "slow", "", "A link that adds 1 ms", "pairs a second", rate, true},
 	{"clients-rate.svg", "clients", "/empty", "One key, a caller or 8 in each of n clients", "pairs a second", rate, true},
 	{"clients-p99.svg", "clients", "/2ms-70", "One key, 2 ms inside, taken for about 70% of the time: wait", "p99, milliseconds", p99, true},
+	{"semaphore-rate.svg", semaphore, "", "A semaphore of 5 permits, a caller in each of n clients", "permits a second", rate, true},
+	{"semaphore-p99.svg", semaphore, "", "A semaphore of 5 permits, a caller in each of n clients: wait", "p99, milliseconds", p99, true},
+	{"semaphore-fair.svg", semaphore, "", "A semaphore of 5 permits, a caller in each of n clients: even shares", "least/most permits of clients", fair, false},
+	{"rwlock-readers-rate.svg", readWrite + "-readers", "", "A read-write lock that is read, a caller in each of n clients", "pairs a second", rate, true},
+	{"rwlock-mixed-rate.svg", readWrite + "-mixed", "", "A read-write lock, 9 of 10 uses read, a caller in each of n clients", "pairs a second", rate, true},
+	{"rwlock-mixed-p99.svg", readWrite + "-mixed", "", "A read-write lock, 9 of 10 uses read: wait", "p99, milliseconds", p99, true},
+	{"rwlock-lone-p99.svg", readWrite + "-lone", "", "A read-write lock: wait of one writer beside 64 readers", "p99, milliseconds", p99, true},
+	{"others-rate.svg", "others", "", "Beside etcd and PostgreSQL", "pairs a second", rate, true},
+	{"others-p99.svg", "others", "", "Beside etcd and PostgreSQL: wait", "p99, milliseconds", p99, true},
+	{"quorum-own-rate.svg", "quorum-own", "", "5 servers, a key for each goroutine", "pairs a second", rate, false},
+	{"quorum-rate.svg", "quorum", "/empty", "5 servers, one key, a caller in each of n clients", "pairs a second", rate, true},
+	{"quorum-p99.svg", "quorum", "/2ms-70", "5 servers, one key, 2 ms inside, taken for about 70% of the time: wait", "p99, milliseconds", p99, true},
 }
 
 func rate(s summary) (float64, bool) { return s.PairsPerSec.Median, s.PairsPerSec.Median > 0 }
 func p99(s summary) (float64, bool)  { return s.WaitP99.Median / 1e3, s.WaitP99.Median > 0 }
+func fair(s summary) (float64, bool) { return s.FairClient, s.Still < s.Repeats }
 
 // colours are the contenders', in their order; told apart without red and green.
 var colours = []color.RGBA{
 	{0, 90, 160, 255}, {220, 95, 20, 255}, {120, 120, 120, 255}, {245, 165, 110, 255},
 	{185, 185, 185, 255}, {70, 70, 70, 255}, {20, 150, 170, 255}, {240, 200, 60, 255}, {150, 110, 50, 255}, {150, 70, 150, 255},
-	{0, 0, 0, 255},
+	{215, 160, 215, 255}, {0, 0, 0, 255}, {100, 60, 140, 255}, {195, 175, 220, 255}, {230, 180, 60, 255}, {225, 225, 200, 255},
+	{130, 160, 40, 255},
 }
 
 // drawAll draws the charts that there are values for, and returns the files' names.
@@ -75,8 +89,12 @@ func (c chart) draw(dir string, all []summary) (bool, error) {
 	}
 	p := plot.New()
 	p.Title.Text, p.Y.Label.Text = c.title, c.unit
-	p.NominalX(groups...)
-	p.Legend.Top = true
+	labels := make([]string, len(groups))
+	for i, g := range groups {
+		labels[i] = strings.TrimPrefix(g, c.group+"/") // the title says it, and whole names overlap
+	}
+	p.NominalX(labels...)
+	p.Legend.Top, p.Legend.Left = true, true
 	p.Add(plotter.NewGrid())
 	if c.log {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}

@@ -54,11 +54,11 @@ func TestProcessesSeeEachOther(t *testing.T) {
 	l := &load{keys: mine.keys, round: round{mode: mode{family: "one"}}}
 	theirs.keys[1].inside.Add(1)
 	theirs.keys[1].token.Store(5)
-	l.section(t.Context(), &l.keys[1], 5)
+	l.section(t.Context(), &l.keys[1], 5, false)
 	if l.overlaps.Load() != 1 || l.outOfOrder.Load() != 1 {
 		t.Errorf("%d overlaps, %d out of order; want 1 and 1", l.overlaps.Load(), l.outOfOrder.Load())
 	}
-	l.section(t.Context(), &l.keys[0], 1)
+	l.section(t.Context(), &l.keys[0], 1, false)
 	if l.overlaps.Load() != 1 || l.outOfOrder.Load() != 1 || theirs.keys[0].token.Load() != 1 {
 		t.Errorf("the other key: %d overlaps, %d out of order", l.overlaps.Load(), l.outOfOrder.Load())
 	}

@@ -27,7 +27,8 @@ var redisson jvm
 
 // warmUps are the loads that a new JVM runs before it is measured, each for warmUpWindows windows, at most for
 // warmUpMost. The compiler is done with what they use by then.
-var warmUps = []mode{{family: "own", goroutines: 64, clients: 1}, {family: "one", goroutines: 64, clients: 4}}
+var warmUps = []mode{{family: "own", goroutines: 64, clients: 1}, {family: "one", goroutines: 64, clients: 4},
+	mode{kind: semaphore}.with(16, 1), mode{kind: readWrite, reads: 9}.with(16, 1)}
 
 const (
 	warmUpWindows = 5
@@ -79,8 +80,11 @@ func (j *jvm) start(ctx context.Context, r round) error {
 	j.versions = maps.Clone(hello.Versions)
 	r.timing.warm, r.timing.window = 0, min(warmUpWindows*r.timing.window, warmUpMost)
 	for _, r.mode = range warmUps {
-		if _, err := j.measure(ctx, r); err != nil {
+		switch res, err := j.measure(ctx, r); {
+		case err != nil:
 			return err
+		case res.Stuck > 0:
+			return errors.New("the JVM hung in its warm-up")
 		}
 		if err := r.rdb.FlushAll(ctx).Err(); err != nil {
 			return err
@@ -122,6 +126,7 @@ func (j *jvm) measure(ctx context.Context, r round) (res result, err error) {
 		}
 	}()
 	args := url.Values{
+		"kind": {r.mode.kind}, "room": {strconv.Itoa(int(r.mode.room()))}, "reads": {strconv.Itoa(r.mode.reads)}, "lone": {strconv.FormatBool(r.mode.lone)},
 		"family": {r.mode.family}, "goroutines": {strconv.Itoa(r.mode.goroutines)}, "clients": {strconv.Itoa(r.mode.clients)},
 		"inside": {r.mode.inside}, "hot": {strconv.Itoa(hotKeys)}, "keys": {strconv.Itoa(r.mode.keyCount())},
 		"pause_ns": {strconv.FormatInt(int64(r.mode.pause()), 10)}, "small": {strconv.FormatBool(r.mode.callers > 0)},

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRedisson(t *testing.T) {
@@ -28,11 +29,20 @@ func TestRedisson(t *testing.T) {
 		{family: "own", goroutines: 8, clients: 1, slow: true},
 		mode{}.with(4, 8),
 		mode{inside: "2ms", busy: true}.with(16, 1),
+		mode{kind: semaphore}.with(16, 1),
+		mode{kind: semaphore, inside: "2ms"}.with(16, 1),
+		mode{kind: readWrite, reads: 10}.with(16, 1),
+		mode{kind: readWrite, reads: 9, inside: "2ms"}.with(16, 1),
 	} {
 		t.Run(m.name(), func(t *testing.T) {
 			r := begin
 			r.id, r.contender, r.mode = i, c, m
 			res, err := r.run(t.Context())
+			for err == nil && res.Pairs == 0 && r.timing.window < 10*time.Second { // on a busy machine nothing may end within the window
+				r.id += 1000
+				r.timing.window *= 4
+				res, err = r.run(t.Context())
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +52,7 @@ func TestRedisson(t *testing.T) {
 			if res.UseP50 <= 0 || res.UseP99 < res.UseP50 {
 				t.Errorf("uses %v, %v", res.UseP50, res.UseP99)
 			}
-			if res.Commands < 1 || res.Connections < 1 || res.ClientCPU <= 0 || res.AllocBytes <= 0 || !res.Tokens {
+			if res.Commands < 1 || res.Connections < 1 || res.ClientCPU <= 0 || res.AllocBytes <= 0 || res.Tokens != (m.kind == "") {
 				t.Errorf("%+v", res)
 			}
 			if res.Overlaps > 0 || res.OutOfOrder > 0 || res.Errors > 0 {
@@ -70,7 +80,7 @@ func TestWithoutJavaItIsLeftOut(t *testing.T) {
 	}
 	var env environment
 	var progress bytes.Buffer
-	p := plan{contenders: contenders, modes: modes()}
+	p := plan{contenders: contenders, modes: usualModes()}
 	p.prepare(t.Context(), round{}, &env, &progress)()
 	if len(p.contenders) != len(contenders)-1 || len(env.LeftOut) != 1 || !strings.Contains(env.LeftOut[0], "redisson: there is no java") {
 		t.Errorf("%d contenders, left out %v", len(p.contenders), env.LeftOut)

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// A remote is a process that puts load on for this one: a worker of this program, or the JVM. It is asked by a line,
+// A remote is a process that puts load on for this one: a worker of this program, or the JVM. Another is the host of a server, which
+// has commands of its own: see hosted. It is asked by a line,
 // a command and its arguments in the form of a URL's query, and answers each with a line of JSON:
 //
 //	hello    versions
@@ -39,6 +40,7 @@ type answer struct {
 	Versions map[string]string `json:"versions,omitempty"`
 	Usage    usage             `json:"usage,omitzero"`
 	Tally    *tally            `json:"tally,omitempty"`
+	Address  string            `json:"address,omitempty"` // of a server
 }
 
 // patience is how long a remote may take for an answer, beside what the command itself takes.

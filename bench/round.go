@@ -16,27 +16,48 @@ type round struct {
 	repeat    int
 	timing    timing
 	addr      string        // where contenders find the server
+	addrs     []string      // where they find those of a quorum
 	rdb       *redis.Client // the program's own, for INFO and for work inside sections
 	nodes     *nodes        // where the mode has a quorum
 }
 
 // servers are those that the round puts load on.
 func (r round) servers() []*redis.Client {
-	if r.mode.nodes > 0 {
+	switch {
+	case r.mode.trouble == dead:
+		return r.nodes.rdbs[1:]
+	case r.mode.nodes > 0:
 		return r.nodes.rdbs
 	}
 	return []*redis.Client{r.rdb}
 }
 
+// read returns what the meters of the servers show that the contender locks with.
+func (r round) read(ctx context.Context) (reading, error) {
+	if r.contender.server != nil {
+		return r.contender.server.read(), nil
+	}
+	return read(ctx, r.servers())
+}
+
 func (r round) dial() (*client, error) {
+	if r.mode.kind != "" {
+		return r.contender.kinds[r.mode.kind](r.addr)
+	}
 	if r.mode.nodes > 0 {
-		return r.contender.quorum(r.nodes.addrs())
+		return r.contender.quorum(r.addrs)
 	}
 	return r.contender.dial(r.addr)
 }
 
-// prefix begins the names of the round's keys.
-func (r round) prefix() string { return fmt.Sprintf("bench-%d", r.id) }
+// prefix begins the names of the round's keys. It makes the server that is in trouble the home of the first of them.
+func (r round) prefix() string {
+	prefix := fmt.Sprintf("bench-%d", r.id)
+	for try := 1; r.mode.trouble != "" && homeOf(r.mode.keys(prefix)[0], r.addrs) != r.addrs[0]; try++ {
+		prefix = fmt.Sprintf("bench-%d-%d", r.id, try)
+	}
+	return prefix
+}
 
 // timing is how long the parts of a round take.
 type timing struct {
@@ -63,6 +84,7 @@ type result struct {
 	UseP99        float64            `json:"use_p99_us"`
 	Commands      float64            `json:"commands_per_pair"`
 	CommandsBy    map[string]float64 `json:"commands_per_pair_by_name,omitempty"`
+	Messages      float64            `json:"messages_per_pair"` // reads of the servers: one may have several commands
 	ServerCPU     float64            `json:"server_cpu_us_per_pair"`
 	ClientCPU     float64            `json:"client_cpu_us_per_pair"`
 	Allocs        float64            `json:"allocs_per_pair"`
@@ -89,16 +111,29 @@ func (r round) run(ctx context.Context) (result, error) {
 	default:
 		measure = measureHere
 	}
-	if r.mode.slow {
-		link, err := startLink(r.addr, slowBy)
-		if err != nil {
-			return result{}, err
-		}
-		defer link.close()
-		r.addr = link.addr
-	}
 	if r.mode.nodes > 0 {
 		r.nodes.awaitOld(ctx)
+		r.addrs = r.nodes.addrs()
+	}
+	var link *link
+	var err error
+	switch {
+	case r.mode.slow:
+		if link, err = startLink(r.addr, slowBy); err == nil {
+			r.addr = link.addr
+		}
+	case r.mode.trouble == far:
+		if link, err = startLink(r.addrs[0], farBy); err == nil {
+			r.addrs[0] = link.addr
+		}
+	case r.mode.trouble == dead:
+		r.addrs[0], err = closedAddr()
+	}
+	if err != nil {
+		return result{}, err
+	}
+	if link != nil {
+		defer link.close()
 	}
 	res, err := measure(ctx, r)
 	res.Contender, res.Mode, res.Repeat = r.contender.name, r.mode.name(), r.repeat
@@ -114,7 +149,7 @@ func (r round) run(ctx context.Context) (result, error) {
 }
 
 // meters fills in what was used for each pair: what was used in a second over the pairs of a second, because a reading
-// takes its time under load.
+// takes its time under load. The first reading, which is one INFO for each server, counts for nothing: scripts of a quorum ask INFO too.
 func (res *result) meters(before, after reading, usedBefore, usedAfter usage) {
 	if res.Pairs == 0 {
 		return
@@ -123,11 +158,16 @@ func (res *result) meters(before, after reading, usedBefore, usedAfter usage) {
 	client := (usedAfter.At - usedBefore.At).Seconds() * res.PairsPerSec
 	res.CommandsBy = map[string]float64{}
 	for name, calls := range after.commands {
-		if n := calls - before.commands[name]; n > 0 {
+		n := calls - before.commands[name]
+		if name == "info" {
+			n -= after.servers
+		}
+		if n > 0 {
 			res.CommandsBy[name] = float64(n) / server
 			res.Commands += float64(n) / server
 		}
 	}
+	res.Messages = float64(after.messages-before.messages-after.servers) / server
 	res.ServerCPU = micros(after.cpu-before.cpu) / server
 	res.ClientCPU = micros(usedAfter.CPU-usedBefore.CPU) / client
 	res.Allocs = float64(usedAfter.Allocs-usedBefore.Allocs) / client

@@ -16,7 +16,7 @@ type site interface {
 // measureAt measures a load that has begun.
 func measureAt(ctx context.Context, r round, s site) (result, error) {
 	sleep(ctx, r.timing.warm)
-	before, err := read(ctx, r.servers())
+	before, err := r.read(ctx)
 	if err != nil {
 		return result{}, err
 	}
@@ -29,7 +29,7 @@ func measureAt(ctx context.Context, r round, s site) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	after, err := read(ctx, r.servers())
+	after, err := r.read(ctx)
 	if err != nil {
 		return result{}, err
 	}

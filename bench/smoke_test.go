@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,19 @@ import (
 
 	"github.com/fencelock/fencelock/internal/test/redisserver"
 )
+
+// started are the servers of a quorum that all tests share, because they count only when they are old.
+var started = sync.OnceValues(func() (*nodes, error) { return startNodes(majority) })
+
+func testNodes(t *testing.T) *nodes {
+	t.Helper()
+	n, err := started()
+	if err != nil {
+		t.Fatal(err)
+	}
+	usesNodes = true
+	return n
+}
 
 // testServer starts a server for the test.
 func testServer(t testing.TB) (addr string, rdb *redis.Client) {
@@ -34,11 +48,7 @@ var tiny = timing{warm: 10 * time.Millisecond, window: 60 * time.Millisecond, gr
 
 func TestEveryContenderInEveryFamily(t *testing.T) {
 	addr, rdb := testServer(t)
-	quorum, err := startNodes(majority)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(quorum.stop)
+	quorum := testNodes(t)
 	id := 0
 	for _, m := range []mode{
 		{family: "own", goroutines: 8, clients: 1},
@@ -49,7 +59,15 @@ func TestEveryContenderInEveryFamily(t *testing.T) {
 		mode{}.with(4, 1),
 		mode{inside: "2ms"}.with(4, 8),
 		mode{inside: "2ms", busy: true}.with(4, 1),
+		mode{kind: semaphore}.with(8, 1),
+		mode{kind: semaphore, inside: "2ms"}.with(8, 1),
+		mode{kind: readWrite, reads: 10}.with(8, 1),
+		mode{kind: readWrite, reads: 9, inside: "2ms"}.with(8, 1),
+		mode{kind: readWrite, lone: true}.with(8, 1),
 		mode{nodes: majority}.with(4, 1),
+		mode{nodes: majority}.own(8),
+		mode{nodes: majority, trouble: far}.own(1),
+		mode{nodes: majority, trouble: dead}.with(4, 1),
 	} {
 		for _, c := range contenders {
 			if c.run != nil || !c.takesPart(m, true) {
@@ -58,11 +76,16 @@ func TestEveryContenderInEveryFamily(t *testing.T) {
 			t.Run(m.name()+"/"+c.name, func(t *testing.T) {
 				id++
 				tm := tiny
-				if m.nodes > 0 {
+				if m.nodes > 0 && m.family == "one" {
 					tm.window *= 10 // redsync tries again after up to 250 ms
 				}
+				still := m.trouble == dead && strings.HasPrefix(c.name, "redsync") // it waits for the server that does not answer
+				if still {
+					tm.grace = 100 * time.Millisecond
+				}
+				began := time.Now()
 				res, err := round{id: id, contender: c, mode: m, timing: tm, addr: addr, rdb: rdb, nodes: quorum}.run(t.Context())
-				for err == nil && res.Pairs == 0 && tm.window < 10*time.Second { // on a busy machine nothing may end within the window
+				for err == nil && res.Pairs == 0 && !still && tm.window < 10*time.Second { // on a busy machine nothing may end within the window
 					id++
 					tm.window *= 4
 					res, err = round{id: id, contender: c, mode: m, timing: tm, addr: addr, rdb: rdb, nodes: quorum}.run(t.Context())
@@ -70,14 +93,23 @@ func TestEveryContenderInEveryFamily(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if took, most := time.Since(began), tm.window+10*time.Second; still && took > most {
+					t.Errorf("the round took %v, want %v or less", took, most)
+				}
+				if still && res.Pairs == 0 {
+					if res.trouble() == "" {
+						t.Error("nothing is said of a round that stands still")
+					}
+					return
+				}
 				if res.Pairs == 0 || res.PairsPerSec <= 0 || res.WaitMax < res.WaitP99 || res.WaitP99 < res.WaitP50 || res.WaitP50 <= 0 {
 					t.Errorf("%d pairs, %v/s, waits %v, %v, %v", res.Pairs, res.PairsPerSec, res.WaitP50, res.WaitP99, res.WaitMax)
 				}
 				if res.UseP50 <= 0 || res.UseP99 < res.UseP50 {
 					t.Errorf("uses %v, %v", res.UseP50, res.UseP99)
 				}
-				if asks := c.name != bound; asks && (res.Commands < 1 || res.Connections < 1) || res.ClientCPU <= 0 || res.Allocs <= 0 {
-					t.Errorf("commands %v, connections %d, client CPU %v, allocs %v", res.Commands, res.Connections, res.ClientCPU, res.Allocs)
+				if asks := c.name != bound; asks && (res.Commands < 1 || res.Messages <= 0 || res.Connections < 1) || res.ClientCPU <= 0 || res.Allocs <= 0 {
+					t.Errorf("commands %v, messages %v, connections %d, client CPU %v, allocs %v", res.Commands, res.Messages, res.Connections, res.ClientCPU, res.Allocs)
 				}
 				if res.Overlaps > 0 || res.OutOfOrder > 0 || res.Errors > 0 {
 					t.Errorf("%+v", res)
@@ -85,7 +117,7 @@ func TestEveryContenderInEveryFamily(t *testing.T) {
 				if strings.HasPrefix(c.name, "fencelock") && res.Hung > 0 { // of others it is known to happen
 					t.Errorf("%d waiters hang", res.Hung)
 				}
-				if wantTokens := c.name == ours || strings.HasPrefix(c.name, "scripts"); res.Tokens != wantTokens {
+				if wantTokens := m.kind != semaphore && (c.name == ours || strings.HasPrefix(c.name, "scripts")); res.Tokens != wantTokens {
 					t.Errorf("has tokens: %v", res.Tokens)
 				}
 			})
@@ -93,11 +125,59 @@ func TestEveryContenderInEveryFamily(t *testing.T) {
 	}
 }
 
+// The clients of a lock listen to its home alone: of a lock of a mode with trouble to the server that is in trouble.
+func TestTheServerInTroubleIsTheHome(t *testing.T) {
+	quorum := testNodes(t)
+	quorum.awaitOld(t.Context())
+	for id := range 4 {
+		r := round{id: id, contender: contenderOf(t, ours), mode: mode{nodes: majority, trouble: far}.own(1), nodes: quorum, addrs: quorum.addrs()}
+		key := r.mode.keys(r.prefix())[0]
+		holder, waiter := dialed(t, r), dialed(t, r)
+		_, unlock, err := holder.lock(key)(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() {
+			_, unlock, err := waiter.lock(key)(t.Context())
+			if err == nil {
+				err = unlock()
+			}
+			waited <- err
+		}()
+		var listen []int
+		for begin := time.Now(); len(listen) == 0 && time.Since(begin) < 10*time.Second; sleep(t.Context(), time.Millisecond) {
+			for i, rdb := range quorum.rdbs {
+				if channels, err := rdb.PubSubChannels(t.Context(), "*"+key+"*").Result(); err == nil && len(channels) > 0 {
+					listen = append(listen, i)
+				}
+			}
+		}
+		if !slices.Equal(listen, []int{0}) {
+			t.Errorf("clients of %s listen to the servers %v, want 0", key, listen)
+		}
+		if err := errors.Join(unlock(), <-waited); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func dialed(t *testing.T, r round) *client {
+	t.Helper()
+	c, err := r.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	return c
+}
+
 // fake is a contender whose locks are in this process.
 func fake(lock func(key string) lockFunc) contender {
-	return contender{name: "fake", dial: func(string) (*client, error) {
+	dial := func(string) (*client, error) {
 		return &client{lock: lock, close: func() {}}, nil
-	}}
+	}
+	return contender{name: "fake", dial: dial, kinds: map[string]dialFunc{semaphore: dial}}
 }
 
 func runFake(t *testing.T, m mode, tm timing, lock func(key string) lockFunc) result {
@@ -196,10 +276,13 @@ func TestTheWholeProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"## own/g=64", "## one/g=4/empty", "| rueidislock | ", "1.00 (1.00-1.00)", "own-rate.svg", "one-p99.svg",
-		"## To reach", "| not measured |", "there is no held.json"} {
+		"## To reach", " rows are left out"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("results.md has no %q", want)
 		}
+	}
+	if _, err := os.Stat("/proc/stat"); strings.Contains(string(text), "while other programs took ") != (err == nil) {
+		t.Errorf("what other programs took is wrong in %s", text)
 	}
 	if strings.Contains(string(text), dir) {
 		t.Error("results.md tells where it was written")

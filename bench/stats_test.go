@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -69,25 +70,25 @@ func TestFairness(t *testing.T) {
 
 func TestParseInfo(t *testing.T) {
 	r := parseInfo("# Clients\r\nconnected_clients:5\r\n# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:0.25\r\n" +
-		"used_cpu_sys_children:9\r\ncmdstat_get:calls=12,usec=3\r\ncmdstat_config|get:calls=2,usec=1\r\ncmdstat_info:calls=8\r\n")
+		"used_cpu_sys_children:9\r\ntotal_reads_processed:21\r\ncmdstat_get:calls=12,usec=3\r\ncmdstat_config|get:calls=2,usec=1\r\ncmdstat_info:calls=8\r\n")
 	if r.connections != 5 || r.cpu != 1750*time.Millisecond {
 		t.Errorf("connections %d, CPU %v; want 5 and 1.75s", r.connections, r.cpu)
 	}
-	if len(r.commands) != 2 || r.commands["get"] != 12 || r.commands["config|get"] != 2 {
-		t.Errorf("commands %v; want get 12, config|get 2", r.commands)
+	if len(r.commands) != 3 || r.commands["get"] != 12 || r.commands["config|get"] != 2 || r.commands["info"] != 8 || r.messages != 21 {
+		t.Errorf("commands %v, messages %d; want get 12, config|get 2, info 8, and 21", r.commands, r.messages)
 	}
 }
 
 func TestMetersGoByRates(t *testing.T) {
 	start := time.Now()
-	before := reading{at: start, commands: map[string]int{"get": 100}}
-	after := reading{at: start.Add(2 * time.Second), commands: map[string]int{"get": 4100}, cpu: time.Second} // twice the window
+	before := reading{at: start, servers: 5, commands: map[string]int{"get": 100, "info": 20}, messages: 10}
+	after := reading{at: start.Add(2 * time.Second), servers: 5, commands: map[string]int{"get": 2100, "info": 2025}, messages: 6015, cpu: time.Second} // twice the window
 	used := usage{At: 2 * time.Second, CPU: time.Second / 2, Allocs: 8000}
 	res := result{Pairs: 1000, PairsPerSec: 1000}
 	res.meters(before, after, usage{}, used)
-	if res.Commands != 2 || res.ServerCPU != 500 || res.ClientCPU != 250 || res.Allocs != 4 {
-		t.Errorf("commands %v, server %v, client %v, allocs %v; want 2, 500, 250, 4",
-			res.Commands, res.ServerCPU, res.ClientCPU, res.Allocs)
+	if res.Commands != 2 || res.CommandsBy["info"] != 1 || res.Messages != 3 || res.ServerCPU != 500 || res.ClientCPU != 250 || res.Allocs != 4 {
+		t.Errorf("commands %v (%v), messages %v, server %v, client %v, allocs %v; want 2 (1 of each), 3, 500, 250, 4",
+			res.Commands, res.CommandsBy, res.Messages, res.ServerCPU, res.ClientCPU, res.Allocs)
 	}
 }
 
@@ -112,9 +113,9 @@ func TestSelected(t *testing.T) {
 }
 
 func TestRatioIsWithinTheRepeat(t *testing.T) {
-	m := "own/g=1"
+	m := mode{family: "own", goroutines: 1}
 	rate := func(contender string, repeat int, rate float64) result {
-		return result{Contender: contender, Mode: m, Repeat: repeat, PairsPerSec: rate, Hung: repeat - 1}
+		return result{Contender: contender, Mode: m.name(), Repeat: repeat, PairsPerSec: rate, Hung: repeat - 1}
 	}
 	all := summarize([]result{
 		rate("fencelock", 1, 200), rate(baseline, 1, 100),
@@ -129,5 +130,24 @@ func TestRatioIsWithinTheRepeat(t *testing.T) {
 	}
 	if all[0].Hung != 3 || all[0].HungRounds != 2 {
 		t.Errorf("hung %d in %d rounds, want 3 in 2", all[0].Hung, all[0].HungRounds)
+	}
+}
+
+// What a pair costs is of the rounds that have one, and a contender without any has no figures.
+func TestRoundsWithoutAPair(t *testing.T) {
+	m := mode{nodes: majority, trouble: dead}.own(1)
+	still := result{Contender: "redsync", Mode: m.name(), Repeat: 1, Hung: 1}
+	moves := result{Contender: "redsync", Mode: m.name(), Repeat: 5, PairsPerSec: 2, Commands: 20, Messages: 10}
+	one, none := summarize([]result{still, moves}, m)[0], summarize([]result{still}, m)[0]
+	if one.Still != 1 || one.Commands != 20 || one.Messages != 10 || none.Still != 1 {
+		t.Errorf("got %+v and %+v", one, none)
+	}
+	var b strings.Builder
+	rateTable(&b, []summary{one, none})
+	costTable(&b, []summary{one, none})
+	for _, want := range []string{"redsync: in 1 of 2 rounds no pair ended", "redsync: in 1 of 1 rounds", "| redsync | 20.0 | 10.0 |", "| redsync | - |"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("there is no %q in:\n%s", want, &b)
+		}
 	}
 }

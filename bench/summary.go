@@ -19,6 +19,7 @@ type summary struct {
 	UseP50        spread  `json:"use_p50_us"`
 	UseP99        spread  `json:"use_p99_us"`
 	Commands      float64 `json:"commands_per_pair"`
+	Messages      float64 `json:"messages_per_pair"`
 	ServerCPU     float64 `json:"server_cpu_us_per_pair"`
 	ClientCPU     float64 `json:"client_cpu_us_per_pair"`
 	Allocs        float64 `json:"allocs_per_pair"`
@@ -32,15 +33,16 @@ type summary struct {
 	Hung          int     `json:"hung_waiters"`
 	Stuck         int     `json:"hung_after_cancel"`
 	HungRounds    int     `json:"rounds_with_hung_waiters"`
+	Still         int     `json:"rounds_without_a_pair"`
 	Errors        int64   `json:"errors"`
 	FirstError    string  `json:"first_error,omitempty"`
 }
 
 // summarize returns the summaries of one mode, in the contenders' order.
-func summarize(results []result, mode string) []summary {
+func summarize(results []result, m mode) []summary {
 	base := map[int]result{} // by repeat
 	for _, r := range results {
-		if r.Mode == mode && r.Contender == baseline {
+		if r.Mode == m.name() && r.Contender == m.baseline() {
 			base[r.Repeat] = r
 		}
 	}
@@ -48,7 +50,7 @@ func summarize(results []result, mode string) []summary {
 	for _, c := range contenders {
 		var rounds []result
 		for _, r := range results {
-			if r.Mode == mode && r.Contender == c.name {
+			if r.Mode == m.name() && r.Contender == c.name {
 				rounds = append(rounds, r)
 			}
 		}
@@ -60,27 +62,29 @@ func summarize(results []result, mode string) []summary {
 }
 
 func summaryOf(rounds []result, base map[int]result) summary {
-	values := func(of func(result) float64) []float64 {
-		var v []float64
-		for _, r := range rounds {
-			v = append(v, of(r))
-		}
-		return v
-	}
+	values := func(of func(result) float64) []float64 { return valuesOf(rounds, of) }
 	middle := func(of func(result) float64) float64 { return median(values(of)) }
+	var moving []result
+	for _, r := range rounds {
+		if r.PairsPerSec > 0 {
+			moving = append(moving, r)
+		}
+	}
+	cost := func(of func(result) float64) float64 { return median(valuesOf(moving, of)) } // of a pair: 0 where no round has one
 	s := summary{
-		Contender: rounds[0].Contender, Mode: rounds[0].Mode, Repeats: len(rounds), Tokens: rounds[0].Tokens,
+		Contender: rounds[0].Contender, Mode: rounds[0].Mode, Repeats: len(rounds), Still: len(rounds) - len(moving), Tokens: rounds[0].Tokens,
 		PairsPerSec:   spreadOf(values(func(r result) float64 { return r.PairsPerSec })),
 		WaitP50:       spreadOf(values(func(r result) float64 { return r.WaitP50 })),
 		WaitP99:       spreadOf(values(func(r result) float64 { return r.WaitP99 })),
 		WaitMax:       spreadOf(values(func(r result) float64 { return r.WaitMax })).Max,
 		UseP50:        spreadOf(values(func(r result) float64 { return r.UseP50 })),
 		UseP99:        spreadOf(values(func(r result) float64 { return r.UseP99 })),
-		Commands:      middle(func(r result) float64 { return r.Commands }),
-		ServerCPU:     middle(func(r result) float64 { return r.ServerCPU }),
-		ClientCPU:     middle(func(r result) float64 { return r.ClientCPU }),
-		Allocs:        middle(func(r result) float64 { return r.Allocs }),
-		AllocBytes:    middle(func(r result) float64 { return r.AllocBytes }),
+		Commands:      cost(func(r result) float64 { return r.Commands }),
+		Messages:      cost(func(r result) float64 { return r.Messages }),
+		ServerCPU:     cost(func(r result) float64 { return r.ServerCPU }),
+		ClientCPU:     cost(func(r result) float64 { return r.ClientCPU }),
+		Allocs:        cost(func(r result) float64 { return r.Allocs }),
+		AllocBytes:    cost(func(r result) float64 { return r.AllocBytes }),
 		Connections:   middle(func(r result) float64 { return float64(r.Connections) }),
 		FairGoroutine: middle(func(r result) float64 { return r.FairGoroutine }),
 		FairClient:    middle(func(r result) float64 { return r.FairClient }),
@@ -101,6 +105,14 @@ func summaryOf(rounds []result, base map[int]result) summary {
 		}
 	}
 	return s
+}
+
+func valuesOf(rounds []result, of func(result) float64) []float64 {
+	var v []float64
+	for _, r := range rounds {
+		v = append(v, of(r))
+	}
+	return v
 }
 
 // ratio compares each round with the baseline's in the same repeat; nil where there is none.
@@ -132,7 +144,7 @@ func (r result) trouble() string {
 		}
 	}
 	if r.FirstError != "" {
-		words = append(words, r.FirstError)
+		words = append(words, strings.ReplaceAll(r.FirstError, "\n", " "))
 	}
 	if len(words) == 0 {
 		return ""

@@ -37,13 +37,30 @@ func (r report) of(m mode) []summary {
 	return rows
 }
 
+// some tells that there are figures of some of the modes.
+func (r report) some(of []mode) bool {
+	return slices.ContainsFunc(of, func(m mode) bool { return len(r.of(m)) > 0 })
+}
+
+// only tells that all figures are of these modes.
+func (r report) only(these []mode) bool {
+	return !r.some(slices.DeleteFunc(modes(), func(m mode) bool { return slices.Contains(these, m) }))
+}
+
 // overview is a table of all modes with the rates as multiples of the baseline's.
 func (r report) overview(b *strings.Builder) {
 	names := r.names()
-	if !slices.Contains(names, baseline) {
+	if !slices.ContainsFunc(r.Summaries, func(s summary) bool { return s.Ratio != nil }) {
 		return
 	}
-	fmt.Fprintf(b, "\n## Overview\n\nPairs a second, as a multiple of %s.\n\n| mode |", baseline)
+	of := baseline + "'s, on several servers of redsync's"
+	switch {
+	case r.only(otherModes()):
+		of = ours + "'s"
+	case r.only(kindModes()):
+		of = "redisson's"
+	}
+	fmt.Fprintf(b, "\n## Overview\n\nPairs a second, as a multiple of %s.\n\n| mode |", of)
 	for _, name := range names {
 		fmt.Fprintf(b, " %s |", name)
 	}
@@ -91,21 +108,33 @@ func rateTable(b *strings.Builder, rows []summary) {
 		if s.FirstError != "" {
 			fmt.Fprintf(b, "%s: the first error was: %s\n\n", s.Contender, strings.ReplaceAll(s.FirstError, "\n", " "))
 		}
+		if s.Still > 0 {
+			fmt.Fprintf(b, "%s: in %d of %d rounds no pair ended within the window.\n\n", s.Contender, s.Still, s.Repeats)
+		}
 	}
 }
 
 // costTable is what a pair costs, and who got how much.
 func costTable(b *strings.Builder, rows []summary) {
-	b.WriteString("| contender | commands | server CPU | client CPU | allocs | bytes | connections | least/most goroutine | client |\n")
-	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	b.WriteString("| contender | commands | messages | server CPU | client CPU | allocs | bytes | connections | least/most goroutine | client |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, s := range rows {
-		allocs := "-"
-		if s.Allocs > 0 {
-			allocs = fmt.Sprintf("%.0f", s.Allocs)
+		if s.Still == s.Repeats {
+			fmt.Fprintf(b, "| %s |%s\n", s.Contender, strings.Repeat(" - |", 9))
+			continue
 		}
-		fmt.Fprintf(b, "| %s | %.1f | %.1f us | %.1f us | %s | %.0f | %.0f | %.2f | %.2f |\n",
-			s.Contender, s.Commands, s.ServerCPU, s.ClientCPU, allocs, s.AllocBytes, s.Connections, s.FairGoroutine, s.FairClient)
+		fmt.Fprintf(b, "| %s | %s | %s | %.1f us | %.1f us | %s | %.0f | %.0f | %.2f | %.2f |\n",
+			s.Contender, known("%.1f", s.Commands), known("%.1f", s.Messages), s.ServerCPU, s.ClientCPU, known("%.0f", s.Allocs),
+			s.AllocBytes, s.Connections, s.FairGoroutine, s.FairClient)
 	}
+}
+
+// known is a figure that only some contenders have: those without Redis send it no commands.
+func known(format string, figure float64) string {
+	if figure == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, figure)
 }
 
 func ratioCell(s *spread) string {

@@ -65,7 +65,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Each figure must be of rounds that a full run has.
+// Each figure must be of rounds that a full run has, or the run of another kind.
 func TestTargetsAreMeasured(t *testing.T) {
 	set, err := parse(nil, t.Output())
 	if err != nil {
@@ -75,13 +75,14 @@ func TestTargetsAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.modes = append(p.modes, kindModes()...)
 	var r report
 	for _, round := range p.rounds() {
 		r.Results = append(r.Results, result{Contender: round.contender.name, Mode: round.mode.name(), Repeat: round.repeat,
-			PairsPerSec: 1, WaitP99: 1, UseP99: 1, Commands: 1})
+			PairsPerSec: 1, WaitP99: 1, UseP99: 1, Commands: 1, Messages: 1})
 	}
 	for _, m := range modes() {
-		r.Summaries = append(r.Summaries, summarize(r.Results, m.name())...)
+		r.Summaries = append(r.Summaries, summarize(r.Results, m)...)
 	}
 	for _, target := range targets {
 		if len(target.least) != len(target.figures) || len(target.aim) != len(target.figures) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -20,8 +19,6 @@ import (
 // own. The flag is not for users, and not in the help.
 const workerFlag = "-worker"
 
-func isWorker() bool { return len(os.Args) == 2 && os.Args[1] == workerFlag }
-
 // A worked is the round of a worker process.
 type worked struct {
 	load    *load
@@ -30,9 +27,8 @@ type worked struct {
 	memory  *sharedMemory
 }
 
-// work answers commands until there are no more; see remote.
-func work(ctx context.Context, in io.Reader, out io.Writer) error {
-	w := new(worked)
+// work lets do answer commands until there are no more; see remote.
+func work(ctx context.Context, in io.Reader, out io.Writer, do func(ctx context.Context, command string, args url.Values) (answer, error)) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		command, query, _ := strings.Cut(lines.Text(), " ")
@@ -40,7 +36,7 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		a, err := w.answer(ctx, command, args)
+		a, err := do(ctx, command, args)
 		if err != nil {
 			a.Error = err.Error()
 		}

@@ -8,7 +8,6 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.LongStream;
 import org.redisson.Redisson;
-import org.redisson.api.RFencedLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 import org.redisson.config.SingleServerConfig;
@@ -18,6 +17,10 @@ final class Load implements AutoCloseable {
   private final String family;
   private final String inside;
   private final int hotKeys;
+  private final int room; // of which each use takes its weight
+  private final boolean readWrite;
+  private final int reads; // so many of ten uses
+  private final boolean lone; // the first worker writes, all others read, and the times are the first one's
   private final long pauseNanos; // in the mean, after each use
   private final KeyState[] keys;
   private final List<RedissonClient> clients = new ArrayList<>();
@@ -30,11 +33,16 @@ final class Load implements AutoCloseable {
   private final CountDownLatch over = new CountDownLatch(1); // the phase is ending
   private volatile Phase phase = Phase.WARMING;
   private volatile boolean cancelled;
+  private volatile boolean tokens; // some were seen
 
   Load(Map<String, String> args) throws Exception {
     family = args.get("family");
     inside = args.get("inside");
     hotKeys = Integer.parseInt(args.get("hot"));
+    room = Integer.parseInt(args.get("room"));
+    readWrite = args.get("kind").equals("rwlock");
+    reads = Integer.parseInt(args.get("reads"));
+    lone = Boolean.parseBoolean(args.get("lone"));
     pauseNanos = Long.parseLong(args.get("pause_ns"));
     keys = new KeyState[Integer.parseInt(args.get("keys"))];
     for (int i = 0; i < keys.length; i++) {
@@ -43,19 +51,25 @@ final class Load implements AutoCloseable {
     String[] direct = args.get("direct").split(":");
     getter = new Getter(direct[0], Integer.parseInt(direct[1]));
 
-    List<RFencedLock[]> locks = new ArrayList<>(); // by client and key
+    List<Acquirable[]> targets = new ArrayList<>(); // by client and key
+    List<Acquirable[]> readers = new ArrayList<>(); // their sides that read
     for (int i = 0; i < Integer.parseInt(args.get("clients")); i++) {
       RedissonClient client = Redisson.create(config(args.get("address"), Boolean.parseBoolean(args.get("small"))));
       clients.add(client);
-      RFencedLock[] own = new RFencedLock[keys.length];
-      for (int k = 0; k < keys.length; k++) {
-        own[k] = client.getFencedLock(args.get("prefix") + ":" + k);
-      }
-      locks.add(own);
+      targets.add(targets(client, args.get("kind"), args.get("prefix")));
+      readers.add(readWrite ? targets(client, args.get("kind") + "-read", args.get("prefix")) : null);
     }
     for (int i = 0; i < Integer.parseInt(args.get("goroutines")); i++) {
-      workers.add(new Worker(this, i, locks.get(i % clients.size())));
+      workers.add(new Worker(this, i, targets.get(i % clients.size()), readers.get(i % clients.size())));
     }
+  }
+
+  private Acquirable[] targets(RedissonClient client, String kind, String prefix) {
+    Acquirable[] own = new Acquirable[keys.length];
+    for (int k = 0; k < keys.length; k++) {
+      own[k] = Acquirable.of(client, kind, prefix + ":" + k, room);
+    }
+    return own;
   }
 
   /** Small: for one of many clients, which would have 48 threads and 25 connections each. */
@@ -104,21 +118,38 @@ final class Load implements AutoCloseable {
     }
   }
 
-  /** Checks that the holder is alone and that its token is the largest so far, and does the mode's work. */
-  void section(int key, long token) throws Exception {
+  /** Tells whether the next use of a worker reads. */
+  boolean reading(int worker) {
+    if (lone) {
+      return worker > 0;
+    }
+    return reads > 0 && ThreadLocalRandom.current().nextInt(10) < reads;
+  }
+
+  /** Tells whether the times of a use count. */
+  boolean timed(boolean reading) {
+    return !lone || !reading;
+  }
+
+  /** Checks that no more are inside than may be and that the token is the largest so far, and does the mode's work. */
+  void section(int key, long token, boolean reading) throws Exception {
     KeyState state = keys[key];
-    if (state.inside.incrementAndGet() != 1) {
+    int weight = readWrite && !reading ? room : 1;
+    if (state.inside.addAndGet(weight) > room) {
       overlaps.incrementAndGet();
     }
-    if (state.token.getAndSet(token) >= token) {
-      outOfOrder.incrementAndGet();
+    if (token != 0) {
+      tokens = true;
+      if (state.token.getAndSet(token) >= token) {
+        outOfOrder.incrementAndGet();
+      }
     }
     try {
       if (phase != Phase.ENDING) {
         work();
       }
     } finally {
-      state.inside.decrementAndGet();
+      state.inside.addAndGet(-weight);
     }
   }
 
@@ -170,7 +201,7 @@ final class Load implements AutoCloseable {
         + ",\"clients\":" + Json.array(LongStream.range(0, workers.size()).map(i -> i % clients.size()))
         + ",\"waits_ns\":" + Json.array(workers.stream().flatMapToLong(Worker::waits))
         + ",\"uses_ns\":" + Json.array(workers.stream().flatMapToLong(Worker::uses))
-        + ",\"overlaps\":" + overlaps + ",\"out_of_order\":" + outOfOrder + ",\"tokens\":true"
+        + ",\"overlaps\":" + overlaps + ",\"out_of_order\":" + outOfOrder + ",\"tokens\":" + tokens
         + ",\"hung\":" + hung + ",\"stuck\":" + stuck + ",\"errors\":" + errors
         + (error == null ? "" : ",\"first_error\":" + Json.quoted(error)) + "}}";
   }

@@ -9,7 +9,7 @@ import java.util.Map;
 import org.redisson.Redisson;
 
 /**
- * Puts the load of a round on Redis through Redisson's RFencedLock. It takes a command a line from standard input, and
+ * Puts the load of a round on Redis through Redisson. It takes a command a line from standard input, and
  * answers each with a line of JSON on standard output; remote.go is the other side, and worker.go the same in Go. It
  * ends with its standard input.
  */

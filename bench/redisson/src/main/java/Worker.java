@@ -1,13 +1,13 @@
 import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.LongStream;
-import org.redisson.api.RFencedLock;
 
 /** One thread that locks and unlocks. Redisson's holder is the thread, as the context is fencelock's. */
 final class Worker extends Thread {
   private final Load load;
   private final int number;
-  private final RFencedLock[] locks; // by key
+  private final Acquirable[] targets; // by key
+  private final Acquirable[] readers; // their sides that read; null where they have none
 
   // A worker that hangs is read while it may still come back: these are guarded by this.
   private long since; // when its present wait began
@@ -16,10 +16,11 @@ final class Worker extends Thread {
   private final Times uses = new Times(); // waits, sections and unlocks together
   private long pairs; // within the window
 
-  Worker(Load load, int number, RFencedLock[] locks) {
+  Worker(Load load, int number, Acquirable[] targets, Acquirable[] readers) {
     this.load = load;
     this.number = number;
-    this.locks = locks;
+    this.targets = targets;
+    this.readers = readers;
     setDaemon(true);
   }
 
@@ -43,28 +44,31 @@ final class Worker extends Thread {
   /** One acquire, the section, and the unlock. */
   private void turn() throws Exception {
     int key = load.pick(number);
+    boolean reading = load.reading(number);
     long begin = System.nanoTime();
     synchronized (this) {
       since = begin;
-      waiting = true;
+      waiting = load.timed(reading);
     }
-    long token;
+    Acquirable.Hold hold;
     try {
-      token = locks[key].lockAndGetToken();
+      hold = (reading ? readers : targets)[key].acquire();
     } finally {
       waited();
     }
     try {
-      load.section(key, token);
+      load.section(key, hold.token(), reading);
     } finally {
-      locks[key].unlock();
+      hold.release().run();
     }
     Phase phase = load.phase();
     if (phase == Phase.WARMING) {
       return;
     }
     synchronized (this) {
-      uses.add(System.nanoTime() - begin);
+      if (load.timed(reading)) {
+        uses.add(System.nanoTime() - begin);
+      }
       if (phase == Phase.MEASURING) {
         pairs++;
       }
