@@ -1,4 +1,4 @@
-// Package examples holds the runnable examples, each in a folder of its own, and tries what docs/faq.md says.
+// Package examples holds the runnable examples, each in a folder of its own, and tries what docs/guards.md and docs/errors.md say of lost counters, nested calls and keys.
 package examples
 
 import (
@@ -20,7 +20,7 @@ func noError(t *testing.T, err error) {
 	}
 }
 
-// docs/faq.md: setting the counter, after which the next token is larger than all that storage has seen.
+// docs/guards.md: setting the counter, after which the next token is larger than all that storage has seen.
 func TestSetTheCounter(t *testing.T) {
 	rdb := redistest.New(t)
 	client, err := rlock.New(rdb)
@@ -53,7 +53,7 @@ func TestSetTheCounter(t *testing.T) {
 	}
 }
 
-// docs/faq.md: a call with another context waits for its own process.
+// docs/errors.md: a call with another context waits for its own process.
 func TestNestedCallWithAnotherContext(t *testing.T) {
 	rdb := redistest.New(t)
 	client, err := rlock.New(rdb)
@@ -70,7 +70,7 @@ func TestNestedCallWithAnotherContext(t *testing.T) {
 	}))
 }
 
-// docs/faq.md: a key that is something else is an error at once, and is left alone.
+// docs/errors.md: a key that is something else is an error at once, and is left alone.
 func TestNameIsTheKey(t *testing.T) {
 	rdb := redistest.New(t)
 	client, err := rlock.New(rdb)

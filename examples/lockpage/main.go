@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -37,7 +38,10 @@ func main() {
 	password := rand.Text()
 	err := run(ctx, *addr, password, func(page, redisAddr string) {
 		fmt.Printf("%s\nuser: oncall, password: %s\nBefore a minute is over %q is stuck, and can be forced open.\n", page, password, account)
-		fmt.Printf("The same in a terminal: cd cmd/fencelock && go run . top --url redis://%s\n", redisAddr)
+		fmt.Printf("The same in a terminal: cd cmd/fencelock && go run . top --url redis://%s\n\nThe steps of a night on call:\n", redisAddr)
+		for i, step := range steps {
+			fmt.Printf("%d. %s\n", i+1, strings.ReplaceAll(step, "**", ""))
+		}
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lockpage:", err)

@@ -23,14 +23,15 @@ func main() {
 	defer client.Close()
 
 	lock := fenced.NewLock(client, "lock:account:42")
-	err = lock.TryDo(context.Background(), 3*time.Second, 0, func(ctx context.Context, token int64) error { // wait, lease
-		fmt.Println("the lock is mine; my token is", token)
-		return ctx.Err() // here: the work, with ctx
-	})
-	switch {
-	case errors.Is(err, rlock.ErrNotAcquired):
-		fmt.Println("somebody else had it for 3 s, nothing was done")
-	case err != nil:
-		fmt.Println(err)
+	hold, err := lock.Acquire(context.Background(), rlock.Wait(3*time.Second))
+	if errors.Is(err, rlock.ErrNotAcquired) {
+		log.Fatal("somebody else had it for 3 s, nothing was done")
+	} else if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the lock is mine; my token is", hold.Token())
+	// here: the work, with hold.Context(), which ends when the lock is lost
+	if err := hold.Unlock(context.Background()); err != nil {
+		log.Fatal(err) // rlock.ErrLost: somebody else may have had the lock meanwhile
 	}
 }

@@ -114,17 +114,17 @@ func (s *story) write(ctx context.Context, who string, token, balance int64) err
 
 // compete: one has the lock, the other is told so, waits, and gets it.
 func (s *story) compete(ctx context.Context) error {
-	held, token, err := s.a.LockAndGetToken(ctx)
+	hold, err := s.a.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.a.Unlock(held) // for the returns below; a second Unlock does nothing
-	s.say("A", "has the lock, token %d", token)
-	if err := s.got(token); err != nil {
+	defer hold.Unlock(ctx) // for the returns below; a second Unlock does nothing
+	s.say("A", "has the lock, token %d", hold.Token())
+	if err := s.got(hold.Token()); err != nil {
 		return err
 	}
 
-	if _, err := s.b.TryLock(ctx, 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
+	if _, err := s.b.Acquire(ctx, rlock.Wait(0)); !errors.Is(err, rlock.ErrNotAcquired) {
 		return fmt.Errorf("one try by B, while A held the lock, gave %v, not ErrNotAcquired", err)
 	}
 	s.say("B", "tries once: ErrNotAcquired")
@@ -134,24 +134,20 @@ func (s *story) compete(ctx context.Context) error {
 	waited := make(chan error, 1)
 	go func() {
 		s.say("B", "waits, for up to %v", 5*s.second)
-		waited <- s.b.TryDo(ctx, 5*s.second, 0, func(ctx context.Context, token int64) error {
+		waited <- s.depositAlone(ctx, "B", s.b, func() error {
 			if inA.Load() {
 				return errors.New("the lock was given to B while A had it")
 			}
-			s.say("B", "has the lock, token %d", token)
-			if err := s.got(token); err != nil {
-				return err
-			}
-			return s.deposit(ctx, "B", token)
+			return nil
 		})
 	}()
 	time.Sleep(s.second * 3 / 10) // A's work
-	if err := s.deposit(held, "A", token); err != nil {
+	if err := s.deposit(hold.Context(), "A", hold.Token()); err != nil {
 		return err
 	}
 	s.say("A", "unlocks")
 	inA.Store(false)
-	if err := s.a.Unlock(held); err != nil {
+	if err := hold.Unlock(ctx); err != nil {
 		return err
 	}
 	if err := <-waited; err != nil {
@@ -159,6 +155,23 @@ func (s *story) compete(ctx context.Context) error {
 	}
 	s.say("B", "unlocks")
 	return nil
+}
+
+// depositAlone takes the lock, waiting for up to five seconds of the story, checks what is true then, and makes a deposit.
+func (s *story) depositAlone(ctx context.Context, who string, lock *fenced.Lock, check func() error) (err error) {
+	hold, err := lock.Acquire(ctx, rlock.Wait(5*s.second))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Unlock(ctx)) }()
+	if err := check(); err != nil {
+		return err
+	}
+	s.say(who, "has the lock, token %d", hold.Token())
+	if err := s.got(hold.Token()); err != nil {
+		return err
+	}
+	return s.deposit(hold.Context(), who, hold.Token())
 }
 
 // nest: the context carries the holder, so that a function which locks can be called by one that has locked.
@@ -195,99 +208,92 @@ func (s *story) nest(ctx context.Context) error {
 }
 
 // outlive: a lease that is not the caller's own is renewed until Unlock.
-func (s *story) outlive(ctx context.Context) error {
+func (s *story) outlive(ctx context.Context) (err error) {
 	lease := s.second
 	job := lease * 5 / 2
-	return s.a.Do(ctx, func(held context.Context, token int64) error {
-		s.say("A", "has the lock, token %d, and works for %v", token, job)
-		if err := s.got(token); err != nil {
+	hold, err := s.a.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Unlock(ctx)) }()
+	s.say("A", "has the lock, token %d, and works for %v", hold.Token(), job)
+	if err := s.got(hold.Token()); err != nil {
+		return err
+	}
+	for range 2 {
+		select {
+		case <-time.After(job / 2):
+		case <-hold.Done():
+			return fmt.Errorf("the lock did not outlive its lease: %w", hold.Err())
+		}
+		ttl, err := s.a.RemainTTL(ctx)
+		if err != nil {
 			return err
 		}
-		for range 2 {
-			select {
-			case <-time.After(job / 2):
-			case <-held.Done():
-				return fmt.Errorf("the lock did not outlive its lease: %w", context.Cause(held))
-			}
-			ttl, err := s.a.RemainTTL(held)
-			if err != nil {
-				return err
-			}
-			s.say("A", "still has it; the lease has %v left of %v", ttl, lease)
-			if ttl <= 0 || ttl > lease {
-				return fmt.Errorf("the lease has %v left, with %v at most", ttl, lease)
-			}
-			if _, err := s.b.TryLock(ctx, 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
-				return fmt.Errorf("one try by B during the job gave %v, not ErrNotAcquired", err)
-			}
+		s.say("A", "still has it; the lease has %v left of %v", ttl, lease)
+		if ttl <= 0 || ttl > lease {
+			return fmt.Errorf("the lease has %v left, with %v at most", ttl, lease)
 		}
-		return s.deposit(held, "A", token)
-	})
+		if _, err := s.b.Acquire(ctx, rlock.Wait(0)); !errors.Is(err, rlock.ErrNotAcquired) {
+			return fmt.Errorf("one try by B during the job gave %v, not ErrNotAcquired", err)
+		}
+	}
+	return s.deposit(hold.Context(), "A", hold.Token())
 }
 
 // pause: A is paused between its last look at the context and its write. The pause is a sleep of this goroutine only; a
 // stopped process would stop its watchdog as well, so A takes a lease that no watchdog renews.
 func (s *story) pause(ctx context.Context) error {
 	short, nap := s.second, s.second*3/2
-	held, old, err := s.a.LockLeaseAndGetToken(ctx, short)
+	hold, err := s.a.Acquire(ctx, rlock.Lease(short))
 	if err != nil {
 		return err
 	}
-	defer s.a.Unlock(held) // for the returns below; a second Unlock does nothing
+	old := hold.Token()
+	defer hold.Unlock(ctx) // for the returns below; a second Unlock does nothing
 	s.say("A", "has the lock, token %d, with a lease of %v that nobody renews", old, short)
 	if err := s.got(old); err != nil {
 		return err
 	}
-	balance, err := s.store.read(held, old)
+	balance, err := s.store.read(hold.Context(), old)
 	if err != nil {
 		return err
 	}
-	if err := held.Err(); err != nil {
+	if err := hold.Err(); err != nil {
 		return fmt.Errorf("the context of A was over before the pause: %w", err)
 	}
 	s.say("A", "reads balance %d, sees that its context is alive, and is paused for %v", balance, nap)
 
 	other := make(chan error, 1)
 	go func() {
-		other <- s.b.TryDo(ctx, 5*s.second, 0, func(ctx context.Context, token int64) error {
-			ended := held.Err()
-			s.say("B", "has the lock, token %d", token)
-			if !errors.Is(ended, rlock.ErrLost) {
-				return fmt.Errorf("the context of A said %v, not ErrLost, when B had the lock", ended)
+		other <- s.depositAlone(ctx, "B", s.b, func() error {
+			if ended := hold.Err(); !errors.Is(ended, rlock.ErrLost) {
+				return fmt.Errorf("the hold of A said %v, not ErrLost, when B had the lock", ended)
 			}
-			if err := s.got(token); err != nil {
-				return err
-			}
-			return s.deposit(ctx, "B", token)
+			return nil
 		})
 	}()
 	time.Sleep(nap)
 	if err := <-other; err != nil { // there already, unless this machine is very slow
 		return err
 	}
-	if err := held.Err(); err == nil || !errors.Is(context.Cause(held), rlock.ErrLost) {
-		return fmt.Errorf("the context of A ended with %v, not with ErrLost", context.Cause(held))
+	if err := hold.Err(); !errors.Is(err, rlock.ErrLost) {
+		return fmt.Errorf("the hold of A ended with %v, not with ErrLost", err)
 	}
-	s.say("A", "goes on. Its context has ended: %v", context.Cause(held))
+	s.say("A", "goes on. Its hold has ended: %v", hold.Err())
 
 	// Its last look was before the pause, so that it writes all the same; WithoutCancel keeps the write going, as it
 	// would be going on its way to the server.
-	err = s.write(context.WithoutCancel(held), "A", old, balance+amount)
+	err = s.write(context.WithoutCancel(hold.Context()), "A", old, balance+amount)
 	if !errors.Is(err, errStale) {
 		return fmt.Errorf("the late write of A with token %d gave %v, not a refusal: B's deposit is overwritten", old, err)
 	}
 	s.say("store", "refuses A's late write: %v", err)
-	if err := s.a.Unlock(held); !errors.Is(err, rlock.ErrLost) {
+	if err := hold.Unlock(ctx); !errors.Is(err, rlock.ErrLost) {
 		return fmt.Errorf("the unlock of A gave %v, not ErrLost", err)
 	}
 	s.say("A", "unlocks: ErrLost. It does its work again, from the read on")
-	return s.a.TryDo(ctx, 5*s.second, 0, func(ctx context.Context, token int64) error {
-		s.say("A", "has the lock, token %d", token)
-		if err := s.got(token); err != nil {
-			return err
-		}
-		return s.deposit(ctx, "A", token)
-	})
+	return s.depositAlone(ctx, "A", s.a, func() error { return nil })
 }
 
 // settle checks what is left when the story is over.

@@ -332,25 +332,24 @@ func TestStep(t *testing.T) {
 }
 
 // Callers that name the locks in opposite orders do not stop each other.
-func TestDoAll(t *testing.T) {
+func TestTransfer(t *testing.T) {
 	two := clients(t, 2)
-	names := []string{"lock:account:1", "lock:account:2"}
 	ended := make(chan error)
-	balance := 0
+	moved := 0
 	for i, c := range two {
-		mine := slices.Clone(names)
+		from, to := fenced.NewLock(c, "lock:account:1"), fenced.NewLock(c, "lock:account:2")
 		if i == 1 {
-			slices.Reverse(mine)
+			from, to = to, from
 		}
 		go func() {
 			for range 50 {
-				err := DoAll(t.Context(), c, append(mine, mine[0]), func(ctx context.Context) error {
-					for _, name := range names {
-						if _, ok := fenced.TokenFrom(ctx, name); !ok {
-							t.Errorf("no token of %s", name)
+				err := Transfer(t.Context(), from, to, func(ctx context.Context, first, second int64) error {
+					for lock, token := range map[*fenced.Lock]int64{from: first, to: second} {
+						if now, err := lock.Token(ctx); err != nil || now != token {
+							t.Errorf("the token of %s is %d, %v, and move was given %d", lock.Name(), now, err, token)
 						}
 					}
-					balance++
+					moved++
 					return nil
 				})
 				if err != nil {
@@ -362,7 +361,74 @@ func TestDoAll(t *testing.T) {
 		}()
 	}
 	noError(t, errors.Join(<-ended, <-ended))
-	if balance != 100 {
-		t.Errorf("balance %d", balance)
+	if moved != 100 {
+		t.Errorf("moved %d times", moved)
 	}
+}
+
+// Behind an interface the hold outlives each call, has its token, and says when it was lost.
+func TestBehind(t *testing.T) {
+	both := clients(t, 2)
+	locks := []*Behind{
+		{lock: fenced.NewLock(both[0], "migration"), wait: time.Minute},
+		{lock: fenced.NewLock(both[1], "migration")}, // which asks once
+	}
+	if err := locks[1].Unlock(); !errors.Is(err, rlock.ErrNotHeld) {
+		t.Errorf("Unlock before Lock: %v", err)
+	}
+	if err := locks[0].Lock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := locks[1].Lock(); !errors.Is(err, rlock.ErrNotAcquired) {
+		t.Errorf("the lock is taken: %v", err)
+	}
+	if token := locks[0].Held().Token(); token != 1 {
+		t.Errorf("token %d", token)
+	}
+	if err := locks[0].Unlock(); err != nil {
+		t.Error(err)
+	}
+	locks[1].wait = time.Minute
+	if err := locks[1].Lock(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locks[0].lock.ForceUnlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-locks[1].Held().Done():
+	case <-time.After(time.Minute):
+		t.Error("the loss was not told")
+	}
+	if err := locks[1].Unlock(); !errors.Is(err, rlock.ErrLost) {
+		t.Errorf("Unlock after the loss: %v", err)
+	}
+}
+
+// Each has a slot of its own, while it works.
+func TestImport(t *testing.T) {
+	var mu sync.Mutex
+	inside := map[int]bool{}
+	var all sync.WaitGroup
+	for _, client := range clients(t, 8) {
+		all.Go(func() {
+			err := Import(t.Context(), client, func(ctx context.Context, slot int, token int64) error {
+				mu.Lock()
+				if inside[slot] || slot > 4 || token < 1 {
+					t.Errorf("slot %d, token %d, and %v are inside", slot, token, inside)
+				}
+				inside[slot] = true
+				mu.Unlock()
+				time.Sleep(5 * time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				delete(inside, slot)
+				return ctx.Err()
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 }
