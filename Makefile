@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test recipes databases metrics command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-guards bench-topologies bench-page server release-check
+.PHONY: help test tests recipes databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -8,15 +8,20 @@ help: ## this list
 # A process that the race detector watches sleeps before it ends, for a second unless this says less.
 export GORACE ?= atexit_sleep_ms=50
 
-# With a server four packages run at a time, whatever the processors: the tests wait most of the time. So do the modules.
-test: ## everything: virtual time, miniredis, and a real server of this machine
+# Three packages run at a time, whatever the processors: the tests wait half of the time. Of the modules four do. Those that take longest begin first. On
+# miniredis .ci/oldest runs the tests.
+longest := ./rlock ./quorum ./scripts
+test: ## everything: in virtual time, and on a real server of this machine
+	@.ci/failures -- $(MAKE) --no-print-directory tests
+
+tests:
 	@for program in redis-server databases prometheus chromium; do ".ci/$$program" >/dev/null || exit 1; done # apt-get serves one at a time
 	@set -e; server=$$(.ci/redis-server); \
-	echo "== on miniredis and in virtual time"; \
-	REDIS_SERVER= go test -short -race -shuffle=on -count=1 -timeout 30m ./... ./examples/orders; \
-	echo "== the same, and what needs servers of its own, on $$("$$server" --version)"; \
-	REDIS_SERVER="$$server" go test -p 4 -race -shuffle=on -count=1 -timeout 30m ./...
-	@$(MAKE) --no-print-directory -j 4 recipes databases metrics command browser
+	echo "== in virtual time, and on $$("$$server" --version)"; \
+	REDIS_SERVER="$$server" REDIS_VIRTUAL=1 go test -p 3 -race -shuffle=on -count=1 -timeout 30m -skip '^TestMutants_' $(longest) ./... ./examples/orders; \
+	echo "== scripts that are broken on purpose, which the model notices (one goroutine: no -race)"; \
+	REDIS_SERVER="$$server" go test -count=1 -timeout 30m -run '^TestMutants_' ./scripts
+	@$(MAKE) --no-print-directory -j 4 recipes databases metrics adapters command browser
 
 recipes: ## the code of docs/recipes.md (a module of its own, for the drivers)
 	@echo "== examples/recipes"
@@ -36,6 +41,11 @@ metrics: ## the modules for Prometheus and OpenTelemetry (installs prometheus)
 		(cd observe/$$module && env $$programs REDIS_SERVER= go test -race -shuffle=on -count=1 -timeout 10m ./...); done; \
 	echo "== observe/lockprom on $$("$$server" --version)"; \
 	cd observe/lockprom && env $$programs REDIS_SERVER="$$server" go test -race -count=1 -timeout 10m ./...
+
+adapters: ## the locks behind gocron's, tusd's and certmagic's interfaces, in two processes each (modules of their own)
+	@set -e; server=$$(.ci/redis-server); for module in lockgocron locktusd lockcertmagic; do \
+		echo "== adapters/$$module"; \
+		(cd adapters/$$module && REDIS_SERVER="$$server" go test -race -shuffle=on -count=1 -timeout 10m ./...); done
 
 command: ## the command fencelock, on real servers and terminals (a module of its own)
 	@echo "== cmd/fencelock"
@@ -63,21 +73,28 @@ verify: ## clients in many processes, real servers, faults by seed, for half an 
 sim: ## the library in virtual time, for an hour: leases and outages as long as users have them; then bugs on purpose
 	@cd verify && export GOWORK=off && go run ./sim -for 1h && go run ./sim -broken
 
-lint: ## gofmt, go vet, staticcheck
+lint: ## gofmt, go vet, staticcheck, spelling
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	go vet ./... ./examples/orders
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/orders
 	@set -e; for module in bench examples/recipes guard/sqlguard/sqltest verify verify/interop observe/lockui/browsertest; do \
 		echo "go vet in $$module"; (cd $$module && GOWORK=off go vet ./...); done
-	@set -e; for module in observe/lockprom observe/lockotel cmd/fencelock rlockvet; do \
+	@set -e; for module in observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock rlockvet; do \
 		echo "go vet and staticcheck in $$module"; (cd $$module && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...); done
+	go run github.com/golangci/misspell/cmd/misspell@v0.8.0 -error $$(git ls-files '*.md' '*.go' '*.lua')
 	cd cmd/fencelock && GOOS=windows go build -o /dev/null .
 
 mutants: ## the tests against code that is broken on purpose, rule by rule
 	@server=$$(.ci/redis-server) && PATH="$$PATH:$$(dirname "$$server")" go run ./internal/test/mutants
 
-bench: ## side by side with other locks, about 40 minutes; writes docs/benchmarks (its deps are a module of their own)
-	@server=$$(.ci/redis-server) && cd bench && REDIS_SERVER="$$server" GOWORK=off go run ./held && REDIS_SERVER="$$server" GOWORK=off go run .
+bench: ## side by side with other locks and semaphores, about 65 minutes; writes docs/benchmarks (its deps are a module of their own)
+	@server=$$(.ci/redis-server) && cd bench && export REDIS_SERVER="$$server" GOWORK=off && go run ./held && go run . && \
+		go run . -modes semaphore -repeats 17 -out ../docs/benchmarks/semaphores && \
+		go run . -modes rwlock -repeats 9 -out ../docs/benchmarks/rwlocks
+
+bench-others: ## beside etcd's and PostgreSQL's locks, about 9 minutes; writes docs/benchmarks/others
+	@server=$$(.ci/redis-server) && { databases=$$(.ci/databases) || [ -z "$$CI" ]; } && cd bench && \
+		env $$databases REDIS_SERVER="$$server" GOWORK=off go run . -modes others -repeats 17 -out ../docs/benchmarks/others
 
 bench-guards: ## what a guarded write costs beside a plain one: memory, Redis, PostgreSQL, MariaDB, SQLite
 	@server=$$(.ci/redis-server) && REDIS_SERVER="$$server" go test -run '^$$' -bench . ./guard ./guard/redisguard
