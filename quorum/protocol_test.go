@@ -35,7 +35,10 @@ func deadlineCountsFromBeforeTheVotes(t *testing.T, idle, rounds time.Duration) 
 		}, 0, 1, 2)
 		const lease = 10 * time.Second
 		l := u.lock("l")
-		_ = l.Do(t.Context(), func(context.Context, int64) error { return nil }) // the nodes know the scripts
+		_ = l.Do(t.Context(), func(context.Context, int64) error { // the nodes know the scripts
+			synctest.Wait() // until the last one has the token too, which it refuses behind the release
+			return nil
+		})
 		locktest.Sleep(idle)
 		began := time.Now()
 		held, err := l.LockLease(t.Context(), lease)
