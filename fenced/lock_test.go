@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,7 @@ func take(t testing.TB, l *fenced.Lock, ctx context.Context, want int64) context
 	held, token, err := l.LockAndGetToken(ctx)
 	locktest.NoError(t, err)
 	locktest.Equal(t, "token", token, want)
+	t.Cleanup(func() { runtime.KeepAlive(held) }) // a hold whose context is dropped is not renewed
 	return held
 }
 

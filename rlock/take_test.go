@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,7 @@ func take(t testing.TB, l *rlock.Lock, ctx context.Context) context.Context {
 	t.Helper()
 	held, err := l.Lock(ctx)
 	locktest.NoError(t, err)
+	t.Cleanup(func() { runtime.KeepAlive(held) }) // a hold whose context is dropped is not renewed
 	return held
 }
 
@@ -44,6 +46,7 @@ func takeToken(t testing.TB, l *fenced.Lock, ctx context.Context, want int64) co
 	held, token, err := l.LockAndGetToken(ctx)
 	locktest.NoError(t, err)
 	locktest.Equal(t, "token", token, want)
+	t.Cleanup(func() { runtime.KeepAlive(held) })
 	return held
 }
 

@@ -324,7 +324,11 @@ func TestP4_WhatWaitsForTheEnd(t *testing.T) {
 			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 				l := rlock.NewLock(newClient(t, rdb), "l")
 				var ended atomic.Bool
-				func() { wait(take(t, l, t.Context()), func() { ended.Store(true) }) }()
+				func() {
+					held, err := l.Lock(t.Context())
+					locktest.NoError(t, err)
+					wait(held, func() { ended.Store(true) })
+				}()
 				for range 7 { // two leases
 					runtime.GC()
 					runtime.GC()
@@ -537,7 +541,8 @@ func TestP4_DroppedHolderUnderWithCancel(t *testing.T) {
 		func() {
 			ctx, cancel := context.WithCancel(rlock.NewHolder(context.Background()))
 			_ = cancel
-			take(t, l, ctx)
+			_, err := l.Lock(ctx)
+			locktest.NoError(t, err)
 		}()
 		for range 7 { // two leases
 			runtime.GC()
