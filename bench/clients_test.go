@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/realtime"
 )
 
 func TestNamesOfClientModes(t *testing.T) {
@@ -40,6 +42,7 @@ func TestPausesLeaveTheLockTakenForItsShare(t *testing.T) {
 
 // A caller that pauses neither delays the end of its load nor counts its pause.
 func TestALoadWithPauses(t *testing.T) {
+	realtime.Test(t, "a load that ends within a second")
 	m := mode{inside: "2ms", busy: true}.with(1000, 1)
 	addr, rdb := testServer(t)
 	tm := timing{warm: 10 * time.Millisecond, window: 200 * time.Millisecond, grace: time.Second}

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/realtime"
 )
 
 // A semaphore may let as many in as it has permits, and one that lets one more in is found out.
@@ -91,6 +93,7 @@ func TestWhatMayBeInsideAReadWriteLock(t *testing.T) {
 
 // The times of a lone writer are the only ones, and all its readers read.
 func TestALoneWriter(t *testing.T) {
+	realtime.Test(t, "a load of 60 ms")
 	var wrote, read atomic.Int32
 	lock := func(count *atomic.Int32, takes time.Duration) lockFunc {
 		return func(context.Context) (int64, func() error, error) {

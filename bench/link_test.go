@@ -7,9 +7,12 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/realtime"
 )
 
 func TestTheLinkAddsItsDelayToEachRoundTrip(t *testing.T) {
+	realtime.Test(t, "round trips of 15 ms")
 	addr, _ := testServer(t)
 	const delay = 5 * time.Millisecond
 	l, err := startLink(addr, delay)
@@ -42,6 +45,7 @@ func TestTheLinkAddsItsDelayToEachRoundTrip(t *testing.T) {
 
 // What is sent while something else is under way does not wait for it, and comes in order.
 func TestTheLinkIsWideAndInOrder(t *testing.T) {
+	realtime.Test(t, "an echo within a second")
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

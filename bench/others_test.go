@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/realtime"
 )
 
 // own starts the server of a contender that is not on Redis, for the test. Without PostgreSQL its tests fail where CI is set.
@@ -41,6 +43,7 @@ func forOthers(t *testing.T, test func(t *testing.T, c contender)) {
 }
 
 func TestOthersInTheirModes(t *testing.T) {
+	realtime.Test(t, "loads of 300 ms, on server processes of others")
 	addr, rdb := testServer(t)
 	id := 0
 	forOthers(t, func(t *testing.T, c contender) {
@@ -88,6 +91,7 @@ func TestOthersInTheirModes(t *testing.T) {
 
 // Who does not get the lock in time leaves nothing behind that would keep it from the next one.
 func TestOthersKeepAllButOneOut(t *testing.T) {
+	realtime.Test(t, "a wait of 200 ms, on server processes of others")
 	forOthers(t, func(t *testing.T, c contender) {
 		r := round{contender: c}
 		holder, late, next := dialed(t, r).lock("k"), dialed(t, r).lock("k"), dialed(t, r).lock("k")
@@ -117,6 +121,7 @@ func TestOthersKeepAllButOneOut(t *testing.T) {
 
 // A lock of these servers that lets several in is found out: PostgreSQL's shared one, and etcd's where callers share a session.
 func TestALockOfOthersThatDoesNotLockIsFoundOut(t *testing.T) {
+	realtime.Test(t, "an overlap by chance within 500 ms")
 	addr, rdb := testServer(t)
 	found := func(t *testing.T, c contender, m mode) {
 		t.Helper()
@@ -209,6 +214,7 @@ func TestWithoutPostgresItIsLeftOut(t *testing.T) {
 }
 
 func TestTheKernelsMeters(t *testing.T) {
+	realtime.Test(t, "a child that gets a processor")
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal("the meters are NOT TESTED: there is no /proc")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/realtime"
 )
 
 func processMode() mode {
@@ -26,6 +28,7 @@ func contenderOf(t *testing.T, name string) contender {
 }
 
 func TestProcessesAreOneLoad(t *testing.T) {
+	realtime.Test(t, "a load of 60 ms by processes")
 	addr, rdb := testServer(t)
 	res, err := round{id: 7, contender: contenderOf(t, ours), mode: processMode(), timing: tiny, addr: addr, rdb: rdb}.run(t.Context())
 	if err != nil {

@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/realtime"
 )
 
 func TestRedisson(t *testing.T) {
+	realtime.Test(t, "loads of 60 ms by a JVM")
 	addr, rdb := testServer(t)
 	c := contenderOf(t, "redisson")
 	var progress bytes.Buffer

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redisserver"
 )
 
@@ -47,6 +48,7 @@ func testServer(t testing.TB) (addr string, rdb *redis.Client) {
 var tiny = timing{warm: 10 * time.Millisecond, window: 60 * time.Millisecond, grace: 5 * time.Second}
 
 func TestEveryContenderInEveryFamily(t *testing.T) {
+	realtime.Test(t, "loads of 60 ms, which end within seconds")
 	addr, rdb := testServer(t)
 	quorum := testNodes(t)
 	id := 0
@@ -127,6 +129,7 @@ func TestEveryContenderInEveryFamily(t *testing.T) {
 
 // The clients of a lock listen to its home alone: of a lock of a mode with trouble to the server that is in trouble.
 func TestTheServerInTroubleIsTheHome(t *testing.T) {
+	realtime.Test(t, "a subscription within 10 s")
 	quorum := testNodes(t)
 	quorum.awaitOld(t.Context())
 	for id := range 4 {
@@ -182,6 +185,7 @@ func fake(lock func(key string) lockFunc) contender {
 
 func runFake(t *testing.T, m mode, tm timing, lock func(key string) lockFunc) result {
 	t.Helper()
+	realtime.Test(t, "a load of 60 ms")
 	addr, rdb := testServer(t)
 	res, err := round{contender: fake(lock), mode: m, timing: tm, addr: addr, rdb: rdb}.run(t.Context())
 	if err != nil {
@@ -257,6 +261,7 @@ func TestAContenderMayBeAnotherProgram(t *testing.T) {
 }
 
 func TestTheWholeProgram(t *testing.T) {
+	realtime.Test(t, "loads of 50 ms by the whole program")
 	dir := t.TempDir()
 	var progress bytes.Buffer
 	args := []string{"-only", "fencelock,rueidislock", "-modes", "own/g=64,one/g=4/empty", "-seconds", "0.05", "-repeats", "2", "-grace", "2", "-out", dir}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -55,6 +56,7 @@ func TestSetTheCounter(t *testing.T) {
 
 // docs/errors.md: a call with another context waits for its own process.
 func TestNestedCallWithAnotherContext(t *testing.T) {
+	realtime.Test(t, "a wait of 50 ms")
 	rdb := redistest.New(t)
 	client, err := rlock.New(rdb)
 	noError(t, err)

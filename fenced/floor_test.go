@@ -107,7 +107,7 @@ func TestFloorCounterLost(t *testing.T) {
 func grows(t *testing.T, last *int64, token int64) {
 	t.Helper()
 	if token <= *last {
-		t.Errorf("token %d after %d", token, *last)
+		t.Errorf("Inv2: token %d after %d", token, *last)
 	}
 	*last = token
 }

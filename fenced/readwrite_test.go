@@ -30,7 +30,7 @@ func TestP48_TokensOfPhases(t *testing.T) {
 	locktest.NoError(t, second.Unlock(ctx))
 	locktest.NoError(t, l.Write().Do(ctx, func(held context.Context, token int64) error {
 		if token <= phase {
-			t.Errorf("token %d writes after %d", token, phase)
+			t.Errorf("Inv2: token %d writes after %d", token, phase)
 		}
 		_, err := l.Read().Acquire(ctx, rlock.Wait(0))
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
@@ -43,7 +43,7 @@ func TestP48_TokensOfPhases(t *testing.T) {
 	third, err := l.Read().Acquire(ctx)
 	locktest.NoError(t, err)
 	if third.Token() <= phase {
-		t.Errorf("token %d reads after %d", third.Token(), phase)
+		t.Errorf("Inv2: token %d reads after %d", third.Token(), phase)
 	}
 	locktest.NoError(t, third.Unlock(ctx))
 }
@@ -203,7 +203,7 @@ func TestReadWriteExcludes(t *testing.T) {
 						}
 						together.Store(max(together.Load(), int64(now)))
 						if before := latest.Swap(token); token < before {
-							t.Errorf("token %d after %d", token, before)
+							t.Errorf("Inv2: token %d after %d", token, before)
 						}
 						time.Sleep(time.Millisecond)
 						mine.Add(-1)

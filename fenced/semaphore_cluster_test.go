@@ -30,7 +30,7 @@ func (in *inside) enter(t *testing.T, p *fenced.Permit) {
 		t.Errorf("slot %d has the tokens %d and %d inside", p.Slot(), in.slots[p.Slot()], p.Token())
 	}
 	if p.Token() <= in.last[p.Slot()] {
-		t.Errorf("slot %d: token %d after %d", p.Slot(), p.Token(), in.last[p.Slot()])
+		t.Errorf("Inv2: slot %d: token %d after %d", p.Slot(), p.Token(), in.last[p.Slot()])
 	}
 	in.slots[p.Slot()], in.last[p.Slot()] = p.Token(), p.Token()
 	in.count++
@@ -138,7 +138,7 @@ func TestReadWriteInACluster(t *testing.T) {
 			readers.Add(1)
 			defer readers.Add(-1)
 			if writers.Load() != 0 || token < last.Load() {
-				t.Errorf("token %d reads beside a writer, or after token %d", token, last.Load())
+				t.Errorf("Inv1: token %d reads beside a writer, or after token %d", token, last.Load())
 			}
 			time.Sleep(time.Millisecond)
 			count.Add(1)
@@ -146,7 +146,7 @@ func TestReadWriteInACluster(t *testing.T) {
 		}
 		writes := func(_ context.Context, token int64) error {
 			if writers.Add(1) != 1 || readers.Load() != 0 || token <= last.Swap(token) {
-				t.Errorf("token %d writes beside %d readers", token, readers.Load())
+				t.Errorf("Inv1: token %d writes beside %d readers", token, readers.Load())
 			}
 			time.Sleep(time.Millisecond)
 			writers.Add(-1)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -88,6 +89,7 @@ func TestTokenErrors(t *testing.T) {
 
 // Inv3: the token is gone with the lease, to the clock.
 func TestTokenEndsWithTheLease(t *testing.T) {
+	realtime.Test(t, "a lease of 100 ms")
 	_, _, l := newLock(t)
 	held, token, err := l.LockLeaseAndGetToken(t.Context(), 100*time.Millisecond)
 	locktest.NoError(t, err)

@@ -331,13 +331,13 @@ func TestMemory_Allocations(t *testing.T) {
 		token, balance := int64(1), 0
 		write := func(context.Context) error { balance++; return nil }
 		locktest.NoError(t, m.Check(t.Context(), "r", token))
-		if n := testing.AllocsPerRun(1000, func() { token++; locktest.NoError(t, m.Check(t.Context(), "r", token)) }); n != 0 {
+		if n := locktest.Allocs(1000, func() { token++; locktest.NoError(t, m.Check(t.Context(), "r", token)) }); n != 0 {
 			t.Errorf("%s: Check allocates %v times", name, n)
 		}
-		if n := testing.AllocsPerRun(1000, func() { token++; locktest.NoError(t, m.Do(t.Context(), "r", token, write)) }); n != 1 { // write's context
+		if n := locktest.Allocs(1000, func() { token++; locktest.NoError(t, m.Do(t.Context(), "r", token, write)) }); n != 1 { // write's context
 			t.Errorf("%s: Do allocates %v times", name, n)
 		}
-		if n := testing.AllocsPerRun(1000, func() { isSeen(t, m, "r", token) }); n != 0 {
+		if n := locktest.Allocs(1000, func() { isSeen(t, m, "r", token) }); n != 0 {
 			t.Errorf("%s: Seen allocates %v times", name, n)
 		}
 	}

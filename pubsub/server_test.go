@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/pubsub"
 )
@@ -97,6 +98,7 @@ func limited(t *testing.T, server *redistest.Server, rights ...any) *redis.Clien
 }
 
 func TestServer_NOPERM(t *testing.T) {
+	realtime.Test(t, "one line of a log within 1.5 s")
 	for what, rights := range map[string][]any{
 		"no command":  {"~*", "&*", "+@all", "-subscribe"},
 		"no channels": {"~*", "resetchannels", "+@all"},
@@ -142,6 +144,7 @@ func TestServer_NOPERMForOneChannel(t *testing.T) {
 }
 
 func TestServer_WrongPassword(t *testing.T) {
+	realtime.Test(t, "so many attempts to connect a second")
 	t.Parallel()
 	server := redistest.Real(t, "--requirepass", "secret")
 	var dials atomic.Int64

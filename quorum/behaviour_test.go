@@ -40,7 +40,7 @@ func methods(t *testing.T, l *fenced.Lock) {
 	next := func(token int64) {
 		t.Helper()
 		if token <= last {
-			t.Fatalf("token %d after %d", token, last)
+			t.Fatalf("Inv2: token %d after %d", token, last)
 		}
 		last = token
 	}

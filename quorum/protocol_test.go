@@ -246,7 +246,7 @@ func TestTokensOutbid(t *testing.T) {
 		held, third, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		if third <= second {
-			t.Errorf("token %d after %d", third, second)
+			t.Errorf("Inv2: token %d after %d", third, second)
 		}
 		locktest.NoError(t, l.Unlock(held))
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
@@ -28,6 +29,7 @@ const (
 // masters is n server processes, which are old enough to count.
 func masters(t *testing.T, n int, args ...string) *site {
 	t.Helper()
+	realtime.Test(t, "leases of 2 s, and nodes that answer within 400 ms")
 	t.Parallel()
 	s := &site{t: t, nodes: n}
 	for range n {

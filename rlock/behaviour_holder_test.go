@@ -76,7 +76,7 @@ func fieldInRedis(t testing.TB, rdb *redis.Client) string {
 	for f := range rdb.HGetAll(context.Background(), "l").Val() {
 		if !strings.HasSuffix(f, "#") {
 			if field != "" {
-				t.Fatalf("two holds: %q and %q", field, f)
+				t.Fatalf("Inv1: two holds: %q and %q", field, f)
 			}
 			field = f
 		}

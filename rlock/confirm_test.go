@@ -13,6 +13,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -64,6 +65,7 @@ func TestConfirm_Arguments(t *testing.T) {
 
 // An acquire that is not confirmed is an error, and released.
 func TestConfirm_NoReplicas(t *testing.T) {
+	realtime.Test(t, "confirmations within 20 ms, and a wait of 2 s")
 	t.Parallel()
 	rdb := redistest.New(t)
 	client := newClient(t, rdb, rlock.WithReplicas(1, 20*time.Millisecond), rlock.WithPatience(500*time.Millisecond))
@@ -116,6 +118,7 @@ type confirmSite struct {
 
 func confirmNew(t *testing.T) *confirmSite {
 	t.Helper()
+	realtime.Test(t, "a replica that confirms within its bound")
 	t.Parallel()
 	r := redistest.Replicated(t, 1)
 	return &confirmSite{r, t, r.Master.Client()}
@@ -368,6 +371,7 @@ func TestConfirm_ManyCalls(t *testing.T) {
 
 // The disk: what the server or a replica has not got on it does not count.
 func TestConfirm_Fsync(t *testing.T) {
+	realtime.Test(t, "disks that confirm within 3 s")
 	t.Parallel()
 	always := redistest.Replicated(t, 1, "--appendonly", "yes", "--appendfsync", "always")
 	never := redistest.Replicated(t, 1)

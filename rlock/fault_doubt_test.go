@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -64,6 +65,7 @@ func TestP12_UnlockThatWasRefusedAndThenFindsNothingIsALoss(t *testing.T) {
 // A re-entry asked for a longer lease and got no answer, but was executed: what has to be released behind is in Redis for
 // that lease, not for the one of the outer level.
 func TestP3_UnansweredReentryWithALongerLease(t *testing.T) {
+	realtime.Test(t, "a lease of 3 s, and a call of 100 ms")
 	s := newSite(t)
 	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = time.Second }))
 	l := rlock.NewLock(c, "a")
@@ -85,6 +87,7 @@ func TestP3_UnansweredReentryWithALongerLease(t *testing.T) {
 // An acquire arrives, and is answered, when its caller has given up a lease ago, while a release that came just before it
 // is still under way: it is released like any other, not left for a lease of its own.
 func TestP3_GhostThatIsAnsweredLate(t *testing.T) {
+	realtime.Test(t, "a lease of 3 s")
 	s := newSite(t)
 	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 20 * time.Second }))
 	const lease = 3 * time.Second

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -58,6 +59,7 @@ func TestP2_LostReplyOfAcquireCountsOnce(t *testing.T) {
 // The reply that is lost is the last one that the call could have waited for: it does not have the lock, does not say
 // that somebody else has it, and nobody has it soon after.
 func TestP3_LostReplyAtTheEndOfTheWaitLeavesNothing(t *testing.T) {
+	realtime.Test(t, "a wait of 1 s")
 	s := newSite(t)
 	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout, o.Dialer = 2*time.Second, redistest.Unprobed(nil) }))
 	f := s.on("acquire", redistest.SwallowReplySilently)
@@ -148,6 +150,7 @@ func TestP2_LostReplyOfReentryCountsOnce(t *testing.T) {
 }
 
 func TestP2_ReentryThatWasGivenUpIsTakenBack(t *testing.T) {
+	realtime.Test(t, "a call that gives up after 100 ms")
 	for how, action := range map[string]redistest.Action{
 		"executed, the reply is lost": redistest.SwallowReplySilently,
 		"executed late":               redistest.Hold,
@@ -461,6 +464,7 @@ func TestInv10_RenewalAfterTheReleaseBringsNothingBack(t *testing.T) {
 
 // An answer that comes when its own lease is over is no lock, and what it tells of is released, not left for a lease.
 func TestP6_AnswerAfterItsDeadlineIsReleased(t *testing.T) {
+	realtime.Test(t, "a lease of 2 s")
 	s := newSite(t)
 	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout, o.Dialer = 10*time.Second, redistest.Unprobed(nil) }),
 		rlock.WithPatience(2*time.Second))
@@ -484,6 +488,7 @@ func TestP6_AnswerAfterItsDeadlineIsReleased(t *testing.T) {
 // The reply itself is late: the lease counts from the sending, so the hold that a later attempt gets is not shortened by
 // it, and not brought to life by it.
 func TestP6_LateReplyOfAnEarlierAttempt(t *testing.T) {
+	realtime.Test(t, "a lease of 3 s")
 	s := newSite(t)
 	c := newClient(t, redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 10 * time.Second }))
 	l := fenced.NewLock(c, "a")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -47,6 +48,7 @@ func wantTold(t *testing.T, err error, parts ...string) {
 }
 
 func TestInv12_ConnectionRefused(t *testing.T) {
+	realtime.Test(t, "calls that give up within a second")
 	server := realServer(t)
 	rdb := server.Client()
 	server.Kill()
@@ -79,6 +81,7 @@ func TestInv12_ConnectionRefused(t *testing.T) {
 
 // Another way not to be there: the other side takes the connection and never says anything.
 func TestInv12_SilentServer(t *testing.T) {
+	realtime.Test(t, "calls that give up within a second")
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	locktest.NoError(t, err)
@@ -351,6 +354,7 @@ func TestInv12_RestartIsFoundByUnlock(t *testing.T) {
 }
 
 func TestInv12_LOADINGIsRiddenOut(t *testing.T) {
+	realtime.Test(t, "a server that loads for ten seconds")
 	server := realServer(t, "--key-load-delay", "20000", "--rdbcompression", "no")
 	rdb := server.Client()
 	if err := rdb.ConfigSet(t.Context(), "loading-process-events-interval-bytes", "1024").Err(); err != nil {
@@ -387,6 +391,7 @@ func TestInv12_LOADINGIsRiddenOut(t *testing.T) {
 // P8: where an address leads to another master, and the one before lives on as its replica, renewals leave the connection to that one, whose
 // reply is READONLY, before the lease is over: also where the client sends nothing else.
 func TestP8_DemotedMasterIsLeft(t *testing.T) {
+	realtime.Test(t, "a lease of 10 s")
 	master, replica := realServer(t, "--repl-diskless-sync-delay", "0"), redistest.Real(t)
 	m, r := master.Client(), replica.Client()
 	var address atomic.Value
@@ -425,6 +430,7 @@ const manyIdle = 30
 
 // P8: the same where the server has ended the idle connections, and go-redis does not see that, as with TLS.
 func TestP8_EndedConnectionsAreLeft(t *testing.T) {
+	realtime.Test(t, "a lease of 10 s")
 	server := realServer(t)
 	rdb := redistest.Client(t, server.Addr(), func(o *redis.Options) { o.PoolSize, o.Dialer = 2*manyIdle, redistest.BlindDialer })
 	const lease = 10 * time.Second
@@ -444,6 +450,7 @@ func TestP8_EndedConnectionsAreLeft(t *testing.T) {
 
 // A replica has the data and must not be believed: it answers READONLY to all of it. When it is promoted, all goes on.
 func TestP8_ReplicaIsRiddenOutUntilItIsPromoted(t *testing.T) {
+	realtime.Test(t, "a lease of 6 s, and a replica that takes over")
 	master := realServer(t, "--repl-diskless-sync-delay", "0")
 	replica := redistest.Real(t)
 	m, r := master.Client(), replica.Client()
@@ -510,6 +517,7 @@ func TestP8_ReplicaIsRiddenOutUntilItIsPromoted(t *testing.T) {
 }
 
 func TestP8_OutOfMemory(t *testing.T) {
+	realtime.Test(t, "a lease of 3 s")
 	server := realServer(t)
 	direct := server.Client()
 	const lease = 3 * time.Second
@@ -733,6 +741,7 @@ func TestInv12_WrongPasswordIsNotRiddenOut(t *testing.T) {
 }
 
 func TestP13_ExhaustedPool(t *testing.T) {
+	realtime.Test(t, "calls that give up within 100 ms")
 	s := newSite(t)
 	rdb := redistest.Client(t, s.addr, func(o *redis.Options) {
 		o.PoolSize, o.PoolTimeout = 1, 200*time.Millisecond

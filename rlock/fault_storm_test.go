@@ -15,6 +15,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -23,6 +24,7 @@ import (
 // break: whatever it does, at most one holder whose context is alive, tokens that grow in the order of the holds, counts
 // that are right, and nothing left at the end (Inv1, Inv2, Inv5, Inv9).
 func TestInv5_Storm(t *testing.T) {
+	realtime.Test(t, "answers within 100 ms, and a storm of 4 s")
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { storm(t, seed, 4*time.Second, stormLoop) })
 	}
@@ -30,6 +32,7 @@ func TestInv5_Storm(t *testing.T) {
 
 // The same storm sees what it is there to see: two clients that believe to have the lock at once.
 func TestInv5_StormCatchesALockThatIsNone(t *testing.T) {
+	realtime.Test(t, "a fault that is met by chance within a second")
 	var caught atomic.Bool
 	storm(t, 0, time.Second, func(ctx context.Context, s *site, l *fenced.Lock, w *witness, rng *rand.Rand) {
 		for ctx.Err() == nil {
@@ -64,10 +67,10 @@ func (w *witness) enter(token int64, alive func() error) (leave func(), err erro
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.inside != nil && w.inside() == nil && alive() == nil {
-		return nil, fmt.Errorf("two holders at once: token %d, and the one of token %d", token, w.token)
+		return nil, fmt.Errorf("Inv1: two holders at once: token %d, and the one of token %d", token, w.token)
 	}
 	if token <= w.token {
-		return nil, fmt.Errorf("token %d after token %d", token, w.token)
+		return nil, fmt.Errorf("Inv2: token %d after token %d", token, w.token)
 	}
 	w.inside, w.token = alive, token
 	w.holds++
@@ -102,7 +105,7 @@ func stormLoop(ctx context.Context, s *site, l *fenced.Lock, w *witness, rng *ra
 				s.t.Errorf("lost, though the lease is 20 s and more: %v", context.Cause(held))
 			case err == nil:
 				if next != token+1 && next != token+2 { // a re-entry that was not answered may have taken one
-					s.t.Errorf("the re-entry has token %d after %d", next, token)
+					s.t.Errorf("Inv2: the re-entry has token %d after %d", next, token)
 				}
 				if n, err := l.HoldCount(inner); err == nil && n != 2 {
 					s.t.Errorf("the hold count is %d with two levels", n)

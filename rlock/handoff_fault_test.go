@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -37,6 +38,7 @@ const (
 
 func newHandoffSite(t *testing.T, opts ...rlock.Option) *handoffSite {
 	t.Helper()
+	realtime.Test(t, "an Unlock of 900 ms, and leases of a few seconds")
 	s := &handoffSite{site: newSite(t)}
 	locktest.NoError(t, s.direct.ScriptLoad(t.Context(), locktest.ScriptText("transfer")).Err())
 	// Nothing but the bounds of the library ends a wait for Redis here.

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -28,6 +29,7 @@ func TestHandoffCalm(t *testing.T) {
 
 func handoffStorm(t *testing.T, length time.Duration, rough bool) {
 	t.Helper()
+	realtime.Test(t, "fifty holds, and answers within seconds")
 	t.Parallel()
 	lease := time.Minute // where nothing is lost no hold ends by itself
 	if rough {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -17,6 +18,7 @@ import (
 // P3: a hook of the user's that fails after the command has run makes the acquire fail, whatever the error looks like:
 // what was taken is released behind it.
 func TestP3_AHookThatFailsAfterTheCommand(t *testing.T) {
+	realtime.Test(t, "a wait of 1 s, and a patience of 500 ms")
 	calls := map[string]func(context.Context, *rlock.Lock) (context.Context, error){
 		"at once": func(ctx context.Context, l *rlock.Lock) (context.Context, error) { return l.TryLock(ctx, 0, 0) },
 		"a wait": func(ctx context.Context, l *rlock.Lock) (context.Context, error) {

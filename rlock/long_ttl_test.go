@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // P32: who waits for a lock whose lease somebody else has made longer than a time.Duration can tell, looks as seldom as at any other.
 func TestP32_ALeaseOfCenturies(t *testing.T) {
+	realtime.Test(t, "waits of 2 s")
 	server := realServer(t)
 	javaHolds(t, server.Client(), 0)
 	server.Do("pexpire", "l", int64(1e16))

@@ -9,12 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // Inv12: a client with TLS on a port without it. Neither end says anything more; the error names the handshake.
 func TestInv12_TLSOnAPlainPort(t *testing.T) {
+	realtime.Test(t, "calls that give up within 2 s")
 	server := realServer(t)
 	c := newClient(t, server.Client(func(o *redis.Options) { o.TLSConfig = &tls.Config{ServerName: "redis", MinVersion: tls.VersionTLS12} }),
 		rlock.WithPatience(2*time.Second), rlock.WithUnlockTimeout(time.Millisecond))

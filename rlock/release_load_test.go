@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -28,6 +29,7 @@ func slowAnswers(d time.Duration) locktest.Hook {
 // Callers that give up sooner than Redis answers: what their attempts have taken is released as fast as it was taken, and
 // by few goroutines (P3, Inv6, Inv9).
 func TestP3_GivenUpAcquiresAreReleasedInCompany(t *testing.T) {
+	realtime.Test(t, "calls of 20 ms and less, and the goroutines of 3 s")
 	for _, load := range []struct {
 		name     string
 		answers  time.Duration

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
@@ -20,6 +21,7 @@ import (
 
 // Inv12: a hold whose renewals fail says what Redis said to the last one.
 func TestInv12_LostSaysWhatTheLastRenewalHeard(t *testing.T) {
+	realtime.Test(t, "leases of 2 s")
 	says := func(t *testing.T, l *rlock.Lock, held context.Context, parts ...string) {
 		t.Helper()
 		select {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -48,6 +49,7 @@ func (s *site) on(script string, do redistest.Action) *redistest.Fault {
 // client returns a lock client behind the proxy whose reads give up soon: what is swallowed silently is missed after 300 ms.
 func (s *site) client(opts ...rlock.Option) *rlock.Client {
 	s.t.Helper()
+	realtime.Test(s.t, "answers within 300 ms")
 	return newClient(s.t, redistest.Client(s.t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond }), opts...)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
@@ -177,6 +178,7 @@ func TestBatcher_ALoneFlightIsAbandonedToo(t *testing.T) {
 
 // The same over sockets, confirmed and in a batch: connections over which nothing comes any more.
 func TestBatcher_DeadConnections(t *testing.T) {
+	realtime.Test(t, "batches that are given up after 300 ms")
 	for what, confirm := range map[string]bool{"plain": false, "confirmed": true} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

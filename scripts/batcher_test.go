@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
@@ -150,6 +151,7 @@ func TestBatcher_WhatComesMeanwhileGoesTogether(t *testing.T) {
 
 // The same without virtual time, over sockets: a proxy keeps the replies to the first batches.
 func TestBatcher_AHundredOpsTakeFewCommands(t *testing.T) {
+	realtime.Test(t, "batches that do not stall for 100 ms")
 	addr := redistest.Start(t)
 	load(t, redistest.Client(t, addr))
 	proxy := redistest.NewProxy(t, addr)
@@ -276,6 +278,7 @@ func TestBatcher_AllTakenBack(t *testing.T) {
 
 // Whatever many goroutines do at once: each op is answered once and right, or was taken back and never sent.
 func TestBatcher_ManyGoroutinesAtOnce(t *testing.T) {
+	realtime.Test(t, "how many operations go together")
 	rdb := redistest.New(t)
 	g := newGate(t, rdb)
 	s := New(rdb)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
@@ -257,6 +258,7 @@ func TestErrors_ABusyServer(t *testing.T) {
 }
 
 func TestErrors_LOADING(t *testing.T) {
+	realtime.Test(t, "a server that loads for half a minute")
 	server := redistest.Real(t, "--key-load-delay", "100000", "--rdbcompression", "no")
 	rdb := server.Client()
 	pipe := rdb.Pipeline()

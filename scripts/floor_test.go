@@ -129,7 +129,7 @@ func TestFloor_Inv2_TokensGrowAcrossALoss(t *testing.T) {
 		}
 		got, err := s.Do(t.Context(), op)
 		if err != nil || got.Token <= last {
-			t.Fatalf("round %d: token %d after %d: %v", round, got.Token, last, err)
+			t.Fatalf("Inv2: round %d: token %d after %d: %v", round, got.Token, last, err)
 		}
 		last = got.Token
 		if round%3 == 1 { // Redisson

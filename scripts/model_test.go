@@ -18,7 +18,7 @@ func (s span) plus(d time.Duration) span { return span{s.lo.Add(d), s.hi.Add(d)}
 
 // slack is what the two clocks, Redis's and ours, and rounding to milliseconds may differ by. The leases of the test
 // differ by seconds, so no wrong expiry hides in it.
-const slack = 100 * time.Millisecond
+const slack = time.Second
 
 // op is one command as a client composes it. A copy is the same op sent again.
 type op struct {

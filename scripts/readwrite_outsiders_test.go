@@ -8,11 +8,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // P37: where a reader in the line comes after a writer, Redisson's readers are told whose turn it is or not.
 func TestP37_ReadersOutsideTheLineComeToo(t *testing.T) {
+	realtime.Test(t, "a message within 10 s")
 	rdb := redistest.New(t)
 	s, name := New(rdb), newKeys(t).Lock
 	read, write := ReadWriteOf(name, Reads), ReadWriteOf(name, Writes)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/memredis"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
@@ -67,6 +68,7 @@ func TestRenewMany(t *testing.T) {
 
 // Where no answer comes over a connection that stays, no hold has an outcome but the error. Where the connection has ended all is sent again.
 func TestRenewManyWithoutAnAnswer(t *testing.T) {
+	realtime.Test(t, "answers within 100 ms")
 	for what, lost := range map[string]redistest.Action{"stays": redistest.SwallowReplySilently, "has ended": redistest.SwallowReply} {
 		t.Run(what, func(t *testing.T) {
 			addr := redistest.Start(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 
 	"github.com/fencelock/fencelock/verify/overlay"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 
 // A short round on real servers has a history, faults, and no violation.
 func TestRound(t *testing.T) {
+	realtime.Test(t, "a round of three seconds on real servers")
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +76,7 @@ func TestComeToLocks(t *testing.T) {
 
 // A round ends when what was looked for is seen.
 func TestRoundThatHasShownEnough(t *testing.T) {
+	realtime.Test(t, "a round on real servers")
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencelock/fencelock/adapters/lockcertmagic"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/rlocktest"
@@ -161,6 +162,7 @@ func (s tells) Lock(ctx context.Context, name string) error {
 
 // Two processes want the same certificate: one of them has it issued, and the other one finds it.
 func TestTwoProcesses(t *testing.T) {
+	realtime.Test(t, "a second process with a lease of 6 s")
 	t.Parallel()
 	server, folder := redistest.Real(t), t.TempDir()
 	rdb := server.Client()
@@ -184,6 +186,7 @@ func TestTwoProcesses(t *testing.T) {
 
 // The lock of a process that has died is free at the end of its lease.
 func TestDeadProcess(t *testing.T) {
+	realtime.Test(t, "a second process with a lease of 6 s")
 	t.Parallel()
 	server := redistest.Real(t)
 	client, err := rlock.New(server.Client())

@@ -11,6 +11,7 @@ import (
 	"github.com/fencelock/fencelock/adapters/lockgocron"
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/rlocktest"
@@ -136,6 +137,7 @@ func TestSchedulersWithElectors(t *testing.T) {
 
 // A process follows when the leader's process has died.
 func TestTwoProcessesElect(t *testing.T) {
+	realtime.Test(t, "a second process with a lease of 6 s")
 	t.Parallel()
 	server := redistest.Real(t)
 	client, err := rlock.New(server.Client())

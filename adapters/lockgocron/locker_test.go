@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencelock/fencelock/adapters/lockgocron"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/rlocktest"
@@ -158,6 +159,7 @@ func TestLostWhileAJobRuns(t *testing.T) {
 
 // Two processes with a scheduler each: one runs the job, the other skips it, also after the end of the job, until the first gives it up.
 func TestTwoProcesses(t *testing.T) {
+	realtime.Test(t, "a second process with a lease of 6 s")
 	t.Parallel()
 	server := redistest.Real(t)
 	rdb := server.Client()
@@ -189,6 +191,7 @@ func TestTwoProcesses(t *testing.T) {
 
 // A scheduler that is shut down while its job runs: the lock is renewed until the job ends.
 func TestShutdownWhileAJobRuns(t *testing.T) {
+	realtime.Test(t, "a second process with a lease of 6 s")
 	t.Parallel()
 	server := redistest.Real(t)
 	rdb := server.Client()

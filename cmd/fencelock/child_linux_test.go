@@ -9,11 +9,13 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // A new process that is stopped, as by ^Z, before it has become the command goes on, also while fencelock's memory wants to be collected.
 func TestStoppedBeforeItIsTheCommand(t *testing.T) {
+	realtime.Test(t, "children that are met at the right moment")
 	t.Parallel()
 	server := redistest.Real(t)
 	early := 0

@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 const soon = 30 * time.Second
 
 func TestScripts(t *testing.T) {
+	realtime.Test(t, "children that wait for 50 ms")
 	t.Parallel()
 	for _, dir := range []string{"run", "view"} {
 		t.Run(dir, func(t *testing.T) {

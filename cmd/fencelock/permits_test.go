@@ -6,11 +6,13 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // run --permits runs so many at a time, each with a slot and a token; a killed one's slot is given to another, with a larger token.
 func TestRunPermits(t *testing.T) {
+	realtime.Test(t, "a child with a lease of 2 s")
 	t.Parallel()
 	server := redistest.Real(t)
 	says := sh(`echo "$FENCELOCK_NAME $FENCELOCK_SLOT $FENCELOCK_TOKEN"; read -r x < ` + fifo(t))

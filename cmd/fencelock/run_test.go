@@ -14,6 +14,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -45,6 +46,7 @@ func stillRun(pids ...int) []string {
 // The lease runs out for a command whose Redis cannot be reached, while others reach it: the command and what it has started are dead
 // before another one is run. With this lease a machine may be late with the kill by a second (killMargin).
 func TestGoneBeforeTheLease(t *testing.T) {
+	realtime.Test(t, "a command that is dead before its lease ends")
 	for name, script := range map[string]string{"group": stubborn, "session": strings.Replace(stubborn, "$0 -c", "setsid $0 -c", 1)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,6 +168,7 @@ func TestTerminatedBeforeTheLease(t *testing.T) {
 
 // The lock is taken away by force, long before the lease would end: TERM, and KILL after --grace for what ignores it.
 func TestForcedOpen(t *testing.T) {
+	realtime.Test(t, "a command that ends within 3 s")
 	t.Parallel()
 	for _, script := range []string{
 		`trap 'echo term; exit 0' TERM; echo up; while :; do sleep 0.1; done`,
@@ -323,6 +326,7 @@ func TestKilled(t *testing.T) {
 
 // A fencelock that stood still for longer than the lease kills at once.
 func TestPaused(t *testing.T) {
+	realtime.Test(t, "a child with a lease of 2 s")
 	t.Parallel()
 	server := redistest.Real(t)
 	rdb := server.Client()
@@ -337,6 +341,7 @@ func TestPaused(t *testing.T) {
 
 // What fencelock says is not read by anybody, or cannot be: the command and what it has started are stopped all the same.
 func TestNobodyReads(t *testing.T) {
+	realtime.Test(t, "a child with a lease of 3 s")
 	for name, spoil := range map[string]func(pipe *os.File){
 		"a pipe that is full": func(pipe *os.File) {
 			for part := make([]byte, 4096); ; { // without waiting, as it was opened
@@ -390,6 +395,7 @@ func TestReleaseNotConfirmed(t *testing.T) {
 
 // The lock stays taken for as long as --hold-at-least says, or until TERM.
 func TestHoldAtLeast(t *testing.T) {
+	realtime.Test(t, "a child that waits for 50 ms")
 	t.Parallel()
 	server := redistest.Real(t)
 	p := start(t, server.Addr(), "run", "--hold-at-least", "1h", "x", "--", "echo", "ran")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -141,6 +142,7 @@ func TestService(t *testing.T) {
 
 // The answer of an accepted write is 200 although the lease ran out meanwhile: nobody else came.
 func TestAcceptedIsDone(t *testing.T) {
+	realtime.Test(t, "a lease of 1 s")
 	t.Parallel()
 	s := newService(t, true)
 	s.lease = time.Second

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redisserver"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
@@ -66,6 +67,7 @@ type rightsSite struct {
 // newRightsSite returns a site on these servers.
 func newRightsSite(t *testing.T, connect func() redis.UniversalClient, nodes ...*redistest.Server) *rightsSite {
 	t.Helper()
+	realtime.Test(t, "calls without a right, which end within seconds")
 	s := &rightsSite{t: t, nodes: nodes, connect: connect}
 	for _, node := range nodes {
 		s.admin = append(s.admin, node.Client())

@@ -114,7 +114,7 @@ func TestP4_TheHolderIsGarbage(t *testing.T) {
 	locktest.Equal(t, "renewed while the context is there", renewed && !dropped, true)
 	runtime.KeepAlive(ctx)
 	for began := time.Now(); !dropped; renewed, dropped = h.Renewed() {
-		if runtime.GC(); time.Since(began) > 10*time.Second {
+		if runtime.GC(); time.Since(began) > 100*time.Second {
 			t.Fatal("the holder is there for ever")
 		}
 	}

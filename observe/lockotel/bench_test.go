@@ -75,7 +75,7 @@ func BenchmarkLock(b *testing.B) {
 // An uncontended acquire and the end of its hold allocate nothing.
 func TestAllocs(t *testing.T) {
 	trace, _ := metered(t, lockotel.WithLockGroup(table))
-	allocs := testing.AllocsPerRun(100, func() {
+	allocs := locktest.Allocs(100, func() {
 		call := locktrace.Call{Context: t.Context(), Lock: "account:42"}
 		trace.WaitStarted(locktrace.WaitStarted{Call: call})
 		trace.AcquireDone(locktrace.AcquireDone{Call: call, By: locktrace.FromHandoff, Contended: true, Hold: 1})

@@ -57,7 +57,7 @@ func BenchmarkLock(b *testing.B) {
 // An uncontended acquire and the end of its hold allocate nothing.
 func TestAllocs(t *testing.T) {
 	trace := lockprom.New(lockprom.WithLockGroup(table)).Trace()
-	allocs := testing.AllocsPerRun(100, func() {
+	allocs := locktest.Allocs(100, func() {
 		call := locktrace.Call{Lock: "account:42"}
 		trace.WaitStarted(locktrace.WaitStarted{Call: call})
 		trace.AcquireDone(locktrace.AcquireDone{Call: call, By: locktrace.FromHandoff, Contended: true})

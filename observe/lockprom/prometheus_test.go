@@ -23,6 +23,7 @@ import (
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redisserver"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/observe/lockprom"
@@ -67,6 +68,7 @@ type server struct {
 
 func startPrometheus(t *testing.T, target string) *server {
 	t.Helper()
+	realtime.Test(t, "a Prometheus that sees each change within a minute")
 	prometheus := program(t, "PROMETHEUS", "prometheus")
 	dir := t.TempDir()
 	port, err := redisserver.FreePort()
@@ -173,7 +175,7 @@ func TestPrometheus(t *testing.T) {
 	web := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	defer web.Close()
 	rdb := redistest.New(t)
-	client, err := rlock.New(rdb, rlock.WithTrace(locks.Trace()), rlock.WithLease(3*time.Second))
+	client, err := rlock.New(rdb, rlock.WithTrace(locks.Trace()), rlock.WithLease(time.Minute))
 	locktest.NoError(t, err)
 	defer client.Close()
 	marks := guard.NewMemory(guard.WithTrace(locks.Trace()))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/fencelock/fencelock/internal/presence"
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/observe/inspect"
 	"github.com/fencelock/fencelock/observe/lockui"
@@ -579,6 +580,7 @@ func TestOneInspectionForAll(t *testing.T) {
 // A client that has written nothing for longer than it ever does stands still, or is gone, also where no other client writes: what it
 // holds is stuck at once, if somebody waits, and the page says when it was heard of last. Where nobody waits it says that alone.
 func TestSilentHolder(t *testing.T) {
+	realtime.Test(t, "a page that is shown within two seconds")
 	rdb := redistest.New(t)
 	hold(t, rdb, "l", 1, time.Hour)
 	wait(t, rdb, "l", 2)

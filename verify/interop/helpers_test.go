@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -254,7 +255,7 @@ func await[T any](t testing.TB, ch <-chan T, within time.Duration, what string) 
 	case v := <-ch:
 		return v
 	case <-time.After(within):
-		t.Fatalf("not within %v: %s", within, what)
+		t.Fatalf("%snot within %v: %s", realtime.Bound(), within, what)
 		panic("not reached")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/realtime"
 )
 
 // javaClient is a RedissonClient.
@@ -32,6 +34,7 @@ var javaClients atomic.Int64
 // when the test ends.
 func newJava(t testing.TB, addr string, options ...string) *javaClient {
 	t.Helper()
+	realtime.Test(t, "a JVM that answers within 30 s, and who is woken by it within 5 s")
 	j, err := redisson()
 	noError(t, err)
 	c := &javaClient{t, j, fmt.Sprint("client", javaClients.Add(1))}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -91,6 +92,7 @@ func (h *sentHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 // Acquires whose callers give up at any moment, and unlocks that follow at once: no renewal goes on that nobody asked for,
 // so that no key is left when a lease is over, nor comes back.
 func TestNoRenewalOutlivesItsHold(t *testing.T) {
+	realtime.Test(t, "leases of 1.5 s")
 	t.Parallel()
 	const lease = shortLease
 	s := newSite(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -20,6 +21,7 @@ import (
 
 // The lease is the longest that was asked for, also after the inner unlocks.
 func TestLeaseAfterInnerUnlocks(t *testing.T) {
+	realtime.Test(t, "a time to live, to 5 s")
 	t.Parallel()
 	s := newSite(t)
 	l := rlock.NewLock(s.client(), "l")
@@ -69,6 +71,7 @@ func TestHeldByWhom(t *testing.T) {
 
 // A pool of one connection is enough for several callers of several locks.
 func TestAPoolOfOneConnection(t *testing.T) {
+	realtime.Test(t, "turns within 5 s")
 	t.Parallel()
 	s := newSite(t)
 	c := newClient(t, s.server.Client(func(o *redis.Options) { o.PoolSize = 1 }))
@@ -92,6 +95,7 @@ func TestAPoolOfOneConnection(t *testing.T) {
 
 // Many try once, all the time, and who gets the lock is renewed: a hold of two leases outlives them.
 func TestRenewedAmongManyTries(t *testing.T) {
+	realtime.Test(t, "a lease of 1.5 s")
 	t.Parallel()
 	const lease = shortLease
 	s := newSite(t)
@@ -227,6 +231,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 // A lock that was re-entered and unlocked to the end is renewed as any other when it is taken again, for as long as it is
 // held.
 func TestRenewedAfterAReentry(t *testing.T) {
+	realtime.Test(t, "a lease of 1.5 s")
 	t.Parallel()
 	const lease = shortLease
 	s := newSite(t)

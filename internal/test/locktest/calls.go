@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
@@ -58,6 +59,6 @@ func NothingComes[T any](t testing.TB, ch <-chan T, within time.Duration, what s
 func TookAtMost(t testing.TB, began time.Time, bound, slack time.Duration, what string) {
 	t.Helper()
 	if took := time.Since(began); took > redistest.Bound(began, bound+slack) {
-		t.Fatalf("%s: took %v, want %v at most", what, took.Round(time.Millisecond), bound)
+		t.Fatalf("%s%s: took %v, want %v at most", realtime.Bound(), what, took.Round(time.Millisecond), bound)
 	}
 }

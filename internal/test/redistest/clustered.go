@@ -30,6 +30,7 @@ type Cluster struct {
 // arguments, which come after this package's, are those of every node.
 func Clustered(t Owner, masters, replicas int, args ...string) *Cluster {
 	t.Helper()
+	inRealTime(t, "a cluster whose nodes hear of each other")
 	c := &Cluster{t: t}
 	for range masters * (1 + replicas) {
 		bus := 0

@@ -3,6 +3,8 @@ package redistest
 import (
 	"fmt"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/realtime"
 )
 
 // Eventually calls cond every millisecond until it reports true. If it does not
@@ -11,7 +13,7 @@ import (
 func Eventually(t Owner, within time.Duration, cond func() bool, format string, args ...any) {
 	t.Helper()
 	if !poll(within, cond) {
-		t.Fatalf("not within %v: %s", within, fmt.Sprintf(format, args...))
+		t.Fatalf("%snot within %v: %s", realtime.Bound(), within, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -50,7 +52,7 @@ func Await[T any](t Owner, within time.Duration, ch <-chan T, format string, arg
 		return v
 	default:
 	}
-	t.Fatalf("not within %v: %s", within, fmt.Sprintf(format, args...))
+	t.Fatalf("%snot within %v: %s", realtime.Bound(), within, fmt.Sprintf(format, args...))
 	panic("not reached")
 }
 

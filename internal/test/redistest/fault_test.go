@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -58,6 +59,7 @@ func TestSwallowReplyInAPipeline(t *testing.T) {
 }
 
 func TestSwallowReplySilently(t *testing.T) {
+	realtime.Test(t, "answers within 50 ms")
 	p, direct := link(t)
 	f := p.On("reply", incr, redistest.SwallowReplySilently)
 	c := redistest.Client(t, p.Addr(), hasty)
@@ -89,6 +91,7 @@ func TestHold(t *testing.T) {
 }
 
 func TestHoldOutlivesTheClient(t *testing.T) {
+	realtime.Test(t, "answers within 50 ms")
 	p, direct := link(t)
 	f := p.On("command", incr, redistest.Hold)
 	c := redistest.Client(t, p.Addr(), hasty)
@@ -203,6 +206,7 @@ func TestFaultsTakeOneCommandEach(t *testing.T) {
 }
 
 func TestFaultThatDoesNotFire(t *testing.T) {
+	realtime.Test(t, "answers within 50 ms")
 	s := redistest.Real(t)
 	c := new(double)
 	errs := c.run(t, func(t testing.TB) {
@@ -225,6 +229,7 @@ func TestFaultThatDoesNotFire(t *testing.T) {
 
 // The reply that a fault waits for is awaited even if the client has gone.
 func TestFaultFiresAfterTheClientHasGone(t *testing.T) {
+	realtime.Test(t, "answers within 50 ms")
 	s := redistest.Real(t)
 	p := redistest.NewProxy(t, s.Addr())
 	f := p.On("reply", incr, redistest.SwallowReply)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -158,6 +159,7 @@ func TestProxyRefusesConnections(t *testing.T) {
 }
 
 func TestProxyFreeze(t *testing.T) {
+	realtime.Test(t, "answers within 50 ms")
 	p, direct := link(t)
 	c, quick := redistest.Client(t, p.Addr(), once), redistest.Client(t, p.Addr(), hasty)
 	locktest.NoError(t, c.Ping(ctx).Err())
@@ -188,6 +190,7 @@ func TestProxyFreeze(t *testing.T) {
 }
 
 func TestProxyEndsFrozen(t *testing.T) {
+	realtime.Test(t, "answers within 50 ms")
 	p, _ := link(t)
 	c := redistest.Client(t, p.Addr(), hasty)
 	f := p.On("never released", incr, redistest.Hold)

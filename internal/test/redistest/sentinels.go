@@ -29,6 +29,7 @@ type Sentinels struct {
 // the master and the replicas.
 func Watched(t Owner, n int, args ...string) *Sentinels {
 	t.Helper()
+	inRealTime(t, "Sentinels, and what they have seen")
 	r := Replicated(t, n, args...)
 	s := &Sentinels{t: t, Nodes: append([]*Server{r.Master}, r.Replicas...)}
 	for range 3 {

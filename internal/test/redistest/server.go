@@ -1,11 +1,13 @@
 package redistest
 
 import (
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redisserver"
 )
 
@@ -24,7 +26,8 @@ type Owner interface {
 // own goroutine.
 type Server struct {
 	*redisserver.Server
-	t Owner
+	t      Owner
+	marked sync.Once
 }
 
 // Real starts a server process of the test's own, with args after the arguments
@@ -54,7 +57,7 @@ func launch(t Owner, args func(s *redisserver.Server) ([]string, error)) *Server
 			t.Logf("output of the server at %s:\n%s", s.Addr(), s.Output())
 		}
 	})
-	return &Server{s, t}
+	return &Server{Server: s, t: t}
 }
 
 // Client returns a client of the server, with the defaults of go-redis as
@@ -81,6 +84,7 @@ func (s *Server) ask(args ...any) (any, error) { return s.Server.Do(time.Second,
 // when the process stands still.
 func (s *Server) Freeze() {
 	s.t.Helper()
+	s.marked.Do(func() { inRealTime(s.t, "a frozen server") })
 	s.must(s.Server.Freeze())
 }
 
@@ -95,7 +99,15 @@ func (s *Server) Thaw() {
 // runs.
 func (s *Server) Restart() {
 	s.t.Helper()
+	s.marked.Do(func() { inRealTime(s.t, "a server that starts again") })
 	s.must(s.Server.Restart())
+}
+
+// inRealTime marks the test, if it is one: see [realtime.Test].
+func inRealTime(t Owner, why string) {
+	if t, is := t.(testing.TB); is {
+		realtime.Test(t, why)
+	}
 }
 
 func (s *Server) must(err error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
@@ -27,6 +28,7 @@ func TestRealWithPassword(t *testing.T) {
 }
 
 func TestRealFreezeAndThaw(t *testing.T) {
+	realtime.Test(t, "answers within 50 ms")
 	s := redistest.Real(t)
 	c, patient := s.Client(hasty), s.Client(once)
 	locktest.NoError(t, c.Ping(ctx).Err())

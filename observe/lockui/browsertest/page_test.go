@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
@@ -135,6 +136,7 @@ func TestRefreshKeepsThePlace(t *testing.T) {
 
 // The page asks for nothing while nobody sees it, or it is paused, and goes on then. When the site does not answer it says so.
 func TestLive(t *testing.T) {
+	realtime.Test(t, "a browser that asks for nothing within 4 s")
 	b := open(t)
 	b.hold(10, "account:42")
 	b.run(chromedp.Navigate(b.url), chromedp.WaitReady("#live"))
