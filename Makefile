@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test tests recipes databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
+.PHONY: help test tests deep recipes databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -8,52 +8,57 @@ help: ## this list
 # A process that the race detector watches sleeps before it ends, for a second unless this says less.
 export GORACE ?= atexit_sleep_ms=50
 
-# Three packages run at a time, whatever the processors: the tests wait half of the time. Of the modules four do. Those that take longest begin first. On
-# miniredis .ci/oldest runs the tests.
-longest := ./rlock ./quorum ./scripts
-test: ## everything: in virtual time, and on a real server of this machine
-	@.ci/failures -- $(MAKE) --no-print-directory tests
+# go test, which runs again what real time may have made fail, and says so (internal/test/gotest).
+gotest := $(CURDIR)/.cache/gotest
+$(gotest): $(wildcard internal/test/gotest/*.go internal/test/realtime/*.go)
+	@go build -o $@ ./internal/test/gotest
 
-tests:
+# Three packages run at a time, whatever the processors: the tests wait half of the time. Of the modules four do. Those that take longest begin first. On
+# miniredis .ci/oldest runs the tests, and .ci/deep the exact lists of rights.
+longest := ./rlock ./quorum ./scripts
+test: $(gotest) ## everything: in virtual time, and on a real server of this machine; about 10 minutes on two cores
 	@for program in redis-server databases prometheus chromium; do ".ci/$$program" >/dev/null || exit 1; done # apt-get serves one at a time
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== in virtual time, and on $$("$$server" --version)"; \
-	REDIS_SERVER="$$server" REDIS_VIRTUAL=1 go test -p 3 -race -shuffle=on -count=1 -timeout 30m -skip '^TestMutants_' $(longest) ./... ./examples/orders; \
+	REDIS_SERVER="$$server" REDIS_VIRTUAL=1 $(gotest) -p=3 -race -shuffle=on -count=1 -timeout=30m '-skip=^Test(Mutants_|Rights)' $(longest) ./... ./examples/orders; \
 	echo "== scripts that are broken on purpose, which the model notices (one goroutine: no -race)"; \
-	REDIS_SERVER="$$server" go test -count=1 -timeout 30m -run '^TestMutants_' ./scripts
+	REDIS_SERVER="$$server" $(gotest) -count=1 -timeout=30m '-run=^TestMutants_' ./scripts
 	@$(MAKE) --no-print-directory -j 4 recipes databases metrics adapters command browser
 
-recipes: ## the code of docs/recipes.md (a module of its own, for the drivers)
+deep: ## all that takes longer than .ci/run, an hour and a half: STAGES="interop faults" for some of it, see .ci/deep
+	@.ci/deep $(STAGES)
+
+recipes: $(gotest) ## the code of docs/recipes.md (a module of its own, for the drivers)
 	@echo "== examples/recipes"
-	@cd examples/recipes && GOWORK=off go test -race -shuffle=on -count=1 -timeout 10m ./...
+	@cd examples/recipes && GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...
 
-server: ## what depends on the server's version, on the one that REDIS_SERVER names
-	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" go test -count=1 -shuffle=on \
-		./scripts ./pubsub ./rlock ./fenced ./quorum ./guard/redisguard ./observe/inspect ./observe/lockui ./observe/lockmetrics
+server: $(gotest) ## what depends on the server's version, on the one that REDIS_SERVER names
+	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" $(gotest) -count=1 -shuffle=on '-skip=^TestMutants_' \
+		./rlock ./quorum ./scripts ./pubsub ./fenced ./guard/redisguard ./internal/docs ./observe/inspect ./observe/lockui ./observe/lockmetrics
 
-databases: ## the SQL guards on PostgreSQL, MariaDB and SQLite (a module of its own, for the drivers)
+databases: $(gotest) ## the SQL guards on PostgreSQL, MariaDB and SQLite (a module of its own, for the drivers)
 	@echo "== guards on PostgreSQL, MariaDB and SQLite"
-	@databases=$$(.ci/databases) && cd guard/sqlguard/sqltest && env $$databases GOWORK=off go test -race -shuffle=on -count=1 -timeout 30m ./...
+	@databases=$$(.ci/databases) && cd guard/sqlguard/sqltest && env $$databases GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=30m ./...
 
-metrics: ## the modules for Prometheus and OpenTelemetry (installs prometheus)
+metrics: $(gotest) ## the modules for Prometheus and OpenTelemetry (installs prometheus)
 	@set -e; programs=$$(.ci/prometheus); server=$$(.ci/redis-server); for module in lockprom lockotel; do \
 		echo "== observe/$$module"; \
-		(cd observe/$$module && env $$programs REDIS_SERVER= go test -race -shuffle=on -count=1 -timeout 10m ./...); done; \
+		(cd observe/$$module && env $$programs REDIS_SERVER= $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...); done; \
 	echo "== observe/lockprom on $$("$$server" --version)"; \
-	cd observe/lockprom && env $$programs REDIS_SERVER="$$server" go test -race -count=1 -timeout 10m ./...
+	cd observe/lockprom && env $$programs REDIS_SERVER="$$server" $(gotest) -race -count=1 -timeout=10m ./...
 
-adapters: ## the locks behind gocron's, tusd's and certmagic's interfaces, in two processes each (modules of their own)
+adapters: $(gotest) ## the locks behind gocron's, tusd's and certmagic's interfaces, in two processes each (modules of their own)
 	@set -e; server=$$(.ci/redis-server); for module in lockgocron locktusd lockcertmagic; do \
 		echo "== adapters/$$module"; \
-		(cd adapters/$$module && REDIS_SERVER="$$server" go test -race -shuffle=on -count=1 -timeout 10m ./...); done
+		(cd adapters/$$module && REDIS_SERVER="$$server" $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...); done
 
-command: ## the command fencelock, on real servers and terminals (a module of its own)
+command: $(gotest) ## the command fencelock, on real servers and terminals (a module of its own)
 	@echo "== cmd/fencelock"
-	@server=$$(.ci/redis-server) && cd cmd/fencelock && PATH="$$PATH:$$(dirname "$$server")" REDIS_SERVER="$$server" go test -race -parallel 4 -shuffle=on -count=1 -timeout 20m ./...
+	@server=$$(.ci/redis-server) && cd cmd/fencelock && PATH="$$PATH:$$(dirname "$$server")" REDIS_SERVER="$$server" $(gotest) -race -parallel=4 -shuffle=on -count=1 -timeout=20m ./...
 
-browser: ## the page of locks, in Chromium (a module of its own; installs chromium)
+browser: $(gotest) ## the page of locks, in Chromium (a module of its own; installs chromium)
 	@echo "== observe/lockui in a browser"
-	@chromium=$$(.ci/chromium) && cd observe/lockui/browsertest && CHROMIUM="$$chromium" GOWORK=off go test -shuffle=on -count=1 -timeout 10m ./...
+	@chromium=$$(.ci/chromium) && cd observe/lockui/browsertest && CHROMIUM="$$chromium" GOWORK=off $(gotest) -shuffle=on -count=1 -timeout=10m ./...
 
 vet: ## rlockvet's tests, and that it has nothing to say of this repository
 	cd rlockvet && go test -count=1 -timeout 20m ./...

@@ -3,11 +3,13 @@
 //
 //	go run ./internal/test/mutants              all of them
 //	go run ./internal/test/mutants -only P1     those whose name matches
+//	go run ./internal/test/mutants -last 20     those of the files that the last 20 commits touch
 //	go run ./internal/test/mutants -list        what there is
 //	go run ./internal/test/mutants -times 10    ten times each: a test that notices only now and then shows
 //
 // A break counts as noticed by the first of three runs that fails, and the number of the run is printed where it was not
-// the first; with -times each run must notice it.
+// the first; with -times each run must notice it. Where only the timeout of the tests notices, as a break makes somebody wait for ever, or as the
+// machine is slow, that is printed too.
 //
 // The working tree is not touched: what is broken reaches the compiler through go test's -overlay.
 package main
@@ -39,12 +41,13 @@ type mutant struct {
 
 func main() {
 	only := flag.String("only", "", "run the mutants whose `name` matches this regular expression")
+	last := flag.Int("last", 0, "run the mutants of the files that so many `commits` touch, and what is not committed; 0: of all files")
 	list := flag.Bool("list", false, "list the mutants and do nothing")
 	jobs := flag.Int("jobs", 6, "how many run at once: tests wait most of the time")
 	times := flag.Int("times", 0, "how often the tests run against each break, which they must notice each time; 0: until they notice it, three times at most")
 	flag.Parse()
-	if *times < 0 {
-		fmt.Fprintf(os.Stderr, "mutants: -times %d: use 0 or more\n", *times)
+	if *times < 0 || *last < 0 {
+		fmt.Fprintln(os.Stderr, "mutants: -times and -last are 0 or more")
 		os.Exit(2)
 	}
 	match, err := regexp.Compile(*only)
@@ -52,9 +55,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mutants: -only:", err)
 		os.Exit(2)
 	}
+	touched, err := touchedBy(*last)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants: -last:", err)
+		os.Exit(2)
+	}
 	var chosen []mutant
 	for _, m := range mutants {
-		if match.MatchString(m.name) {
+		if match.MatchString(m.name) && (*last == 0 || touched[m.file]) {
 			chosen = append(chosen, m)
 		}
 	}
@@ -74,6 +82,24 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Printf("all %d breaks were noticed\n", len(chosen))
+}
+
+// touchedBy returns the files that so many commits touch, and what is not committed.
+func touchedBy(commits int) (map[string]bool, error) {
+	files := map[string]bool{}
+	if commits == 0 {
+		return files, nil
+	}
+	for _, args := range [][]string{{"log", "-n", fmt.Sprint(commits), "--format=", "--name-only"}, {"diff", "HEAD", "--name-only"}} {
+		out, err := exec.Command("git", args...).Output()
+		if err != nil {
+			return nil, fmt.Errorf("git %s: %w", args[0], err)
+		}
+		for line := range strings.Lines(string(out)) {
+			files[strings.TrimSpace(line)] = true
+		}
+	}
+	return files, nil
 }
 
 // runAll returns, a line each, the mutants that were not noticed each time.
@@ -127,12 +153,14 @@ func runAll(chosen []mutant, jobs, times int) (survivors []string, err error) {
 			room <- struct{}{}
 			defer func() { <-room }()
 			began := time.Now()
-			passed, err := m.try(all.Numbers[m.name], tests[m.pkg], times)
+			passed, late, err := m.try(all.Numbers[m.name], tests[m.pkg], times)
 			mu.Lock()
 			defer mu.Unlock()
 			done++
 			verdict := "noticed"
 			switch {
+			case err == nil && late:
+				verdict = "noticed by the timeout of the tests alone"
 			case err == nil && passed > 0:
 				verdict = fmt.Sprintf("noticed, but only by run %d", passed+1)
 			case err != nil:
@@ -216,17 +244,17 @@ func compile(dir, pkg string, files map[string]string) (string, error) {
 	return tests, nil
 }
 
-// try returns nil if the tests notice the break, each of so many times or, for 0, soon; and how many runs passed. number is
-// the break's in these tests; 0: they have not got it.
-func (m mutant) try(number int, tests string, times int) (passed int, err error) {
+// try returns nil if the tests notice the break, each of so many times or, for 0, soon; and how many runs passed, and whether it was their timeout
+// that noticed. number is the break's in these tests; 0: they have not got it.
+func (m mutant) try(number int, tests string, times int) (passed int, late bool, err error) {
 	if number == 0 {
 		dir, err := os.MkdirTemp("", "mutant")
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		defer os.RemoveAll(dir)
 		if tests, err = m.alone(dir); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
 	most := times
@@ -238,19 +266,20 @@ func (m mutant) try(number int, tests string, times int) (passed int, err error)
 		run.Dir, run.Env = m.pkg, append(os.Environ(), fmt.Sprintf("%s=%d", weave.Switch, number))
 		out, err := run.CombinedOutput()
 		var exit *exec.ExitError
+		late = strings.Contains(string(out), "panic: test timed out")
 		switch {
 		case err == nil && strings.Contains(string(out), "no tests to run"):
-			return passed, fmt.Errorf("no test matches %s", m.run)
+			return passed, late, fmt.Errorf("no test matches %s", m.run)
 		case err == nil:
 			passed++
 		case !errors.As(err, &exit):
-			return passed, err
+			return passed, late, err
 		case times == 0:
-			return passed, nil
+			return passed, late, nil
 		}
 	}
 	if passed > 0 {
-		return passed, fmt.Errorf("all tests passed, %d times of %d", passed, most)
+		return passed, late, fmt.Errorf("all tests passed, %d times of %d", passed, most)
 	}
-	return 0, nil
+	return 0, late, nil
 }

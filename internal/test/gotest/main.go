@@ -1,0 +1,154 @@
+// Gotest is go test for a gate that is red only where the code is wrong: a failed test that package realtime marks is run again, alone, twice
+// at most. Any other failure stands: a test without the mark, a data race, a panic, a goroutine that remains, a judge of exclusion.
+//
+//	gotest -race -timeout=30m ./rlock ./...    flags are written as -name=value
+//
+// It prints what go test prints, then what failed, in short, and what was run again. The file that GOTEST_REPORT names gets the last of it too.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// tries is how often a marked test is run again.
+const tries = 2
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "gotest: say what to test, as for go test: gotest -race ./...")
+		os.Exit(2)
+	}
+	report, err := run(os.Args[1:], goTest, os.Stdout)
+	fmt.Print(report)
+	if file := os.Getenv("GOTEST_REPORT"); file != "" && report != "" {
+		if err := appendTo(file, report); err != nil {
+			fmt.Fprintln(os.Stderr, "gotest:", err)
+			os.Exit(2)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gotest:", err)
+		os.Exit(1)
+	}
+}
+
+// goTest runs go test, and writes its output.
+func goTest(args []string, out io.Writer) error {
+	cmd := exec.Command("go", append([]string{"test"}, args...)...)
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd.Run()
+}
+
+// run runs the tests, and again what may be run again. report says what failed, and what was run again.
+func run(args []string, test func([]string, io.Writer) error, out io.Writer) (report string, err error) {
+	failed, err := first(args, test, out)
+	if err == nil {
+		return "", nil
+	}
+	if len(failed) == 0 {
+		return "", err // it has said why: a wrong flag, no such package
+	}
+	var lines strings.Builder
+	left := 0
+	for _, p := range failed {
+		for _, f := range p.failures() {
+			switch n, why := again(args, p, f, test, out); {
+			case n > 0:
+				fmt.Fprintf(&lines, "RUN AGAIN %s %s: passed at try %d (%s)\n", p.name, f.test, n+1, why)
+			default:
+				left++
+				fmt.Fprintf(&lines, "FAILED %s %s%s\n%s", p.name, f.test, why, short(f.lines))
+			}
+		}
+	}
+	if left > 0 {
+		return lines.String(), fmt.Errorf("%d tests, or packages, failed: %w", left, err)
+	}
+	return lines.String(), nil
+}
+
+// first runs all the tests, and returns the packages that failed.
+func first(args []string, test func([]string, io.Writer) error, out io.Writer) (failed []pkg, err error) {
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var p parser
+		lines := bufio.NewReader(r)
+		for {
+			line, err := lines.ReadString('\n')
+			_, _ = io.WriteString(out, line)
+			p.line(strings.TrimSuffix(line, "\n"))
+			if err != nil {
+				break
+			}
+		}
+		failed = p.end()
+	}()
+	err = test(args, w)
+	_ = w.Close()
+	<-done
+	return failed, err
+}
+
+// again runs a failed test again, and returns which of these tries passed, 0 for none, and why it was run or not.
+func again(args []string, p pkg, f failure, test func([]string, io.Writer) error, out io.Writer) (passed int, why string) {
+	why = f.mark()
+	if p.rotten() || why == "" {
+		return 0, ""
+	}
+	name, _, _ := strings.Cut(f.test, "/")
+	alone := slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		return !strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "-run") || strings.HasPrefix(arg, "-skip") || strings.HasPrefix(arg, "-p=")
+	})
+	alone = append(alone, "-run=^"+name+"$", p.name)
+	for try := range tries {
+		fmt.Fprintf(out, "== %s %s again, alone, as real time may have made it fail: %s\n", p.name, name, why)
+		var text strings.Builder
+		if err := test(alone, io.MultiWriter(out, &text)); err == nil {
+			return try + 1, why
+		}
+		second := parser{}
+		for line := range strings.Lines(text.String()) {
+			second.line(strings.TrimSuffix(line, "\n"))
+		}
+		for _, q := range second.end() {
+			if q.rotten() || slices.ContainsFunc(q.failures(), func(f failure) bool { return f.mark() == "" }) {
+				return 0, ", and when run again in a way that is not by chance"
+			}
+		}
+	}
+	return 0, fmt.Sprintf(", and %d times more when run alone", tries)
+}
+
+// short is the beginning of what a failed test has said.
+func short(lines []string) string {
+	const most, wide = 24, 300
+	var b strings.Builder
+	for i, line := range lines {
+		if i == most {
+			fmt.Fprintf(&b, "    ... and %d lines more, above\n", len(lines)-most)
+			break
+		}
+		fmt.Fprintf(&b, "    %s\n", line[:min(len(line), wide)])
+	}
+	return b.String()
+}
+
+func appendTo(file, text string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err2 := f.Close(); err == nil {
+		err = err2
+	}
+	return err
+}

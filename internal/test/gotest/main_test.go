@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+var errExit = errors.New("exit status 1")
+
+const (
+	marked = `--- FAIL: TestMarked (0.52s)
+    --- FAIL: TestMarked/sub (0.50s)
+        a_test.go:7: the hold was lost
+            in two lines
+    realtime.go:25: realtime: a lease of 100 ms
+FAIL
+FAIL	example.org/a	0.9s
+`
+	bound    = "--- FAIL: TestBound (0.52s)\n    a_test.go:7: realtime: not within 1s: it is up\nFAIL\nFAIL\texample.org/a\t0.9s\n"
+	unmarked = "--- FAIL: TestVirtual (0.52s)\n    a_test.go:7: the next waiter slept 1s\nFAIL\nFAIL\texample.org/a\t0.9s\n"
+	race     = "WARNING: DATA RACE\n" + bound
+	judge    = "--- FAIL: TestBound (0.52s)\n    a_test.go:6: Inv1: two holders\n    a_test.go:7: realtime: not within 1s: it is up\nFAIL\nFAIL\texample.org/a\t0.9s\n"
+	leak     = "PASS\nInv9: 2 goroutines remain:\nFAIL\texample.org/a\t0.9s\n"
+	build    = "# example.org/a\n./a.go:7: undefined: x\nFAIL\texample.org/a [build failed]\n"
+	two      = "--- FAIL: TestBound (0.52s)\n    a_test.go:7: realtime: not within 1s: it is up\n--- FAIL: TestVirtual (0.52s)\n    a_test.go:7: the next waiter slept 1s\nFAIL\nFAIL\texample.org/a\t0.9s\n"
+	ok       = "ok  \texample.org/b\t0.1s\n"
+)
+
+// What go test has printed decides what is run again, and what that prints decides the outcome.
+func TestRunAgain(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		prints []string // of each run; ok is a success
+		green  bool
+		report string // a part of it
+	}{
+		{"all passes", []string{ok}, true, ""},
+		{"marked, and passes", []string{marked + ok, ok}, true, "RUN AGAIN example.org/a TestMarked/sub: passed at try 2 (a lease of 100 ms)"},
+		{"marked, and passes later", []string{bound, bound, ok}, true, "RUN AGAIN example.org/a TestBound: passed at try 3 (not within 1s: it is up)"},
+		{"marked, and never passes", []string{bound, bound, bound}, false, "FAILED example.org/a TestBound, and 2 times more when run alone"},
+		{"marked, and fails otherwise when alone", []string{bound, unmarked}, false, "in a way that is not by chance"},
+		{"no mark", []string{unmarked + ok}, false, "FAILED example.org/a TestVirtual\n        a_test.go:7: the next waiter slept 1s"},
+		{"a mark beside one without", []string{two, ok}, false, "FAILED example.org/a TestVirtual"},
+		{"a data race", []string{race}, false, "FAILED example.org/a TestBound"},
+		{"a judge of exclusion", []string{judge}, false, "FAILED example.org/a TestBound"},
+		{"goroutines remain", []string{ok + leak}, false, "Inv9: 2 goroutines remain"},
+		{"it does not compile", []string{build}, false, "undefined: x"},
+		{"go test refuses", []string{"flag provided but not defined: -x\n"}, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			runs := 0
+			report, err := run([]string{"-race", "-p=3", "-skip=TestX", "./..."}, func(args []string, out io.Writer) error {
+				if runs >= len(c.prints) {
+					t.Fatalf("run %d, with %v", runs+1, args)
+				}
+				text := c.prints[runs]
+				if got := strings.Join(args, " "); runs > 0 && !strings.HasPrefix(got, "-race -run=^Test") {
+					t.Errorf("alone it is run with %s", got)
+				}
+				runs++
+				_, _ = io.WriteString(out, text)
+				if text == ok {
+					return nil
+				}
+				return errExit
+			}, io.Discard)
+			if green := err == nil; green != c.green || !strings.Contains(report, c.report) || runs != len(c.prints) {
+				t.Errorf("green is %v after %d runs: %v; the report:\n%s", green, runs, err, report)
+			}
+		})
+	}
+}
