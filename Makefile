@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test tests deep recipes databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
+.PHONY: help test deep recipes databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -16,7 +16,7 @@ $(gotest): $(wildcard internal/test/gotest/*.go internal/test/realtime/*.go)
 # Three packages run at a time, whatever the processors: the tests wait half of the time. Of the modules four do. Those that take longest begin first. On
 # miniredis .ci/oldest runs the tests, and .ci/deep the exact lists of rights.
 longest := ./rlock ./quorum ./scripts
-test: $(gotest) ## everything: in virtual time, and on a real server of this machine; about 10 minutes on two cores
+test: $(gotest) ## everything: in virtual time, and on a real server of this machine; about 7 minutes on two cores
 	@for program in redis-server databases prometheus chromium; do ".ci/$$program" >/dev/null || exit 1; done # apt-get serves one at a time
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== in virtual time, and on $$("$$server" --version)"; \

@@ -27,7 +27,7 @@ func (in *inside) enter(t *testing.T, p *fenced.Permit) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.slots[p.Slot()] != 0 {
-		t.Errorf("slot %d has the tokens %d and %d inside", p.Slot(), in.slots[p.Slot()], p.Token())
+		t.Errorf("Inv1: slot %d has the tokens %d and %d inside", p.Slot(), in.slots[p.Slot()], p.Token())
 	}
 	if p.Token() <= in.last[p.Slot()] {
 		t.Errorf("Inv2: slot %d: token %d after %d", p.Slot(), p.Token(), in.last[p.Slot()])

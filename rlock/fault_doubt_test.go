@@ -38,7 +38,7 @@ func TestP2_ReentriesAtOnceExcludeEachOther(t *testing.T) {
 	first := <-entered
 	select {
 	case <-entered:
-		t.Error("both goroutines are in the section at once")
+		t.Error("Inv1: both goroutines are in the section at once")
 	case <-time.After(300 * time.Millisecond):
 		s.wantCount("a", "2")
 		locktest.NoError(t, l.Unlock(first))

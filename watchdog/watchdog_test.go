@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	for deadline := time.Now().Add(time.Minute); watching() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			fmt.Fprintln(os.Stderr, "goroutines of the watchdog remain")
+			fmt.Fprintln(os.Stderr, "Inv9: goroutines of the watchdog remain")
 			code = max(code, 1)
 			break
 		}

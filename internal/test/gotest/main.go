@@ -1,5 +1,5 @@
 // Gotest is go test for a gate that is red only where the code is wrong: a failed test that package realtime marks is run again, alone, twice
-// at most. Any other failure stands: a test without the mark, a data race, a panic, a goroutine that remains, a judge of exclusion.
+// at most. Any other failure stands: a test without the mark, a data race, a panic, a goroutine that remains, a judge of exclusion or of tokens.
 //
 //	gotest -race -timeout=30m ./rlock ./...    flags are written as -name=value
 //
@@ -8,6 +8,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,7 +25,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gotest: say what to test, as for go test: gotest -race ./...")
 		os.Exit(2)
 	}
-	report, err := run(os.Args[1:], goTest, os.Stdout)
+	report, err := run(os.Args[1:], goCommand, os.Stdout)
 	fmt.Print(report)
 	if file := os.Getenv("GOTEST_REPORT"); file != "" && report != "" {
 		if err := appendTo(file, report); err != nil {
@@ -38,33 +39,40 @@ func main() {
 	}
 }
 
-// goTest runs go test, and writes its output.
-func goTest(args []string, out io.Writer) error {
-	cmd := exec.Command("go", append([]string{"test"}, args...)...)
+// goCommand runs go with these arguments, and writes its output.
+func goCommand(args []string, out io.Writer) error {
+	cmd := exec.Command("go", args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	return cmd.Run()
 }
 
 // run runs the tests, and again what may be run again. report says what failed, and what was run again.
-func run(args []string, test func([]string, io.Writer) error, out io.Writer) (report string, err error) {
-	failed, err := first(args, test, out)
+func run(args []string, command func([]string, io.Writer) error, out io.Writer) (report string, err error) {
+	var list strings.Builder
+	if err := command(append([]string{"list"}, packagesOf(args)...), &list); err != nil {
+		return list.String(), err
+	}
+	packages := strings.Fields(list.String())
+	test := func(args []string, out io.Writer) ([]pkg, error) { return test(packages, args, command, out) }
+	failed, err := test(args, out)
 	if err == nil {
 		return "", nil
 	}
-	if len(failed) == 0 {
-		return "", err // it has said why: a wrong flag, no such package
+	var exit interface{ ExitCode() int }
+	if len(failed) == 0 || !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		return "", err // go test itself was ended, or has said why: a wrong flag
 	}
 	var lines strings.Builder
 	left := 0
 	for _, p := range failed {
 		for _, f := range p.failures() {
-			switch n, why := again(args, p, f, test, out); {
-			case n > 0:
-				fmt.Fprintf(&lines, "RUN AGAIN %s %s: passed at try %d (%s)\n", p.name, f.test, n+1, why)
-			default:
-				left++
-				fmt.Fprintf(&lines, "FAILED %s %s%s\n%s", p.name, f.test, why, short(f.lines))
+			n, why := again(args, p, f, test, out)
+			if n > 0 {
+				fmt.Fprintf(&lines, "RUN AGAIN %s %s: passed at try %d (%s)\n", p.name, f.test, n+1, f.again)
+				continue
 			}
+			left++
+			fmt.Fprintf(&lines, "FAILED %s %s%s\n%s", p.name, f.test, why, short(f.lines))
 		}
 	}
 	if left > 0 {
@@ -73,55 +81,53 @@ func run(args []string, test func([]string, io.Writer) error, out io.Writer) (re
 	return lines.String(), nil
 }
 
-// first runs all the tests, and returns the packages that failed.
-func first(args []string, test func([]string, io.Writer) error, out io.Writer) (failed []pkg, err error) {
+func packagesOf(args []string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.HasPrefix(arg, "-") })
+}
+
+// test runs go test, and returns the packages that failed.
+func test(packages, args []string, command func([]string, io.Writer) error, out io.Writer) (failed []pkg, err error) {
 	r, w := io.Pipe()
 	done := make(chan struct{})
+	p := parser{packages: packages}
 	go func() {
 		defer close(done)
-		var p parser
 		lines := bufio.NewReader(r)
 		for {
 			line, err := lines.ReadString('\n')
 			_, _ = io.WriteString(out, line)
 			p.line(strings.TrimSuffix(line, "\n"))
 			if err != nil {
-				break
+				return
 			}
 		}
-		failed = p.end()
 	}()
-	err = test(args, w)
+	err = command(append([]string{"test"}, args...), w)
 	_ = w.Close()
 	<-done
-	return failed, err
+	return p.failed, err
 }
 
-// again runs a failed test again, and returns which of these tries passed, 0 for none, and why it was run or not.
-func again(args []string, p pkg, f failure, test func([]string, io.Writer) error, out io.Writer) (passed int, why string) {
-	why = f.mark()
-	if p.rotten() || why == "" {
+// again runs a failed test again, and returns which of these tries passed, 0 for none, and why not.
+func again(args []string, p pkg, f failure, test func([]string, io.Writer) ([]pkg, error), out io.Writer) (passed int, why string) {
+	if f.again == "" {
 		return 0, ""
 	}
-	name, _, _ := strings.Cut(f.test, "/")
 	alone := slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return !strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "-run") || strings.HasPrefix(arg, "-skip") || strings.HasPrefix(arg, "-p=")
 	})
-	alone = append(alone, "-run=^"+name+"$", p.name)
+	alone = append(alone, "-run=^"+f.test+"$", p.name)
 	for try := range tries {
-		fmt.Fprintf(out, "== %s %s again, alone, as real time may have made it fail: %s\n", p.name, name, why)
+		fmt.Fprintf(out, "== %s %s again, alone, as real time may have made it fail: %s\n", p.name, f.test, f.again)
 		var text strings.Builder
-		if err := test(alone, io.MultiWriter(out, &text)); err == nil {
-			return try + 1, why
-		}
-		second := parser{}
-		for line := range strings.Lines(text.String()) {
-			second.line(strings.TrimSuffix(line, "\n"))
-		}
-		for _, q := range second.end() {
-			if q.rotten() || slices.ContainsFunc(q.failures(), func(f failure) bool { return f.mark() == "" }) {
-				return 0, ", and when run again in a way that is not by chance"
-			}
+		failed, err := test(alone, io.MultiWriter(out, &text))
+		switch {
+		case err == nil && strings.Contains(text.String(), "[no tests to run]"):
+			return 0, ", and there is no such test to be run alone"
+		case err == nil:
+			return try + 1, ""
+		case len(failed) == 0 || slices.ContainsFunc(failed[0].failures(), func(f failure) bool { return f.again == "" }):
+			return 0, ", and when run again in a way that is not by chance"
 		}
 	}
 	return 0, fmt.Sprintf(", and %d times more when run alone", tries)

@@ -13,8 +13,7 @@ import (
 )
 
 // Main runs the tests of a package and returns the exit code. So many parallel tests run at a time, unless the command line
-// says otherwise: they wait most of the time. When all tests have passed, no goroutine of the project may remain (Inv9): it
-// has a minute to end. A test that failed may have left some.
+// says otherwise: they wait most of the time. No goroutine of the project may remain (Inv9): it has a minute to end.
 func Main(m *testing.M, parallel int) (code int) {
 	flag.Parse()
 	given := false
@@ -22,13 +21,11 @@ func Main(m *testing.M, parallel int) (code int) {
 	if !given {
 		_ = flag.Set("test.parallel", strconv.Itoa(parallel))
 	}
-	if code = m.Run(); code != 0 {
-		return code
-	}
+	code = m.Run()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		left := goroutines()
 		if len(left) == 0 {
-			return 0
+			return code
 		}
 		if time.Now().After(deadline) {
 			fmt.Fprintf(os.Stderr, "Inv9: %d goroutines remain:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
