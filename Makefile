@@ -25,7 +25,7 @@ test: $(gotest) ## everything: in virtual time, and on a real server of this mac
 	REDIS_SERVER="$$server" $(gotest) -count=1 -timeout=30m '-run=^TestMutants_' ./scripts
 	@$(MAKE) --no-print-directory -j 4 recipes databases metrics adapters command browser
 
-deep: ## all that takes longer than .ci/run, an hour and a half: STAGES="interop faults" for some of it, see .ci/deep
+deep: ## all that takes longer than .ci/run, about an hour: STAGES="interop faults" for some of it, see .ci/deep
 	@.ci/deep $(STAGES)
 
 recipes: $(gotest) ## the code of docs/recipes.md (a module of its own, for the drivers)
