@@ -57,6 +57,7 @@ func TestRunAgain(t *testing.T) {
 		{"a mark beside one without", []string{two, ok}, false, "FAILED example.org/a TestVirtual"},
 		{"a mark behind another message", []string{wrong}, false, "wrong token 7"},
 		{"a mark of a subtest alone", []string{parent}, false, "its own"},
+		{"a server's output beside a mark of a subtest", []string{strings.Replace(parent, "its own", "output of the server at 127.0.0.1:7:", 1), ok}, true, "RUN AGAIN example.org/a TestParent"},
 		{"several subtests", []string{several, ok}, true, "RUN AGAIN example.org/a TestMany"},
 		{"the tests were killed", []string{killed}, false, "signal: killed"},
 		{"a failure behind other output", []string{hidden}, false, "FAILED example.org/a TestBound"},
