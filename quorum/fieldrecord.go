@@ -121,6 +121,14 @@ func (rec *fieldRecord) owedLocked() bool {
 	return false
 }
 
+// waits tells whether a node has not answered a release yet, since it may have got the field.
+func (rec *fieldRecord) waits() bool {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	now := time.Now()
+	return slices.ContainsFunc(rec.nodes, func(m nodeRecord) bool { return m.unheard || m.has && now.Before(rec.until) })
+}
+
 // win notes that the attempt has become a hold, which has the lock. spread is called when the hold has lasted for a while, if
 // it is for longer than that.
 func (rec *fieldRecord) win(spread func(), longer bool) {

@@ -141,8 +141,9 @@ func (r *release) succeeded(t released) {
 		others += t.open + t.unknown
 	}
 	answer := scripts.Answer{
-		Held: others < r.majority && (r.rec != nil || t.did > 0), // of two calls that force a lock open at the same moment, one gets Held, if all nodes answer
-		Owed: t.open+t.unknown > 0,
+		Held:    others < r.majority && (r.rec != nil || t.did > 0), // of two calls that force a lock open at the same moment, one gets Held, if all nodes answer
+		Owed:    t.open+t.unknown > 0,
+		Unheard: t.unknown > 0,
 	}
 	r.asks.mu.Lock()
 	for a := range r.asks.all {
@@ -158,7 +159,7 @@ func (r *release) succeeded(t released) {
 	}
 	r.asks.mu.Unlock()
 	if r.rec != nil {
-		answer.Owed = r.drop(r.order.Field, r.rec)
+		answer.Owed, answer.Unheard = r.drop(r.order.Field, r.rec), r.rec.waits()
 	}
 	if r.rec != nil && r.order.Lined && r.order.Known >= 0 && t.open > 0 {
 		r.note(r.order.Keys.Channel(), func(l *seen) { l.gone = r.order.Field })

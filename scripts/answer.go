@@ -14,6 +14,7 @@ type Answer struct {
 	Why       error         // why the lock was not taken, where no other holder is the reason
 	Own       string        // of an op that another hold kept from taking, or from finding, the lock: that one's field, where it is of the same client
 	Owed      bool          // of several servers: a release is owed, because some may have the hold still, or take it late
+	Unheard   bool          // of a release on several servers: some that it was for have not answered
 	Report    *Report       // of a server of a quorum
 	Copies    time.Duration // for how long other copies of the op, which have no answer, may be executed still; 0: there are none
 

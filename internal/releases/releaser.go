@@ -316,10 +316,16 @@ func (s *sentRelease) Answered(a scripts.Answer, err error) {
 	}
 	r.underWay, r.nodesOwe = nil, a.Owed
 	r.answers++
+	if a.Unheard {
+		r.answers = 2 // again within a second,
+	}
 	after := r.after(r.answers)
-	if err != nil && !r.refusedForGood {
+	if a.Unheard || err != nil && !r.refusedForGood {
 		after = min(after, max(retryRelease-time.Since(s.sentAt), 0)) // the repeats are for what arrives late at a Redis that answers
 		r.answers = min(r.answers, 2)
+	}
+	if a.Unheard {
+		r.answers = 0 // and the pauses begin anew with the answer: what lay in the sockets of a server that stood still arrives about then
 	}
 	if scripts.Ended(err) {
 		after = min(after, r.pauses.Next(err, after))

@@ -114,6 +114,11 @@ var ofQuorum = []mutant{
 		"./quorum", "P3_NodesThatStoodStill",
 	},
 	{
+		"P3: what is left on a node that stood still waits for a third of the lease",
+		"quorum/release.go", "answer.Unheard = r.drop(r.order.Field, r.rec), r.rec.waits()", "answer.Unheard = r.drop(r.order.Field, r.rec), false",
+		"./quorum", "P3_NodesThatStoodStill",
+	},
+	{
 		"P3: what the client knows of a vote is swept before its node is heard of",
 		"quorum/fieldrecord.go", "m.votesInFlight > 0 || m.unheard && !crowded || now", "m.votesInFlight > 0 || now",
 		"./quorum", "P3_NodesThatStoodStill",
