@@ -120,10 +120,13 @@ func (w *witness) enter(ctx context.Context, token int64) {
 	w.holds++
 }
 
-// raise notes the token of a re-entry.
-func (w *witness) raise(ctx context.Context, token int64) {
+// raise notes the token of a re-entry into the hold with the token before.
+func (w *witness) raise(ctx context.Context, before, token int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if token <= before {
+		w.blame(fmt.Errorf("Inv2: token %d after %d", token, before))
+	}
 	if w.inside == ctx && ctx.Err() == nil {
 		w.token = max(w.token, token)
 	}
