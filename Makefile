@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test deep recipes databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
+.PHONY: help test deep again recipes databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,10 @@ test: $(gotest) ## everything: in virtual time, and on a real server of this mac
 
 deep: ## all that takes longer than .ci/run, about an hour: STAGES="interop faults" for some of it, see .ci/deep
 	@.ci/deep $(STAGES)
+
+N ?= 20
+again: ## make test N times beside busy processors, and a table of what failed (make again N=20)
+	@.ci/again $(N)
 
 recipes: $(gotest) ## the code of docs/recipes.md (a module of its own, for the drivers)
 	@echo "== examples/recipes"
