@@ -189,7 +189,7 @@ func (at *attempt) giveUp() {
 // refusedAtHome ends an attempt that the home has refused, with this answer.
 func (at *attempt) refusedAtHome(answer scripts.Answer) {
 	at.told(scripts.Answer{
-		TTL: answer.TTL, Before: answer.Before, Score: answer.Score, Head: answer.Head, Outside: answer.Outside,
+		TTL: answer.TTL, Before: answer.Before, Score: answer.Score, Head: answer.Head, Outside: answer.Outside, Renamed: answer.Renamed,
 		Owed: at.store.drop(at.order.Field, at.rec),
 	}, nil)
 }
@@ -227,7 +227,9 @@ func (at *attempt) tell(answer scripts.Answer, err error) {
 	answer.Before = scripts.NotInLine
 	at.votes.mu.Lock()
 	a := at.homeAsk()
-	answer.Outside = a != nil && a.answer.Outside
+	if a != nil {
+		answer.Outside, answer.Renamed = a.answer.Outside, a.answer.Renamed
+	}
 	at.votes.mu.Unlock()
 	at.told(answer, err)
 }

@@ -20,7 +20,10 @@ type Client engine.Client
 //
 // Commands go through rdb, so that its hooks, credentials and limits hold for them. Those of many callers travel together,
 // without the callers' contexts. A hook must not repeat a command whose reply was lost: the client does so itself, and knows then
-// that the first copy may have counted. A release that a hook repeats looks as if the lock had been lost. What a client uses of rdb's connections, in a cluster for each node:
+// that the first copy may have counted. A release that a hook repeats looks as if the lock had been lost. A hook, or a proxy, may put a prefix before keys,
+// the same before those of all commands of the client, on one server: so each tenant of a program has locks of its own. go-redis has no hooks for
+// channels. So nobody can be called by the line then, waiters listen for every release and poll (P30), a release wakes the waiters of all tenants, and the
+// log says so once. What a client uses of rdb's connections, in a cluster for each node:
 //
 //   - acquires and releases, fewer than ten at a time: 2 of the pool
 //   - acquires and releases, ten or more at a time, however many: 4 of the pool

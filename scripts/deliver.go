@@ -24,7 +24,7 @@ func (s *Scripts) deliver(ctx context.Context, ops []*Op) {
 	groups := s.group(ops)
 	if len(groups) == 1 {
 		g := groups[0]
-		reply, err := s.send(ctx, g.script(), g.args())
+		reply, err := s.send(ctx, g.script(), g.args)
 		if !s.refused(err) {
 			g.answered(reply, err)
 			return

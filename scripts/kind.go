@@ -74,25 +74,30 @@ func newKind(name string, sc *script, left ...string) kind {
 
 // values are the arguments of the scripts, by the names of their parameters. The last parameter, expiry, is for an op with a floor.
 var values = map[string]func(*Op) any{
-	"lease":    func(op *Op) any { return op.lease.Milliseconds() },
-	"field":    func(op *Op) any { return op.field },
-	"count":    func(op *Op) any { return op.count },
-	"op":       func(op *Op) any { return op.change },
-	"old":      func(op *Op) any { return op.old },
-	"token":    func(op *Op) any { return op.token },
-	"anew":     func(op *Op) any { return map[bool]any{true: 1, false: 0}[op.anew] },
-	"first":    func(op *Op) any { return op.offer.First },
-	"ahead":    func(op *Op) any { return op.offer.Ahead.Microseconds() },
-	"slack":    func(op *Op) any { return op.offer.Slack.Microseconds() },
-	"channel":  func(op *Op) any { return op.keys.told() },
-	"publish":  func(op *Op) any { return publish(op.turn.Sharded) },
-	"ticket":   func(op *Op) any { return op.turn.Ticket },
-	"again":    func(op *Op) any { return op.turn.Ticket },
-	"known":    func(op *Op) any { return op.known },
-	"look":     func(op *Op) any { return op.turn.Look },
-	"stale":    func(op *Op) any { return op.turn.Stale },
-	"unproven": func(op *Op) any { return op.turn.Unproven },
-	"command":  func(op *Op) any { return map[bool]any{true: "PUBLISH", false: ""}[op.request.tell] },
+	"lease":   func(op *Op) any { return op.lease.Milliseconds() },
+	"field":   func(op *Op) any { return op.field },
+	"count":   func(op *Op) any { return op.count },
+	"op":      func(op *Op) any { return op.change },
+	"old":     func(op *Op) any { return op.old },
+	"token":   func(op *Op) any { return op.token },
+	"anew":    func(op *Op) any { return map[bool]any{true: 1, false: 0}[op.anew] },
+	"first":   func(op *Op) any { return op.offer.First },
+	"ahead":   func(op *Op) any { return op.offer.Ahead.Microseconds() },
+	"slack":   func(op *Op) any { return op.offer.Slack.Microseconds() },
+	"channel": func(op *Op) any { return op.keys.told() },
+	"publish": func(op *Op) any { return publish(op.turn.Sharded) },
+	"ticket":  func(op *Op) any { return op.turn.Ticket },
+	"again":   func(op *Op) any { return op.turn.Ticket },
+	"known":   func(op *Op) any { return op.known },
+	"look":    func(op *Op) any { return op.turn.Look },
+	"stale":   func(op *Op) any { return op.turn.Stale },
+	"command": func(op *Op) any { return map[bool]any{true: "PUBLISH", false: ""}[op.request.tell] },
+	"unproven": func(op *Op) any {
+		if !op.turn.Unproven {
+			return ""
+		}
+		return op.keys.Line
+	},
 	"gone": func(op *Op) any {
 		if op.turn.Gone == "" {
 			return ""
@@ -114,7 +119,7 @@ func branches(kinds ...*kind) string {
 	for _, kind := range kinds {
 		keys, before, after := []string{"KEYS[k]", "KEYS[k + 1]", "KEYS[k + 2]"}[:1], "", ""
 		if kind.lined {
-			keys, before, after = keys[:2], "refused = false\n    ", "\n    verdict = verdict and refused and verdict + 10 or verdict"
+			keys, before, after = keys[:2], "refused = false\n    ", "\n    verdict = verdict and refused and verdict + refused or verdict"
 		}
 		for i, name := range kind.names {
 			keys, counter, args := keys, ", nil", len(kind.arguments)

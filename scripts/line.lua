@@ -17,8 +17,8 @@
 --
 -- On the channel <line>:waited a holder that wants to know listens: a client that enters an empty line while the lock is held says so there.
 
--- refused is true once the user was refused a command of the line, for the command itself, the line's key or a client's channel (P30).
--- The operation then goes on without the line, and its verdict is 10 more.
+-- refused is why the operation goes on without the line (P30), and how much more its verdict is then: 10 once the user was refused a command
+-- of the line, for the command itself, the line's key or a client's channel; 20 where the client knows the line by another name.
 local refused = false
 
 -- lined does a command of the line, and returns its reply, or the error.
@@ -26,7 +26,7 @@ local function lined(...)
   local reply = redis.pcall(...)
   local why = type(reply) == 'table' and reply.err
   if why and (string.find(why, 'ACL failure', 1, true) or string.find(why, "user executing the script can't", 1, true) or string.find(why, 'NOPERM', 1, true)) then
-    refused = true
+    refused = 10
   end
   return reply
 end
@@ -152,8 +152,13 @@ local function enter(line, ticket, place)
   return string.format('%.0f', tonumber(there) or score), math.min(tonumber(rank) or 2, 2), added == 0
 end
 
--- prove tries what the line takes later than at the entry: a client that could not be called, or not leave, is not to enter (P30).
-local function prove(line, publish, ticket)
+-- prove tries what the line takes later than at the entry: a client that could not be called, or not leave, is not to enter (P30). name is
+-- that of the line as the client knows it, and the beginning of the channel on which the client listens.
+local function prove(line, publish, ticket, name)
+  if name ~= line then
+    refused = 20
+    return
+  end
   for _, command in ipairs({'ZREM', 'ZRANK', 'ZSCORE'}) do
     lined(command, line, '')
   end
@@ -201,8 +206,8 @@ end
 --
 -- returns before, score   as wait does; nil where the client could not enter
 local function stand(line, publish, ticket, place, unproven, held)
-  if unproven == '1' then
-    prove(line, publish, ticket)
+  if unproven ~= '' then
+    prove(line, publish, ticket, unproven)
   end
   if refused then
     return nil

@@ -11,7 +11,8 @@ type Op struct {
 	keys    *Keys
 	fenced  bool // the op has a counter
 	floored bool // and the counter has a floor
-	outside bool // the op was to use the line, and the user has no right to the line
+	outside bool // the op was to use the line, and was done without it,
+	renamed bool // because the server has seen another name of the line
 	request
 	caller  Caller
 	batcher *batcher // the one that Send gave the op to
@@ -188,10 +189,10 @@ func (s *Scripts) Do(ctx context.Context, op Op) (Answer, error) {
 }
 
 func (s *Scripts) do(ctx context.Context, op *Op) (Answer, error) {
-	reply, err := s.send(ctx, op.kind.script, op.alone())
+	reply, err := s.send(ctx, op.kind.script, op.alone)
 	if op.lineRefused(err) {
 		op = op.withoutLine(err)
-		reply, err = s.send(ctx, op.kind.script, op.alone())
+		reply, err = s.send(ctx, op.kind.script, op.alone)
 	}
 	return op.parse(reply, err)
 }

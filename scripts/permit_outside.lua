@@ -7,5 +7,5 @@ local function permitOutside(last, line, counter, lease, field, publish, expiry)
   if redis.pcall('EXISTS', last, line) == 0 then -- nobody waits, and a slot is free
     return begin(last, counter, lease, field, expiry)
   end
-  return permit(last, line, counter, lease, field, publish, '', '', '0', '', '0', expiry)
+  return permit(last, line, counter, lease, field, publish, '', '', '0', '', '', expiry)
 end

@@ -10,5 +10,5 @@ local function try(lock, line, counter, lease, field, publish, expiry)
   elseif there == 1 and reads(field) and modeOf(lock) == 'read' then -- it is the lock that is there: nobody waits
     return begin('read', lock, counter, lease, field, expiry)
   end
-  return wait(lock, line, counter, lease, field, publish, '', '', '0', '', '0', expiry)
+  return wait(lock, line, counter, lease, field, publish, '', '', '0', '', '', expiry)
 end

@@ -34,6 +34,9 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if op.kind.lined && verdict >= outsideTheLine-2 {
 		verdict -= outsideTheLine
 		op.outside = true
+		if op.renamed = verdict >= outsideTheLine-2; op.renamed {
+			verdict -= outsideTheLine
+		}
 	}
 	if why, failed := second.(string); failed && verdict == -1 {
 		return Answer{}, explain(op.keys, replyError(why))
@@ -46,11 +49,12 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	a.Outside = op.outside
+	a.Outside, a.Renamed = op.outside, op.renamed
 	return a, nil
 }
 
-// outsideTheLine is how much more a verdict is, of 1, 0 or -2, where the user was refused a command of the line (P30).
+// outsideTheLine is how much more a verdict is, of 1, 0 or -2, where the user was refused a command of the line, and twice as much where the
+// client knows the line by another name (P30).
 const outsideTheLine = 10
 
 // parseAnswer reads the element that follows the verdict.

@@ -116,17 +116,21 @@ func unknown(err error) bool { return err != nil && redis.HasErrorPrefix(err, "N
 
 // run sends the script with these keys and arguments, and returns the reply.
 func (s *Scripts) run(ctx context.Context, sc *script, keys []string, args ...any) (any, error) {
-	all := sc.args(len(keys), len(args))
-	for _, k := range keys {
-		all = append(all, k)
-	}
-	return s.send(ctx, sc, append(all, args...))
+	return s.send(ctx, sc, func() []any {
+		all := sc.args(len(keys), len(args))
+		for _, k := range keys {
+			all = append(all, k)
+		}
+		return append(all, args...)
+	})
 }
 
-func (s *Scripts) send(ctx context.Context, sc *script, args []any) (any, error) {
-	reply, err := s.process(ctx, args)
+// send sends the script with these arguments, by its digest or, where the server has not got it, as a whole. The arguments are made anew for
+// that: a hook of the user's may have changed those of the first command, as one does that puts a prefix before keys.
+func (s *Scripts) send(ctx context.Context, sc *script, args func() []any) (any, error) {
+	reply, err := s.process(ctx, args())
 	if unknown(err) {
-		return s.process(ctx, sc.whole(args))
+		return s.process(ctx, sc.whole(args()))
 	}
 	return reply, err
 }

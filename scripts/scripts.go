@@ -91,7 +91,7 @@ func (s *Scripts) renewOnce(ctx context.Context, holds []Renewal) {
 		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, size)))
 		return
 	}
-	reply, err := s.send(ctx, renewOf(holds), renewArgs(holds))
+	reply, err := s.send(ctx, renewOf(holds), func() []any { return renewArgs(holds) })
 	if len(holds) > 1 && s.refused(err) {
 		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, 1)))
 		return

@@ -8,5 +8,5 @@ local function try(lock, line, counter, lease, field, publish, expiry)
   if redis.pcall('EXISTS', lock, line) == 0 then -- one command where nobody waits
     return begin(lock, counter, lease, field, expiry)
   end
-  return wait(lock, line, counter, lease, field, publish, '', '', '0', '', '0', expiry)
+  return wait(lock, line, counter, lease, field, publish, '', '', '0', '', '', expiry)
 end

@@ -8,5 +8,5 @@ local function voteOutside(lock, line, counter, lease, field, publish, token, fi
   if redis.pcall('EXISTS', lock, line) == 0 then -- one command where nobody waits
     return grant(lock, counter, lease, field, nil, -2, token, first, ahead, slack, expiry)
   end
-  return voteInTurn(lock, line, counter, lease, field, publish, '', '', '0', '', '0', '', token, first, ahead, slack, expiry)
+  return voteInTurn(lock, line, counter, lease, field, publish, '', '', '0', '', '', '', token, first, ahead, slack, expiry)
 end

@@ -57,7 +57,8 @@ end
 --          free
 -- stale    a ticket that was called, as the client that asks has known for a while: if it is still the first one and the
 --          lock is free, it is taken out of the line (P24); '' for none
--- unproven '1' from a client that has not been in a line so far: before it enters prove (line.lua) tries what the line takes
+-- unproven the line's name, from a client that has not been in a line so far: before it enters prove (line.lua) tries what the line takes;
+--          otherwise ''
 -- expiry   of the counter, see take in token.lua; nil for tokens without a floor
 --
 -- returns 1, token                        the hold has the lock; its latest token, 0 without a counter

@@ -82,7 +82,7 @@ func (c *Client) answerTo(keys *scripts.Keys, f *command.Command) (a *scripts.An
 	}
 	c.heard(c.slotOf(keys), f.SentAt.Time(), f.Err)
 	if f.Answer.Outside {
-		c.lineRefused(keys)
+		c.lineRefused(keys, f.Answer.Renamed)
 	}
 	if f.Err == nil && !f.Answer.Held {
 		c.distance.Measured(f.SentAt.Age())

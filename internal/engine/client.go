@@ -358,7 +358,7 @@ func (c *Client) idleIfUnused() {
 }
 
 // releaseAnswered does what the answer to a release asks for. More: the release has reached its bound before it called anybody, and the
-// client goes on calling, by a leave (P29). Own: see releaseOver. Outside: the user lacks a right to the line. Untold: Redis refused to publish
+// client goes on calling, by a leave (P29). Own: see releaseOver. Outside: see lineRefused. Untold: Redis refused to publish
 // the release; the
 // log tells of the first one.
 func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
@@ -369,7 +369,7 @@ func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
 		c.leaveLine(keys, "")
 	}
 	if a.Outside {
-		c.lineRefused(keys)
+		c.lineRefused(keys, a.Renamed)
 	}
 	if a.Untold && c.unpublished.Add(1) == 1 {
 		command := "PUBLISH"

@@ -23,9 +23,12 @@ func (c *Client) lineForbidden() bool { return c.noLineUntil.Load() > int64(time
 // noLineTime is how long a client without the right to the line does without it.
 const noLineTime = time.Minute
 
-// lineRefused notes that Redis has refused something of the line, and logs it once (P30).
-func (c *Client) lineRefused(keys *scripts.Keys) {
-	if c.noLineUntil.Swap(int64(time.Since(c.born)+noLineTime)) == 0 {
+// lineRefused notes an answer that says that Redis did something without the line, and logs why, once (P30). renamed: see scripts.Answer.
+func (c *Client) lineRefused(keys *scripts.Keys, renamed bool) {
+	if first := c.noLineUntil.Swap(int64(time.Since(c.born)+noLineTime)) == 0; first && renamed {
+		c.set.Log.Warn("rlock: a hook of the Redis client, or a proxy, changes the names of keys, and of no channel: clients cannot be called by the line in which they wait for a lock. "+
+			"Waiters listen and poll instead, which costs more the more they are", "lock", keys.Lock, "line", keys.Line)
+	} else if first {
 		c.set.Log.Warn("rlock: the Redis user lacks a right to the line in which clients wait for a lock: waiters listen and poll instead, which costs more the more they are. "+
 			"It needs TIME, and ZADD, ZCARD, ZRANGE, ZRANK, ZREM and ZSCORE on the line's key, and PUBLISH on the channels that begin like it; ACL LOG on the server says what was refused",
 			"lock", keys.Lock, "line", keys.Line)
@@ -91,7 +94,7 @@ func (*leaveOp) Sending(scripts.Caller) {}
 // Answered implements scripts.Caller.
 func (l *leaveOp) Answered(a scripts.Answer, err error) {
 	if a.Outside {
-		l.client.lineRefused(l.keys)
+		l.client.lineRefused(l.keys, a.Renamed)
 	}
 	switch {
 	case err == nil && a.More:

@@ -96,7 +96,7 @@ func TestP30_AClientInTheLineThatDoesWithoutIt(t *testing.T) {
 	tellLine(t, nil, func(s *lineStory) {
 		s.calls()
 		ticket := s.enters(2)
-		s.client.lineRefused(scripts.KeysOf("another"))
+		s.client.lineRefused(scripts.KeysOf("another"), false)
 		s.ls.onReleaseMessage(false, "")
 		var left string
 		attempt := s.next(time.Second)

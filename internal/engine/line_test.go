@@ -31,7 +31,7 @@ func TestYieldsAfterAReleaseWithoutALine(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T) {
 				client, _ := newFakeClient(t, &fakeBus{live: c.live}, Limits{})
-				client.lineRefused(scripts.KeysOf("l"))
+				client.lineRefused(scripts.KeysOf("l"), false)
 				ls := client.lockState(stateKey{name: "l"})
 				if c.listens {
 					ls.listen(scripts.KeysOf("l"))

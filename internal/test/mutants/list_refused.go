@@ -39,13 +39,23 @@ var ofRefused = []mutant{
 	},
 	{
 		"P30: a refused command of the line is not noticed",
-		"scripts/line.lua", "    refused = true\n", "",
+		"scripts/line.lua", "    refused = 10\n", "",
 		"./scripts", "P30_OneCommand|P30_ReleaseWithOne",
 	},
 	{
 		"P30: a client enters a line that it cannot leave",
-		"scripts/line.lua", "if unproven == '1' then", "if false then",
+		"scripts/line.lua", "if unproven ~= '' then", "if false then",
 		"./scripts", "P30_OneCommand",
+	},
+	{
+		"P30: a client that no message reaches is in the line",
+		"scripts/line.lua", "if name ~= line then", "if false then",
+		"./rlock", "P30_KeysWithAPrefix",
+	},
+	{
+		"P30: a hook changes the keys twice, where a server has not got the script",
+		"scripts/run.go", "func (s *Scripts) send(ctx context.Context, sc *script, args func() []any) (any, error) {\n", "func (s *Scripts) send(ctx context.Context, sc *script, make func() []any) (any, error) {\n\tall := make()\n\targs := func() []any { return all }\n",
+		"./rlock", "P30_KeysWithAPrefix",
 	},
 	{
 		"P30: no client tries what the line takes before it enters",
