@@ -29,6 +29,12 @@
 //
 // All writers of a resource have to use a guard: what is written past it is not seen.
 //
+// # Keys
+//
+// A script of your own names its keys. Do declares those of its command on a redis.ClusterClient, and on a server that has refused a script for a key
+// that it had not declared (Dragonfly, by default): the guard asks that server which arguments are keys. Where a hook of the client, or a
+// proxy, changes the names of keys, it cannot change those of a command in Do, which is an error then: use Eval.
+//
 // # Cluster
 //
 // All keys of a write have to be in the marker's slot, which means that they have the resource's hash tag:

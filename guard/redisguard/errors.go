@@ -15,6 +15,9 @@ import (
 // the old token the write may still arrive after the look, and be accepted.
 var ErrUnknown = errors.New("the write may or may not have happened")
 
+// errNoContext refuses a nil context, which would panic further in.
+var errNoContext = errors.New("ctx is nil: pass the caller's, or context.Background() where there is none")
+
 // errReply tells of a reply that the scripts do not give: something that is not Redis, or a key that somebody else wrote.
 var errReply = errors.New("unexpected reply")
 
@@ -37,4 +40,10 @@ func unanswered(err error) bool {
 		return false // there was no connection to send it on
 	}
 	return true
+}
+
+// undeclared tells that the server has refused a script because of a key that it had not declared, in the words of Dragonfly.
+func undeclared(err error) bool {
+	var said redis.Error
+	return errors.As(err, &said) && strings.Contains(said.Error(), "undeclared key")
 }

@@ -29,7 +29,8 @@ type Guard struct {
 	memory  time.Duration
 	trace   *locktrace.Trace
 
-	places atomic.Pointer[map[string]place] // where the keys of each command are; nil until asked for
+	insists atomic.Bool                      // the server, which is no cluster's, has refused a script for a key that it had not declared
+	places  atomic.Pointer[map[string]place] // where the keys of each command are; nil until asked for
 }
 
 // Option changes a default of New.
@@ -84,6 +85,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Guard, error) {
 // Seen returns the largest token that was accepted for the resource, 0 if there is none. It asks the master: a replica
 // refuses with READONLY. It is for tests and for people: a write that depends on it is not guarded.
 func (g *Guard) Seen(ctx context.Context, resource string) (int64, error) {
+	if ctx == nil {
+		return 0, wrap("Seen", resource, errNoContext)
+	}
 	seen, err := g.rdb.Do(ctx, "getex", markerOf(resource)).Text() // a plain GET would be answered by a demoted master
 	if err == redis.Nil {
 		return 0, nil

@@ -52,21 +52,21 @@ func (command) NoRetry() bool { return true }
 
 // run sends the script by its digest, and whole to a server that has not got it: that one has done nothing.
 func (g *Guard) run(ctx context.Context, sc script, keys []string, args []any) (any, error) {
-	line := make([]any, 0, 3+len(keys)+len(args))
-	line = append(line, "evalsha", sc.sha, len(keys))
-	for _, k := range keys {
-		line = append(line, k)
-	}
-	line = append(line, args...)
-	reply, err := g.send(ctx, line)
+	reply, err := g.send(ctx, "evalsha", sc.sha, keys, args)
 	if err != nil && redis.HasErrorPrefix(err, unknownScript) {
-		line[0], line[1] = "eval", strings.Join(sc.parts, "")
-		return g.send(ctx, line)
+		return g.send(ctx, "eval", strings.Join(sc.parts, ""), keys, args)
 	}
 	return reply, err
 }
 
-func (g *Guard) send(ctx context.Context, line []any) (any, error) {
+// send makes the command anew: a hook of the user's may have changed the keys of the one before.
+func (g *Guard) send(ctx context.Context, name, script string, keys []string, args []any) (any, error) {
+	line := make([]any, 0, 3+len(keys)+len(args))
+	line = append(line, name, script, len(keys))
+	for _, k := range keys {
+		line = append(line, k)
+	}
+	line = append(line, args...)
 	cmd := command{redis.NewCmd(ctx, line...)}
 	if err := g.rdb.Process(ctx, cmd); err != nil {
 		return nil, err

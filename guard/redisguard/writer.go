@@ -104,8 +104,13 @@ func (w Writer) command(ctx context.Context, args []any) (any, error) {
 	if len(args) > maxArgs {
 		return nil, wrap(op, w.resource, fmt.Errorf("%d arguments are too many for one command in a script: use %d or less, or Eval", len(args), maxArgs))
 	}
-	if !w.guard.sharded {
-		return w.run(ctx, op, do, nil, args)
+	named := append([]any{markerOf(w.resource)}, args...)
+	if !w.guard.sharded && !w.guard.insists.Load() {
+		reply, err := w.run(ctx, op, do, nil, named)
+		if !undeclared(err) {
+			return reply, err
+		}
+		w.guard.insists.Store(true) // the command was refused, and so not done
 	}
 	keys, err := w.guard.keysOf(ctx, args)
 	if err != nil {
@@ -114,13 +119,16 @@ func (w Writer) command(ctx context.Context, args []any) (any, error) {
 	if err := ctx.Err(); err != nil { // again: the server may have been asked
 		return nil, wrap(op, w.resource, err)
 	}
-	return w.run(ctx, op, do, keys, args)
+	return w.run(ctx, op, do, keys, named)
 }
 
 // check looks at what is known before anything is sent.
 func (w Writer) check(ctx context.Context, op string) error {
 	if err := guard.Check(w.resource, w.token); err != nil {
 		return err
+	}
+	if ctx == nil {
+		return wrap(op, w.resource, errNoContext)
 	}
 	if w.once && w.id == "" {
 		return wrap(op, w.resource, errors.New("name the operation: Once needs an id"))

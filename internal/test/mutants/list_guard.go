@@ -28,6 +28,16 @@ var ofGuards = []mutant{
 		"./guard/redisguard", "QuestionsForKeys",
 	},
 	{
+		"redisguard: a server that insists is not told the keys of a command",
+		"guard/redisguard/writer.go", "	if !w.guard.sharded && !w.guard.insists.Load() {\n", "	if !w.guard.sharded {\n",
+		"./guard/redisguard", "InsistsOnDeclaredKeys",
+	},
+	{
+		"redisguard: a command in Do is done to another key than the one that the guard has",
+		"guard/redisguard/do.lua", "if ARGV[first.args] ~= marker then", "if false then",
+		"./guard/redisguard", "KeysWithAPrefix",
+	},
+	{
 		"P16: a subcommand has its keys where the command has them",
 		"guard/redisguard/keys.go", "if len(p.sub) > 0 && len(command) > 1 {", "if false {",
 		"./guard/redisguard", "P16_Cluster",
