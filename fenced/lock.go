@@ -112,7 +112,8 @@ func (l *Lock) Name() string { return l.engine().Name() }
 // While Redis is away the call tries again for rlock.WithPatience, 10 s by default, and then returns what Redis or the network said. A
 // command without an answer may have taken the lock: it is repeated in a form that counts once, or released in the background.
 //
-// On an error the returned context is ctx, the token is 0, and nothing is held. The error is an *rlock.Error that is, by errors.Is,
+// On an error nothing is held, the token is 0, and the returned context has the values and the end of ctx: Unlock with it returns
+// rlock.ErrNotHeld, also where ctx carries a hold of this lock, and a nested call re-enters that hold. The error is an *rlock.Error that is, by errors.Is,
 // rlock.ErrLost (the holder's own hold of this lock was lost), rlock.ErrUnlocked (ctx is that of a level that was unlocked),
 // rlock.ErrUnconfirmed (rlock.WithReplicas, rlock.WithFsync), rlock.ErrClosed, the context's error, or Redis's.
 func (l *Lock) LockAndGetToken(ctx context.Context) (context.Context, int64, error) {
@@ -144,8 +145,8 @@ func (l *Lock) TryLockAndGetToken(ctx context.Context, wait, lease time.Duration
 // takes a token all the same. The returned context carries the holder: pass it on, and give it to Unlock. The lease is the watchdog's,
 // renewed until Unlock.
 //
-// While Redis is away the call tries again for rlock.WithPatience, and then returns what Redis said. On an error the returned context is
-// ctx, and nothing is held. The errors are those of LockAndGetToken.
+// While Redis is away the call tries again for rlock.WithPatience, and then returns what Redis said. The errors, and what is returned with
+// one, are those of LockAndGetToken.
 func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
 	ctx, _, err := l.acquire(ctx, "Lock", engine.Request{Forever: true})
 	return ctx, err
@@ -154,8 +155,8 @@ func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
 // LockLease takes the lock with a lease of 10 ms or more that nobody renews, for code that asks for the token later, with Token or
 // TokenFrom. The lock is lost after the lease if it was not unlocked before; lease 0 is the watchdog's, as in Lock.
 //
-// While Redis is away the call tries again for rlock.WithPatience, and then returns what Redis said. On an error the returned context is
-// ctx, and nothing is held. The errors are those of LockAndGetToken.
+// While Redis is away the call tries again for rlock.WithPatience, and then returns what Redis said. The errors, and what is returned with
+// one, are those of LockAndGetToken.
 func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Context, error) {
 	ctx, _, err := l.acquire(ctx, "LockLease", engine.Request{Forever: true, Lease: lease})
 	return ctx, err
@@ -165,8 +166,8 @@ func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Cont
 // any other wait is a millisecond or more; lease 0 is the watchdog's, otherwise 10 ms or more, and not renewed.
 //
 // After the wait the error is rlock.ErrNotAcquired if somebody else held the lock, and what Redis said if Redis was away: with wait 0 a
-// connection that fails is tried again, and an answer waited for, for a second at most. On an error the returned context is ctx, and
-// nothing is held.
+// connection that fails is tried again, and an answer waited for, for a second at most. What is returned with
+// an error is as with LockAndGetToken.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
 	ctx, _, err := l.acquire(ctx, "TryLock", engine.Request{Wait: wait, Lease: lease})
 	return ctx, err

@@ -193,6 +193,9 @@ func (m *Memory) Forget(resource string) {
 
 // enter waits for the turn at the resource, which leave ends, and returns its mark.
 func (m *Memory) enter(ctx context.Context, resource string) (*mark, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("guard: %q: ctx is nil: pass the caller's, or context.Background() where there is none", resource)
+	}
 	if ctx.Err() != nil {
 		return nil, over(ctx, resource)
 	}

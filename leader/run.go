@@ -34,6 +34,8 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 	for {
 		term, err := e.Campaign(ctx)
 		switch {
+		case ctx == nil:
+			return err
 		case ctx.Err() != nil && term == nil:
 			return fmt.Errorf("leader: Run %q: %w", e.lock.Name(), context.Cause(ctx))
 		case errors.Is(err, rlock.ErrClosed), errors.Is(err, engine.ErrOwnHold):

@@ -70,3 +70,25 @@ func TestLevelsOfAForcedLock(t *testing.T) {
 		locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 	})
 }
+
+// Inv7: the context of a re-entry that has failed is no level of the hold: Unlock with it leaves the hold as it is.
+func TestInv7_UnlockAfterAFailedReentry(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		l := u.lock("l")
+		held, err := l.Lock(t.Context())
+		locktest.NoError(t, err)
+		u.down(0, 1, 2)
+		failed, err := l.TryLock(held, 0, 0)
+		if err == nil {
+			t.Fatal("two of five nodes are enough")
+		}
+		locktest.IsError(t, l.Unlock(failed), rlock.ErrNotHeld)
+		_, err = l.Token(failed)
+		locktest.IsError(t, err, rlock.ErrNotHeld)
+		u.up()
+		locktest.NoError(t, l.Check(held))
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 5)
+		locktest.NoError(t, l.Unlock(held))
+	})
+}

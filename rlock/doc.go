@@ -24,7 +24,8 @@
 // Unlock, in reverse order, as defer does it. The end of the context below all holds: it ends the hold's context at
 // once and the lease when it runs out; Unlock releases it earlier; a Hold of Acquire has no context below. The loss of the lease: Redis was not reached in time,
 // or the process stood still. ForceUnlock. A hold whose contexts were all dropped without Unlock is not renewed any
-// more once the garbage collector has found that out, and is logged as the mistake it is.
+// more once the garbage collector has found that out, and is logged as the mistake it is. Go collects in an idle process once in two
+// minutes: for so long such a hold may be renewed.
 //
 // What was derived from a hold's context to end with it (context.WithCancel, context.WithTimeout, context.AfterFunc) is in use, and
 // keeps the hold, until it is cancelled or stopped, or its own time is over: its function is to be called and its Done channel to be

@@ -42,7 +42,8 @@ func (l *Lock) Name() string { return l.engine().Name() }
 // The lease is the watchdog's: renewed until Unlock. A call whose ctx carries a hold of this lock re-enters it, if the
 // hold's newest level is on ctx's chain; otherwise it waits.
 //
-// On an error the returned context is ctx, and nothing is held. The error is ErrLost if the holder's own hold of this lock
+// On an error nothing is held, and the returned context has the values and the end of ctx: Unlock with it returns ErrNotHeld, also where ctx
+// carries a hold of this lock, and a nested call re-enters that hold. The error is ErrLost if the holder's own hold of this lock
 // was lost, ErrUnlocked if ctx is that of a level that was unlocked, ErrUnconfirmed with WithReplicas or WithFsync,
 // ErrClosed, the context's error, or what Redis said. Errors of Redis that go away by themselves are ridden out for
 // WithPatience. What may have reached Redis without an answer is released in the background.
@@ -61,7 +62,7 @@ func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Cont
 // what Redis said, if it did not tell. wait 0 asks once, and takes a second at most: a connection that fails is tried again for
 // so long, and an answer that does not come is waited for so long, with context.DeadlineExceeded then. Any
 // other wait is 1 ms or more: a bare number, as in Java, is nanoseconds in Go, and is refused. lease 0 is the watchdog's,
-// as in Lock, otherwise as in LockLease. ctx bounds the wait and the hold, and the returned context is as in Lock: ctx itself on an error.
+// as in Lock, otherwise as in LockLease. ctx bounds the wait and the hold, and the returned context is as in Lock, also on an error.
 // The other errors are those of Lock.
 func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
 	return l.acquire(ctx, "TryLock", engine.Request{Wait: wait, Lease: lease})

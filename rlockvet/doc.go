@@ -20,6 +20,7 @@ var Analyzers = []*analysis.Analyzer{
 	DeferCancel,
 	DeferLoop,
 	Duration,
+	EarlyUnlock,
 	ErrCompare,
 	Held,
 	Holder,

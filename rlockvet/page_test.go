@@ -25,9 +25,6 @@ func TestPage(t *testing.T) {
 			continue
 		}
 		section, _, _ = strings.Cut(section, "\n## ")
-		if !strings.Contains(page, "["+a.Name+"](#"+a.Name+")") {
-			t.Errorf("%s is not in the list", a.Name)
-		}
 		line := instead.FindStringSubmatch(section)
 		if line == nil {
 			t.Errorf("%s: no line with what to write instead", a.Name)

@@ -41,6 +41,9 @@ func (g *Guard) Do(ctx context.Context, db Beginner, resource string, token int6
 	if err := checkShown(resource, token); err != nil {
 		return err
 	}
+	if ctx == nil {
+		return fmt.Errorf("sqlguard: do %q: ctx is nil: pass the caller's, or context.Background() where there is none", resource)
+	}
 	own := &ownContext{Context: ctx, done: make(chan struct{})}
 	begun := context.AfterFunc(ctx, own.end)
 	tx, err := db.BeginTx(own, g.begin)

@@ -106,10 +106,7 @@ func (l *Lock) checkRequest(ctx context.Context, r Request) error {
 			return err
 		}
 	}
-	if ctx.Err() != nil {
-		return holder.ContextError(ctx)
-	}
-	return nil
+	return checkContext(ctx)
 }
 
 // checkLease refuses a lease that the lock cannot have.

@@ -230,6 +230,9 @@ const hurryAgain = 100 * time.Millisecond
 
 // Shutdown is rlock.Client.Shutdown.
 func (c *Client) Shutdown(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("rlock: Shutdown: %w", errNoContext)
+	}
 	c.mu.Lock()
 	c.drain()
 	if c.idle == nil {

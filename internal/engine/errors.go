@@ -17,6 +17,9 @@ var (
 	ErrClosed      = errors.New("client closed")
 )
 
+// errNoContext refuses a nil context, which would panic further in.
+var errNoContext = errors.New("ctx is nil: pass the caller's, or context.Background() where there is none")
+
 // errSameHolder is ErrNotAcquired of a call whose own holder has the lock, by another call.
 var errSameHolder error = sameHolder{}
 

@@ -21,16 +21,23 @@ type Held struct {
 
 // Hold takes the lock for a new holder or, with r.Reenter, for that of ctx. ctx bounds the wait alone.
 func (l *Lock) Hold(ctx context.Context, r Request) (*Held, error) {
-	return l.holdUnder(ctx, context.WithoutCancel(ctx), r)
+	return l.hold(ctx, true, r)
 }
 
 // HoldWithin is Hold of which ctx bounds the hold too.
 func (l *Lock) HoldWithin(ctx context.Context, r Request) (*Held, error) {
-	return l.holdUnder(ctx, ctx, r)
+	return l.hold(ctx, false, r)
 }
 
-// holdUnder is Hold, whose hold is under this context. ctx bounds the wait.
-func (l *Lock) holdUnder(ctx, under context.Context, r Request) (*Held, error) {
+// hold is Hold, of a hold that outlives ctx or that ctx bounds.
+func (l *Lock) hold(ctx context.Context, outlives bool, r Request) (*Held, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	under := ctx
+	if outlives {
+		under = context.WithoutCancel(ctx)
+	}
 	if who := holder.Of(ctx); who == nil || !r.Reenter {
 		if err := l.waitsForItself(ctx, who); err != nil {
 			return nil, err
@@ -83,7 +90,12 @@ func (h *Held) Remaining() time.Duration {
 }
 
 // Unlock closes the level, and releases the lock with the last one.
-func (h *Held) Unlock(ctx context.Context) error { return unlock(ctx, h.level) }
+func (h *Held) Unlock(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	return unlock(ctx, h.level)
+}
 
 // Extend makes the lease last this long from now, if it would end before that.
 func (h *Held) Extend(ctx context.Context, lease time.Duration) error {
@@ -94,8 +106,8 @@ func (h *Held) Extend(ctx context.Context, lease time.Duration) error {
 	if err := h.level.Err(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return holder.ContextError(ctx)
+	if err := checkContext(ctx); err != nil {
+		return err
 	}
 	lease = lease.Truncate(time.Millisecond)
 	in := holdOfLevel(h.level)

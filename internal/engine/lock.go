@@ -117,13 +117,16 @@ func MakeRequest[O ~func(*Request)](opts []O) (Request, error) {
 }
 
 // Acquire takes the lock, and returns the token of this acquire, 0 for a lock without tokens. On an error the context is the
-// one passed in.
+// one passed in, and knows that this acquire has failed: no Unlock with it releases a level of a hold outside.
 func (l *Lock) Acquire(ctx context.Context, r Request) (context.Context, int64, error) {
 	held, lv, err := l.acquire(ctx, nil, r)
-	if err != nil {
+	switch {
+	case err == nil:
+		return held, lv.Token, nil
+	case ctx == nil || l.checkMade() != nil:
 		return ctx, 0, err
 	}
-	return held, lv.Token, nil
+	return holder.Failed(ctx, &l.id), 0, err
 }
 
 // Check is rlock.Lock.Check.
@@ -158,8 +161,11 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	if err := l.checkName(); err != nil {
 		return 0, err
 	}
+	if ctx == nil {
+		return 0, errNoContext
+	}
 	who := holder.Of(ctx)
-	if who == nil {
+	if who == nil || holder.HasFailed(ctx, &l.id, l.levelOf(ctx)) {
 		return 0, nil
 	}
 	h := l.ownHold(who)
@@ -224,7 +230,15 @@ func (l *Lock) checkAsk(ctx context.Context) error {
 	if err := l.checkName(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
+	return checkContext(ctx)
+}
+
+// checkContext is why a call with ctx has nothing to do; nil if it has.
+func checkContext(ctx context.Context) error {
+	switch {
+	case ctx == nil:
+		return errNoContext
+	case ctx.Err() != nil:
 		return holder.ContextError(ctx)
 	}
 	return nil

@@ -45,7 +45,14 @@ func (l *Lock) levelFor(ctx context.Context) (*holder.Level, error) {
 	if err := l.checkMade(); err != nil {
 		return nil, err
 	}
-	if lv := l.levelOf(ctx); lv != nil {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	lv := l.levelOf(ctx)
+	if holder.HasFailed(ctx, &l.id, lv) {
+		return nil, fmt.Errorf("%w: the acquire that returned this context has failed, look at its error before you unlock", ErrNotHeld)
+	}
+	if lv != nil {
 		return lv, nil
 	}
 	who := holder.Of(ctx)

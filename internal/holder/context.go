@@ -6,7 +6,7 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// The context keys of a call's holder, and of the nearest hold's context.
+// The context keys of a call's holder, and of the nearest context that an acquire has returned, a *holdContext or a *failedContext.
 type (
 	holderKey  struct{}
 	contextKey struct{}
@@ -23,8 +23,19 @@ func Of(ctx context.Context) *Holder {
 
 // contextOf returns the context of the nearest hold on ctx's chain, of any lock, or nil.
 func contextOf(ctx context.Context) *holdContext {
-	c, _ := ctx.Value(contextKey{}).(*holdContext)
-	return c
+	hold, _ := nearest(ctx)
+	return hold
+}
+
+// nearest returns the nearest context of a hold, and the nearest one of failed acquires, on ctx's chain, or nil.
+func nearest(ctx context.Context) (*holdContext, *failedContext) {
+	switch c := ctx.Value(contextKey{}).(type) {
+	case *holdContext:
+		return c, c.failed
+	case *failedContext:
+		return c.hold, c
+	}
+	return nil, nil
 }
 
 // levelOf returns the nearest level on ctx's chain, of any lock, or nil.
@@ -98,12 +109,14 @@ type holdContext struct {
 	base            context.Context // the one that the outermost hold of its chain was taken with
 	level           *Level
 	holder          *Holder
+	failed          *failedContext // the nearest one on its chain, or nil
 }
 
 // Context returns the context of the level, which the holder's call with ctx has opened.
 func (lv *Level) Context(ctx context.Context, who *Holder) context.Context {
-	c := &holdContext{Context: ctx, base: ctx, level: lv, holder: who}
-	if outer := contextOf(ctx); outer != nil {
+	outer, failed := nearest(ctx)
+	c := &holdContext{Context: ctx, base: ctx, level: lv, holder: who, failed: failed}
+	if outer != nil {
 		c.base = outer.base
 		if lv.direct {
 			c.outer = outer

@@ -287,6 +287,10 @@ func (h *hold) note(kind string, set func(*event)) {
 
 // nests re-enters the lock.
 func (h *hold) nests(d time.Duration) {
+	if _, redisson := h.lock.(*redissonLock); !redisson {
+		failed, _, _ := h.lock.TryLockAndGetToken(h.ctx, 0, 1) // no lease is so short
+		_ = h.lock.Unlock(failed)                              // the hold goes on
+	}
 	inner, next, err := h.lock.TryLockAndGetToken(h.ctx, 10*time.Second, 0)
 	if err != nil {
 		return

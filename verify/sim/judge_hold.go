@@ -89,8 +89,11 @@ func (j *judging) owned(l *judgedLock, e event) {
 	}
 }
 
-// keeps requires that a hold is lost for a reason: a fault, or the end of its lease.
+// keeps requires that a hold is lost for a reason: a fault, or the end of its lease; and that its own Unlock alone unlocks it.
 func (j *judging) keeps(h *judgedHold, e event) {
+	if e.Text == "unlocked" {
+		j.violated(staysHeld, h.lock, "%s, call %d, has been unlocked after %v, and not by its Unlock", h.client.name, h.call, j.now-h.got)
+	}
 	if e.Text != "lost" || h.told || h.redisson || j.broken > 0 || j.settled > 0 && j.now < j.settled+renewed || j.lostSince(h.lock, h.asked) {
 		return
 	}

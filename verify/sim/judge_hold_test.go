@@ -78,6 +78,7 @@ func TestJudgeLostHoldsEnd(t *testing.T) {
 func TestJudgeHoldsStay(t *testing.T) {
 	try(t, []twin{
 		{"while they are renewed", nil, history(held, a.ended(9, "gave up")), says(ended, "lost"), staysHeld},
+		{"other calls fail", nil, history(held, a.ended(9, "gave up")), says(ended, "unlocked"), staysHeld},
 		{"until they are unlocked", nil, history(a.holds(1, 9, 1)), says(unlocked, "lost"), staysHeld},
 		{"a fault is there", nil, history(held, broken(4, 9, 0), a.ended(8, "lost")), without(begins), staysHeld},
 		{"a fault was there", nil, history(broken(0, 0, 2), held, a.ended(31.999, "lost")), later(ended, 0), staysHeld},

@@ -4,7 +4,7 @@ package main
 var ofHoldsInHand = []mutant{
 	{
 		"P42: a hold ends with the context of its Acquire",
-		"internal/engine/held.go", "l.holdUnder(ctx, context.WithoutCancel(ctx), r)", "l.holdUnder(ctx, ctx, r)",
+		"internal/engine/held.go", "\t\tunder = context.WithoutCancel(ctx)\n", "",
 		"./rlock", "P42_AHoldOutlives",
 	},
 	{

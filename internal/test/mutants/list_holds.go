@@ -84,8 +84,18 @@ var ofHolds = []mutant{
 	},
 	{
 		"P11: an Unlock with the outer context releases the newest level",
-		"internal/engine/unlock.go", "\tif lv := l.levelOf(ctx); lv != nil {\n\t\treturn lv, nil\n\t}\n", "",
+		"internal/engine/unlock.go", "\tif lv != nil {\n\t\treturn lv, nil\n\t}\n", "",
 		"./rlock", "WrongOrder|SecondUnlock",
+	},
+	{
+		"Inv7: an Unlock after a failed acquire releases the hold outside",
+		"internal/engine/lock.go", "return holder.Failed(ctx, &l.id), 0, err", "return ctx, 0, err",
+		"./rlock", "Inv7_UnlockAfterAFailedAcquire",
+	},
+	{
+		"the context of a failed acquire hides the levels that are taken with it",
+		"internal/holder/failed.go", "return lv == nil || c.hold != nil && c.hold.level.reaches(lv)", "return true",
+		"./rlock", "FailedAcquireInAChain",
 	},
 	{
 		"P12: a hold uses its lock's state through its call alone",
