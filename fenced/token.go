@@ -16,7 +16,8 @@ func (l *Lock) Token(ctx context.Context) (int64, error) {
 }
 
 // TokenFrom returns the current token of the lock of this name, for code deep down that has only its context, and no Lock. It asks nobody.
-// It is false where ctx has no token of that lock, and once the hold is over: unlocked or lost.
+// It is false where ctx has no token of that lock, and once the hold is over: unlocked or lost. From what a failed acquire has returned it takes
+// what it would take from the context that the acquire was called with: the token of a hold outside.
 func TokenFrom(ctx context.Context, name string) (int64, bool) {
 	current, ok := ctx.Value(holder.TokenKey(name)).(func() (int64, bool))
 	if !ok {
