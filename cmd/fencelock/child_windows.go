@@ -33,6 +33,11 @@ type child struct {
 	terminal bool
 	process  *os.Process
 	job      windows.Handle
+
+	// What the calls about the job read and write. Not variables of a function: the calls take addresses as numbers, and the stack of a
+	// goroutine may move before they use them.
+	limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	counts accounting
 }
 
 // start starts the command. The event gone is the last one.
@@ -41,11 +46,9 @@ func (c *child) start(path string, argv, env []string) error {
 	if c.job, err = windows.CreateJobObject(nil, nil); err != nil {
 		return err
 	}
-	limits := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
-		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE},
-	}
+	c.limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
 	if _, err = windows.SetInformationJobObject(c.job, windows.JobObjectExtendedLimitInformation,
-		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits))); err != nil {
+		uintptr(unsafe.Pointer(&c.limits)), uint32(unsafe.Sizeof(c.limits))); err != nil {
 		return err
 	}
 	c.process, err = os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
@@ -73,9 +76,8 @@ func (c *child) reap() {
 		code = state.ExitCode()
 	}
 	c.events <- event{kind: exited, code: code}
-	var job accounting
 	for windows.QueryInformationJobObject(c.job, windows.JobObjectBasicAccountingInformation,
-		uintptr(unsafe.Pointer(&job)), uint32(unsafe.Sizeof(job)), nil) == nil && job.activeProcesses > 0 {
+		uintptr(unsafe.Pointer(&c.counts)), uint32(unsafe.Sizeof(c.counts)), nil) == nil && c.counts.activeProcesses > 0 {
 		time.Sleep(20 * time.Millisecond)
 	}
 	c.events <- event{kind: gone}

@@ -1,8 +1,9 @@
-//go:build unix
+//go:build linux
 
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -12,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/vt"
-	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
@@ -33,11 +34,19 @@ func onScreen(t *testing.T, addr string, program string, args ...string) *termin
 	t.Helper()
 	s := &terminal{t: t, cmd: exec.Command(program, args...), exited: make(chan struct{}), screen: vt.NewEmulator(120, 24)}
 	s.cmd.Env = append(os.Environ(), urlVariable+"=redis://"+addr, "TERM=xterm-256color", "PS1=ready ", "ENV=")
-	var err error
-	if s.keys, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 120}); err != nil {
+	keys, tty := pseudoTerminal(t)
+	s.keys, s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = keys, tty, tty, tty
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	err := s.cmd.Start()
+	_ = tty.Close()
+	if err != nil {
+		_ = keys.Close()
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.Copy(s.keys, s.screen) }() // what a terminal answers when it is asked what it can do
+	go func() {
+		_, _ = io.Copy(s.keys, s.screen) // what a terminal answers when it is asked what it can do
+		_, _ = io.Copy(io.Discard, s.screen)
+	}()
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -67,6 +76,31 @@ func onScreen(t *testing.T, addr string, program string, args ...string) *termin
 		_ = s.screen.InputPipe().(io.Closer).Close() // ends the copying
 	})
 	return s
+}
+
+// pseudoTerminal opens both ends of one. The end of the keys does not block, so that its Close ends a Read, also where a program that was
+// left behind has the other end open.
+func pseudoTerminal(t *testing.T) (keys, tty *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 120})
+	}
+	if err == nil {
+		tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), "/dev/ptmx"), tty
 }
 
 // text is what is on the screen.
