@@ -17,6 +17,8 @@ const (
 	linger       = time.Second             // how long a channel stays subscribed after its last subscription was closed; the period of link.write
 	firstRetry   = 50 * time.Millisecond   // the first pause between attempts to connect, which doubles
 	lastRetry    = 1000 * time.Millisecond // up to this one
+	firstRefused = time.Second             // the first pause after which a subscription is tried again that was refused for want of a right, which doubles
+	lastRefused  = 30 * time.Second        // up to this one
 )
 
 // Sharding says whether the channels of a cluster are sharded (SSUBSCRIBE). Outside a cluster channels never are, also with

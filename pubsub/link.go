@@ -22,6 +22,9 @@ type link struct {
 	channels map[string]*channel
 	fresh    []*channel     // not yet subscribed to over this connection
 	leaving  map[string]int // for a sharded channel, how many SUNSUBSCRIBE are sent and not confirmed
+	refusal  time.Time      // when the server has refused a subscription last
+	pause    time.Duration  // after which those that were refused are tried again
+	tryAt    time.Time      // when that is; zero where none was refused since the last try
 }
 
 // run keeps the link connected until it has no channels left.
@@ -118,6 +121,7 @@ func (l *link) write(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64,
 			if l.sweep(ctx, ps) {
 				return true
 			}
+			l.tryRefused(now)
 			if ticks++; l.sharded && (ticks == 2 || ticks == 10) {
 				l.bus.cluster.ReloadState(ctx) // the node may have been looked up while not all nodes knew of a failover
 			}
@@ -262,12 +266,43 @@ func (l *link) refused(err error) bool {
 	switch {
 	case strings.HasPrefix(text, "NOPERM"):
 		l.bus.complain("the Redis user may not subscribe: waiters poll instead", err)
+		l.plan(time.Now())
 		return false
 	case strings.HasPrefix(text, "MOVED"), strings.HasPrefix(text, "CLUSTERDOWN"):
 		return true // the slots have moved
 	}
 	l.bus.complain("error reply: waiters poll until a new connection is there", err)
 	return true
+}
+
+// plan has the channels that were refused tried again, after ever longer pauses: the user may have the right by then.
+func (l *link) plan(now time.Time) {
+	l.bus.mu.Lock()
+	defer l.bus.mu.Unlock()
+	if now.Sub(l.refusal) > 2*lastRefused {
+		l.pause = 0
+	}
+	if l.refusal = now; l.tryAt.IsZero() {
+		l.pause = min(max(2*l.pause, firstRefused), lastRefused)
+		l.tryAt = now.Add(l.pause)
+	}
+}
+
+// tryRefused subscribes again to the channels that the server has not confirmed, if that is due.
+func (l *link) tryRefused(now time.Time) {
+	l.bus.mu.Lock()
+	defer l.bus.mu.Unlock()
+	if l.tryAt.IsZero() || now.Before(l.tryAt) {
+		return
+	}
+	l.tryAt = time.Time{}
+	for _, ch := range l.channels {
+		if ch.sent && !ch.live {
+			ch.sent = false
+			l.fresh = append(l.fresh, ch)
+		}
+	}
+	l.look()
 }
 
 // dropped tells whether the server has ended the subscription to a channel without a SUNSUBSCRIBE of this link.
@@ -305,7 +340,7 @@ func (l *link) wake(name string, confirmed bool, text string) {
 func (l *link) restart() {
 	l.bus.mu.Lock()
 	defer l.bus.mu.Unlock()
-	l.fresh, l.leaving = l.fresh[:0], map[string]int{}
+	l.fresh, l.leaving, l.tryAt = l.fresh[:0], map[string]int{}, time.Time{}
 	for _, ch := range l.channels {
 		ch.sent = false
 		l.fresh = append(l.fresh, ch)

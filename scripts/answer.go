@@ -22,6 +22,7 @@ type Answer struct {
 	Score   int64  // of the same, and of an Unlock that entered the line again: that of the client in the line; 0 for none
 	Head    string // of the same Acquire, where the lock is free: the ticket of the first client in the line. Where others read, and the client that asks to read is the second: that of the first, which was asked for a sign of life (P55)
 	More    bool   // of an Unlock, and of Leave: there may be more clients to call, by Leave with no ticket
+	Stays   bool   // of Leave: the user may not take the ticket out of the line
 	Outside bool   // the op was done without the line (P30): the user lacks a right to it, or
 	Renamed bool   // the server has seen another name of the line than the one that was sent
 	Slot    int    // of an Acquire of a permit: the slot that was taken

@@ -10,13 +10,13 @@
 -- channel  redisson_lock__channel:{NAME}
 -- publish  PUBLISH, or SPUBLISH where the clients use sharded channels
 --
--- returns removed, called   removed: 1 if the ticket was in the line, otherwise 0. called: see call in line.lua; 0 where the
---                           lock is held
+-- returns removed, called   removed: 1 if the ticket was in the line, otherwise 0; -2 where the user may not take it out. called: see
+--                           call in line.lua; 0 where the lock is held
 --         nil, error
 local function leave(lock, line, _, ticket, channel, publish)
   local removed = lined('ZREM', line, ticket)
   if refused then
-    return 0, 0 -- who calls the first client, while this ticket stays, is called for it, or finds it late (P24)
+    return -2, 0 -- who calls the first client, while this ticket stays, is called for it, or finds it late (P24)
   end
   if type(removed) == 'table' then
     return nil, removed

@@ -163,8 +163,10 @@ local function prove(line, publish, ticket, name)
     lined(command, line, '')
   end
   lined('ZCARD', line)
-  lined('PEXPIRE', line, 600000)
   tell(line, publish, ticket, '')
+  if not refused then -- otherwise who may not enter would have a line last that nobody may leave
+    lined('PEXPIRE', line, 600000)
+  end
 end
 
 -- mayTake tells whether a client may take the free lock: it is the first in the line, or nobody is in the line. Otherwise mayTake has the

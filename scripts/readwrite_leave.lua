@@ -6,7 +6,7 @@
 local function leave(lock, line, _, ticket, channel, publish)
   local removed = lined('ZREM', line, ticket)
   if refused then
-    return 0, 0
+    return -2, 0
   end
   if type(removed) == 'table' then
     return nil, removed

@@ -85,6 +85,8 @@ func (op *Op) parseAnswer(verdict int64, second any) (Answer, error) {
 	case op.isWaiting():
 	case op.isLeave() && (verdict == 0 || verdict == 1):
 		return Answer{More: value == boundReached}, nil
+	case op.isLeave() && verdict == -2:
+		return Answer{Stays: true}, nil
 	case op.isLeave():
 	case op.isUnlock() && verdict == 1:
 		return Answer{Held: true, Receivers: max(int(value), 0), Untold: value < 0}, nil

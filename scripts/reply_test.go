@@ -217,6 +217,7 @@ func FuzzParseLine(f *testing.F) {
 	f.Add([]byte{9, 2, 0, 0, 9, 5, 0, 254, 0, 2, 4, 9, 3, 3, 'a', ':', '1', 0, 1})      // {0, {-2, 2, '9', 'a:1', 1}}
 	f.Add([]byte{9, 2, 0, 10, 9, 4, 0, 254, 0, 2, 4, 9, 3, 3, 'a', ':', '1'})           // {10, {-2, 2, '9', 'a:1'}}
 	f.Add([]byte{9, 2, 0, 48, 0, 0})                                                    // {48, 0}
+	f.Add([]byte{9, 2, 0, 18, 0, 0})                                                    // {18, 0}
 	f.Add([]byte{9, 2, 0, 1, 9, 3, 0, 255, 0, 2, 4, 9})                                 // {1, {-1, 2, '9'}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reply := (&fuzzed{data}).value(0)
@@ -224,8 +225,12 @@ func FuzzParseLine(f *testing.F) {
 			a, err := aParser(kind).parse(reply, nil)
 			pair, ok := reply.([]any)
 			ok = ok && len(pair) == 2
-			outside := ok && number(pair[0]) >= 8 // 10 more than a verdict of -2 or more
-			if outside {
+			outside := ok && number(pair[0]) >= 8  // 10 more than a verdict of -2 or more
+			renamed := ok && number(pair[0]) >= 18 // 20 more
+			switch {
+			case renamed:
+				pair = []any{number(pair[0]) - 20, pair[1]}
+			case outside:
 				pair = []any{number(pair[0]) - 10, pair[1]}
 			}
 			if err != nil {
@@ -254,12 +259,12 @@ func FuzzParseLine(f *testing.F) {
 			case lined:
 				t.Errorf("%v is read as %+v", reply, a)
 			case kind == &leaves:
-				want = Answer{More: number(pair[1]) == 2}
+				want = Answer{More: verdict != -2 && number(pair[1]) == 2, Stays: verdict == -2}
 			default:
 				like := map[any]*Op{&acquiresInTurn: aParser(&acquires), &releases: aParser(&unlocks)}[kind]
 				want, _ = like.parse(pair, nil)
 			}
-			want.Outside = outside
+			want.Outside, want.Renamed = outside, renamed
 			if a != want {
 				t.Errorf("%v is read as %+v, want %+v", reply, a, want)
 			}

@@ -87,7 +87,7 @@ func TestP30_ReleaseWithOneCommandRefused(t *testing.T) {
 		s := newStand(t, server.Client(), as(t, server, "stays", "~*", "&*", "+@all", "-zrem"), "a", "b", "")
 		s.queue("a:1", "b:1")
 		s.free()
-		if a := s.leave("a:1"); !a.Outside {
+		if a := s.leave("a:1"); !a.Outside || !a.Stays {
 			t.Errorf("it is told %+v", a)
 		}
 		s.hears()

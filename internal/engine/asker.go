@@ -206,7 +206,7 @@ func (ls *lockState) judge(f *command.Command) {
 	ls.watchFor(ls.client.set.Poll)
 	a, done, err := ls.client.answerTo(w.keys, f)
 	if done && (a.Held || a.Outside) && !handedOver {
-		ls.leftLine(c.ticket)
+		ls.leftLine(c.ticket, a.Outside)
 	}
 	switch {
 	case err == nil && !a.Held:

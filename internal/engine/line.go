@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/scripts"
@@ -62,25 +65,28 @@ type leaveOp struct {
 	client *Client
 	op     scripts.Op
 	keys   *scripts.Keys
+	stood  bool // Redis has said that the ticket was in the line
 	began  time.Time
 	pauses command.Backoff // after errors
+	again  bool            // it was sent before
 }
 
 const (
-	// leaveTime is how long a leave without an answer is sent again: as long as the line is there of which Redis hears nothing.
+	// leaveTime is how long a leave that was not done is sent again. A line that nobody uses any more is gone by then.
 	leaveTime = 10 * time.Minute
 	// lastLeavePause is the longest pause between two of them.
 	lastLeavePause = 10 * time.Second
 )
 
 // leaveLine takes the ticket out of the line in Redis. With "" it calls the first client there. A leave that gets no answer is sent again: a
-// release may call the client for the ticket that stays, and the client hears nothing, as it listens no more, but Redis does not know that where
-// its connection has died without a word (P19).
-func (c *Client) leaveLine(keys *scripts.Keys, ticket string) { c.newLeave(keys, ticket).send() }
+// release may call the client for the ticket that stays, and the client hears nothing, as it listens no more, but Redis does not know that
+// where its connection has died without a word (P19). So is a leave that is refused, where the ticket was in the line: those behind two such
+// tickets hear of no release that calls nobody, such as Redisson's. Other tickets are left once, as failing calls can make thousands of them.
+func (c *Client) leaveLine(keys *scripts.Keys, ticket string) { c.newLeave(keys, ticket, false).send() }
 
-func (c *Client) newLeave(keys *scripts.Keys, ticket string) *leaveOp {
+func (c *Client) newLeave(keys *scripts.Keys, ticket string, stood bool) *leaveOp {
 	sharded, _ := c.bus.Known()
-	return &leaveOp{client: c, op: scripts.Leave(keys, ticket, sharded), keys: keys, began: time.Now()}
+	return &leaveOp{client: c, op: scripts.Leave(keys, ticket, sharded), keys: keys, stood: stood, began: time.Now()}
 }
 
 func (l *leaveOp) send() {
@@ -93,21 +99,22 @@ func (*leaveOp) Sending(scripts.Caller) {}
 
 // Answered implements scripts.Caller.
 func (l *leaveOp) Answered(a scripts.Answer, err error) {
-	if a.Outside {
+	if a.Outside && !l.again { // the repeats are not to keep the client from the lines of other locks
 		l.client.lineRefused(l.keys, a.Renamed)
 	}
+	refused := l.stood && (a.Stays || err != nil && !errors.Is(err, redis.ErrClosed))
 	switch {
 	case err == nil && a.More:
 		l.client.leaveLine(l.keys, "")
-	case scripts.Passing(err) && time.Since(l.began) < leaveTime:
+	case (refused || scripts.Passing(err)) && time.Since(l.began) < leaveTime:
 		time.AfterFunc(l.pauses.Next(err, lastLeavePause), l.sendAgain)
 	}
 	l.client.underWay.Add(-1)
 }
 
-// sendAgain sends a leave that has got no answer. Close does not wait for it.
+// sendAgain sends a leave that was not done. Close does not wait for it.
 func (l *leaveOp) sendAgain() {
-	if !isClosed(l.client.closed) {
+	if l.again = true; !isClosed(l.client.closed) {
 		l.send()
 	}
 }
@@ -124,11 +131,13 @@ func (ls *lockState) lineTurn() (t scripts.Turn) {
 
 // leavePlace takes the client out of the line, and returns the ticket with which it was there; "" where it was in none. With ls.mu held.
 func (ls *lockState) leavePlace() (ticket string) {
-	if p := ls.place(); p != nil {
-		ticket = p.GiveUp(time.Now())
+	p := ls.place()
+	if p == nil {
+		return ""
 	}
-	if ticket != "" {
-		ls.client.leaveLine(ls.contention.keys, ticket)
+	stood := p.Stood()
+	if ticket = p.GiveUp(time.Now()); ticket != "" {
+		ls.client.newLeave(ls.contention.keys, ticket, stood).send()
 	}
 	return ticket
 }
@@ -222,9 +231,14 @@ func (ls *lockState) lingerEnded() {
 }
 
 // leftLine notes that an attempt with this ticket has taken the lock, or was refused a right to the line, which ends the stay in the line.
-// With ls.mu held.
-func (ls *lockState) leftLine(ticket string) {
-	if p := ls.place(); p != nil {
+// refused: Redis may not have taken the ticket out. With ls.mu held.
+func (ls *lockState) leftLine(ticket string, refused bool) {
+	p := ls.place()
+	switch {
+	case p == nil:
+	case refused && p.Stood():
+		ls.leavePlace()
+	default:
 		p.Leave(time.Now(), ticket)
 	}
 }

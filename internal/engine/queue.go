@@ -119,7 +119,7 @@ func (ls *lockState) rest(underWay *command.Command, asks bool) {
 	ls.unsubscribeIfUnused()
 	if r := ls.contention; r != nil && r.calls != nil {
 		if ticket := ls.leavePlace(); ticket != "" && asks { // what is under way may enter the line after that
-			underWay.AfterFunc(ls.client.newLeave(r.keys, ticket).send)
+			underWay.AfterFunc(func() { ls.client.newLeave(r.keys, ticket, underWay.Answer.Score != 0).send() })
 		}
 		ls.linger(lingerTime)
 	}

@@ -139,6 +139,9 @@ func (p *Place) Taken(now time.Time) {
 // Entered tells whether the client has been in the line, or was to enter it.
 func (p *Place) Entered() bool { return p.entered }
 
+// Stood tells whether the ticket was in the line, as Redis has said, or may be by a release that is under way.
+func (p *Place) Stood() bool { return p.ticket != "" && (p.score != 0 || p.enteringByRelease) }
+
 // InLine tells whether the client is in the line, as far as Redis has said.
 func (p *Place) InLine() bool { return p.ticket != "" && p.score != 0 && !p.entersAgain }
 

@@ -85,5 +85,5 @@ var bugs = []bug{
 	{"called-ghost", "a client that is called for a place that it has not got keeps silent (P19)", "replies,dead,away", 1, []overlay.Edit{
 		edit("internal/engine/news.go", "\t\t\t\tls.client.leaveLine(ls.contention.keys, ghost)\n", "")}},
 	{"ticket-left", "a client whose last caller has given up stays in the line (P18)", "cut", 1, []overlay.Edit{
-		edit("internal/engine/line.go", "\t\tls.client.leaveLine(ls.contention.keys, ticket)\n", "")}},
+		edit("internal/engine/line.go", "\t\tls.client.newLeave(ls.contention.keys, ticket, stood).send()\n", "\t\t_ = stood\n")}},
 }

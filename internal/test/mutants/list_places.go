@@ -89,8 +89,48 @@ var ofPlaces = []mutant{
 		"./rlock", "P19_ALeave",
 	},
 	{
+		"P19: a leave that is refused is forgotten, and its ticket stays",
+		"internal/engine/line.go", "	case (refused || scripts.Passing(err)) &&", "	case (refused && false || scripts.Passing(err)) &&",
+		"./rlock", "P30_TheRightIsBack",
+	},
+	{
+		"P19: a leave that is refused is sent again also where its ticket was never in the line",
+		"internal/engine/line.go", "	refused := l.stood && (", "	refused := (l.stood || true) && (",
+		"./rlock", "P30_TheRightIsBack",
+	},
+	{
+		"P19: a leave that has taken its ticket out is sent again, as it could tell nobody",
+		"internal/engine/line.go", "l.stood && (a.Stays ||", "l.stood && (a.Outside ||",
+		"./rlock", "P19_WhatARefusedLeaveCosts",
+	},
+	{
+		"P30: the repeats of a leave keep its client from the lines of other locks",
+		"internal/engine/line.go", "a.Outside && !l.again {", "a.Outside {",
+		"./rlock", "P19_WhatARefusedLeaveCosts",
+	},
+	{
+		"P19: a ticket stays that has entered after its call had left, where the user may not take it out",
+		"internal/engine/queue.go", "ticket, underWay.Answer.Score != 0)", "ticket, false)",
+		"./rlock", "P19_TheTicketEnters",
+	},
+	{
+		"P19: a ticket stays that a release has entered after its call had left, where the user may not take it out",
+		"internal/line/place.go", "return p.ticket != \"\" && (p.score != 0 || p.enteringByRelease) }", "return p.ticket != \"\" && p.score != 0 }",
+		"./rlock", "P19_TheTicketEnters",
+	},
+	{
+		"P30: who proves in vain what it may do has a line last that nobody may leave",
+		"scripts/line.lua", "  if not refused then -- otherwise", "  if true then -- otherwise",
+		"./rlock", "P30_TheRightIsLostForLong",
+	},
+	{
+		"P30: a ticket stays that an attempt was not allowed to take out",
+		"internal/engine/line.go", "	case refused && p.Stood():\n", "	case false:\n",
+		"./rlock", "P30_TheRightIsBack",
+	},
+	{
 		"P19: an attempt that arrives after its client has left keeps a place in the line",
-		"internal/engine/queue.go", "\t\t\tunderWay.AfterFunc(ls.client.newLeave(r.keys, ticket).send)\n", "",
+		"internal/engine/queue.go", "\t\t\tunderWay.AfterFunc(func() {", "\t\t\t_ = (func() {",
 		"./rlock", "P19_TheAttemptComesAfterTheLeave",
 	},
 }

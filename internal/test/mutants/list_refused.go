@@ -79,7 +79,7 @@ var ofRefused = []mutant{
 	},
 	{
 		"P30: who may not leave the line calls the first there, itself",
-		"scripts/leave.lua", "  if refused then\n    return 0, 0", "  if refused then\n    return 0, call(line, publish, 0, '', 0)",
+		"scripts/leave.lua", "  if refused then\n    return -2, 0", "  if refused then\n    return -2, call(line, publish, 0, '', 0)",
 		"./scripts", "P30_ReleaseWithOne",
 	},
 	{

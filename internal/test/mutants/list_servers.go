@@ -19,6 +19,21 @@ var ofServers = []mutant{
 		"./pubsub", "IsAskedAgain|ToldTheSlots",
 	},
 	{
+		"P10: a subscription that was refused is not tried again while its connection lives",
+		"pubsub/link.go", "\t\t\tl.tryRefused(now)\n", "",
+		"./pubsub", "ARefusedChannel",
+	},
+	{
+		"P10: a subscription that is refused is tried again as rarely as the one of long ago",
+		"pubsub/link.go", "\t\tl.pause = 0\n", "",
+		"./pubsub", "ARefusedChannel",
+	},
+	{
+		"P10: newer subscriptions that are refused put off that the older ones are tried again",
+		"pubsub/link.go", "l.refusal = now; l.tryAt.IsZero() {", "l.refusal = now; true {",
+		"./pubsub", "ARefusedChannel",
+	},
+	{
 		"P10: a release that nobody may be told of is one that nobody waits for",
 		"scripts/unlock.lua", "'table' and -1 or told", "'table' and 0 or told",
 		"./rlock", "MayNotPublishUnlocks",

@@ -49,7 +49,7 @@ var ofWaiting = []mutant{
 	},
 	{
 		"P18: a client whose last caller has given up stays in the line",
-		"internal/engine/line.go", "\t\tls.client.leaveLine(ls.contention.keys, ticket)\n", "",
+		"internal/engine/line.go", "\t\tls.client.newLeave(ls.contention.keys, ticket, stood).send()\n", "\t\t_ = stood\n",
 		"./rlock", "P31_",
 	},
 	{

@@ -1,0 +1,67 @@
+package pubsub_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/pubsub"
+)
+
+// P10: the bus tries a refused subscription again after a second, and then ever more rarely, down to each half minute, which newer ones do not
+// put off. It is live once the user has the right. A channel that is live is not subscribed to again, and one line is logged.
+func TestP10_ARefusedChannelIsTriedAgain(t *testing.T) {
+	virtual(t, func(t *testing.T, n *network) {
+		var mu sync.Mutex
+		tries, may := map[string]int{}, "good"
+		tried := func(channel string) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return tries[channel]
+		}
+		allow := func(channel string) {
+			mu.Lock()
+			defer mu.Unlock()
+			may = channel
+		}
+		locktest.NoError(t, n.rdb.Ping(t.Context()).Err())
+		n.server.Server().SetPreHook(func(c *server.Peer, cmd string, args ...string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if cmd != "SUBSCRIBE" {
+				return false
+			}
+			if tries[args[0]]++; args[0] != may {
+				c.WriteError("NOPERM No permissions to access a channel")
+			}
+			return args[0] != may
+		})
+		b, log := newBus(t, n.rdb, pubsub.Auto)
+		good, bad := listen(b, "good"), listen(b, "bad")
+		for i := range 60 {
+			locktest.Sleep(5 * time.Second)
+			want(t, bad, false, 0)
+			listen(b, fmt.Sprint("newer", i)).Close()
+		}
+		if n := tried("bad"); n < 13 || n > 14 { // at 0, 1, 3, 7, 15, 31 s, and then each half minute, each up to a second late
+			t.Errorf("tried %d times in 300 s", n)
+		}
+		allow("bad")
+		locktest.Sleep(31 * time.Second)
+		want(t, bad, true, 1)
+		want(t, good, true, 1)
+		locktest.Equal(t, "times that the live one was subscribed to", tried("good"), 1)
+		locktest.Equal(t, "lines in the log", len(log.With("")), 1)
+
+		locktest.Sleep(2 * time.Minute)
+		short := listen(b, "short")
+		locktest.Sleep(5 * time.Second)
+		allow("short")
+		locktest.Sleep(4 * time.Second)
+		want(t, short, true, 1)
+	})
+}
