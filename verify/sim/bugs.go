@@ -15,8 +15,6 @@ var rareBugs = map[string]string{
 	"close-leaves":  "Close has to begin within the half millisecond of an attempt",
 	"patience-long": "the ReadTimeout and copies (P8) answer in its place",
 	"refusal-slow":  "no pause is longer than a third of the lease",
-	"called-ghost":  "such a place costs 100 ms, as the second watches the first",
-	"ticket-left":   "such a place costs 100 ms, as the second watches the first",
 }
 
 func edit(file, from, to string) overlay.Edit { return overlay.Edit{File: file, Old: from, New: to} }
@@ -86,4 +84,12 @@ var bugs = []bug{
 		edit("internal/engine/news.go", "\t\t\t\tls.client.leaveLine(ls.contention.keys, ghost)\n", "")}},
 	{"ticket-left", "a client whose last caller has given up stays in the line (P18)", "cut", 1, []overlay.Edit{
 		edit("internal/engine/line.go", "\t\tls.client.newLeave(ls.contention.keys, ticket, stood).send()\n", "\t\t_ = stood\n")}},
+	{"deaf-for-good", "a subscription that was refused is not tried again while its connection lives (P10)", "rights", 1, []overlay.Edit{
+		edit("pubsub/link.go", "\t\t\tl.tryRefused(now)\n", "")}},
+	{"called-dead", "a release calls the first client, also where nobody listens for it", "dies", 1, []overlay.Edit{
+		edit("scripts/line.lua", "      if heard == 0 then\n", "      if heard == 0 and first then\n")}},
+	{"wait-lease", "no wait is longer than the lease", "cut", 1, []overlay.Edit{
+		edit("internal/engine/acquire.go", "context.WithTimeout(ctx, r.Wait)", "context.WithTimeout(ctx, min(r.Wait, w.lease))")}},
+	{"newest-first", "who comes last is the first in the line (P21)", "cut", 1, []overlay.Edit{
+		edit("scripts/line.lua", "score = last[#last] + 1 --", "score = last[2] - 1 --")}},
 }

@@ -70,7 +70,7 @@ var faultKinds = []faultKind{
 	}},
 	{"rights", "the user has lost the right to a command", rights, false, false, false, func(w *world, f fault) func() {
 		s := w.servers[f.Server]
-		w.set(func() { s.denied = []string{"PUBLISH", "EVALSHA", "ZADD", "SUBSCRIBE"}[f.X%4] })
+		w.set(func() { s.denied = []string{"PUBLISH", "EVALSHA", "ZADD", "SUBSCRIBE", "ZREM"}[f.X%5] })
 		return func() { w.set(func() { s.denied = "" }) }
 	}},
 	{"cut", "links are cut", soon, false, false, true, func(w *world, f fault) func() {

@@ -44,13 +44,13 @@ const (
 )
 
 // judge reads a history, and returns what is wrong with it.
-func judge(p plan, history []event) []violation {
+func judge(p plan, history []event) ([]violation, turns) {
 	j := judging{plan: p, clients: make(map[string]*judgedClient), locks: make(map[string]*judgedLock), byID: make(map[string]*judgedClient), brokeOf: make(map[string]int), holds: make(map[int]*judgedHold)}
 	for _, e := range history {
 		j.passes(e.At)
 		j.reads(e)
 	}
-	return j.found
+	return j.found, j.turns
 }
 
 // judging is what is known at one moment of the history.
@@ -69,6 +69,11 @@ type judging struct {
 	clock   bool // a server's clock was set
 	stopped bool
 	stops   time.Duration
+
+	lastLoss   time.Duration
+	turns      turns
+	deadLinks  bool // links have died without a word
+	deadCalled int  // how often a client was called that is gone
 }
 
 // A loss is when data was lost: of one lock, or of all.
@@ -102,6 +107,8 @@ type judgedLock struct {
 	largest *judgedHold   // of the holds whose acquire has returned
 	live    []*judgedHold
 	waits   map[int]*judgedHold
+	freed   time.Duration // when it was released last; 0 where it was taken since, or what became of it was judged
+	idle    time.Duration // the same; 0 where a call has begun since
 }
 
 type judgedHold struct {
@@ -122,6 +129,9 @@ type judgedHold struct {
 	unlocks  time.Duration // 0: not yet
 	told     bool          // the violation
 	redisson bool
+
+	idle      bool // the lock was free when the call began, and nobody else wanted it
+	overtaken int  // so many later calls of other clients had the lock before this one
 }
 
 // isAt tells whether the client has the place in the plan.
@@ -180,9 +190,11 @@ func (j *judging) reads(e event) {
 		if !c.closed {
 			c.closing, c.closed, c.closedAt = false, true, e.At
 			c.hindered = c.hindered || j.broken > 0
+			j.closesSoon(c)
 		}
 	case begins:
 		j.broken++
+		j.deadLinks = j.deadLinks || strings.HasPrefix(e.Text, "dead:")
 		if e.Client != "" {
 			j.brokeOf[e.Client]++
 		}
@@ -198,6 +210,7 @@ func (j *judging) reads(e event) {
 		clock := strings.HasPrefix(e.Text, "time:")
 		j.clock = j.clock || clock
 		j.losses = append(j.losses, loss{e.At, e.Lock, e.Lock == "" && !clock})
+		j.lastLoss = e.At
 	case stops:
 		j.stopped, j.stops = true, e.At
 	case has:
@@ -211,7 +224,9 @@ func (j *judging) reads(e event) {
 		}
 		c.asked = e.At
 		j.holds[e.Call] = h
-		j.lock(e.Lock).waits[e.Call] = h
+		l := j.lock(e.Lock)
+		l.waits[e.Call] = h
+		h.idle, l.idle = l.idle > 0 && e.At > l.idle+idleAfter, 0
 	default:
 		if h := j.holds[e.Call]; h != nil {
 			j.readsOf(h, e)
@@ -239,6 +254,8 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 			h.leased = h.asked // the answer may have been late
 		}
 		l.touched(e.At)
+		l.freed, l.idle = 0, 0
+		j.overtakes(h, l)
 		j.open(h)
 		j.alone(h, l)
 		j.grows(h, l, e.Token)
@@ -251,6 +268,7 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 			j.grows(h, l, e.Token)
 		}
 	case refused:
+		j.answers(h, l, e.Text)
 		j.forget(h)
 	case ended:
 		h.ended = true
@@ -263,8 +281,11 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 		h.unlocks = e.At
 	case unlocked:
 		j.keeps(h, e)
+		j.unlocksSoon(h, e.Text)
 		l.touched(e.At)
-		j.forget(h)
+		if j.forget(h); e.Text == "" {
+			j.isFreed(l)
+		}
 	}
 }
 
@@ -288,7 +309,15 @@ func (j *judging) forget(h *judgedHold) {
 
 // passes lets time go on to this moment: what lasted too long by then is a violation.
 func (j *judging) passes(to time.Duration) {
+	if j.broken == 0 {
+		j.turns.Clean += max(0, to-max(j.now, j.cleanFrom()))
+	}
 	j.now = to
+	for _, name := range j.lockNames() {
+		if l := j.locks[name]; l != nil {
+			j.handsOver(name, l)
+		}
+	}
 	j.overdue()
 	whose, one := j.brokenFor()
 	if !one || j.stopped {
@@ -368,7 +397,7 @@ func (j *judging) nobodys(name string, l *judgedLock) {
 	}
 	switch {
 	case c.gone > 0:
-		from = max(from, c.gone+longest)
+		from = max(from, c.gone+longest, j.settled+longest) // what it has sent may arrive when its network is back
 	case c.closed && (c.hindered || c.had[name]):
 		from = max(from, c.closedAt+longest)
 	case c.closed:

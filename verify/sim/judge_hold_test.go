@@ -65,7 +65,7 @@ func TestJudgeLostHoldsEnd(t *testing.T) {
 				return history(held, gone(2.5, "L0"), redisHas(3, "A:2"), a.ended(90, "gave up"))
 			}, losesInTime},
 		{"others come and go", nil, history(held, gone(4, "L0"), redisHas(5, ""), b.holds(20, 20.5, 2), a.ended(36, "lost")), later(ended, 0), losesInTime},
-		{"it is unlocked", nil, history(held, gone(4, "L0"), redisHas(5, ""), a.unlocks(36), a.unlocked(37)), later(unlocks, 0), losesInTime},
+		{"it is unlocked", nil, history(held, gone(4, "L0"), redisHas(5, ""), a.unlocks(36), a.unlocked(36.1)), later(unlocks, 0), losesInTime},
 		{"the process has died", nil, history(held, redisHas(5, ""), a.dies(9), until(90)), without(died), losesInTime},
 		{"a fault of one server is no excuse", nil, history(held, broken(4, 80, 9), redisHas(5, ""), a.ended(36, "lost")), later(ended, 0), losesInTime},
 		{"nor is one that is over", nil, history(held, broken(4, 9, 20), redisHas(5, ""), a.ended(36, "lost")), later(ended, 0), losesInTime},

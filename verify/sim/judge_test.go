@@ -25,10 +25,16 @@ func judged(change func(*plan), history []event) []violation {
 	if change != nil {
 		change(&p)
 	}
+	found, _ := judge(p, begun(history))
+	return found
+}
+
+// begun is the history, in order, after the start of the clients.
+func begun(history []event) []event {
 	all := []event{{Kind: started, Client: "c0.1", Text: "A"}, {Kind: started, Client: "c1.1", Text: "B"}, {Kind: started, Client: "c2.1", Text: "R"}}
 	all = append(all, history...)
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.At, b.At) })
-	return judge(p, all)
+	return all
 }
 
 // try requires that nothing is wrong with the right histories, and one thing with their twins.

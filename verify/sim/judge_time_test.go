@@ -44,7 +44,7 @@ func TestJudgeEpisodesCountOnce(t *testing.T) {
 	for at := range 120 {
 		each = append(each, until(float64(at)))
 	}
-	taken := history(b.as(9).asks(200, 1), b.as(9).got(200, 9), redisHas(200, "B:9"), b.as(9).unlocks(210), b.as(9).unlocked(210), redisHas(211, ""))
+	taken := history(b.as(9).asks(200, 1), b.as(9).got(200, 9), redisHas(200, "B:9"), b.dies(210), redisHas(211, ""))
 	for _, c := range []struct {
 		rule    string
 		history []event

@@ -59,6 +59,7 @@ func TestJudgeNobodysLock(t *testing.T) {
 		{"a fault is there", nil, history(ghost, broken(2, 9, 0), until(9)), without(begins), nobodysLock},
 		{"a fault was there", nil, history(ghost, broken(2, 9, 5), until(16)), later(calm, 0), nobodysLock},
 		{"its client has died", nil, history(ghost, a.dies(2), until(184)), later(calm, 0), nobodysLock},
+		{"what its client has sent arrives late", nil, history(broken(1, 200, 0), a.dies(2), redisHas(200, "A:1"), until(382)), later(calm, 0), nobodysLock},
 		{"its client is closed", nil, history(ghost, a.closes(2, "Close"), a.closed(3), until(5)), later(calm, 0), nobodysLock},
 		{"its client had it as it closed", nil, history(a.holds(0, 2.5, 1), ghost, a.closes(2, "Close"), a.closed(3), until(185)), later(calm, 0), nobodysLock},
 		{"its client got it as it closed", nil, history(a.asks(0, 9), ghost, a.closes(2, "Close"), a.got(2.5, 1), a.unlocks(2.6), a.unlocked(2.6), a.closed(3), until(185)),

@@ -16,6 +16,7 @@ type total struct {
 	worlds                 int
 	calls, holds, commands int
 	virtual, clientTime    time.Duration
+	turns                  turns
 	failed                 []outcome
 }
 
@@ -27,6 +28,7 @@ func (t *total) add(o outcome) {
 	t.holds += o.Holds
 	t.commands += o.Commands
 	t.virtual += o.Virtual
+	t.turns.add(o.Turns)
 	t.clientTime += o.Virtual * time.Duration(len(o.Plan.Clients))
 	if len(o.Violations) > 0 {
 		t.failed = append(t.failed, o)
@@ -51,6 +53,7 @@ func (t *total) print(out io.Writer) {
 	real := time.Since(t.began)
 	fmt.Fprintf(out, "%d worlds, seeds %d to %d: %.1f virtual hours, %.0f client-hours, in %v: %.0f client-hours a minute, with %d at a time\n",
 		t.worlds, t.set.seed, t.set.seed+uint64(t.worlds)-1, t.virtual.Hours(), t.clientTime.Hours(), real.Round(time.Second), t.clientTime.Hours()/real.Minutes(), t.set.jobs)
+	fmt.Fprintf(out, "clean phases: %.0f%% of the time; of %d waits each was overtaken by %.2f later calls\n", 100*t.turns.Clean.Seconds()/max(t.virtual.Seconds(), 1), t.turns.Taken, t.turns.mean())
 	fmt.Fprintf(out, "%d calls, %d holds, %d commands; %d worlds in which something was violated\n", t.calls, t.holds, t.commands, len(t.failed))
 }
 
@@ -75,6 +78,9 @@ func (t *total) stories(ctx context.Context, set settings, out, progress io.Writ
 			o = shrink(ctx, set, o, progress)
 		}
 		tell(out, o.Plan, o.History, o.Violations)
+	}
+	if t.turns.Taken >= enoughTurns && t.turns.mean() > overtakenMost {
+		return fmt.Errorf("%s: %.2f each: %w", fewOvertaken, t.turns.mean(), errViolated)
 	}
 	if len(t.failed) > 0 {
 		return fmt.Errorf("%d of %d worlds: %w", len(t.failed), t.worlds, errViolated)

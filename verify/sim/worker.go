@@ -24,6 +24,7 @@ type outcome struct {
 	Plan       plan
 	Violations []violation
 	History    []event `json:",omitempty"`
+	Turns      turns
 	Calls      int
 	Holds      int
 	Commands   int
@@ -54,7 +55,8 @@ func (one task) do(t *testing.T) outcome {
 	p := one.plan()
 	began := time.Now()
 	r := play(t, p)
-	o := outcome{Seed: p.Seed, Plan: p, Violations: judge(p, r.History), Calls: r.Calls, Commands: r.Commands, Virtual: r.Virtual, Took: time.Since(began), Hash: hashOf(r.History)}
+	found, turns := judge(p, r.History)
+	o := outcome{Seed: p.Seed, Plan: p, Violations: found, Turns: turns, Calls: r.Calls, Commands: r.Commands, Virtual: r.Virtual, Took: time.Since(began), Hash: hashOf(r.History)}
 	for _, e := range r.History {
 		if e.Kind == got {
 			o.Holds++

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"testing"
+)
+
+// no is the caller's answer, with this error.
+func (c caller) no(at float64, why string) event {
+	return with(c.refused(at), func(e *event) { e.Text = why })
+}
+
+func earlier(kind string, call int) step {
+	return changed(kind, call, func(e *event) { e.At -= seconds(moment) })
+}
+
+const taken = "another has it"
+
+func TestJudgeCleanHandoff(t *testing.T) {
+	waits := history(a.asks(40, 99), b.holds(39, 41, 1))
+	deadLink := history(with(broken(5, 6, 0)[0], func(e *event) { e.Text = "dead: links" }), broken(5, 6, 0)[1])
+	settled := broken(5, 9, 11) // a clean phase begins at 50 s
+	try(t, []twin{
+		{"it is taken", nil, history(waits, a.got(41.05, 2)), later(got, 1), soonTaken},
+		{"it is not taken", nil, history(waits, until(41.05)), later(calm, 0), soonTaken},
+		{"who has come a moment before", nil, history(b.holds(39, 41, 1), a.asks(40.901, 99), until(42)), earlier(asks, 1), soonTaken},
+		{"after Redisson's release", withRedisson, history(a.asks(40, 99), r.holds(39, 41, 1), until(41.05)), later(calm, 0), soonTaken},
+		{"before the clean phase", nil, history(settled, a.asks(49.5, 99), b.holds(49, 49.999, 1), until(51)), later(unlocked, 0), soonTaken},
+		{"after a loss", nil, history(gone(20, ""), a.asks(49.5, 99), b.holds(49, 49.999, 1), until(51)), later(unlocked, 0), soonTaken},
+		{"a fault begins", nil, history(waits, broken(41.05, 60, 0), until(60)), later(begins, 0), soonTaken},
+		{"a client has died, and its link before", nil, history(deadLink, r.dies(31), waits, until(42)), without(died), soonTaken},
+		{"a client has died, and its link with it", nil, history(deadLink, r.dies(31), waits, until(42)), says(begins, "cut: links"), soonTaken},
+		{"one that has died costs it once", nil, history(deadLink, r.dies(31), waits, b.as(4).holds(41.5, 42, 2), a.got(42.05, 3)), later(got, 1), soonTaken},
+		{"its client closes", nil, history(waits, a.closes(40.5, "Shutdown"), until(42)), without(closes), soonTaken},
+		{"callers stop", nil, history(waits, noMore(41.05), a.no(41.06, "gave up")), later(stops, 0), soonTaken},
+		{"Redisson's may", withRedisson, history(r.asks(40, 99), b.holds(39, 41, 1), until(42)), nil, soonTaken},
+		{"of a quorum", withQuorum, history(waits, a.got(41.5, 2)), nil, soonTaken},
+		{"of a quorum, late", withQuorum, history(waits, a.got(41.5, 2)), changed(got, 1, func(e *event) { e.At += seconds(moment) }), soonTaken},
+	})
+}
+
+func TestJudgeCleanAnswers(t *testing.T) {
+	other := history(b.asks(38, 0), b.got(38, 1), redisHas(38, "B:1"))
+	free := b.holds(39, 40, 1)
+	try(t, []twin{
+		{"it waits", nil, history(other, a.asks(40, 5), a.no(44.999, taken)), earlier(refused, 1), waitsLong},
+		{"its own context has ended", nil, history(other, a.asks(40, 5), a.no(41, "gave up")), says(refused, "EOF"), noFailures},
+		{"over a connection that is dead", nil, history(other, a.asks(40, 0.999), a.no(40.999, "no answer from Redis within the wait")),
+			changed(asks, 1, func(e *event) { e.For = seconds(1) }), noFailures},
+		{"the hold around it is lost", nil, history(other, a.asks(40, 5), a.no(41, "lost")), says(refused, "EOF"), noFailures},
+		{"its lock was unlocked", nil, history(other, a.asks(40, 5), a.no(41, "unlocked")), says(refused, taken), waitsLong},
+		{"before the clean phase", nil, history(other, broken(5, 9, 11), a.asks(49.999, 5), a.no(51, "EOF")), later(asks, 1), noFailures},
+		{"its client closes", nil, history(other, a.closes(41, "Close"), a.asks(40, 5), a.no(41, "closed")), without(closes), noFailures},
+		{"Redisson's may", withRedisson, history(other, r.asks(40, 5), r.no(41, "EOF")), nil, noFailures},
+		{"a lock that was free a moment ago", nil, history(free, a.asks(41, 0), a.no(41.002, taken)), later(asks, 1), takesFree},
+		{"a free lock that another call wants", nil, history(free, b.as(4).asks(41.5, 9), a.asks(41.6, 0), a.no(41.7, taken)),
+			changed(asks, 4, func(e *event) { e.At += seconds(1) }), takesFree},
+		{"that comes in between", nil, history(free, b.as(4).asks(41.65, 9), a.asks(41.6, 0), a.no(41.7, taken)),
+			changed(asks, 4, func(e *event) { e.At += seconds(1) }), takesFree},
+	})
+}
+
+func TestJudgeCleanEnds(t *testing.T) {
+	hold := history(a.asks(40, 1), a.got(40, 1), a.unlocks(42))
+	try(t, []twin{
+		{"Unlock", nil, history(hold, a.unlocked(42.1)), later(unlocked, 0), soonEnds},
+		{"Unlock in a quorum", withQuorum, history(hold, a.unlocked(42.5)), nil, soonEnds},
+		{"Unlock without an error", nil, history(hold, a.unlocked(42)), says(unlocked, "EOF"), noFailures},
+		{"Unlock in a fault", nil, history(broken(5, 9, 3.001), hold, a.unlocked(44)), changed(ends, 0, func(e *event) { e.For -= seconds(moment) }), soonEnds},
+		{"Redisson's Unlock may not", withRedisson, history(r.asks(40, 1), r.got(40, 1), r.unlocks(42), r.unlocked(44)), nil, soonEnds},
+		{"Close", nil, history(a.closes(40, "Close"), a.closed(40.1)), later(closed, 0), soonEnds},
+		{"Shutdown has more time", nil, history(a.closes(40, "Shutdown"), a.closed(42)), says(closes, "Close"), soonEnds},
+		{"Close in a fault", nil, history(broken(5, 9, 1.001), a.closes(40, "Close"), a.closed(42)), changed(ends, 0, func(e *event) { e.For -= seconds(moment) }), soonEnds},
+	})
+}
+
+func TestJudgeCountsOvertakenWaits(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		plan    func(*plan)
+		history []event
+		want    turns
+	}{
+		{"in order", nil, history(a.asks(40, 9), b.asks(41, 9), a.got(42, 1), a.unlocks(43), a.unlocked(43), b.got(43, 2)), turns{Taken: 2}},
+		{"out of order", nil, history(a.asks(40, 9), b.asks(41, 9), b.got(42, 1), b.unlocks(43), b.unlocked(43), a.got(43, 2)), turns{Taken: 2, Overtaken: 1}},
+		{"by a call of the same client", nil, history(a.asks(40, 9), a.as(4).asks(41, 9), a.as(4).got(42, 1), a.as(4).unlocks(43), a.as(4).unlocked(43), a.got(43, 2)), turns{Taken: 2}},
+		{"by a call that does not wait", nil, history(a.asks(40, 9), b.asks(41, 0), b.got(42, 1), b.unlocks(43), b.unlocked(43), a.got(43, 2)), turns{Taken: 1}},
+		{"by Redisson", withRedisson, history(a.asks(40, 9), r.asks(41, 9), r.got(42, 1), r.unlocks(43), r.unlocked(43), a.got(43, 2)), turns{Taken: 1}},
+		{"before the clean phase", nil, history(a.asks(29, 99), b.asks(41, 9), b.got(42, 1), b.unlocks(43), b.unlocked(43), a.got(43, 2)), turns{Taken: 1}},
+	} {
+		p := plan{Servers: 1, Locks: 2, Clients: make([]clientPlan, 3)}
+		if c.plan != nil {
+			c.plan(&p)
+		}
+		c.want.Clean = seconds(43 - 30)
+		if _, got := judge(p, begun(c.history)); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+		}
+	}
+}
+
+func TestOvertakenWaitsOfAllWorlds(t *testing.T) {
+	for seen, violated := range map[turns]bool{{Taken: 1000, Overtaken: 200}: false, {Taken: 1000, Overtaken: 201}: true, {Taken: 999, Overtaken: 999}: false} {
+		all := newTotal(settings{})
+		all.add(outcome{Turns: turns{Taken: 10}})
+		all.add(outcome{Turns: turns{Taken: seen.Taken - 10, Overtaken: seen.Overtaken}})
+		if err := all.stories(t.Context(), settings{}, io.Discard, io.Discard); errors.Is(err, errViolated) != violated {
+			t.Errorf("%+v: %v", seen, err)
+		}
+	}
+}
