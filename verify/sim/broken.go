@@ -12,8 +12,8 @@ import (
 	"github.com/fencelock/fencelock/verify/overlay"
 )
 
-// maxWorlds is how many worlds there are to find a bug, where -n says nothing else.
-const maxWorlds = 24
+// maxWorlds is how many worlds there are to find a bug, and rareWorlds one of rareBugs, where -n says nothing else.
+const maxWorlds, rareWorlds = 100, 24
 
 // runBroken builds each bug, and requires that it is found.
 func runBroken(ctx context.Context, set settings, out, progress io.Writer) error {
@@ -63,6 +63,9 @@ func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int
 		set.Faults = strings.Split(b.faults, ",")
 	}
 	next, most := set.seed, uint64(maxWorlds)
+	if rareBugs[b.name] != "" {
+		most = rareWorlds
+	}
 	if set.n > 0 {
 		most = uint64(set.n)
 	}

@@ -66,7 +66,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.SetOutput(progress)
 	flags.Usage = func() { fmt.Fprint(progress, help); flags.PrintDefaults() }
 	flags.Uint64Var(&set.seed, "seed", 0, "the first seed; each further world has the next (default by the clock)")
-	flags.IntVar(&set.n, "n", 0, "number of worlds, with -broken for each bug (default: see -for; 24 for each bug)")
+	flags.IntVar(&set.n, "n", 0, "number of worlds, with -broken for each bug (default: see -for; 100 for each bug)")
 	flags.DurationVar(&set.time, "for", 3*time.Minute, "begin no world after this real time")
 	flags.DurationVar(&set.Length, "length", 30*time.Minute, "virtual time of a world")
 	flags.IntVar(&set.Clients, "clients", 0, "number of clients (default mostly 8, sometimes 24)")
