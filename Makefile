@@ -20,9 +20,7 @@ test: $(gotest) ## everything: in virtual time, and on a real server of this mac
 	@for program in redis-server databases prometheus chromium; do ".ci/$$program" >/dev/null || exit 1; done # apt-get serves one at a time
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== in virtual time, and on $$("$$server" --version)"; \
-	REDIS_SERVER="$$server" REDIS_VIRTUAL=1 $(gotest) -p=3 -race -shuffle=on -count=1 -timeout=30m '-skip=^Test(Mutants_|Rights)' $(longest) ./... ./examples/orders; \
-	echo "== scripts that are broken on purpose, which the model notices (one goroutine: no -race)"; \
-	REDIS_SERVER="$$server" $(gotest) -count=1 -timeout=30m '-run=^TestMutants_' ./scripts
+	REDIS_SERVER="$$server" REDIS_VIRTUAL=1 $(gotest) -p=3 -race -shuffle=on -count=1 -timeout=30m '-skip=^TestRights' $(longest) ./... ./examples/orders
 	@$(MAKE) --no-print-directory -j 4 recipes databases metrics adapters command browser
 
 deep: ## all that takes longer than .ci/run, about an hour: STAGES="interop faults" for some of it, see .ci/deep
@@ -37,7 +35,7 @@ recipes: $(gotest) ## the code of docs/recipes.md (a module of its own, for the 
 	@cd examples/recipes && GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...
 
 server: $(gotest) ## what depends on the server's version, on the one that REDIS_SERVER names
-	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" $(gotest) -count=1 -shuffle=on '-skip=^TestMutants_' \
+	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" $(gotest) -count=1 -shuffle=on \
 		./rlock ./quorum ./scripts ./pubsub ./fenced ./guard/redisguard ./internal/docs ./observe/inspect ./observe/lockui ./observe/lockmetrics
 
 databases: $(gotest) ## the SQL guards on PostgreSQL, MariaDB and SQLite (a module of its own, for the drivers)
@@ -94,7 +92,7 @@ lint: ## gofmt, go vet, staticcheck, spelling
 	cd cmd/fencelock && GOOS=windows go build -o /dev/null .
 
 mutants: ## the tests against code that is broken on purpose, rule by rule
-	@server=$$(.ci/redis-server) && PATH="$$PATH:$$(dirname "$$server")" go run ./internal/test/mutants
+	go run ./internal/test/mutants
 
 bench: ## side by side with other locks and semaphores, about 65 minutes; writes docs/benchmarks (its deps are a module of their own)
 	@server=$$(.ci/redis-server) && cd bench && export REDIS_SERVER="$$server" GOWORK=off && go run ./held && go run . && \

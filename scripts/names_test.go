@@ -65,7 +65,7 @@ func randomName(rng *rand.Rand) string {
 
 func TestP16_TheSlotsAreThoseOfRedis(t *testing.T) {
 	rdb := redistest.Real(t, "--cluster-enabled", "yes").Client()
-	seed := rand.Uint64()
+	seed, _ := firstSeed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var all []string
 	for _, n := range namesOfP16 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -447,19 +446,8 @@ func (r *permitRun) finish() error {
 // P43, P44, Inv8, Inv13, Inv14: what holds of a semaphore in random sequences. FENCELOCK_SEED repeats one.
 func TestPermitSequences(t *testing.T) {
 	rdb := redistest.New(t)
-	seed, n := rand.Uint64()>>16, 40 // miniredis takes a tenth of a second each, with -race
-	if os.Getenv("REDIS_SERVER") != "" {
-		n = 600
-	}
-	if env := os.Getenv("FENCELOCK_SEED"); env != "" {
-		var err error
-		if seed, err = strconv.ParseUint(env, 10, 64); err != nil {
-			t.Fatalf("FENCELOCK_SEED: %v", err)
-		}
-		n = 1
-	}
-	for i := range uint64(n) {
-		if err := runPermits(rdb, fmt.Sprintf("s%d", i), seed+i); err != nil {
+	for seed := range seeds(t, 400) {
+		if err := runPermits(rdb, fmt.Sprintf("s%d", seed), seed); err != nil {
 			t.Fatal(err)
 		}
 	}

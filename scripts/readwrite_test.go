@@ -212,10 +212,9 @@ func TestCommandsOfAReadWriteLock(t *testing.T) {
 // clock that goes on within a script.
 func TestP51_AServerThatStandsStill(t *testing.T) {
 	const extend = "redis.pcall('PEXPIRE', lock, most)"
-	text := readWriteUnlockText
-	t.Cleanup(func() { readWriteUnlockText = text; composeReadWrites() })
-	readWriteUnlockText = "local stood = false\n" + strings.Replace(text, extend, "while not stood do\n for _ = 1, 3000000 do end\n stood = true\n end\n "+extend, 1)
-	composeReadWrites()
+	right := readWriteUnlock
+	t.Cleanup(func() { readWriteUnlock = right })
+	readWriteUnlock = alone("unlock", "local stood = false\n"+strings.Replace(readWriteOpsText+readWriteUnlockText, extend, "while not stood do\n for _ = 1, 3000000 do end\n stood = true\n end\n "+extend, 1))
 	rdb := redistest.Real(t).Client()
 	s, name := New(rdb), newKeys(t).Lock
 	read := ReadWriteOf(name, Reads)

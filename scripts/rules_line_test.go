@@ -758,7 +758,7 @@ func TestP36_WhoMayNotWriteTheLock(t *testing.T) {
 
 // P34
 func TestP34_NoTwoLocksShareALine(t *testing.T) {
-	seed := rand.Uint64()
+	seed, _ := firstSeed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	all := []string{"a", "{a}", "a:b", "{a}:b", "fencelock_line:{a}", "{"}
 	for _, n := range namesOfP16 {

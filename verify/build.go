@@ -9,25 +9,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fencelock/fencelock/internal/test/breaks"
 	"github.com/fencelock/fencelock/internal/test/weave"
 	"github.com/fencelock/fencelock/verify/overlay"
 )
 
-// An edit replaces a text that occurs once in a file of the root module, for the compiler only.
-type edit struct{ file, old, new string }
-
-func overlays(edits ...edit) (all []overlay.Edit) {
-	for _, e := range edits {
-		all = append(all, overlay.Edit{File: e.file, Old: e.old, New: e.new})
-	}
-	return all
-}
-
 // shiftEdit lets a program set its own wall clock: neither Go's runtime nor its tools have a way to do that, and a library
 // that is loaded before the C library (faketime) is not asked. Of package time only the reading of the wall clock changes.
-var shiftEdit = edit{
-	"time.go", "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n",
-	"func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n\tif by := shift.Load(); by != 0 {\n" +
+var shiftEdit = overlay.Edit{
+	File: "time.go", Old: "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n",
+	New: "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n\tif by := shift.Load(); by != 0 {\n" +
 		"\t\tns := sec*1000000000 + int64(nsec) + by\n\t\tsec, nsec = ns/1000000000, int32(ns%1000000000)\n\t}\n",
 }
 
@@ -48,7 +39,7 @@ func workerProgram(ctx context.Context, all []scenario, progress io.Writer) (pro
 func (sc scenario) has(fault string) bool { return slices.Contains(strings.Fields(sc.faults), fault) }
 
 // build builds this program with the edits.
-func build(ctx context.Context, shift bool, edits []edit) (program string, remove func(), err error) {
+func build(ctx context.Context, shift bool, edits []breaks.Edit) (program string, remove func(), err error) {
 	files, tags := make(overlay.Files), ""
 	if shift {
 		tags = "shift"
@@ -56,12 +47,12 @@ func build(ctx context.Context, shift bool, edits []edit) (program string, remov
 		if err != nil {
 			return "", nil, err
 		}
-		if err := files.Edit(std, overlays(shiftEdit)...); err != nil {
+		if err := files.Edit(std, shiftEdit); err != nil {
 			return "", nil, err
 		}
 		files[filepath.Join(std, "shift.go")] = []byte(shiftFile)
 	}
-	if err := files.Edit(overlay.Root(), overlays(edits...)...); err != nil {
+	if err := files.Break(edits...); err != nil {
 		return "", nil, err
 	}
 	return files.Build(ctx, overlay.Program{Dir: filepath.Join(overlay.Root(), "verify"), Tags: tags, Brief: len(edits) > 0})
@@ -74,30 +65,22 @@ func buildWoven(ctx context.Context, all []bug) (program string, numbers map[str
 		return "", nil, func() {}, nil
 	}
 	root := overlay.Root()
-	var breaks []weave.Break
+	var woven []weave.Break
 	for _, b := range all {
-		files := make(overlay.Files)
-		if err := files.Edit(root, overlays(b.edits...)...); err != nil {
-			return "", nil, nil, fmt.Errorf("%s: %w", b.name, err)
+		files, err := b.Files(root)
+		if err != nil {
+			return "", nil, nil, fmt.Errorf("%s: %w", b.Short, err)
 		}
-		texts := map[string]string{}
-		for path, text := range files {
-			file, err := filepath.Rel(root, path)
-			if err != nil {
-				return "", nil, nil, fmt.Errorf("%s: %w", b.name, err)
-			}
-			texts[file] = string(text)
-		}
-		breaks = append(breaks, weave.Break{Name: b.name, Files: texts})
+		woven = append(woven, weave.Break{Name: b.Short, Files: files})
 	}
-	woven, err := weave.Weave(root, breaks)
+	together, err := weave.Weave(root, woven)
 	if err != nil {
 		return "", nil, nil, err
 	}
 	files := make(overlay.Files)
-	for file, text := range woven.Files {
+	for file, text := range together.Files {
 		files[filepath.Join(root, file)] = []byte(text)
 	}
 	program, remove, err = files.Build(ctx, overlay.Program{Dir: filepath.Join(root, "verify"), Brief: true})
-	return program, woven.Numbers, remove, err
+	return program, together.Numbers, remove, err
 }

@@ -248,6 +248,6 @@ func list(out io.Writer) {
 	}
 	fmt.Fprintln(out, "\nbugs:")
 	for _, b := range bugs {
-		fmt.Fprintf(out, "  %-22s %s\n", b.name, b.text)
+		fmt.Fprintf(out, "  %-22s %s\n", b.Short, b.Name)
 	}
 }

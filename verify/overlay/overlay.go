@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/fencelock/fencelock/internal/test/breaks"
 )
 
 // An Edit replaces a text that occurs once in a file. File is the path below a directory.
@@ -51,6 +53,15 @@ func (f Files) Edit(dir string, edits ...Edit) error {
 		f[path] = bytes.Replace(text, []byte(e.Old), []byte(e.New), 1)
 	}
 	return nil
+}
+
+// Break makes the edits of a break of the library.
+func (f Files) Break(edits ...breaks.Edit) error {
+	texts, err := breaks.Apply(Root(), edits...)
+	for file, text := range texts {
+		f[filepath.Join(Root(), file)] = []byte(text)
+	}
+	return err
 }
 
 // Std is the directory of a package of the standard library, of the Go that builds.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/fencelock/fencelock/verify/overlay"
 )
 
 // maxWorlds is how many worlds there are to find a bug, and rareWorlds one of rareBugs, where -n says nothing else.
@@ -19,17 +17,17 @@ const maxWorlds, rareWorlds = 100, 24
 func runBroken(ctx context.Context, set settings, out, progress io.Writer) error {
 	missed, looked := 0, 0
 	for _, b := range bugs {
-		if !slices.ContainsFunc(strings.Split(set.only, ","), func(pattern string) bool { ok, _ := path.Match(pattern, b.name); return ok }) {
+		if !slices.ContainsFunc(strings.Split(set.only, ","), func(pattern string) bool { ok, _ := path.Match(pattern, b.Short); return ok }) {
 			continue
 		}
 		looked++
 		began := time.Now()
 		found, worlds, again, err := b.find(ctx, set)
 		if err != nil {
-			return fmt.Errorf("%s: %w", b.name, err)
+			return fmt.Errorf("%s: %w", b.Short, err)
 		}
 		how := "NOT FOUND"
-		switch reason, rare := rareBugs[b.name]; {
+		switch reason, rare := rareBugs[b.Short]; {
 		case found != nil:
 			v := found.Violations[0]
 			how = fmt.Sprintf("seed %d, after %v of virtual time: %s%s", found.Seed, v.At.Round(time.Second), v.Rule, again)
@@ -38,8 +36,8 @@ func runBroken(ctx context.Context, set settings, out, progress io.Writer) error
 		default:
 			missed++
 		}
-		fmt.Fprintf(out, "%-16s %2d worlds, %5.1f s  %s\n", b.name, worlds, time.Since(began).Seconds(), how)
-		fmt.Fprintf(progress, "%s: %s\n", b.name, b.text)
+		fmt.Fprintf(out, "%-16s %2d worlds, %5.1f s  %s\n", b.Short, worlds, time.Since(began).Seconds(), how)
+		fmt.Fprintf(progress, "%s: %s\n", b.Short, b.Name)
 	}
 	if looked == 0 {
 		return fmt.Errorf("no bug is called %q; -list prints them", set.only)
@@ -53,7 +51,7 @@ func runBroken(ctx context.Context, set settings, out, progress io.Writer) error
 
 // find plays worlds with the bug until one shows it. again says how often that one shows it again, where set asks for it.
 func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int, again string, err error) {
-	program, remove, err := buildWorker(ctx, b.edits...)
+	program, remove, err := buildWorker(ctx, b.Edits...)
 	if err != nil {
 		return nil, 0, "", err
 	}
@@ -63,7 +61,7 @@ func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int
 		set.Faults = strings.Split(b.faults, ",")
 	}
 	next, most := set.seed, uint64(maxWorlds)
-	if rareBugs[b.name] != "" {
+	if rareBugs[b.Short] != "" {
 		most = rareWorlds
 	}
 	if set.n > 0 {
@@ -84,6 +82,3 @@ func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int
 	}
 	return found, worlds, again, err
 }
-
-// fits requires that the bug is one of the code as it is.
-func (b bug) fits() error { return make(overlay.Files).Edit(overlay.Root(), b.edits...) }

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"path/filepath"
 
+	"github.com/fencelock/fencelock/internal/test/breaks"
 	"github.com/fencelock/fencelock/verify/overlay"
 )
 
@@ -14,9 +15,9 @@ import (
 var luaStates []byte
 
 // buildWorker builds the program that workers run: this one, with a faster Redis in memory, and with these edits of the library.
-func buildWorker(ctx context.Context, edits ...overlay.Edit) (program string, remove func(), err error) {
+func buildWorker(ctx context.Context, edits ...breaks.Edit) (program string, remove func(), err error) {
 	files := make(overlay.Files)
-	if err := files.Edit(overlay.Root(), edits...); err != nil {
+	if err := files.Break(edits...); err != nil {
 		return "", nil, err
 	}
 	if err := sameOrder(ctx, files); err != nil {

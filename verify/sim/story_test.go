@@ -26,7 +26,7 @@ func TestStoryOfABug(t *testing.T) {
 	b := bugs[0]
 	found, worlds, _, err := b.find(t.Context(), settings{seed: 1, jobs: 2, limits: limits{Length: 1 << 39}})
 	if err != nil || found == nil {
-		t.Fatalf("%s was not found in %d worlds: %v", b.name, worlds, err)
+		t.Fatalf("%s was not found in %d worlds: %v", b.Short, worlds, err)
 	}
 	var out bytes.Buffer
 	tell(&out, found.Plan, found.History, found.Violations)

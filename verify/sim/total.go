@@ -95,7 +95,7 @@ func list(out io.Writer) {
 	}
 	fmt.Fprintln(out, "bugs, for -broken:")
 	for _, b := range bugs {
-		fmt.Fprintf(out, "  %-16s %s\n", b.name, b.text)
+		fmt.Fprintf(out, "  %-16s %s\n", b.Short, b.Name)
 	}
 }
 

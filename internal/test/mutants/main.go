@@ -1,15 +1,13 @@
-// Mutants runs the tests against code that is broken on purpose, one break at a time, and fails where no test notices.
-// Each break is named by the invariant of the design, or the rule of the protocol, that it violates.
+// Mutants runs the tests against code that is broken on purpose, one break of package breaks at a time, and fails where no test notices.
 //
 //	go run ./internal/test/mutants              all of them
 //	go run ./internal/test/mutants -only P1     those whose name matches
-//	go run ./internal/test/mutants -last 20     those of the files that the last 20 commits touch
 //	go run ./internal/test/mutants -list        what there is
+//	go run ./internal/test/mutants -rules       the rules of docs/protocol.md, each with its tests and how many breaks it has
 //	go run ./internal/test/mutants -times 10    ten times each: a test that notices only now and then shows
 //
-// A break counts as noticed by the first of three runs that fails, and the number of the run is printed where it was not
-// the first; with -times each run must notice it. Where only the timeout of the tests notices, as a break makes somebody wait for ever, or as the
-// machine is slow, that is printed too.
+// A break is noticed by the first of three runs that fails, and the number of the run is printed where it was not the first; with -times each run
+// must notice it. A run that takes longer than a minute is no notice: the break is printed as timed out, and the program fails.
 //
 // The working tree is not touched: what is broken reaches the compiler through go test's -overlay.
 package main
@@ -21,34 +19,25 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/test/breaks"
 	"github.com/fencelock/fencelock/internal/test/weave"
 )
 
-// A mutant is one break and the tests that must notice it.
-type mutant struct {
-	name     string // rule: what is broken
-	file     string
-	old, new string // old occurs once in file
-	pkg      string
-	run      string // the tests' names, as for go test -run
-}
-
 func main() {
-	only := flag.String("only", "", "run the mutants whose `name` matches this regular expression")
-	last := flag.Int("last", 0, "run the mutants of the files that so many `commits` touch, of the packages whose tests they touch, and of what is not committed; 0: all")
-	list := flag.Bool("list", false, "list the mutants and do nothing")
+	only := flag.String("only", "", "run the breaks whose `name` matches this regular expression")
+	list := flag.Bool("list", false, "list the breaks and do nothing")
+	ofRules := flag.Bool("rules", false, "print each rule of docs/protocol.md with its tests and how many breaks it has, and do nothing else")
 	jobs := flag.Int("jobs", 6, "how many run at once: tests wait most of the time")
 	times := flag.Int("times", 0, "how often the tests run against each break, which they must notice each time; 0: until they notice it, three times at most")
 	flag.Parse()
-	if *times < 0 || *last < 0 {
-		fmt.Fprintln(os.Stderr, "mutants: -times and -last are 0 or more")
+	if *times < 0 {
+		fmt.Fprintln(os.Stderr, "mutants: -times is 0 or more")
 		os.Exit(2)
 	}
 	match, err := regexp.Compile(*only)
@@ -56,84 +45,88 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mutants: -only:", err)
 		os.Exit(2)
 	}
-	touched, err := touchedBy(*last)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutants: -last:", err)
-		os.Exit(2)
+	if *ofRules {
+		table, err := rulesTable(".")
+		if err != nil {
+			fail(err)
+		}
+		fmt.Print(table)
+		return
 	}
 	var chosen []mutant
-	for _, m := range mutants {
-		if match.MatchString(m.name) && (*last == 0 || touched[m.file] || touched[path.Clean(m.pkg)]) {
-			chosen = append(chosen, m)
+	for _, b := range breaks.All {
+		if b.Pkg == "" || !match.MatchString(b.Name) {
+			continue
 		}
+		files, err := b.Files(".")
+		if err != nil {
+			fail(fmt.Errorf("%s: %w", b.Name, err))
+		}
+		chosen = append(chosen, mutant{b, files})
 	}
 	if *list {
 		for _, m := range chosen {
-			fmt.Printf("%-70s %s\n", m.name, m.run)
+			fmt.Printf("%-90s %-22s %s\n", m.Name, m.Pkg, m.Run)
 		}
 		return
 	}
-	survivors, err := runAll(chosen, *jobs, *times)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1)
+	if err := findServer(); err != nil {
+		fail(err)
 	}
-	if len(survivors) > 0 {
-		fmt.Printf("%d of %d breaks were NOT noticed:\n%s\n", len(survivors), len(chosen), strings.Join(survivors, "\n"))
+	missed, err := runAll(chosen, *jobs, *times)
+	if err != nil {
+		fail(err)
+	}
+	if len(missed) > 0 {
+		fmt.Printf("%d of %d breaks were NOT noticed:\n%s\n", len(missed), len(chosen), strings.Join(missed, "\n"))
 		os.Exit(1)
 	}
 	fmt.Printf("all %d breaks were noticed\n", len(chosen))
 }
 
-// touchedBy returns the files that so many commits touch, and what is not committed, and the packages of whose tests they touch some.
-func touchedBy(commits int) (map[string]bool, error) {
-	files := map[string]bool{}
-	if commits == 0 {
-		return files, nil
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "mutants:", err)
+	os.Exit(1)
+}
+
+// findServer has the tests use the real server that make test uses.
+func findServer() error {
+	out, err := exec.Command(".ci/redis-server").Output()
+	if err != nil {
+		return fmt.Errorf(".ci/redis-server: %w", err)
 	}
-	for _, args := range [][]string{{"log", "-n", fmt.Sprint(commits), "--format=", "--name-only"}, {"diff", "HEAD", "--name-only"}} {
-		out, err := exec.Command("git", args...).Output()
-		if err != nil {
-			return nil, fmt.Errorf("git %s: %w", args[0], err)
-		}
-		for line := range strings.Lines(string(out)) {
-			file := strings.TrimSpace(line)
-			files[file] = true
-			if strings.HasSuffix(file, "_test.go") {
-				files[path.Dir(file)] = true
-			}
-		}
-	}
-	return files, nil
+	return os.Setenv("REDIS_SERVER", strings.TrimSpace(string(out)))
+}
+
+// A mutant is a break and the files that it changes, whole.
+type mutant struct {
+	breaks.Break
+	files map[string]string
 }
 
 // runAll returns, a line each, the mutants that were not noticed each time.
-func runAll(chosen []mutant, jobs, times int) (survivors []string, err error) {
+func runAll(chosen []mutant, jobs, times int) (missed []string, err error) {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	var breaks []weave.Break
+	var all []weave.Break
 	for _, m := range chosen {
-		text, err := m.text()
-		if err != nil {
-			return nil, err
-		}
-		breaks = append(breaks, weave.Break{Name: m.name, Files: map[string]string{m.file: text}})
+		all = append(all, weave.Break{Name: m.Name, Files: m.files})
 	}
-	all, err := weave.Weave(".", breaks)
+	woven, err := weave.Weave(".", all)
 	if err != nil {
 		return nil, err
 	}
 	tests := map[string]string{} // of each package, with all breaks that could be woven
 	for _, m := range chosen {
-		if _, woven := all.Numbers[m.name]; woven && tests[m.pkg] == "" {
+		if woven.Numbers[m.Name] > 0 && tests[m.Pkg] == "" {
 			began := time.Now()
-			if tests[m.pkg], err = compile(dir, m.pkg, all.Files); err != nil {
+			if tests[m.Pkg], err = compile(dir, m.Pkg, woven.Files); err != nil {
 				return nil, err
 			}
-			fmt.Printf("compiled the tests of %s in %.1fs\n", m.pkg, time.Since(began).Seconds())
+			fmt.Printf("compiled the tests of %s in %.1fs\n", m.Pkg, time.Since(began).Seconds())
 		}
 	}
 	var (
@@ -153,7 +146,7 @@ func runAll(chosen []mutant, jobs, times int) (survivors []string, err error) {
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				survivors = append(survivors, fmt.Sprintf("%s: nothing is broken, and the tests fail: %v", pkg, err))
+				missed = append(missed, fmt.Sprintf("%s: nothing is broken, and the tests fail: %v", pkg, err))
 			}
 		})
 	}
@@ -162,33 +155,31 @@ func runAll(chosen []mutant, jobs, times int) (survivors []string, err error) {
 			room <- struct{}{}
 			defer func() { <-room }()
 			began := time.Now()
-			passed, late, err := m.try(all.Numbers[m.name], tests[m.pkg], times)
+			passed, err := m.try(woven.Numbers[m.Name], tests[m.Pkg], times)
 			mu.Lock()
 			defer mu.Unlock()
 			done++
 			verdict := "noticed"
 			switch {
-			case err == nil && late:
-				verdict = "noticed by the timeout of the tests alone"
-			case err == nil && passed > 0:
-				verdict = fmt.Sprintf("noticed, but only by run %d", passed+1)
 			case err != nil:
-				verdict = "NOT NOTICED: " + err.Error()
-				survivors = append(survivors, m.name+": "+verdict)
+				verdict = err.Error()
+				missed = append(missed, m.Name+": "+verdict)
+			case passed > 0:
+				verdict = fmt.Sprintf("noticed, but only by run %d", passed+1)
 			}
-			fmt.Printf("[%2d/%d] %5.1fs  %s: %s\n", done, len(chosen), time.Since(began).Seconds(), m.name, verdict)
+			fmt.Printf("[%2d/%d] %5.1fs  %s: %s\n", done, len(chosen), time.Since(began).Seconds(), m.Name, verdict)
 		})
 	}
 	wg.Wait()
-	return survivors, nil
+	return missed, nil
 }
 
 // passUnbroken tells whether the tests that are to notice the breaks pass where none is switched on.
 func passUnbroken(pkg, binary string, chosen []mutant) error {
 	var names []string
 	for _, m := range chosen {
-		if m.pkg == pkg {
-			names = append(names, m.run)
+		if m.Pkg == pkg {
+			names = append(names, m.Run)
 		}
 	}
 	run := exec.Command(binary, "-test.timeout=10m", "-test.failfast", "-test.run="+strings.Join(names, "|"))
@@ -202,27 +193,6 @@ func passUnbroken(pkg, binary string, chosen []mutant) error {
 // patience is how many runs may pass before a break counts as not noticed: some tests need a schedule that most runs have,
 // but not all.
 const patience = 3
-
-// text is the file's text with the break.
-func (m mutant) text() (string, error) {
-	whole, err := os.ReadFile(m.file)
-	if err != nil {
-		return "", err
-	}
-	if n := strings.Count(string(whole), m.old); n != 1 {
-		return "", fmt.Errorf("%s: %q occurs %d times in %s: bring the mutant up to date", m.name, m.old, n, m.file)
-	}
-	return strings.Replace(string(whole), m.old, m.new, 1), nil
-}
-
-// alone compiles the tests with this break only, in this folder.
-func (m mutant) alone(dir string) (tests string, err error) {
-	text, err := m.text()
-	if err != nil {
-		return "", err
-	}
-	return compile(dir, m.pkg, map[string]string{m.file: text})
-}
 
 // compile makes the tests of the package in this folder, with these texts in place of files, and returns their path.
 func compile(dir, pkg string, files map[string]string) (string, error) {
@@ -253,17 +223,17 @@ func compile(dir, pkg string, files map[string]string) (string, error) {
 	return tests, nil
 }
 
-// try returns nil if the tests notice the break, each of so many times or, for 0, soon; and how many runs passed, and whether it was their timeout
-// that noticed. number is the break's in these tests; 0: they have not got it.
-func (m mutant) try(number int, tests string, times int) (passed int, late bool, err error) {
+// try returns nil if the tests notice the break, each of so many times or, for 0, soon; and how many runs passed. number is the break's in these
+// tests; 0: they have not got it.
+func (m mutant) try(number int, tests string, times int) (passed int, err error) {
 	if number == 0 {
 		dir, err := os.MkdirTemp("", "mutant")
 		if err != nil {
-			return 0, false, err
+			return 0, err
 		}
 		defer os.RemoveAll(dir)
-		if tests, err = m.alone(dir); err != nil {
-			return 0, false, err
+		if tests, err = compile(dir, m.Pkg, m.files); err != nil {
+			return 0, err
 		}
 	}
 	most := times
@@ -271,24 +241,28 @@ func (m mutant) try(number int, tests string, times int) (passed int, late bool,
 		most = patience
 	}
 	for range most {
-		run := exec.Command(tests, "-test.timeout=20s", "-test.failfast", "-test.run="+m.run)
-		run.Dir, run.Env = m.pkg, append(os.Environ(), "REDIS_VIRTUAL=1", fmt.Sprintf("%s=%d", weave.Switch, number))
+		run := exec.Command(tests, "-test.timeout=1m", "-test.failfast", "-test.run="+m.Run)
+		run.Dir, run.Env = m.Pkg, append(os.Environ(), "REDIS_VIRTUAL=1", fmt.Sprintf("%s=%d", weave.Switch, number))
 		out, err := run.CombinedOutput()
+		text := string(out)
 		var exit *exec.ExitError
-		late = strings.Contains(string(out), "panic: test timed out")
 		switch {
-		case err == nil && strings.Contains(string(out), "no tests to run"):
-			return passed, late, fmt.Errorf("no test matches %s", m.run)
+		case err == nil && strings.Contains(text, "no tests to run"):
+			return passed, fmt.Errorf("no test matches %s", m.Run)
 		case err == nil:
 			passed++
 		case !errors.As(err, &exit):
-			return passed, late, err
+			return passed, err
+		case strings.Contains(text, "panic: test timed out"):
+			return passed, errors.New("TIMED OUT: as the break makes a test wait for ever, or as the machine was slow")
+		case !strings.Contains(text, m.Says):
+			return passed, fmt.Errorf("NOT NOTICED: the tests fail, and do not say %q:\n%s", m.Says, text)
 		case times == 0:
-			return passed, late, nil
+			return passed, nil
 		}
 	}
 	if passed > 0 {
-		return passed, late, fmt.Errorf("all tests passed, %d times of %d", passed, most)
+		return passed, fmt.Errorf("NOT NOTICED: all tests passed, %d times of %d", passed, most)
 	}
-	return 0, late, nil
+	return 0, nil
 }

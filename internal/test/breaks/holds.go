@@ -1,0 +1,112 @@
+package breaks
+
+// What holds are, how long they last, and who has them.
+var ofHolds = []Break{
+	{
+		Name:  "Inv1: any call of the holder re-enters",
+		Edits: []Edit{{"internal/holder Level.reaches", "if lv == target {", "if true {"}},
+		Pkg:   "./rlock", Run: "WorkersExclude",
+	},
+	{
+		Name:  "Inv1: a question without an answer is not asked again",
+		Edits: []Edit{{"watchdog Watchdog.fly", "case r.Length == 0 && err != nil:", "case false:"}},
+		Pkg:   "./rlock", Run: "Inv1_Question",
+	},
+	{
+		Name:  "Inv1: a re-entry opens a level of a hold that was lost meanwhile",
+		Edits: []Edit{{"internal/holder Hold.Open", "case h.end != nil: lv.end(h.end) return nil, h.end.Err", ""}},
+		Pkg:   "./rlock", Run: "Inv1_ReentryOf",
+	},
+	{
+		Name:  "Inv1: the former holder's context lives on while the lock is passed on",
+		Edits: []Edit{{"internal/holder Hold.Close", "lv.end(&EndError{Lock: h.lock.Name, Err: ErrUnlocked}) if", "later, _ := context.WithTimeout(context.Background(), 1e6)\ncontext.AfterFunc(later, func() { lv.end(&EndError{Lock: h.lock.Name, Err: ErrUnlocked}) })\nif"}},
+		Pkg:   "./rlock", Run: "HandoffIsOneCommand",
+	},
+	{
+		Name: "Inv3, P6: the deadline counts from the reply", Short: "deadline-reply",
+		Edits: []Edit{{"internal/engine claim.taken", "sentAt: by.SentAt", "sentAt: watchdog.Now()"}},
+		Pkg:   "./rlock", Run: "DeadlineCounts",
+	},
+	{
+		Name:  "Inv7: an Unlock after a failed acquire releases the hold outside",
+		Edits: []Edit{{"internal/engine Lock.Acquire", "return holder.Failed(ctx, &l.id), 0, err", "return ctx, 0, err"}},
+		Pkg:   "./rlock", Run: "Inv7_UnlockAfterAFailedAcquire",
+	},
+	{
+		Name:  "Inv7: Unlock needs a context that lives",
+		Edits: []Edit{{"internal/engine unlock", "lost := h.lost(now)", "if ctx.Err() != nil {\nreturn ctx.Err()\n}\nlost := h.lost(now)"}},
+		Pkg:   "./rlock", Run: "UserCancels|DoContextEnds|Inv7_",
+	},
+	{
+		Name:  "Inv11, P4: a dropped holder is renewed for ever",
+		Edits: []Edit{{"internal/holder Hold.Renewed", "if h.owner() != nil {", "if h.owner() != nil || true {"}},
+		Pkg:   "./rlock", Run: "P4_DroppedHolder",
+	},
+	{
+		Name:  "Inv11: Check trusts a hold whose context has ended",
+		Edits: []Edit{{"internal/holder Level.Err", "return lv.outerContextError()", "return nil"}},
+		Pkg:   "./rlock", Run: "HelperThatEndsItsContext|OnlyTheLevelsOwnContext",
+	},
+	{
+		Name:  "Inv6: each of several locks is waited for as long as all of them",
+		Edits: []Edit{{"internal/engine All", "if each.Wait -= time.Since(began); each.Wait < minWait {", "if _ = began; each.Wait < minWait {"}},
+		Pkg:   "./rlock", Run: "TryDoAllHasOneBudget",
+	},
+	{
+		Name: "P1: the number in the field is used again", Short: "number-again",
+		Edits: []Edit{{"internal/engine Client.fieldOf", "c.lastField.Add(1)", "c.lastField.Load()"}},
+		Pkg:   "./rlock", Run: "P1_",
+	},
+	{
+		Name:  "P2: re-entries all have the same number",
+		Edits: []Edit{{"internal/engine waiter.reenter", "count, h.changes.next())))", "count, h.changes.latest+1)))"}},
+		Pkg:   "./rlock", Run: "P2_|ManyReentries",
+	},
+	{
+		Name: "P5: only the watchdog sees that the lease is over", Short: "clock-unseen",
+		Edits: []Edit{{"internal/holder holdContext.Err", "h.Lease.PassedAt(now) {", "h.Lease.PassedAt(now) && h == nil {"}},
+		Pkg:   "./rlock", Run: "ErrLooksAtTheClock",
+	},
+	{
+		Name:  "P6: a repeated re-entry counts from the repeat",
+		Edits: []Edit{{"internal/engine waiter.reenter", "switch { case err != nil: h.correctCount()", "sent = watchdog.Now()\nswitch {\ncase err != nil:\nh.correctCount()"}},
+		Pkg:   "./rlock", Run: "RepeatedReentry",
+	},
+	{
+		Name:  "P11: an Unlock with the outer context releases the newest level",
+		Edits: []Edit{{"internal/engine Lock.levelFor", "if lv != nil { return lv, nil }", ""}},
+		Pkg:   "./rlock", Run: "WrongOrder|SecondUnlock",
+	},
+	{
+		Name:  "P42: a hold ends with the context of its Acquire",
+		Edits: []Edit{{"internal/engine Lock.hold", "under = context.WithoutCancel(ctx)", ""}},
+		Pkg:   "./rlock", Run: "P42_AHoldOutlives",
+	},
+	{
+		Name:  "P42: an acquire is of the holder of its context",
+		Edits: []Edit{{"internal/engine Lock.hold", "who == nil || !r.Reenter {", "who == nil {"}},
+		Pkg:   "./rlock", Run: "P42_AcquireIsOfANewHolder",
+	},
+	{
+		Name:  "P42: an extension is not noted",
+		Edits: []Edit{{"internal/engine hold.extend", "c.dog.Extend(&h.Lease, answer.sent, lease)", ""}},
+		Pkg:   "./rlock", Run: "P42_Extend$",
+	},
+	{
+		Name:  "P4: a holder that wanted to know who waits asks on after Close",
+		Edits: []Edit{{"internal/engine waited.askAgain", "|| isClosed(w.lockState.client.closed)", ""}},
+		Pkg:   "./rlock", Run: "P4_AClosedClientIsGarbage",
+	},
+	{
+		Name: "P4: nothing is renewed", Short: "watchdog-off",
+		Edits: []Edit{{"internal/engine hold.Renewal", "if renewed {", "if false && renewed {"}},
+	},
+	{
+		Name: "P6: a lease is counted on the wall clock alone", Short: "wall-clock",
+		Edits: []Edit{
+			{"watchdog Deadline.passed", "now.at.Sub(start) >= d.mono || now.at.UnixNano() >= d.wall || d.boot != 0 && now.boot >= d.boot", "now.at.UnixNano() >= d.wall"},
+			{"watchdog Deadline.Passed", "|| d.boot != 0 && bootClock() >= d.boot", ""},
+			{"watchdog Watchdog.tick", "d.passed(instant) || l.round(w.countOf(d.mono)) <= now {", "d.passed(instant) {"},
+		},
+	},
+}

@@ -1,0 +1,94 @@
+package breaks
+
+// Semaphores and read-write locks.
+var ofKinds = []Break{
+	{
+		Name:  "P43: an attempt for a permit without an answer is repeated with its field",
+		Edits: []Edit{{"internal/engine Lock.asksAnew", "return l.client.limits.Several || !l.isPlain()", "return l.client.limits.Several"}},
+		Pkg:   "./fenced", Run: "P43_LostReply",
+	},
+	{
+		Name:  "P43: copies of an attempt for a permit are sent",
+		Edits: []Edit{{"scripts batcher.watch", "op.kind.ballot || op.isSentOnce()", "op.kind.ballot"}},
+		Pkg:   "./scripts", Run: "P43_NoCopies",
+	},
+	{
+		Name:  "P44: who takes a permit does not call the next one",
+		Edits: []Edit{{"scripts/permit.lua others", "verdict == 1 and closed(last) == 0", "false"}},
+		Pkg:   "./fenced", Run: "P44_TwoReleases",
+	},
+	{
+		Name: "P45: the release of a permit calls who waits for the lock of its slot", Short: "permit-elsewhere",
+		Edits: []Edit{{"internal/engine hold.releaseKeys", "return h.share.keys", "return h.keys"}},
+		Pkg:   "./fenced", Run: "SemaphoreServesInOrder",
+	},
+	{
+		Name:  "P45: a try for a permit passes those who wait",
+		Edits: []Edit{{"internal/engine waiter.askOnce", "!w.isPlain() && w.client.usesLine()", "false"}},
+		Pkg:   "./fenced", Run: "P45_ATryDoesNotPassWhoWaits",
+	},
+	{
+		Name:  "P46: a read lock has no key of its own",
+		Edits: []Edit{{"scripts/readwrite.lua beginRead", "redis.pcall('SET', ownKey(lock, field), '1', 'PX', lease)", "{ok = 'OK'}"}},
+		Pkg:   "./fenced", Run: "P46_TheLongestLease",
+	},
+	{
+		Name:  "P47: the phase is a number",
+		Edits: []Edit{{"scripts/readwrite.lua beginRead", "phase = 't' .. string.format('%.0f', token)", "phase = string.format('%.0f', token)"}},
+		Pkg:   "./fenced", Run: "P47_WhatIsInTheHash",
+	},
+	{
+		Name: "P48: who reads takes no token", Short: "read-token",
+		Edits: []Edit{{"scripts/readwrite.lua beginRead", "token, why = take(counter, expiry)", "token = tonumber(redis.call('GET', counter) or 0)"}},
+		Pkg:   "./fenced", Run: "P48_TokensOfPhases",
+	},
+	{
+		Name:  "P49: who reads does not call the next one",
+		Edits: []Edit{{"scripts/readwrite_wait.lua onward", "local called, any = forward('read', line, publish)", "local called, any = 0, false"}},
+		Pkg:   "./fenced", Run: "P50_AWriterIsNotPassed",
+	},
+	{
+		Name:  "P50: who reads passes a writer that waits",
+		Edits: []Edit{{"scripts/readwrite_wait.lua inTurn", "if mine and (not head or head == ticket) then", "if mine and (not head or head == ticket or reads(field)) then"}},
+		Pkg:   "./fenced", Run: "P50_AWriterIsNotPassed",
+	},
+	{
+		Name:  "P49: calls of one client that wait to read ask one after the other",
+		Edits: []Edit{{"internal/engine lockState.leave", "ls.joinAll()", ""}},
+		Pkg:   "./fenced", Run: "P49_AllCallsOfAClientReadAtOnce",
+	},
+	{
+		Name:  "P52: calls of one holder that read beside each other end each other's holds",
+		Edits: []Edit{{"internal/engine waiter.mayReenter", "return own.reads() || own.ReentryCount(w.under) > 0", "return own.ReentryCount(w.under) > 0"}},
+		Pkg:   "./fenced", Run: "P52_CallsOfOneHolder",
+	},
+	{
+		Name:  "P52: a level with a longer lease does not extend",
+		Edits: []Edit{{"internal/engine waiter.openLevel", "h.remaining(time.Now()) >= w.lease", "true"}},
+		Pkg:   "./fenced", Run: "P52_ALevelWithALongerLease",
+	},
+	{
+		Name:  "P53: a renewal does not look for the key of the reader",
+		Edits: []Edit{{"scripts/readwrite_renew.lua", "if there == 0 or left == -2 then", "if there == 0 then"}},
+		Pkg:   "./fenced", Run: "P53_RenewalFindsBoth",
+	},
+	{
+		Name:  "P55: a writer that is gone keeps readers out",
+		Edits: []Edit{{"scripts/readwrite_wait.lua proven", "lined('ZREM', line, head) end return head", "return head end return head"}},
+		Pkg:   "./scripts", Run: "P55_",
+	},
+	{
+		Name:  "P55: a frozen writer is asked for no sign of life",
+		Edits: []Edit{{"scripts/readwrite_wait.lua firstOf", "local asks = look == '1' and heads[2] == ticket", "local asks = false"}},
+		Pkg:   "./fenced", Run: "P55_TheWriterIsFrozen",
+	},
+	{
+		Name:  "P54: a renewal of a reader runs with one of its keys",
+		Edits: []Edit{{"scripts renewArgs", "keys > 0 && holds[0].reads()", "false"}},
+		Pkg:   "./scripts", Run: "P54_NoWriter",
+	},
+	{
+		Name: "P49: who reads comes beside a writer", Short: "read-beside",
+		Edits: []Edit{{"scripts/readwrite.lua open", "return mode == '' or (mode == 'read' and toRead)", "return mode == '' or toRead"}},
+	},
+}

@@ -1,0 +1,214 @@
+package breaks
+
+// The line of clients, and whom a release tells.
+var ofLine = []Break{
+	{
+		Name: "P10: a release is told to nobody", Short: "release-silent",
+		Edits: []Edit{
+			{"scripts/unlock.lua announce", "local told = redis.pcall(publish, channel, '0')", "local told = 1"},
+			{"scripts/line.lua tell", "return lined(publish, line .. ':' .. client(ticket), message)", "return 1"},
+		},
+	},
+	{
+		Name: "P29: a release calls the first client, also where nobody listens for it", Short: "called-dead",
+		Edits: []Edit{{"scripts/line.lua call", "if heard == 0 then", "if heard == 0 and first then"}},
+	},
+	{
+		Name: "P32: all in a line ask all the time", Short: "line-asks",
+		Edits: []Edit{{"internal/line lookPolicy.next", "return min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)", "return CalledTimeout"}},
+	},
+	{
+		Name: "P18: a client whose last caller has given up stays in the line", Short: "ticket-left",
+		Edits: []Edit{{"internal/engine lockState.leavePlace", "ls.client.newLeave(ls.contention.keys, ticket, stood).send()", "_ = stood"}},
+		Pkg:   "./rlock", Run: "P31_",
+	},
+	{
+		Name:  "P19: a client that has no such ticket calls nobody",
+		Edits: []Edit{{"scripts/leave.lua", "if held == 0 then", "if held == 0 and removed == 1 then"}},
+		Pkg:   "./scripts", Run: "P19_",
+	},
+	{
+		Name:  "P19: a leave that gets no answer is forgotten",
+		Edits: []Edit{{"internal/engine leaveOp.Answered", "time.AfterFunc(l.pauses.Next(err, lastLeavePause), l.sendAgain)", ""}},
+		Pkg:   "./rlock", Run: "P19_ALeave",
+	},
+	{
+		Name:  "P19: a leave that is refused is forgotten, and its ticket stays",
+		Edits: []Edit{{"internal/engine leaveOp.Answered", "case (refused || scripts.Passing(err)) &&", "case (refused && false || scripts.Passing(err)) &&"}},
+		Pkg:   "./rlock", Run: "P30_TheRightIsBack",
+	},
+	{
+		Name:  "P19: an attempt that arrives after its client has left keeps a place in the line",
+		Edits: []Edit{{"internal/engine lockState.rest", "underWay.AfterFunc(func() {", "_ = (func() {"}},
+		Pkg:   "./rlock", Run: "P19_TheAttemptComesAfterTheLeave",
+	},
+	{
+		Name: "P19: a client that is called for a place that it has not got keeps silent", Short: "called-ghost",
+		Edits: []Edit{{"internal/engine lockState.hearNews", "ls.client.leaveLine(ls.contention.keys, ghost)", ""}},
+		Pkg:   "./rlock", Run: "P19_",
+	},
+	{
+		Name:  "P20: a client enters although it would not hear a call",
+		Edits: []Edit{{"internal/engine lockState.lineTurn", "p.Turn(time.Now(), ls.hearsCalls(),", "p.Turn(time.Now(), true,"}},
+		Pkg:   "./rlock", Run: "P20_",
+	},
+	{
+		Name:  "P21: a newcomer's place is the time",
+		Edits: []Edit{{"scripts/line.lua enter", "score = last[#last] + 1", "local now = redis.pcall('TIME') score = now[1] * 1000000 + now[2]"}},
+		Pkg:   "./scripts", Run: "P21_",
+	},
+	{
+		Name:  "P22: who had a place goes to the end",
+		Edits: []Edit{{"scripts/line.lua enter", "if place ~= '' then", "if false then"}},
+		Pkg:   "./scripts", Run: "P22_",
+	},
+	{
+		Name:  "P22: a client whose connection was away enters at the end",
+		Edits: []Edit{{"internal/line Place.ChannelLost", `p.ticket != "" && p.score != 0`, "false"}},
+		Pkg:   "./rlock", Run: "P22_",
+	},
+	{
+		Name:  "P23: the second is not told to watch",
+		Edits: []Edit{{"scripts/line.lua call", "local heard = tell(", "local heard = first and 1 or tell("}},
+		Pkg:   "./scripts", Run: "P23_",
+	},
+	{
+		Name: "P23: the second in a line does not watch the first", Short: "second-sleeps",
+		Edits: []Edit{{"internal/line Place.Heed", `return Watch, p.watch(n.watch, "", now)`, "return Nothing, 0"}},
+	},
+	{
+		Name:  "P24: the first is dropped on any look",
+		Edits: []Edit{{"scripts/line.lua mayTake", "head == stale and", "look == '1' and"}},
+		Pkg:   "./scripts", Run: "P24_",
+	},
+	{
+		Name:  "P24: who is dropped is not told",
+		Edits: []Edit{{"scripts/line.lua mayTake", "tell(line, publish, head, 'd ' .. head)", ""}},
+		Pkg:   "./scripts", Run: "P24_",
+	},
+	{
+		Name:  "P24: who watches a far client gives it no longer than a near one",
+		Edits: []Edit{{"internal/line Place.overdue", "now.Sub(p.calledSince) < timeToComeOf(p.calledTicket)", "now.Sub(p.calledSince) < CalledTimeout"}},
+		Pkg:   "./internal/line", Run: "P24_TheTimeOfAFarClient",
+	},
+	{
+		Name:  "P24: an answer from before makes the second watch a first one that is alive",
+		Edits: []Edit{{"internal/line Place.watchUnlessAlive", "if p.alive {", "if false {"}},
+		Pkg:   "./internal/line", Run: "P24_Alive",
+	},
+	{
+		Name:  "P25: a call with a short wait does not hear a Redisson client",
+		Edits: []Edit{{"internal/line Place.Refused", "|| endsSoon)", ")"}},
+		Pkg:   "./rlock", Run: "P25_",
+	},
+	{
+		Name:  "P26: who is not first tries when it hears of a release",
+		Edits: []Edit{{"internal/line Place.Behind", `p.ticket != ""`, `p.ticket == "all"`}},
+		Pkg:   "./internal/line", Run: "P26_",
+	},
+	{
+		Name:  "P27: the client that releases is a stranger",
+		Edits: []Edit{{"scripts/line.lua call", "math.max(told - known, 0)", "told"}},
+		Pkg:   "./scripts", Run: "P27_",
+	},
+	{
+		Name:  "P27: a series beside strangers is as long as any",
+		Edits: []Edit{{"internal/engine handoffRun.next", "most = min(most, runBesideOutsiders)", ""}},
+		Pkg:   "./rlock", Run: "P27_Series",
+	},
+	{
+		Name:  "P28: a newcomer does not call a lone head",
+		Edits: []Edit{{"scripts/line.lua mayTake", "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or heads[2] == ticket)"}},
+		Pkg:   "./scripts", Run: "P28_",
+	},
+	{
+		Name:  "P29: a call that has reached its bound says that nobody is there",
+		Edits: []Edit{{"scripts/line.lua call", "return (#dead >= 682 and not refused) and 2 or 0", "return 0"}},
+		Pkg:   "./scripts", Run: "P29_",
+	},
+	{
+		Name:  "P30: a refused line refuses the op",
+		Edits: []Edit{{"scripts Scripts.do", "if op.lineRefused(err) {", "if false {"}},
+		Pkg:   "./scripts", Run: "P30_WithoutTheRightToTheLine",
+	},
+	{
+		Name:  "P30: who may not call is refused the release",
+		Edits: []Edit{{"scripts/line.lua tell", "return lined(publish, line", "return redis.call(publish, line"}},
+		Pkg:   "./scripts", Run: "P30_WithoutTheRightToTheCalls",
+	},
+	{
+		Name:  "P30: a client enters a line that it cannot leave",
+		Edits: []Edit{{"scripts/line.lua stand", "if unproven ~= '' then", "if false then"}},
+		Pkg:   "./scripts", Run: "P30_OneCommand",
+	},
+	{
+		Name:  "P30: a client that no message reaches is in the line",
+		Edits: []Edit{{"scripts/line.lua prove", "if name ~= line then", "if false then"}},
+		Pkg:   "./rlock", Run: "P30_KeysWithAPrefix",
+	},
+	{
+		Name:  "P30: no client tries what the line takes before it enters",
+		Edits: []Edit{{"internal/engine lockState.lineTurn", `t.Unproven = t.Ticket != "" && !ls.client.lineProven.Load()`, ""}},
+		Pkg:   "./rlock", Run: "P30_",
+	},
+	{
+		Name:  "P30: who proves in vain what it may do has a line last that nobody may leave",
+		Edits: []Edit{{"scripts/line.lua prove", "if not refused then", "if true then"}},
+		Pkg:   "./rlock", Run: "P30_TheRightIsLostForLong",
+	},
+	{
+		Name:  "P31: who leaves a held lock's line tells nobody",
+		Edits: []Edit{{"scripts/leave.lua", "if removed == 1 then", "if false then"}},
+		Pkg:   "./scripts", Run: "P31_",
+	},
+	{
+		Name:  "P32: a look does not renew the line",
+		Edits: []Edit{{"scripts/line.lua enter", "#last == 0 or added == 0 or", "#last == 0 or"}},
+		Pkg:   "./scripts", Run: "P32_",
+	},
+	{
+		Name:  "P32: a newcomer behind ghosts looks late",
+		Edits: []Edit{{"internal/line Place.Refused", "return p.watchFromBehind(poll), listening", "return poll, listening"}},
+		Pkg:   "./rlock", Run: "P32_Ghosts",
+	},
+	{
+		Name:  "P32: a call is lost with its caller",
+		Edits: []Edit{{"internal/engine lockState.leave", "(!keeps || asks && time.Since(ls.sentAt) >= youngAttempt) { ls.client.commands.TakeBack(underWay) ls.command, ls.state = nil, resting", "true {\nls.client.commands.TakeBack(underWay)\nls.command, ls.state = nil, watching"}},
+		Pkg:   "./rlock", Run: "P32_",
+	},
+	{
+		Name:  "P33: there is a line where the server does not count all who listen",
+		Edits: []Edit{{"internal/engine Client.usesLine", "return known && (sharded || !c.cluster)", "return known && (sharded || !sharded)"}},
+		Pkg:   "./rlock", Run: "P33_",
+	},
+	{
+		Name:  "P34: a line is in another slot than its lock",
+		Edits: []Edit{{"scripts lineOf", `return "fencelock_line:{" + name + "}"`, `return "fencelock_line:" + name`}},
+		Pkg:   "./scripts", Run: "P34_",
+	},
+	{
+		Name:  "P35: a late copy of a release enters the line",
+		Edits: []Edit{{"scripts/release.lua", "remove(lock, field) if", "remove(lock, field) if verdict ~= 1 and (again or '') ~= '' then enter(line, again, '') end if"}},
+		Pkg:   "./scripts", Run: "P35_",
+	},
+	{
+		Name:  "P36: a client enters the line behind a hold that does not learn of it",
+		Edits: []Edit{{"scripts/acquire.lua confirm", "type(redis.pcall('HINCRBY', lock, holder .. '#', '0')) ~= 'table'", "true"}},
+		Pkg:   "./scripts", Run: "P36_",
+	},
+	{
+		Name:  "P36: a hold that took the lock in turn does not look at the line",
+		Edits: []Edit{{"internal/engine lockState.registerHold", "ls.contention == nil || !ls.contention.place.Entered()", "true"}},
+		Pkg:   "./rlock", Run: "P36_",
+	},
+	{
+		Name:  "P37: those in no line are never told",
+		Edits: []Edit{{"scripts/line.lua forLine", "% (waiting + 1) > 0", "% (waiting + 1) >= 0"}},
+		Pkg:   "./scripts", Run: "P37_Strangers",
+	},
+	{
+		Name:  "P37: nobody in the line hears, and nobody else",
+		Edits: []Edit{{"scripts/release.lua", "if called == 1 and not refused then", "if true then"}},
+		Pkg:   "./scripts", Run: "P37_Nobody",
+	},
+}

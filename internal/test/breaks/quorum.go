@@ -1,0 +1,121 @@
+package breaks
+
+// Quorums.
+var ofQuorum = []Break{
+	{
+		Name: "Redlock: half of the nodes are a majority", Short: "quorum-minority",
+		Edits: []Edit{
+			{"quorum newStore", "majority := len(nodes)/2 + 1", "majority := len(nodes) / 2"},
+			{"quorum share.lasts", "sh.ttls[len(sh.ttls)-n]", "sh.ttls[max(len(sh.ttls)-n, 0)]"},
+		},
+		Pkg: "./quorum", Run: "Inv12_NoMajority",
+	},
+	{
+		Name: "Redlock: a node that has just restarted counts", Short: "quorum-young",
+		Edits: []Edit{{"quorum node.countsLocked", "return !n.young(r) || n.lossless == r.Run", "return true"}},
+		Pkg:   "./quorum", Run: "TestDelayedRestart",
+	},
+	{
+		Name:  "Inv2: one clock that is wrong decides a token",
+		Edits: []Edit{{"quorum election.floor", "times[len(times)/2]", "times[len(times)-1]"}},
+		Pkg:   "./quorum", Run: "Inv2_ANodeThatForgets",
+	},
+	{
+		Name: "Inv2: tokens of a quorum forget the clock", Short: "quorum-counters",
+		Edits: []Edit{
+			{"quorum store.proposal", "if !known {", "if known || !known {"},
+			{"quorum election.floor", "floor := times[len(times)/2] - 1", "floor := int64(0)"},
+		},
+		Pkg: "./quorum", Run: "TokensAfterLoss",
+	},
+	{
+		Name:  "Inv2: a node without a counter takes a proposal that is not ahead of its clock",
+		Edits: []Edit{{"scripts/proposal.lua accepts", "beyond >= 0 and", ""}},
+		Pkg:   "./scripts", Run: "Node_Proposals",
+	},
+	{
+		Name:  "Inv2: who took the one proposal and who took the other are one majority",
+		Edits: []Edit{{"quorum attempt.accepted", "case first >= at.store.majority:", "case token+first >= at.store.majority:"}},
+		Pkg:   "./quorum", Run: "Inv2_TwoProposals",
+	},
+	{
+		Name:  "P6: the deadline of a quorum's hold counts from its last answer",
+		Edits: []Edit{{"quorum store.Send", "caller.Sending(nil) s.do(order, caller.Answered)", "s.do(order, func(a scripts.Answer, err error) { caller.Sending(nil); caller.Answered(a, err) })"}},
+		Pkg:   "./quorum", Run: "P6_Deadline",
+	},
+	{
+		Name:  "P1: each attempt at a quorum has the same field",
+		Edits: []Edit{{"internal/engine lockState.judge", "w.asksAnew() && c.hold.attempts.Uncertain()", "false"}},
+		Pkg:   "./quorum", Run: "P1_EachAttempt",
+	},
+	{
+		Name:  "P3: a node's vote without an answer is forgotten",
+		Edits: []Edit{{"quorum fieldRecord.voted", "m.unheard, m.lateLease, m.lateUntil = true, lease, time.Now().Add(lease)", ""}},
+		Pkg:   "./quorum", Run: "P3_LateVote",
+	},
+	{
+		Name:  "P3: a node's vote matters for a lease, whether the node is heard of or not",
+		Edits: []Edit{{"quorum nodeRecord.isOwed", "now.Before(until) || m.unheard || now", "now.Before(until) || now"}},
+		Pkg:   "./quorum", Run: "P3_NodesThatStoodStill",
+	},
+	{
+		Name:  "Inv10: a renewal takes the lock on a node, and nobody knows",
+		Edits: []Edit{{"quorum repair.start", "r.asks = round{op: r.vote, heard: r.heard, judge: r.judge}", "r.asks = round{op: r.vote, judge: r.judge}\nr.rec.mu.Lock()\nfor _, n := range nodes {\nr.rec.nodes[n.index].votesInFlight--\n}\nr.rec.mu.Unlock()"}},
+		Pkg:   "./quorum", Run: "Inv10_LateRepair",
+	},
+	{
+		Name:  "Inv10: a renewal brings back a lock that was forced open",
+		Edits: []Edit{{"quorum store.forcedOpen", "return removed > len(s.nodes)-s.majority || removed > 0 && without >= s.majority", "return false"}},
+		Pkg:   "./quorum", Run: "ForceUnlockIsNotUndone",
+	},
+	{
+		Name:  "P12: an Unlock beside nodes that are silent trusts them",
+		Edits: []Edit{{"quorum release.succeeded", "if t.removed > 0 {", "if false {"}},
+		Pkg:   "./quorum", Run: "P12_UnlockOfAForced",
+	},
+	{
+		Name:  "Redlock: the nodes keep a hold for a percent and 1 ms longer than it is trusted",
+		Edits: []Edit{{"quorum store.acquire", "o.Lease+extraLease", "o.Lease"}},
+		Pkg:   "./quorum", Run: "P6_Drift",
+	},
+	{
+		Name:  "Redlock: a client asks all nodes at once, where a majority is enough",
+		Edits: []Edit{{"quorum store.acquire", "ask := s.majority", "ask := len(order)"}},
+		Pkg:   "./quorum", Run: "MajorityFirst$",
+	},
+	{
+		Name:  "P40: a client in the line asks a majority at once",
+		Edits: []Edit{{"quorum store.acquire", "ask = 1", ""}},
+		Pkg:   "./quorum", Run: "P40_WhoWaitsAsks",
+	},
+	{
+		Name:  "P40, P12: a hold that was dropped is lost",
+		Edits: []Edit{{"scripts/withdraw_in_line.lua", "lined('DEL', line .. ':' .. field) == 1", "lined('DEL', line .. ':' .. field) == 2"}},
+		Pkg:   "./quorum", Run: "P40_ADroppedHold",
+	},
+	{
+		Name:  "P40: the releases of failed attempts call one client after the other",
+		Edits: []Edit{{"quorum attempt.failed", "at.rec.silence()", ""}},
+		Pkg:   "./quorum", Run: "P40_FailedAttemptsCall",
+	},
+	{
+		Name:  "P40: the ticket stays on the old home",
+		Edits: []Edit{{"quorum store.acquire", "before != nil {", "before != nil && false {"}},
+		Pkg:   "./quorum", Run: "P40_TheHomeMoves$",
+	},
+	{
+		Name:  "Redlock: a home that stands still keeps a client waiting",
+		Edits: []Edit{{"quorum attempt.hedge", "at.late = true", ""}},
+		Pkg:   "./quorum", Run: "MajorityFirst_TheHome",
+	},
+	{
+		Name:  "Redlock: Unlock waits for a node that stands still",
+		Edits: []Edit{{"quorum release.judge", "clear := t.did >= r.majority || r.rec != nil && t.removed == 0 && t.restarted == 0 && free >= r.majority", "clear := t.did >= r.majority || free < 0"}},
+		Pkg:   "./quorum", Run: "MajorityFirst_Unlock",
+	},
+	{
+		Name:  "Redlock: a node that is slow keeps a client waiting",
+		Edits: []Edit{{"quorum store.acquire", "at.votes.slow, at.votes.hedge = at.hedge, hedge", "at.votes.hedge = hedge"}},
+		Pkg:   "./quorum", Run: "MajorityFirst_OneNode",
+	},
+}
