@@ -25,9 +25,6 @@ const minExpiry = time.Second
 // errOvertaken tells that a call may not re-enter after all: another call of its holder has opened or closed a level first.
 var errOvertaken = errors.New("overtaken")
 
-// errLate is an answer that came when the lease it tells of could no longer be trusted.
-var errLate = errors.New("no answer from Redis before the lease was over")
-
 // acquire takes the lock for the holder that the context under carries, or for a new one. ctx bounds the wait. What acquire returns is derived
 // from under, which has the values of ctx; nil for ctx itself.
 func (l *Lock) acquire(ctx, under context.Context, r Request) (context.Context, *holder.Level, error) {
@@ -168,7 +165,7 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 	var said error
 	var pauses command.Backoff
 	for {
-		lv, refusal, again, err := w.askOnce()
+		lv, a, again, err := w.askOnce()
 		if err == command.ErrSilence && said != nil {
 			err = said
 		}
@@ -179,9 +176,9 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 			return lv, nil
 		case w.ctx.Err() != nil:
 			return nil, w.contextEnded()
-		case !again || time.Since(w.began)+pause > min(onceMore, w.client.set.Patience):
+		case !again || errors.Is(err, ErrUnconfirmed) || time.Since(w.began)+pause > min(onceMore, w.client.set.Patience):
 			if err == nil {
-				return nil, notAcquired(refusal)
+				return nil, notAcquired(a.Why)
 			}
 			return nil, w.client.withDial(err, w.began)
 		case !command.Sleep(w.ctx, pause):
@@ -190,9 +187,9 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 	}
 }
 
-// askOnce sends one attempt of a call that does not wait. It returns a level where that took the lock, and otherwise why not: an error, or,
-// where Redis has refused, Answer.Why. again: another attempt may have the lock.
-func (w *waiter) askOnce() (lv *holder.Level, refusal error, again bool, err error) {
+// askOnce sends one attempt of a call that does not wait. It returns a level where that took the lock, and otherwise why not: an error, or the
+// answer by which Redis has refused. again: another attempt may have the lock.
+func (w *waiter) askOnce() (lv *holder.Level, a *scripts.Answer, again bool, err error) {
 	ls, c := w.lockState, &w.own
 	f := w.attempt(c, w.wakeup)
 	if !w.isPlain() && w.client.usesLine() { // who waits comes first
@@ -214,23 +211,18 @@ func (w *waiter) askOnce() (lv *holder.Level, refusal error, again bool, err err
 		}
 		break
 	}
-	a, done, err := w.client.answerTo(w.keys, f)
-	switch {
-	case !done && isClosed(w.client.closed):
-		err = ErrClosed
-	case err == nil && !a.Held:
-		refusal, again = a.Why, ls.triedInVain(c, a.Own)
-	case err == nil && c.late(f.SentAt):
-		err = errLate
-	case err == nil:
-		lv, err = w.begin(c.taken(f))
+	ls.mu.Lock()
+	o, a, again := ls.verdict(w, c, f)
+	ls.mu.Unlock()
+	if o.hold == nil {
+		return nil, a, again, o.err
 	}
-	if lv == nil && w.asksAnew() && c.hold.attempts.Uncertain() {
+	if lv, err = w.begin(o); lv == nil { // Redis has a hold that nobody gets
 		ls.mu.Lock()
 		ls.claimAnew(c, w)
 		ls.mu.Unlock()
 	}
-	return lv, refusal, again || passing(err) && !errors.Is(err, ErrUnconfirmed), err
+	return lv, a, passing(err), err
 }
 
 // begin makes a hold of a waiter that has got the lock.

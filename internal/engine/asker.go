@@ -9,9 +9,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// An asker asks Redis for one lock, for the first in the queue of this client's waiters, whichever that is. It has no goroutine: lockState.mu
-// guards it, and whoever has changed something lets it see to that (lockState.unlock). What no caller's goroutine has changed, such as an
-// answer, a message, or the time, wakes the first waiter's goroutine, which comes to see (lockState.Notify). It is there while somebody waits.
+// An asker asks Redis for one lock, for the first in the queue of this client's waiters, whichever that is. lockState.mu guards it. The package's
+// documentation has its states, and who runs it.
 type asker struct {
 	state   askerState
 	command *command.Command // the attempt or the handoff that is under way; nil for none
@@ -201,38 +200,24 @@ func (ls *lockState) awaitAnswer(f *command.Command, state askerState) {
 
 // judge sees to an attempt or a handoff that has its answer, or has taken too long. With ls.mu held.
 func (ls *lockState) judge(f *command.Command) {
-	w, c, handedOver := ls.first, ls.claim, ls.state == receiving
+	w, c, handedOver := ls.first, &ls.claim, ls.state == receiving
 	ls.command = nil
 	ls.watchFor(ls.client.set.Poll)
-	a, done, err := ls.client.answerTo(w.keys, f)
-	if done && (a.Held || a.Outside) && !handedOver {
+	o, a, again := ls.verdict(w, c, f)
+	if a != nil && (a.Held || a.Outside) && !handedOver {
 		ls.leftLine(c.ticket, a.Outside)
 	}
 	switch {
-	case err == nil && !a.Held:
-		ls.releaseIfOver(&c, a.Own)
-	case err == nil && c.late(f.SentAt):
-		err = errLate
-	case err == nil:
+	case o.hold != nil:
 		ls.silent = time.Time{}
-		o := c.taken(f)
 		o.handedOver = handedOver
 		ls.decide(o)
 		if p := ls.place(); p != nil {
 			p.Taken(time.Now())
 		}
-		if !handedOver {
-			ls.client.commands.Recycle(f)
-		}
-		return
-	}
-	if w.asksAnew() && c.hold.attempts.Uncertain() {
-		ls.claimAnew(&ls.claim, w)
-	}
-	switch {
-	case handedOver && done && (f.Err == nil && err == nil || f.Err != nil && !scripts.Unanswered(f.Err)):
+	case handedOver && a != nil && !scripts.Unanswered(o.err):
 		// The hold before was lost, or Redis refused to pass the lock on: it is released, and that is told.
-	case err == nil:
+	case o.err == nil:
 		ls.redisAnswered(a.Why)
 		ls.pauses = command.Backoff{}
 		if n := ls.client.limits.Tries; n > 0 && w.attemptCount >= n {
@@ -240,12 +225,12 @@ func (ls *lockState) judge(f *command.Command) {
 		} else {
 			ls.refused(a)
 		}
-	case !passing(err):
-		ls.decide(outcome{err: err})
+	case !again:
+		ls.decide(o)
 	default:
-		ls.failed(err)
+		ls.failed(o.err)
 	}
-	if done && !handedOver {
+	if a != nil && !handedOver {
 		ls.client.commands.Recycle(f)
 	}
 }

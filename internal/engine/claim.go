@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
@@ -51,6 +52,9 @@ func (c *claim) fits(w *waiter) bool {
 	return c.hold != nil && w != nil && c.lease == w.lease && c.options == w.options && c.hold.attempts.Keys.Permits() == w.keys.Permits()
 }
 
+// errLate is an answer that came when the lease it tells of could no longer be trusted.
+var errLate = errors.New("no answer from Redis before the lease was over")
+
 // late tells whether an answer to an attempt that was sent at this time comes when the lease can no longer be trusted.
 func (c *claim) late(sent watchdog.Instant) bool {
 	return time.Until(watchdog.DeadlineOf(sent, c.lease).Time()) <= 0
@@ -60,10 +64,12 @@ func (c *claim) late(sent watchdog.Instant) bool {
 // have any slot, or be one of those that read. That is released, and the next attempt has another field: a late copy of the release must not meet it, and a late
 // copy of the attempt must not take a second slot for the same hold (P43). The ticket stays that of the last attempt. With ls.mu held.
 func (ls *lockState) claimAnew(c *claim, w *waiter) {
-	ls.client.releaser.Release(&c.hold.attempts)
-	ticket := c.ticket
-	*c = w.newClaim()
-	c.ticket = ticket
+	if w.asksAnew() && c.hold.attempts.Uncertain() {
+		ls.client.releaser.Release(&c.hold.attempts)
+		ticket := c.ticket
+		*c = w.newClaim()
+		c.ticket = ticket
+	}
 }
 
 // abandon leaves a hold that nobody gets to the releaser, where its attempts may have taken the lock.
@@ -73,21 +79,38 @@ func (c *Client) abandon(h *hold) {
 	}
 }
 
-// answerTo is what became of a command that is over, or that is not waited for any longer: done is false then. The answer is the command's,
-// and is there until that is recycled.
-func (c *Client) answerTo(keys *scripts.Keys, f *command.Command) (a *scripts.Answer, done bool, err error) {
-	if !f.Done() {
-		c.commands.TakeBack(f)
-		return new(scripts.Answer), false, command.ErrSilence
+// verdict says what an attempt or a handoff has come to, for the calls in the queue and for those that ask without being there. The outcome has the claim's hold
+// where the command has taken the lock, an error where no answer counts, and neither where Redis has refused. a is the answer of a command that is over, until
+// that is recycled, and nil of one that is not waited for any longer. again: another attempt may take the lock, as the error passes, or as the hold that has it is
+// over, and is released. With ls.mu held.
+func (ls *lockState) verdict(w *waiter, c *claim, f *command.Command) (o outcome, a *scripts.Answer, again bool) {
+	client := ls.client
+	if f.Done() {
+		a, o.err = &f.Answer, f.Err
+		client.heard(client.slotOf(w.keys), f.SentAt.Time(), o.err)
+		if a.Outside {
+			client.lineRefused(w.keys, a.Renamed)
+		}
+		if o.err == nil && !a.Held {
+			client.distance.Measured(f.SentAt.Age())
+		}
+	} else if client.commands.TakeBack(f); isClosed(client.closed) {
+		o.err = ErrClosed
+	} else {
+		o.err = command.ErrSilence
 	}
-	c.heard(c.slotOf(keys), f.SentAt.Time(), f.Err)
-	if f.Answer.Outside {
-		c.lineRefused(keys, f.Answer.Renamed)
+	switch {
+	case o.err != nil:
+		again = passing(o.err)
+	case !a.Held:
+		again = ls.releaseIfOver(c, a.Own)
+	case c.late(f.SentAt):
+		o.err, again = errLate, true
+	default:
+		return c.taken(f), a, false
 	}
-	if f.Err == nil && !f.Answer.Held {
-		c.distance.Measured(f.SentAt.Age())
-	}
-	return &f.Answer, true, f.Err
+	ls.claimAnew(c, w)
+	return o, a, again
 }
 
 // attempt is one acquire for the claim, to be sent next. Operations are large values. Those that this function, and inTurn, keep on the

@@ -1,7 +1,6 @@
 // Package engine is the clients and locks behind the packages rlock, fenced and quorum: the queue of waiters of one client, its place in
 // the line of clients, and handoffs. Redis is reached through a Store and a Bus. Package holder has who holds, and the contexts.
-// docs/architecture.md has the words, the states of an asker and of a hold, and the way of a call through the files; docs/protocol.md has
-// the rules P1 to P55.
+// docs/architecture.md has the words, the states of a hold, and the way of a call through the files; docs/protocol.md has the rules P1 to P55.
 //
 // # Who owns what
 //
@@ -11,6 +10,39 @@
 // with the attempts to take it: it is the asker's, and not a waiter's. A semaphore and each side of a read-write lock have a lockState with the queue and the
 // place, and each of their holds has one of its own (share.go). A command under way is one of internal/command, which notifies whoever
 // waits for it. What may be taken without anybody knowing is left to internal/releases; releasing is the client as that package uses it.
+//
+// # States of an asker
+//
+// The engine is a monitor. An asker is part of a lock state while somebody waits, and has no goroutine. Whoever changes a lock state takes lockState.mu,
+// and runs the asker before unlocking (lockState.unlock, see). An answer, a message or the time wakes the first waiter's goroutine, which runs the
+// asker. A call with wait 0 has no asker: it sends its attempts itself (askOnce), and verdict says what they have come to, as it does for the asker.
+//
+//	          a waiter joins                        Redis gives the lock,
+//	          the empty queue                       or an error that does not pass
+//	resting ───────────────────▶ asking ───────────────────────────────────────▶ decided
+//	   ▲                         ▲   │                                            ▲   │
+//	   │   called, a release     │   │ refused, or an error                       │   │
+//	   │   was told, time to     │   │ that passes                                │   │
+//	   │   look, own hold over   │   ▼                                            │   │
+//	   │                        watching ── own hold passes the lock on ──▶ receiving │
+//	   │                         ▲   │      (also from yielding)                      │
+//	   │                         │   │ called, while a client listens                 │
+//	   │                  5 ms   │   ▼ that is in no line                             │
+//	   │                 asking ◀── yielding                                          │
+//	   │                                                                              │
+//	   └───── the last waiter leaves ◀──────────── the first waiter leaves ◀──────────┘
+//	                                               with its outcome; the next one leads
+//
+// In four of the states:
+//
+//   - watching: the client waits for a message, or for its own look at due. While its own hold has the lock, messages wait too.
+//   - yielding: the called client leaves the lock to outsiders for 5 ms (P27).
+//   - asking: an attempt is under way. Its answer is of no use from due on.
+//   - receiving: the own hold passes the lock on by a command. Ends as asking does, or at once where Unlock has waited long enough (P15).
+//
+// Where the first waiter leaves without an outcome during an attempt, a next waiter that asks for the same lease and tokens waits for that answer. The
+// asker takes back an attempt older than 100 ms, or does not wait for its answer, and asks anew with the same claim. A claim that the next waiter does
+// not ask for, and each claim at several servers, goes to the releaser.
 //
 // # The order of mutexes
 //

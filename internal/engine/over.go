@@ -33,16 +33,6 @@ func (ls *lockState) endTry(w *waiter, lv *holder.Level) {
 	}
 }
 
-// triedInVain notes that the attempt of a call that does not wait was refused, by the client's hold of this field or by another's, "".
-// again: that hold is over, and is released now.
-func (ls *lockState) triedInVain(c *claim, field string) (again bool) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	again = ls.releaseIfOver(c, field)
-	c.ends = ls.ends // before the next attempt is sent
-	return again
-}
-
 // setLost notes that the hold is lost by this client's clock. Redis keeps it for a margin longer.
 func (ls *lockState) setLost(h *hold) {
 	ls.mu.Lock()
@@ -65,12 +55,13 @@ func (ls *lockState) has(field string) bool {
 }
 
 // releaseIfOver releases the hold of this field, which has kept the claim's last attempt from the lock, if it is one of this client's that was
-// over when the attempt was sent, and tells whether it was. With ls.mu held.
+// over when the attempt was sent, and tells whether it was. The claim's next attempt is sent after that. With ls.mu held.
 func (ls *lockState) releaseIfOver(c *claim, field string) bool {
 	over := field != "" && ls.client.owns(field) && ls.ends == c.ends && !ls.has(field)
 	if over {
 		ls.client.releaser.WasOver(c.hold.attempts.Keys, field, ls.client.set.Lease)
 	}
+	c.ends = ls.ends
 	return over
 }
 

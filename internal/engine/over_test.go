@@ -54,11 +54,13 @@ func TestP38_AnAnswerMayBeOld(t *testing.T) {
 	defer ls.endTry(w, nil)
 	field := c.newField()
 	ls.unregisterHold(holdOn(c, nil, field, 0))
-	locktest.Equal(t, "released by an old answer", ls.triedInVain(&w.own, field), false)
-	locktest.Equal(t, "released, another client's", ls.triedInVain(&w.own, "another:1"), false)
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	locktest.Equal(t, "released by an old answer", ls.releaseIfOver(&w.own, field), false)
+	locktest.Equal(t, "released, another client's", ls.releaseIfOver(&w.own, "another:1"), false)
 	locktest.Equal(t, "releases", c.releaser.Len(), 0)
 	for range 2 { // the release is under way
-		locktest.Equal(t, "released", ls.triedInVain(&w.own, field), true)
+		locktest.Equal(t, "released", ls.releaseIfOver(&w.own, field), true)
 		locktest.Equal(t, "releases", c.releaser.Len(), 1)
 	}
 }

@@ -83,21 +83,21 @@ func (w *waiter) joinReaders() (lv *holder.Level, err error) {
 	w.lockState.beginTry(w)
 	defer func() { w.lockState.endTry(w, lv) }()
 	sent := time.Now()
-	lv, refusal, _, err := w.askOnce()
+	lv, a, again, err := w.askOnce()
 	if lv != nil {
 		return lv, nil
 	}
 	w.lockState.mu.Lock()
 	if err == nil {
-		w.lockState.noteAnswer(refusal)
-	} else if passing(err) {
+		w.lockState.noteAnswer(a.Why)
+	} else if again {
 		w.lockState.noteFailure(sent, err)
 	}
 	w.lockState.mu.Unlock()
 	switch {
 	case w.bound.ctx.Err() != nil:
 		return nil, w.gaveUp()
-	case err != nil && !passing(err):
+	case err != nil && !again:
 		return nil, w.client.withDial(err, w.began)
 	}
 	return nil, nil

@@ -45,7 +45,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "P1: each attempt at a quorum has the same field",
-		Edits: []Edit{{"internal/engine lockState.judge", "w.asksAnew() && c.hold.attempts.Uncertain()", "false"}},
+		Edits: []Edit{{"internal/engine lockState.claimAnew", "w.asksAnew() && c.hold.attempts.Uncertain()", "false"}},
 		Pkg:   "./quorum", Run: "P1_EachAttempt",
 	},
 	{
