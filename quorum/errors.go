@@ -150,6 +150,8 @@ func (s *store) withEarlierRound(e *MajorityError, first, next *round, counts fu
 
 // addUnasked adds the nodes that the round did not ask, and why, where that is known.
 func (e *MajorityError) addUnasked(nodes []*node, r *round) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for i, n := range nodes {
 		if r.asks[i] == nil {
 			e.Failed = append(e.Failed, &NodeError{Node: n.name, Err: cmp.Or(n.lastTrouble(), errUnasked), unasked: true})
@@ -158,7 +160,7 @@ func (e *MajorityError) addUnasked(nodes []*node, r *round) {
 }
 
 // majorityError returns the error of a round without a majority. Its nodes are those that have not answered, and those whose answer
-// is none with counts.
+// is none with counts. With r.mu held: an answer that comes late changes what the round has.
 func (s *store) majorityError(r *round, counts func(*ask) bool) *MajorityError {
 	e := &MajorityError{Nodes: len(s.nodes), Need: s.majority, Delay: s.delay}
 	for _, a := range r.asks {

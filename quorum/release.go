@@ -109,7 +109,8 @@ func (r *release) judge(final bool) (over bool, then func()) {
 	case t.open > 0 && !clear:
 		return false, nil
 	case free < r.majority:
-		return true, r.failed
+		err := r.tooFew()
+		return true, func() { r.done(scripts.Answer{Owed: r.rec == nil || r.rec.owed()}, err) }
 	}
 	return true, func() { r.succeeded(t) }
 }
@@ -122,15 +123,15 @@ func (r *release) homeAsk() *ask {
 	return r.asks.asks[r.home.index]
 }
 
-// failed ends a release that too few nodes have confirmed.
-func (r *release) failed() {
+// tooFew is the error of a release that too few nodes have confirmed. With asks.mu held.
+func (r *release) tooFew() *MajorityError {
 	err := r.majorityError(&r.asks, func(a *ask) bool { return a.state == answered })
 	for i, n := range r.nodes { // some were not asked, as they have not got the field, and may be away all the same
 		if why := n.lastTrouble(); r.asks.asks[i] == nil && why != nil {
 			err.Failed = append(err.Failed, &NodeError{Node: n.name, Err: why, unasked: true})
 		}
 	}
-	r.done(scripts.Answer{Owed: r.rec == nil || r.rec.owed()}, err)
+	return err
 }
 
 // succeeded ends a release by which the lock is free. The hold lasted to the end if others could not have had a majority. A node that has

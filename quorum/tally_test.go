@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
@@ -35,5 +36,30 @@ func TestP8_TheAnswerToACopyOfAReleaseIsNoLoss(t *testing.T) {
 			then()
 			locktest.Equal(t, "the hold lasted to its release", got.Held, c.held)
 		})
+	}
+}
+
+// An answer that comes when a release is over does not change its error, which is under way to the caller.
+func TestInv12_ALateAnswerBesideAFailedRelease(t *testing.T) {
+	s := &store{majority: 2, fields: map[string]*fieldRecord{}}
+	rec := &fieldRecord{nodes: make([]nodeRecord, 3)}
+	var got error
+	r := &release{store: s, rec: rec, done: func(_ scripts.Answer, err error) { got = err }}
+	for i := range 3 {
+		n := &node{index: i}
+		s.nodes = append(s.nodes, n)
+		rec.nodes[i].run = "run"
+		r.asks.asks = append(r.asks.asks, &ask{node: n, state: silent, err: errSilent})
+	}
+	over, then := r.judge(true)
+	locktest.Equal(t, "the release is over", over, true)
+	for _, a := range r.asks.asks {
+		a.report = &scripts.Report{Run: "run", Gone: true}
+		a.state = answered
+	}
+	then()
+	var few *MajorityError
+	if !errors.As(got, &few) || len(few.Failed) != 3 {
+		t.Errorf("the error is %v, and not that of three silent nodes", got)
 	}
 }
