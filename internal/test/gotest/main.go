@@ -3,7 +3,8 @@
 //
 //	gotest -race -timeout=30m ./rlock ./...    flags are written as -name=value
 //
-// It prints what go test prints, then what failed, in short, and what was run again. The file that GOTEST_REPORT names gets the last of it too.
+// It prints what go test prints, and after 15 s of silence a line of what is under way; then what failed, in short, and what was run again. The file that
+// GOTEST_REPORT names gets the last of it too. It leaves go vet to make lint.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -48,12 +50,7 @@ func goCommand(args []string, out io.Writer) error {
 
 // run runs the tests, and again what may be run again. report says what failed, and what was run again.
 func run(args []string, command func([]string, io.Writer) error, out io.Writer) (report string, err error) {
-	var list strings.Builder
-	if err := command(append([]string{"list"}, packagesOf(args)...), &list); err != nil {
-		return list.String(), err
-	}
-	packages := strings.Fields(list.String())
-	test := func(args []string, out io.Writer) ([]pkg, error) { return test(packages, args, command, out) }
+	test := func(args []string, out io.Writer) ([]pkg, error) { return test(args, command, out) }
 	failed, err := test(args, out)
 	if err == nil {
 		return "", nil
@@ -86,23 +83,41 @@ func packagesOf(args []string) []string {
 }
 
 // test runs go test, and returns the packages that failed.
-func test(packages, args []string, command func([]string, io.Writer) error, out io.Writer) (failed []pkg, err error) {
+func test(args []string, command func([]string, io.Writer) error, out io.Writer) (failed []pkg, err error) {
+	var list strings.Builder
+	if err := command(append([]string{"list", "-f={{.ImportPath}} {{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}"}, packagesOf(args)...), &list); err != nil {
+		_, _ = io.WriteString(out, list.String())
+		return nil, err
+	}
+	var p parser
+	tested := map[string]string{}
+	for line := range strings.Lines(list.String()) {
+		name, folder, _ := strings.Cut(strings.TrimSpace(line), " ")
+		p.packages = append(p.packages, name)
+		if filepath.IsAbs(folder) {
+			tested[folder] = name
+		}
+	}
+	progress, err := newProgress(tested, out)
+	if err != nil {
+		return nil, err
+	}
+	defer progress.close()
 	r, w := io.Pipe()
 	done := make(chan struct{})
-	p := parser{packages: packages}
 	go func() {
 		defer close(done)
 		lines := bufio.NewReader(r)
 		for {
 			line, err := lines.ReadString('\n')
-			_, _ = io.WriteString(out, line)
+			_, _ = io.WriteString(progress, line)
 			p.line(strings.TrimSuffix(line, "\n"))
 			if err != nil {
 				return
 			}
 		}
 	}()
-	err = command(append([]string{"test"}, args...), w)
+	err = command(append([]string{"test", "-vet=off", progress.flag()}, args...), w)
 	_ = w.Close()
 	<-done
 	return p.failed, err

@@ -3,8 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // exit is the error of a command that ended with this code.
@@ -81,7 +84,7 @@ func TestRunAgain(t *testing.T) {
 					t.Fatalf("run %d, with %v", runs+1, args)
 				}
 				text := c.prints[runs]
-				if got := strings.Join(args, " "); runs > 0 && !strings.HasPrefix(got, "test -race -run=^Test") {
+				if got := strings.Join(args, " "); runs > 0 && !strings.Contains(got, " -race -run=^Test") {
 					t.Errorf("alone it is run with %s", got)
 				}
 				runs++
@@ -99,4 +102,27 @@ func TestRunAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// After a silence a line says which packages are under way, and how many are done.
+func TestUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		p, err := newProgress(map[string]string{"/a b": "github.com/fencelock/fencelock/rlock", "/c": "example.org/c", "/d": "example.org/d"}, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.close()
+		time.Sleep(10 * time.Second)
+		_, _ = io.WriteString(p, "ok\n")
+		time.Sleep(14 * time.Second)
+		if err := os.WriteFile(p.notes, fmt.Appendf(nil, "%d /a b\n%d /c\n", os.Getpid(), 1<<30), 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if want := "ok\n-- 25s: 1 of 3 packages are done; under way: rlock\n"; out.String() != want {
+			t.Errorf("it prints %q, and not %q", out.String(), want)
+		}
+	})
 }
