@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test deep again recipes databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
+.PHONY: help test programs built root failovers deep again recipes databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -13,15 +13,33 @@ gotest := $(CURDIR)/.cache/gotest
 $(gotest): $(wildcard internal/test/gotest/*.go internal/test/realtime/*.go)
 	@go build -o $@ ./internal/test/gotest
 
-# Three packages run at a time, whatever the processors: the tests wait half of the time. Of the modules four do. Those that take longest begin first. On
-# miniredis .ci/oldest runs the tests, and .ci/deep the exact lists of rights.
-longest := ./rlock ./quorum ./scripts
-test: $(gotest) ## everything: in virtual time, and on a real server of this machine; about 7 minutes on two cores
-	@for program in redis-server databases prometheus chromium; do ".ci/$$program" >/dev/null || exit 1; done # apt-get serves one at a time
+# The tests wait half of the time. So the root module's packages run three at a time, whatever the processors, and the other modules beside them, one or
+# two at a time; what takes longest begins first. The failovers wait for leases of 45 s, behind all of rlock if they ran in its process. What only
+# one module needs is installed meanwhile. go vet is for make lint. On miniredis .ci/oldest runs the tests, and .ci/deep the exact lists of rights.
+longest := ./rlock ./quorum ./scripts ./observe/inspect ./internal/test/redistest ./internal/docs ./pubsub ./fenced
+failovers := SentinelFailoverKeeps|ClusterFailover$$
+test: $(gotest) ## everything: in virtual time, and on a real server of this machine; about 5 minutes on two cores
+	@echo "== all tests, each once: about 5 minutes on two cores, 8 where nothing is built or installed yet. The root module's, and beside them those of the others"
+	@.ci/redis-server >/dev/null
+	@export GOTEST_REPORT="$${GOTEST_REPORT:-$(CURDIR)/.cache/report}"; : >"$$GOTEST_REPORT"; \
+	$(MAKE) --no-print-directory -j 3 programs root failovers command databases browser metrics adapters recipes || { echo "== what failed"; cat "$$GOTEST_REPORT"; exit 1; }
+
+programs: # that only one module needs: apt-get serves one at a time
+	@for program in databases chromium prometheus; do ".ci/$$program" >/dev/null || exit 1; done
+
+root failovers command databases browser metrics adapters recipes: | built
+built: # what all of them need: else each compiles it
+	@go build -race testing net/http/httptest ./fenced ./quorum ./rlocktest ./observe/... ./internal/test/redistest
+
+root: $(gotest) # -race is in GOFLAGS, so that what the tests build is compiled with it already
 	@set -e; server=$$(.ci/redis-server); \
-	echo "== in virtual time, and on $$("$$server" --version)"; \
-	REDIS_SERVER="$$server" REDIS_VIRTUAL=1 $(gotest) -p=3 -race -shuffle=on -count=1 -timeout=30m '-skip=^TestRights' $(longest) ./... ./examples/orders
-	@$(MAKE) --no-print-directory -j 4 recipes databases metrics adapters command browser
+	echo "== the root module, in virtual time, and on $$("$$server" --version)"; \
+	GOFLAGS="$$(go env GOFLAGS) -race" REDIS_SERVER="$$server" REDIS_VIRTUAL=1 \
+		$(gotest) -p=3 -shuffle=on -count=1 -timeout=30m '-skip=^Test(Rights|$(failovers))' $(longest) ./... ./examples/orders
+
+failovers: $(gotest)
+	@echo "== rlock's failovers"
+	@server=$$(.ci/redis-server) && REDIS_SERVER="$$server" $(gotest) -race -shuffle=on -count=1 -timeout=10m '-run=^Test($(failovers))' ./rlock
 
 deep: ## all that takes longer than .ci/run, about an hour: STAGES="interop faults" for some of it, see .ci/deep
 	@.ci/deep $(STAGES)
@@ -45,9 +63,7 @@ databases: $(gotest) ## the SQL guards on PostgreSQL, MariaDB and SQLite (a modu
 metrics: $(gotest) ## the modules for Prometheus and OpenTelemetry (installs prometheus)
 	@set -e; programs=$$(.ci/prometheus); server=$$(.ci/redis-server); for module in lockprom lockotel; do \
 		echo "== observe/$$module"; \
-		(cd observe/$$module && env $$programs REDIS_SERVER= $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...); done; \
-	echo "== observe/lockprom on $$("$$server" --version)"; \
-	cd observe/lockprom && env $$programs REDIS_SERVER="$$server" $(gotest) -race -count=1 -timeout=10m ./...
+		(cd observe/$$module && env $$programs REDIS_SERVER="$$server" $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...); done
 
 adapters: $(gotest) ## the locks behind gocron's, tusd's and certmagic's interfaces, in two processes each (modules of their own)
 	@set -e; server=$$(.ci/redis-server); for module in lockgocron locktusd lockcertmagic; do \
@@ -60,7 +76,7 @@ command: $(gotest) ## the command fencelock, on real servers and terminals (a mo
 
 browser: $(gotest) ## the page of locks, in Chromium (a module of its own; installs chromium)
 	@echo "== observe/lockui in a browser"
-	@chromium=$$(.ci/chromium) && cd observe/lockui/browsertest && CHROMIUM="$$chromium" GOWORK=off $(gotest) -shuffle=on -count=1 -timeout=10m ./...
+	@chromium=$$(.ci/chromium) && cd observe/lockui/browsertest && CHROMIUM="$$chromium" GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...
 
 vet: ## rlockvet's tests, and that it has nothing to say of this repository
 	cd rlockvet && go test -count=1 -timeout 20m ./...
