@@ -100,10 +100,10 @@ lint: ## gofmt, go vet, staticcheck, spelling
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	go vet ./... ./examples/orders
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/orders
-	@set -e; for module in bench examples/recipes guard/sqlguard/sqltest verify verify/interop observe/lockui/browsertest; do \
-		echo "go vet in $$module"; (cd $$module && GOWORK=off go vet ./...); done
-	@set -e; for module in observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock rlockvet; do \
-		echo "go vet and staticcheck in $$module"; (cd $$module && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...); done
+	@printf '%s\n' bench examples/recipes guard/sqlguard/sqltest verify verify/interop observe/lockui/browsertest | \
+		xargs -P 2 -I {} sh -c 'echo "go vet in {}" && cd {} && GOWORK=off go vet ./...'
+	@printf '%s\n' observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock rlockvet | \
+		xargs -P 2 -I {} sh -c 'echo "go vet and staticcheck in {}" && cd {} && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...'
 	go run github.com/golangci/misspell/cmd/misspell@v0.8.0 -error $$(git ls-files '*.md' '*.go' '*.lua')
 	cd cmd/fencelock && GOOS=windows go build -o /dev/null .
 
