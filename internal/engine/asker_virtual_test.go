@@ -9,9 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/test/locktest"
@@ -106,44 +103,6 @@ func TestInv12_ThePauseOfTheOneBefore(t *testing.T) {
 	})
 }
 
-// P30: a series of calls takes a lock that nobody else wants as fast as it can, also where there is no line: others that only listen are not waited for.
-func TestP30_ASeriesWithoutALine(t *testing.T) {
-	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		l := withoutALine(t, rdb)
-		listener := rdb.Subscribe(t.Context(), scripts.KeysOf("l").Channel())
-		defer func() { _ = listener.Close() }()
-		_, err := listener.Receive(t.Context())
-		locktest.NoError(t, err)
-		began := time.Now()
-		for range 10 {
-			held, _, err := l.Acquire(t.Context(), Request{Forever: true})
-			locktest.NoError(t, err)
-			locktest.NoError(t, l.Unlock(held))
-		}
-		locktest.Equal(t, "ten holds take", time.Since(began), 0)
-	})
-}
-
-// P12: a nested call that Shutdown waits for is not held up.
-func TestP12_ANestedCallDuringShutdown(t *testing.T) {
-	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c, err := newTestClient(rdb)
-		locktest.NoError(t, err)
-		outer, inner := NewLock(c, "outer", LockOptions{}), NewLock(c, "inner", LockOptions{})
-		held, _, err := outer.Acquire(t.Context(), Request{Forever: true})
-		locktest.NoError(t, err)
-		ended := locktest.Start(func() error { return c.Shutdown(t.Context()) })
-		synctest.Wait()
-		began := time.Now()
-		in, _, err := inner.Acquire(held, Request{Forever: true})
-		locktest.NoError(t, err)
-		locktest.Equal(t, "it takes", time.Since(began), 0)
-		locktest.NoError(t, inner.Unlock(in))
-		locktest.NoError(t, outer.Unlock(held))
-		locktest.NoError(t, <-ended)
-	})
-}
-
 // P3, P1: where calls of a queue end one after the other while Redis does not answer, the attempt that is under way is the next one's for
 // youngAttempt, and not repeated for each of them. At several servers no two calls have one attempt; how many of those that end at once send
 // one, the scheduler decides.
@@ -194,40 +153,6 @@ func TestP1_CallsThatEndWithoutAnAnswer(t *testing.T) {
 			locktest.Sleep(store.takes)
 		})
 	}
-}
-
-// Inv2: a call that waits learns within a poll that a hold of its own holder is lost, which was taken while the call waited.
-func TestInv2_TheHoldOfTheSameHolderIsLost(t *testing.T) {
-	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		c, err := newTestClient(rdb)
-		locktest.NoError(t, err)
-		defer func() { _ = c.Close() }()
-		l, ctx := NewLock(c, "l", LockOptions{}), holder.NewHolder(t.Context())
-		others := func() {
-			m.HSet("l", "somebody:1", "1")
-			m.SetTTL("l", time.Hour)
-		}
-		others()
-		one := waits(ctx, l)
-		locktest.Sleep(time.Millisecond)
-		_ = waits(t.Context(), l)
-		locktest.Sleep(time.Millisecond)
-		two := waits(ctx, l)
-		locktest.Sleep(time.Millisecond)
-		m.Del("l")
-		m.Publish(scripts.KeysOf("l").Channel(), "0")
-		locktest.NoError(t, (<-one).Err)
-		locktest.Sleep(3 * time.Second)
-		m.Del("l")
-		others()
-		began := time.Now()
-		c.HoldGone("l", "", false)
-		got := <-two
-		locktest.IsError(t, got.Err, ErrLost)
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("it learns of it after %v", took)
-		}
-	})
 }
 
 // An outcome is read under the mutex alone. Run it with -race: a waiter becomes a re-entry while another goroutine sees to its attempt.

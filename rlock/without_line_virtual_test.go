@@ -1,8 +1,7 @@
-package engine
+package rlock_test
 
 import (
 	"context"
-	"math"
 	"testing"
 	"time"
 
@@ -11,47 +10,43 @@ import (
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
+	"github.com/fencelock/fencelock/rlock"
 )
 
 // withoutALine returns a lock of a client that knows that its user has no right to the line.
-func withoutALine(t *testing.T, rdb *redis.Client) *Lock {
+func withoutALine(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) *rlock.Lock {
 	t.Helper()
-	c, err := newTestClient(rdb)
-	locktest.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	c.noLineUntil.Store(math.MaxInt64)
-	return NewLock(c, "l", LockOptions{})
+	javaHolds(t, rdb, time.Hour)
+	lacking(m, "ZADD", "ZCARD", "ZRANGE", "ZRANK", "ZREM", "ZSCORE")
+	l := rlock.NewLock(newClient(t, rdb), "l")
+	_, err := l.TryLock(t.Context(), 10*time.Millisecond, 0)
+	locktest.IsError(t, err, rlock.ErrNotAcquired)
+	locktest.Sleep(3 * time.Second) // what the client kept of the lock is gone
+	m.Del("l")
+	return l
 }
 
 // waits makes a call wait for the lock.
-func waits(ctx context.Context, l *Lock) <-chan locktest.Result {
-	return locktest.StartLock(func() (context.Context, error) {
-		held, _, err := l.Acquire(ctx, Request{Forever: true})
-		return held, err
-	})
+func waits(ctx context.Context, l *rlock.Lock) <-chan locktest.Result {
+	return locktest.StartLock(func() (context.Context, error) { return l.Lock(ctx) })
 }
 
 // P7, P30, P33: where there is no line a waiter looks for itself: ever more rarely while it would hear of a release, and each second at a key
-// that never expires, as nobody tells of its end.
+// that never expires, as nobody tells of its end. Each minute it asks once whether there is a line.
 func TestP30_LooksWithoutALine(t *testing.T) {
 	for _, c := range []struct {
 		what        string
 		ttl         time.Duration // 0: it does not expire
 		least, most int           // of attempts in ten minutes
 	}{
-		{what: "a key that does not expire", least: 595, most: 605},
-		{what: "a lock that is held for long", ttl: time.Hour, least: 60, most: 70},
+		{what: "a key that does not expire", least: 595, most: 615},
+		{what: "a lock that is held for long", ttl: time.Hour, least: 60, most: 80},
 	} {
 		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-			spy, l := locktest.SpyOn(rdb), withoutALine(t, rdb)
-			m.HSet("l", "somebody:1", "1")
-			if c.ttl > 0 {
-				m.SetTTL("l", c.ttl)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-			defer cancel()
-			_, _, err := l.Acquire(ctx, Request{Forever: true})
-			locktest.IsError(t, err, context.DeadlineExceeded)
+			spy, l := locktest.SpyOn(rdb), withoutALine(t, m, rdb)
+			javaHolds(t, rdb, c.ttl)
+			_, err := l.TryLock(t.Context(), 10*time.Minute, 0)
+			locktest.IsError(t, err, rlock.ErrNotAcquired)
 			if n := spy.Count("acquire"); n < c.least || n > c.most {
 				t.Errorf("%s: %d attempts in ten minutes, want %d to %d", c.what, n, c.least, c.most)
 			}
@@ -63,16 +58,14 @@ func TestP30_LooksWithoutALine(t *testing.T) {
 func TestP30_LeaseEndsWithoutALine(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		const lease = 20 * time.Second // a look after 15 s is followed by one after 25 s
-		l := withoutALine(t, rdb)
-		m.HSet("l", "somebody:1", "1")
-		m.SetTTL("l", lease)
+		l := withoutALine(t, m, rdb)
+		javaHolds(t, rdb, lease)
 		began := time.Now()
-		got := <-waits(t.Context(), l)
-		locktest.NoError(t, got.Err)
-		if took := got.At.Sub(began); took < lease || took > lease+2*time.Millisecond {
+		held := take(t, l, t.Context())
+		if took := time.Since(began); took < lease || took > lease+2*time.Millisecond {
 			t.Errorf("a lease of %v was waited for for %v", lease, took)
 		}
-		locktest.NoError(t, l.Unlock(got.Ctx))
+		locktest.NoError(t, l.Unlock(held))
 	})
 }
 
@@ -85,9 +78,8 @@ func TestP30_OthersComeFirstWithoutALine(t *testing.T) {
 			time.Sleep(time.Millisecond) // who does not leave the lock to them is faster
 			return next()
 		})
-		l, other := withoutALine(t, rdb), withoutALine(t, theirs)
-		held, _, err := l.Acquire(t.Context(), Request{Forever: true})
-		locktest.NoError(t, err)
+		l, other := withoutALine(t, m, rdb), withoutALine(t, m, theirs)
+		held := take(t, l, t.Context())
 		mine, next := waits(t.Context(), l), waits(t.Context(), other)
 		locktest.Sleep(500 * time.Millisecond) // no handoff follows
 		locktest.NoError(t, l.Unlock(held))
@@ -102,5 +94,21 @@ func TestP30_OthersComeFirstWithoutALine(t *testing.T) {
 		got = <-mine
 		locktest.NoError(t, got.Err)
 		locktest.NoError(t, l.Unlock(got.Ctx))
+	})
+}
+
+// P30: a series of calls takes a lock that nobody else wants as fast as it can, also where there is no line: others that only listen are not waited for.
+func TestP30_ASeriesWithoutALine(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := withoutALine(t, m, rdb)
+		listener := rdb.Subscribe(t.Context(), lockChannel)
+		defer func() { _ = listener.Close() }()
+		_, err := listener.Receive(t.Context())
+		locktest.NoError(t, err)
+		began := time.Now()
+		for range 10 {
+			locktest.NoError(t, l.Unlock(take(t, l, t.Context())))
+		}
+		locktest.Equal(t, "ten holds take", time.Since(began), 0)
 	})
 }
