@@ -72,31 +72,6 @@ func TestP12_NoHoldBeginsAfterClose(t *testing.T) {
 	w.lockState.removeUser()
 }
 
-// P29: a release that has reached its bound before it called anybody is followed by a leave without a ticket, and so is such a leave. Close
-// waits for them.
-func TestP29_TheClientGoesOnCalling(t *testing.T) {
-	c, store := newFakeClient(t, &fakeBus{sharded: true}, Limits{})
-	keys := scripts.KeysOf("l")
-	c.releaseAnswered(scripts.Answer{Held: true}, keys)
-	locktest.Equal(t, "leaves after a release that has called", len(store.all()), 0)
-	c.releaseAnswered(scripts.Answer{Held: true, More: true}, keys)
-	for n := 1; n <= 3; n++ {
-		all := store.all()
-		locktest.Equal(t, "leaves", len(all), n)
-		if last := all[n-1]; last.op != scripts.Leave(keys, "", true) {
-			t.Errorf("it goes on with %+v", last.op)
-		}
-		locktest.Equal(t, "under way", c.underWay.Load(), 1)
-		all[n-1].caller.Answered(scripts.Answer{More: n < 3}, nil)
-	}
-	locktest.Equal(t, "leaves in the end", len(store.all()), 3)
-	locktest.Equal(t, "under way in the end", c.underWay.Load(), 0)
-	c.leaveLine(keys, "t:1")
-	store.all()[3].caller.Answered(scripts.Answer{}, locktest.Reply("NOPERM"))
-	locktest.Equal(t, "leaves after one that Redis refused", len(store.all()), 4)
-	locktest.Equal(t, "under way after that", c.underWay.Load(), 0)
-}
-
 // P29: the releaser's own releases go on too.
 func TestP29_TheReleaserGoesOnCalling(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
