@@ -112,3 +112,24 @@ func TestP30_ASeriesWithoutALine(t *testing.T) {
 		locktest.Equal(t, "ten holds take", time.Since(began), 0)
 	})
 }
+
+// P19, P30: a client in the line that does without the line from now on leaves it, and hears of releases.
+func TestP30_AClientInTheLineThatDoesWithoutIt(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		javaHolds(t, rdb, time.Hour)
+		locktest.NoError(t, rdb.HSet(t.Context(), "b", javaField, 1).Err())
+		p := lineNew(t, m)
+		got := p.waits(t, t.Context())
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "in the line", len(lineOf(t, m)), 1)
+		lackingAt(m, "fencelock_line:{b}", "ZADD")
+		_, err := rlock.NewLock(p.c, "b").TryLock(t.Context(), 10*time.Millisecond, 0)
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
+		locktest.Sleep(15 * time.Second) // it looks
+		locktest.Equal(t, "in the line, after a look", len(lineOf(t, m)), 0)
+		began := time.Now()
+		m.Del("l")
+		m.Publish(lockChannel, "0")
+		lineGets(t, p, got, began, 0)
+	})
+}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
-	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/scripts"
@@ -83,23 +82,6 @@ func TestP32_ALookAfterAnError(t *testing.T) {
 		s.next(time.Second).say(scripts.Answer{}, passingError{})
 		op := s.next(time.Second).op
 		locktest.Equal(s, "it is a look", reflect.ValueOf(op).FieldByName("request").FieldByName("turn").FieldByName("Look").Bool(), true)
-	})
-}
-
-// Inv12: a call asks at once that becomes the first while its client is in no line: the pause after an error is that of the one before.
-func TestInv12_ThePauseOfTheOneBefore(t *testing.T) {
-	tellLine(t, nil, func(s *lineStory) {
-		cancel, over := s.calls()
-		for range 7 {
-			s.next(time.Second).say(scripts.Answer{}, passingError{})
-		}
-		s.calls()
-		synctest.Wait()
-		began := time.Now()
-		cancel()
-		<-over
-		s.next(time.Second)
-		locktest.Equal(s, "it asks after", time.Since(began), 0)
 	})
 }
 
@@ -181,22 +163,4 @@ func TestTheOutcomeOfACallThatReenters(t *testing.T) {
 		level.caller.Answered(scripts.Answer{Held: true}, nil)
 		locktest.NoError(s, (<-three).Err)
 	})
-}
-
-// Inv12: a call of a holder whose hold is lost sends nothing.
-func TestInv12_NothingIsSentAfterALoss(t *testing.T) {
-	for _, r := range []Request{{Forever: true}, {Wait: time.Second}, {}} {
-		tellLine(t, nil, func(s *lineStory) {
-			who := holder.NewHolder(s.Context())
-			call := s.locks(who)
-			s.next(time.Second).say(scripts.Answer{Held: true}, nil)
-			held := (<-call).Ctx
-			s.client.HoldGone("l", "", false)
-			for _, ctx := range []context.Context{held, who} {
-				_, _, err := s.lock.Acquire(ctx, r)
-				locktest.IsError(s, err, ErrLost)
-			}
-			locktest.Equal(s, "commands", len(s.store.all()), 1)
-		})
-	}
 }

@@ -126,42 +126,6 @@ func TestInv12_WhyAWaitWasInVain(t *testing.T) {
 	}
 }
 
-// Inv12: a waiter is told of an outage when there have been errors only for as long as patience, since the first of them, and the waiter
-// is as old. An answer ends the outage, also one by which another call got the lock.
-func TestInv12_PatienceCountsFromTheFirstError(t *testing.T) {
-	redistest.Bubble(t, func(t *testing.T) {
-		const patience = 10 * time.Second
-		ls := &lockState{asker: new(asker)}
-		began := time.Now().Add(-time.Hour)
-		over := func(what string, began time.Time, want error) {
-			t.Helper()
-			if err := ls.patienceOver(began, patience); err != want {
-				t.Errorf("%s: %v, want %v", what, err, want)
-			}
-		}
-		over("before any answer", began, nil)
-		ls.redisFailed(time.Now(), locktest.Reply("LOADING Redis is loading the dataset in memory"))
-		time.Sleep(6 * time.Second)
-		ls.redisFailed(time.Now(), io.EOF)
-		time.Sleep(4*time.Second - 1)
-		over("before the end", began, nil)
-		time.Sleep(time.Nanosecond)
-		over("at the end", began, io.EOF)
-		over("a call that is as old", time.Now().Add(-patience), io.EOF)
-		over("a call that is younger", time.Now().Add(-patience+1), nil)
-		ls.redisAnswered(nil)
-		over("after an answer", began, nil)
-		ls.redisFailed(time.Now(), io.EOF)
-		over("at the first error after it", began, nil)
-		time.Sleep(patience)
-		over("at the end of another outage", began, io.EOF)
-		ls.mu.Lock()
-		ls.gotLock()
-		ls.mu.Unlock()
-		over("after a call got the lock", began, nil)
-	})
-}
-
 // Inv12: a call that has asked without the queue, where nobody waits, is told that somebody else has the lock.
 func TestInv12_WhyACallOutsideTheQueueWasInVain(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{})

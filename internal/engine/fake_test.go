@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -106,6 +108,15 @@ type fakeSubscription struct {
 func (s *fakeSubscription) Live() bool { return s.live }
 func (s *fakeSubscription) Close()     { s.ended = "closed" }
 func (s *fakeSubscription) Drop()      { s.ended = "dropped" }
+
+// newTestClient returns a client with these options.
+func newTestClient(rdb redis.UniversalClient, opts ...func(*Settings)) (*Client, error) {
+	set, err := MakeSettings(opts)
+	if err != nil {
+		return nil, err
+	}
+	return New(rdb, set)
+}
 
 // newFakeClient returns a client on a fakeStore and this bus, which is closed with the test.
 func newFakeClient(t testing.TB, bus *fakeBus, limits Limits, opts ...func(*Settings)) (*Client, *fakeStore) {

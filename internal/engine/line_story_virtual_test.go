@@ -91,29 +91,6 @@ func (s *lineStory) enters(before int) (ticket string) {
 	return ticketOf(second.op)
 }
 
-// P19, P30: a client in the line that does without the line from now on leaves it, and hears of releases.
-func TestP30_AClientInTheLineThatDoesWithoutIt(t *testing.T) {
-	tellLine(t, nil, func(s *lineStory) {
-		s.calls()
-		ticket := s.enters(2)
-		s.client.lineRefused(scripts.KeysOf("another"), false)
-		s.ls.onReleaseMessage(false, "")
-		var left string
-		attempt := s.next(time.Second)
-		if left = ticketOf(attempt.op); left == "" { // the attempt came first
-			left = ticketOf(s.next(time.Second).op)
-		} else {
-			attempt.say(scripts.Answer{}, nil)
-			attempt = s.next(time.Second)
-		}
-		locktest.Equal(s, "it leaves the line with", left, ticket)
-		locktest.Equal(s, "it asks with", ticketOf(attempt.op), "")
-		attempt.say(held(scripts.NotInLine), nil)
-		s.ls.onReleaseMessage(true, "0")
-		s.next(10 * time.Millisecond)
-	})
-}
-
 // P27: a call is in vain also where the attempt that followed it got an error, and its repeat finds that somebody else has the lock.
 func TestP27_CalledInVainAfterAnError(t *testing.T) {
 	tellLine(t, nil, func(s *lineStory) {
@@ -136,20 +113,3 @@ type passingError struct{}
 
 func (passingError) Error() string { return "LOADING Redis is loading the dataset in memory" }
 func (passingError) RedisError()   {}
-
-// P32: a waiter that leads looks as soon as one does whose looks were not in vain so far, however often the one before has looked.
-func TestP32_LooksOfTheNextCall(t *testing.T) {
-	const poll = 30 * time.Millisecond
-	tellLine(t, func(s *Settings) { s.Poll = poll }, func(s *lineStory) {
-		cancel, over := s.calls()
-		s.enters(0)
-		s.calls()
-		for range 5 {
-			s.next(time.Second).say(held(0), nil)
-		}
-		cancel()
-		<-over
-		s.next(time.Second).say(held(0), nil)
-		s.next(2 * poll)
-	})
-}

@@ -25,7 +25,7 @@ var ofWaiters = []Break{
 	{
 		Name:  "Inv12: a call asks for a lock whose hold its holder has lost, before it says so",
 		Edits: []Edit{{"internal/engine waiter.run", "if err := own.Err(); err != nil { return nil, err", "if err := own.Err(); err != nil && false {\nreturn nil, err"}},
-		Pkg:   "./internal/engine", Run: "Inv12_NothingIsSent",
+		Pkg:   "./rlock", Run: "Inv12_CallsAfterALoss",
 	},
 	{
 		Name:  "Inv12: nobody is told of a nested call with the outer context",
