@@ -2,11 +2,7 @@ package engine
 
 import (
 	"testing"
-	"time"
 
-	"github.com/fencelock/fencelock/internal/holder"
-	"github.com/fencelock/fencelock/internal/test/locktest"
-	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -22,26 +18,4 @@ func TestSlotOfAHold(t *testing.T) {
 			t.Errorf("in a cluster: %v: slot %d, want %d", cluster, got, want)
 		}
 	}
-}
-
-// Inv12: an Unlock that comes between the end of a hold's last level and its release, by a context that carries the holder alone, finds no
-// hold.
-func TestInv12_UnlockWhileTheHoldIsReleased(t *testing.T) {
-	c, err := newTestClient(redistest.New(t))
-	locktest.NoError(t, err)
-	defer func() { _ = c.Close() }()
-	l, ctx := NewLock(c, "l", LockOptions{}), holder.NewHolder(t.Context())
-	held, _, err := l.Acquire(ctx, Request{Forever: true})
-	locktest.NoError(t, err)
-	h := l.ownHold(holder.Of(held))
-	last, err := h.Close(h.Newest())
-	locktest.NoError(t, err)
-	locktest.Equal(t, "it was the last level", last, true)
-	for range 2 {
-		err := l.Unlock(ctx)
-		locktest.IsError(t, err, ErrNotHeld)
-		locktest.ErrorSays(t, err, "this holder has no hold of the lock")
-	}
-	locktest.NoError(t, h.release(false, time.Now()))
-	locktest.IsError(t, l.Unlock(ctx), ErrNotHeld)
 }

@@ -2,16 +2,12 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/tell"
 	"github.com/fencelock/fencelock/internal/test/locktest"
@@ -35,47 +31,6 @@ func outageLines(log *locktest.Log, began time.Time) (all []string) {
 		all = append(all, line)
 	}
 	return all
-}
-
-// While Redis answers none of 200 callers the log says so, now and then that it goes on, and once when it is over, with how long it was
-// away.
-func TestOutageIsLogged(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T) {
-		m, rdb := redistest.Pipe(t)
-		var log locktest.Log
-		client, err := newTestClient(rdb, logTo(&log))
-		locktest.NoError(t, err)
-		defer func() { _ = client.Close() }()
-		try := func(i int) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			l := NewLock(client, fmt.Sprint("l", i%50), LockOptions{})
-			if held, _, err := l.Acquire(ctx, Request{Forever: true}); err == nil {
-				_ = l.Unlock(held)
-			}
-		}
-		var all sync.WaitGroup
-		stop := make(chan struct{})
-		for i := range 200 {
-			all.Go(func() {
-				for !isClosed(stop) {
-					try(i)
-					time.Sleep(time.Second)
-				}
-			})
-		}
-		locktest.Sleep(5 * time.Second)
-		locktest.Equal(t, "lines while all is well", len(log.Records()), 0)
-		began := time.Now()
-		m.SetError("LOADING Redis is loading the dataset in memory")
-		locktest.Sleep(60 * time.Second)
-		m.SetError("")
-		locktest.Sleep(20 * time.Second)
-		close(stop)
-		all.Wait()
-		want := []string{"2s WARN 1s", "13s WARN 12s", "33s WARN 32s", "1m0s INFO 59s"} // the first call comes after a second, and repeats come after pauses
-		locktest.DeepEqual(t, "lines", outageLines(&log, began), want)
-	})
 }
 
 // An outage begins with the first command that fails and ends with an answer. A connection that broke is none, and neither is a late error
@@ -164,28 +119,4 @@ func TestOutages(t *testing.T) {
 			locktest.DeepEqual(t, c.what, lines, c.want)
 		})
 	}
-}
-
-// A server that stands still is one that does not answer.
-func TestOutageOfAFrozenServer(t *testing.T) {
-	server := redistest.Real(t)
-	var log locktest.Log
-	rdb := server.Client(func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond })
-	client, err := newTestClient(rdb, logTo(&log))
-	locktest.NoError(t, err)
-	defer func() { _ = client.Close() }()
-	l := NewLock(client, "l", LockOptions{})
-	held, _, err := l.Acquire(t.Context(), Request{})
-	locktest.NoError(t, err)
-	locktest.NoError(t, l.Unlock(held))
-	server.Freeze()
-	wait := locktest.Start(func() error {
-		held, _, err := l.Acquire(t.Context(), Request{Forever: true})
-		return errors.Join(err, l.Unlock(held))
-	})
-	redistest.Eventually(t, time.Minute, func() bool { return log.Count("does not answer") == 1 }, "the log says that it does not answer")
-	locktest.Equal(t, "lines of its end", log.Count("answers again"), 0)
-	server.Thaw()
-	locktest.NoError(t, <-wait)
-	redistest.Eventually(t, time.Minute, func() bool { return log.Count("answers again") == 1 }, "the log says that it answers again")
 }
