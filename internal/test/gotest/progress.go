@@ -32,7 +32,11 @@ func newProgress(tested map[string]string, out io.Writer) (*progress, error) {
 		return nil, err
 	}
 	p := &progress{tested: tested, began: time.Now(), notes: file.Name(), out: out}
-	p.timer = time.AfterFunc(silence, func() { _, _ = io.WriteString(p, p.line()) })
+	p.timer = time.AfterFunc(silence, func() {
+		if len(tested) > 1 { // of one package it is known which is under way
+			_, _ = io.WriteString(p, p.line())
+		}
+	})
 	return p, file.Close()
 }
 
