@@ -16,7 +16,7 @@ $(gotest): $(wildcard internal/test/gotest/*.go internal/test/realtime/*.go)
 # The tests wait half of the time. So the root module's packages run three at a time, whatever the processors, and the other modules beside them, one or
 # two at a time; what takes longest begins first. The failovers wait for leases of 45 s, behind all of rlock if they ran in its process. What only
 # one module needs is installed meanwhile. go vet is for make lint. On miniredis .ci/oldest runs the tests, and .ci/deep the exact lists of rights.
-longest := ./rlock ./quorum ./scripts ./observe/inspect ./internal/test/redistest ./internal/docs ./pubsub ./fenced
+longest := ./rlock ./quorum ./scripts ./examples/orders ./observe/inspect ./internal/test/redistest ./internal/docs ./pubsub ./fenced
 failovers := SentinelFailoverKeeps|ClusterFailover$$
 test: $(gotest) ## everything: in virtual time, and on a real server of this machine; about 5 minutes on two cores
 	@echo "== all tests, each once: about 5 minutes on two cores, 8 where nothing is built or installed yet. The root module's, and beside them those of the others"
@@ -35,7 +35,7 @@ root: $(gotest) # -race is in GOFLAGS, so that what the tests build is compiled 
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== the root module, in virtual time, and on $$("$$server" --version)"; \
 	GOFLAGS="$$(go env GOFLAGS) -race" REDIS_SERVER="$$server" REDIS_VIRTUAL=1 \
-		$(gotest) -p=3 -shuffle=on -count=1 -timeout=30m '-skip=^Test(Rights|$(failovers))' $(longest) ./... ./examples/orders
+		$(gotest) -p=3 -shuffle=on -count=1 -timeout=30m '-skip=^Test(Rights|$(failovers))' $(longest) ./...
 
 failovers: $(gotest)
 	@echo "== rlock's failovers"
