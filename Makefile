@@ -18,11 +18,14 @@ $(gotest): $(wildcard internal/test/gotest/*.go internal/test/realtime/*.go)
 # one module needs is installed meanwhile. go vet is for make lint. On miniredis .ci/oldest runs the tests, and .ci/deep the exact lists of rights.
 longest := ./rlock ./quorum ./scripts ./examples/orders ./observe/inspect ./internal/test/redistest ./internal/docs ./pubsub ./fenced
 failovers := SentinelFailoverKeeps|ClusterFailover$$
+own_report := $(CURDIR)/.cache/report
+test: export GOTEST_REPORT := $(or $(GOTEST_REPORT),$(own_report))
 test: $(gotest) ## everything: in virtual time, and on a real server of this machine; about 5 minutes on two cores
 	@echo "== all tests, each once: about 5 minutes on two cores, 8 where nothing is built or installed yet. The root module's, and beside them those of the others"
 	@.ci/redis-server >/dev/null
-	@export GOTEST_REPORT="$${GOTEST_REPORT:-$(CURDIR)/.cache/report}"; : >"$$GOTEST_REPORT"; \
-	$(MAKE) --no-print-directory -j 3 programs root failovers command databases browser metrics adapters recipes || { echo "== what failed"; cat "$$GOTEST_REPORT"; exit 1; }
+	@mkdir -p .cache && : >"$$GOTEST_REPORT"
+	@$(MAKE) --no-print-directory -k -j 3 programs root failovers command databases browser metrics adapters recipes || \
+		{ [ "$$GOTEST_REPORT" != "$(own_report)" ] || { echo "== what failed (more is above)"; cat "$$GOTEST_REPORT"; }; exit 1; }
 
 programs: # that only one module needs: apt-get serves one at a time
 	@for program in databases chromium prometheus; do ".ci/$$program" >/dev/null || exit 1; done
@@ -50,7 +53,7 @@ again: ## make test N times beside busy processors, and a table of what failed (
 
 recipes: $(gotest) ## the code of docs/recipes.md (a module of its own, for the drivers)
 	@echo "== examples/recipes"
-	@cd examples/recipes && GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...
+	@cd examples/recipes && REDIS_SERVER= GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...
 
 server: $(gotest) ## what depends on the server's version, on the one that REDIS_SERVER names
 	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" $(gotest) -count=1 -shuffle=on \
@@ -63,16 +66,16 @@ databases: $(gotest) ## the SQL guards on PostgreSQL, MariaDB and SQLite (a modu
 metrics: $(gotest) ## the modules for Prometheus and OpenTelemetry (installs prometheus)
 	@set -e; programs=$$(.ci/prometheus); server=$$(.ci/redis-server); for module in lockprom lockotel; do \
 		echo "== observe/$$module"; \
-		(cd observe/$$module && env $$programs REDIS_SERVER="$$server" $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...); done
+		(cd observe/$$module && env $$programs REDIS_SERVER="$$server" REDIS_VIRTUAL=1 $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...); done
 
 adapters: $(gotest) ## the locks behind gocron's, tusd's and certmagic's interfaces, in two processes each (modules of their own)
 	@set -e; server=$$(.ci/redis-server); for module in lockgocron locktusd lockcertmagic; do \
 		echo "== adapters/$$module"; \
-		(cd adapters/$$module && REDIS_SERVER="$$server" $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...); done
+		(cd adapters/$$module && REDIS_SERVER="$$server" REDIS_VIRTUAL=1 $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...); done
 
 command: $(gotest) ## the command fencelock, on real servers and terminals (a module of its own)
 	@echo "== cmd/fencelock"
-	@server=$$(.ci/redis-server) && cd cmd/fencelock && PATH="$$PATH:$$(dirname "$$server")" REDIS_SERVER="$$server" $(gotest) -race -parallel=4 -shuffle=on -count=1 -timeout=20m ./...
+	@server=$$(.ci/redis-server) && cd cmd/fencelock && PATH="$$PATH:$$(dirname "$$server")" REDIS_SERVER="$$server" REDIS_VIRTUAL=1 $(gotest) -race -parallel=4 -shuffle=on -count=1 -timeout=20m ./...
 
 browser: $(gotest) ## the page of locks, in Chromium (a module of its own; installs chromium)
 	@echo "== observe/lockui in a browser"

@@ -122,7 +122,8 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 	case err != nil:
 		return true, func() { at.failed(scripts.Answer{}, err) }
 	case yes < s.majority && at.homeRefused():
-		return true, func() { at.refusedAtHome(at.homeAsk().answer) }
+		answer := at.homeAsk().answer
+		return true, func() { at.refusedAtHome(answer) }
 	case yes < s.majority:
 		answer, err := at.refused(owner)
 		return true, func() { at.failed(answer, err) }

@@ -42,7 +42,7 @@
 //
 // Where the first waiter leaves without an outcome during an attempt, a next waiter that asks for the same lease and tokens waits for that answer. The
 // asker takes back an attempt older than 100 ms, or does not wait for its answer, and asks anew with the same claim. A claim that the next waiter does
-// not ask for, and each claim at several servers, goes to the releaser.
+// not ask for goes to the releaser, and so does each claim at several servers, for permits, and of a read-write lock.
 //
 // # The order of mutexes
 //

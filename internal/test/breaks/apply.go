@@ -21,13 +21,16 @@ func Apply(root string, edits ...Edit) (map[string]string, error) {
 	texts := map[string]string{}
 	for _, e := range edits {
 		if err := e.apply(root, texts); err != nil {
-			return nil, fmt.Errorf("the break of %s: %w: bring it up to date", e.In, err)
+			return nil, fmt.Errorf("the break of %q: %w", e.In, err)
 		}
 	}
 	return texts, nil
 }
 
 func (e Edit) apply(root string, texts map[string]string) error {
+	if of := strings.TrimSpace(e.Of); of == "" || strings.HasPrefix(of, anything) || strings.HasSuffix(of, anything) {
+		return fmt.Errorf("%q names no code: it begins and ends with words of the code", e.Of)
+	}
 	where, function, _ := strings.Cut(e.In, " ")
 	var files []string
 	if strings.HasSuffix(where, ".lua") {
@@ -69,9 +72,9 @@ func (e Edit) apply(root string, texts map[string]string) error {
 	}
 	switch {
 	case !there:
-		return errors.New("there is no such function")
+		return errors.New("there is no such function, or script")
 	case found != 1:
-		return fmt.Errorf("%q is there %d times", e.Of, found)
+		return fmt.Errorf("%q is there %d times, and is to be there once: bring the break up to date", e.Of, found)
 	}
 	return nil
 }
@@ -85,7 +88,7 @@ func functions(file, text, name string) (spans []span, err error) {
 		if name == "" {
 			return []span{{0, len(text)}}, nil
 		}
-		at := regexp.MustCompile(`(?ms)^local function ` + regexp.QuoteMeta(name) + `\(.*?^end$`).FindStringIndex(text)
+		at := regexp.MustCompile(`(?m)^local function ` + regexp.QuoteMeta(name) + `\((?:[^\n]* end$|(?s:.*?)^end$)`).FindStringIndex(text)
 		if at == nil {
 			return nil, nil
 		}
@@ -118,6 +121,8 @@ func nameOf(f *ast.FuncDecl) string {
 		case *ast.StarExpr:
 			of = t.X
 		case *ast.IndexExpr:
+			of = t.X
+		case *ast.IndexListExpr:
 			of = t.X
 		case *ast.Ident:
 			return t.Name + "." + f.Name.Name

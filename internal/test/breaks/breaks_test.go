@@ -106,6 +106,10 @@ func TestApplyRefuses(t *testing.T) {
 		{"scripts/acquire.lua", "then", ""},
 		{"scripts/acquire.lua nothing", "then", ""},
 		{"scripts/nothing.lua", "then", ""},
+		{"scripts/readwrite.lua reads", "client(ticket)", ""}, // in the next function
+		{"quorum node.young", "", ""},
+		{"quorum node.young", "// no code", ""},
+		{"quorum node.young", "return …", ""},
 	} {
 		if _, err := Apply(root, e); err == nil {
 			t.Errorf("%+v fits", e)

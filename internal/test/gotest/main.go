@@ -57,7 +57,7 @@ func run(args []string, command func([]string, io.Writer) error, out io.Writer) 
 	}
 	var exit interface{ ExitCode() int }
 	if len(failed) == 0 || !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		return "", err // go test itself was ended, or has said why: a wrong flag
+		return fmt.Sprintf("FAILED go test %s: %v\n", strings.Join(args, " "), err), err // go test itself was ended, or has said why: a wrong flag
 	}
 	var lines strings.Builder
 	left := 0
@@ -86,8 +86,7 @@ func packagesOf(args []string) []string {
 func test(args []string, command func([]string, io.Writer) error, out io.Writer) (failed []pkg, err error) {
 	var list strings.Builder
 	if err := command(append([]string{"list", "-f={{.ImportPath}} {{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}"}, packagesOf(args)...), &list); err != nil {
-		_, _ = io.WriteString(out, list.String())
-		return nil, err
+		return nil, fmt.Errorf("go list: %w\n%s", err, list.String())
 	}
 	var p parser
 	tested := map[string]string{}

@@ -36,8 +36,12 @@ func main() {
 	jobs := flag.Int("jobs", 6, "how many run at once: tests wait most of the time")
 	times := flag.Int("times", 0, "how often the tests run against each break, which they must notice each time; 0: until they notice it, three times at most")
 	flag.Parse()
-	if *times < 0 {
-		fmt.Fprintln(os.Stderr, "mutants: -times is 0 or more")
+	if *times < 0 || *jobs < 1 {
+		fmt.Fprintln(os.Stderr, "mutants: -times is 0 or more, and -jobs 1 or more")
+		os.Exit(2)
+	}
+	if _, err := os.Stat("internal/test/breaks"); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants: run it in the folder of the root module")
 		os.Exit(2)
 	}
 	match, err := regexp.Compile(*only)
@@ -54,8 +58,13 @@ func main() {
 		return
 	}
 	var chosen []mutant
+	others := 0
 	for _, b := range breaks.All {
-		if b.Pkg == "" || !match.MatchString(b.Name) {
+		if !match.MatchString(b.Name) {
+			continue
+		}
+		if b.Pkg == "" {
+			others++
 			continue
 		}
 		files, err := b.Files(".")
@@ -70,6 +79,9 @@ func main() {
 		}
 		return
 	}
+	if len(chosen)+others == 0 {
+		fail(fmt.Errorf("no break's name matches %q; -list shows them", *only))
+	}
 	if err := findServer(); err != nil {
 		fail(err)
 	}
@@ -81,7 +93,11 @@ func main() {
 		fmt.Printf("%d of %d breaks were NOT noticed:\n%s\n", len(missed), len(chosen), strings.Join(missed, "\n"))
 		os.Exit(1)
 	}
-	fmt.Printf("all %d breaks were noticed\n", len(chosen))
+	fmt.Printf("all %d breaks were noticed", len(chosen))
+	if others > 0 {
+		fmt.Printf("; for %d more see verify and verify/sim, -broken", others)
+	}
+	fmt.Println()
 }
 
 func fail(err error) {
@@ -218,7 +234,7 @@ func compile(dir, pkg string, files map[string]string) (string, error) {
 	tests := filepath.Join(dir, strings.NewReplacer("/", "-", ".", "").Replace(pkg)+".test")
 	// Without inlining, and without vet, it takes half of the time.
 	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-gcflags=github.com/fencelock/fencelock/...=-l", "-ldflags=-s -w", "-overlay="+list, "-o="+tests, pkg).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s does not compile: %w\n%s", pkg, err, out)
+		return "", fmt.Errorf("%s does not compile with its breaks (-only finds out which of them is wrong): %w\n%s", pkg, err, out)
 	}
 	return tests, nil
 }
@@ -253,6 +269,8 @@ func (m mutant) try(number int, tests string, times int) (passed int, err error)
 			passed++
 		case !errors.As(err, &exit):
 			return passed, err
+		case strings.Contains(text, "Error compiling script"):
+			return passed, fmt.Errorf("NOT NOTICED: the broken script does not compile:\n%s", text)
 		case strings.Contains(text, "panic: test timed out"):
 			return passed, errors.New("TIMED OUT: as the break makes a test wait for ever, or as the machine was slow")
 		case !strings.Contains(text, m.Says):
