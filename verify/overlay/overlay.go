@@ -23,11 +23,12 @@ type Edit struct{ File, Old, New string }
 // Files are the changed files, by their paths.
 type Files map[string][]byte
 
-// A Module is a module that the program is built with in place of the one that go.mod names: the same with a patch. The go command takes no
+// A Module is a module that the program is built with in place of the one that go.mod names: the same with a patch, and then edits. The go command takes no
 // changed files below its module cache, so Build copies the module.
 type Module struct {
 	Path  string
 	Patch []byte
+	Edits []Edit
 }
 
 // Root is the directory of the root module of this repository.
@@ -66,19 +67,17 @@ func (f Files) Break(edits ...breaks.Edit) error {
 
 // Std is the directory of a package of the standard library, of the Go that builds.
 func Std(ctx context.Context, pkg string) (string, error) {
-	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
-	if err != nil {
-		return "", fmt.Errorf("go env GOROOT: %w", err)
-	}
-	return filepath.Join(strings.TrimSpace(string(root)), "src", pkg), nil
+	root, err := goSays(ctx, Root(), "env", "GOROOT")
+	return filepath.Join(root, "src", pkg), err
 }
 
 // A Program is what Build builds.
 type Program struct {
-	Dir     string   // of its package, in the module verify
+	Dir     string   // of its package
 	Tags    string   // build tags
 	Env     []string // for the go command
 	Modules []Module // that are changed
+	Tests   bool     // the program is the package's tests
 	Brief   bool     // the program runs for seconds: it is built in half of the time, without inlining and what debuggers need
 }
 
@@ -110,12 +109,16 @@ func (f Files) Build(ctx context.Context, p Program) (program string, remove fun
 		return "", nil, fmt.Errorf("a build: %w", err)
 	}
 	program = filepath.Join(out, "program")
-	args := []string{"build", "-trimpath", "-overlay", overlay, "-tags", p.Tags, "-o", program} // nothing is built anew for another directory
+	args := []string{"build"}
+	if p.Tests {
+		args = []string{"test", "-c"}
+	}
+	args = append(args, "-trimpath", "-overlay", overlay, "-tags", p.Tags, "-o", program) // nothing is built anew for another directory
 	if p.Brief {
 		args = append(args, "-gcflags=github.com/fencelock/fencelock/...=-l", "-ldflags=-s -w")
 	}
 	if len(p.Modules) > 0 {
-		file, err := modFile(ctx, out, p.Modules)
+		file, err := modFile(ctx, p.Dir, out, p.Modules)
 		if err != nil {
 			return "", nil, err
 		}
@@ -130,15 +133,18 @@ func (f Files) Build(ctx context.Context, p Program) (program string, remove fun
 	return program, remove, nil
 }
 
-// modFile copies the modules below the directory, with their edits, and returns a go.mod that names the copies.
-func modFile(ctx context.Context, dir string, modules []Module) (string, error) {
-	verify := filepath.Join(Root(), "verify")
-	text, err := os.ReadFile(filepath.Join(verify, "go.mod"))
+// modFile copies the modules below dir, with their edits, and returns a go.mod for the program that names the copies.
+func modFile(ctx context.Context, program, dir string, modules []Module) (string, error) {
+	mod, err := goSays(ctx, program, "env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(mod)
 	if err != nil {
 		return "", fmt.Errorf("a build: %w", err)
 	}
 	for i, m := range modules {
-		from, err := moduleDir(ctx, m.Path)
+		from, err := goSays(ctx, program, "list", "-m", "-f", "{{.Dir}}", m.Path)
 		if err != nil {
 			return "", err
 		}
@@ -147,6 +153,9 @@ func modFile(ctx context.Context, dir string, modules []Module) (string, error) 
 			return "", fmt.Errorf("a copy of %s: %w", m.Path, err)
 		}
 		f, err := Patch(to, m.Patch)
+		if err == nil {
+			err = f.Edit(to, m.Edits...)
+		}
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", m.Path, err)
 		}
@@ -160,7 +169,7 @@ func modFile(ctx context.Context, dir string, modules []Module) (string, error) 
 		}
 		text = fmt.Appendf(text, "\nreplace %s => %s\n", m.Path, to)
 	}
-	sums, err := os.ReadFile(filepath.Join(verify, "go.sum"))
+	sums, err := os.ReadFile(filepath.Join(filepath.Dir(mod), "go.sum"))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600)
 	}
@@ -174,14 +183,14 @@ func modFile(ctx context.Context, dir string, modules []Module) (string, error) 
 	return file, nil
 }
 
-// moduleDir returns the directory of the module that go.mod names.
-func moduleDir(ctx context.Context, path string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path)
-	cmd.Dir = filepath.Join(Root(), "verify")
+// goSays returns what the go command prints in the directory, without a workspace.
+func goSays(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off")
-	dir, err := cmd.Output()
+	said, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("go list -m %s: %w", path, err)
+		return "", fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
 	}
-	return strings.TrimSpace(string(dir)), nil
+	return strings.TrimSpace(string(said)), nil
 }

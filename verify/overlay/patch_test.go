@@ -44,15 +44,15 @@ func TestPatch(t *testing.T) {
 
 // The patch of miniredis fits the version that go.mod names.
 func TestPatchOfMiniredis(t *testing.T) {
-	patch, err := os.ReadFile("../sim/miniredis/lua_states.patch")
+	dir, err := goSays(t.Context(), filepath.Join(Root(), "verify"), "list", "-m", "-f", "{{.Dir}}", Miniredis.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := moduleDir(t.Context(), "github.com/alicebob/miniredis/v2")
-	if err != nil {
-		t.Fatal(err)
+	files, err := Patch(dir, Miniredis.Patch)
+	if err == nil {
+		err = files.Edit(dir, Miniredis.Edits...)
 	}
-	if files, err := Patch(dir, patch); err != nil || len(files) == 0 {
+	if err != nil || len(files) == 0 {
 		t.Errorf("%d files; %v", len(files), err)
 	}
 }

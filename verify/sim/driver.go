@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fencelock/fencelock/verify/overlay"
 )
 
 // A worker is a process that does one task. It has one processor, and collects no garbage below a bound of memory: what happens in a world
@@ -30,6 +32,10 @@ func do(ctx context.Context, program string, one task) (outcome, error) {
 	said := new(tail)
 	cmd := exec.CommandContext(bounded, program, workerFlag)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMEMLIMIT=2GiB", "GOTRACEBACK=all")
+	p := one.plan()
+	if p.Order > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", overlay.OrderVariable, p.Order))
+	}
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), said
 	answer, failed := cmd.Output()
 	if ctx.Err() != nil {
@@ -45,7 +51,6 @@ func do(ctx context.Context, program string, one task) (outcome, error) {
 	if bounded.Err() != nil {
 		failed = fmt.Errorf("no end of it after %v of real time: it hangs, or this machine is too busy", taskTime)
 	}
-	p := one.plan()
 	return outcome{Seed: p.Seed, Plan: p, Violations: []violation{{Rule: itEnds, Text: fmt.Sprintf("%v\n%s", failed, said)}}}, nil
 }
 

@@ -8,7 +8,8 @@ import (
 // A plan is all that is decided before a world begins. It is what a failing seed is shrunk to.
 type plan struct {
 	Seed    uint64
-	Servers int // 1, or the 5 of a quorum
+	Order   uint64 // of what happens at one time; 0: goroutines run in the order in which they are ready
+	Servers int    // 1, or the 5 of a quorum
 	Floor   bool
 	Stable  bool
 	Locks   int
@@ -65,12 +66,13 @@ type limits struct {
 	Length  time.Duration // of the storm and the calm
 	Faults  []string      // names of kinds, or empty for all
 	Servers int           // 0: by the seed
+	Order   uint64
 }
 
 // newPlan is the plan of this seed.
 func newPlan(seed uint64, l limits) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Servers: 1, Floor: r.IntN(2) == 0, Stable: r.IntN(5) == 0}
+	p := plan{Seed: seed, Order: l.Order, Servers: 1, Floor: r.IntN(2) == 0, Stable: r.IntN(5) == 0}
 	if quorum := r.IntN(6) == 0; quorum && l.Servers == 0 || l.Servers > 1 {
 		p.Servers = 5
 	}

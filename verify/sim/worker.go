@@ -16,6 +16,7 @@ type task struct {
 	Limits  limits
 	Plan    *plan `json:",omitempty"` // in place of the seed's
 	History bool  // return the history, also where nothing is wrong
+	Noise   int   // so many objects of each size are on the heap before: addresses differ, and the history must not
 }
 
 // An outcome is what a worker returns.
@@ -51,7 +52,13 @@ func work() {
 	}}}, nil, nil)
 }
 
+// noise keeps the objects of task.Noise.
+var noise []any
+
 func (one task) do(t *testing.T) outcome {
+	for range one.Noise {
+		noise = append(noise, new([1]*int), new([2]*int), new([4]*int), new([8]*int), new([12]*int), new([16]*int), new([24]*int), new([32]*int), new([64]*int))
+	}
 	p := one.plan()
 	began := time.Now()
 	r := play(t, p)

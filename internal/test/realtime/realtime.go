@@ -4,6 +4,7 @@
 package realtime
 
 import (
+	"os"
 	"testing"
 	"time"
 )
@@ -14,11 +15,20 @@ const Mark = "realtime: "
 // Test marks the test, and its subtests. why names what the test waits for, such as "a frozen server" or "a lease of 100 ms".
 func Test(t testing.TB, why string) {
 	t.Helper()
+	Skip(t)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(Mark + why)
 		}
 	})
+}
+
+// Skip skips the test where the environment variable REDIS_VIRTUAL is "only": tests in virtual time are wanted alone.
+func Skip(t testing.TB) {
+	t.Helper()
+	if os.Getenv("REDIS_VIRTUAL") == "only" {
+		t.Skip("in real time, and REDIS_VIRTUAL=only")
+	}
 }
 
 // Bound is the mark of one failure alone, for the message of a bound that was passed. In a bubble of testing/synctest it is empty.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/test/realtime"
 )
 
 // IsReal reports whether [New] and [Start] give a real server, which they do
@@ -27,6 +29,7 @@ func New(t testing.TB) *redis.Client {
 // by the clock. It is closed when the test ends.
 func Start(t testing.TB) string {
 	t.Helper()
+	realtime.Skip(t)
 	if IsReal() {
 		return Real(t).Addr()
 	}
