@@ -13,6 +13,9 @@ import (
 // maxWorlds is how many worlds there are to find a bug, and rareWorlds one of rareBugs, where -n says nothing else.
 const maxWorlds, rareWorlds = 100, 24
 
+// quorumLength is how long the worlds are in which a bug of quorums is looked for: they take five times as long to play.
+const quorumLength = 8 * time.Minute
+
 // runBroken builds each bug, and requires that it is found.
 func runBroken(ctx context.Context, set settings, out, progress io.Writer) error {
 	missed, looked := 0, 0
@@ -57,6 +60,9 @@ func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int
 	}
 	defer remove()
 	set.Servers = b.servers
+	if b.servers > 1 {
+		set.Length = min(set.Length, quorumLength)
+	}
 	if b.faults != "" {
 		set.Faults = strings.Split(b.faults, ",")
 	}

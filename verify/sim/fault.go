@@ -18,14 +18,21 @@ type faultKind struct {
 }
 
 const (
+	atOnce   = 0                             // what has only stood still
 	soon     = 2 * time.Second               // what Redis answers again
 	unheard  = 10*time.Second + time.Second  // what was published and not heard: the look of P10 and a second
 	silently = 3*time.Second + 2*time.Second // what was lost without a word: go-redis's ReadTimeout, and two seconds
 	rights   = 30*time.Second + soon         // what was refused for want of a right: the releaser's longest pause
 )
 
+// rolls is the fault of which plans know: somebody has locks with long leases meanwhile.
+const rolls = "rolls"
+
+// restarts begins what is told of a server that has started anew without its data.
+const restarts = "a restart: "
+
 var faultKinds = []faultKind{
-	{"freeze", "a server stands still; what was sent to it runs when it goes on", soon, false, false, false, func(w *world, f fault) func() {
+	{"freeze", "a server stands still; what was sent to it runs when it goes on", atOnce, false, false, false, func(w *world, f fault) func() {
 		g := &w.servers[f.Server].frozen
 		w.net.close(g)
 		return func() { w.net.open(g) }
@@ -33,13 +40,7 @@ var faultKinds = []faultKind{
 	{"restart", "a server is away, and comes back with its data", soon, false, true, false, func(w *world, f fault) func() {
 		return w.away(f, func(*server) {})
 	}},
-	{"forgets", "a server is away, and comes back without its data", unheard, false, true, false, func(w *world, f fault) func() {
-		return w.away(f, func(s *server) {
-			s.m.FlushAll()
-			s.newRun()
-			w.note(event{Kind: lost, Text: "all data of a server"})
-		})
-	}},
+	{"forgets", "a server is away, and comes back without its data", unheard, false, true, false, (*world).forgets},
 	{"flush", "FLUSHALL", unheard, false, false, false, func(w *world, f fault) func() {
 		w.servers[f.Server].m.FlushAll()
 		w.note(event{Kind: lost, Text: "all data of a server"})
@@ -137,6 +138,16 @@ var faultKinds = []faultKind{
 			}
 		}
 	}},
+	{rolls, "most nodes of a quorum restart, one after the other, and come back without their data", unheard, false, true, false, func(w *world, f fault) func() {
+		for i := range w.Servers/2 + 1 + f.X%2 {
+			one := f
+			one.Server = (f.Server + i) % w.Servers
+			back := w.forgets(one)
+			time.Sleep(f.For / 10)
+			back()
+		}
+		return nil
+	}},
 	{"dies", "a process dies, and comes back", soon, false, false, false, func(w *world, f fault) func() {
 		c := w.takes(f)
 		if c == nil {
@@ -172,7 +183,9 @@ var faultKinds = []faultKind{
 	}},
 }
 
-func (k faultKind) fits(p plan) bool { return !k.single || p.Servers == 1 }
+func (k faultKind) fits(p plan) bool {
+	return (!k.single || p.Servers == 1) && (k.name != rolls || p.Servers > 1)
+}
 
 func (k faultKind) in(names []string) bool { return slices.Contains(names, k.name) }
 
@@ -203,8 +216,12 @@ func (w *world) breaks(f fault) {
 		end()
 	}
 	settles := k.settles
-	if w.Servers > 1 && k.young {
+	switch {
+	case w.Servers == 1:
+	case k.young:
 		settles = longest + soon
+	default:
+		settles = max(settles, soon)
 	}
 	w.note(event{Kind: ends, Client: whose, Text: text, For: settles})
 }
@@ -244,6 +261,15 @@ func (w *world) away(f fault, change func(*server)) func() {
 		change(s)
 		w.set(func() { s.down = false })
 	}
+}
+
+// forgets takes a server away, and brings it back without its data.
+func (w *world) forgets(f fault) func() {
+	return w.away(f, func(s *server) {
+		s.m.FlushAll()
+		s.newRun()
+		w.note(event{Kind: lost, Text: restarts + "all data of a server"})
+	})
 }
 
 // takes takes the fault's client out of the world; nil where it is gone already.

@@ -37,10 +37,11 @@ const (
 	wayThere   = time.Second     // what a call with wait 0 may take, and all others beyond their wait
 	unlockMost = 5 * time.Second // WithUnlockTimeout
 	closeMost  = unlockMost + 2*time.Second
-	freeMost   = soon                  // for how long a lock that is waited for may be free,
-	lookMost   = 10*time.Second + soon // and for how long behind two clients that are gone: who is the third in the line looks by itself (P32)
-	askedMost  = silently + soon       // for how long a client may have a lock for a call that waits: its acquire had no answer
-	nobodyMost = soon                  // and for how long without one
+	freeMost   = soon                   // for how long a lock that is waited for may be free,
+	lookMost   = 10*time.Second + soon  // and for how long behind two clients that are gone: who is the third in the line looks by itself (P32)
+	askedMost  = silently + soon        // for how long a client may have a lock for a call that waits: its acquire had no answer
+	nobodyMost = soon                   // and for how long without one
+	wakeMost   = 100 * time.Millisecond // for how long calls go on to wait that Close or Shutdown ends
 )
 
 // judge reads a history, and returns what is wrong with it.
@@ -81,6 +82,7 @@ type loss struct {
 	at     time.Duration
 	lock   string
 	tokens bool // the counter of tokens too
+	young  bool // by the restart of a node of a quorum
 }
 
 type judgedClient struct {
@@ -89,6 +91,7 @@ type judgedClient struct {
 	gone      time.Duration // when it died; 0: it lives
 	closes    time.Duration // when Close or Shutdown began; 0: not yet
 	closing   bool          // one is under way
+	shuts     bool          // it is Shutdown: calls in a hold go on
 	closeMost time.Duration // what that may take
 	closed    bool
 	closedAt  time.Duration
@@ -118,6 +121,7 @@ type judgedHold struct {
 	asked    time.Duration
 	most     time.Duration
 	got      time.Duration
+	within   bool          // it was asked for in a hold of another lock
 	lease    time.Duration // of the call; 0: renewed
 	leased   time.Duration // when the lease began, at the earliest
 	reenters bool
@@ -154,7 +158,18 @@ func (j *judging) lock(name string) *judgedLock {
 
 // lostSince tells whether what a server knew of the lock at this time may have been lost since.
 func (j *judging) lostSince(lock string, at time.Duration) bool {
-	return slices.ContainsFunc(j.losses, func(l loss) bool { return l.at >= at && (l.lock == "" || l.lock == lock) })
+	return slices.ContainsFunc(j.losses, func(l loss) bool { return l.isOf(lock, at) })
+}
+
+// forgottenSince is lostSince where the server may have given the lock to another since. A node of a quorum that has started anew does not count
+// until what it has forgotten is over.
+func (j *judging) forgottenSince(lock string, at time.Duration) bool {
+	return slices.ContainsFunc(j.losses, func(l loss) bool { return l.isOf(lock, at) && !l.young })
+}
+
+// isOf tells whether it was of this lock, at this time or later.
+func (l loss) isOf(lock string, at time.Duration) bool {
+	return l.at >= at && (l.lock == "" || l.lock == lock)
 }
 
 // reads takes in one event.
@@ -184,6 +199,7 @@ func (j *judging) reads(e event) {
 			}
 		}
 		if e.Text == "Shutdown" {
+			c.shuts = true
 			c.closeMost += shutdownFor
 		}
 	case closed:
@@ -209,7 +225,8 @@ func (j *judging) reads(e event) {
 	case lost:
 		clock := strings.HasPrefix(e.Text, "time:")
 		j.clock = j.clock || clock
-		j.losses = append(j.losses, loss{e.At, e.Lock, e.Lock == "" && !clock})
+		young := j.Servers > 1 && strings.HasPrefix(e.Text, restarts)
+		j.losses = append(j.losses, loss{e.At, e.Lock, e.Lock == "" && !clock, young})
 		j.lastLoss = e.At
 	case stops:
 		j.stopped, j.stops = true, e.At
@@ -218,7 +235,7 @@ func (j *judging) reads(e event) {
 	case left:
 		j.leftover(e)
 	case asks:
-		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, before: j.lock(e.Lock).largest, redisson: c.redisson}
+		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, within: e.Levels > 1, before: j.lock(e.Lock).largest, redisson: c.redisson}
 		if slices.ContainsFunc(j.losses, func(l loss) bool { return l.at >= c.asked }) {
 			c.heard = e.At
 		}

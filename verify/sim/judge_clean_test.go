@@ -32,7 +32,7 @@ func TestJudgeCleanHandoff(t *testing.T) {
 		{"a client has died, and its link before", nil, history(deadLink, r.dies(31), waits, until(42)), without(died), soonTaken},
 		{"a client has died, and its link with it", nil, history(deadLink, r.dies(31), waits, until(42)), says(begins, "cut: links"), soonTaken},
 		{"one that has died costs it once", nil, history(deadLink, r.dies(31), waits, b.as(4).holds(41.5, 42, 2), a.got(42.05, 3)), later(got, 1), soonTaken},
-		{"its client closes", nil, history(waits, a.closes(40.5, "Shutdown"), until(42)), without(closes), soonTaken},
+		{"its client closes", nil, history(waits, a.closes(40.99, "Shutdown"), until(41.06)), without(closes), soonTaken},
 		{"callers stop", nil, history(waits, noMore(41.05), a.no(41.06, "gave up")), later(stops, 0), soonTaken},
 		{"Redisson's may", withRedisson, history(r.asks(40, 99), b.holds(39, 41, 1), until(42)), nil, soonTaken},
 		{"of a quorum", withQuorum, history(waits, a.got(41.5, 2)), nil, soonTaken},

@@ -33,11 +33,11 @@ func (j *judging) open(h *judgedHold) {
 // alone requires that no other hold of the lock is alive. A hold whose data is gone may live for its lease, and one whose answer was late may
 // begin after its data is gone.
 func (j *judging) alone(h *judgedHold, l *judgedLock) {
-	if j.lostSince(h.lock, h.leased) {
+	if j.forgottenSince(h.lock, h.leased) {
 		return
 	}
 	for _, o := range l.live {
-		if !o.lives() || o.redisson || j.lostSince(h.lock, max(o.asked, j.now-o.promised()-wayThere)) {
+		if !o.lives() || o.redisson || j.forgottenSince(h.lock, max(o.asked, j.now-o.promised()-wayThere)) {
 			continue
 		}
 		j.violated(oneHolder, h.lock, "%s, call %d, got it while %s, call %d, has it with token %d since %v", h.client.name, h.call, o.client.name, o.call, o.token, o.got)
@@ -66,12 +66,12 @@ func (j *judging) same(h *judgedHold, token int64) {
 }
 
 // tokensLost tells whether the counter of tokens may have been lost between these two. Who deletes a lock leaves its counter, and so does who
-// sets a clock.
+// sets a clock. Nodes of a quorum that start anew have their clocks in its place.
 func (j *judging) tokensLost(h, before *judgedHold) bool {
 	if j.Floor && !j.clock && !h.redisson && !before.redisson {
 		return false
 	}
-	return slices.ContainsFunc(j.losses, func(l loss) bool { return l.tokens && l.at >= before.asked })
+	return slices.ContainsFunc(j.losses, func(l loss) bool { return l.tokens && (!l.young || j.clock) && l.at >= before.asked })
 }
 
 // owned takes in who has the lock, as the servers have it.
@@ -155,14 +155,22 @@ func (j *judging) late(h *judgedHold) (rule, text string) {
 
 // callEnds is when a call must be over; not bound where it waits for as long as it takes.
 func (j *judging) callEnds(h *judgedHold) (by time.Duration, bound bool) {
-	by, bound = h.asked+h.most, h.most >= 0
-	if j.stopped && (!bound || by > j.stops) {
-		by, bound = max(j.stops, h.asked), true
+	by, bound = h.asked+h.most+wayThere, h.most >= 0
+	sooner := func(end time.Duration) {
+		if !bound || end < by {
+			by, bound = end, true
+		}
 	}
-	if c := h.client; c.closed && (!bound || by > c.closedAt) {
-		by, bound = max(c.closedAt, h.asked), true
+	if j.stopped {
+		sooner(max(j.stops, h.asked) + wayThere)
 	}
-	return by + wayThere, bound
+	switch c := h.client; {
+	case c.closes > 0 && h.most != 0 && !(h.within && c.shuts):
+		sooner(max(c.closes, h.asked) + wakeMost)
+	case c.closed:
+		sooner(max(c.closedAt, h.asked) + wayThere)
+	}
+	return by, bound
 }
 
 // notHad tells whether the servers have somebody else, or nobody, in place of the hold, and since when. Several servers may have it again for a

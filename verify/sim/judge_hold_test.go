@@ -15,6 +15,8 @@ func TestJudgeOneHolder(t *testing.T) {
 		{"all data was lost", nil, history(a.holds(1, 9, 1), gone(3, ""), b.holds(4, 5, 2)), without(lost), oneHolder},
 		{"the key of this lock was lost", nil, history(a.holds(1, 9, 1), gone(3, "L0"), b.holds(4, 5, 2)),
 			changed(lost, 0, inL1), oneHolder},
+		{"a node of a quorum has forgotten", withQuorum, history(a.holds(1, 9, 1), gone(3, ""), b.holds(4, 5, 2)), says(lost, restarts), oneHolder},
+		{"the server has restarted", nil, history(a.holds(1, 9, 1), with(gone(3, ""), restarted), b.holds(4, 5, 2)), without(lost), oneHolder},
 		{"the loss was in its time", nil, history(a.holds(1, 9, 1), gone(1, "L0"), b.holds(4, 5, 2)),
 			changed(lost, 0, func(e *event) { e.At = seconds(1 - moment) }), oneHolder},
 		{"the loss was a lease ago", nil,
@@ -94,9 +96,9 @@ func TestJudgeHoldsStay(t *testing.T) {
 func TestJudgeCloseEndsHolds(t *testing.T) {
 	try(t, []twin{
 		{"a context", nil, history(held, a.closes(3, "Close"), a.closed(4), a.ended(5, "closed"), until(8)), later(ended, 0), closeEnds},
-		{"a new hold", nil, history(a.asks(1, 9), a.closes(3, "Close"), a.closed(4), a.got(4, 1), a.unlocks(5), a.unlocked(5)),
+		{"a new hold", nil, history(within(a.asks(1, 9)), a.closes(3, "Shutdown"), a.closed(4), a.got(4, 1), a.unlocks(5), a.unlocked(5)),
 			changed(got, 0, func(e *event) { e.At = seconds(4.5) }), closeEnds},
-		{"a new hold of Redisson's", withRedisson, history(r.asks(1, 9), r.closes(3, "Close"), r.closed(4), r.got(4.5, 1)), nil, closeEnds},
+		{"a new hold of Redisson's", withRedisson, history(within(r.asks(1, 9)), r.closes(3, "Shutdown"), r.closed(4), r.got(4.5, 1)), nil, closeEnds},
 		{"Redisson's", withRedisson, history(r.asks(1, 1), r.got(1, 1), r.closes(3, "Close"), r.closed(4), until(9)), nil, closeEnds},
 	})
 }

@@ -137,6 +137,8 @@ func brokenOf(place string, from, to, settles float64) []event {
 // gone is data that is lost: of a lock, or of all where that is "".
 func gone(at float64, lock string) event { return event{At: seconds(at), Kind: lost, Lock: lock} }
 
+func restarted(e *event) { e.Text = restarts + "all data of a server" }
+
 func clockSet(at float64) event { return event{At: seconds(at), Kind: lost, Text: "time: 5s"} }
 
 func remains(at float64, lock, what string) event {

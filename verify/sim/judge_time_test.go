@@ -16,11 +16,18 @@ func TestJudgeCallsEnd(t *testing.T) {
 		{"callers stop a wait without an end", nil, history(other, taken, a.asks(1, -1), noMore(5), a.refused(6)), later(refused, 0), endsInTime},
 		{"a call after that", nil, history(other, taken, noMore(5), a.asks(6, 9), a.refused(7)), later(refused, 0), endsInTime},
 		{"a wait without an end", nil, history(other, taken, a.asks(1, -1), until(90)), changed(asks, 1, func(e *event) { e.For = seconds(87.9) }), endsInTime},
-		{"its client is closed", nil, history(other, taken, a.asks(1, 60), a.closes(4, "Close"), a.closed(5), a.refused(6)), later(refused, 0), endsInTime},
-		{"its client was closed", nil, history(a.closes(4, "Close"), a.closed(5), a.asks(6, 9), a.refused(7)), later(refused, 0), endsInTime},
+		{"its client is closed", nil, history(other, taken, a.asks(1, 60), a.closes(4, "Close"), a.closed(5), a.refused(4.1)), later(refused, 0), endsInTime},
+		{"its client shuts down", nil, history(other, taken, a.asks(1, -1), a.closes(4, "Shutdown"), a.refused(4.1)), later(refused, 0), endsInTime},
+		{"its client was closed", nil, history(a.closes(4, "Close"), a.closed(5), a.asks(6, 9), a.refused(6.1)), later(refused, 0), endsInTime},
+		{"a try while its client is closed", nil, history(other, taken, a.asks(3.5, 0), a.closes(4, "Close"), a.refused(4.5)), later(refused, 0), endsInTime},
+		{"in a hold, its client is closed", nil, history(other, taken, within(a.asks(1, 60)), a.closes(4, "Close"), a.refused(4.1)), later(refused, 0), endsInTime},
+		{"in a hold, its client shuts down", nil, history(other, taken, within(a.asks(1, 60)), a.closes(4, "Shutdown"), a.closed(5), a.refused(6)), later(refused, 0), endsInTime},
 		{"Redisson's may not", withRedisson, history(r.asks(1, 0), r.refused(9)), nil, endsInTime},
 	})
 }
+
+// within is an acquire in a hold of another lock.
+func within(e event) event { return with(e, func(e *event) { e.Levels = 2 }) }
 
 func TestJudgeUnlockAndCloseEnd(t *testing.T) {
 	hold := history(a.asks(1, 1), a.got(1, 1), a.unlocks(2))

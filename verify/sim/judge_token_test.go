@@ -57,6 +57,10 @@ func TestJudgeTokensWithOptions(t *testing.T) {
 		{"a floor needs no clock while the counter is there", withFloor, history(clockSet(1.5), one, b.holds(3, 4, 6)), token(2, 5), tokensGrow},
 		{"Redisson has no floor", func(p *plan) { withFloor(p); withRedisson(p) }, history(one, gone(2.5, ""), r.holds(3, 4, 1)),
 			func(h []event) []event { return history(one, gone(2.5, ""), b.holds(3, 4, 1)) }, tokensGrow},
+		{"nodes that have started anew have their clocks", withQuorum, history(one, with(gone(2.5, ""), restarted), b.holds(3, 4, 6)), token(2, 5), tokensGrow},
+		{"if these are right", withQuorum, history(clockSet(1), one, with(gone(2.5, ""), restarted), b.holds(3, 4, 1)),
+			func(h []event) []event { return h[1:] }, tokensGrow},
+		{"nodes that have lost their data", withQuorum, history(one, gone(2.5, ""), b.holds(3, 4, 1)), says(lost, restarts), tokensGrow},
 		{"nor has who comes after it", func(p *plan) { withFloor(p); withRedisson(p) }, history(r.holds(1, 2, 5), gone(2.5, ""), b.holds(3, 4, 1)),
 			func(h []event) []event { return history(one, gone(2.5, ""), b.holds(3, 4, 1)) }, tokensGrow},
 	})

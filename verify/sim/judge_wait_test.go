@@ -30,7 +30,7 @@ func TestJudgeNobodySleeps(t *testing.T) {
 			}, nobodySleep},
 		{"behind two that are gone", nil, history(waits, b.dies(2), r.dies(2), until(13)), later(calm, 0), nobodySleep},
 		{"behind one that is gone", nil, history(waits, b.dies(2), until(2.5)), func([]event) []event { return history(waits, b.dies(2), until(4)) }, nobodySleep},
-		{"its client closes", nil, history(waits, a.closes(2, "Shutdown"), until(9)), without(closes), nobodySleep},
+		{"its client closes", nil, history(redisHas(1, ""), within(a.asks(1, 99)), a.closes(2, "Shutdown"), until(9)), without(closes), nobodySleep},
 		{"callers stop", nil, history(waits, noMore(2.5), a.refused(3.5), until(9)), func([]event) []event { return history(waits, until(9)) }, nobodySleep},
 		{"Redisson's may", withRedisson, history(redisHas(1, ""), r.asks(1, 99), until(9)), nil, nobodySleep},
 	})
@@ -62,7 +62,7 @@ func TestJudgeNobodysLock(t *testing.T) {
 		{"what its client has sent arrives late", nil, history(broken(1, 200, 0), a.dies(2), redisHas(200, "A:1"), until(382)), later(calm, 0), nobodysLock},
 		{"its client is closed", nil, history(ghost, a.closes(2, "Close"), a.closed(3), until(5)), later(calm, 0), nobodysLock},
 		{"its client had it as it closed", nil, history(a.holds(0, 2.5, 1), ghost, a.closes(2, "Close"), a.closed(3), until(185)), later(calm, 0), nobodysLock},
-		{"its client got it as it closed", nil, history(a.asks(0, 9), ghost, a.closes(2, "Close"), a.got(2.5, 1), a.unlocks(2.6), a.unlocked(2.6), a.closed(3), until(185)),
+		{"its client got it as it closed", nil, history(within(a.asks(0, 9)), ghost, a.closes(2, "Shutdown"), a.got(2.5, 1), a.unlocks(2.6), a.unlocked(2.6), a.closed(3), until(185)),
 			later(calm, 0), nobodysLock},
 		{"its client closed beside a fault", nil, history(ghost, broken(1.5, 2.5, 0), a.closes(2, "Close"), a.closed(3), until(185)), later(calm, 0), nobodysLock},
 		{"a fault began as it closed", nil, history(ghost, a.closes(2, "Close"), broken(2.5, 9, 0), a.closed(3), until(185)), later(calm, 0), nobodysLock},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -95,6 +96,10 @@ func newPlan(seed uint64, l limits) plan {
 		p.Clients = append(p.Clients, c)
 	}
 	p.Faults = newFaults(rand.New(rand.NewPCG(seed, 2)), p, l.Faults)
+	if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == rolls }) {
+		first := &p.Clients[0]
+		first.Callers = append(first.Callers, newKeeper(rand.New(rand.NewPCG(seed, 4)), p))
+	}
 	return p
 }
 
@@ -130,6 +135,18 @@ func newCaller(r *rand.Rand, p plan) callerPlan {
 		}
 		c.Calls = append(c.Calls, one)
 		at += one.Pause + one.Hold + one.Nested
+	}
+	return c
+}
+
+// newKeeper has locks for minutes, with leases that nobody renews.
+func newKeeper(r *rand.Rand, p plan) callerPlan {
+	var c callerPlan
+	for at := time.Duration(0); at < p.Storm; {
+		one := call{Pause: upTo(r, 10*time.Second), Lock: r.IntN(p.Locks), Wait: time.Minute, Lease: time.Minute + upTo(r, longest-time.Minute-time.Second).Truncate(time.Millisecond)}
+		one.Hold, one.Other = upTo(r, one.Lease), one.Lock
+		c.Calls = append(c.Calls, one)
+		at += one.Pause + one.Hold
 	}
 	return c
 }

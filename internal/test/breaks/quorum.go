@@ -16,6 +16,10 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "TestDelayedRestart",
 	},
 	{
+		Name: "Redlock: a node that has restarted counts after a tenth of the longest lease", Short: "node-soon",
+		Edits: []Edit{{"quorum newStore", "time.Second - 1).Truncate(time.Second) + time.Second", "time.Second - 1).Truncate(time.Second) / 10"}},
+	},
+	{
 		Name:  "Inv2: one clock that is wrong decides a token",
 		Edits: []Edit{{"quorum election.floor", "times[len(times)/2]", "times[len(times)-1]"}},
 		Pkg:   "./quorum", Run: "Inv2_ANodeThatForgets",

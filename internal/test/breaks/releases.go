@@ -25,6 +25,10 @@ var ofReleases = []Break{
 		Pkg:   "./rlock", Run: "P3_AFreeze",
 	},
 	{
+		Name: "P3: the pauses do not begin anew with the first answer after a freeze", Short: "thaw-slow",
+		Edits: []Edit{{"internal/releases sentRelease.Answered", "r.attempts.hear() { r.answers = 0", "r.attempts.hear() {"}},
+	},
+	{
 		Name: "P3: a release of a hold that Redis refuses waits ever longer", Short: "refusal-slow",
 		Edits: []Edit{{"internal/releases sentRelease.Answered", "if err != nil && r.reason == unlockFailed {", "if false {"}},
 		Pkg:   "./rlock", Run: "P3_RefusedRelease",

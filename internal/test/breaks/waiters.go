@@ -107,6 +107,10 @@ var ofWaiters = []Break{
 		Edits: []Edit{{"internal/engine Lock.acquire", "context.WithTimeout(ctx, r.Wait)", "context.WithTimeout(ctx, min(r.Wait, w.lease))"}},
 	},
 	{
+		Name: "P12: Close does not wake those who wait", Short: "close-asleep",
+		Edits: []Edit{{"internal/engine Client.Close", "c.notifyAll()", ""}},
+	},
+	{
 		Name: "P10: a waiter relies on messages", Short: "no-poll",
 		Edits: []Edit{
 			{"internal/engine MakeSettings", "Poll: time.Second", "Poll: time.Hour"},
