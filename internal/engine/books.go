@@ -33,11 +33,23 @@ func (c *Client) InQueue(name string) (n int, idle bool) {
 // Unpublished returns how many releases Redis refused to publish.
 func (c *Client) Unpublished() int64 { return c.unpublished.Load() }
 
-// Books says how many locks, holds and releases the client has, "" where it has none. A lock state that only lingers does not count.
+// Books says how many locks, holds and releases the client has, "" where it has none.
 func (c *Client) Books() string {
-	releases := c.releaser.Len()
+	locks, holds, releases := c.onBooks()
+	if locks+holds+releases == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d locks, %d holds, %d releases", locks, holds, releases)
+}
+
+// OnBooks is how many locks, holds and releases the lock's client has, of all its locks.
+func (l *Lock) OnBooks() (locks, holds, releases int) { return l.client.onBooks() }
+
+// onBooks counts locks, holds and releases. A lock state that only lingers does not count.
+func (c *Client) onBooks() (locks, holds, releases int) {
+	releases = c.releaser.Len()
 	c.mu.Lock()
-	held := c.held
+	holds = c.held
 	uses := make(map[*lockState]int)
 	for _, ls := range c.locks {
 		uses[ls] = int(ls.users)
@@ -50,10 +62,7 @@ func (c *Client) Books() string {
 		}
 		ls.mu.Unlock()
 	}
-	if len(uses)+held+releases == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d locks, %d holds, %d releases", len(uses), held, releases)
+	return len(uses), holds, releases
 }
 
 // LockStates is how many locks the client knows something of.

@@ -53,6 +53,7 @@ var playedWith = []struct {
 	{"called-dead", "dies", 1},
 	{"wait-lease", "cut", 1},
 	{"newest-first", "cut", 1},
+	{"channel-kept", "none", 1},
 	{"close-asleep", "leaves", 1},
 	{"thaw-slow", "freeze", 1},
 	{"node-soon", "rolls", 5},

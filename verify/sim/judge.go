@@ -431,21 +431,3 @@ func (j *judging) nobodys(name string, l *judgedLock) {
 		j.violated(nobodysLock, name, "%s has it by %s, and no call of its own, for %v", c.name, l.owner, taken)
 	}
 }
-
-// leftover requires that nothing is left.
-func (j *judging) leftover(e event) {
-	if e.Lock == "" {
-		j.violated(nothingLeft, "", "%s", e.Text)
-		return
-	}
-	id, _, _ := strings.Cut(e.Text, ":")
-	c := j.byID[id]
-	if c == nil {
-		j.violated(nothingLeft, e.Lock, "%s has it, and is no client's", e.Text)
-		return
-	}
-	if c.redisson || c.gone > 0 && j.now < c.gone+longest || c.closed && j.now < c.closedAt+longest || j.lostSince(e.Lock, c.asked) {
-		return
-	}
-	j.violated(nothingLeft, e.Lock, "%s has it by %s after the last Unlock", c.name, e.Text)
-}

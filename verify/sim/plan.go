@@ -143,7 +143,8 @@ func newCaller(r *rand.Rand, p plan) callerPlan {
 func newKeeper(r *rand.Rand, p plan) callerPlan {
 	var c callerPlan
 	for at := time.Duration(0); at < p.Storm; {
-		one := call{Pause: upTo(r, 10*time.Second), Lock: r.IntN(p.Locks), Wait: time.Minute, Lease: time.Minute + upTo(r, longest-time.Minute-time.Second).Truncate(time.Millisecond)}
+		one := call{Pause: upTo(r, 10*time.Second), Lock: r.IntN(p.Locks), Wait: time.Minute}
+		one.Lease = time.Minute + upTo(r, longest-time.Minute-time.Second).Truncate(time.Millisecond)
 		one.Hold, one.Other = upTo(r, one.Lease), one.Lock
 		c.Calls = append(c.Calls, one)
 		at += one.Pause + one.Hold

@@ -135,6 +135,9 @@ func (e event) String() string {
 	case lost:
 		return fmt.Sprintf("       LOST  %s", e.Text)
 	case left:
+		if e.Client != "" {
+			return fmt.Sprintf("%s LEFT  %d %s", who, e.Count, e.Text)
+		}
 		return fmt.Sprintf("       LEFT  %s %s, for %v more", e.Lock, e.Text, e.For)
 	case calm:
 		return "       no more faults"

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -128,9 +126,6 @@ func (w *world) run() {
 	time.Sleep(time.Minute) // what go-redis has begun ends
 }
 
-// leftFor is how long after the last call nothing may be left any more.
-const leftFor = 3 * time.Second
-
 // watch writes down each second who has the locks, as the servers have it.
 func (w *world) watch(over chan struct{}) {
 	tick := time.NewTicker(time.Second)
@@ -167,33 +162,6 @@ func (w *world) owner(lock string) string {
 		}
 	}
 	return ""
-}
-
-// notice writes down what the servers have after the last call.
-func (w *world) notice() {
-	for _, s := range w.servers {
-		for _, lock := range w.lockNames() {
-			if owner := s.owner(lock); owner != "" {
-				w.note(event{Kind: left, Lock: lock, Text: owner, For: s.m.TTL(lock)})
-			}
-		}
-	}
-}
-
-// leftovers writes down what is left when all clients were closed.
-func (w *world) leftovers() {
-	for _, s := range w.servers {
-		for _, key := range s.m.Keys() {
-			if !strings.HasPrefix(key, "redisson_lock_token:") && !slices.Contains(w.lockNames(), key) {
-				w.note(event{Kind: left, Text: "the key " + key, For: s.m.TTL(key)})
-			}
-		}
-		open := 0
-		s.net.each(func(l *link) bool { return l.way.server == s && !l.dead && !l.client.closed }, func(*link) { open++ })
-		if open > 0 {
-			w.note(event{Kind: left, Text: fmt.Sprintf("%d connections", open)})
-		}
-	}
 }
 
 var nothing = slog.New(slog.DiscardHandler)

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/engine"
+)
+
+// leftFor is how long after the last call nothing may be left any more: a client listens for two seconds more, and its connection for messages is
+// kept for another one.
+const leftFor = 5 * time.Second
+
+// What may be left.
+const (
+	knownLocks    = "locks"
+	openHolds     = "holds"
+	owedReleases  = "releases"
+	subscriptions = "connections for messages"
+	leftChannel   = "the channel " // a server has it
+)
+
+// notice writes down what is left after the last call: locks on the servers, other keys, and what clients have in memory.
+func (w *world) notice() {
+	for _, s := range w.servers {
+		for _, lock := range w.lockNames() {
+			if owner := s.owner(lock); owner != "" {
+				w.note(event{Kind: left, Lock: lock, Text: owner, For: s.m.TTL(lock)})
+			}
+		}
+		w.noticeKeys(s)
+	}
+	w.noticeClients()
+}
+
+// leftovers writes down what is left when all clients were closed.
+func (w *world) leftovers() {
+	for _, s := range w.servers {
+		w.noticeKeys(s)
+		for _, channel := range s.m.PubSubChannels("") {
+			w.note(event{Kind: left, Text: leftChannel + channel})
+		}
+		open := 0
+		s.net.each(func(l *link) bool { return l.way.server == s && !l.dead && !l.client.closed }, func(*link) { open++ })
+		if open > 0 {
+			w.note(event{Kind: left, Text: fmt.Sprintf("%d connections", open)})
+		}
+	}
+	w.noticeClients()
+}
+
+// noticeKeys writes down the keys of the server that are neither locks nor counters of tokens, and the locks that never expire.
+func (w *world) noticeKeys(s *server) {
+	for _, key := range s.m.Keys() {
+		switch ttl := s.m.TTL(key); {
+		case strings.HasPrefix(key, "redisson_lock_token:"):
+		case !slices.Contains(w.lockNames(), key):
+			w.note(event{Kind: left, Text: "the key " + key, For: ttl})
+		case ttl == 0:
+			w.note(event{Kind: left, Text: "the key " + key + ", which never expires"})
+		}
+	}
+}
+
+// noticeClients writes down what the clients of the library have in memory, also those that are closed.
+func (w *world) noticeClients() {
+	w.mu.Lock()
+	everyone := slices.Clone(w.everyone)
+	w.mu.Unlock()
+	for _, c := range everyone {
+		of, is := c.locks[0].(*fenced.Lock)
+		if !is {
+			continue
+		}
+		locks, holds, releases := (*engine.Lock)(of).OnBooks()
+		listening := 0
+		for _, rdb := range c.rdbs {
+			listening += int(rdb.PoolStats().PubSubStats.Active)
+		}
+		for _, what := range []struct {
+			text string
+			n    int
+		}{{knownLocks, locks}, {openHolds, holds}, {owedReleases, releases}, {subscriptions, listening}} {
+			if what.n > 0 {
+				w.note(event{Kind: left, Client: c.name, Text: what.text, Count: what.n})
+			}
+		}
+	}
+}
