@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // An event is one thing that happened, at a time since the world began. The history of a world is all of them, in order.
 type event struct {
@@ -39,3 +42,10 @@ const (
 	calm     = "calm"     // from here on there is no fault
 	stops    = "stops"    // the callers begin no more calls, and waits end
 )
+
+// placeOf is the place in the plan of the client with this name.
+func placeOf(client string) (place int, ok bool) {
+	var run int
+	_, err := fmt.Sscanf(client, "c%d.%d", &place, &run)
+	return place, err == nil
+}

@@ -252,9 +252,8 @@ func (j *judging) reads(e event) {
 }
 
 func (j *judging) isRedisson(name string) bool {
-	var place, n int
-	_, err := fmt.Sscanf(name, "c%d.%d", &place, &n)
-	return err == nil && place < len(j.Clients) && j.Clients[place].Redisson
+	place, ok := placeOf(name)
+	return ok && place < len(j.Clients) && j.Clients[place].Redisson
 }
 
 // readsOf takes in one event of a call or its hold.

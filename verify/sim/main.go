@@ -26,7 +26,7 @@ const help = `sim runs clients of fencelock in virtual time, with leases and out
   go run ./sim -broken                with bugs on purpose, each of which must be found
 
 Progress goes to standard error, the table and the stories of what was violated to standard output. A seed that fails is shrunk: its story has
-as few clients, calls and faults as it takes. Exit code 1: a violation was found; 2: it could not be run.
+as few clients, calls, locks and faults as it takes, as short as they may be. Exit code 1: a violation was found; 2: it could not be run.
 
 Flags:
 `
@@ -35,7 +35,8 @@ type settings struct {
 	limits
 	seed                uint64
 	n, jobs, again      int
-	time, shrink        time.Duration
+	shrink              int
+	time                time.Duration
 	story, list, broken bool
 	only, program       string
 }
@@ -75,7 +76,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.StringVar(&faults, "faults", "", "names of faults, separated by commas (default all); none for none")
 	flags.Uint64Var(&set.Order, "order", 0, "play the worlds in another order of what happens at one time: another for each number")
 	flags.IntVar(&set.jobs, "jobs", runtime.NumCPU(), "number of worlds at the same time")
-	flags.DurationVar(&set.shrink, "shrink", time.Minute, "real time in which a failing seed is shrunk; 0 for not at all")
+	flags.IntVar(&set.shrink, "shrink", 300, "how many smaller plans are tried to shrink a seed that fails; 0 for not at all")
 	flags.IntVar(&set.again, "again", 0, "play each world that fails so many times more, and tell how often it fails again")
 	flags.BoolVar(&set.story, "story", false, "print all that happened")
 	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
@@ -87,7 +88,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	if flags.NArg() > 0 {
 		return set, fmt.Errorf("%q is not a flag; -h tells more", flags.Arg(0))
 	}
-	if set.Length < 4*time.Minute || set.n < 0 || set.again < 0 || set.time < 0 || set.jobs < 1 || set.Clients < 0 {
+	if set.Length < 4*time.Minute || set.n < 0 || set.again < 0 || set.shrink < 0 || set.time < 0 || set.jobs < 1 || set.Clients < 0 {
 		return set, errors.New("-length is at least 4m, -jobs at least 1, and nothing is negative")
 	}
 	if set.Servers != 0 && set.Servers != 1 && set.Servers != 5 {

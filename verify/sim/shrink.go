@@ -2,62 +2,76 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 )
 
-// shrink returns the outcome of a smaller plan that violates the same rule: that begins later, with fewer faults, clients, callers and calls. It
-// leaves out halves first, then smaller parts, for as long as it may take.
+// shrink returns the outcome of a smaller plan that violates the same rule: that begins later, with fewer faults, clients, callers and calls, and
+// with less in each (smaller.go). It leaves out halves first, then smaller parts, in so many tries as it may have.
 func shrink(ctx context.Context, set settings, o outcome, progress io.Writer) outcome {
-	s := shrinking{ctx: ctx, best: o, rule: o.Violations[0].Rule, until: time.Now().Add(set.shrink), program: set.program}
-	for _, before := range []time.Duration{2 * time.Minute, 5 * time.Minute, 10 * time.Minute} {
-		if s.begin(before) {
-			break
-		}
-	}
-	for before := -1; before != s.kept && s.more(); {
-		before = s.kept
-		s.parts(func(p *plan) int { return len(p.Faults) }, func(p *plan, from, to int) { p.Faults = slices.Delete(p.Faults, from, to) })
-		s.parts(func(p *plan) int { return len(p.Clients) }, func(p *plan, from, to int) {
-			for i := from; i < to; i++ { // faults name clients by their place
-				p.Clients[i].Callers = nil
-			}
-		})
-		for i := range s.best.Plan.Clients {
-			s.parts(func(p *plan) int { return len(p.Clients[i].Callers) }, func(p *plan, from, to int) {
-				p.Clients[i].Callers = slices.Delete(p.Clients[i].Callers, from, to)
-			})
-		}
-		for i := range s.best.Plan.Clients {
-			for k := range s.best.Plan.Clients[i].Callers {
-				s.calls(i, k)
-			}
-		}
-	}
-	fmt.Fprintf(progress, "seed %d: shrunk in %d tries, of which %d were kept\n", o.Seed, s.tried, s.kept)
+	s := shrinking{best: o, rule: o.Violations[0].Rule, left: set.shrink, played: make(map[string]bool), play: func(p plan) (outcome, error) {
+		return do(ctx, set.program, task{Plan: &p, History: true})
+	}}
+	s.shrinks()
+	fmt.Fprintf(progress, "seed %d: shrunk in %d tries, of which %d were kept\n", o.Seed, set.shrink-s.left, s.kept)
 	return s.best
 }
 
-// tries is how often a smaller plan is played before it is given up: what happens in a world hangs on its plan, and a little on chance.
-const tries = 2
-
 type shrinking struct {
-	ctx         context.Context
-	best        outcome
-	rule        string
-	until       time.Time
-	program     string
-	tried, kept int
+	play   func(plan) (outcome, error)
+	best   outcome
+	rule   string
+	left   int             // so many tries are left
+	played map[string]bool // plans: the same one has the same history
+	kept   int
 }
 
-func (s *shrinking) more() bool { return time.Now().Before(s.until) && s.ctx.Err() == nil }
+// shrinks tries what makes the plan smaller, until nothing does. What can be left out is made no simpler one by one.
+func (s *shrinking) shrinks() {
+	s.later()
+	s.begins()
+	s.simpler(true)
+	for before := -1; before != s.kept && s.left > 0; {
+		before = s.kept
+		if s.leavesOut(); before != s.kept {
+			continue
+		}
+		s.simpler(false)
+		s.idle()
+	}
+}
+
+// begins has the world begin later.
+func (s *shrinking) begins() {
+	for _, before := range []time.Duration{30 * time.Second, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute} {
+		if s.begin(before) {
+			return
+		}
+	}
+}
+
+// leavesOut leaves out what it can.
+func (s *shrinking) leavesOut() {
+	s.later()
+	s.begins()
+	s.parts(func(p *plan) int { return len(p.Faults) }, func(p *plan, from, to int) { p.Faults = slices.Delete(p.Faults, from, to) })
+	s.locks()
+	s.parts(func(p *plan) int { return len(p.Clients) }, func(p *plan, from, to int) {
+		for i := from; i < to; i++ { // faults name clients by their place
+			p.Clients[i].Callers = nil
+		}
+	})
+	s.parts(callers, leaveOutCallers)
+	s.parts(calls, leaveOutCalls)
+}
 
 // parts leaves out parts of a list: halves, quarters, and so on down to single elements.
 func (s *shrinking) parts(size func(*plan) int, leaveOut func(p *plan, from, to int)) {
-	for part := (size(&s.best.Plan) + 1) / 2; part > 0 && s.more(); part /= 2 {
-		for from := 0; from < size(&s.best.Plan) && s.more(); {
+	for part := (size(&s.best.Plan) + 1) / 2; part > 0 && s.left > 0; part /= 2 {
+		for from := 0; from < size(&s.best.Plan) && s.left > 0; {
 			p := s.best.Plan.clone()
 			leaveOut(&p, from, min(from+part, size(&p)))
 			before := size(&s.best.Plan)
@@ -66,19 +80,6 @@ func (s *shrinking) parts(size func(*plan) int, leaveOut func(p *plan, from, to 
 			}
 		}
 	}
-}
-
-// calls leaves out calls of a caller. Those that are left keep their times.
-func (s *shrinking) calls(client, caller int) {
-	s.parts(func(p *plan) int { return len(p.Clients[client].Callers[caller].Calls) }, func(p *plan, from, to int) {
-		c := &p.Clients[client].Callers[caller]
-		if to < len(c.Calls) {
-			for _, one := range c.Calls[from:to] {
-				c.Calls[to].Pause += one.Pause + one.Hold + one.Nested
-			}
-		}
-		c.Calls = slices.Delete(c.Calls, from, to)
-	})
 }
 
 // begin leaves out what was before the last time so long before the violation, and tells whether the rule is violated all the same.
@@ -108,8 +109,7 @@ func (s *shrinking) callerFrom(from time.Duration, client, caller int) callerPla
 	c := s.best.Plan.Clients[client].Callers[caller]
 	made := 0
 	for _, e := range s.best.History {
-		var place, run int
-		if _, err := fmt.Sscanf(e.Client, "c%d.%d", &place, &run); err != nil || place != client {
+		if place, ok := placeOf(e.Client); !ok || place != client {
 			continue
 		}
 		if e.Kind == started {
@@ -127,41 +127,29 @@ func (s *shrinking) callerFrom(from time.Duration, client, caller int) callerPla
 	return callerPlan{}
 }
 
-// try plays a plan, and keeps it where the rule is violated.
+// try plays a plan, and keeps it where the rule is violated. A plan that was played is not played again.
 func (s *shrinking) try(p plan) bool {
 	if v := s.best.Violations[0]; v.Rule != nothingLeft && p.Storm+p.Calm > v.At+time.Minute {
 		p.Calm = max(v.At+time.Minute-p.Storm, time.Second)
 		p.Storm = min(p.Storm, v.At+time.Minute)
 	}
-	for range tries {
-		if !s.more() {
-			return false
-		}
-		s.tried++
-		o, err := do(s.ctx, s.program, task{Plan: &p, History: true})
-		if err != nil {
-			return false
-		}
-		if i := slices.IndexFunc(o.Violations, func(v violation) bool { return v.Rule == s.rule }); i >= 0 {
-			o.Violations = o.Violations[i:]
-			s.best = o
-			s.kept++
-			return true
-		}
+	text, err := json.Marshal(p)
+	if err != nil || s.left == 0 || s.played[string(text)] {
+		return false
 	}
-	return false
-}
-
-// clone copies the lists of the plan.
-func (p plan) clone() plan {
-	p.Faults = slices.Clone(p.Faults)
-	p.Clients = slices.Clone(p.Clients)
-	for i := range p.Clients {
-		callers := slices.Clone(p.Clients[i].Callers)
-		for k := range callers {
-			callers[k].Calls = slices.Clone(callers[k].Calls)
-		}
-		p.Clients[i].Callers = callers
+	s.left--
+	s.played[string(text)] = true
+	o, err := s.play(p)
+	if err != nil {
+		s.left = 0
+		return false
 	}
-	return p
+	i := slices.IndexFunc(o.Violations, func(v violation) bool { return v.Rule == s.rule })
+	if i < 0 {
+		return false
+	}
+	o.Violations = o.Violations[i:]
+	s.best = o
+	s.kept++
+	return true
 }
