@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,9 +14,20 @@ type faultKind struct {
 	settles time.Duration // how long after the end of the fault all is well again, as the rules have it
 	single  bool          // for plans with one server alone
 	young   bool          // a node of a quorum does not count for as long as the longest lease
-	links   bool          // where it is one client's, all others go on as if nothing were broken
+	of      whom          // what it breaks
 	do      func(*world, fault) (ends func())
 }
+
+// whom says what a fault breaks.
+type whom int
+
+const (
+	theServer   whom = iota
+	someServers      // of a quorum
+	itsLinks         // of one client, or of all
+	aProcess
+	aLock
+)
 
 const (
 	atOnce   = 0                             // what has only stood still
@@ -32,21 +44,21 @@ const rolls = "rolls"
 const restarts = "a restart: "
 
 var faultKinds = []faultKind{
-	{"freeze", "a server stands still; what was sent to it runs when it goes on", atOnce, false, false, false, func(w *world, f fault) func() {
+	{"freeze", "a server stands still; what was sent to it runs when it goes on", atOnce, false, false, theServer, func(w *world, f fault) func() {
 		g := &w.servers[f.Server].frozen
 		w.net.close(g)
 		return func() { w.net.open(g) }
 	}},
-	{"restart", "a server is away, and comes back with its data", soon, false, true, false, func(w *world, f fault) func() {
+	{"restart", "a server is away, and comes back with its data", soon, false, true, theServer, func(w *world, f fault) func() {
 		return w.away(f, func(*server) {})
 	}},
-	{"forgets", "a server is away, and comes back without its data", unheard, false, true, false, (*world).forgets},
-	{"flush", "FLUSHALL", unheard, false, false, false, func(w *world, f fault) func() {
+	{"forgets", "a server is away, and comes back without its data", unheard, false, true, theServer, (*world).forgets},
+	{"flush", "FLUSHALL", unheard, false, false, theServer, func(w *world, f fault) func() {
 		w.servers[f.Server].m.FlushAll()
 		w.note(event{Kind: lost, Text: "all data of a server"})
 		return nil
 	}},
-	{"failover", "a replica that lags is promoted: what was confirmed within the last seconds is forgotten", unheard, true, false, false, func(w *world, f fault) func() {
+	{"failover", "a replica that lags is promoted: what was confirmed within the last seconds is forgotten", unheard, true, false, theServer, func(w *world, f fault) func() {
 		s := w.servers[f.Server]
 		snap := s.snapshot()
 		time.Sleep(time.Duration(f.X) * 5 * time.Millisecond) // the lag
@@ -55,34 +67,34 @@ var faultKinds = []faultKind{
 			w.note(event{Kind: lost, Text: fmt.Sprintf("what a server was told in the %v before", time.Duration(f.X)*5*time.Millisecond)})
 		})
 	}},
-	{"clock", "a server's wall clock jumps", unheard + time.Minute, false, false, false, func(w *world, f fault) func() {
+	{"clock", "a server's wall clock jumps", unheard + time.Minute, false, false, theServer, func(w *world, f fault) func() {
 		by := time.Duration(f.X-500) * 100 * time.Millisecond
 		w.servers[f.Server].jump(by)
 		w.note(event{Kind: lost, Text: fmt.Sprintf("time: %v", by)})
 		return nil
 	}},
-	{"delete", "a lock's key is deleted by hand", unheard, false, false, false, func(w *world, f fault) func() {
-		lock := w.lockNames()[f.X%w.Locks]
+	{"delete", "a lock's key is deleted by hand", unheard, false, false, aLock, func(w *world, f fault) func() {
+		lock := w.lockOf(f)
 		for _, s := range w.servers {
 			s.m.Del(lock)
 		}
 		w.note(event{Kind: lost, Lock: lock, Text: "the key of " + lock})
 		return nil
 	}},
-	{"rights", "the user has lost the right to a command", rights, false, false, false, func(w *world, f fault) func() {
+	{"rights", "the user has lost the right to a command", rights, false, false, theServer, func(w *world, f fault) func() {
 		s := w.servers[f.Server]
-		w.set(func() { s.denied = []string{"PUBLISH", "EVALSHA", "ZADD", "SUBSCRIBE", "ZREM"}[f.X%5] })
+		w.set(func() { s.denied = f.denies() })
 		return func() { w.set(func() { s.denied = "" }) }
 	}},
-	{"cut", "links are cut", soon, false, false, true, func(w *world, f fault) func() {
+	{"cut", "links are cut", soon, false, false, itsLinks, func(w *world, f fault) func() {
 		w.net.each(w.of(f), (*link).cut)
 		return nil
 	}},
-	{"dead", "links die without a word", silently, false, false, true, func(w *world, f fault) func() {
+	{"dead", "links die without a word", silently, false, false, itsLinks, func(w *world, f fault) func() {
 		w.net.each(w.of(f), func(l *link) { l.dead = true })
 		return nil
 	}},
-	{"replies", "some replies are lost, with their links", silently, false, false, true, func(w *world, f fault) func() {
+	{"replies", "some replies are lost, with their links", silently, false, false, itsLinks, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		w.set(func() {
 			for _, one := range ways {
@@ -97,7 +109,7 @@ var faultKinds = []faultKind{
 			})
 		}
 	}},
-	{"messages", "messages are lost", unheard, false, false, true, func(w *world, f fault) func() {
+	{"messages", "messages are lost", unheard, false, false, itsLinks, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		w.set(func() {
 			for _, one := range ways {
@@ -112,7 +124,7 @@ var faultKinds = []faultKind{
 			})
 		}
 	}},
-	{"late", "replies are late, by up to ten seconds", 10*time.Second + soon, false, false, true, func(w *world, f fault) func() {
+	{"late", "replies are late, by up to ten seconds", 10*time.Second + soon, false, false, itsLinks, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		w.set(func() {
 			for _, one := range ways {
@@ -127,7 +139,7 @@ var faultKinds = []faultKind{
 			})
 		}
 	}},
-	{"away", "clients are cut off; what they have sent arrives later", soon, false, false, true, func(w *world, f fault) func() {
+	{"away", "clients are cut off; what they have sent arrives later", soon, false, false, itsLinks, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		for _, one := range ways {
 			w.net.close(&one.away)
@@ -138,7 +150,7 @@ var faultKinds = []faultKind{
 			}
 		}
 	}},
-	{rolls, "most nodes of a quorum restart, one after the other, and come back without their data", unheard, false, true, false, func(w *world, f fault) func() {
+	{rolls, "most nodes of a quorum restart, one after the other, and come back without their data", unheard, false, true, someServers, func(w *world, f fault) func() {
 		for i := range w.Servers/2 + 1 + f.X%2 {
 			one := f
 			one.Server = (f.Server + i) % w.Servers
@@ -148,7 +160,7 @@ var faultKinds = []faultKind{
 		}
 		return nil
 	}},
-	{"dies", "a process dies, and comes back", soon, false, false, false, func(w *world, f fault) func() {
+	{"dies", "a process dies, and comes back", soon, false, false, aProcess, func(w *world, f fault) func() {
 		c := w.takes(f)
 		if c == nil {
 			return nil
@@ -166,7 +178,7 @@ var faultKinds = []faultKind{
 		go c.ending(false)
 		return func() { w.start(c.place) }
 	}},
-	{"leaves", "a process shuts its client down, or closes it in the middle, and comes back", soon, false, false, false, func(w *world, f fault) func() {
+	{"leaves", "a process shuts its client down, or closes it in the middle, and comes back", soon, false, false, aProcess, func(w *world, f fault) func() {
 		c := w.takes(f)
 		if c == nil {
 			return nil
@@ -197,19 +209,9 @@ func (w *world) breaks(f fault) {
 	}
 	k := faultKinds[i]
 	time.Sleep(f.At)
-	whom := "all clients"
-	if f.Client >= 0 {
-		whom = fmt.Sprintf("c%d", f.Client)
-	}
-	if w.Servers > 1 {
-		whom += fmt.Sprintf(", server %d", f.Server)
-	}
-	text := fmt.Sprintf("%s: %s (%s)", k.name, k.text, whom)
-	whose := ""
-	if k.links && f.Client >= 0 && w.Servers == 1 {
-		whose = whom
-	}
-	w.note(event{Kind: begins, Client: whose, Text: text})
+	e := w.tells(k, f)
+	e.Kind = begins
+	w.note(e)
 	end := k.do(w, f)
 	if end != nil {
 		time.Sleep(f.For)
@@ -223,8 +225,51 @@ func (w *world) breaks(f fault) {
 	default:
 		settles = max(settles, soon)
 	}
-	w.note(event{Kind: ends, Client: whose, Text: text, For: settles})
+	e.Kind, e.For = ends, settles
+	w.note(e)
 }
+
+// tells returns an event that says what the fault breaks, and whom it concerns.
+func (w *world) tells(k faultKind, f fault) event {
+	e := event{Server: f.Server}
+	var whom []string
+	switch k.of {
+	case someServers:
+		e.Server = -1
+	case itsLinks:
+		if whom = []string{"all clients"}; f.Client >= 0 {
+			e.Client = fmt.Sprintf("c%d", f.Client)
+			whom = []string{e.Client}
+		}
+	case aProcess:
+		whom = []string{fmt.Sprintf("c%d", w.placeOf(f))}
+	case aLock:
+		e.Lock = w.lockOf(f)
+		whom = []string{e.Lock}
+	}
+	if k.name == "rights" {
+		whom = append(whom, f.denies())
+	}
+	if w.Servers > 1 && (k.of == theServer || k.of == itsLinks) {
+		whom = append(whom, fmt.Sprintf("server %d", f.Server))
+	}
+	e.Text = k.name + ": " + k.text
+	if len(whom) > 0 {
+		e.Text += " (" + strings.Join(whom, ", ") + ")"
+	}
+	return e
+}
+
+// denies is the command to which the user has lost the right.
+func (f fault) denies() string {
+	return []string{"PUBLISH", "EVALSHA", "ZADD", "SUBSCRIBE", "ZREM"}[f.X%5]
+}
+
+// lockOf is the lock of which the fault deletes the key.
+func (w *world) lockOf(f fault) string { return w.lockNames()[f.X%w.Locks] }
+
+// placeOf is the place of the process that the fault ends.
+func (w *world) placeOf(f fault) int { return max(f.Client, 0) }
 
 // set changes what is wrong.
 func (w *world) set(change func()) {
@@ -274,7 +319,7 @@ func (w *world) forgets(f fault) func() {
 
 // takes takes the fault's client out of the world; nil where it is gone already.
 func (w *world) takes(f fault) *client {
-	place := max(f.Client, 0)
+	place := w.placeOf(f)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.clients[place]

@@ -18,6 +18,7 @@ type event struct {
 	Text   string        `json:",omitempty"` // what else there is to say: an error, an owner, a fault
 	Count  int           `json:",omitempty"`
 	Levels int           `json:",omitempty"`
+	Server int           `json:",omitempty"` // of a fault
 }
 
 // The kinds of an event.

@@ -45,13 +45,13 @@ const (
 )
 
 // judge reads a history, and returns what is wrong with it.
-func judge(p plan, history []event) ([]violation, turns) {
-	j := judging{plan: p, clients: make(map[string]*judgedClient), locks: make(map[string]*judgedLock), byID: make(map[string]*judgedClient), brokeOf: make(map[string]int), holds: make(map[int]*judgedHold)}
+func judge(p plan, history []event) ([]violation, turns, shares) {
+	j := judging{plan: p, clients: make(map[string]*judgedClient), locks: make(map[string]*judgedLock), byID: make(map[string]*judgedClient), holds: make(map[int]*judgedHold)}
 	for _, e := range history {
 		j.passes(e.At)
 		j.reads(e)
 	}
-	return j.found, j.turns
+	return j.found, j.turns, j.shares
 }
 
 // judging is what is known at one moment of the history.
@@ -64,7 +64,7 @@ type judging struct {
 	locks   map[string]*judgedLock
 	holds   map[int]*judgedHold // and the calls that wait
 	broken  int                 // faults that are there
-	brokeOf map[string]int      // and those of them that are one client's links, by its place
+	harmed  []harm              // by faults, also by those that are over
 	settled time.Duration       // from when on the faults that are over no longer count
 	losses  []loss
 	clock   bool // a server's clock was set
@@ -73,6 +73,7 @@ type judging struct {
 
 	lastLoss   time.Duration
 	turns      turns
+	shares     shares
 	deadLinks  bool // links have died without a word
 	deadCalled int  // how often a client was called that is gone
 }
@@ -192,7 +193,7 @@ func (j *judging) reads(e event) {
 			return // a client that is closed twice
 		}
 		c.closing, c.closes, c.closeMost = true, e.At, closeMost
-		c.hindered, c.had = j.broken > 0 || e.At < j.settled, make(map[string]bool)
+		c.hindered, c.had = j.hinders(c), make(map[string]bool)
 		for _, h := range j.holds {
 			if h.client == c && h.has {
 				c.had[h.lock] = true
@@ -205,22 +206,16 @@ func (j *judging) reads(e event) {
 	case closed:
 		if !c.closed {
 			c.closing, c.closed, c.closedAt = false, true, e.At
-			c.hindered = c.hindered || j.broken > 0
+			c.hindered = c.hindered || j.hinders(c)
 			j.closesSoon(c)
 		}
 	case begins:
 		j.broken++
 		j.deadLinks = j.deadLinks || strings.HasPrefix(e.Text, "dead:")
-		if e.Client != "" {
-			j.brokeOf[e.Client]++
-		}
+		j.harms(e)
 	case ends:
 		j.broken--
-		if e.Client != "" {
-			if j.brokeOf[e.Client]--; j.brokeOf[e.Client] == 0 {
-				delete(j.brokeOf, e.Client)
-			}
-		}
+		j.settles(e)
 		j.settled = max(j.settled, e.At+e.For)
 	case lost:
 		clock := strings.HasPrefix(e.Text, "time:")
@@ -328,6 +323,11 @@ func (j *judging) passes(to time.Duration) {
 	if j.broken == 0 {
 		j.turns.Clean += max(0, to-max(j.now, j.cleanFrom()))
 	}
+	for _, name := range j.lockNames() {
+		if l := j.locks[name]; l != nil && !j.stopped {
+			j.counts(name, l, to)
+		}
+	}
 	j.now = to
 	for _, name := range j.lockNames() {
 		if l := j.locks[name]; l != nil {
@@ -335,8 +335,7 @@ func (j *judging) passes(to time.Duration) {
 		}
 	}
 	j.overdue()
-	whose, one := j.brokenFor()
-	if !one || j.stopped {
+	if j.stopped {
 		return
 	}
 	for _, name := range j.lockNames() {
@@ -344,40 +343,33 @@ func (j *judging) passes(to time.Duration) {
 		if l == nil || l.told {
 			continue
 		}
-		switch {
-		case l.owner == "":
-			j.sleeps(name, l, whose)
-		case whose == "":
+		if l.owner == "" {
+			j.sleeps(name, l)
+		} else {
 			j.nobodys(name, l)
 		}
 	}
 }
 
-// brokenFor returns the place of the one client whose links are broken; "" where nothing is. one is false where more is broken.
-func (j *judging) brokenFor() (whose string, one bool) {
-	n := 0
-	for place, faults := range j.brokeOf {
-		whose, n = place, n+faults
-	}
-	return whose, n == j.broken && len(j.brokeOf) < 2
+// mustTake tells whether the call waits for the lock, and has to take it when it is free.
+func (h *judgedHold) mustTake() bool {
+	return h.most != 0 && !h.redisson && h.client.gone == 0 && h.client.closes == 0
 }
 
-// sleeps requires that a free lock is taken by who waits for it, but for the client with this place.
-func (j *judging) sleeps(name string, l *judgedLock, but string) {
-	var first *judgedHold // which has begun to wait first
+// sleeps requires that a free lock is taken by who waits for it.
+func (j *judging) sleeps(name string, l *judgedLock) {
+	var first *judgedHold // of those that sleep, which has begun to wait first
+	var free time.Duration
 	for _, h := range l.waits {
-		if h.most != 0 && !h.redisson && !h.client.isAt(but) && h.client.gone == 0 && h.client.closes == 0 && (first == nil || h.asked < first.asked) {
-			first = h
+		if !h.mustTake() || first != nil && first.asked < h.asked {
+			continue
+		}
+		from := max(l.since, h.asked, j.wellFrom(h.client, name))
+		if j.now-from > lookMost || j.now-from > freeMost && j.now-j.loneFrom(name) > freeMost {
+			first, free = h, j.now-from
 		}
 	}
-	if first == nil {
-		return
-	}
-	from, most := max(l.since, j.settled, first.asked), freeMost
-	if j.goneClients() > 1 {
-		most = lookMost
-	}
-	if free := j.now - from; free > most {
+	if first != nil {
 		l.told = true
 		j.violated(nobodySleep, name, "%s, call %d, waits for it, and it has been free for %v", first.client.name, first.call, free)
 	}
@@ -387,21 +379,29 @@ func (j *judging) sleeps(name string, l *judgedLock, but string) {
 func (j *judging) goneClients() int {
 	n := 0
 	for _, c := range j.byID {
-		if c.gone > 0 || c.closed && c.hindered {
+		if c.isGone() {
 			n++
 		}
 	}
 	return n
 }
 
+// isGone tells whether the client is gone, and has said goodbye to no server, as far as is known.
+func (c *judgedClient) isGone() bool { return c.gone > 0 || c.closed && c.hindered }
+
+// owner is the client that has the lock, as the servers have it; nil for nobody, and for who is no client at all.
+func (j *judging) owner(l *judgedLock) *judgedClient {
+	id, _, _ := strings.Cut(l.owner, ":")
+	return j.byID[id]
+}
+
 // nobodys requires that who has a lock has it for a call.
 func (j *judging) nobodys(name string, l *judgedLock) {
-	id, _, _ := strings.Cut(l.owner, ":")
-	c := j.byID[id]
+	c := j.owner(l)
 	if c == nil || c.redisson { // who is no client at all has been told of
 		return
 	}
-	most, from := nobodyMost, l.since
+	most := nobodyMost
 	for _, h := range j.holds {
 		if h.client != c || h.lock != name || h.asked > l.since { // a call that began later has not taken it
 			continue
@@ -411,22 +411,26 @@ func (j *judging) nobodys(name string, l *judgedLock) {
 		}
 		most = askedMost
 	}
+	from, is := j.nobodysFrom(c, name, l)
+	if taken := j.now - from; is && taken > most {
+		l.told = true
+		j.violated(nobodysLock, name, "%s has it by %s, and no call of its own, for %v", c.name, l.owner, taken)
+	}
+}
+
+// nobodysFrom is from when on the client may not have the lock without a call; never where it is none.
+func (j *judging) nobodysFrom(c *judgedClient, name string, l *judgedLock) (from time.Duration, is bool) {
+	well := j.harmedUntil(c, name, false)
+	from = max(l.since, well, c.ends[name], c.heard)
 	switch {
 	case c.gone > 0:
-		from = max(from, c.gone+longest, j.settled+longest) // what it has sent may arrive when its network is back
+		from = max(from, c.gone+longest, well+longest) // what it has sent may arrive when its network is back
 	case c.closed && (c.hindered || c.had[name]):
 		from = max(from, c.closedAt+longest)
 	case c.closed:
 		from = max(from, c.closedAt)
 	case c.closes > 0:
-		return
+		return 0, false
 	}
-	if j.lostSince(name, c.asked) {
-		return // a client that has asked nothing since does not know that a server has forgotten a release (P38)
-	}
-	from = max(from, j.settled, c.ends[name], c.heard)
-	if taken := j.now - from; taken > most {
-		l.told = true
-		j.violated(nobodysLock, name, "%s has it by %s, and no call of its own, for %v", c.name, l.owner, taken)
-	}
+	return from, !j.lostSince(name, c.asked) // a client that has asked nothing since does not know that a server has forgotten a release (P38)
 }

@@ -94,7 +94,7 @@ func TestJudgeCountsOvertakenWaits(t *testing.T) {
 			c.plan(&p)
 		}
 		c.want.Clean = seconds(43 - 30)
-		if _, got := judge(p, begun(c.history)); got != c.want {
+		if _, got, _ := judge(p, begun(c.history)); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
 		}
 	}

@@ -94,7 +94,10 @@ func (j *judging) keeps(h *judgedHold, e event) {
 	if e.Text == "unlocked" {
 		j.violated(staysHeld, h.lock, "%s, call %d, has been unlocked after %v, and not by its Unlock", h.client.name, h.call, j.now-h.got)
 	}
-	if e.Text != "lost" || h.told || h.redisson || j.broken > 0 || j.settled > 0 && j.now < j.settled+renewed || j.lostSince(h.lock, h.asked) {
+	if e.Text != "lost" || h.told || h.redisson || h.client.closes > 0 || j.lostSince(h.lock, h.asked) {
+		return
+	}
+	if until := j.harmedUntil(h.client, h.lock, true); until > 0 && j.now < until+renewed {
 		return
 	}
 	if h.lease > 0 && j.now >= h.leased+h.lease-h.lease/50-wayThere {

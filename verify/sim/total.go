@@ -17,6 +17,7 @@ type total struct {
 	calls, holds, commands int
 	virtual, clientTime    time.Duration
 	turns                  turns
+	shares                 shares
 	failed                 []outcome
 }
 
@@ -29,6 +30,7 @@ func (t *total) add(o outcome) {
 	t.commands += o.Commands
 	t.virtual += o.Virtual
 	t.turns.add(o.Turns)
+	t.shares.add(o.Shares)
 	t.clientTime += o.Virtual * time.Duration(len(o.Plan.Clients))
 	if len(o.Violations) > 0 {
 		t.failed = append(t.failed, o)
@@ -54,6 +56,8 @@ func (t *total) print(out io.Writer) {
 	fmt.Fprintf(out, "%d worlds, seeds %d to %d: %.1f virtual hours, %.0f client-hours, in %v: %.0f client-hours a minute, with %d at a time\n",
 		t.worlds, t.set.seed, t.set.seed+uint64(t.worlds)-1, t.virtual.Hours(), t.clientTime.Hours(), real.Round(time.Second), t.clientTime.Hours()/real.Minutes(), t.set.jobs)
 	fmt.Fprintf(out, "clean phases: %.0f%% of the time; of %d waits each was overtaken by %.2f later calls\n", 100*t.turns.Clean.Seconds()/max(t.virtual.Seconds(), 1), t.turns.Taken, t.turns.mean())
+	fmt.Fprintf(out, "judged: %.0f%% of the time that locks are waited for, by the rule that nobody sleeps; %.0f%% of the time that clients have them, by the rule that none is nobody's\n",
+		share(t.shares.WaitedJudged, t.shares.Waited), share(t.shares.TakenJudged, t.shares.Taken))
 	fmt.Fprintf(out, "%d calls, %d holds, %d commands; %d worlds in which something was violated\n", t.calls, t.holds, t.commands, len(t.failed))
 }
 

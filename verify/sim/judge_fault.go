@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Faults excuse only whom they can hurt, while they are there, and for as long after that as they take to settle.
+
+// A harm is what a fault does.
+type harm struct {
+	client string // whose links it breaks, by the place in the plan; "" where it is not one client's
+	lock   string // of which it deletes the key; "" where it is not one lock's
+	server int    // -1: several
+	text   string
+	mild   bool          // it hurts those who wait alone: what is to be released is released
+	until  time.Duration // when it has settled
+}
+
+const forever = time.Duration(1 << 62)
+
+// harms takes in the beginning of a fault. A process that dies or leaves hurts nobody else: what it leaves is judged by its end.
+func (j *judging) harms(e event) {
+	if k := kindOf(e.Text); k == nil || k.of != aProcess {
+		j.harmed = append(j.harmed, harmOf(e))
+	}
+}
+
+// settles takes in the end of a fault.
+func (j *judging) settles(e event) {
+	if i := slices.Index(j.harmed, harmOf(e)); i >= 0 {
+		j.harmed[i].until = e.At + e.For
+	}
+}
+
+// harmOf is what the fault does that this event tells of. Messages are for those who wait, and so are all commands that the user may lose the
+// right to but for the one that runs scripts (P30).
+func harmOf(e event) harm {
+	mild := strings.HasPrefix(e.Text, "messages:") || strings.HasPrefix(e.Text, "rights:") && !strings.Contains(e.Text, "(EVALSHA")
+	return harm{e.Client, e.Lock, e.Server, e.Text, mild, forever}
+}
+
+// kindOf is the kind of the fault that the story calls so; nil for none.
+func kindOf(text string) *faultKind {
+	name, _, _ := strings.Cut(text, ":")
+	if i := slices.IndexFunc(faultKinds, func(k faultKind) bool { return k.name == name }); i >= 0 {
+		return &faultKinds[i]
+	}
+	return nil
+}
+
+// hurts tells whether the harm is one to this client and this lock.
+func (h harm) hurts(c *judgedClient, lock string) bool {
+	return (h.client == "" || c.isAt(h.client)) && (h.lock == "" || h.lock == lock)
+}
+
+// wellFrom is from when on nothing hurts this client's waits for this lock: forever while something does.
+func (j *judging) wellFrom(c *judgedClient, lock string) time.Duration {
+	return j.harmedUntil(c, lock, true)
+}
+
+// harmedUntil is until when something hurts this client and this lock; mild harms count where that is asked for. In a quorum nothing does that
+// hurts fewer than half of the nodes.
+func (j *judging) harmedUntil(c *judgedClient, lock string, mild bool) time.Duration {
+	until := make([]time.Duration, j.Servers)
+	for _, h := range j.harmed {
+		if !h.hurts(c, lock) || h.mild && !mild {
+			continue
+		}
+		for s := range until {
+			if s == h.server || h.server < 0 || h.lock != "" {
+				until[s] = max(until[s], h.until)
+			}
+		}
+	}
+	slices.SortFunc(until, func(a, b time.Duration) int { return cmp.Compare(b, a) })
+	return until[len(until)/2]
+}
+
+// hinders tells whether something may keep the client's words from a server.
+func (j *judging) hinders(c *judgedClient) bool {
+	return slices.ContainsFunc(j.harmed, func(h harm) bool { return h.until > j.now && (h.client == "" || c.isAt(h.client)) })
+}
+
+// loneFrom is from when on at most one client may be in the line of the lock that does not answer.
+func (j *judging) loneFrom(lock string) time.Duration {
+	var until []time.Duration
+	for _, c := range j.clients {
+		switch {
+		case c.isGone():
+			until = append(until, forever)
+		case !c.closed:
+			until = append(until, j.wellFrom(c, lock))
+		}
+	}
+	if len(until) < 2 {
+		return 0
+	}
+	slices.Sort(until)
+	return until[len(until)-2]
+}
+
+// shares is how much of the time was judged: of locks that are waited for by the rule nobodySleep, and of those that a client has by nobodysLock.
+type shares struct {
+	Waited, WaitedJudged time.Duration
+	Taken, TakenJudged   time.Duration
+}
+
+func (s *shares) add(o shares) {
+	s.Waited += o.Waited
+	s.WaitedJudged += o.WaitedJudged
+	s.Taken += o.Taken
+	s.TakenJudged += o.TakenJudged
+}
+
+// share is a part of a time, in percent.
+func share(part, of time.Duration) float64 { return 100 * part.Seconds() / max(of.Seconds(), 1) }
+
+// counts adds the time until this moment to what was judged of the lock, or not.
+func (j *judging) counts(name string, l *judgedLock, to time.Duration) {
+	waited, from := false, forever
+	for _, h := range l.waits {
+		if h.mustTake() {
+			waited, from = true, min(from, j.wellFrom(h.client, name))
+		}
+	}
+	if waited {
+		j.shares.Waited += to - j.now
+		j.shares.WaitedJudged += max(0, to-max(from, j.now))
+	}
+	c := j.owner(l)
+	if c == nil || c.redisson {
+		return
+	}
+	j.shares.Taken += to - j.now
+	if from, is := j.nobodysFrom(c, name, l); is {
+		j.shares.TakenJudged += max(0, to-max(from, j.now))
+	}
+}
