@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,8 +39,8 @@ func tell(out io.Writer, p plan, history []event, violations []violation) {
 			delete(begun, e.Text)
 		}
 	}
-	for text, at := range begun {
-		fmt.Fprintf(out, "  %s  %s, and it goes on\n", clock(at), text)
+	for _, text := range slices.SortedFunc(maps.Keys(begun), func(a, b string) int { return cmp.Or(cmp.Compare(begun[a], begun[b]), cmp.Compare(a, b)) }) {
+		fmt.Fprintf(out, "  %s  %s, and it goes on\n", clock(begun[text]), text)
 	}
 	for _, e := range history {
 		if e.At < from || e.At > to || lock != "" && e.Lock != "" && e.Lock != lock || e.Kind == counted && e.Count == e.Levels {

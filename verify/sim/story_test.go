@@ -35,6 +35,24 @@ func TestStoryOfABug(t *testing.T) {
 	}
 }
 
+// Faults that go on are told in the order in which they began.
+func TestStoryOfFaultsThatGoOn(t *testing.T) {
+	h := []event{{At: 1, Kind: begins, Text: "c"}, {At: 2, Kind: begins, Text: "a"}, {At: 3, Kind: begins, Text: "b"}, {At: 4, Kind: ends, Text: "a"}, {At: 5, Kind: begins, Text: "a"}}
+	for range 20 {
+		var out bytes.Buffer
+		tell(&out, plan{}, h, []violation{{Rule: nobodySleep, At: 2 * around}})
+		var told []string
+		for line := range strings.Lines(out.String()) {
+			if what, is := strings.CutSuffix(line, ", and it goes on\n"); is {
+				told = append(told, what[len(what)-1:])
+			}
+		}
+		if strings.Join(told, "") != "cba" {
+			t.Fatalf("%q, not c, b, a", told)
+		}
+	}
+}
+
 func TestArguments(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-list"}, &out, io.Discard); err != nil {
