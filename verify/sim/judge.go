@@ -365,7 +365,7 @@ func (j *judging) sleeps(name string, l *judgedLock) {
 			continue
 		}
 		from := max(l.since, h.asked, j.wellFrom(h.client, name))
-		if j.now-from > lookMost || j.now-from > freeMost && j.now-j.loneFrom(name) > freeMost {
+		if j.now-from > lookMost || j.now-max(from, j.allWellFrom(h.client, name)) > freeMost && j.now-j.loneFrom(name) > freeMost {
 			first, free = h, j.now-from
 		}
 	}

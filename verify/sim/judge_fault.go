@@ -64,6 +64,16 @@ func (j *judging) wellFrom(c *judgedClient, lock string) time.Duration {
 // harmedUntil is until when something hurts this client and this lock; mild harms count where that is asked for. In a quorum nothing does that
 // hurts fewer than half of the nodes.
 func (j *judging) harmedUntil(c *judgedClient, lock string, mild bool) time.Duration {
+	return j.harmedByNode(c, lock, mild)[j.Servers/2]
+}
+
+// allWellFrom is from when on no node is hurt. A line is on one server of a quorum (P40): who does not hear that one looks by itself.
+func (j *judging) allWellFrom(c *judgedClient, lock string) time.Duration {
+	return j.harmedByNode(c, lock, true)[0]
+}
+
+// harmedByNode is until when each node is hurt, the last one first.
+func (j *judging) harmedByNode(c *judgedClient, lock string, mild bool) []time.Duration {
 	until := make([]time.Duration, j.Servers)
 	for _, h := range j.harmed {
 		if !h.hurts(c, lock) || h.mild && !mild {
@@ -76,7 +86,7 @@ func (j *judging) harmedUntil(c *judgedClient, lock string, mild bool) time.Dura
 		}
 	}
 	slices.SortFunc(until, func(a, b time.Duration) int { return cmp.Compare(b, a) })
-	return until[len(until)/2]
+	return until
 }
 
 // hinders tells whether something may keep the client's words from a server.

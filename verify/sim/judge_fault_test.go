@@ -76,8 +76,10 @@ func TestJudgeFaultsExcuseSleepOfTheirs(t *testing.T) {
 		{"of the links of two that have left", nil, history(waits, b.closes(1, "Close"), b.closed(1.1), r.closes(1, "Close"), r.closed(1.1),
 			brokenOf("c1", 1.2, 9, 0)[:1], brokenOf("c2", 1.2, 9, 0)[:1], until(3)), later(calm, 0), nobodySleep},
 		{"of three of five nodes", withQuorum, history(waits, at(broken(2, 9, 5), 0, 3, 4), until(16)), later(calm, 0), nobodySleep},
-		{"of two of five nodes", withQuorum, history(waits, at(broken(1, 2, 5), 0, 3), until(3)), later(calm, 0), nobodySleep},
-		{"of its client's links to three nodes", withQuorum, history(waits, at(brokenOf("c0", 2, 9, 5), 0, 3, 4), until(16)), others("c1"), nobodySleep},
+		{"of two of five nodes, where it looks by itself", withQuorum, history(waits, at(broken(1, 20, 0)[:1], 0, 3), until(13)), later(calm, 0), nobodySleep},
+		{"of one of five nodes, until it is well", withQuorum, history(waits, at(broken(1, 5, 2), 3), until(9)), later(calm, 0), nobodySleep},
+		{"of another client's links to a node", withQuorum, history(waits, at(brokenOf("c1", 1, 20, 0)[:1], 3), until(3)), later(calm, 0), nobodySleep},
+		{"of its client's links to three nodes", withQuorum, history(waits, at(brokenOf("c0", 2, 9, 5), 0, 3, 4), until(14)), others("c1"), nobodySleep},
 		{"of its lock, on all nodes", withQuorum, history(waits, ofLock("L0", broken(2, 9, 5)), until(16)), later(calm, 0), nobodySleep},
 	})
 }
