@@ -92,12 +92,16 @@ func (w *world) newLocker(place int, rdbs []*redis.Client) (locker, []lock) {
 	if w.Stable {
 		opts = append(opts, fenced.WithStableToken())
 	}
+	client := []rlock.Option{rlock.WithLogger(nothing)}
+	if w.Clients[place].Traced {
+		client = append(client, rlock.WithTrace(w.tally.trace()))
+	}
 	if len(rdbs) > 1 {
 		nodes := make([]redis.UniversalClient, len(rdbs))
 		for i, rdb := range rdbs {
 			nodes[i] = rdb
 		}
-		q, err := quorum.New(nodes, quorum.WithMaxLease(3*time.Minute), quorum.WithLockOptions(rlock.WithLogger(nothing)))
+		q, err := quorum.New(nodes, quorum.WithMaxLease(3*time.Minute), quorum.WithLockOptions(client...))
 		if err != nil {
 			panic(err)
 		}
@@ -106,7 +110,7 @@ func (w *world) newLocker(place int, rdbs []*redis.Client) (locker, []lock) {
 		}
 		return q, locks
 	}
-	r, err := rlock.New(rdbs[0], rlock.WithLogger(nothing))
+	r, err := rlock.New(rdbs[0], client...)
 	if err != nil {
 		panic(err)
 	}
@@ -149,6 +153,9 @@ func (c *client) close(graceful bool) {
 		err = c.locker.Close()
 	}
 	c.note(event{Kind: closed, Text: text(err)})
+	if !c.Clients[c.place].Redisson {
+		c.tally.ends(how, err)
+	}
 	for _, rdb := range c.rdbs {
 		_ = rdb.Close()
 	}
@@ -261,6 +268,7 @@ func (c *client) asks(ctx context.Context, e event, which int, wait, lease, long
 	default:
 		h.ctx, token, err = h.lock.LockAndGetToken(ctx)
 	}
+	h.ends("acquire", err)
 	if err != nil {
 		h.note(refused, func(e *event) { e.Text = text(err) })
 		return nil
@@ -268,6 +276,7 @@ func (c *client) asks(ctx context.Context, e event, which int, wait, lease, long
 	h.note(got, func(e *event) { e.Token, e.For = token, lease })
 	h.over = context.AfterFunc(h.ctx, func() {
 		h.note(ended, func(e *event) {
+			h.ends("the end of a context", context.Cause(h.ctx))
 			if e.Text = text(context.Cause(h.ctx)); ctx.Err() != nil {
 				e.Text = "with its parent"
 			}
@@ -292,19 +301,29 @@ func (h *hold) nests(d time.Duration) {
 		_ = h.lock.Unlock(failed)                              // the hold goes on
 	}
 	inner, next, err := h.lock.TryLockAndGetToken(h.ctx, 10*time.Second, 0)
+	h.ends("re-entry", err)
 	if err != nil {
 		return
 	}
 	h.note(nested, func(e *event) { e.Token = next })
 	h.holds(inner, d)
 	h.counts(inner, 2)
-	_ = h.lock.Unlock(inner)
+	h.ends("Unlock of a level", h.lock.Unlock(inner))
 }
 
 // counts notes the hold count that Redis has, where so many levels are open.
 func (h *hold) counts(ctx context.Context, levels int) {
-	if n, err := h.lock.HoldCount(ctx); err == nil && ctx.Err() == nil {
+	n, err := h.lock.HoldCount(ctx)
+	h.ends("HoldCount", err)
+	if err == nil && ctx.Err() == nil {
 		h.note(counted, func(e *event) { e.Count, e.Levels = n, levels })
+	}
+}
+
+// ends counts how a call of the library has ended, or what it has got.
+func (h *hold) ends(what string, err error) {
+	if _, redisson := h.lock.(*redissonLock); !redisson {
+		h.tally.ends(what, err)
 	}
 }
 
@@ -312,6 +331,7 @@ func (h *hold) unlock() {
 	h.over()
 	h.note(unlocks, nil)
 	err := h.lock.Unlock(h.ctx)
+	h.ends("Unlock", err)
 	h.note(unlocked, func(e *event) { e.Text = text(err) })
 }
 

@@ -212,6 +212,7 @@ func (w *world) breaks(f fault) {
 	e := w.tells(k, f)
 	e.Kind = begins
 	w.note(e)
+	w.tally.did("fault " + k.name)
 	end := k.do(w, f)
 	if end != nil {
 		time.Sleep(f.For)

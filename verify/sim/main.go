@@ -26,7 +26,8 @@ const help = `sim runs clients of fencelock in virtual time, with leases and out
   go run ./sim -broken                with bugs on purpose, each of which must be found
 
 Progress goes to standard error, the table and the stories of what was violated to standard output. A seed that fails is shrunk: its story has
-as few clients, calls, locks and faults as it takes, as short as they may be. Exit code 1: a violation was found; 2: it could not be run.
+as few clients, calls, locks and faults as it takes, as short as they may be. Exit code 1: a violation was found, or with -covers something was
+never done; 2: it could not be run.
 
 Flags:
 `
@@ -38,6 +39,7 @@ type settings struct {
 	shrink              int
 	time                time.Duration
 	story, list, broken bool
+	covers              bool
 	only, program       string
 }
 
@@ -55,7 +57,7 @@ func main() {
 	}
 	fmt.Fprintln(os.Stderr, "sim:", err)
 	stop()
-	if errors.Is(err, errViolated) {
+	if errors.Is(err, errViolated) || errors.Is(err, errNever) {
 		os.Exit(1)
 	}
 	os.Exit(2)
@@ -81,6 +83,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.BoolVar(&set.story, "story", false, "print all that happened")
 	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
 	flags.StringVar(&set.only, "only", "*", "with -broken: names of bugs, separated by commas; * stands for anything")
+	flags.BoolVar(&set.covers, "covers", false, "require that all was done that the gate's worlds do: -seed 1 -n 60")
 	flags.BoolVar(&set.list, "list", false, "print the names of faults and bugs, and end")
 	if err := flags.Parse(args); err != nil {
 		return set, err

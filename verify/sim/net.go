@@ -21,6 +21,7 @@ type network struct {
 	seed  uint64
 	links map[*link]bool
 	made  uint64
+	tally *tally
 }
 
 // A way is what the links from one process to one server have in common, and what is wrong with them.
@@ -199,6 +200,9 @@ func (f *flow) arrive(data []byte) {
 		isMessage := bytes.HasPrefix(data, message)
 		if w.gone || l.deaf || isMessage && w.silent {
 			return
+		}
+		if isMessage {
+			w.net.tally.message(data)
 		}
 		if w.loses > 0 && !isMessage && w.hash(4, data)%w.loses == 0 {
 			if w.hash(5, data)%2 == 0 {

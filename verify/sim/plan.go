@@ -23,6 +23,7 @@ type plan struct {
 // A clientPlan is one process with one client.
 type clientPlan struct {
 	Redisson bool
+	Traced   bool // it has trace functions
 	Callers  []callerPlan
 }
 
@@ -95,12 +96,20 @@ func newPlan(seed uint64, l limits) plan {
 		}
 		p.Clients = append(p.Clients, c)
 	}
+	p.differ(rand.New(rand.NewPCG(seed, 4)))
 	p.Faults = newFaults(rand.New(rand.NewPCG(seed, 2)), p, l.Faults)
 	if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == rolls }) {
 		first := &p.Clients[0]
 		first.Callers = append(first.Callers, newKeeper(rand.New(rand.NewPCG(seed, 4)), p))
 	}
 	return p
+}
+
+// differ makes clients that differ from each other.
+func (p *plan) differ(r *rand.Rand) {
+	for i := range p.Clients {
+		p.Clients[i].Traced = r.IntN(2) == 0
+	}
 }
 
 func newCaller(r *rand.Rand, p plan) callerPlan {

@@ -28,10 +28,11 @@ type server struct {
 	ahead  time.Duration // by how much its wall clock is ahead
 	denied string        // a command to which the user has no right
 	over   bool
+	ran    scriptCounter
 }
 
 func newServer(n *network, number int) *server {
-	s := &server{number: number, net: n, m: miniredis.NewMiniRedis(), began: time.Now().Add(-24 * time.Hour)}
+	s := &server{number: number, net: n, m: miniredis.NewMiniRedis(), began: time.Now().Add(-24 * time.Hour), ran: scriptCounter{n.tally, make(map[string]string)}}
 	s.m.ClockTTL(true)
 	if c, err := s.m.Dial(); err == nil { // makes it serve
 		_ = c.Close()
@@ -44,6 +45,9 @@ func newServer(n *network, number int) *server {
 func (s *server) answers(c *redisserver.Peer, cmd string, args ...string) bool {
 	s.net.mu.Lock()
 	denied, ahead, run, began := s.denied, s.ahead, s.run, s.began
+	if cmd != denied {
+		s.ran.counts(cmd, args)
+	}
 	s.net.mu.Unlock()
 	if cmd == denied {
 		c.WriteError(fmt.Sprintf("NOPERM User fencelock has no permissions to run the '%s' command", strings.ToLower(cmd)))
@@ -123,6 +127,7 @@ func (s *server) newRun() {
 	s.net.mu.Lock()
 	s.run++
 	s.began = time.Now().Add(s.ahead)
+	s.ran.forget()
 	s.net.mu.Unlock()
 	if c, err := s.m.Dial(); err == nil {
 		own := redis.NewClient(&redis.Options{Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

@@ -19,9 +19,13 @@ type total struct {
 	turns                  turns
 	shares                 shares
 	failed                 []outcome
+	done                   map[string]int // how often each thing was done
+	worldsThat             map[string]int // and by how many worlds
 }
 
-func newTotal(set settings) *total { return &total{set: set, began: time.Now()} }
+func newTotal(set settings) *total {
+	return &total{set: set, began: time.Now(), done: make(map[string]int), worldsThat: make(map[string]int)}
+}
 
 func (t *total) add(o outcome) {
 	t.worlds++
@@ -31,6 +35,10 @@ func (t *total) add(o outcome) {
 	t.virtual += o.Virtual
 	t.turns.add(o.Turns)
 	t.shares.add(o.Shares)
+	for what, n := range o.Done {
+		t.done[what] += n
+		t.worldsThat[what]++
+	}
 	t.clientTime += o.Virtual * time.Duration(len(o.Plan.Clients))
 	if len(o.Violations) > 0 {
 		t.failed = append(t.failed, o)
@@ -59,6 +67,7 @@ func (t *total) print(out io.Writer) {
 	fmt.Fprintf(out, "judged: %.0f%% of the time that locks are waited for, by the rule that nobody sleeps; %.0f%% of the time that clients have them, by the rule that none is nobody's\n",
 		share(t.shares.WaitedJudged, t.shares.Waited), share(t.shares.TakenJudged, t.shares.Taken))
 	fmt.Fprintf(out, "%d calls, %d holds, %d commands; %d worlds in which something was violated\n", t.calls, t.holds, t.commands, len(t.failed))
+	t.printNever(out)
 }
 
 // stories shrinks the worlds that failed, one for each rule, and tells what happened in them.
@@ -88,6 +97,9 @@ func (t *total) stories(ctx context.Context, set settings, out, progress io.Writ
 	}
 	if len(t.failed) > 0 {
 		return fmt.Errorf("%d of %d worlds: %w", len(t.failed), t.worlds, errViolated)
+	}
+	if missed, strange := t.never(); set.covers && len(missed)+len(strange) > 0 {
+		return fmt.Errorf("%d things, and %d are not known: %w", len(missed), len(strange), errNever)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type outcome struct {
 	Virtual    time.Duration
 	Took       time.Duration
 	Hash       uint64
+	Done       map[string]int
 }
 
 const workerFlag = "-worker"
@@ -64,7 +65,7 @@ func (one task) do(t *testing.T) outcome {
 	began := time.Now()
 	r := play(t, p)
 	found, turns, judged := judge(p, r.History)
-	o := outcome{Seed: p.Seed, Plan: p, Violations: found, Turns: turns, Shares: judged, Calls: r.Calls, Commands: r.Commands, Virtual: r.Virtual, Took: time.Since(began), Hash: hashOf(r.History)}
+	o := outcome{Seed: p.Seed, Plan: p, Violations: found, Turns: turns, Shares: judged, Calls: r.Calls, Commands: r.Commands, Virtual: r.Virtual, Took: time.Since(began), Hash: hashOf(r.History), Done: r.Done}
 	for _, e := range r.History {
 		if e.Kind == got {
 			o.Holds++

@@ -28,6 +28,7 @@ type world struct {
 	everyone []*client
 	stopped  chan struct{} // closed when callers are to begin no more calls
 	commands int
+	tally    *tally
 }
 
 // A result is what is known of a world that is over.
@@ -36,6 +37,7 @@ type result struct {
 	Calls    int
 	Commands int
 	Virtual  time.Duration
+	Done     map[string]int
 }
 
 // play plays the plan. It returns when all that the world has begun is over.
@@ -47,7 +49,8 @@ func play(t *testing.T, p plan) result {
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(p)
 		w.run()
-		r = result{w.history, w.calls, w.commands, w.now()}
+		w.tally.asked()
+		r = result{w.history, w.calls, w.commands, w.now(), w.tally.counts()}
 	})
 	return r
 }
@@ -63,7 +66,8 @@ func (s *source) Read(b []byte) (int, error) {
 }
 
 func newWorld(p plan) *world {
-	w := &world{plan: p, began: time.Now(), stopped: make(chan struct{}), net: &network{seed: p.Seed, links: make(map[*link]bool)}}
+	w := &world{plan: p, began: time.Now(), stopped: make(chan struct{}), tally: newTally()}
+	w.net = &network{seed: p.Seed, links: make(map[*link]bool), tally: w.tally}
 	for i := range p.Servers {
 		w.servers = append(w.servers, newServer(w.net, i))
 	}
