@@ -93,6 +93,9 @@ func (w *world) newLocker(place int, rdbs []*redis.Client) (locker, []lock) {
 		opts = append(opts, fenced.WithStableToken())
 	}
 	client := []rlock.Option{rlock.WithLogger(nothing)}
+	if lease := w.Clients[place].Lease; lease > 0 {
+		client = append(client, rlock.WithLease(lease))
+	}
 	if w.Clients[place].Traced {
 		client = append(client, rlock.WithTrace(w.tally.trace()))
 	}
@@ -120,13 +123,16 @@ func (w *world) newLocker(place int, rdbs []*redis.Client) (locker, []lock) {
 	return r, locks
 }
 
-func (p plan) lockNames() []string {
-	names := make([]string, p.Locks)
+func (p plan) lockNames() []string { return allLocks[:p.Locks] }
+
+// allLocks are the names of all locks that a plan can have.
+var allLocks = func() []string {
+	names := make([]string, crowdLocks)
 	for i := range names {
 		names[i] = fmt.Sprintf("L%d", i)
 	}
 	return names
-}
+}()
 
 func (c *client) note(e event) {
 	e.Client = c.name
@@ -182,7 +188,11 @@ func (c *client) waits(d time.Duration) bool {
 // plays is one goroutine of the process.
 func (c *client) plays(caller int, p callerPlan) {
 	for _, one := range p.Calls {
-		if !c.waits(one.Pause) {
+		pause := one.Pause
+		if one.Beat {
+			pause += crowdBeat - c.now()%crowdBeat
+		}
+		if !c.waits(pause) {
 			return
 		}
 		c.makes(caller, one)
@@ -225,7 +235,9 @@ func (c *client) makes(caller int, one call) {
 		h.counts(h.ctx, 1)
 	}
 	if one.Nested > 0 && h.ctx.Err() == nil {
-		h.nests(one.Nested)
+		if h.nests(h.ctx, one.Nested, 2, max(one.Depth, 1)+1) {
+			h.counts(h.ctx, 1)
+		}
 	}
 	if one.Other > one.Lock && h.ctx.Err() == nil { // in one order: nobody waits for each other
 		if other := c.asks(h.ctx, event{Caller: caller, Levels: 2}, one.Other, time.Second, 0, time.Second); other != nil {
@@ -294,21 +306,28 @@ func (h *hold) note(kind string, set func(*event)) {
 	h.client.note(e)
 }
 
-// nests re-enters the lock.
-func (h *hold) nests(d time.Duration) {
+// nests re-enters the lock from the level of this context, and again from the new level, until so many are open. It tells whether the level below
+// goes on as before.
+func (h *hold) nests(ctx context.Context, d time.Duration, level, levels int) bool {
 	if _, redisson := h.lock.(*redissonLock); !redisson {
-		failed, _, _ := h.lock.TryLockAndGetToken(h.ctx, 0, 1) // no lease is so short
-		_ = h.lock.Unlock(failed)                              // the hold goes on
+		failed, _, _ := h.lock.TryLockAndGetToken(ctx, 0, 1) // no lease is so short
+		_ = h.lock.Unlock(failed)                            // the hold goes on
 	}
-	inner, next, err := h.lock.TryLockAndGetToken(h.ctx, 10*time.Second, 0)
+	inner, next, err := h.lock.TryLockAndGetToken(ctx, 10*time.Second, 0)
 	h.ends("re-entry", err)
 	if err != nil {
-		return
+		return false
 	}
-	h.note(nested, func(e *event) { e.Token = next })
+	h.note(nested, func(e *event) { e.Token, e.Levels = next, level })
 	h.holds(inner, d)
-	h.counts(inner, 2)
-	h.ends("Unlock of a level", h.lock.Unlock(inner))
+	h.counts(inner, level)
+	if level < levels && h.nests(inner, d, level+1, levels) {
+		h.holds(inner, d)
+		h.counts(inner, level)
+	}
+	err = h.lock.Unlock(inner)
+	h.ends("Unlock of a level", err)
+	return err == nil
 }
 
 // counts notes the hold count that Redis has, where so many levels are open.

@@ -134,6 +134,7 @@ var sortsOfErrors = []struct {
 	{"connection refused", isError(syscall.ECONNREFUSED)},
 	{"connection ended", func(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) }},
 	{"client of Redis closed", isError(redis.ErrClosed)},
+	{"not sent", func(err error) bool { return strings.Contains(err.Error(), "no connection to Redis was free in time") }},
 	{"no right", scripts.Denied},
 }
 
@@ -169,6 +170,9 @@ func (t *tally) trace() *locktrace.Trace {
 				way += " after a wait"
 			}
 			t.did("acquire " + way)
+			if e.Err == nil && e.Took > longWait {
+				t.did("acquire after a long wait")
+			}
 			if e.By == locktrace.FromHandoff && e.Attempts > 0 {
 				t.did("acquire by handoff after attempts")
 			}
@@ -198,3 +202,6 @@ func (t *tally) trace() *locktrace.Trace {
 
 // manyLeases are many for one renewal.
 const manyLeases = 6
+
+// longWait is longer than the lease of any client.
+const longWait = renewed

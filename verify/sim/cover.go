@@ -24,29 +24,29 @@ var known = []struct {
 		"acquire", "wait", "try", "level", "unlock", "release", "leave", "transfer", "renew", "inspect",
 		"vote", "voteInTurn", "voteOutside", "extend", "recount", "raise", "withdraw", "withdrawInLine", "look",
 	}, nil},
-	{"batch of ", []string{"acquire", "wait", "try", "unlock", "release", "quick", "leave", "vote", "outside", "recount", "calling", "newcomers", "look"},
-		[]string{"level", "transfer", "turn", "extend", "raise", "withdraw"}},
+	{"batch of ", []string{"acquire", "wait", "try", "level", "unlock", "release", "quick", "leave", "transfer", "vote", "calling", "newcomers", "look"},
+		[]string{"turn", "outside", "extend", "recount", "raise", "withdraw"}},
 	{"message ", []string{"a", "c", "d", "n", "w", "empty", "of a release"}, nil},
 	{"asker from ", []string{"resting to asking", "watching to asking", "watching to receiving", "watching to yielding", "yielding to asking", "asking to resting"},
 		[]string{"asking to asking", "yielding to receiving", "receiving to resting"}},
 	{"asker by ", []string{"asking to the lock", "asking to refused", "asking to an error that passes", "asking to an error", "receiving to the lock"},
 		[]string{"receiving to refused", "receiving to an error that passes", "receiving to an error"}},
-	{"acquire ", []string{"by redis", "by redis after a wait", "by handoff", "by reentry", "by not acquired", "by handoff after attempts"}, nil},
+	{"acquire ", []string{"by redis", "by redis after a wait", "by handoff", "by reentry", "by not acquired", "after a long wait"}, []string{"by handoff after attempts"}},
 	{"acquire: ", []string{"well", "another has it", "gave up", "closed", "connection refused", "no answer", "no right"},
-		[]string{"lost", "unlocked", "no majority", "a young node", "the votes are split", "connection ended"}},
+		[]string{"lost", "unlocked", "no majority", "a young node", "the votes are split", "connection ended", "not sent"}},
 	{"re-entry: ", []string{"well", "lost", "gave up", "no answer", "connection refused"},
-		[]string{"another has it", "closed", "unlocked", "not held", "no right", "no majority", "a young node", "the votes are split", "connection ended"}},
-	{"Unlock: ", []string{"well", "lost", "no answer", "connection refused", "no right"}, []string{"not held", "closed", "gave up", "no majority", "a young node", "connection ended", "client of Redis closed"}},
+		[]string{"another has it", "closed", "unlocked", "not held", "no right", "no majority", "a young node", "the votes are split", "connection ended", "not sent"}},
+	{"Unlock: ", []string{"well", "lost", "no answer", "connection refused", "no right"}, []string{"not held", "closed", "gave up", "no majority", "a young node", "connection ended", "client of Redis closed", "not sent"}},
 	{"Unlock of a level: ", []string{"well", "lost", "no answer", "connection refused"},
-		[]string{"not held", "closed", "gave up", "no right", "no majority", "a young node", "connection ended", "client of Redis closed"}},
+		[]string{"not held", "closed", "gave up", "no right", "no majority", "a young node", "connection ended", "client of Redis closed", "not sent"}},
 	{"HoldCount: ", []string{"well", "lost", "no answer", "gave up", "connection refused", "no right"},
-		[]string{"not held", "closed", "unlocked", "no majority", "a young node", "connection ended", "client of Redis closed"}},
+		[]string{"not held", "closed", "unlocked", "no majority", "a young node", "connection ended", "client of Redis closed", "not sent"}},
 	{"the end of a context: ", []string{"lost", "gave up", "closed", "connection refused"},
-		[]string{"unlocked", "no right", "no answer", "no majority", "a young node", "not confirmed", "connection ended"}},
+		[]string{"unlocked", "no right", "no answer", "no majority", "a young node", "not confirmed", "connection ended", "not sent"}},
 	{"Close: ", []string{"well"}, []string{"no answer"}},
 	{"Shutdown: ", []string{"well"}, []string{"no answer"}},
 	{"hold ", []string{"unlocked", "lost", "closed"}, []string{"dropped"}},
-	{"renewal ", []string{"that is well", "of a hold that is gone", "that fails"}, []string{"of several leases", "of many leases"}},
+	{"renewal ", []string{"that is well", "of a hold that is gone", "that fails", "of several leases", "of many leases"}, nil},
 	{"", []string{"wait", "subscription up", "subscription down", "release in the background", "its confirmation", "its end without one"}, nil},
 }
 
@@ -101,6 +101,13 @@ func (t *total) printNever(out io.Writer) {
 	fmt.Fprintf(out, "never: %s; in one world alone: %s\n", listed(missed), listed(once))
 	if len(strange) > 0 {
 		fmt.Fprintf(out, "counted, and not known: %s\n", listed(strange))
+	}
+}
+
+// printCounts says of all that is counted how often it was done, and in how many worlds.
+func (t *total) printCounts(out io.Writer) {
+	for _, name := range slices.Sorted(maps.Keys(t.done)) {
+		fmt.Fprintf(out, "%8d in %2d worlds: %s\n", t.done[name], t.worldsThat[name], name)
 	}
 }
 

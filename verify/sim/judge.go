@@ -42,6 +42,7 @@ const (
 	askedMost  = silently + soon        // for how long a client may have a lock for a call that waits: its acquire had no answer
 	nobodyMost = soon                   // and for how long without one
 	wakeMost   = 100 * time.Millisecond // for how long calls go on to wait that Close or Shutdown ends
+	signsMost  = 10 * time.Second       // for how long a client asks for a lock that it has released, with each sign of another server (P38)
 )
 
 // judge reads a history, and returns what is wrong with it.
@@ -72,6 +73,7 @@ type judging struct {
 	stops   time.Duration
 
 	lastLoss   time.Duration
+	lossBeside time.Duration // until when other faults were there, as of the last loss
 	turns      turns
 	shares     shares
 	deadLinks  bool // links have died without a word
@@ -223,6 +225,9 @@ func (j *judging) reads(e event) {
 		young := j.Servers > 1 && strings.HasPrefix(e.Text, restarts)
 		j.losses = append(j.losses, loss{e.At, e.Lock, e.Lock == "" && !clock, young})
 		j.lastLoss = e.At
+		if j.lossBeside = j.settled; j.broken > 1 {
+			j.lossBeside = e.At
+		}
 	case stops:
 		j.stopped, j.stops = true, e.At
 	case has:
@@ -432,5 +437,11 @@ func (j *judging) nobodysFrom(c *judgedClient, name string, l *judgedLock) (from
 	case c.closes > 0:
 		return 0, false
 	}
-	return from, !j.lostSince(name, c.asked) // a client that has asked nothing since does not know that a server has forgotten a release (P38)
+	switch {
+	case j.lostSince(name, c.asked): // a client that has asked nothing since does not know that a server has forgotten a release (P38)
+		return 0, false
+	case j.lossBeside > c.ends[name] && c.heard > c.ends[name]+signsMost: // it has asked for the lock at a sign of another server before, and soon asks no more (P38)
+		return 0, false
+	}
+	return from, true
 }

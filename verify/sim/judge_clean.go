@@ -87,14 +87,15 @@ func (j *judging) handsOver(name string, l *judgedLock) {
 	}
 }
 
-// overtakes counts a hold, and the waits of other clients' calls that it has come before.
+// overtakes counts a hold, and the waits of other clients' calls that it has come before. In a crowd the lock passes on within a client, by which
+// it overtakes many.
 func (j *judging) overtakes(h *judgedHold, l *judgedLock) {
 	for _, w := range l.waits {
 		if h.most != 0 && !h.redisson && w.client != h.client && w.asked < h.asked-time.Millisecond {
 			w.overtaken++
 		}
 	}
-	if h.most != 0 && !h.redisson && j.clean(h.asked) {
+	if h.most != 0 && !h.redisson && !j.Crowd && j.clean(h.asked) {
 		j.turns.Taken++
 		j.turns.Overtaken += h.overtaken
 	}

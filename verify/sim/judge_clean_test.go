@@ -87,6 +87,7 @@ func TestJudgeCountsOvertakenWaits(t *testing.T) {
 		{"by a call of the same client", nil, history(a.asks(40, 9), a.as(4).asks(41, 9), a.as(4).got(42, 1), a.as(4).unlocks(43), a.as(4).unlocked(43), a.got(43, 2)), turns{Taken: 2}},
 		{"by a call that does not wait", nil, history(a.asks(40, 9), b.asks(41, 0), b.got(42, 1), b.unlocks(43), b.unlocked(43), a.got(43, 2)), turns{Taken: 1}},
 		{"by Redisson", withRedisson, history(a.asks(40, 9), r.asks(41, 9), r.got(42, 1), r.unlocks(43), r.unlocked(43), a.got(43, 2)), turns{Taken: 1}},
+		{"in a crowd", func(p *plan) { p.Crowd = true }, history(a.asks(40, 9), b.asks(41, 9), b.got(42, 1), b.unlocks(43), b.unlocked(43), a.got(43, 2)), turns{}},
 		{"before the clean phase", nil, history(a.asks(29, 99), b.asks(41, 9), b.got(42, 1), b.unlocks(43), b.unlocked(43), a.got(43, 2)), turns{Taken: 1}},
 	} {
 		p := plan{Servers: 1, Locks: 2, Clients: make([]clientPlan, 3)}

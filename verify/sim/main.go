@@ -83,7 +83,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.BoolVar(&set.story, "story", false, "print all that happened")
 	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
 	flags.StringVar(&set.only, "only", "*", "with -broken: names of bugs, separated by commas; * stands for anything")
-	flags.BoolVar(&set.covers, "covers", false, "require that all was done that the gate's worlds do: -seed 1 -n 60")
+	flags.BoolVar(&set.covers, "covers", false, "require that all was done that the gate's worlds do (-seed 1 -n 60), and tell how often")
 	flags.BoolVar(&set.list, "list", false, "print the names of faults and bugs, and end")
 	if err := flags.Parse(args); err != nil {
 		return set, err
@@ -147,6 +147,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return err
 	}
 	t.print(out)
+	if set.covers {
+		t.printCounts(progress)
+	}
 	return t.stories(ctx, set, out, progress)
 }
 

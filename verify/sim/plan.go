@@ -13,6 +13,7 @@ type plan struct {
 	Servers int    // 1, or the 5 of a quorum
 	Floor   bool
 	Stable  bool
+	Crowd   bool // many callers want many locks for a moment
 	Locks   int
 	Storm   time.Duration // in which callers begin to call, and faults come
 	Calm    time.Duration // after it: nothing is broken, and the callers go on
@@ -23,7 +24,8 @@ type plan struct {
 // A clientPlan is one process with one client.
 type clientPlan struct {
 	Redisson bool
-	Traced   bool // it has trace functions
+	Traced   bool          // it has trace functions
+	Lease    time.Duration // of WithLease; 0 for the default
 	Callers  []callerPlan
 }
 
@@ -35,13 +37,15 @@ type callerPlan struct {
 // A call is an acquire with what follows it.
 type call struct {
 	Pause  time.Duration // before it
+	Beat   bool          // and before that until the next multiple of crowdBeat: many callers come at the same moment
 	Lock   int
 	Wait   time.Duration // 0: try once; below 0: as long as its context
 	Lease  time.Duration // 0: renewed by the watchdog
 	GiveUp time.Duration // when the context of the call ends; 0 for never
 	Hold   time.Duration
 	Ends   bool          // the hold's own context is ended at the end of Hold, and Unlock follows
-	Nested time.Duration // a nested hold for so long; 0 for none
+	Nested time.Duration // nested holds for so long; 0 for none
+	Depth  int           // of them, one in the other; 0 for one
 	Other  int           // another lock that is tried meanwhile; the same for none
 }
 
@@ -96,20 +100,13 @@ func newPlan(seed uint64, l limits) plan {
 		}
 		p.Clients = append(p.Clients, c)
 	}
-	p.differ(rand.New(rand.NewPCG(seed, 4)))
+	p.differ(rand.New(rand.NewPCG(seed, 4)), l)
 	p.Faults = newFaults(rand.New(rand.NewPCG(seed, 2)), p, l.Faults)
 	if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == rolls }) {
 		first := &p.Clients[0]
 		first.Callers = append(first.Callers, newKeeper(rand.New(rand.NewPCG(seed, 4)), p))
 	}
 	return p
-}
-
-// differ makes clients that differ from each other.
-func (p *plan) differ(r *rand.Rand) {
-	for i := range p.Clients {
-		p.Clients[i].Traced = r.IntN(2) == 0
-	}
 }
 
 func newCaller(r *rand.Rand, p plan) callerPlan {

@@ -73,7 +73,7 @@ func (p plan) String() string {
 		}
 	}
 	var with []string
-	for text, is := range map[string]bool{"WithClockFloor": p.Floor, "WithStableToken": p.Stable} {
+	for text, is := range map[string]bool{"WithClockFloor": p.Floor, "WithStableToken": p.Stable, "a crowd": p.Crowd} {
 		if is {
 			with = append(with, text)
 		}
@@ -103,7 +103,7 @@ func (e event) String() string {
 		}
 		return fmt.Sprintf("%s has %s, with token %d%s", who, e.Lock, e.Token, lease)
 	case nested:
-		return fmt.Sprintf("%s re-enters %s, with token %d", who, e.Lock, e.Token)
+		return fmt.Sprintf("%s re-enters %s, with token %d: %d levels are open", who, e.Lock, e.Token, e.Levels)
 	case refused:
 		return fmt.Sprintf("%s has not got %s: %s", who, e.Lock, e.Text)
 	case ended:

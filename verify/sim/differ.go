@@ -1,0 +1,83 @@
+package main
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// differ makes a plan whose clients and callers differ from each other.
+func (p *plan) differ(r *rand.Rand, l limits) {
+	if r.IntN(8) == 0 {
+		p.crowd(r, l)
+	}
+	for i := range p.Clients {
+		c := &p.Clients[i]
+		c.Traced = r.IntN(2) == 0 || p.Crowd && i == 0
+		if p.Crowd || r.IntN(8) == 0 {
+			c.Lease = pick(r, 2*time.Second, 6*time.Second) // waits are longer
+		}
+		for k := range c.Callers {
+			for n := range c.Callers[k].Calls {
+				if one := &c.Callers[k].Calls[n]; one.Nested > 0 {
+					one.Depth = pick(r, 1, 1, 2, 3)
+				}
+			}
+		}
+	}
+}
+
+// crowd is how large a crowd is.
+const (
+	crowdLocks   = 30
+	crowdClients = 8
+	crowdCallers = 10 // of each client, and half as many of a quorum's
+	crowdStorm   = time.Minute
+	crowdCalm    = time.Minute
+	crowdBeat    = 5 * time.Second
+)
+
+// crowd makes the plan one of many callers that want many locks for a moment: a client has many holds at a time, and more than one caller for a
+// lock. Its time is shorter, as more happens in it.
+func (p *plan) crowd(r *rand.Rand, l limits) {
+	p.Crowd, p.Locks = true, crowdLocks
+	p.Storm, p.Calm = crowdStorm, crowdCalm
+	if l.Clients == 0 {
+		p.Clients = p.Clients[:min(len(p.Clients), crowdClients)]
+	}
+	for i := range p.Clients {
+		c := &p.Clients[i]
+		c.Callers = nil
+		for range crowdCallers / min(p.Servers, 2) { // a quorum takes longer to play
+			c.Callers = append(c.Callers, newCrowdCaller(r, p, i == 0))
+		}
+	}
+}
+
+// newCrowdCaller makes a caller in a crowd. One that keeps has each fourth lock, which others take at the same moment, for
+// so long that its lease is renewed.
+func newCrowdCaller(r *rand.Rand, p *plan, keeps bool) callerPlan {
+	var c callerPlan
+	for at := time.Duration(0); at < p.Storm+p.Calm; {
+		one := call{
+			Pause: upTo(r, 10*time.Millisecond),
+			Beat:  len(c.Calls)%4 == 0,
+			Lock:  r.IntN(pick(r, 2, p.Locks)), // two of them many callers want
+			Wait:  upTo(r, pick(r, time.Second, 20*time.Second)),
+			Hold:  time.Duration(r.Int64N(int64(5 * time.Millisecond))),
+		}
+		one.Other = one.Lock
+		if keeps && one.Beat {
+			one.Lock = 2 + r.IntN(p.Locks-2)
+			one.Other, one.Hold = one.Lock, upTo(r, 10*time.Second)
+		}
+		if r.IntN(16) == 0 {
+			one.Nested = upTo(r, 5*time.Millisecond)
+		}
+		c.Calls = append(c.Calls, one)
+		at += one.Pause + one.Hold + one.Nested
+		if one.Beat {
+			at = (at/crowdBeat + 1) * crowdBeat
+		}
+	}
+	return c
+}
