@@ -96,6 +96,12 @@ func (w *world) newLocker(place int, rdbs []*redis.Client) (locker, []lock) {
 	if lease := w.Clients[place].Lease; lease > 0 {
 		client = append(client, rlock.WithLease(lease))
 	}
+	if n := w.Clients[place].Handoffs; n >= 0 {
+		client = append(client, rlock.WithHandoffs(n))
+	}
+	if w.Clients[place].Presence {
+		client = append(client, rlock.WithPresence("sim"))
+	}
 	if w.Clients[place].Traced {
 		client = append(client, rlock.WithTrace(w.tally.trace()))
 	}
@@ -233,6 +239,11 @@ func (c *client) makes(caller int, one call) {
 	c.holds(h.ctx, one.Hold)
 	if one.Hold > 10*time.Millisecond && h.ctx.Err() == nil {
 		h.counts(h.ctx, 1)
+	}
+	if one.Stranger && h.ctx.Err() == nil {
+		if other := c.asks(rlock.NewHolder(h.ctx), event{Caller: caller, Levels: 2}, one.Lock, 0, 0, 0); other != nil { // the hold was lost a moment ago
+			other.unlock()
+		}
 	}
 	if one.Nested > 0 && h.ctx.Err() == nil {
 		if h.nests(h.ctx, one.Nested, 2, max(one.Depth, 1)+1) {

@@ -21,7 +21,7 @@ var known = []struct {
 	done, rare []string
 }{
 	{"script ", []string{
-		"acquire", "wait", "try", "level", "unlock", "release", "leave", "transfer", "renew", "inspect",
+		"acquire", "wait", "try", "level", "unlock", "release", "leave", "transfer", "renew", "inspect", "write", "index",
 		"vote", "voteInTurn", "voteOutside", "extend", "recount", "raise", "withdraw", "withdrawInLine", "look",
 	}, nil},
 	{"batch of ", []string{"acquire", "wait", "try", "level", "unlock", "release", "quick", "leave", "transfer", "vote", "calling", "newcomers", "look"},
@@ -45,7 +45,8 @@ var known = []struct {
 		[]string{"unlocked", "no right", "no answer", "no majority", "a young node", "not confirmed", "connection ended", "not sent"}},
 	{"Close: ", []string{"well"}, []string{"no answer"}},
 	{"Shutdown: ", []string{"well"}, []string{"no answer"}},
-	{"hold ", []string{"unlocked", "lost", "closed"}, []string{"dropped"}},
+	{"hold ", []string{"unlocked", "lost", "closed"}, []string{"dropped", "forced"}},
+	{"ForceUnlock", []string{": well", " of a hold"}, []string{": no answer", ": closed", ": connection refused", ": connection ended", ": no right", ": no majority", ": a young node", ": client of Redis closed", ": not sent", ": not held"}},
 	{"renewal ", []string{"that is well", "of a hold that is gone", "that fails", "of several leases", "of many leases"}, nil},
 	{"", []string{"wait", "subscription up", "subscription down", "release in the background", "its confirmation", "its end without one"}, nil},
 }

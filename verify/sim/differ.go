@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -16,14 +17,28 @@ func (p *plan) differ(r *rand.Rand, l limits) {
 		if p.Crowd || r.IntN(8) == 0 {
 			c.Lease = pick(r, 2*time.Second, 6*time.Second) // waits are longer
 		}
+		c.Handoffs = pick(r, -1, -1, -1, 0, 2)
+		c.Presence = r.IntN(4) == 0
 		for k := range c.Callers {
 			for n := range c.Callers[k].Calls {
 				if one := &c.Callers[k].Calls[n]; one.Nested > 0 {
 					one.Depth = pick(r, 1, 1, 2, 3)
+					one.Stranger = r.IntN(2) == 0
 				}
 			}
 		}
 	}
+}
+
+// forced has locks forced open, at any time of the storm.
+func (p *plan) forced(r *rand.Rand, only []string) (all []fault) {
+	if len(only) > 0 && !slices.Contains(only, forces) {
+		return nil
+	}
+	for range pick(r, 0, 0, 0, 1, 3) {
+		all = append(all, fault{Kind: forces, At: upTo(r, p.Storm), Client: r.IntN(len(p.Clients)), X: r.IntN(1000)})
+	}
+	return all
 }
 
 // crowd is how large a crowd is.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -28,26 +29,41 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// Of a hundred plans some are of crowds, calls nest up to four levels, and some clients have short leases.
+// Of a hundred plans some are of crowds, in some a lock is forced open, calls nest up to four levels, and clients differ.
 func TestDiffer(t *testing.T) {
-	crowds, short, deepest := 0, 0, 0
+	crowds, forced, short, present, strangers, deepest := 0, 0, 0, 0, 0, 0
+	handoffs := make(map[int]bool)
 	for seed := range uint64(100) {
 		p := newPlan(seed, limits{Length: 30 * time.Minute})
 		if p.Crowd {
 			crowds++
 		}
+		if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == forces }) {
+			forced++
+		}
 		for _, c := range p.Clients {
+			handoffs[c.Handoffs] = true
+			if c.Presence {
+				present++
+			}
 			if c.Lease > 0 && !p.Crowd {
 				short++
 			}
 			for _, caller := range c.Callers {
 				for _, one := range caller.Calls {
 					deepest = max(deepest, one.Depth+1)
+					if one.Stranger {
+						strangers++
+					}
 				}
 			}
 		}
 	}
-	if crowds < 5 || crowds > 20 || short < 50 || deepest != 4 {
-		t.Errorf("%d of 100 plans are of crowds, %d clients have short leases, calls have up to %d levels", crowds, short, deepest)
+	if crowds < 5 || crowds > 20 || forced < 20 || forced > 60 || short < 50 || present < 100 || strangers < 1000 || deepest != 4 || len(handoffs) != 3 {
+		t.Errorf("of 100 plans %d are of crowds, in %d a lock is forced open, %d clients have short leases, and %d are present, %d calls have a stranger, they have up to %d levels, handoffs are %v",
+			crowds, forced, short, present, strangers, deepest, handoffs)
+	}
+	if p := newPlan(1, limits{Length: 30 * time.Minute, Faults: []string{"none"}}); len(p.Faults) > 0 {
+		t.Errorf("a plan without faults has %v", p.Faults)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,6 +80,10 @@ var faultKinds = []faultKind{
 			s.m.Del(lock)
 		}
 		w.note(event{Kind: lost, Lock: lock, Text: "the key of " + lock})
+		return nil
+	}},
+	{forces, "a client forces a lock open", unheard, false, false, aLock, func(w *world, f fault) func() {
+		w.forcesOpen(f)
 		return nil
 	}},
 	{"rights", "the user has lost the right to a command", rights, false, false, theServer, func(w *world, f fault) func() {
@@ -271,6 +276,31 @@ func (w *world) lockOf(f fault) string { return w.lockNames()[f.X%w.Locks] }
 
 // placeOf is the place of the process that the fault ends.
 func (w *world) placeOf(f fault) int { return max(f.Client, 0) }
+
+const forces = "forces"
+
+// forcesOpen forces a lock open. Whoever has it has lost it from then on, and whoever gets it meanwhile may have.
+func (w *world) forcesOpen(f fault) {
+	w.mu.Lock()
+	c, n := w.clients[f.Client], f.X%w.Locks
+	w.mu.Unlock()
+	if c == nil {
+		return
+	}
+	lock, can := c.locks[n].(interface {
+		ForceUnlock(ctx context.Context) (bool, error)
+	})
+	if !can {
+		return
+	}
+	gone := event{Kind: lost, Lock: w.lockNames()[n], Text: "the hold of " + w.lockNames()[n] + ", which is forced open"}
+	w.note(gone)
+	freed, err := lock.ForceUnlock(context.Background())
+	if w.tally.ends("ForceUnlock", err); freed {
+		w.tally.did("ForceUnlock of a hold")
+	}
+	w.note(gone)
+}
 
 // set changes what is wrong.
 func (w *world) set(change func()) {

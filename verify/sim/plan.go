@@ -26,6 +26,8 @@ type clientPlan struct {
 	Redisson bool
 	Traced   bool          // it has trace functions
 	Lease    time.Duration // of WithLease; 0 for the default
+	Handoffs int           // of WithHandoffs; below 0 for the default
+	Presence bool          // it says that it is there
 	Callers  []callerPlan
 }
 
@@ -36,17 +38,18 @@ type callerPlan struct {
 
 // A call is an acquire with what follows it.
 type call struct {
-	Pause  time.Duration // before it
-	Beat   bool          // and before that until the next multiple of crowdBeat: many callers come at the same moment
-	Lock   int
-	Wait   time.Duration // 0: try once; below 0: as long as its context
-	Lease  time.Duration // 0: renewed by the watchdog
-	GiveUp time.Duration // when the context of the call ends; 0 for never
-	Hold   time.Duration
-	Ends   bool          // the hold's own context is ended at the end of Hold, and Unlock follows
-	Nested time.Duration // nested holds for so long; 0 for none
-	Depth  int           // of them, one in the other; 0 for one
-	Other  int           // another lock that is tried meanwhile; the same for none
+	Pause    time.Duration // before it
+	Beat     bool          // and before that until the next multiple of crowdBeat: many callers come at the same moment
+	Lock     int
+	Wait     time.Duration // 0: try once; below 0: as long as its context
+	Lease    time.Duration // 0: renewed by the watchdog
+	GiveUp   time.Duration // when the context of the call ends; 0 for never
+	Hold     time.Duration
+	Ends     bool          // the hold's own context is ended at the end of Hold, and Unlock follows
+	Nested   time.Duration // nested holds for so long; 0 for none
+	Depth    int           // of them, one in the other; 0 for one
+	Stranger bool          // a new holder tries the lock within the hold, and must not get it
+	Other    int           // another lock that is tried meanwhile; the same for none
 }
 
 // A fault is something that is broken for a time.
@@ -100,11 +103,12 @@ func newPlan(seed uint64, l limits) plan {
 		}
 		p.Clients = append(p.Clients, c)
 	}
-	p.differ(rand.New(rand.NewPCG(seed, 4)), l)
-	p.Faults = newFaults(rand.New(rand.NewPCG(seed, 2)), p, l.Faults)
+	other := rand.New(rand.NewPCG(seed, 4))
+	p.differ(other, l)
+	p.Faults = append(newFaults(rand.New(rand.NewPCG(seed, 2)), p, l.Faults), p.forced(other, l.Faults)...)
 	if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == rolls }) {
 		first := &p.Clients[0]
-		first.Callers = append(first.Callers, newKeeper(rand.New(rand.NewPCG(seed, 4)), p))
+		first.Callers = append(first.Callers, newKeeper(other, p))
 	}
 	return p
 }
@@ -162,7 +166,7 @@ func newKeeper(r *rand.Rand, p plan) callerPlan {
 func newFaults(r *rand.Rand, p plan, only []string) []fault {
 	var of []faultKind
 	for _, k := range faultKinds {
-		if k.fits(p) && (len(only) == 0 || k.in(only)) {
+		if k.name != forces && k.fits(p) && (len(only) == 0 || k.in(only)) {
 			of = append(of, k)
 		}
 	}
