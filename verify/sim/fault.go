@@ -44,7 +44,7 @@ const rolls = "rolls"
 // restarts begins what is told of a server that has started anew without its data.
 const restarts = "a restart: "
 
-var faultKinds = []faultKind{
+var faultKinds = append([]faultKind{
 	{"freeze", "a server stands still; what was sent to it runs when it goes on", atOnce, false, false, theServer, func(w *world, f fault) func() {
 		g := &w.servers[f.Server].frozen
 		w.net.close(g)
@@ -198,7 +198,7 @@ var faultKinds = []faultKind{
 		}()
 		return func() { <-over; w.start(c.place) }
 	}},
-}
+}, refusals...)
 
 func (k faultKind) fits(p plan) bool {
 	return (!k.single || p.Servers == 1) && (k.name != rolls || p.Servers > 1)

@@ -179,6 +179,9 @@ func newFaults(r *rand.Rand, p plan, only []string) []fault {
 				Kind: of[r.IntN(len(of))].name, At: at + upTo(r, min(longest, time.Minute)), For: upTo(r, longest),
 				Client: r.IntN(len(p.Clients)), Server: r.IntN(p.Servers), X: r.IntN(1000),
 			}
+			if most := lastsAtMost[f.Kind]; most > 0 {
+				f.For = min(f.For, most)
+			}
 			if r.IntN(2) == 0 {
 				f.Client = -1
 			}

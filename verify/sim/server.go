@@ -29,6 +29,9 @@ type server struct {
 	denied string        // a command to which the user has no right
 	over   bool
 	ran    scriptCounter
+
+	refusing []*refusal // what it says in place of doing what it is told
+	wrote    bool       // the script that runs has written
 }
 
 func newServer(n *network, number int) *server {
@@ -44,11 +47,15 @@ func newServer(n *network, number int) *server {
 // answers answers what the server in memory has no answer to, or another one.
 func (s *server) answers(c *redisserver.Peer, cmd string, args ...string) bool {
 	s.net.mu.Lock()
-	denied, ahead, run, began := s.denied, s.ahead, s.run, s.began
-	if cmd != denied {
+	denied, ahead, run, began, refused := s.denied, s.ahead, s.run, s.began, s.refusedBy(cmd)
+	if cmd != denied && refused == nil {
 		s.ran.counts(cmd, args)
 	}
 	s.net.mu.Unlock()
+	if refused != nil {
+		c.WriteError(refused.text)
+		return true
+	}
 	if cmd == denied {
 		c.WriteError(fmt.Sprintf("NOPERM User fencelock has no permissions to run the '%s' command", strings.ToLower(cmd)))
 		return true
