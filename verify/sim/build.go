@@ -8,6 +8,11 @@ import (
 	"github.com/fencelock/fencelock/verify/overlay"
 )
 
+// pubsubWaits lets the clock of a world go on while a goroutine waits for the mutex of a subscription, which go-redis holds as it dials.
+//
+//go:embed goredis/waits.patch
+var pubsubWaits []byte
+
 // buildWorker builds the program that workers run: this one, with a faster Redis in memory, and with these edits of the library.
 func buildWorker(ctx context.Context, edits ...breaks.Edit) (program string, remove func(), err error) {
 	files := make(overlay.Files)
@@ -27,7 +32,7 @@ func buildWorker(ctx context.Context, edits ...breaks.Edit) (program string, rem
 	}
 	return files.Build(ctx, overlay.Program{
 		Dir: filepath.Join(overlay.Root(), "verify", "sim"), Env: []string{"GOEXPERIMENT=norandomizedheapbase64"},
-		Modules: []overlay.Module{overlay.Miniredis},
+		Modules: []overlay.Module{overlay.Miniredis, {Path: "github.com/redis/go-redis/v9", Patch: pubsubWaits}},
 	})
 }
 

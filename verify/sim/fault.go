@@ -35,6 +35,7 @@ const (
 	soon     = 2 * time.Second               // what Redis answers again
 	unheard  = 10*time.Second + time.Second  // what was published and not heard: the look of P10 and a second
 	silently = 3*time.Second + 2*time.Second // what was lost without a word: go-redis's ReadTimeout, and two seconds
+	dialing  = 5*time.Second + soon          // what was dialed in vain: go-redis's DialTimeout, and the pauses between dials
 	rights   = 30*time.Second + soon         // what was refused for want of a right: the releaser's longest pause
 )
 
@@ -95,6 +96,7 @@ var faultKinds = append([]faultKind{
 		w.net.each(w.of(f), (*link).cut)
 		return nil
 	}},
+	{"dials", "dials get no answer, and mostly links are cut", dialing, false, false, itsLinks, (*world).noDials},
 	{"dead", "links die without a word", silently, false, false, itsLinks, func(w *world, f fault) func() {
 		w.net.each(w.of(f), func(l *link) { l.dead = true })
 		return nil
@@ -110,6 +112,21 @@ var faultKinds = append([]faultKind{
 			w.set(func() {
 				for _, one := range ways {
 					one.loses = 0
+				}
+			})
+		}
+	}},
+	{"tears", "links end in the middle of some commands and replies", soon, false, false, itsLinks, func(w *world, f fault) func() {
+		ways := w.waysOf(f)
+		w.set(func() {
+			for _, one := range ways {
+				one.tears = uint64(2 + f.X%50)
+			}
+		})
+		return func() {
+			w.set(func() {
+				for _, one := range ways {
+					one.tears = 0
 				}
 			})
 		}

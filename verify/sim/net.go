@@ -32,8 +32,10 @@ type way struct {
 	away   gate
 	gone   bool          // the process is dead
 	loses  uint64        // one reply of so many is lost, and its link with it; 0 for none
+	tears  uint64        // one packet of so many, in either direction, arrives in part, and its link ends there; 0 for none
 	late   time.Duration // by how much replies are late at most
 	silent bool          // messages are lost
+	mute   int           // so many faults keep dials from getting an answer
 }
 
 // A gate holds up what passes it while it is shut. Several faults may have shut it.
@@ -196,6 +198,10 @@ func (f *flow) arrive(data []byte) {
 		l.endOf(f).end()
 		return
 	}
+	if w.tears > 0 && len(data) > 1 && w.hash(6, data)%w.tears == 0 {
+		l.tear(f, data)
+		return
+	}
 	if !f.up {
 		isMessage := bytes.HasPrefix(data, message)
 		if w.gone || l.deaf || isMessage && w.silent {
@@ -234,6 +240,15 @@ func (l *link) drop() {
 	l.up.queue, l.down.queue = nil, nil
 	l.client.end()
 	l.server.end()
+}
+
+// tear hands over a part of the packet, and ends the link for both.
+func (l *link) tear(f *flow, data []byte) {
+	if !l.way.gone || f.up {
+		l.endOf(f).push(data[:1+l.way.hash(7, data)%uint64(len(data)-1)])
+	}
+	l.drop()
+	l.dead = true // nothing follows
 }
 
 // open opens the gate for one fault. Where no other has shut it, what it held goes on, link by link.

@@ -73,7 +73,7 @@ var refusals = []faultKind{
 		back()
 		return ends
 	}},
-	{"full", "a server is at maxmemory", unheard, false, false, theServer, func(w *world, f fault) func() {
+	{"full", "a server is at maxmemory", soon, false, false, theServer, func(w *world, f fault) func() {
 		return w.answersBy(w.servers[f.Server], isFull)
 	}},
 	{"busy", "a server runs a script of somebody else's for a while", soon, false, false, theServer, func(w *world, f fault) func() {

@@ -69,7 +69,10 @@ func (s *server) address() string { return fmt.Sprintf("10.0.%d.%d:6379", s.numb
 func (w *way) options() *redis.Options {
 	return &redis.Options{
 		Addr: fmt.Sprintf("server-%d", w.server.number),
-		Dialer: func(context.Context, string, string) (net.Conn, error) {
+		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if err := w.reaches(ctx); err != nil {
+				return nil, err
+			}
 			w.net.mu.Lock()
 			s := w.server
 			refuses := s.over || s.down || w.gone
@@ -89,6 +92,8 @@ func (w *way) options() *redis.Options {
 		PoolSize:         4096,
 		PipelinePoolSize: -1,
 		ConnMaxIdleTime:  -1,
+		// A pool of the default size has no more. A call gets past so many that have ended (P8).
+		MaxIdleConns: 30,
 	}
 }
 
