@@ -75,6 +75,7 @@ var faultKinds = append([]faultKind{
 		w.note(event{Kind: lost, Text: fmt.Sprintf("time: %v", by)})
 		return nil
 	}},
+	{"drift", "a server's clock runs faster or slower by almost a hundredth", soon, false, false, theServer, (*world).drifts},
 	{"delete", "a lock's key is deleted by hand", unheard, false, false, aLock, func(w *world, f fault) func() {
 		lock := w.lockOf(f)
 		for _, s := range w.servers {

@@ -27,6 +27,7 @@ type server struct {
 	began  time.Time     // when its run began
 	ahead  time.Duration // by how much its wall clock is ahead
 	denied string        // a command to which the user has no right
+	drifts bool          // its clock runs faster, or slower
 	over   bool
 	ran    scriptCounter
 
