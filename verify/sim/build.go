@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"path/filepath"
 
 	"github.com/fencelock/fencelock/internal/test/breaks"

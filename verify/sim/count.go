@@ -113,6 +113,12 @@ func (t *tally) message(data []byte) {
 	t.did("message " + name)
 }
 
+// batched are the operations that a batch can have, by the names that stand there: of one server, and of the servers of a quorum.
+var batched = []string{
+	"acquire", "wait", "try", "level", "unlock", "release", "quick", "leave", "transfer",
+	"vote", "turn", "outside", "extend", "recount", "raise", "withdraw", "calling", "newcomers", "look",
+}
+
 // sortsOfErrors are what an error can be.
 var sortsOfErrors = []struct {
 	name string
@@ -136,6 +142,9 @@ var sortsOfErrors = []struct {
 	{"client of Redis closed", isError(redis.ErrClosed)},
 	{"not sent", func(err error) bool { return strings.Contains(err.Error(), "no connection to Redis was free in time") }},
 	{"no right", scripts.Denied},
+	{"the server refuses", func(err error) bool {
+		return redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "LOADING") || redis.HasErrorPrefix(err, "OOM") || redis.HasErrorPrefix(err, "BUSY")
+	}},
 }
 
 func isError(target error) func(error) bool {

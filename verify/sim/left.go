@@ -31,7 +31,7 @@ func (w *world) notice() {
 				w.note(event{Kind: left, Lock: lock, Text: owner, For: s.m.TTL(lock)})
 			}
 		}
-		w.noticeKeys(s)
+		w.noticeKeys(s, "fencelock_client") // of presence
 	}
 	w.noticeClients()
 }
@@ -52,11 +52,13 @@ func (w *world) leftovers() {
 	w.noticeClients()
 }
 
-// noticeKeys writes down the keys of the server that are neither locks nor counters of tokens, and the locks that never expire.
-func (w *world) noticeKeys(s *server) {
+// noticeKeys writes down the keys of the server that are neither locks nor counters of tokens, nor begin in one of these ways; and the locks that
+// never expire.
+func (w *world) noticeKeys(s *server, but ...string) {
+	but = append(but, "redisson_lock_token:")
 	for _, key := range s.m.Keys() {
 		switch ttl := s.m.TTL(key); {
-		case strings.HasPrefix(key, "redisson_lock_token:"):
+		case slices.ContainsFunc(but, func(begin string) bool { return strings.HasPrefix(key, begin) }):
 		case !slices.Contains(w.lockNames(), key):
 			w.note(event{Kind: left, Text: "the key " + key, For: ttl})
 		case ttl == 0:
