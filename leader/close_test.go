@@ -133,7 +133,9 @@ func TestShutdownWhileRunLeads(t *testing.T) {
 		locktest.NoError(t, err)
 		locktest.IsError(t, <-done, rlock.ErrClosed)
 		locktest.NoError(t, <-down)
-		locktest.Equal(t, "it took", time.Since(began), 0)
+		if took := time.Since(began); took > time.Millisecond { // Close may end a pause before a command is repeated
+			t.Errorf("it took %v", took)
+		}
 		locktest.NoError(t, h.Unlock(t.Context()))
 	})
 }

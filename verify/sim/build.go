@@ -25,7 +25,7 @@ func buildWorker(ctx context.Context, edits ...breaks.Edit) (program string, rem
 			return "", nil, err
 		}
 	}
-	if err := files.OneOrder(ctx); err != nil {
+	if err := files.OneSchedule(ctx); err != nil {
 		return "", nil, err
 	}
 	if err := files.Edit(overlay.Root(), processEdits...); err != nil {

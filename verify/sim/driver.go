@@ -33,8 +33,8 @@ func do(ctx context.Context, program string, one task) (outcome, error) {
 	cmd := exec.CommandContext(bounded, program, workerFlag)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMEMLIMIT=2GiB", "GOTRACEBACK=all")
 	p := one.plan()
-	if p.Order > 0 {
-		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", overlay.OrderVariable, p.Order))
+	if p.Schedule > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", overlay.ScheduleVariable, p.Schedule))
 	}
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), said
 	answer, failed := cmd.Output()

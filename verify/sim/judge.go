@@ -266,7 +266,7 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 		if h.client.closing {
 			h.client.had[h.lock] = true
 		}
-		if j.broken > 0 || j.now < j.settled {
+		if j.broken > 0 || h.asked < j.settled {
 			h.leased = h.asked // the answer may have been late
 		}
 		l.touched(e.At)

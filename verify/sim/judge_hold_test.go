@@ -26,7 +26,9 @@ func TestJudgeOneHolder(t *testing.T) {
 			history(a.asks(1, 9), gone(2, "L0"), redisHas(3, "A:1"), a.leased(4, 1, 5), b.asks(8, 1), b.got(8, 2), a.ended(9, "lost")),
 			later(got, 2), oneHolder},
 		{"the answer was late, and the loss before it", nil, history(broken(0, 3, 9), b.asks(1, 9), gone(2, "L0"), a.holds(3, 9, 1), b.got(4, 2)),
-			changed(ends, 0, func(e *event) { e.For = 0 }), oneHolder},
+			func([]event) []event {
+				return history(broken(0, 3, 0), gone(2, "L0"), a.holds(3, 9, 1), b.asks(3, 9), b.got(4, 2))
+			}, oneHolder},
 		{"Redisson gets it", withRedisson, history(a.asks(1, 1), a.got(1, 1), a.ended(4, "gave up"), r.holds(5, 6, 2), a.unlocks(7), a.unlocked(7)),
 			without(ended), oneHolder},
 		{"Redisson had it", withRedisson, history(r.holds(1, 9, 1), a.holds(3, 4, 2)), nil, oneHolder},
@@ -87,8 +89,10 @@ func TestJudgeHoldsStay(t *testing.T) {
 		{"its key was lost", nil, history(held, gone(4, "L0"), a.ended(8, "lost")), changed(lost, 0, inL1), staysHeld},
 		{"its lease is over", nil, history(a.asks(1, 1), a.leased(1, 1, 5), a.ended(4.9, "lost")),
 			changed(ended, 0, func(e *event) { e.At = seconds(4.9 - moment) }), staysHeld},
-		{"its lease is over, and the answer was late", nil, history(broken(0, 2, 3), a.asks(1, 5), a.leased(4, 1, 50), a.ended(51, "lost")),
-			changed(ends, 0, func(e *event) { e.For = 0 }), staysHeld},
+		{"its lease is over, and the answer was late", nil, history(broken(0, 2, 0), a.asks(1, 5), a.leased(4, 1, 50), a.ended(51, "lost")),
+			func([]event) []event {
+				return history(broken(0, 2, 0), a.asks(2, 5), a.leased(4, 1, 50), a.ended(51, "lost"))
+			}, staysHeld},
 		{"Redisson loses it", withRedisson, history(r.asks(1, 1), r.got(1, 1), r.ended(9, "lost")), nil, staysHeld},
 	})
 }

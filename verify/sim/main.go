@@ -21,7 +21,7 @@ const help = `sim runs clients of fencelock in virtual time, with leases and out
   go run ./sim -for 1h                an hour
   go run ./sim -seed 17 -n 1          one seed
   go run ./sim -seed 17 -n 1 -story   and all that happened in it
-  go run ./sim -seed 17 -n 1 -order 3 in another order of what happens at one time
+  go run ./sim -seed 17 -n 1 -schedule 3  and with other goroutines first, of several that can run
   go run ./sim -faults freeze,dies    with these faults alone; -list prints them
   go run ./sim -broken                with bugs on purpose, each of which must be found
 
@@ -76,7 +76,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.IntVar(&set.Clients, "clients", 0, "number of clients (default mostly 8, sometimes 24)")
 	flags.IntVar(&set.Servers, "servers", 0, "1, or 5 for a quorum (default by the seed)")
 	flags.StringVar(&faults, "faults", "", "names of faults, separated by commas (default all); none for none")
-	flags.Uint64Var(&set.Order, "order", 0, "play the worlds in another order of what happens at one time: another for each number")
+	flags.Uint64Var(&set.Schedule, "schedule", 0, "which goroutine runs next, of several that can: another schedule for each number")
 	flags.IntVar(&set.jobs, "jobs", runtime.NumCPU(), "number of worlds at the same time")
 	flags.IntVar(&set.shrink, "shrink", 300, "how many smaller plans are tried to shrink a seed that fails; 0 for not at all")
 	flags.IntVar(&set.again, "again", 0, "play each world that fails so many times more, and tell how often it fails again")

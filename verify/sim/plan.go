@@ -8,17 +8,17 @@ import (
 
 // A plan is all that is decided before a world begins. It is what a failing seed is shrunk to.
 type plan struct {
-	Seed    uint64
-	Order   uint64 // of what happens at one time; 0: goroutines run in the order in which they are ready
-	Servers int    // 1, or the 5 of a quorum
-	Floor   bool
-	Stable  bool
-	Crowd   bool // many callers want many locks for a moment
-	Locks   int
-	Storm   time.Duration // in which callers begin to call, and faults come
-	Calm    time.Duration // after it: nothing is broken, and the callers go on
-	Clients []clientPlan
-	Faults  []fault
+	Seed     uint64
+	Schedule uint64 // package overlay; 0: goroutines run in the order in which they are ready
+	Servers  int    // 1, or the 5 of a quorum
+	Floor    bool
+	Stable   bool
+	Crowd    bool // many callers want many locks for a moment
+	Locks    int
+	Storm    time.Duration // in which callers begin to call, and faults come
+	Calm     time.Duration // after it: nothing is broken, and the callers go on
+	Clients  []clientPlan
+	Faults   []fault
 }
 
 // A clientPlan is one process with one client.
@@ -71,17 +71,17 @@ func upTo(r *rand.Rand, d time.Duration) time.Duration {
 
 // limits are what the command line says of plans.
 type limits struct {
-	Clients int           // 0: by the seed
-	Length  time.Duration // of the storm and the calm
-	Faults  []string      // names of kinds, or empty for all
-	Servers int           // 0: by the seed
-	Order   uint64
+	Clients  int           // 0: by the seed
+	Length   time.Duration // of the storm and the calm
+	Faults   []string      // names of kinds, or empty for all
+	Servers  int           // 0: by the seed
+	Schedule uint64
 }
 
 // newPlan is the plan of this seed.
 func newPlan(seed uint64, l limits) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Order: l.Order, Servers: 1, Floor: r.IntN(2) == 0, Stable: r.IntN(5) == 0}
+	p := plan{Seed: seed, Schedule: l.Schedule, Servers: 1, Floor: r.IntN(2) == 0, Stable: r.IntN(5) == 0}
 	if quorum := r.IntN(6) == 0; quorum && l.Servers == 0 || l.Servers > 1 {
 		p.Servers = 5
 	}

@@ -149,7 +149,7 @@ func renumbered(lock, without int) int {
 
 // sameLock is the number by which the fault names the same lock where one is left out.
 func (s *shrinking) sameLock(f fault, without int) int {
-	if f.Kind != "delete" {
+	if f.Kind != "delete" && f.Kind != forces {
 		return f.X
 	}
 	return renumbered(f.X%s.best.Plan.Locks, without)
@@ -157,7 +157,16 @@ func (s *shrinking) sameLock(f fault, without int) int {
 
 // simpler makes calls, faults and the options of the world as simple as they may be; all at once, or also one by one.
 func (s *shrinking) simpler(atOnce bool) {
-	for _, off := range []func(*plan){func(p *plan) { p.Floor = false }, func(p *plan) { p.Stable = false }} {
+	for _, off := range []func(*plan){
+		func(p *plan) { p.Floor = false },
+		func(p *plan) { p.Stable = false },
+		func(p *plan) {
+			for i := range p.Clients {
+				c := &p.Clients[i]
+				c.Traced, c.Presence, c.Handoffs = false, false, -1
+			}
+		},
+	} {
 		p := s.best.Plan.clone()
 		off(&p)
 		s.try(p)
@@ -167,6 +176,8 @@ func (s *shrinking) simpler(atOnce bool) {
 		func(c *call) { c.Other = c.Lock },
 		func(c *call) { c.GiveUp = 0 },
 		func(c *call) { c.Lease = 0 },
+		func(c *call) { c.Stranger = false },
+		func(c *call) { c.Depth = 0 },
 		func(c *call) { c.Nested = 0 },
 		func(c *call) { c.Wait = 0 },
 		func(c *call) { c.Hold = half(c.Hold) },

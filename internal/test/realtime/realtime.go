@@ -23,10 +23,13 @@ func Test(t testing.TB, why string) {
 	})
 }
 
-// Skip skips the test where the environment variable REDIS_VIRTUAL is "only": tests in virtual time are wanted alone.
+// Unwanted tells whether the environment variable REDIS_VIRTUAL is "only": tests in virtual time alone are wanted.
+func Unwanted() bool { return os.Getenv("REDIS_VIRTUAL") == "only" }
+
+// Skip skips the test where it is unwanted.
 func Skip(t testing.TB) {
 	t.Helper()
-	if os.Getenv("REDIS_VIRTUAL") == "only" {
+	if Unwanted() {
 		t.Skip("in real time, and REDIS_VIRTUAL=only")
 	}
 }
