@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// expected is what the gate's worlds do, in groups. What is rarer is counted, and not required.
+// expected is what the gate's worlds do, in groups: each several times, so that another version of the library does it too. What is rarer is counted,
+// and not required.
 var expected = []struct {
 	group string
 	names []string
@@ -25,12 +26,12 @@ var expected = []struct {
 	{"acquire ", []string{"by redis", "by redis after a wait", "by handoff", "by reentry", "by not acquired", "after a long wait"}},
 	{"acquire: ", []string{"well", "another has it", "gave up", "closed", "connection refused", "no answer", "no right", "the server refuses"}},
 	{"re-entry: ", []string{"well", "lost", "gave up", "no answer", "connection refused"}},
-	{"Unlock: ", []string{"well", "lost", "no answer", "connection refused", "no right"}},
+	{"Unlock: ", []string{"well", "lost", "no answer", "connection refused", "the server refuses"}},
 	{"Unlock of a level: ", []string{"well", "lost", "no answer", "connection refused"}},
-	{"HoldCount: ", []string{"well", "lost", "no answer", "gave up", "connection refused", "no right"}},
-	{"the end of a context: ", []string{"lost", "gave up", "closed", "connection refused"}},
+	{"HoldCount: ", []string{"well", "lost", "no answer", "gave up", "connection refused", "the server refuses"}},
+	{"the end of a context: ", []string{"lost", "gave up", "connection refused", "no answer"}},
 	{"", []string{"Close: well", "Shutdown: well", "ForceUnlock: well", "ForceUnlock of a hold"}},
-	{"hold ", []string{"unlocked", "lost", "closed"}},
+	{"hold ", []string{"unlocked", "lost"}},
 	{"renewal ", []string{"that is well", "of a hold that is gone", "that fails", "of several leases", "of many leases"}},
 	{"", []string{"wait", "subscription up", "subscription down", "release in the background", "its confirmation", "its end without one"}},
 }
