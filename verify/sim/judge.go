@@ -325,7 +325,7 @@ func (j *judging) forget(h *judgedHold) {
 
 // passes lets time go on to this moment: what lasted too long by then is a violation.
 func (j *judging) passes(to time.Duration) {
-	if j.broken == 0 {
+	if j.broken == 0 && !j.stopped {
 		j.turns.Clean += max(0, to-max(j.now, j.cleanFrom()))
 	}
 	for _, name := range j.lockNames() {

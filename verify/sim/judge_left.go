@@ -29,9 +29,9 @@ func (j *judging) leftover(e event) {
 	j.violated(nothingLeft, e.Lock, "%s has it by %s after the last Unlock", c.name, e.Text)
 }
 
-// clientLeft requires that the client has nothing in memory. What got no answer is released for a lease after all is well again (P3).
+// clientLeft requires that the client has nothing in memory. What got no answer is released for as long after all is well again (P3).
 func (j *judging) clientLeft(e event) {
-	if e.Text == owedReleases && j.settled > 0 && j.now < j.settled+j.longestLease() {
+	if e.Text == owedReleases && j.settled > 0 && j.now < j.settled+j.owedFor() {
 		return
 	}
 	j.violated(nothingLeft, "", "%s has %d %s after the last Unlock", e.Client, e.Count, e.Text)

@@ -23,7 +23,7 @@ const (
 	leftChannel   = "the channel " // a server has it
 )
 
-// notice writes down what is left after the last call: locks on the servers, other keys, and what clients have in memory.
+// notice writes down what is left after the last call: locks on the servers, other keys, and what clients have in memory but for releases.
 func (w *world) notice() {
 	for _, s := range w.servers {
 		for _, lock := range w.lockNames() {
@@ -67,8 +67,36 @@ func (w *world) noticeKeys(s *server, but ...string) {
 	}
 }
 
-// noticeClients writes down what the clients of the library have in memory, also those that are closed.
+// noticeClients writes down what the clients of the library have in memory but for releases, also those that are closed.
 func (w *world) noticeClients() {
+	w.eachClient(func(c *client, l *engine.Lock) {
+		locks, holds, _ := l.OnBooks()
+		listening := 0
+		for _, rdb := range c.rdbs {
+			listening += int(rdb.PoolStats().PubSubStats.Active)
+		}
+		c.noticeLeft(knownLocks, locks)
+		c.noticeLeft(openHolds, holds)
+		c.noticeLeft(subscriptions, listening)
+	})
+}
+
+// noticeReleases writes down which clients owe releases still.
+func (w *world) noticeReleases() {
+	w.eachClient(func(c *client, l *engine.Lock) {
+		_, _, releases := l.OnBooks()
+		c.noticeLeft(owedReleases, releases)
+	})
+}
+
+func (c *client) noticeLeft(what string, n int) {
+	if n > 0 {
+		c.world.note(event{Kind: left, Client: c.name, Text: what, Count: n})
+	}
+}
+
+// eachClient calls do for each client of the library, with one of its locks.
+func (w *world) eachClient(do func(*client, *engine.Lock)) {
 	w.mu.Lock()
 	everyone := slices.Clone(w.everyone)
 	w.mu.Unlock()
@@ -77,18 +105,10 @@ func (w *world) noticeClients() {
 		if !is {
 			continue
 		}
-		locks, holds, releases := (*engine.Lock)(of).OnBooks()
-		listening := 0
-		for _, rdb := range c.rdbs {
-			listening += int(rdb.PoolStats().PubSubStats.Active)
-		}
-		for _, what := range []struct {
-			text string
-			n    int
-		}{{knownLocks, locks}, {openHolds, holds}, {owedReleases, releases}, {subscriptions, listening}} {
-			if what.n > 0 {
-				w.note(event{Kind: left, Client: c.name, Text: what.text, Count: what.n})
-			}
-		}
+		do(c, (*engine.Lock)(of))
 	}
 }
+
+// owedFor is for how long after the last call a release may be owed: what an attempt without an answer may have taken is released for a lease, and
+// the release is dropped when its next time has come, a third of a lease later (P3).
+func (p plan) owedFor() time.Duration { return p.longestLease() * 4 / 3 }

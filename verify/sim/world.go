@@ -116,6 +116,8 @@ func (w *world) run() {
 	}
 	time.Sleep(leftFor)
 	w.notice()
+	time.Sleep(w.owedFor())
+	w.noticeReleases()
 	for _, c := range there {
 		c.close(false)
 	}
