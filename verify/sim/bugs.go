@@ -11,7 +11,6 @@ type bug struct {
 
 // rareBugs are those that a few worlds may not find, and why. docs/verification.md says what shows them.
 var rareBugs = map[string]string{
-	"close-leaves":  "Close has to begin within the half millisecond of an attempt",
 	"patience-long": "the ReadTimeout and copies (P8) answer in its place",
 	"refusal-slow":  "no pause is longer than a third of the lease",
 }
@@ -57,6 +56,10 @@ var playedWith = []struct {
 	{"close-asleep", "leaves", 1},
 	{"thaw-slow", "freeze", 1},
 	{"node-soon", "rolls", 5},
+	{"renews-once", "readonly", 1},
+	{"handoff-lost", "replies,dead,late", 1},
+	{"unlock-left", "rights", 1},
+	{"first-polls", "dies", 1},
 }
 
 var bugs = func() (all []bug) {

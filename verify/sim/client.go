@@ -124,6 +124,10 @@ func (w *world) newLocker(place int, rdbs []*redis.Client) (locker, []lock) {
 		panic(err)
 	}
 	for _, name := range w.plan.lockNames() {
+		if w.Plain {
+			locks = append(locks, plainLock{rlock.NewLock(r, name)})
+			continue
+		}
 		locks = append(locks, fenced.NewLock(r, name, opts...))
 	}
 	return r, locks

@@ -147,11 +147,11 @@ var faultKinds = append([]faultKind{
 			})
 		}
 	}},
-	{"late", "replies are late, by up to ten seconds", 10*time.Second + soon, false, false, itsLinks, func(w *world, f fault) func() {
+	{"late", "replies are late, by up to ten seconds", soon, false, false, itsLinks, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		w.set(func() {
 			for _, one := range ways {
-				one.late = time.Duration(f.X*f.X) * 10 * time.Microsecond
+				one.late = f.late()
 			}
 		})
 		return func() {
@@ -243,6 +243,12 @@ func (w *world) breaks(f fault) {
 	}
 	settles := k.settles
 	switch {
+	case k.name == "rights" && f.denies() == scriptsRight:
+		settles = min(settles, 3*f.For+soon+time.Second) // the releaser's pauses grow: none is three times as long as all before it, and a second
+	case k.name == "late":
+		settles = f.late() + soon
+	}
+	switch {
 	case w.Servers == 1:
 	case k.young:
 		settles = longest + soon
@@ -284,10 +290,16 @@ func (w *world) tells(k faultKind, f fault) event {
 	return e
 }
 
+// scriptsRight is the command that runs scripts.
+const scriptsRight = "EVALSHA"
+
 // denies is the command to which the user has lost the right.
 func (f fault) denies() string {
-	return []string{"PUBLISH", "EVALSHA", "ZADD", "SUBSCRIBE", "ZREM"}[f.X%5]
+	return []string{"PUBLISH", scriptsRight, "ZADD", "SUBSCRIBE", "ZREM"}[f.X%5]
 }
+
+// late is by how much replies are late at most.
+func (f fault) late() time.Duration { return time.Duration(f.X*f.X) * 10 * time.Microsecond }
 
 // lockOf is the lock of which the fault deletes the key.
 func (w *world) lockOf(f fault) string { return w.lockNames()[f.X%w.Locks] }

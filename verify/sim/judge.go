@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -77,7 +78,6 @@ type judging struct {
 	turns      turns
 	shares     shares
 	deadLinks  bool // links have died without a word
-	deadCalled int  // how often a client was called that is gone
 }
 
 // A loss is when data was lost: of one lock, or of all.
@@ -101,6 +101,7 @@ type judgedClient struct {
 	hindered  bool                     // something was broken while it closed
 	had       map[string]bool          // which locks it had as it closed
 	ends      map[string]time.Duration // when the last call that may have taken each lock was over
+	wanted    map[string]time.Duration // until when a call waited for each lock
 	asked     time.Duration            // when its last call began
 	heard     time.Duration            // when its first call after a loss began
 }
@@ -115,6 +116,9 @@ type judgedLock struct {
 	waits   map[int]*judgedHold
 	freed   time.Duration // when it was released last; 0 where it was taken since, or what became of it was judged
 	idle    time.Duration // the same; 0 where a call has begun since
+
+	deadCalled int           // how often a client was called that is gone
+	empty      time.Duration // when the line was seen to be empty last: a client of the library has released the lock, and no call waited for it
 }
 
 type judgedHold struct {
@@ -135,6 +139,7 @@ type judgedHold struct {
 	ended    bool          // its context has
 	unlocks  time.Duration // 0: not yet
 	told     bool          // the violation
+	lost     bool          // its loss was judged
 	redisson bool
 
 	idle      bool // the lock was free when the call began, and nobody else wanted it
@@ -181,7 +186,7 @@ func (j *judging) reads(e event) {
 	c := j.clients[e.Client]
 	switch e.Kind {
 	case started:
-		c = &judgedClient{name: e.Client, id: e.Text, redisson: j.isRedisson(e.Client), ends: make(map[string]time.Duration)}
+		c = &judgedClient{name: e.Client, id: e.Text, redisson: j.isRedisson(e.Client), ends: make(map[string]time.Duration), wanted: make(map[string]time.Duration)}
 		j.clients[e.Client], j.byID[e.Text] = c, c
 	case died:
 		c.gone = e.At
@@ -261,7 +266,7 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 	l := j.lock(h.lock)
 	switch e.Kind {
 	case got:
-		delete(l.waits, h.call)
+		l.leaves(h, j.now)
 		h.has, h.got, h.lease, h.leased, h.told = true, e.At, e.For, e.At, false
 		if h.client.closing {
 			h.client.had[h.lock] = true
@@ -285,6 +290,9 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 		}
 	case refused:
 		j.answers(h, l, e.Text)
+		if l.freed > 0 && j.Distance > 0 { // it may have been called, and its client passes that on from far away
+			l.freed = e.At
+		}
 		j.forget(h)
 	case ended:
 		h.ended = true
@@ -301,7 +309,16 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 		l.touched(e.At)
 		if j.forget(h); e.Text == "" {
 			j.isFreed(l)
+			j.isEmptied(h, l)
 		}
+	}
+}
+
+// isEmptied notes that the release of the hold has found nobody in the line: who is gone and was in the line was taken out by then.
+func (j *judging) isEmptied(h *judgedHold, l *judgedLock) {
+	waits := slices.ContainsFunc(slices.Collect(maps.Values(l.waits)), func(w *judgedHold) bool { return w.most != 0 })
+	if !waits && !h.redisson && !j.deadLinks && j.harmedUntil(h.client, h.lock, true) < h.unlocks {
+		l.empty = h.unlocks
 	}
 }
 
@@ -312,10 +329,18 @@ func (l *judgedLock) touched(at time.Duration) {
 	}
 }
 
+// leaves notes that the call does not wait any longer.
+func (l *judgedLock) leaves(h *judgedHold, at time.Duration) {
+	if l.waits[h.call] != nil && h.most != 0 {
+		h.client.wanted[h.lock] = at
+	}
+	delete(l.waits, h.call)
+}
+
 // forget drops a call that is over, or whose process is gone.
 func (j *judging) forget(h *judgedHold) {
 	l := j.lock(h.lock)
-	delete(l.waits, h.call)
+	l.leaves(h, j.now)
 	delete(j.holds, h.call)
 	if h.has || h.asked <= l.since { // a call that began later, and was refused, has not taken it
 		h.client.ends[h.lock] = j.now
@@ -380,19 +405,26 @@ func (j *judging) sleeps(name string, l *judgedLock) {
 	}
 }
 
-// goneClients is how many clients are gone that may have a place in a line still: nobody takes it out by their word.
-func (j *judging) goneClients() int {
+// goneClients is how many clients are gone that may have a place in the line of the lock still: nobody takes it out by their word.
+func (j *judging) goneClients(lock string) int {
 	n := 0
 	for _, c := range j.byID {
-		if c.isGone() {
+		if j.leftPlace(c, lock) {
 			n++
 		}
 	}
 	return n
 }
 
-// isGone tells whether the client is gone, and has said goodbye to no server, as far as is known.
-func (c *judgedClient) isGone() bool { return c.gone > 0 || c.closed && c.hindered }
+// leftPlace tells whether the client may have a place in the line of the lock, and is gone: it has said goodbye to no server, as far as is known.
+func (j *judging) leftPlace(c *judgedClient, lock string) bool {
+	at := c.gone
+	if c.closed && c.hindered {
+		at = c.closedAt
+	}
+	wanted, ever := c.wanted[lock]
+	return at > j.lock(lock).empty && ever && at < max(wanted, j.harmedUntil(c, lock, true))+soon
+}
 
 // owner is the client that has the lock, as the servers have it; nil for nobody, and for who is no client at all.
 func (j *judging) owner(l *judgedLock) *judgedClient {
@@ -430,7 +462,7 @@ func (j *judging) nobodysFrom(c *judgedClient, name string, l *judgedLock) (from
 	switch {
 	case c.gone > 0:
 		from = max(from, c.gone+longest, well+longest) // what it has sent may arrive when its network is back
-	case c.closed && (c.hindered || c.had[name]):
+	case c.closed && (c.hindered && well > c.closes+unlockMost || c.had[name]):
 		from = max(from, c.closedAt+longest)
 	case c.closed:
 		from = max(from, c.closedAt)

@@ -25,6 +25,7 @@ const (
 	idleAfter     = time.Second            // a lock that was released so long ago, and that nobody has asked for since, is free
 	overtakenMost = 0.2                    // how often a wait is overtaken, as a mean of many; 0.07 to 0.11 were seen
 	enoughTurns   = 1000                   // many
+	fewWays       = 10                     // what is over at once may take so many ways to a server or back
 )
 
 // turns is what was seen of the order in which clients take a lock, in clean phases.
@@ -49,12 +50,12 @@ func (j *judging) cleanFrom() time.Duration { return max(j.settled, j.lastLoss) 
 // clean tells whether all from this time to now is in a clean phase.
 func (j *judging) clean(from time.Duration) bool { return j.broken == 0 && from >= j.cleanFrom() }
 
-// mostOf is the bound where there is one server, and where there is a quorum.
+// mostOf is the bound where there is one server, and where there is a quorum, at the world's distance.
 func (j *judging) mostOf(one time.Duration) time.Duration {
 	if j.Servers > 1 {
-		return quorumMost
+		one = quorumMost
 	}
-	return one
+	return one + fewWays*j.Distance
 }
 
 // isFreed notes that a call has released the lock, and nobody has it.
@@ -80,8 +81,8 @@ func (j *judging) handsOver(name string, l *judgedLock) {
 			first = h
 		}
 	}
-	if l.freed = 0; first != nil && j.deadLinks && j.deadCalled < j.goneClients() {
-		j.deadCalled++ // the ticket of a client that is gone is called once, where its connection has died without a word before (P24)
+	if l.freed = 0; first != nil && j.deadLinks && l.deadCalled < j.goneClients(name) {
+		l.deadCalled++ // the ticket of a client that is gone is called once, where its connection has died without a word before (P24)
 	} else if first != nil {
 		j.violated(soonTaken, name, "%s, call %d, waits for it since %v, and it has been free for %v", first.client.name, first.call, first.asked, free)
 	}

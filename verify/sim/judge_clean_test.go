@@ -20,6 +20,7 @@ const taken = "another has it"
 func TestJudgeCleanHandoff(t *testing.T) {
 	waits := history(a.asks(40, 99), b.holds(39, 41, 1))
 	deadLink := history(with(broken(5, 6, 0)[0], func(e *event) { e.Text = "dead: links" }), broken(5, 6, 0)[1])
+	waitsAndDies := history(r.asks(30.5, 99), r.dies(31))
 	settled := broken(5, 9, 11) // a clean phase begins at 50 s
 	try(t, []twin{
 		{"it is taken", nil, history(waits, a.got(41.05, 2)), later(got, 1), soonTaken},
@@ -29,9 +30,10 @@ func TestJudgeCleanHandoff(t *testing.T) {
 		{"before the clean phase", nil, history(settled, a.asks(49.5, 99), b.holds(49, 49.999, 1), until(51)), later(unlocked, 0), soonTaken},
 		{"after a loss", nil, history(gone(20, ""), a.asks(49.5, 99), b.holds(49, 49.999, 1), until(51)), later(unlocked, 0), soonTaken},
 		{"a fault begins", nil, history(waits, broken(41.05, 60, 0), until(60)), later(begins, 0), soonTaken},
-		{"a client has died, and its link before", nil, history(deadLink, r.dies(31), waits, until(42)), without(died), soonTaken},
-		{"a client has died, and its link with it", nil, history(deadLink, r.dies(31), waits, until(42)), says(begins, "cut: links"), soonTaken},
-		{"one that has died costs it once", nil, history(deadLink, r.dies(31), waits, b.as(4).holds(41.5, 42, 2), a.got(42.05, 3)), later(got, 1), soonTaken},
+		{"a client has died, and its link before", nil, history(deadLink, waitsAndDies, waits, until(42)), without(died), soonTaken},
+		{"a client that wanted another lock has died", nil, history(deadLink, waitsAndDies, waits, until(42)), changed(asks, 3, inL1), soonTaken},
+		{"a client has died, and its link with it", nil, history(deadLink, waitsAndDies, waits, until(42)), says(begins, "cut: links"), soonTaken},
+		{"one that has died costs it once", nil, history(deadLink, waitsAndDies, waits, b.as(4).holds(41.5, 42, 2), a.got(42.05, 3)), later(got, 1), soonTaken},
 		{"its client closes", nil, history(waits, a.closes(40.99, "Shutdown"), until(41.06)), without(closes), soonTaken},
 		{"callers stop", nil, history(waits, noMore(41.05), a.no(41.06, "gave up")), later(stops, 0), soonTaken},
 		{"Redisson's may", withRedisson, history(r.asks(40, 99), b.holds(39, 41, 1), until(42)), nil, soonTaken},

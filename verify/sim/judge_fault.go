@@ -15,7 +15,8 @@ type harm struct {
 	lock   string // of which it deletes the key; "" where it is not one lock's
 	server int    // -1: several
 	text   string
-	mild   bool          // it hurts those who wait alone: what is to be released is released
+	mild   bool // it hurts those who wait alone: what is to be released is released
+	from   time.Duration
 	until  time.Duration // when it has settled
 }
 
@@ -24,13 +25,16 @@ const forever = time.Duration(1 << 62)
 // harms takes in the beginning of a fault. A process that dies or leaves hurts nobody else: what it leaves is judged by its end.
 func (j *judging) harms(e event) {
 	if k := kindOf(e.Text); k == nil || k.of != aProcess {
-		j.harmed = append(j.harmed, harmOf(e))
+		h := harmOf(e)
+		h.from = e.At
+		j.harmed = append(j.harmed, h)
 	}
 }
 
 // settles takes in the end of a fault.
 func (j *judging) settles(e event) {
-	if i := slices.Index(j.harmed, harmOf(e)); i >= 0 {
+	over := harmOf(e)
+	if i := slices.IndexFunc(j.harmed, func(h harm) bool { h.from = 0; return h == over }); i >= 0 {
 		j.harmed[i].until = e.At + e.For
 	}
 }
@@ -38,8 +42,8 @@ func (j *judging) settles(e event) {
 // harmOf is what the fault does that this event tells of. Messages are for those who wait, and so are all commands that the user may lose the
 // right to but for the one that runs scripts (P30).
 func harmOf(e event) harm {
-	mild := strings.HasPrefix(e.Text, "messages:") || strings.HasPrefix(e.Text, "rights:") && !strings.Contains(e.Text, "(EVALSHA")
-	return harm{e.Client, e.Lock, e.Server, e.Text, mild, forever}
+	mild := strings.HasPrefix(e.Text, "messages:") || strings.HasPrefix(e.Text, "rights:") && !strings.Contains(e.Text, "("+scriptsRight)
+	return harm{client: e.Client, lock: e.Lock, server: e.Server, text: e.Text, mild: mild, until: forever}
 }
 
 // kindOf is the kind of the fault that the story calls so; nil for none.
@@ -55,6 +59,9 @@ func kindOf(text string) *faultKind {
 func (h harm) hurts(c *judgedClient, lock string) bool {
 	return (h.client == "" || c.isAt(h.client)) && (h.lock == "" || h.lock == lock)
 }
+
+// on tells whether the harm is on this server.
+func (h harm) on(server int) bool { return server == h.server || h.server < 0 || h.lock != "" }
 
 // wellFrom is from when on nothing hurts this client's waits for this lock: forever while something does.
 func (j *judging) wellFrom(c *judgedClient, lock string) time.Duration {
@@ -80,13 +87,51 @@ func (j *judging) harmedByNode(c *judgedClient, lock string, mild bool) []time.D
 			continue
 		}
 		for s := range until {
-			if s == h.server || h.server < 0 || h.lock != "" {
+			if h.on(s) {
 				until[s] = max(until[s], h.until)
 			}
 		}
 	}
 	slices.SortFunc(until, func(a, b time.Duration) int { return cmp.Compare(b, a) })
 	return until
+}
+
+// wellFor is the longest time without a pause in which nothing hurt the client and the lock, from one time to another.
+func (j *judging) wellFor(c *judgedClient, lock string, from, to time.Duration) (longest time.Duration) {
+	begin := []time.Duration{from}
+	for _, h := range j.harmed {
+		if h.until > from && h.until < to {
+			begin = append(begin, h.until)
+		}
+	}
+	for _, at := range begin {
+		if j.hurtAt(c, lock, at) {
+			continue
+		}
+		end := to
+		for _, h := range j.harmed {
+			if h.from > at && h.from < end && j.hurtAt(c, lock, h.from) {
+				end = h.from
+			}
+		}
+		longest = max(longest, end-at)
+	}
+	return longest
+}
+
+// hurtAt tells whether something hurt the client and the lock at this time, which is over.
+func (j *judging) hurtAt(c *judgedClient, lock string, at time.Duration) bool {
+	nodes := make(map[int]bool)
+	for _, h := range j.harmed {
+		if h.hurts(c, lock) && !h.mild && h.from <= at && at < h.until {
+			for s := range j.Servers {
+				if h.on(s) {
+					nodes[s] = true
+				}
+			}
+		}
+	}
+	return 2*len(nodes) > j.Servers
 }
 
 // hinders tells whether something may keep the client's words from a server.
@@ -99,9 +144,9 @@ func (j *judging) loneFrom(lock string) time.Duration {
 	var until []time.Duration
 	for _, c := range j.clients {
 		switch {
-		case c.isGone():
+		case j.leftPlace(c, lock):
 			until = append(until, forever)
-		case !c.closed:
+		case !c.closed && c.gone == 0:
 			until = append(until, j.wellFrom(c, lock))
 		}
 	}

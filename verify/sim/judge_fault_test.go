@@ -64,14 +64,14 @@ func TestJudgeFaultsExcuseSleepOfTheirs(t *testing.T) {
 			later(calm, 0), nobodySleep},
 		{"of the links of two others, until one of them is well", nil, history(waits, brokenOf("c1", 1, 20, 0)[:1], brokenOf("c2", 1, 5, 2), until(9)),
 			later(calm, 0), nobodySleep},
-		{"of the links of one, behind one that is gone", nil, history(waits, r.dies(1), brokenOf("c1", 1, 20, 0)[:1], until(13)), later(calm, 0), nobodySleep},
-		{"of the links of one, behind one that is gone, until it is well", nil, history(waits, r.dies(1), brokenOf("c1", 1, 5, 2), until(9)),
+		{"of the links of one, behind one that is gone", nil, history(r.asks(0.5, 99), waits, r.dies(1), brokenOf("c1", 1, 20, 0)[:1], until(13)), later(calm, 0), nobodySleep},
+		{"of the links of one, behind one that is gone, until it is well", nil, history(r.asks(0.5, 99), waits, r.dies(1), brokenOf("c1", 1, 5, 2), until(9)),
 			later(calm, 0), nobodySleep},
 		{"of its lock", nil, history(waits, ofLock("L0", broken(2, 9, 5)), until(14)), in1, nobodySleep},
 		{"a process that dies", nil, history(waits, called("dies: a process", broken(1, 2, 5)), until(3)), later(calm, 0), nobodySleep},
 		{"two that leave", nil, history(waits, called("leaves: a process", at(broken(1, 2, 5), 0, 0)), b.closes(1.1, "Close"), b.closed(1.2), r.closes(1.1, "Close"), r.closed(1.2), until(3)),
 			later(calm, 0), nobodySleep},
-		{"two that leave, and one cannot say so", nil, history(waits, brokenOf("c1", 1, 3, 0), b.closes(1.1, "Close"), b.closed(1.2), r.dies(1.3), until(13)),
+		{"two that leave, and one cannot say so", nil, history(b.asks(0.5, 99), r.asks(0.5, 99), waits, brokenOf("c1", 1, 3, 0), b.closes(1.1, "Close"), b.no(1.15, "closed"), b.closed(1.2), r.dies(1.3), until(13)),
 			later(calm, 0), nobodySleep},
 		{"of the links of two that have left", nil, history(waits, b.closes(1, "Close"), b.closed(1.1), r.closes(1, "Close"), r.closed(1.1),
 			brokenOf("c1", 1.2, 9, 0)[:1], brokenOf("c2", 1.2, 9, 0)[:1], until(3)), later(calm, 0), nobodySleep},
@@ -96,7 +96,7 @@ func TestJudgeFaultsExcuseLocksOfTheirs(t *testing.T) {
 		{"of three of five nodes", withQuorum, history(ghost, at(broken(2, 9, 5), 0, 3, 4), until(16)), later(calm, 0), nobodysLock},
 		{"of the links of one that has died", nil, history(brokenOf("c0", 1, 200, 0), a.dies(2), redisHas(200, "A:1"), until(382)), later(calm, 0), nobodysLock},
 		{"of the links of another than has died", nil, history(brokenOf("c1", 1, 200, 0)[:1], a.dies(2), redisHas(3, "A:1"), until(184)), later(calm, 0), nobodysLock},
-		{"of the links of one that closes", nil, history(ghost, brokenOf("c0", 1.5, 2.5, 0), a.closes(2, "Close"), a.closed(3), until(185)), later(calm, 0), nobodysLock},
+		{"of the links of one that closes", nil, history(ghost, brokenOf("c0", 1.5, 7.001, 0), a.closes(2, "Close"), a.closed(3), until(185)), later(calm, 0), nobodysLock},
 		{"of the links of another than closes", nil, history(ghost, brokenOf("c1", 1.5, 2.5, 0), a.closes(2, "Close"), a.closed(3), until(5)), later(calm, 0), nobodysLock},
 		{"of the links of one before it closes", nil, history(brokenOf("c0", 0.1, 0.2, 1), ghost, a.closes(2, "Close"), a.closed(3), until(5)), later(calm, 0), nobodysLock},
 		{"of all scripts", nil, history(ghost, called("rights: to a command (EVALSHA)", broken(2, 9, 5)), until(14)), says(begins, "rights: to a command (PUBLISH)"), nobodysLock},
@@ -111,12 +111,13 @@ func TestJudgeFaultsExcuseLossesOfTheirs(t *testing.T) {
 	hold := history(a.asks(1, 1), a.got(1, 1), redisHas(2, "A:1"))
 	loses := a.ended(45, "lost")
 	try(t, []twin{
-		{"of its client's links", nil, history(hold, brokenOf("c0", 4, 9, 6.001), loses), others("c1"), staysHeld},
-		{"until they have settled, and a lease longer", nil, history(hold, brokenOf("c0", 4, 9, 6.001), loses), later(ended, 0), staysHeld},
-		{"of its lock", nil, history(hold, ofLock("L0", broken(4, 9, 6.001)), loses), in1, staysHeld},
-		{"of all messages", nil, history(hold, called("messages: are lost", broken(4, 9, 6.001)), loses), later(ended, 0), staysHeld},
-		{"of three of five nodes", withQuorum, history(hold, at(broken(4, 9, 6.001), 0, 3, 4), loses), func(h []event) []event {
-			return history(hold, at(broken(4, 9, 6.001), 0, 3), loses)
+		{"of its client's links", nil, history(hold, brokenOf("c0", 29.999, 34, 6.001), loses), others("c1"), staysHeld},
+		{"that leave its renewals no time", nil, history(hold, brokenOf("c0", 29.999, 34, 6.001), loses), later(ended, 0), staysHeld},
+		{"of its lock", nil, history(hold, ofLock("L0", broken(29.999, 34, 6.001)), loses), in1, staysHeld},
+		{"of all scripts", nil, history(hold, called("rights: to a command (EVALSHA)", broken(29.999, 34, 6.001)), loses), says(begins, "messages: are lost"), staysHeld},
+		{"of one after the other", nil, history(hold, broken(29, 32, 0), brokenOf("c0", 31, 41, 0), loses), others("c1"), staysHeld},
+		{"of three of five nodes", withQuorum, history(hold, at(broken(29.999, 34, 6.001), 0, 3, 4), loses), func(h []event) []event {
+			return history(hold, at(broken(29.999, 34, 6.001), 0, 3), loses)
 		}, staysHeld},
 		{"its client closes", nil, history(hold, called("leaves: a process", brokenOf("c0", 4, 60, 6)), a.closes(44, "Close"), loses, a.closed(45)), without(closes), staysHeld},
 	})

@@ -11,6 +11,14 @@ import (
 // renewed is the lease of a hold that the watchdog renews.
 const renewed = 30 * time.Second
 
+// renewedLease is the lease of holds that the client's watchdog renews.
+func (j *judging) renewedLease(c *judgedClient) time.Duration {
+	if place, ok := placeOf(c.name); ok && place < len(j.Clients) && j.Clients[place].Lease > 0 {
+		return j.Clients[place].Lease
+	}
+	return renewed
+}
+
 // promised is the longest lease that was promised to the hold.
 func (h *judgedHold) promised() time.Duration {
 	if h.lease > 0 && !h.reenters {
@@ -46,6 +54,9 @@ func (j *judging) alone(h *judgedHold, l *judgedLock) {
 
 // grows requires that the token is larger than those of acquires that had returned when this one was called.
 func (j *judging) grows(h *judgedHold, l *judgedLock, token int64) {
+	if j.Plain {
+		return
+	}
 	if b := h.before; b != nil && token <= b.token && !j.tokensLost(h, b) {
 		j.violated(tokensGrow, h.lock, "%s, call %d, got token %d, after %s, call %d, had got %d", h.client.name, h.call, token, b.client.name, b.call, b.token)
 	}
@@ -89,22 +100,26 @@ func (j *judging) owned(l *judgedLock, e event) {
 	}
 }
 
-// keeps requires that a hold is lost for a reason: a fault, or the end of its lease; and that its own Unlock alone unlocks it.
+// keeps requires that a hold is lost for a reason: the end of its lease, or a fault that leaves its renewals no time; and that its own Unlock
+// alone unlocks it.
 func (j *judging) keeps(h *judgedHold, e event) {
 	if e.Text == "unlocked" {
 		j.violated(staysHeld, h.lock, "%s, call %d, has been unlocked after %v, and not by its Unlock", h.client.name, h.call, j.now-h.got)
 	}
-	if e.Text != "lost" || h.told || h.redisson || h.client.closes > 0 || j.lostSince(h.lock, h.asked) {
+	if e.Text != "lost" || h.told || h.lost || h.redisson || h.client.closes > 0 || j.lostSince(h.lock, h.asked) {
 		return
 	}
-	if until := j.harmedUntil(h.client, h.lock, true); until > 0 && j.now < until+renewed {
-		return
-	}
+	h.lost = true
 	if h.lease > 0 && j.now >= h.leased+h.lease-h.lease/50-wayThere {
 		return
 	}
+	lease := j.renewedLease(h.client)
+	from := max(h.leased, j.now-lease*2/3) // a renewal begins after a third of the lease, and a sixth is time enough for it
+	if h.lease == 0 && from > h.leased && j.wellFor(h.client, h.lock, from, j.now) < lease/6 {
+		return
+	}
 	h.told = true
-	j.violated(staysHeld, h.lock, "%s, call %d, has lost it after %v, and nothing was broken", h.client.name, h.call, j.now-h.got)
+	j.violated(staysHeld, h.lock, "%s, call %d, has lost it after %v, and nothing was broken for long", h.client.name, h.call, j.now-h.got)
 }
 
 // overdue requires of each call, hold and client that it has ended when it should have. Faults excuse none.
@@ -149,8 +164,13 @@ func (j *judging) late(h *judgedHold) (rule, text string) {
 	case h.lease > 0 && !h.reenters && j.now > h.got+h.lease:
 		return contextEnds, fmt.Sprintf("has a context that lives, and had its lease of %v at %v", h.lease, h.got)
 	default:
-		if lost, since := j.notHad(h); lost && j.now > since+h.promised()+wayThere {
+		lost, since := j.notHad(h)
+		switch {
+		case !lost:
+		case j.now > since+h.promised()+wayThere:
 			return losesInTime, fmt.Sprintf("has a context that lives, and Redis has %q in its place since %v", j.lock(h.lock).owner, since)
+		case j.lock(h.lock).seen > 0 && j.now > max(since, h.got+lookEach) && !j.lostSince(h.lock, h.asked):
+			return contextEnds, fmt.Sprintf("has a context that lives, and Redis has %q in its place since %v, and has lost nothing", j.lock(h.lock).owner, since)
 		}
 	}
 	return "", ""

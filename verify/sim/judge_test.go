@@ -200,7 +200,8 @@ func more(e event) step { return func(h []event) []event { return append(h, e) }
 
 func inL1(e *event) { e.Lock = "L1" }
 
-func withFloor(p *plan)    { p.Floor = true }
-func withStable(p *plan)   { p.Stable = true }
-func withQuorum(p *plan)   { p.Servers = 5 }
-func withRedisson(p *plan) { p.Clients[2].Redisson = true }
+func withFloor(p *plan)      { p.Floor = true }
+func withStable(p *plan)     { p.Stable = true }
+func withQuorum(p *plan)     { p.Servers = 5 }
+func withShortLease(p *plan) { p.Clients[0].Lease = seconds(6) }
+func withRedisson(p *plan)   { p.Clients[2].Redisson = true }

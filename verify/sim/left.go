@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/engine"
 )
 
@@ -101,11 +100,9 @@ func (w *world) eachClient(do func(*client, *engine.Lock)) {
 	everyone := slices.Clone(w.everyone)
 	w.mu.Unlock()
 	for _, c := range everyone {
-		of, is := c.locks[0].(*fenced.Lock)
-		if !is {
-			continue
+		if of := inner(c.locks[0]); of != nil {
+			do(c, of)
 		}
-		do(c, (*engine.Lock)(of))
 	}
 }
 

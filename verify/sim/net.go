@@ -19,6 +19,7 @@ import (
 type network struct {
 	mu    sync.Mutex
 	seed  uint64
+	far   time.Duration
 	links map[*link]bool
 	made  uint64
 	tally *tally
@@ -113,13 +114,13 @@ func (w *way) hash(what uint64, data []byte) uint64 {
 	return x ^ x>>33
 }
 
-// takes is how long a packet takes: 50 to 350 us.
+// takes is how long a packet takes: the distance, and 50 to 350 us.
 func (f *flow) takes(data []byte) time.Duration {
 	w, what := f.link.way, uint64(1)
 	if f.up {
 		what = 2
 	}
-	d := time.Duration(50_000 + w.hash(what, data)%300_000)
+	d := w.net.far + time.Duration(50_000+w.hash(what, data)%300_000)
 	if !f.up && w.late > 0 {
 		d += time.Duration(w.hash(3, data) % uint64(w.late))
 	}

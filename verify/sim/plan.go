@@ -13,7 +13,9 @@ type plan struct {
 	Servers  int    // 1, or the 5 of a quorum
 	Floor    bool
 	Stable   bool
-	Crowd    bool // many callers want many locks for a moment
+	Crowd    bool          // many callers want many locks for a moment
+	Plain    bool          // locks without tokens, and without the two options above
+	Distance time.Duration // between clients and servers, beside what the smallest network has
 	Locks    int
 	Storm    time.Duration // in which callers begin to call, and faults come
 	Calm     time.Duration // after it: nothing is broken, and the callers go on
@@ -106,6 +108,11 @@ func newPlan(seed uint64, l limits) plan {
 	other := rand.New(rand.NewPCG(seed, 4))
 	p.differ(other, l)
 	p.Faults = append(newFaults(rand.New(rand.NewPCG(seed, 2)), p, l.Faults), p.forced(other, l.Faults)...)
+	more := rand.New(rand.NewPCG(seed, 5))
+	if more.IntN(6) == 0 {
+		p.Distance = 15 * time.Millisecond
+	}
+	p.Plain = more.IntN(8) == 0 && p.Servers == 1
 	if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == rolls }) {
 		first := &p.Clients[0]
 		first.Callers = append(first.Callers, newKeeper(other, p))

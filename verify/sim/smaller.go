@@ -160,6 +160,8 @@ func (s *shrinking) simpler(atOnce bool) {
 	for _, off := range []func(*plan){
 		func(p *plan) { p.Floor = false },
 		func(p *plan) { p.Stable = false },
+		func(p *plan) { p.Distance = 0 },
+		func(p *plan) { p.Plain = false },
 		func(p *plan) {
 			for i := range p.Clients {
 				c := &p.Clients[i]

@@ -73,7 +73,7 @@ func (p plan) String() string {
 		}
 	}
 	var with []string
-	for text, is := range map[string]bool{"WithClockFloor": p.Floor, "WithStableToken": p.Stable, "a crowd": p.Crowd} {
+	for text, is := range map[string]bool{"WithClockFloor": p.Floor, "WithStableToken": p.Stable, "a crowd": p.Crowd, "a way of 15 ms": p.Distance > 0, "locks without tokens": p.Plain} {
 		if is {
 			with = append(with, text)
 		}

@@ -67,7 +67,7 @@ func (s *source) Read(b []byte) (int, error) {
 
 func newWorld(p plan) *world {
 	w := &world{plan: p, began: time.Now(), stopped: make(chan struct{}), tally: newTally()}
-	w.net = &network{seed: p.Seed, links: make(map[*link]bool), tally: w.tally}
+	w.net = &network{seed: p.Seed, far: p.Distance, links: make(map[*link]bool), tally: w.tally}
 	for i := range p.Servers {
 		w.servers = append(w.servers, newServer(w.net, i))
 	}
@@ -132,9 +132,12 @@ func (w *world) run() {
 	time.Sleep(time.Minute) // what go-redis has begun ends
 }
 
+// lookEach is how often the servers are asked who has the locks.
+const lookEach = time.Second
+
 // watch writes down each second who has the locks, as the servers have it.
 func (w *world) watch(over chan struct{}) {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(lookEach)
 	defer tick.Stop()
 	before := make(map[string]string)
 	for {

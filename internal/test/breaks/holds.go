@@ -23,6 +23,10 @@ var ofHolds = []Break{
 		Pkg:   "./rlock", Run: "HandoffIsOneCommand",
 	},
 	{
+		Name: "Inv6: a renewal that fails is not tried again", Short: "renews-once",
+		Edits: []Edit{{"watchdog Watchdog.fly", "w.put(l, min(soon, w.countOf(l.deadline.Load().mono)))", "_ = soon\nw.put(l, w.countOf(l.deadline.Load().mono))"}},
+	},
+	{
 		Name: "Inv3, P6: the deadline counts from the reply", Short: "deadline-reply",
 		Edits: []Edit{{"internal/engine claim.taken", "sentAt: by.SentAt", "sentAt: watchdog.Now()"}},
 		Pkg:   "./rlock", Run: "DeadlineCounts",

@@ -14,6 +14,10 @@ var ofLine = []Break{
 		Edits: []Edit{{"scripts/line.lua call", "if heard == 0 then", "if heard == 0 and first then"}},
 	},
 	{
+		Name: "P32: the first client does not look at the end of a lease", Short: "first-polls",
+		Edits: []Edit{{"internal/line lookPolicy.next", "return min(ttl+time.Millisecond, l.poll<<min(l.quiet, 4), most)", "return min(l.poll<<min(l.quiet, 4), most)"}},
+	},
+	{
 		Name: "P32: all in a line ask all the time", Short: "line-asks",
 		Edits: []Edit{{"internal/line lookPolicy.next", "return min(max(2*l.lastStay, l.poll<<min(l.quiet, 4)), most)", "return CalledTimeout"}},
 	},

@@ -64,6 +64,17 @@ var ofReleases = []Break{
 		Pkg:   "./rlock", Run: "P12_HandoffAnsweredByItsCopy",
 	},
 	{
+		Name: "P12: a handoff without an answer has passed nothing on", Short: "handoff-lost",
+		Edits: []Edit{
+			{"internal/engine hold.handOff", "return false, true", "return false, false"},
+			{"internal/engine hold.handOff", "return false, f.Answer.Copies > 0 || f.Unanswered()", "return false, false"},
+		},
+	},
+	{
+		Name: "P12: an Unlock that Redis refuses is not sent again", Short: "unlock-left",
+		Edits: []Edit{{"internal/engine hold.releaseForAll", "c.releaser.UnlockFailed(&h.attempts)", "if !scripts.Refused(err) {\nc.releaser.UnlockFailed(&h.attempts)\n}"}},
+	},
+	{
 		Name: "P38: a hold that is over keeps its own client from the lock", Short: "over-kept",
 		Edits: []Edit{
 			{"internal/engine lockState.releaseIfOver", `over := field != "" && ls.client.owns(field) && ls.ends == c.ends && !ls.has(field)`, "over := false"},
