@@ -169,6 +169,15 @@ local function prove(line, publish, ticket, name)
   end
 end
 
+-- callFirst has the first client called, whose ticket is head, and returns the first ticket then, or nil. A server that refuses to write, as a
+-- replica does, calls nobody: who was called would ask it at once, and be refused.
+local function callFirst(line, publish, head)
+  if type(lined('ZREM', line, '')) == 'table' then
+    return head
+  end
+  return call(line, publish, 0, '', 0) > 0 and lined('ZRANGE', line, 0, 0)[1] or nil
+end
+
 -- mayTake tells whether a client may take the free lock: it is the first in the line, or nobody is in the line. Otherwise mayTake has the
 -- first client called where that may not know that the lock is free.
 --
@@ -189,7 +198,7 @@ local function mayTake(line, publish, ticket, place, look, stale)
     head = heads[2]
   end
   if head and head ~= ticket and not refused and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows of the call
-    head = call(line, publish, 0, '', 0) > 0 and lined('ZRANGE', line, 0, 0)[1] or nil
+    head = callFirst(line, publish, head)
   end
   return not head or head == ticket, head
 end

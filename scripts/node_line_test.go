@@ -640,7 +640,7 @@ func TestNodeLine_WrongData(t *testing.T) {
 	}
 }
 
-// A replica answers READONLY, whatever it is asked of the line (P8), and tells nobody that it was taken out.
+// A replica answers READONLY, whatever it is asked of the line (P8), and tells nobody anything.
 func TestNodeLine_P8_Replica(t *testing.T) {
 	master := redistest.Real(t, "--repl-diskless-sync-delay", "0")
 	_, port, _ := net.SplitHostPort(master.Addr())
@@ -701,7 +701,7 @@ func TestNodeLine_P8_Replica(t *testing.T) {
 		}
 	}
 	heard, err := listener.heard(rdb)
-	if err != nil || slices.ContainsFunc(heard, func(said string) bool { return strings.HasPrefix(said, "a d ") }) {
+	if err != nil || len(heard) > 0 {
 		t.Errorf("the replica has told %q, %v", heard, err)
 	}
 }

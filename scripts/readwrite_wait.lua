@@ -10,7 +10,9 @@ local function proven(mode, line, publish, ticket, asks)
     if not head or head == ticket or open(mode, waitsToRead(head)) or tell(line, publish, head, asks and 'n ' .. head or '') ~= 0 or refused then
       return head
     end
-    lined('ZREM', line, head)
+    if lined('ZREM', line, head) ~= 1 then -- of a replica
+      return head
+    end
   end
   return head
 end
@@ -41,7 +43,7 @@ local function firstOf(mode, field, line, publish, ticket, look, stale)
     if now == head or now == ticket or not now or refused then
       return now, asks and now == head
     elseif open(mode, waitsToRead(now)) then
-      return call(line, publish, 0, '', 0) > 0 and lined('ZRANGE', line, 0, 0)[1] or nil
+      return callFirst(line, publish, now)
     end
     near(line, publish)
     return now
@@ -51,7 +53,7 @@ local function firstOf(mode, field, line, publish, ticket, look, stale)
     head = heads[2]
   end
   if head and head ~= ticket and open(mode, waitsToRead(head)) and not refused and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows of the call
-    return call(line, publish, 0, '', 0) > 0 and lined('ZRANGE', line, 0, 0)[1] or nil
+    return callFirst(line, publish, head)
   end
   return head
 end

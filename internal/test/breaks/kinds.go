@@ -74,7 +74,7 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P55: a writer that is gone keeps readers out",
-		Edits: []Edit{{"scripts/readwrite_wait.lua proven", "lined('ZREM', line, head) end return head", "return head end return head"}},
+		Edits: []Edit{{"scripts/readwrite_wait.lua proven", "if lined('ZREM', line, head) ~= 1 then", "if true then"}},
 		Pkg:   "./scripts", Run: "P55_",
 	},
 	{

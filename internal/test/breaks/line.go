@@ -86,6 +86,11 @@ var ofLine = []Break{
 		Pkg:   "./scripts", Run: "P24_",
 	},
 	{
+		Name:  "P8: a replica calls the first client",
+		Edits: []Edit{{"scripts/line.lua callFirst", "if type(lined('ZREM', line, '')) == 'table' then", "if false then"}},
+		Pkg:   "./scripts", Run: "P8_AReplicaGivesNo",
+	},
+	{
 		Name:  "P24: who is dropped is not told",
 		Edits: []Edit{{"scripts/line.lua mayTake", "tell(line, publish, head, 'd ' .. head)", ""}},
 		Pkg:   "./scripts", Run: "P24_",
