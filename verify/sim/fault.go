@@ -241,22 +241,26 @@ func (w *world) breaks(f fault) {
 		time.Sleep(f.For)
 		end()
 	}
+	e.Kind, e.For = ends, k.settlesAfter(f, w.Servers)
+	w.note(e)
+}
+
+// settlesAfter is how long after its end the fault may be felt, with so many servers.
+func (k faultKind) settlesAfter(f fault, servers int) time.Duration {
 	settles := k.settles
 	switch {
 	case k.name == "rights" && f.denies() == scriptsRight:
 		settles = min(settles, 3*f.For+soon+time.Second) // the releaser's pauses grow: none is three times as long as all before it, and a second
 	case k.name == "late":
-		settles = f.late() + soon
+		settles += f.late()
 	}
 	switch {
-	case w.Servers == 1:
+	case servers == 1:
+		return settles
 	case k.young:
-		settles = longest + soon
-	default:
-		settles = max(settles, soon)
+		return longest + soon
 	}
-	e.Kind, e.For = ends, settles
-	w.note(e)
+	return max(settles, soon)
 }
 
 // tells returns an event that says what the fault breaks, and whom it concerns.

@@ -38,6 +38,10 @@ func TestJudgeCleanHandoff(t *testing.T) {
 		{"callers stop", nil, history(waits, noMore(41.05), a.no(41.06, "gave up")), later(stops, 0), soonTaken},
 		{"Redisson's may", withRedisson, history(r.asks(40, 99), b.holds(39, 41, 1), until(42)), nil, soonTaken},
 		{"of a quorum", withQuorum, history(waits, a.got(41.5, 2)), nil, soonTaken},
+		{"far away", farAway, history(waits, a.got(41.2, 2)), nil, soonTaken},
+		{"far away, late", farAway, history(waits, a.got(41.2, 2)), changed(got, 1, func(e *event) { e.At += seconds(moment) }), soonTaken},
+		{"far away, each that was called and gave up has time to pass it on", farAway, history(waits, r.asks(40.5, 0.6), r.no(41.1, taken), a.got(41.3, 2)),
+			without(refused), soonTaken},
 		{"of a quorum, late", withQuorum, history(waits, a.got(41.5, 2)), changed(got, 1, func(e *event) { e.At += seconds(moment) }), soonTaken},
 	})
 }

@@ -154,6 +154,27 @@ func TestJudgedShares(t *testing.T) {
 	}
 }
 
+func TestFaultsSettle(t *testing.T) {
+	for _, c := range []struct {
+		f       fault
+		servers int
+		want    float64
+	}{
+		{fault{Kind: "freeze"}, 1, 0},
+		{fault{Kind: "freeze"}, 5, 2},
+		{fault{Kind: "restart"}, 1, 2},
+		{fault{Kind: "restart"}, 5, 182},
+		{fault{Kind: "late", X: 100}, 1, 2.1},
+		{fault{Kind: "rights", X: 1, For: seconds(2)}, 1, 9},
+		{fault{Kind: "rights", X: 1, For: seconds(20)}, 1, 32},
+		{fault{Kind: "rights", X: 0, For: seconds(2)}, 1, 32},
+	} {
+		if got := kindOf(c.f.Kind).settlesAfter(c.f, c.servers); got != seconds(c.want) {
+			t.Errorf("%+v with %d servers: %v, want %vs", c.f, c.servers, got, c.want)
+		}
+	}
+}
+
 // A fault says whom it concerns.
 func TestFaultsTellWhom(t *testing.T) {
 	one, five := &world{plan: plan{Servers: 1, Locks: 3}}, &world{plan: plan{Servers: 5, Locks: 3}}

@@ -203,5 +203,6 @@ func inL1(e *event) { e.Lock = "L1" }
 func withFloor(p *plan)      { p.Floor = true }
 func withStable(p *plan)     { p.Stable = true }
 func withQuorum(p *plan)     { p.Servers = 5 }
+func farAway(p *plan)        { p.Distance = 15 * time.Millisecond }
 func withShortLease(p *plan) { p.Clients[0].Lease = seconds(6) }
 func withRedisson(p *plan)   { p.Clients[2].Redisson = true }

@@ -22,6 +22,7 @@ func TestJudgeTokens(t *testing.T) {
 		{"a clock that is set leaves the counter", nil, flushed, says(lost, "time: 5s"), tokensGrow},
 		{"the loss was in its time", nil, history(gone(1, ""), one, b.holds(3, 4, 1)),
 			changed(lost, 0, func(e *event) { e.At = seconds(1 - moment) }), tokensGrow},
+		{"a world without them", func(p *plan) { p.Plain = true }, history(a.holds(1, 2, 0), b.holds(3, 4, 0)), nil, tokensGrow},
 		{"they begin anew once", nil, history(flushed, a.as(4).holds(5, 6, 2)), token(4, 1), tokensGrow},
 	})
 }
