@@ -11,7 +11,7 @@ import (
 )
 
 // maxWorlds is how many worlds there are to find a bug, and rareWorlds one of rareBugs, where -n says nothing else.
-const maxWorlds, rareWorlds = 100, 24
+const maxWorlds, rareWorlds = 200, 24
 
 // quorumLength is how long the worlds are in which a bug of quorums is looked for: they take five times as long to play.
 const quorumLength = 8 * time.Minute
