@@ -75,8 +75,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, wait, lease time.Duration) (
 }
 
 // Do takes a permit as Acquire does, runs fn with the context of the permit, and unlocks it, also where fn panics. The error is that of the
-// acquire, in which case fn did not run; otherwise fn's own, joined with that of Unlock, which is rlock.ErrLost where the permit was lost. The permit's
-// context ends with ctx, too, and the lease is not renewed after that.
+// acquire, in which case fn did not run; otherwise fn's own, joined with that of Unlock, which is rlock.ErrLost where the permit was lost. fn's context
+// ends with ctx, too, and the lease is not renewed after that. It has ctx's holder: within a hold of another lock fn re-enters that.
 func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, p *Permit) error) error {
 	return s.do(ctx, "Do", engine.Request{Forever: true}, fn)
 }

@@ -21,29 +21,24 @@ type Held struct {
 
 // Hold takes the lock for a new holder or, with r.Reenter, for that of ctx. ctx bounds the wait alone.
 func (l *Lock) Hold(ctx context.Context, r Request) (*Held, error) {
-	return l.hold(ctx, true, r)
-}
-
-// HoldWithin is Hold of which ctx bounds the hold too.
-func (l *Lock) HoldWithin(ctx context.Context, r Request) (*Held, error) {
-	return l.hold(ctx, false, r)
-}
-
-// hold is Hold, of a hold that outlives ctx or that ctx bounds.
-func (l *Lock) hold(ctx context.Context, outlives bool, r Request) (*Held, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
-	under := ctx
-	if outlives {
-		under = context.WithoutCancel(ctx)
-	}
+	under := context.WithoutCancel(ctx)
 	if who := holder.Of(ctx); who == nil || !r.Reenter {
 		if err := l.waitsForItself(ctx, who); err != nil {
 			return nil, err
 		}
 		under = holder.NewHolder(under)
 	}
+	return l.hold(ctx, under, r)
+}
+
+// HoldWithin takes the lock for the holder of ctx, which bounds the hold too.
+func (l *Lock) HoldWithin(ctx context.Context, r Request) (*Held, error) { return l.hold(ctx, ctx, r) }
+
+// hold is acquire, for a hold in the hand of its user.
+func (l *Lock) hold(ctx, under context.Context, r Request) (*Held, error) {
 	held, lv, err := l.acquire(ctx, under, r)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,11 @@ var ofKinds = []Break{
 		Pkg:   "./fenced", Run: "P45_ATryDoesNotPassWhoWaits",
 	},
 	{
+		Name:  "P5: the context of a permit outlives the hold that it was taken in",
+		Edits: []Edit{{"internal/engine Lock.HoldWithin", "l.hold(ctx, ctx, r)", "l.hold(ctx, holder.NewHolder(ctx), r)"}},
+		Pkg:   "./fenced", Run: "P5_DoWithinAHold",
+	},
+	{
 		Name:  "P46: a read lock has no key of its own",
 		Edits: []Edit{{"scripts/readwrite.lua beginRead", "redis.pcall('SET', ownKey(lock, field), '1', 'PX', lease)", "{ok = 'OK'}"}},
 		Pkg:   "./fenced", Run: "P46_TheLongestLease",
