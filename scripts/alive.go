@@ -27,6 +27,7 @@ type prober struct {
 
 // A search looks for a connection over which the server answers.
 type search struct {
+	began time.Time
 	over  chan struct{} // closed when the outcome is known
 	alive bool          // the outcome: the server has answered
 }
@@ -37,9 +38,9 @@ type server interface {
 	PoolStats() *redis.PoolStats
 }
 
-// alive tells whether the server that has this key answers over any connection. It is false where ctx ends first. Step is the pause before
-// the search sends more PINGs.
-func (s *Scripts) alive(ctx context.Context, key string, step time.Duration) bool {
+// alive tells whether the server that has this key answers over any connection what was sent since then. It is false where ctx ends first. Step is
+// the pause before the search sends more PINGs.
+func (s *Scripts) alive(ctx context.Context, key string, since time.Time, step time.Duration) bool {
 	on, name := server(s.rdb), ""
 	one, _ := s.rdb.(*redis.Client)
 	if s.cluster != nil {
@@ -53,21 +54,27 @@ func (s *Scripts) alive(ctx context.Context, key string, step time.Duration) boo
 		on = one.WithTimeout(probeFor)
 	}
 	p, _ := s.probers.LoadOrStore(name, new(prober))
-	found := p.(*prober).search(on, step)
-	select {
-	case <-found.over:
-		return found.alive
-	case <-ctx.Done():
-		return false
+	for {
+		found := p.(*prober).search(on, since, step)
+		select {
+		case <-found.over:
+		case <-ctx.Done():
+			return false
+		}
+		if !found.alive || !found.began.Before(since) {
+			return found.alive
+		}
 	}
 }
 
-// search returns the search that is under way, or the latest one where that stands still, or begins one.
-func (p *prober) search(on server, step time.Duration) *search {
+// search returns the search that is under way, or the latest one where that stands still, or begins one. That the server has answered an earlier search
+// says nothing of what was sent since.
+func (p *prober) search(on server, since time.Time, step time.Duration) *search {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.latest == nil || !p.until.IsZero() && !time.Now().Before(p.until) {
-		p.latest, p.until = &search{over: make(chan struct{})}, time.Time{}
+	now := time.Now()
+	if l := p.latest; l == nil || !p.until.IsZero() && (!now.Before(p.until) || l.alive && l.began.Before(since)) {
+		p.latest, p.until = &search{began: now, over: make(chan struct{})}, time.Time{}
 		go p.run(p.latest, on, step)
 	}
 	return p.latest

@@ -134,7 +134,7 @@ func (b *batcher) start() {
 	f.batcher = b
 	b.inFlight = append(b.inFlight, f)
 	if !b.watched {
-		b.lookAfter(silentAfter + b.slow)
+		b.lookAfter(b.scripts.pace.silence() + b.slow)
 	}
 	go f.run()
 }
@@ -163,6 +163,7 @@ func (f *batch) run() {
 		}
 		f.left.Store(true)
 		b.scripts.deliver(f, f.ops)
+		b.scripts.pace.note(time.Since(f.began) - b.slow)
 	}
 }
 
@@ -287,14 +288,14 @@ func (b *batcher) lookAfter(d time.Duration) {
 	}
 }
 
-// lookAtBatches watches the batches that have no answer for silentAfter, and gives up those that have been under way for b.bound: go-redis
+// lookAtBatches watches the batches that have no answer for a while, and gives up those that have been under way for b.bound: go-redis
 // may wait for a dead connection without an end. The callers of their ops get an error, and other batches may leave in their place. The
 // goroutine of a batch that was given up ends when go-redis lets go of the connection, so there are no more such goroutines than connections
 // in the pool of go-redis.
 func (b *batcher) lookAtBatches() {
 	var over []*batch
 	b.mu.Lock()
-	silent := silentAfter + b.slow
+	silent := b.scripts.pace.silence() + b.slow
 	now, next := time.Now(), silent
 	for _, f := range slices.Clone(b.inFlight) {
 		if !f.left.Load() {

@@ -3,14 +3,17 @@ package scripts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// silentAfter is how long a command may be without an answer before the client looks whether its server answers.
-	silentAfter = 300 * time.Millisecond
+	// silentAfter is how long a command may be without an answer before the client looks whether its server answers; maxSilentAfter how long where
+	// that is far away (pace).
+	silentAfter    = 300 * time.Millisecond
+	maxSilentAfter = 5 * time.Second
 	// maxCopies bounds the copies of all commands of a Scripts that are under way.
 	maxCopies = 16
 )
@@ -22,10 +25,10 @@ const (
 // requests are called hedged (Dean and Barroso, The Tail at Scale, 2013).
 
 // again calls send for a copy of a command that has no answer, and after twice the pause each time again, until ctx ends. It calls send only
-// when the server that has this key answers. slow is how long the command takes on a server that answers.
-func (s *Scripts) again(ctx context.Context, key string, step, slow time.Duration, send func(context.Context)) {
+// when the server that has this key answers what was sent after the command, at this time. slow is how long the command takes on a server that answers.
+func (s *Scripts) again(ctx context.Context, key string, sent time.Time, step, slow time.Duration, send func(context.Context)) {
 	for pause := step; ; pause *= 2 {
-		if s.alive(ctx, key, step) {
+		if s.alive(ctx, key, sent, step) {
 			select {
 			case s.copies <- struct{}{}:
 				go func() {
@@ -53,17 +56,17 @@ const (
 // hedged calls send, and calls it again beside a call that has no outcome, as again says. The outcome is the one of the first call, or that
 // of a later call that is final. copies tells whether there was a later call: one without an outcome may be executed still.
 func hedged[T any](ctx context.Context, s *Scripts, key string, slow time.Duration, send func(context.Context) T, final func(T) bool) (outcome T, copies bool) {
-	step := silentAfter
+	step := s.pace.silence()
 	if deadline, bounded := ctx.Deadline(); bounded {
 		step = max(min(step, time.Until(deadline)/5), time.Millisecond)
 	}
-	first, later := make(chan T, 1), make(chan T, 1)
+	first, later, sent := make(chan T, 1), make(chan T, 1), time.Now()
 	go func() { first <- send(ctx) }()
 	var state atomic.Int32
 	rest, cancel := context.WithCancel(ctx)
 	defer cancel()
 	look := time.AfterFunc(step+slow, func() {
-		s.again(rest, key, step, slow, func(ctx context.Context) {
+		s.again(rest, key, sent, step, slow, func(ctx context.Context) {
 			if !state.CompareAndSwap(single, copied) && state.Load() == decided {
 				return
 			}
@@ -78,6 +81,7 @@ func hedged[T any](ctx context.Context, s *Scripts, key string, slow time.Durati
 	defer look.Stop()
 	select {
 	case outcome = <-first:
+		s.pace.note(time.Since(sent) - slow)
 	case outcome = <-later:
 	}
 	return outcome, state.Swap(decided) == copied
@@ -121,7 +125,10 @@ func (s *Scripts) confirmTime() time.Duration {
 	return s.confirm.Timeout
 }
 
-// watch sends copies of a batch that has no answer, until the batch is over. With b.mu held.
+// errOvertaken is the answer to an op that is sent once, where the server has answered over another connection what was sent later.
+var errOvertaken = fmt.Errorf("no answer over a connection that may be dead: %w", context.DeadlineExceeded)
+
+// watch sends copies of a batch that has no answer, until the batch is over. Who has sent an op of which there are no copies is told. With b.mu held.
 func (b *batcher) watch(f *batch) {
 	var rest context.Context
 	rest, f.unwatch = context.WithCancel(context.Background())
@@ -129,20 +136,20 @@ func (b *batcher) watch(f *batch) {
 	if len(ops) == 0 {
 		return // a cluster client loads the nodes of the cluster first
 	}
-	go b.scripts.again(rest, ops[0].keys.Lock, silentAfter, b.slow, func(ctx context.Context) {
+	go b.scripts.again(rest, ops[0].keys.Lock, f.began, b.scripts.pace.silence(), b.slow, func(ctx context.Context) {
 		var copies []*Op
 		for _, op := range ops {
-			if op.kind.ballot || op.isSentOnce() {
-				continue // a node of a quorum is asked again in another round, and what is sent once with another field
-			}
-			if c := op.copied(); c != nil {
+			if op.kind.ballot {
+				continue // a node of a quorum is asked again in another round
+			} else if op.isSentOnce() {
+				op.tell(Answer{}, errOvertaken) // its caller asks anew, with another field (P43)
+			} else if c := op.copied(); c != nil {
 				copies = append(copies, c)
 			}
 		}
-		if len(copies) == 0 {
-			return
+		if len(copies) > 0 {
+			b.scripts.deliver(ctx, copies)
 		}
-		b.scripts.deliver(ctx, copies)
 		if !slices.ContainsFunc(ops, func(op *Op) bool { return atomic.LoadInt32(&op.state) != told }) {
 			b.overtaken(ctx, f)
 		}

@@ -123,7 +123,7 @@ func TestCommandsOfAPermit(t *testing.T) {
 	}
 }
 
-// P43: of an attempt for a permit whose answer is slow no copy is sent, which would take a slot of its own.
+// P43: of an attempt for a permit whose answer is slow no copy is sent, which would take a slot of its own. Its caller is told to ask anew.
 func TestP43_NoCopies(t *testing.T) {
 	for what, c := range map[string]struct {
 		keys   *Keys
@@ -142,7 +142,13 @@ func TestP43_NoCopies(t *testing.T) {
 					}
 					return send()
 				}))
-				mustHear(t, send(s, Acquire(c.keys, true, newField(), lease)))
+				began, x := time.Now(), send(s, Acquire(c.keys, true, newField(), lease))
+				if said := <-x.heard; c.copies {
+					locktest.NoError(t, said.err)
+				} else {
+					locktest.IsError(t, said.err, errOvertaken)
+				}
+				locktest.TookAtMost(t, began, 2*silentAfter, 0, "an answer")
 				time.Sleep(10 * silentAfter)
 				locktest.Equal(t, "a copy is sent", sent.Load() > 1, c.copies)
 			})

@@ -27,6 +27,7 @@ type Scripts struct {
 	single   atomic.Bool          // each command is for one lock: something on the way to Redis refuses several slots in one command
 	batchers *batchers
 	spare    sync.Pool     // of *batch that are over
+	pace     pace          // of the answers
 	probers  sync.Map      // of *prober: for the server, or by the address of a node of the cluster
 	copies   chan struct{} // has an element for each copy of a command that is under way
 

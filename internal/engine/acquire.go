@@ -198,8 +198,8 @@ func (w *waiter) askOnce() (lv *holder.Level, a *scripts.Answer, again bool, err
 	}
 	c.send(f)
 	rest := time.Until(w.began.Add(onceMore + w.client.set.confirmTimes()))
-	if !w.isPlain() && (rest > soonAnew || w.request.waits()) { // no copies are sent meanwhile (P43)
-		rest = soonAnew + w.client.set.confirmTimes()
+	if w.request.waits() {
+		rest = w.client.set.silence()
 	}
 	for due := time.Now().Add(min(w.lease, rest)); !f.Done() && time.Now().Before(due); {
 		w.wakeup.NotifyAt(due)

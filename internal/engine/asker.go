@@ -186,13 +186,6 @@ func (ls *lockState) awaitAnswer(f *command.Command, state askerState) {
 	w, silence := ls.first, ls.client.set.silence()
 	ls.command, ls.state, ls.sentAt = f, state, time.Now()
 	ls.due = ls.sentAt.Add(min(w.lease, silence))
-	if !w.isPlain() { // no copies are sent meanwhile (P43): twice as long each time
-		var silent time.Duration
-		if !ls.silent.IsZero() {
-			silent = ls.sentAt.Sub(ls.silent)
-		}
-		ls.due = ls.sentAt.Add(min(w.lease, silence, max(silent, soonAnew+ls.client.set.confirmTimes())))
-	}
 	if end := ls.patienceEnds(w.began, silence); !end.IsZero() && end.Before(ls.due) {
 		ls.due = end
 	}

@@ -20,9 +20,6 @@ type share struct {
 	slot int           // of a semaphore
 }
 
-// soonAnew is how long the first of several attempts for a share waits for its answer.
-const soonAnew = 400 * time.Millisecond
-
 // isPlain tells whether the lock is neither a semaphore nor a side of a read-write lock.
 func (l *Lock) isPlain() bool { return !l.isSemaphore() && !l.isSide() }
 

@@ -83,12 +83,12 @@ var ofHolds = []Break{
 	},
 	{
 		Name:  "P42: a hold ends with the context of its Acquire",
-		Edits: []Edit{{"internal/engine Lock.hold", "under = context.WithoutCancel(ctx)", ""}},
+		Edits: []Edit{{"internal/engine Lock.Hold", "under := context.WithoutCancel(ctx)", "under := ctx"}},
 		Pkg:   "./rlock", Run: "P42_AHoldOutlives",
 	},
 	{
 		Name:  "P42: an acquire is of the holder of its context",
-		Edits: []Edit{{"internal/engine Lock.hold", "who == nil || !r.Reenter {", "who == nil {"}},
+		Edits: []Edit{{"internal/engine Lock.Hold", "who == nil || !r.Reenter {", "who == nil {"}},
 		Pkg:   "./rlock", Run: "P42_AcquireIsOfANewHolder",
 	},
 	{

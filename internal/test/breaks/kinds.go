@@ -9,8 +9,21 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P43: copies of an attempt for a permit are sent",
-		Edits: []Edit{{"scripts batcher.watch", "op.kind.ballot || op.isSentOnce()", "op.kind.ballot"}},
+		Edits: []Edit{{"scripts batcher.watch", "} else if op.isSentOnce() {", "} else if false {"}},
 		Pkg:   "./scripts", Run: "P43_NoCopies",
+	},
+	{
+		Name:  "P43, P8: an answer is late after 0.3 s, however far Redis is",
+		Edits: []Edit{{"scripts pace.silence", "min(max(silentAfter, 2*time.Duration(p.nanoseconds.Load())), maxSilentAfter)", "silentAfter"}},
+		Pkg:   "./rlock", Run: "P43_FarFromRedis",
+	},
+	{
+		Name: "P43, P8: an answer to an earlier PING ends the wait for an attempt",
+		Edits: []Edit{
+			{"scripts Scripts.alive", "if !found.alive || !found.began.Before(since) {", "if true {"},
+			{"scripts prober.search", " || l.alive && l.began.Before(since)", ""},
+		},
+		Pkg: "./rlock", Run: "P43_ALinkThatBecomesSlow",
 	},
 	{
 		Name:  "P44: who takes a permit does not call the next one",

@@ -4,7 +4,7 @@ package breaks
 var ofServers = []Break{
 	{
 		Name: "P8: a command whose connection is dead is sent over no other one", Short: "no-copies",
-		Edits: []Edit{{"scripts Scripts.again", "if s.alive(ctx, key, step) {", "if s.alive(ctx, key, step) && false {"}},
+		Edits: []Edit{{"scripts Scripts.again", "if s.alive(ctx, key, sent, step) {", "if s.alive(ctx, key, sent, step) && false {"}},
 	},
 	{
 		Name:  "P8: each connection that has ended doubles the pause before the next one is tried",
@@ -13,7 +13,7 @@ var ofServers = []Break{
 	},
 	{
 		Name:  "P8: a server that answers no PING gets copies",
-		Edits: []Edit{{"scripts Scripts.again", "if s.alive(ctx, key, step) {", "if s.alive(ctx, key, step); true {"}},
+		Edits: []Edit{{"scripts Scripts.again", "if s.alive(ctx, key, sent, step) {", "if s.alive(ctx, key, sent, step); true {"}},
 		Pkg:   "./scripts", Run: "P8_ASilentServer",
 	},
 	{
