@@ -20,6 +20,7 @@ import (
 type slowLink struct {
 	way         time.Duration // there, and as long back
 	drop        atomic.Bool   // lose the messages
+	silent      atomic.Bool   // lose all, both ways
 	subscribing atomic.Bool   // whoever subscribes loses the connection
 	lost        atomic.Int64
 
@@ -101,6 +102,9 @@ func (c *slowConn) Write(b []byte) (int, error) {
 		_ = c.Close()
 		return 0, net.ErrClosed
 	}
+	if c.link.silent.Load() {
+		return len(b), nil
+	}
 	if c.link.way == 0 && c.out == nil {
 		return c.Conn.Write(b)
 	}
@@ -120,6 +124,9 @@ func (c *slowConn) Write(b []byte) (int, error) {
 func (c *slowConn) Read(b []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(b)
+		if err == nil && c.link.silent.Load() {
+			continue
+		}
 		if err == nil && c.link.drop.Load() && bytes.Contains(b[:n], []byte("\r\nmessage\r\n")) {
 			c.link.lost.Add(1)
 			continue

@@ -55,6 +55,11 @@ func (q *sequence) call(o op) (r reply, left time.Duration, err error) {
 		return r, 0, q.s.rdb.Del(ctx, q.keys.Lock).Err()
 	case "age":
 		q.s.rdb.PExpire(ctx, q.keys.Line, aged)
+		for _, s := range q.lastState.line {
+			if s.score < 0 {
+				q.s.rdb.ZIncrBy(ctx, q.keys.Line, -2*float64(aged.Milliseconds()), s.ticket)
+			}
+		}
 		return r, 0, q.s.rdb.PExpire(ctx, q.keys.Lock, aged).Err()
 	case "persist":
 		return r, 0, q.s.rdb.Persist(ctx, q.keys.Lock).Err()

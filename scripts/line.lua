@@ -1,5 +1,6 @@
 -- The line of the clients that wait for a lock is a sorted set in the lock's slot. A member is a ticket, <client>:<number>,
--- made for one stay of one client in the line and never used again (P18). The score is the order of arrival. Each client
+-- made for one stay of one client in the line and never used again (P18). The score is the order of arrival; that of a client which was asked to come is
+-- below zero (turn.lua). Each client
 -- listens on a channel of its own, <line>:<client>. On that channel the scripts tell the client about its ticket:
 --
 --   c TICKET others   the client is called: the lock is free, and the client is the first in the line. others: how many
@@ -13,7 +14,8 @@
 --   n TICKET          a client has left the line, this client is the first or the second now, and the lock is held
 --   a TICKET          the client is the second. The first has just asked for the lock, which somebody else has: the first is
 --                     alive
---   d TICKET          the ticket was taken out of the line, as the client was called and did not come
+--   s TICKET          the client is to ask for the lock now, as a sign of life: if it does not, it is taken out of the line
+--   d TICKET          the ticket was taken out of the line, as the client was called, or asked for a sign of life, and did not come
 --
 -- On the channel <line>:waited a holder that wants to know listens: a client that enters an empty line while the lock is held says so there.
 
@@ -123,15 +125,13 @@ local function enter(line, ticket, place)
   if last.err then
     return nil, last
   end
-  local score
-  if #last == 0 then
+  local score = #last > 0 and last[#last] + 1 or -1 -- and not the clock: that may be set back, and a newcomer be first (P21)
+  if score < 0 then -- the line is empty, or all who are in it were asked (turn.lua): who comes now was not
     local now = lined('TIME')
     if now.err then
       return nil, now
     end
     score = now[1] * 1000000 + now[2]
-  else
-    score = last[#last] + 1 -- and not the clock: that may be set back, and a newcomer be first (P21)
   end
   if place ~= '' then
     score = math.min(score, tonumber(place))
@@ -168,74 +168,3 @@ local function prove(line, publish, ticket, name)
     lined('PEXPIRE', line, 600000)
   end
 end
-
--- callFirst has the first client called, whose ticket is head, and returns the first ticket then, or nil. A server that refuses to write, as a
--- replica does, calls nobody: who was called would ask it at once, and be refused.
-local function callFirst(line, publish, head)
-  if type(lined('ZREM', line, '')) == 'table' then
-    return head
-  end
-  return call(line, publish, 0, '', 0) > 0 and lined('ZRANGE', line, 0, 0)[1] or nil
-end
-
--- mayTake tells whether a client may take the free lock: it is the first in the line, or nobody is in the line. Otherwise mayTake has the
--- first client called where that may not know that the lock is free.
---
--- ticket, place, look, stale   see wait in wait.lua
---
--- returns may, head   head: the first ticket, or nil
-local function mayTake(line, publish, ticket, place, look, stale)
-  if place ~= '' and ticket ~= '' then
-    enter(line, ticket, place) -- a client that comes back may be the first again, or the second
-  end
-  local heads = lined('ZRANGE', line, 0, 1)
-  if heads.err then
-    heads = {} -- a key of another type: then nobody waits in a line
-  end
-  local head = heads[1]
-  if head and head == stale and head ~= ticket and lined('ZREM', line, head) == 1 then
-    tell(line, publish, head, 'd ' .. head)
-    head = heads[2]
-  end
-  if head and head ~= ticket and not refused and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows of the call
-    head = callFirst(line, publish, head)
-  end
-  return not head or head == ticket, head
-end
-
--- taken takes the ticket out of the line, as its client has the lock.
-local function taken(line, publish, ticket, look)
-  lined('ZREM', line, ticket)
-  if look == '1' then -- this client was not called: nobody watches it, or knows when its lease ends (P32)
-    near(line, publish)
-  end
-end
-
--- stand has a client enter the line that has not got the lock. held: somebody else has the lock.
---
--- ticket, place, unproven   see wait in wait.lua
---
--- returns before, score   as wait does; nil where the client could not enter
-local function stand(line, publish, ticket, place, unproven, held)
-  if unproven ~= '' then
-    prove(line, publish, ticket, unproven)
-  end
-  if refused then
-    return nil
-  end
-  local score, before, there = enter(line, ticket, place)
-  if not score then
-    return nil
-  end
-  if not there and before == 0 and held then
-    redis.pcall(publish, line .. ':waited', '') -- to the holder, if that has asked to be told; who may not say it enters all the same
-  end
-  if there and before == 0 and held then
-    local second = lined('ZRANGE', line, 1, 1)[1]
-    if second then
-      tell(line, publish, second, 'a ' .. second)
-    end
-  end
-  return before, score
-end
-

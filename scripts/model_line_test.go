@@ -26,6 +26,7 @@ type lined struct {
 	aged     bool
 	listened map[string]bool // the clients that are listened for; "": somebody listens on the lock's own channel
 	now      int64           // the server's time, where that made a score
+	seen     []stay          // what Redis keeps after the latest op: by it the model knows when exactly somebody was asked
 	said     []string        // what the latest op has told those who listen, in order
 }
 
@@ -94,7 +95,7 @@ func (l *lined) remove(ticket string) bool {
 func (l *lined) join(ticket string, place int64, at span) (score int64, before int) {
 	n, there := len(l.stays), l.find(ticket) >= 0
 	switch {
-	case n > 0:
+	case n > 0 && l.stays[n-1].score >= 0:
 		score = l.stays[n-1].score + 1
 	case l.now >= at.lo.Add(-slack).UnixMicro() && l.now <= at.hi.Add(slack).UnixMicro():
 		score = l.now
@@ -130,12 +131,8 @@ func (m *model) wait(o op, at span) reply {
 			l.join(t.Ticket, t.Score, at)
 		}
 		waited = len(l.stays) > 0
-		if len(l.stays) > 0 && l.stays[0].ticket == t.Stale && t.Stale != t.Ticket {
-			l.stays = l.stays[1:]
-			l.tell(clientOf(t.Stale), "d "+t.Stale)
-		}
-		if n := len(l.stays); n > 0 && l.stays[0].ticket != t.Ticket && (t.Look || n == 1 || l.stays[1].ticket == t.Ticket) {
-			l.call(0, "", 0)
+		if l.isToAsk(t, at) {
+			l.ask(t.Ticket, at)
 		}
 		if len(l.stays) > 0 && l.stays[0].ticket != t.Ticket {
 			return m.waits(o, at, l.stays[0].ticket)
@@ -158,12 +155,117 @@ func (m *model) waits(o op, at span, head string) reply {
 		m.second = m.second || m.field != ""
 		there := m.line.find(o.turn.Ticket) >= 0
 		r.place, r.before = m.line.join(o.turn.Ticket, o.turn.Score, at)
+		if r.place < 0 {
+			r.place |= 1 // it has come
+			m.line.stays[m.line.find(o.turn.Ticket)].score = r.place
+		}
 		if there && r.before == 0 && m.field != "" && len(m.line.stays) > 1 {
 			second := m.line.stays[1].ticket
 			m.line.tell(clientOf(second), "a "+second)
 		}
 	}
 	return r
+}
+
+// The score of a client that was asked says when, in milliseconds, and whether it has come since: see turn.lua.
+const askedPlace = int64(1) << 43
+
+// asked says when the client was asked, and whether it has come since; 0 for never.
+func (s stay) asked() (since int64, came bool) {
+	if s.score >= 0 {
+		return 0, false
+	}
+	rest := s.score & (askedPlace - 1)
+	return rest / 2, rest&1 == 1
+}
+
+// before tells whether less than this many milliseconds are over since this time. Where the test cannot know, as both happen at once, Redis decides.
+func (at span) before(since, has int64, redis func() bool) bool {
+	const slack = 3
+	switch {
+	case at.hi.UnixMilli()-since < has-slack:
+		return true
+	case at.lo.UnixMilli()-since > has+slack:
+		return false
+	}
+	return redis()
+}
+
+// seenAs is the client's stay as Redis keeps it after the latest op.
+func (l *lined) seenAs(ticket string) (s stay, there bool) {
+	i := slices.IndexFunc(l.seen, func(s stay) bool { return s.ticket == ticket })
+	if i < 0 {
+		return stay{}, false
+	}
+	return l.seen[i], true
+}
+
+// awaited tells whether the client was asked, has not come, and has time left; late whether it has none.
+func (l *lined) awaited(s stay, at span) (is, late bool) {
+	since, came := s.asked()
+	if since == 0 || came {
+		return false, false
+	}
+	is = at.before(since, 100, func() bool { _, there := l.seenAs(s.ticket); return there })
+	return is, !is
+}
+
+// isToAsk takes out the first ones who have not come, and tells whether the client is to have the others asked.
+func (l *lined) isToAsk(t Turn, at span) bool {
+	for len(l.stays) > 0 && l.stays[0].ticket != t.Ticket {
+		head := l.stays[0]
+		asks := t.Look || t.Ticket == "" || len(l.stays) == 1 || l.stays[1].ticket == t.Ticket
+		waits, late := l.awaited(head, at)
+		gone := waits && asks && head.ticket != t.Stale && l.tell(clientOf(head.ticket), "") == 0
+		if !late && !gone && head.ticket != t.Stale {
+			return asks && !waits
+		}
+		l.stays = l.stays[1:]
+		l.tell(clientOf(head.ticket), "d "+head.ticket)
+	}
+	return false
+}
+
+// ask calls the first client, and asks the others before this one.
+func (l *lined) ask(ticket string, at span) {
+	if !l.call(0, "", 0) {
+		return
+	}
+	kept, n := l.stays[:0:0], int64(0)
+	for i, s := range l.stays {
+		if s.ticket == ticket || i == 16 {
+			kept = append(kept, l.stays[i:]...)
+			break
+		}
+		since, came := s.asked()
+		waits, _ := l.awaited(s, at)
+		asks := !waits && !(came && at.before(since, 50, func() bool { seen, _ := l.seenAs(s.ticket); _, came := seen.asked(); return came }))
+		if n > 0 && asks && l.tell(clientOf(s.ticket), "s "+s.ticket) == 0 {
+			continue
+		}
+		if n == 0 || asks {
+			seen, _ := l.seenAs(s.ticket)
+			if since, came = seen.asked(); since < at.lo.UnixMilli()-1 || since > at.hi.UnixMilli()+1 {
+				since = at.hi.UnixMilli()
+			}
+			came = false
+		}
+		s.score = (n-1024)*askedPlace + 2*since
+		if came {
+			s.score++
+		}
+		kept, n = append(kept, s), n+1
+	}
+	l.stays = kept
+}
+
+// age makes so much time pass for those who were asked.
+func (l *lined) age(d time.Duration) {
+	for i := range l.stays {
+		if l.stays[i].score < 0 {
+			l.stays[i].score -= 2 * d.Milliseconds()
+		}
+	}
 }
 
 // release is unlock, and calls the first client in the line.

@@ -206,6 +206,7 @@ func (m *model) apply(o op, at span) reply {
 			m.forever, m.expires = false, at.plus(aged)
 		}
 		m.line.aged = len(m.line.stays) > 0
+		m.line.age(aged)
 	case "persist":
 		m.forever = m.field != ""
 	case "listen":

@@ -33,7 +33,7 @@ var (
 	markText string
 
 	votesText    = holderText + reportText + proposalText + voteText
-	turnsText    = tokenText + lineText + acquireText + voteInTurnText
+	turnsText    = tokenText + lineText + acquireText + turnText + voteInTurnText
 	releasesText = lineText + unlockText + releaseText
 
 	vote           = alone("vote", votesText)

@@ -190,19 +190,18 @@ func TestNodeLine_AnothersTurn(t *testing.T) {
 		turn := func(what string, turn Turn, before int, heard ...string) {
 			t.Helper()
 			a := h.vote(turn)
-			if a.Held || a.TTL != NoKey || a.Report.TTL != NoKey || a.Report.Holder != "" || a.Before != before || (a.Score > 0) != (before != NotInLine) || a.Head != "a:1" || a.Outside {
+			if a.Held || a.TTL != NoKey || a.Report.TTL != NoKey || a.Report.Holder != "" || a.Before != before || (a.Score != 0) != (before != NotInLine) || a.Head != "a:1" || a.Outside {
 				t.Errorf("%s is told %+v %+v", what, a, a.Report)
 			}
 			h.hears(heard...)
 			h.has(nil)
 		}
-		called := []string{"a c a:1 0", "b w b:1 a:1"}
 		turn("the third", Turn{Ticket: "c:1"}, 2)
 		turn("a newcomer", Turn{Ticket: "d:1"}, 2)
-		turn("who does not enter", Turn{}, NotInLine)
-		turn("the second", Turn{Ticket: "b:1"}, 1, called...)
-		turn("the third, which looks", Turn{Ticket: "c:1", Look: true}, 2, called...)
-		turn("who looks and does not enter", Turn{Look: true}, NotInLine, called...)
+		turn("the second", Turn{Ticket: "b:1"}, 1, "a c a:1 0", "b w b:1 a:1")
+		turn("the third, which looks", Turn{Ticket: "c:1", Look: true}, 2, "a ") // the first has time left: it is asked only whether it listens
+		turn("who looks and does not enter", Turn{Look: true}, NotInLine, "a ")
+		turn("who does not enter", Turn{}, NotInLine, "a ")
 		turn("who takes another for stale", Turn{Ticket: "c:1", Stale: "b:1"}, 2)
 		h.tickets("a:1", "b:1", "c:1", "d:1")
 

@@ -28,12 +28,12 @@ var (
 	readWriteOpsText = barrierText + readWritesText
 
 	readWriteAcquire = alone("acquire", readWriteOpsText)
-	readWriteWait    = alone("wait", readWriteOpsText+readWriteWaitText)
-	readWriteTry     = alone("try", readWriteOpsText+readWriteWaitText+readWriteTryText)
+	readWriteWait    = alone("wait", readWriteOpsText+turnText+readWriteWaitText)
+	readWriteTry     = alone("try", readWriteOpsText+turnText+readWriteWaitText+readWriteTryText)
 	readWriteUnlock  = alone("unlock", readWriteOpsText+readWriteUnlockText)
 	readWriteRelease = alone("release", readWriteOpsText+readWriteUnlockText+readWriteReleaseText)
 	readWriteLeave   = alone("leave", readWriteOpsText+readWriteUnlockText+readWriteLeaveText)
-	readWriteBatch   = newBatch(readWriteOpsText+readWriteWaitText+readWriteTryText+readWriteUnlockText+readWriteReleaseText+readWriteLeaveText,
+	readWriteBatch   = newBatch(readWriteOpsText+turnText+readWriteWaitText+readWriteTryText+readWriteUnlockText+readWriteReleaseText+readWriteLeaveText,
 		branches(&readWriteTries, &readWriteInTurn, &readWriteReleases, &readWriteAcquires, &readWriteUnlocks, &readWriteLeaves))
 	readRenew        = newScript(readWritesText + readWriteRenewText + renewEachText)
 	readWriteInspect = newScript(readWritesText + readWriteUnlockText + readWriteInspectText)

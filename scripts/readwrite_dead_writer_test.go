@@ -52,22 +52,23 @@ func TestP55_WritersThatAreGone(t *testing.T) {
 	a := ask(read, "", Turn{Ticket: "er:1"})
 	locktest.Equal(t, "it passes a writer that listens", a.Held, false)
 	line("dw:1", "er:1")
-	locktest.Equal(t, "nobody is asked by one who comes", a.Head, "")
-	told("the writer, which is the first now", "dw ,dw n dw:1")
+	locktest.Equal(t, "whose sign of life is waited for", a.Head, "dw:1")
+	told("the writer that is asked", "dw s dw:1")
 	a = ask(read, "", Turn{Ticket: "er:1", Look: true})
 	locktest.Equal(t, "whose sign of life is waited for", a.Head, "dw:1")
-	told("the writer that is asked", "dw n dw:1")
+	told("the writer that is asked, and has time left", "dw ")
 	ask(write, ":write", Turn{Ticket: "dw:1"})
 	told("the sign of life", "er a er:1")
 	locktest.Equal(t, "it passes a writer that is not late", ask(read, "", Turn{}).Held, false)
+	told("the writer has come, and who reads behind it is asked", "er s er:1")
 	locktest.Equal(t, "the writer is late", ask(read, "", Turn{Ticket: "er:1", Look: true, Stale: "dw:1"}).Held, true)
-	told("the writer that is out", "dw ,dw d dw:1")
+	told("the writer that is out", "dw d dw:1")
 	line()
 
 	ask(write, ":write", Turn{Ticket: "gone6w:1"})
-	if err := rdb.ZAdd(t.Context(), read.Line, redis.Z{Score: 9e15, Member: "er:2"}).Err(); err != nil {
+	if err := rdb.ZAdd(t.Context(), read.Line, redis.Z{Score: 9007199254740001 - 10, Member: "er:2"}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	ask(read, "", Turn{}) // finds the writer gone
-	told("who waits behind it", "er c er:2 0")
+	told("who waits behind it", "er s er:2,er c er:2 0")
 }

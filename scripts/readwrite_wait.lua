@@ -1,61 +1,19 @@
--- proven takes those out of the line who wait to write before a client that reads, and for whom nobody listens (P55), up to the bound of P29.
+-- firstOf returns the first ticket in the line, or nil. Where the lock is open to the first client, or to the client that asks, who reads beside others, firstOf takes
+-- out those before that client who were asked and did not come, and has the others asked, as mayTake in turn.lua does (P24, P55).
 --
--- asks  whether the first one for whom somebody listens is asked for a sign of life, which its own attempt for the lock is
---
--- returns the first ticket now, or nil
-local function proven(mode, line, publish, ticket, asks)
-  local head
-  for _ = 1, 690 do
-    head = lined('ZRANGE', line, 0, 0)[1]
-    if not head or head == ticket or open(mode, waitsToRead(head)) or tell(line, publish, head, asks and 'n ' .. head or '') ~= 0 or refused then
-      return head
-    end
-    if lined('ZREM', line, head) ~= 1 then -- of a replica
-      return head
-    end
-  end
-  return head
-end
-
--- firstOf returns the first ticket in the line, or nil. Where the lock is open to the first client, and that may not know it, firstOf has that client called,
--- as mayTake in line.lua does. It takes the first client out of the line where that was called, or asked for a sign of life, and did not come.
---
--- returns head, asked  asked: the first client waits to write, keeps the second, which asks, from a lock that others read, and is asked for a sign of life
---                      (P55)
+-- returns head, kept  kept: the first client waits to write, and keeps the client that asks from a lock that others read
 local function firstOf(mode, field, line, publish, ticket, look, stale)
-  local heads = lined('ZRANGE', line, 0, 1)
-  if heads.err then
-    heads = {} -- a key of another type: then nobody waits in a line
-  end
-  local head = heads[1]
-  if not head or head == ticket then
+  local head, waits, asks = lined('ZRANGE', line, 0, 0)[1], nil, nil
+  if not head or head == ticket or not open(mode, waitsToRead(head)) and not open(mode, reads(field)) then
     return head
   end
-  if not open(mode, waitsToRead(head)) then
-    if not open(mode, reads(field)) then
-      return head
-    end
-    if head == stale and lined('ZREM', line, head) == 1 then
-      tell(line, publish, head, 'd ' .. head)
-    end
-    local asks = look == '1' and heads[2] == ticket
-    local now = proven(mode, line, publish, ticket, asks)
-    if now == head or now == ticket or not now or refused then
-      return now, asks and now == head
-    elseif open(mode, waitsToRead(now)) then
-      return callFirst(line, publish, now)
-    end
-    near(line, publish)
-    return now
+  head, waits, asks = headOf(line, publish, ticket, look, stale)
+  local before
+  while head and head ~= ticket and head ~= before and not waits and not refused and (asks or not open(mode, waitsToRead(head))) do
+    before = head
+    head = ask(line, publish, ticket, open(mode, waitsToRead(head)))
   end
-  if head == stale and lined('ZREM', line, head) == 1 then
-    tell(line, publish, head, 'd ' .. head)
-    head = heads[2]
-  end
-  if head and head ~= ticket and open(mode, waitsToRead(head)) and not refused and (look == '1' or #heads == 1 or heads[2] == ticket) then -- the second knows of the call
-    return callFirst(line, publish, head)
-  end
-  return head
+  return head, head and head ~= ticket and mode == 'read' and reads(field) and not waitsToRead(head)
 end
 
 -- onward sees to those in the line after a hold has taken the lock: the next client that waits to read is called, and where the next one waits to
@@ -82,7 +40,7 @@ local function inTurn(lock, line, counter, lease, field, publish, ticket, place,
   if place ~= '' and ticket ~= '' then
     enter(line, ticket, place) -- a client that comes back may be the first again, or the second
   end
-  local head, asked = firstOf(mode, field, line, publish, ticket, look, stale)
+  local head, kept = firstOf(mode, field, line, publish, ticket, look, stale)
   if refused then
     return 0, -2
   end
@@ -104,7 +62,7 @@ local function inTurn(lock, line, counter, lease, field, publish, ticket, place,
   if ticket ~= '' then
     local before, score = stand(line, publish, ticket, place, unproven, not free)
     if before then
-      return 0, {left, before, score, (free or asked and before == 1) and head or ''}
+      return 0, {left, before, score, (free or kept) and head or ''}
     end
   end
   return 0, {left, -1, 0, free and head or ''}
@@ -117,8 +75,7 @@ end
 -- the rest                              see wait in wait.lua
 --
 -- returns as wait in wait.lua does, without own. pttl: -2 where the lock is open to the first client in the line, otherwise milliseconds until the last
--- of the holds ends by itself. head: also where the asking client reads and is the second, the first one waits to write, others read, and the first one was
--- asked for a sign of life: if the second hears of none, the second names head as stale (P55)
+-- of the holds ends by itself. head: also where the asking client reads, others do, and the first one waits to write (P55)
 local function wait(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry)
   local verdict, value = inTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry)
   if refused and ticket ~= '' then

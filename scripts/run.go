@@ -57,6 +57,8 @@ var (
 	transferText string
 	//go:embed line.lua
 	lineText string
+	//go:embed turn.lua
+	turnText string
 	//go:embed wait.lua
 	waitText string
 	//go:embed try.lua
@@ -84,12 +86,12 @@ var (
 	level    = alone("level", tokenText+levelText)
 	unlock   = alone("unlock", holderText+unlockText)
 	transfer = alone("transfer", tokenText+transferText)
-	wait     = alone("wait", tokenText+holderText+oneText+lineText+acquireText+waitText)
-	tryFree  = alone("try", tokenText+holderText+oneText+lineText+acquireText+waitText+tryText)
+	wait     = alone("wait", tokenText+holderText+oneText+lineText+acquireText+turnText+waitText)
+	tryFree  = alone("try", tokenText+holderText+oneText+lineText+acquireText+turnText+waitText+tryText)
 	release  = alone("release", holderText+lineText+unlockText+releaseText)
 	leave    = alone("leave", oneText+lineText+unlockText+leaveText)
 	lineLen  = alone("waiting", lineText+waitingText)
-	batched  = newBatch(tokenText+holderText+oneText+lineText+acquireText+levelText+unlockText+transferText+waitText+tryText+releaseText+leaveText+waitingText, branchesText)
+	batched  = newBatch(tokenText+holderText+oneText+lineText+acquireText+levelText+unlockText+transferText+turnText+waitText+tryText+releaseText+leaveText+waitingText, branchesText)
 
 	branchesText = branches(&tries, &unlocksForNewcomers, &acquiresInTurn, &releases, &acquires, &unlocks, &levels, &transfers, &leaves, &waitings)
 	renew        = newScript(renewText + renewEachText)

@@ -25,13 +25,13 @@ var (
 
 	permitsText = barrierText + tokenText + holderText + lineText + acquireText + slotsText
 
-	permit        = alone("permit", permitsText+waitText+permitText)
-	permitOutside = alone("permitOutside", permitsText+waitText+permitText+permitOutsideText)
+	permit        = alone("permit", permitsText+turnText+waitText+permitText)
+	permitOutside = alone("permitOutside", permitsText+turnText+waitText+permitText+permitOutsideText)
 	permitUnlined = alone("acquire", permitsText)
 	vacate        = alone("vacate", permitsText+unlockText+vacateText)
 	vacateOutside = alone("vacateOutside", permitsText+unlockText+vacateText+vacateOutsideText)
 	permitLeave   = alone("leave", permitsText+unlockText+leaveText)
-	permitBatch   = newBatch(permitsText+waitText+permitText+permitOutsideText+unlockText+vacateText+vacateOutsideText+leaveText,
+	permitBatch   = newBatch(permitsText+turnText+waitText+permitText+permitOutsideText+unlockText+vacateText+vacateOutsideText+leaveText,
 		branches(&permitsOutside, &permitsInTurn, &permits, &vacates, &vacatesOutside, &permitLeaves))
 )
 

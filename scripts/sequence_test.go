@@ -275,7 +275,13 @@ func (q *sequence) run(note string, o op) error {
 		return err
 	}
 	at.hi = time.Now()
-	q.m.line.now = got.place
+	read := span{lo: time.Now()}
+	after, err := take(q.s.rdb, q.keys)
+	if err != nil {
+		return err
+	}
+	read.hi = time.Now()
+	q.m.line.now, q.m.line.seen = got.place, after.line
 	want := q.m.apply(o, at)
 	if got != want && !q.blind {
 		return fmt.Errorf("the reply is %+v, want %+v", got, want)
@@ -285,12 +291,6 @@ func (q *sequence) run(note string, o op) error {
 			return fmt.Errorf("in the reply: %w", err)
 		}
 	}
-	read := span{lo: time.Now()}
-	after, err := take(q.s.rdb, q.keys)
-	if err != nil {
-		return err
-	}
-	read.hi = time.Now()
 	q.lastState = after
 	if err := q.m.check(after, read); err != nil && !q.blind {
 		return fmt.Errorf("after it: %w", err)

@@ -47,6 +47,9 @@ type bound struct {
 func (r Request) waits() bool { return r.Forever || r.Wait > 0 }
 
 // endsSoon tells whether the call is to end before it would listen on the lock's own channel, or soon after.
-func (w *waiter) endsSoon() bool {
-	return !w.bound.until.IsZero() && time.Until(w.bound.until) < 2*line.FirstListensAfter
+func (w *waiter) endsSoon() bool { return w.endsWithin(2 * line.FirstListensAfter) }
+
+// endsWithin tells whether the call is to end within this time.
+func (w *waiter) endsWithin(d time.Duration) bool {
+	return !w.bound.until.IsZero() && time.Until(w.bound.until) < d
 }

@@ -12,6 +12,7 @@ type notice struct {
 	released  released
 	listeners int    // so many connections had heard of the release
 	watch     string // the ticket of the first one, which was called; this client is the second
+	asked     bool   // for a sign of life
 	moved     bool   // the client has become the first or the second, and the lock is held
 	lost      bool   // the client is not in the line any more, or may not be
 }
@@ -53,7 +54,9 @@ func (p *Place) Hear(now time.Time, text string) (ghost string) {
 		}
 	case words[0] == "a":
 		p.calledTicket, p.notice.watch = "", "" // also where nobody has acted on the call of the first one yet
-		p.alive, p.aliveAt = true, now
+		p.alive = true
+	case words[0] == "s":
+		p.notice.asked = true
 	case words[0] == "n":
 		p.notice.moved = true
 	case words[0] == "d":
@@ -93,6 +96,11 @@ func (p *Place) Heed(now time.Time, own int) (Reaction, time.Duration) {
 		return Ask, 0
 	case n.lost:
 		p.quiet = 0
+		return Ask, 0
+	case n.asked:
+		if n.watch != "" {
+			p.watch(n.watch, "", now)
+		}
 		return Ask, 0
 	case n.watch != "":
 		return Watch, p.watch(n.watch, "", now)

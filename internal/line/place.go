@@ -34,11 +34,10 @@ type stay struct {
 	firstSince        time.Time // since when the client is the first, as far as it knows; zero if it is not
 	secondSince       time.Time // since when the client is the second; zero if it is not
 	notice            notice
-	aliveAt           time.Time // when the first client has said last that it is alive
-	called            bool      // the client was called, and no attempt has been refused since
-	released          released  // of that call
-	entersAgain       bool      // the channel was away: the client is to enter the line again, with its old score
-	enteringByRelease bool      // the ticket enters the line with a release that is under way
+	called            bool     // the client was called, and no attempt has been refused since
+	released          released // of that call
+	entersAgain       bool     // the channel was away: the client is to enter the line again, with its old score
+	enteringByRelease bool     // the ticket enters the line with a release that is under way
 }
 
 // A reason is why a client asks Redis for the lock.
@@ -60,6 +59,9 @@ const (
 	FirstListensAfter = 20 * time.Millisecond
 	// secondListensAfter is after what time the second does, too: the first may be frozen, and others may have the lock again and again.
 	secondListensAfter = 300 * time.Millisecond
+	// lookWhileKept is how long a client that is to read waits before it looks the second time, where others read and those before it wait to write: each
+	// look asks these for a sign of life, and finds out who has given none since the one before.
+	lookWhileKept = 400 * time.Millisecond
 )
 
 // Turn returns the client's part in the line for an attempt that is sent now. hears: the client would hear that it is called; otherwise it

@@ -1,7 +1,6 @@
 package line
 
 import (
-	"strings"
 	"time"
 
 	"github.com/fencelock/fencelock/scripts"
@@ -20,8 +19,8 @@ const (
 // waits to be told something before it looks by itself. poll is that of WithPollInterval. endsSoon: the call that asks is to end before
 // it would listen on the lock's own channel, or soon after.
 func (p *Place) Refused(now time.Time, a *scripts.Answer, poll time.Duration, endsSoon bool) (time.Duration, Listening) {
-	free := a.TTL == scripts.NoKey                    // it is another client's turn
-	asked := !free && a.Head != "" && p.waitsToRead() // the first one waits to write, and was asked for a sign of life (P55)
+	free := a.TTL == scripts.NoKey // it is another client's turn
+	kept := !free && a.Head != ""  // the first one waits to write, and was asked for a sign of life; this client reads, and others do (P55)
 	vain := p.called && !free
 	if vain {
 		p.calledInVainAt = now
@@ -43,12 +42,10 @@ func (p *Place) Refused(now time.Time, a *scripts.Answer, poll time.Duration, en
 	}
 	look := lookPolicy{poll, p.quiet, listens, firstFor, secondFor, p.lastStay}.next(a.TTL, a.Before)
 	switch {
-	case asked && p.aliveAt.After(now.Add(-5*poll)):
-		p.calledTicket = ""
-	case asked:
-		return min(look, p.watchUnlessAlive(a.Head, now)), listening
-	case !free && a.Before == 1 && p.calledTicket != "" && p.calledTicket != p.stale && p.waitsToRead(): // it was asked, or called, by the attempt before, and has time left
-		return min(look, p.watch(p.calledTicket, "", now)), listening
+	case kept && p.quiet == 0:
+		return min(look, timeToComeOf(a.Head)+time.Millisecond), listening
+	case kept:
+		return min(look, lookWhileKept<<min(p.quiet-1, 4), 5*poll), listening
 	case free && a.Before < 2:
 		return p.watchUnlessAlive(a.Head, now), listening
 	case free && p.quiet > 0: // the look has called the first one, and the second has not taken it out so far
@@ -99,12 +96,6 @@ func (p *Place) watchUnlessAlive(ticket string, now time.Time) time.Duration {
 		return timeToComeOf(ticket)
 	}
 	return p.watch(ticket, p.stale, now)
-}
-
-// waitsToRead tells whether the client waits to read: its ticket is <client>r:<number>.
-func (p *Place) waitsToRead() bool {
-	client, _, _ := strings.Cut(p.ticket, ":")
-	return strings.HasSuffix(client, "r")
 }
 
 // overdue returns the ticket of a client that is called and has not come in time, or "".

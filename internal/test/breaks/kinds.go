@@ -92,12 +92,12 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P55: a writer that is gone keeps readers out",
-		Edits: []Edit{{"scripts/readwrite_wait.lua proven", "if lined('ZREM', line, head) ~= 1 then", "if true then"}},
+		Edits: []Edit{{"scripts/turn.lua ask", "if #gone > 0 then", "if false then"}},
 		Pkg:   "./scripts", Run: "P55_",
 	},
 	{
 		Name:  "P55: a frozen writer is asked for no sign of life",
-		Edits: []Edit{{"scripts/readwrite_wait.lua firstOf", "local asks = look == '1' and heads[2] == ticket", "local asks = false"}},
+		Edits: []Edit{{"scripts/readwrite_wait.lua firstOf", "(asks or not open(mode, waitsToRead(head)))", "open(mode, waitsToRead(head))"}},
 		Pkg:   "./fenced", Run: "P55_TheWriterIsFrozen",
 	},
 	{

@@ -58,7 +58,7 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P21: a newcomer's place is the time",
-		Edits: []Edit{{"scripts/line.lua enter", "score = last[#last] + 1", "local now = redis.pcall('TIME') score = now[1] * 1000000 + now[2]"}},
+		Edits: []Edit{{"scripts/line.lua enter", "if score < 0 then", "if true then"}},
 		Pkg:   "./scripts", Run: "P21_",
 	},
 	{
@@ -82,17 +82,42 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P24: the first is dropped on any look",
-		Edits: []Edit{{"scripts/line.lua mayTake", "head == stale and", "look == '1' and"}},
+		Edits: []Edit{{"scripts/turn.lua headOf", "not (late or gone or head == stale)", "not (late or gone or look == '1')"}},
 		Pkg:   "./scripts", Run: "P24_",
 	},
 	{
 		Name:  "P8: a replica calls the first client",
-		Edits: []Edit{{"scripts/line.lua callFirst", "if type(lined('ZREM', line, '')) == 'table' then", "if false then"}},
+		Edits: []Edit{{"scripts/turn.lua ask", "if type(lined('ZREM', line, '')) == 'table' then", "if false then"}},
 		Pkg:   "./scripts", Run: "P8_AReplicaGivesNo",
 	},
 	{
+		Name:  "P24: who was asked and does not come stays in the line",
+		Edits: []Edit{{"scripts/turn.lua headOf", "not (late or gone", "not (gone"}},
+		Pkg:   "./rlock", Run: "P24_WhoIsGone",
+	},
+	{
+		Name:  "P24: the first alone is asked",
+		Edits: []Edit{{"scripts/turn.lua", "step, most = 8796093022208, 16", "step, most = 8796093022208, 1"}},
+		Pkg:   "./rlock", Run: "P24_WhoIsGone",
+	},
+	{
+		Name:  "P24: who was asked is out although it has come",
+		Edits: []Edit{{"scripts/turn.lua stand", "if asked and not came then", "if false then"}},
+		Pkg:   "./scripts", Run: "^TestSequences_Scripts",
+	},
+	{
+		Name:  "P24: who was asked is out before its time is over",
+		Edits: []Edit{{"scripts/turn.lua comesWithin", "tonumber(string.match(ticket, '^[^:]*:[^:]*:(%d+)$') or 0), 100)", "0, 100)"}},
+		Pkg:   "./rlock", Run: "P24_AFarClientKeepsItsPlace",
+	},
+	{
+		Name:  "P24: a call that lasts for less than 0.2 s asks nobody",
+		Edits: []Edit{{"internal/engine lockState.lineTurn", "t.Look = t.Look || t.Ticket != \"\" && ls.first.endsWithin(soon)", ""}},
+		Pkg:   "./rlock", Run: "P24_WhoIsGone",
+	},
+	{
 		Name:  "P24: who is dropped is not told",
-		Edits: []Edit{{"scripts/line.lua mayTake", "tell(line, publish, head, 'd ' .. head)", ""}},
+		Edits: []Edit{{"scripts/turn.lua headOf", "tell(line, publish, head, 'd ' .. head)", ""}},
 		Pkg:   "./scripts", Run: "P24_",
 	},
 	{
@@ -127,7 +152,7 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P28: a newcomer does not call a lone head",
-		Edits: []Edit{{"scripts/line.lua mayTake", "(look == '1' or #heads == 1 or heads[2] == ticket)", "(look == '1' or heads[2] == ticket)"}},
+		Edits: []Edit{{"scripts/turn.lua headOf", "ticket == '' or not second or", ""}},
 		Pkg:   "./scripts", Run: "P28_",
 	},
 	{
@@ -147,7 +172,7 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P30: a client enters a line that it cannot leave",
-		Edits: []Edit{{"scripts/line.lua stand", "if unproven ~= '' then", "if false then"}},
+		Edits: []Edit{{"scripts/turn.lua stand", "if unproven ~= '' then", "if false then"}},
 		Pkg:   "./scripts", Run: "P30_OneCommand",
 	},
 	{

@@ -77,17 +77,17 @@ var ofScripts = []Break{
 	},
 	{
 		Name:  "P21: a newcomer goes before the first",
-		Edits: []Edit{{"scripts/line.lua mayTake", "return not head or head == ticket, head", "return true, head"}},
+		Edits: []Edit{{"scripts/turn.lua mayTake", "return not head or head == ticket, head", "return true, head"}},
 		Pkg:   "./scripts", Run: "^TestSequences_TheInvariants", Says: "line: it took the lock out of turn",
 	},
 	{
 		Name:  "P18: who has the lock stays in the line",
-		Edits: []Edit{{"scripts/line.lua taken", "lined('ZREM', line, ticket) if look", "redis.pcall('EXISTS', line) if look"}},
+		Edits: []Edit{{"scripts/turn.lua taken", "lined('ZREM', line, ticket) if look", "redis.pcall('EXISTS', line) if look"}},
 		Pkg:   "./scripts", Run: "^TestSequences_TheInvariants", Says: "has the lock and is in the line",
 	},
 	{
 		Name:  "P24: a stale first stays",
-		Edits: []Edit{{"scripts/line.lua mayTake", "lined('ZREM', line, head) == 1", "true"}},
+		Edits: []Edit{{"scripts/turn.lua headOf", "not (late or gone or head == stale)", "not (late or gone)"}},
 		Pkg:   "./scripts", Run: "^TestSequences_Scripts",
 	},
 	{
@@ -97,12 +97,12 @@ var ofScripts = []Break{
 	},
 	{
 		Name:  "P24: the first does not tell the second that it is alive",
-		Edits: []Edit{{"scripts/line.lua stand", "if there and before == 0 and held then", "if false then"}},
+		Edits: []Edit{{"scripts/turn.lua stand", "if there and before == 0 and held then", "if false then"}},
 		Pkg:   "./scripts", Run: "^TestSequences_Scripts", Says: "the clients hear",
 	},
 	{
 		Name: "P21: newcomers are first", Short: "newest-first",
-		Edits: []Edit{{"scripts/line.lua enter", "score = last[#last] + 1", "score = last[2] - 1"}},
+		Edits: []Edit{{"scripts/line.lua enter", "score = #last > 0 and last[#last] + 1 or -1", "score = #last > 0 and last[2] - 1 or -1"}},
 		Pkg:   "./scripts", Run: "^TestSequences_Scripts",
 	},
 	{
@@ -127,7 +127,7 @@ var ofScripts = []Break{
 	},
 	{
 		Name:  "P32: who takes the lock by a look tells nobody",
-		Edits: []Edit{{"scripts/line.lua taken", "if look == '1' then", "if false then"}},
+		Edits: []Edit{{"scripts/turn.lua taken", "if look == '1' then", "if false then"}},
 		Pkg:   "./scripts", Run: "^TestSequences_Scripts", Says: "the clients hear",
 	},
 	{

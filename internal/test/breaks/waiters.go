@@ -64,7 +64,7 @@ var ofWaiters = []Break{
 	},
 	{
 		Name:  "P41: who enters an empty line says nothing",
-		Edits: []Edit{{"scripts/line.lua stand", "redis.pcall(publish, line .. ':waited', '')", "local _ = publish"}},
+		Edits: []Edit{{"scripts/turn.lua stand", "redis.pcall(publish, line .. ':waited', '')", "local _ = publish"}},
 		Pkg:   "./rlock", Run: "P41_TheHolderHears",
 	},
 	{

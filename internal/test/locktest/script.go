@@ -73,8 +73,8 @@ func CallsOf(op string) func(args []string) bool {
 // functions are the files that stand before the one of a script.
 var functions = map[string][]string{
 	"acquire":  {"token", "holder"},
-	"wait":     {"token", "holder", "one", "line", "acquire"},
-	"try":      {"token", "holder", "one", "line", "acquire", "wait"},
+	"wait":     {"token", "holder", "one", "line", "acquire", "turn"},
+	"try":      {"token", "holder", "one", "line", "acquire", "turn", "wait"},
 	"level":    {"token"},
 	"unlock":   {"holder"},
 	"release":  {"holder", "line", "unlock"},
@@ -89,20 +89,20 @@ var functions = map[string][]string{
 	"withdraw": {"holder", "report", "unlock"},
 	"look":     {"holder", "report"},
 
-	"vote_in_turn":     {"holder", "report", "proposal", "vote", "token", "line", "acquire"},
-	"vote_outside":     {"holder", "report", "proposal", "vote", "token", "line", "acquire", "vote_in_turn"},
+	"vote_in_turn":     {"holder", "report", "proposal", "vote", "token", "line", "acquire", "turn"},
+	"vote_outside":     {"holder", "report", "proposal", "vote", "token", "line", "acquire", "turn", "vote_in_turn"},
 	"withdraw_in_line": {"holder", "report", "line", "unlock", "release", "withdraw"},
 
-	"permit":         {"barrier", "token", "holder", "line", "acquire", "slots", "wait"},
-	"permit_outside": {"barrier", "token", "holder", "line", "acquire", "slots", "wait", "permit"},
+	"permit":         {"barrier", "token", "holder", "line", "acquire", "slots", "turn", "wait"},
+	"permit_outside": {"barrier", "token", "holder", "line", "acquire", "slots", "turn", "wait", "permit"},
 	"permit_acquire": {"barrier", "token", "holder", "line", "acquire"},
 	"permit_leave":   {"barrier", "token", "holder", "line", "acquire", "slots", "unlock"},
 	"vacate":         {"barrier", "token", "holder", "line", "acquire", "slots", "unlock"},
 	"vacate_outside": {"barrier", "token", "holder", "line", "acquire", "slots", "unlock", "vacate"},
 
 	"readwrite":         {"barrier", "token", "line"},
-	"readwrite_wait":    {"barrier", "token", "line", "readwrite"},
-	"readwrite_try":     {"barrier", "token", "line", "readwrite", "readwrite_wait"},
+	"readwrite_wait":    {"barrier", "token", "line", "readwrite", "turn"},
+	"readwrite_try":     {"barrier", "token", "line", "readwrite", "turn", "readwrite_wait"},
 	"readwrite_unlock":  {"barrier", "token", "line", "readwrite"},
 	"readwrite_release": {"barrier", "token", "line", "readwrite", "readwrite_unlock"},
 	"readwrite_leave":   {"barrier", "token", "line", "readwrite", "readwrite_unlock"},
