@@ -43,8 +43,8 @@ func WithTurns(d time.Duration) Option {
 	}
 }
 
-// WithLogger sets where Run tells, as Info, of terms that begin and end, and, as Warn, of terms that were lost and of errors after which it tries
-// again. By default that is slog.Default.
+// WithLogger sets where Run tells, as Info, of terms that begin and end, and, as Warn, of errors after which it tries again. By default that is
+// slog.Default. Of a term that was lost the lock's client warns, in its own log (rlock.WithLogger); Run warns where only StepDown has found it.
 func WithLogger(log *slog.Logger) Option { return func(e *Election) { e.log = log } }
 
 // New returns an election for which processes campaign that have a lock of this name. It asks nobody. A lock that can never be taken, such as one

@@ -69,23 +69,27 @@ func (e *Election) serve(ctx context.Context, term *Term, lead func(ctx context.
 	err = lead(inside, term)
 	ended = true
 	why := context.Cause(inside)
-	lost := term.Err()
 	down := term.StepDown(ctx)
 	if errors.Is(down, rlock.ErrNotHeld) { // lead has stepped down
 		down = nil
 	}
+	told := errors.Is(term.Err(), rlock.ErrLost) // the lock's client has warned of the loss
 	switch {
 	case why == nil: // lead is done
 		e.log.Info("leader: this process steps down", "lock", e.lock.Name(), "token", term.Token())
 		return false, errors.Join(err, down)
-	case errors.Is(lost, rlock.ErrLost) || errors.Is(down, rlock.ErrLost):
-		e.log.Warn("leader: the term was lost", "lock", e.lock.Name(), "token", term.Token(), "error", errors.Join(lost, down))
+	case told:
+		e.log.Info("leader: the term was lost", "lock", e.lock.Name(), "token", term.Token(), "error", term.Err())
+	case errors.Is(down, rlock.ErrLost):
+		e.log.Warn("leader: the term was lost", "lock", e.lock.Name(), "token", term.Token(), "error", down)
 	case down != nil:
 		e.log.Warn("leader: stepping down is not confirmed, it is sent again in the background", "lock", e.lock.Name(), "token", term.Token(), "error", down)
+	case errors.Is(why, rlock.ErrUnlocked): // whose words are for who goes on with the context
+		e.log.Info("leader: this process steps down", "lock", e.lock.Name(), "token", term.Token(), "why", "lead called StepDown")
 	default:
 		e.log.Info("leader: this process steps down", "lock", e.lock.Name(), "token", term.Token(), "why", why)
 	}
-	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, why) {
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, why) && !(told && errors.Is(err, rlock.ErrLost)) {
 		e.log.Warn("leader: lead returned an error when its term was over", "lock", e.lock.Name(), "token", term.Token(), "error", err)
 	}
 	if ctx.Err() != nil {
