@@ -149,7 +149,11 @@ func onEach(ctx context.Context, rdb redis.UniversalClient, do func(server redis
 func (d *doctor) examineServer(ctx context.Context, at *connection) bool {
 	text, err := d.server.Info(ctx).Result()
 	if err != nil {
-		d.note(warning, "INFO", "the user may not ask for it, so that version, persistence and memory are not checked: %v", err)
+		why := "no answer"
+		if redis.HasErrorPrefix(err, "NOPERM") {
+			why = "the user may not ask for it"
+		}
+		d.note(warning, "INFO", "%s, so that version, persistence and memory are not checked: %v", why, err)
 	}
 	d.info = map[string]string{}
 	for line := range strings.Lines(text) {

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redisserver"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
@@ -184,6 +187,27 @@ func TestDoctorOfWhatKeepsNoLocks(t *testing.T) {
 		found := examined(t, connection{}, []*redistest.Server{server}, []string{"+ping", "+role"})
 		if i := slices.IndexFunc(found, func(f finding) bool { return f.Check == "role" }); i < 0 || found[i].Result != wrong {
 			t.Errorf("without INFO doctor finds %v", found)
+		}
+	}
+}
+
+// A right is named where Redis refuses a command, and not where no answer comes.
+func TestDoctorTellsARefusalFromSilence(t *testing.T) {
+	for says, why := range map[string]error{
+		"no answer, so that":                   os.ErrDeadlineExceeded,
+		"the user may not ask for it, so that": locktest.Reply("NOPERM User x has no permissions to run the 'info' command"),
+	} {
+		rdb := redistest.New(t)
+		rdb.AddHook(locktest.Hook(func(_ context.Context, cmd redis.Cmder, send func() error) error {
+			if cmd.Name() == "info" {
+				return why
+			}
+			return send()
+		}))
+		d := &doctor{viewer: &viewer{rdb: rdb}}
+		d.examine(t.Context(), &connection{}, nil)
+		if i := slices.IndexFunc(d.findings, func(f finding) bool { return f.Check == "INFO" }); i < 0 || !strings.HasPrefix(d.findings[i].Text, says) {
+			t.Errorf("%v: doctor finds %v", why, d.findings)
 		}
 	}
 }
