@@ -22,15 +22,17 @@ type Election struct {
 	turn  time.Duration // 0: a term does not end because others wait
 
 	mu     sync.Mutex
-	latest *fenced.Hold // of this process's latest term
-	lostAt time.Time    // when this process found that a term was lost, the last time; zero for never
+	latest *fenced.Hold // of this process's latest term; nil where that was lost
+	began  time.Time    // when that term began
+	lostAt time.Time    // when this process found that it was lost; zero where it was not
 }
 
 // Option changes a default of New, which returns an error for a value out of the option's range.
 type Option func(*Election)
 
 // WithPause sets how long this process does not campaign after it has lost a term: 5 s by default. A process that was paused, or had lost its
-// connection, is likely to be again; the pause gives the term to another one. 0 is no pause, and a day is the most.
+// connection, is likely to be again; the pause gives the term to another one. Where the lost term began longer than d ago this process
+// stands in the line once before, for a second: it leads again at once where nobody else campaigns. 0 is no pause, and a day is the most.
 func WithPause(d time.Duration) Option { return func(e *Election) { e.pause = d } }
 
 // WithTurns makes Run step down when others wait, once the term has lasted for d: terms go round. Without this option a term lasts until it
@@ -80,37 +82,50 @@ func (e *Election) engine() *engine.Lock { return (*engine.Lock)(e.lock) }
 
 // Campaign waits until this process leads, and returns its term. ctx bounds the wait and nothing else: the term outlives ctx, and ends with
 // StepDown or when it is lost. Of ctx the term has the values, as fenced.Hold.Context says. Where
-// this process has lost a term, Campaign waits for the pause of WithPause first.
+// this process has lost a term, Campaign heeds WithPause first.
 //
 // On an error there is no term. The error is that of fenced.Lock.Acquire: ctx's own, rlock.ErrClosed, or what Redis said after
 // rlock.WithPatience.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	for {
-		if err := e.sleep(ctx, e.pauseLeft()); err != nil {
-			return nil, fmt.Errorf("leader: Campaign %q: %w", e.lock.Name(), err)
-		}
-		hold, err := e.lock.Acquire(ctx)
+		hold, early, err := e.acquire(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("leader: Campaign: %w", err)
 		}
-		if e.mayLead(hold) {
+		if e.mayLead(hold, early) {
 			return &Term{election: e, hold: hold, since: time.Now()}, nil
 		}
 		_ = hold.Unlock(ctx) // another term of this process was lost while this call waited
 	}
 }
 
-// mayLead notes the hold as that of the latest term; false where this process is to pause, as a term was lost, maybe without a StepDown so far.
-func (e *Election) mayLead(hold *fenced.Hold) bool {
+// earlyWait is how long a process that is to pause stands in the line before that. Who campaigns already comes first.
+const earlyWait = time.Second
+
+// acquire takes the lock, after the pause where there is one. early: it has the lock without that, as nobody else campaigned.
+func (e *Election) acquire(ctx context.Context) (hold *fenced.Hold, early bool, err error) {
+	left, mayTry := e.pauseLeft()
+	over := time.Now().Add(left)
+	if mayTry {
+		if hold, err := e.lock.Acquire(ctx, rlock.Wait(earlyWait)); err == nil {
+			return hold, true, nil
+		}
+	}
+	if err := e.sleep(ctx, time.Until(over)); err != nil {
+		return nil, false, fmt.Errorf("%q: %w", e.lock.Name(), err)
+	}
+	hold, err = e.lock.Acquire(ctx)
+	return hold, false, err
+}
+
+// mayLead notes the hold as that of the latest term; false where this process is to pause.
+func (e *Election) mayLead(hold *fenced.Hold, early bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.latest != nil && errors.Is(e.latest.Err(), rlock.ErrLost) {
-		e.latest, e.lostAt = nil, time.Now()
-	}
-	if e.pauseLocked() > 0 {
+	if !early && e.pauseLocked() > 0 {
 		return false
 	}
-	e.latest = hold
+	e.latest, e.began, e.lostAt = hold, time.Now(), time.Time{}
 	return true
 }
 
@@ -119,20 +134,24 @@ func (e *Election) lost(hold *fenced.Hold) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.latest == hold {
-		e.latest = nil
+		e.latest, e.lostAt = nil, time.Now()
 	}
-	e.lostAt = time.Now()
 }
 
-// pauseLeft is how long this process does not campaign yet.
-func (e *Election) pauseLeft() time.Duration {
+// pauseLeft is how long this process does not campaign yet, and whether it may stand in the line once before: only where the lost term began longer
+// than a pause ago, so that a process whose terms end at once pauses after each.
+func (e *Election) pauseLeft() (left time.Duration, mayTry bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.pauseLocked()
+	left = e.pauseLocked()
+	return left, left > 0 && time.Since(e.began) > e.pause
 }
 
-// pauseLocked is pauseLeft with e.mu held.
+// pauseLocked is how long the pause lasts still, maybe after a term that was lost without a StepDown so far. With e.mu held.
 func (e *Election) pauseLocked() time.Duration {
+	if e.latest != nil && errors.Is(e.latest.Err(), rlock.ErrLost) {
+		e.latest, e.lostAt = nil, time.Now()
+	}
 	if e.lostAt.IsZero() {
 		return 0
 	}
