@@ -25,6 +25,7 @@ type Election struct {
 	latest *fenced.Hold // of this process's latest term; nil where that was lost
 	began  time.Time    // when that term began
 	lostAt time.Time    // when this process found that it was lost; zero where it was not
+	token  int64        // of that term; 0 for none
 }
 
 // Option changes a default of New, which returns an error for a value out of the option's range.
@@ -45,8 +46,9 @@ func WithTurns(d time.Duration) Option {
 	}
 }
 
-// WithLogger sets where Run tells, as Info, of terms that begin and end, and, as Warn, of errors after which it tries again. By default that is
-// slog.Default. Of a term that was lost the lock's client warns, in its own log (rlock.WithLogger); Run warns where only StepDown has found it.
+// WithLogger sets where Run tells, as Info, of terms that begin and end, and, as Warn, of errors after which it tries again. Campaign warns where
+// Redis has lost the counter of tokens. By default that is slog.Default. Of a term that was lost the lock's client warns, in its own log
+// (rlock.WithLogger); Run warns where only StepDown has found it.
 func WithLogger(log *slog.Logger) Option { return func(e *Election) { e.log = log } }
 
 // New returns an election for which processes campaign that have a lock of this name. It asks nobody. A lock that can never be taken, such as one
@@ -92,7 +94,11 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		if err != nil {
 			return nil, fmt.Errorf("leader: Campaign: %w", err)
 		}
-		if e.mayLead(hold, early) {
+		if last, may := e.mayLead(hold, early); may {
+			if hold.Token() <= last {
+				e.log.Warn("leader: this term's token is not larger than that of the last one: Redis has lost the counter of tokens, and guards refuse this leader. "+
+					"Set the counter, and make the lock with fenced.WithClockFloor", "lock", e.lock.Name(), "token", hold.Token(), "last token", last)
+			}
 			return &Term{election: e, hold: hold, since: time.Now()}, nil
 		}
 		_ = hold.Unlock(ctx) // another term of this process was lost while this call waited
@@ -118,15 +124,16 @@ func (e *Election) acquire(ctx context.Context) (hold *fenced.Hold, early bool, 
 	return hold, false, err
 }
 
-// mayLead notes the hold as that of the latest term; false where this process is to pause.
-func (e *Election) mayLead(hold *fenced.Hold, early bool) bool {
+// mayLead notes the hold as that of the latest term, and returns the token of the one before, 0 for none; false where this process is to pause.
+func (e *Election) mayLead(hold *fenced.Hold, early bool) (last int64, may bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !early && e.pauseLocked() > 0 {
-		return false
+		return 0, false
 	}
+	last, e.token = e.token, hold.Token()
 	e.latest, e.began, e.lostAt = hold, time.Now(), time.Time{}
-	return true
+	return last, true
 }
 
 // lost notes that the term of this hold was lost.

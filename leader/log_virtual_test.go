@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -110,4 +111,43 @@ func runTwice(t *testing.T, rdb *redis.Client, lead func(ctx context.Context, te
 	}))
 	synctest.Wait()
 	return log, terms
+}
+
+// After Redis has lost the counter of tokens a term whose token is not larger than that of the one before is told of once, and with a floor no term.
+func TestALostCounterIsToldOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts  []fenced.Option
+		terms int // before the loss
+		told  []string
+	}{
+		"a smaller token": {nil, 3, []string{"lock=scheduler token=1 last token=3"}},
+		"the same token":  {nil, 1, []string{"lock=scheduler token=1 last token=1"}},
+		"a floor":         {[]fenced.Option{fenced.WithClockFloor()}, 3, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				var log locktest.Log
+				e, _ := logging(t, rdb, &log, c.opts...)
+				lead := func(terms int) {
+					for range terms {
+						term, err := e.Campaign(t.Context())
+						locktest.NoError(t, err)
+						locktest.NoError(t, term.StepDown(t.Context()))
+					}
+				}
+				lead(c.terms)
+				locktest.Sleep(time.Second)
+				m.FlushAll()
+				lead(3)
+				const says = "leader: this term's token is not larger than that of the last one: Redis has lost the counter of tokens, and guards refuse this leader. " +
+					"Set the counter, and make the lock with fenced.WithClockFloor "
+				var want []string
+				for _, told := range c.told {
+					want = append(want, says+told)
+				}
+				locktest.DeepEqual(t, "it says", log.With("token="), want)
+				locktest.Equal(t, "warnings", len(warnings(&log)), len(want))
+			})
+		})
+	}
 }
