@@ -51,8 +51,9 @@ func WithTurns(d time.Duration) Option {
 // (rlock.WithLogger); Run warns where only StepDown has found it.
 func WithLogger(log *slog.Logger) Option { return func(e *Election) { e.log = log } }
 
-// New returns an election for which processes campaign that have a lock of this name. It asks nobody. A lock that can never be taken, such as one
-// without a name, is an error.
+// New returns an election for which processes campaign that have a lock of this name. It asks nobody. Where tokens of terms are shown to storage
+// make the lock with fenced.WithClockFloor: without it storage refuses every leader after a loss of the counter. A lock that can never be taken,
+// such as one without a name, is an error.
 func New(lock *fenced.Lock, opts ...Option) (*Election, error) {
 	if lock == nil {
 		return nil, errors.New("leader: New: the lock is nil: make one with fenced.NewLock or quorum.NewLock")

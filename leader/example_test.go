@@ -30,7 +30,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		election, err := leader.New(fenced.NewLock(client, "scheduler"))
+		election, err := leader.New(fenced.NewLock(client, "scheduler", fenced.WithClockFloor()))
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -17,8 +17,8 @@ type Term struct {
 	since    time.Time
 }
 
-// Token returns the number of the term: larger than that of any term before. Show it with each write, to storage that refuses a smaller one
-// (package guard). After the term it stays the same.
+// Token returns the number of the term: larger than that of any term before, also after a loss of the counter where the lock has
+// fenced.WithClockFloor. Show it with each write, to storage that refuses a smaller one (package guard). After the term it stays the same.
 func (t *Term) Token() int64 { return t.hold.Token() }
 
 // Since returns when the term began, by the clock of this process.
@@ -38,9 +38,9 @@ func (t *Term) Err() error { return t.hold.Err() }
 // Waited returns a channel that is closed when another process waits to lead, as fenced.Hold.Waited.
 func (t *Term) Waited() <-chan struct{} { return t.hold.Waited() }
 
-// StepDown ends the term: the process that has waited longest leads next. Call it also for a term that was lost. It works with a ctx that has ended. The error is as that of
-// fenced.Hold.Unlock: rlock.ErrLost where the term had been lost before, rlock.ErrNotHeld where it was over, or what Redis said; the release is
-// sent again in the background then.
+// StepDown ends the term: the process that has waited longest leads next. Call it also for a term that was lost. It works with a ctx that has
+// ended. The error is as that of fenced.Hold.Unlock: rlock.ErrLost where the term had been lost before, rlock.ErrNotHeld where it was over, or
+// what Redis said; the release is sent again in the background then.
 func (t *Term) StepDown(ctx context.Context) error {
 	err := t.hold.Unlock(ctx)
 	if errors.Is(err, rlock.ErrLost) {
