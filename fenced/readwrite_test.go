@@ -3,6 +3,7 @@ package fenced_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,6 +47,17 @@ func TestP48_TokensOfPhases(t *testing.T) {
 		t.Errorf("Inv2: token %d reads after %d", third.Token(), phase)
 	}
 	locktest.NoError(t, third.Unlock(ctx))
+}
+
+// P48: with a floor too, whose tokens have 16 digits.
+func TestP48_TokensOfPhasesWithAFloor(t *testing.T) {
+	rdb := redistest.New(t)
+	l := fenced.NewRWLock(newClient(t, rdb), "repo", fenced.WithClockFloor())
+	first, second := hold(t, l.Read()), hold(t, l.Read())
+	locktest.Equal(t, "the token of the second", second.Token(), first.Token())
+	locktest.Equal(t, "the phase in Redis", rdb.HGet(t.Context(), "repo", "phase").Val(), fmt.Sprint("t", first.Token()))
+	locktest.NoError(t, first.Unlock(t.Context()))
+	locktest.NoError(t, second.Unlock(t.Context()))
 }
 
 // P52: a level within the holder's own hold asks nobody, and a write lock within its own read lock is an error.

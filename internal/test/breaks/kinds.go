@@ -56,6 +56,11 @@ var ofKinds = []Break{
 		Pkg:   "./fenced", Run: "P47_WhatIsInTheHash",
 	},
 	{
+		Name:  "P48: the phase has no more than 14 digits, as Lua writes a number",
+		Edits: []Edit{{"scripts/readwrite.lua beginRead", "'t' .. string.format('%.0f', token)", "'t' .. string.format('%.14g', token)"}},
+		Pkg:   "./fenced", Run: "P48_TokensOfPhasesWithAFloor",
+	},
+	{
 		Name: "P48: who reads takes no token", Short: "read-token",
 		Edits: []Edit{{"scripts/readwrite.lua beginRead", "token, why = take(counter, expiry)", "token = tonumber(redis.call('GET', counter) or 0)"}},
 		Pkg:   "./fenced", Run: "P48_TokensOfPhases",
