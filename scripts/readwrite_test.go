@@ -120,6 +120,24 @@ func TestReadWriteRenewalFindsFieldAndKey(t *testing.T) {
 	}
 }
 
+// P42: a renewal shortens no lease, neither in the hash nor in the key that a hold which reads has for itself.
+func TestP42_ReadWriteRenewalShortensNoLease(t *testing.T) {
+	rdb := redistest.New(t)
+	s, read := New(rdb), ReadWriteOf(newKeys(t).Lock, Reads)
+	_, err := s.Do(t.Context(), Acquire(read, true, "a:1", time.Minute).InTurn(Turn{}))
+	locktest.NoError(t, err)
+	for _, lease := range []time.Duration{time.Hour, time.Minute} {
+		renewal := []Renewal{{Keys: read, Field: "a:1", Lease: lease}}
+		s.Renew(t.Context(), renewal)
+		locktest.NoError(t, renewal[0].Err)
+	}
+	for _, key := range []string{read.Lock, fmt.Sprintf("{%s}:a:1:rwlock_timeout:1", read.Lock)} {
+		if left := rdb.PTTL(t.Context(), key).Val(); left < 50*time.Minute {
+			t.Errorf("%s lasts for %v", key, left)
+		}
+	}
+}
+
 // However long the scripts of a release take that looks at all other holds, nothing is left when the last hold is released: the hash does not end later than
 // the longest lease (P51).
 func TestReadWriteOfManyReaders(t *testing.T) {

@@ -91,6 +91,11 @@ var ofKinds = []Break{
 		Pkg:   "./fenced", Run: "P52_ALevelWithALongerLease",
 	},
 	{
+		Name:  "P42: a renewal shortens the lease of a reader",
+		Edits: []Edit{{"scripts/readwrite_renew.lua", "math.max(left, lease)", "lease"}},
+		Pkg:   "./scripts", Run: "P42_ReadWrite",
+	},
+	{
 		Name:  "P53: a renewal does not look for the key of the reader",
 		Edits: []Edit{{"scripts/readwrite_renew.lua", "if there == 0 or left == -2 then", "if there == 0 then"}},
 		Pkg:   "./fenced", Run: "P53_RenewalFindsBoth",
