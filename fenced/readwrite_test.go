@@ -103,6 +103,26 @@ func TestP52_Levels(t *testing.T) {
 	locktest.Equal(t, "keys that are left", len(rdb.Keys(t.Context(), "*").Val()), 1)
 }
 
+// P52: a holder whose read lock is lost is told so by every call that would write, and not that it reads.
+func TestP52_WriteWithinALostRead(t *testing.T) {
+	l := fenced.NewRWLock(newClient(t, redistest.New(t)), "repo")
+	holder := rlock.NewHolder(t.Context())
+	reads, err := l.Read().Lock(holder)
+	locktest.NoError(t, err)
+	_, err = l.Read().ForceUnlock(t.Context())
+	locktest.NoError(t, err)
+	for _, ctx := range []context.Context{holder, reads} {
+		_, err = l.Write().Lock(ctx)
+		locktest.IsError(t, err, rlock.ErrLost)
+		_, err = l.Write().TryLock(ctx, 0, 0)
+		locktest.IsError(t, err, rlock.ErrLost)
+		_, err = l.Write().Acquire(ctx)
+		locktest.IsError(t, err, rlock.ErrLost)
+	}
+	locktest.IsError(t, l.Read().Unlock(reads), rlock.ErrLost)
+	locktest.NoError(t, l.Write().Do(holder, func(context.Context, int64) error { return nil }))
+}
+
 // P52: calls of one holder that read, beside each other and again and again, lose nothing as one unlocks the last level and another one comes.
 func TestP52_CallsOfOneHolderComeAndGo(t *testing.T) {
 	l := fenced.NewRWLock(newClient(t, redistest.New(t)), "repo")

@@ -96,6 +96,11 @@ var ofKinds = []Break{
 		Pkg:   "./scripts", Run: "P42_ReadWrite",
 	},
 	{
+		Name:  "P52: who writes within a lost read hears that it reads",
+		Edits: []Edit{{"internal/engine Lock.checkUpgrade", "if err := reading.Err(); err != nil { return err }", ""}},
+		Pkg:   "./fenced", Run: "P52_WriteWithinALostRead",
+	},
+	{
 		Name:  "P53: a renewal does not look for the key of the reader",
 		Edits: []Edit{{"scripts/readwrite_renew.lua", "if there == 0 or left == -2 then", "if there == 0 then"}},
 		Pkg:   "./fenced", Run: "P53_RenewalFindsBoth",
