@@ -104,6 +104,32 @@ func TestReadWriteReleaseThatNobodyInTheLineHears(t *testing.T) {
 	}
 }
 
+// P37: the holder of a hold that somebody else releases is told, also while others read. Nobody is told of a holder's own release then.
+func TestP37_ReleaseByForceWhileOthersRead(t *testing.T) {
+	rdb := redistest.New(t)
+	s, read := New(rdb), ReadWriteOf(newKeys(t).Lock, Reads)
+	ear, err := newListener(rdb, read)
+	locktest.NoError(t, err)
+	defer ear.Close()
+	locktest.NoError(t, ear.listen(t.Context(), "", true))
+	for _, field := range []string{"a:1", "b:1", "c:1"} {
+		_, err := s.Do(t.Context(), Acquire(read, true, field, time.Minute).InTurn(Turn{}))
+		locktest.NoError(t, err)
+	}
+	for _, by := range []struct {
+		field string
+		known int
+		told  string
+	}{{"a:1", NotTheHolder, " 0"}, {"b:1", 0, ""}} {
+		a, err := s.Do(t.Context(), Unlock(read, by.field, false).Calling("", by.known))
+		locktest.NoError(t, err)
+		locktest.Equal(t, by.field+" was there", a.Held, true)
+		heard, err := ear.heard(rdb)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "what is told of "+by.field, strings.Join(heard, ","), by.told)
+	}
+}
+
 // A renewal finds a hold that reads only where both its field and its own key are there (P53).
 func TestReadWriteRenewalFindsFieldAndKey(t *testing.T) {
 	rdb := redistest.New(t)

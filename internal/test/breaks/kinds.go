@@ -101,6 +101,11 @@ var ofKinds = []Break{
 		Pkg:   "./fenced", Run: "P52_WriteWithinALostRead",
 	},
 	{
+		Name:  "P37: a reader that is forced out while others read is not told",
+		Edits: []Edit{{"scripts/readwrite_release.lua", "known < 0 and announce(channel, publish, '0') or 0", "0"}},
+		Pkg:   "./scripts", Run: "P37_ReleaseByForceWhileOthersRead",
+	},
+	{
 		Name:  "P53: a renewal does not look for the key of the reader",
 		Edits: []Edit{{"scripts/readwrite_renew.lua", "if there == 0 or left == -2 then", "if there == 0 then"}},
 		Pkg:   "./fenced", Run: "P53_RenewalFindsBoth",
