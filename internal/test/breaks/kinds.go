@@ -46,6 +46,11 @@ var ofKinds = []Break{
 		Pkg:   "./fenced", Run: "P5_DoWithinAHold",
 	},
 	{
+		Name:  "P30: who releases a permit without a line leaves it to nobody",
+		Edits: []Edit{{"internal/engine hold.noteRelease", "h.share.of.released(h, a, began)", ""}},
+		Pkg:   "./fenced", Run: "P30_OthersComeFirstWithoutALine",
+	},
+	{
 		Name:  "P46: a read lock has no key of its own",
 		Edits: []Edit{{"scripts/readwrite.lua beginRead", "redis.pcall('SET', ownKey(lock, field), '1', 'PX', lease)", "{ok = 'OK'}"}},
 		Pkg:   "./fenced", Run: "P46_TheLongestLease",
