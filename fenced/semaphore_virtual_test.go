@@ -269,6 +269,50 @@ func TestP44_SeveralSlotsComeFreeAtOnce(t *testing.T) {
 	})
 }
 
+// P44, P24: the first in the line is frozen when the lease of a permit ends without a word. The second looks then too, and gets the permit.
+func TestP44_TheSecondLooksWhenALeaseEnds(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		acquirePermit(t, fenced.NewSemaphore(newClient(t, rdb), "jobs", 2)) // it is renewed
+		gone := acquirePermit(t, fenced.NewSemaphore(newClient(t, redistest.PipeClient(t, m)), "jobs", 2), rlock.Lease(12*time.Second))
+		began := time.Now()
+		theirs := redistest.PipeClient(t, m)
+		var frozen atomic.Bool
+		goesOn := make(chan struct{})
+		theirs.AddHook(locktest.Hook(func(_ context.Context, _ redis.Cmder, send func() error) error {
+			if frozen.Load() {
+				<-goesOn
+			}
+			return send()
+		}))
+		first := locktest.Start(func() error {
+			return fenced.NewSemaphore(newClient(t, theirs), "jobs", 2).Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+		})
+		locktest.Sleep(500 * time.Millisecond)
+		second := acquireLater(t, fenced.NewSemaphore(newClient(t, redistest.PipeClient(t, m)), "jobs", 2))
+		locktest.Sleep(500 * time.Millisecond)
+		frozen.Store(true)
+		p := <-second
+		if took := time.Since(began); took < 11*time.Second || took > 12500*time.Millisecond {
+			t.Errorf("the second has the permit after %v", took)
+		}
+		locktest.IsError(t, gone.Err(), rlock.ErrLost)
+		close(goesOn)
+		locktest.NoError(t, p.Unlock(t.Context()))
+		<-first // with an error, where it was frozen for long
+	})
+}
+
+// acquireLater is acquirePermit in the background.
+func acquireLater(t testing.TB, s *fenced.Semaphore) <-chan *fenced.Permit {
+	got := make(chan *fenced.Permit, 1)
+	go func() {
+		p, err := s.Acquire(t.Context())
+		locktest.NoError(t, err)
+		got <- p
+	}()
+	return got
+}
+
 // The line is fair over clients, a try without a wait does not pass it, and a call that gives up leaves nothing.
 func TestSemaphoreServesInOrder(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {

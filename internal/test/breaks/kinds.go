@@ -31,6 +31,11 @@ var ofKinds = []Break{
 		Pkg:   "./fenced", Run: "P44_TwoReleases",
 	},
 	{
+		Name:  "P44: the second in the line does not know when a slot comes free by itself",
+		Edits: []Edit{{"scripts/permit.lua others", "value[2] < 2", "value[2] < 1"}},
+		Pkg:   "./fenced", Run: "P44_TheSecondLooks",
+	},
+	{
 		Name: "P45: the release of a permit calls who waits for the lock of its slot", Short: "permit-elsewhere",
 		Edits: []Edit{{"internal/engine hold.releaseKeys", "return h.share.keys", "return h.keys"}},
 		Pkg:   "./fenced", Run: "SemaphoreServesInOrder",
