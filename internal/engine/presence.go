@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/presence"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // A presenter writes into Redis what the client says of itself (WithPresence), from its first acquire until it is closed.
@@ -120,8 +121,11 @@ func (p *presenter) write() {
 	now, said := time.Since(p.client.born), p.client.present()
 	err := p.onAll(presence.Every/2, func(ctx context.Context, rdb redis.UniversalClient) error { return presence.Write(ctx, rdb, said) })
 	if err != nil && !p.failed && !isClosed(p.client.closed) {
-		p.client.set.Log.Warn("rlock: what WithPresence tells of this client is not written, others do not see it; locks work all the same. The Redis user needs HSET, HSETNX, ZADD, ZREMRANGEBYSCORE and the keys fencelock_client*",
-			"error", err)
+		text := "rlock: what WithPresence tells of this client is not written, others do not see it; locks work all the same"
+		if scripts.Denied(err) {
+			text += ". The Redis user needs HSET, HSETNX, ZADD, ZREMRANGEBYSCORE and the keys fencelock_client*"
+		}
+		p.client.set.Log.Warn(text, "error", err)
 	}
 	if p.failed = err != nil; !p.failed {
 		p.until.Store(int64(now + said.Lasts))
