@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
@@ -136,4 +138,83 @@ func TestP41_AQuestionThatFails(t *testing.T) {
 		locktest.Equal(t, "nobody has waited", isOpen(waited), false)
 		locktest.NoError(t, h.Unlock(t.Context()))
 	})
+}
+
+// P41: who has a permit, reads or writes hears of the calls of its own client that wait, in a line or in none, and of none that gets what it asks for.
+func TestP41_CallsOfTheSameClientForAShare(t *testing.T) {
+	type waits interface{ Waited() <-chan struct{} }
+	type holds interface {
+		waits
+		Unlock(context.Context) error
+	}
+	permit := func(ctx context.Context, c *rlock.Client) (holds, error) {
+		return fenced.NewSemaphore(c, "l", 2).Acquire(ctx)
+	}
+	read := func(ctx context.Context, c *rlock.Client) (holds, error) {
+		return rlock.NewRWLock(c, "l").Read().Acquire(ctx)
+	}
+	write := func(ctx context.Context, c *rlock.Client) (holds, error) {
+		return rlock.NewRWLock(c, "l").Write().Acquire(ctx)
+	}
+	type acquires = func(context.Context, *rlock.Client) (holds, error)
+	for name, c := range map[string]struct {
+		have []acquires // one after the other
+		wait acquires
+	}{
+		"permits":               {[]acquires{permit, permit}, permit},
+		"who reads, of a write": {[]acquires{read, read}, write},
+		"who writes, of a read": {[]acquires{write}, read},
+		"who writes":            {[]acquires{write}, write},
+	} {
+		for _, line := range []bool{true, false} {
+			for _, before := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, a line %v, before %v", name, line, before), func(t *testing.T) {
+					locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+						client := newClient(t, rdb)
+						if !line {
+							locktest.NoError(t, rdb.Ping(t.Context()).Err())
+							lacking(m, "ZADD", "ZCARD", "ZRANGE", "ZRANK", "ZREM", "ZSCORE")
+						}
+						var have []holds
+						var waited []<-chan struct{}
+						listen := func(h holds) { waited = append(waited, h.Waited()) }
+						for _, acquire := range c.have {
+							h, err := acquire(t.Context(), client)
+							locktest.NoError(t, err)
+							have = append(have, h)
+							if !before {
+								listen(h)
+							}
+						}
+						locktest.Sleep(time.Minute)
+						for _, w := range waited {
+							locktest.Equal(t, "nobody has waited", isOpen(w), true)
+						}
+						ctx, cancel := context.WithCancel(t.Context())
+						ended := locktest.Start(func() error { _, err := c.wait(ctx, client); return err })
+						locktest.Sleep(100 * time.Millisecond)
+						if before {
+							for _, h := range have {
+								listen(h)
+							}
+						}
+						for _, w := range waited {
+							locktest.Equal(t, "nobody has waited", isOpen(w), false)
+						}
+						cancel()
+						locktest.IsError(t, <-ended, context.Canceled)
+						for _, h := range have {
+							locktest.NoError(t, h.Unlock(t.Context()))
+						}
+						locktest.Sleep(time.Minute)
+						locktest.Equal(t, "books", client.Books(), "")
+						h, err := c.have[0](t.Context(), client) // the next hold begins anew
+						locktest.NoError(t, err)
+						locktest.Equal(t, "nobody has waited", isOpen(h.Waited()), true)
+						locktest.NoError(t, h.Unlock(t.Context()))
+					})
+				})
+			}
+		}
+	}
 }

@@ -249,6 +249,7 @@ func (ls *lockState) refused(a *scripts.Answer) {
 	w, poll := ls.first, ls.client.set.Poll
 	p := &ls.contentionFor(w.keys).place
 	w.waitStarted()
+	ls.tellShares()
 	if ls.claim.ticket != "" && a.Before != scripts.NotInLine {
 		ls.client.lineProven.Store(true)
 		after, listening := p.Refused(time.Now(), a, poll, w.endsSoon())

@@ -99,7 +99,8 @@ type books struct {
 	spareStates []*lockState // of locks that nothing refers to any more
 	firstHold   *hold        // the list of the registered holds, linked by prev and next
 	held        int
-	idle        chan struct{} // closed when nothing is held and nobody waits, for Shutdown
+	watched     map[stateKey]map[*waited]struct{} // by the key of the semaphore, or of the side that reads; empty where nobody watches
+	idle        chan struct{}                     // closed when nothing is held and nobody waits, for Shutdown
 }
 
 var errNilClient = errors.New("rlock: New: rdb is nil: pass a *redis.Client or a *redis.ClusterClient")

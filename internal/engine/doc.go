@@ -52,10 +52,10 @@
 //	Client.mu         lockState.mu, of a state without users (see below)
 //	countChanges.mu, news.mu, outage.mu, toldOfWait.mu, tracedHolds.mu: none
 //
-// lockState.mu comes before Client.mu where linger counts the timer as a user of the state. Client.mu comes before lockState.mu where the
-// last user of a state goes, and reset empties it. These two do not wait for each other: linger is called for a user of the state, and
-// reset only where no user is left and the client has forgotten the state. Others may have the mutex of such a state (notifyAll, endLinger,
-// InUse, InQueue, Books, waiting, HoldGone, releaseOver, checkHold, followHold), but do not take Client.mu with it.
+// lockState.mu comes before Client.mu where linger counts the timer as a user of the state, and where a hold watches for calls that wait, or is told of one
+// (waited.go). Client.mu comes before lockState.mu where the last user of a state goes, and reset empties it. These do not wait for each other: the former
+// are called for a user of the state, and reset only where no user is left and the client has forgotten the state. Others may have the mutex of such a state
+// (notifyAll, endLinger, InUse, InQueue, Books, waiting, HoldGone, releaseOver, checkHold, followHold), but do not take Client.mu with it.
 //
 // No mutex is held while one of these is called: Watchdog.Add, Extend, Ask, Remove; hold.lose; a function of the trace, a method of the user's
 // log, which package tell calls, or a method of the user's context. The watchdog calls hold.Renewal and hold.Slot with its mutex held: they

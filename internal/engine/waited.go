@@ -8,11 +8,13 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A waited tells the user of a hold that somebody waits for the lock. It hears of the waiters of its own client when they come, and of other
-// clients when one enters an empty line. It asks Redis for those who are in the line already, and now and then for those whose message was lost.
+// A waited tells the user of a hold that somebody waits for the lock. It hears of the waiters of its own client when they come, of those for a share when
+// they are refused, and of other clients when one enters an empty line. It asks Redis for those who are in the line already, and now and then for those whose
+// message was lost.
 type waited struct {
 	lockState *lockState
 	keys      *scripts.Keys
+	shared    stateKey      // of the semaphore, or of the side of a read-write lock; zero of a plain lock
 	told      chan struct{} // closed when somebody waits
 	closed    atomic.Bool   // it is
 	over      atomic.Bool   // the hold is over; changed with lockState.mu held
@@ -32,23 +34,93 @@ const asksWaited = 10 * time.Second
 // Waited returns the channel that is closed when somebody waits for the lock of the hold.
 func (h *Held) Waited() <-chan struct{} {
 	in := holdOfLevel(h.level)
-	ls := in.lockState
+	w, watches := in.lockState.waitedOf(in)
+	if watches {
+		w.look()
+	}
+	return w.told
+}
+
+// waitedOf returns what tells of those who wait for the hold. watches: it is told from now on of calls for a share.
+func (ls *lockState) waitedOf(h *hold) (w *waited, watches bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w := in.waited; w != nil {
-		return w.told
+	if h.waited != nil {
+		return h.waited, false
 	}
-	w := &waited{lockState: ls, keys: in.releaseKeys(), told: make(chan struct{})}
-	in.waited = w
+	w = &waited{lockState: ls, keys: h.releaseKeys(), told: make(chan struct{})}
+	h.waited = w
 	switch {
-	case ls.hold != in: // it is over
+	case ls.hold != h: // it is over
 	case ls.first != nil:
 		w.tell()
 	default:
 		w.channel = ls.client.bus.Subscribe(w.keys, w.keys.Waited(), w.hear)
 		w.timer = time.AfterFunc(asksWaited, w.askAgain)
+		if watches = h.share != nil; watches {
+			w.shared = h.share.of.key
+			ls.client.watch(w)
+		}
 	}
-	return w.told
+	return w, watches
+}
+
+// sides are the keys of the states in whose queues calls wait for a share of what has this key: both sides of a read-write lock, or a semaphore.
+func (k stateKey) sides() [2]stateKey {
+	both := [2]stateKey{k, k}
+	if k.side != scripts.NoSide {
+		both[0].side, both[1].side = scripts.Reads, scripts.Writes
+	}
+	return both
+}
+
+// watch has the client tell w of each of its calls for a share that is refused, until unwatch.
+func (c *Client) watch(w *waited) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := w.shared.sides()[0]
+	if c.watched == nil {
+		c.watched = make(map[stateKey]map[*waited]struct{})
+	}
+	if c.watched[key] == nil {
+		c.watched[key] = make(map[*waited]struct{})
+	}
+	c.watched[key][w] = struct{}{}
+}
+
+// unwatch ends what watch began, if it did.
+func (c *Client) unwatch(w *waited) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := w.shared.sides()[0]
+	if delete(c.watched[key], w); len(c.watched[key]) == 0 {
+		delete(c.watched, key)
+	}
+}
+
+// tellShares tells the client's own holds of a semaphore or a read-write lock that a call of the client has been refused, and waits. With ls.mu held.
+func (ls *lockState) tellShares() {
+	if ls.first.isPlain() {
+		return
+	}
+	ls.client.mu.Lock()
+	defer ls.client.mu.Unlock()
+	for w := range ls.client.watched[ls.key.sides()[0]] {
+		w.tell()
+	}
+}
+
+// look looks for calls of the client that wait for a share already. A call that asks is told to w if it is refused.
+func (w *waited) look() {
+	for _, key := range w.shared.sides() {
+		ls := w.lockState.client.lockState(key)
+		ls.mu.Lock()
+		if ls.first != nil && ls.state == watching {
+			w.tell()
+		}
+		ls.mu.Unlock()
+		ls.removeUser()
+	}
 }
 
 // tell tells that somebody waits.
@@ -127,4 +199,5 @@ func (w *waited) end() {
 	}
 	w.timer.Stop()
 	w.channel.Close()
+	w.lockState.client.unwatch(w)
 }

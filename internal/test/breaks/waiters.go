@@ -68,6 +68,16 @@ var ofWaiters = []Break{
 		Pkg:   "./rlock", Run: "P41_TheHolderHears",
 	},
 	{
+		Name:  "P41: a client tells nobody who has a permit or reads of a call of its own",
+		Edits: []Edit{{"internal/engine lockState.refused", "ls.tellShares()", ""}},
+		Pkg:   "./rlock", Run: "P41_CallsOfTheSame",
+	},
+	{
+		Name:  "P41: who has a permit or reads hears of no call of its own client that waits already",
+		Edits: []Edit{{"internal/engine Held.Waited", "w.look()", "_ = watches"}},
+		Pkg:   "./rlock", Run: "P41_CallsOfTheSame",
+	},
+	{
 		Name:  "P41: a holder asks once",
 		Edits: []Edit{{"internal/engine waited.askAgain", "w.timer.Reset(asksWaited)", "_ = 0"}},
 		Pkg:   "./rlock", Run: "P41_AMessageThatIsLost",
