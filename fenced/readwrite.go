@@ -17,7 +17,8 @@ import (
 // Those who wait are served in the order in which their clients came: a client that waits to write is not passed by others that read. Redisson's
 // clients are in no line, and pass; they take no tokens.
 //
-// A read lock within the holder's own read lock or write lock, and a write lock within its own write lock, is a level of the same hold, and waits for nobody. A
+// A read lock within the holder's own read lock or write lock, and a write lock within its own write lock, is a level of the same hold, and waits for nobody. The
+// side that took a level unlocks it: Unlock of the other one returns rlock.ErrNotHeld. A
 // write lock within the holder's own read lock is rlock.ErrUpgrade at once. A holder's read lock in another process is another holder's: behind a client
 // that waits to write it waits too.
 //

@@ -49,6 +49,14 @@ func (l *Lock) levelOf(ctx context.Context) *holder.Level {
 	return lv
 }
 
+// sideOf is the side of a read-write lock by which the level was taken; NoSide of another lock. A level that reads may be one of a hold that writes.
+func sideOf(lv *holder.Level) scripts.Side {
+	if lv.OtherSide {
+		return scripts.Reads
+	}
+	return holdOfLevel(lv).keys.Side()
+}
+
 // checkUpgrade is ErrUpgrade where the holder reads, and is to write (P52).
 func (l *Lock) checkUpgrade(who *holder.Holder) error {
 	if l.keys.Side() != scripts.Writes || who.Find(&l.id) != nil {

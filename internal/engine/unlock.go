@@ -17,8 +17,8 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.isSide() && l.keys.Side() != holdOfLevel(lv).keys.Side() && !lv.OtherSide {
-		return fmt.Errorf("%w: this level was taken to write, and is to be unlocked by the write lock", ErrNotHeld)
+	if side := sideOf(lv); side != l.keys.Side() {
+		return fmt.Errorf("%w: this level was taken to %[2]s, and is to be unlocked by the %[2]s lock", ErrNotHeld, side.Mode())
 	}
 	return unlock(ctx, lv)
 }

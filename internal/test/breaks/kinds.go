@@ -116,6 +116,11 @@ var ofKinds = []Break{
 		Pkg:   "./scripts", Run: "P37_ReleaseByForceWhileOthersRead",
 	},
 	{
+		Name:  "P52: the write lock unlocks a level that reads",
+		Edits: []Edit{{"internal/engine Lock.Unlock", "side != l.keys.Side()", "side != l.keys.Side() && !lv.OtherSide"}},
+		Pkg:   "./fenced", Run: "P52_ReadWithin",
+	},
+	{
 		Name:  "P53: a renewal does not look for the key of the reader",
 		Edits: []Edit{{"scripts/readwrite_renew.lua", "if there == 0 or left == -2 then", "if there == 0 then"}},
 		Pkg:   "./fenced", Run: "P53_RenewalFindsBoth",
