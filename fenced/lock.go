@@ -206,7 +206,8 @@ func (l *Lock) Unlock(ctx context.Context) error { return l.wrap("Unlock", l.eng
 //
 // It returns nil, rlock.ErrLost, rlock.ErrUnlocked (ctx's level was unlocked), rlock.ErrNotHeld (ctx has no hold of this lock),
 // rlock.ErrClosed, or the error of the context that the lock was taken with, once that has ended: the lock is then still taken, until its
-// Unlock or the end of the lease.
+// Unlock or the end of the lease. Where an outer level or lock was unlocked first, ctx has ended, as contexts do, and Check returns nil: the
+// lock is held, and renewed, until the level's own Unlock.
 func (l *Lock) Check(ctx context.Context) error { return l.wrap("Check", l.engine().Check(ctx)) }
 
 // ForceUnlock releases the hold of whoever has the lock, and wakes the waiters. It returns true when it has released one, and false when it

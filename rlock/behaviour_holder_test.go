@@ -168,6 +168,7 @@ func TestP11_LevelsInTheWrongOrder(t *testing.T) {
 	locktest.Equal(t, "count in Redis", rdb.HGet(t.Context(), "l", fieldInRedis(t, rdb)).Val(), "1")
 	locktest.IsError(t, l.Unlock(outer), rlock.ErrNotHeld)
 	wantLocked(t, l, true)
+	locktest.IsError(t, inner.Err(), rlock.ErrUnlocked, context.Canceled)
 	locktest.NoError(t, l.Check(inner))
 	locktest.NoError(t, l.Unlock(inner))
 	wantLocked(t, l, false)

@@ -115,7 +115,8 @@ func (l *Lock) Unlock(ctx context.Context) error { return l.wrap("Unlock", l.eng
 // function that takes the lock for its caller must not end that context (defer cancel()); what bounds the wait is TryLock.
 //
 // Check goes by ctx's values and the clocks, so that it also tells the truth where context.WithoutCancel has cut ctx off
-// from the loss.
+// from the loss. Where an outer level or lock was unlocked first, ctx has ended, as contexts do, and Check returns nil: the lock is held, and
+// renewed, until the level's own Unlock.
 func (l *Lock) Check(ctx context.Context) error { return l.wrap("Check", l.engine().Check(ctx)) }
 
 // ForceUnlock releases the hold of whoever has the lock, and wakes the waiters. It returns true when it has released one,
