@@ -10,6 +10,7 @@ import (
 
 // Hold is a hold of a lock in a variable, with its token: what Acquire returns. It ends with its Unlock, or when the lock is lost, and with
 // nothing else. It may be used by any number of goroutines. A Hold that is dropped without an Unlock is not renewed any more once it is garbage.
+// A nil Hold, and a zero value, hold nothing: their errors are rlock.ErrNotHeld, and say so.
 type Hold engine.Held
 
 // Acquire takes the lock, and returns the hold, which has the token. ctx bounds the wait and nothing else: the hold outlives it. The options are

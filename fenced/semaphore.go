@@ -35,14 +35,46 @@ func NewSemaphore(client *rlock.Client, name string, permits int, opts ...Option
 	return &Semaphore{engine.NewSemaphore((*engine.Client)(client), name, permits, optionsOf(opts)), name, permits}
 }
 
-// Permit is a permit of a Semaphore: a hold of the lock of its slot. Unlock gives it back.
+// Permit is a permit of a Semaphore: a hold of the lock of its slot. Unlock gives it back. A nil one, and a zero value, are as those of Hold; their slot is -1.
 type Permit struct{ *Hold }
 
+// hold is the permit's hold. That of a nil permit is nil, and a Hold's methods say what that means.
+func (p *Permit) hold() *Hold {
+	if p == nil {
+		return nil
+	}
+	return p.Hold
+}
+
 // Slot returns the slot, from 0 to n-1. No other living permit of the semaphore has it.
-func (p *Permit) Slot() int { return p.engine().Slot() }
+func (p *Permit) Slot() int { return p.hold().engine().Slot() }
 
 // Name returns the name of the slot's lock, such as "{jobs}:3": the name to show a guard together with Token where the slot itself is what is guarded.
-func (p *Permit) Name() string { return p.engine().Lock().Name() }
+func (p *Permit) Name() string { return p.hold().engine().Lock().Name() }
+
+// Token returns the token to show with a write, of which Hold.Token says more.
+func (p *Permit) Token() int64 { return p.hold().Token() }
+
+// Context returns the context of the permit, which carries its token and ends with it: see Hold.Context.
+func (p *Permit) Context() context.Context { return p.hold().Context() }
+
+// Done returns the channel that is closed when the permit ends.
+func (p *Permit) Done() <-chan struct{} { return p.hold().Done() }
+
+// Err returns nil while the permit can be trusted, otherwise why not: see Hold.Err.
+func (p *Permit) Err() error { return p.hold().Err() }
+
+// Remaining tells for how long the permit is good if no renewal succeeds from now on; 0 once it is over.
+func (p *Permit) Remaining() time.Duration { return p.hold().Remaining() }
+
+// Extend makes the lease last for d from now, as Hold.Extend does.
+func (p *Permit) Extend(ctx context.Context, d time.Duration) error { return p.hold().Extend(ctx, d) }
+
+// Waited returns a channel that is closed when somebody waits for any permit of the semaphore: see Hold.Waited.
+func (p *Permit) Waited() <-chan struct{} { return p.hold().Waited() }
+
+// Unlock gives the permit back, and ends its Context. Its errors are those of Hold.Unlock.
+func (p *Permit) Unlock(ctx context.Context) error { return p.hold().Unlock(ctx) }
 
 // Name returns the semaphore's name, as NewSemaphore was given it.
 func (s *Semaphore) Name() string {

@@ -83,6 +83,64 @@ func misused(t *testing.T, what, name string, calls map[string]func() (context.C
 	}
 }
 
+// Inv12: a hold and a permit that are nil or zero values hold nothing, and what asks them for more says what to do. That is what a program has which has not
+// looked at the error of Acquire.
+func TestHoldsThatNobodyMade(t *testing.T) {
+	type common interface {
+		Context() context.Context
+		Done() <-chan struct{}
+		Err() error
+		Remaining() time.Duration
+		Extend(context.Context, time.Duration) error
+		Waited() <-chan struct{}
+		Unlock(context.Context) error
+	}
+	for name, h := range map[string]common{
+		"rlock, nil": (*rlock.Hold)(nil), "rlock, zero": new(rlock.Hold), "nil": (*fenced.Hold)(nil), "zero": new(fenced.Hold),
+		"permit, nil": (*fenced.Permit)(nil), "permit, zero": new(fenced.Permit), "permit of a zero hold": &fenced.Permit{Hold: new(fenced.Hold)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := h.Context()
+			derived, cancel := context.WithCancel(ctx)
+			defer cancel()
+			for op, err := range map[string]error{
+				"Err": h.Err(), "the context": ctx.Err(), "its cause": context.Cause(ctx), "a derived context": context.Cause(derived),
+				"Extend": h.Extend(t.Context(), time.Second), "Unlock": h.Unlock(t.Context()),
+			} {
+				if err == nil || !strings.Contains(err.Error(), "the hold is nil or a zero value: use") {
+					t.Errorf("%s: error %v, want one that says what to use", op, err)
+				}
+				locktest.IsError(t, err, rlock.ErrNotHeld)
+				var e *rlock.Error
+				if called := op == "Extend" || op == "Unlock"; errors.As(err, &e) != called || called && e.Op != op {
+					t.Errorf("%s: error %#v", op, err)
+				}
+			}
+			locktest.IsError(t, ctx.Err(), context.Canceled)
+			for what, done := range map[string]<-chan struct{}{"Done": h.Done(), "the context": ctx.Done(), "a derived context": derived.Done()} {
+				select {
+				case <-done:
+				default:
+					t.Errorf("%s is open", what)
+				}
+			}
+			select {
+			case <-h.Waited():
+				t.Error("somebody waits")
+			default:
+			}
+			locktest.Equal(t, "remaining", h.Remaining(), 0)
+			if f, fences := h.(interface{ Token() int64 }); fences {
+				locktest.Equal(t, "token", f.Token(), 0)
+			}
+			if p, is := h.(*fenced.Permit); is {
+				locktest.Equal(t, "slot", p.Slot(), -1)
+				locktest.Equal(t, "name", p.Name(), "")
+			}
+		})
+	}
+}
+
 // Inv12: a wait that is a bare number, as Java's methods take it, is refused, and so is the most negative one.
 func TestWaitsThatNobodyMeans(t *testing.T) {
 	rdb, c, l := newLock(t)

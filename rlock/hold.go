@@ -9,6 +9,7 @@ import (
 
 // Hold is a hold of a lock in a variable: what Acquire returns. It ends with its Unlock, or when the lock is lost, and with nothing else. It may
 // be used by any number of goroutines. A Hold that is dropped without an Unlock is not renewed any more once it is garbage.
+// A nil Hold, and a zero value, hold nothing: their errors are ErrNotHeld, and say so.
 type Hold engine.Held
 
 // AcquireOption changes one call of Acquire, here and in package fenced. Acquire returns an error for a value out of the option's range.

@@ -39,9 +39,12 @@ func (s *source) lockMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
 	return s.method(call, "Semaphore")
 }
 
-// holdMethod is lockMethod for rlock.Hold and fenced.Hold.
+// holdMethod is lockMethod for rlock.Hold, fenced.Hold and fenced.Permit.
 func (s *source) holdMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
-	return s.method(call, "Hold")
+	if fn, hold := s.method(call, "Hold"); fn != nil {
+		return fn, hold
+	}
+	return s.method(call, "Permit")
 }
 
 // method returns the method of a type of rlock or fenced that the call names, and its receiver; nil for other calls.

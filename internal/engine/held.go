@@ -12,7 +12,7 @@ import (
 )
 
 // A Held is a level of a hold in the hand of its user. rlock.Hold and fenced.Hold are the two forms that users have, and say what the methods
-// do.
+// do. A nil one, and a zero value, hold nothing (unmade.go).
 type Held struct {
 	lock  *Lock
 	level *holder.Level
@@ -68,17 +68,32 @@ func (l *Lock) waitsForItself(ctx context.Context, who *holder.Holder) error {
 var ErrOwnHold = errors.New("ctx is that of a hold of this lock: Acquire takes the lock for a new holder, and would wait for that hold without end; pass rlock.Reenter() to re-enter it, or rlock.NewHolder(ctx) to wait until it is unlocked")
 
 // Lock returns the lock.
-func (h *Held) Lock() *Lock { return h.lock }
+func (h *Held) Lock() *Lock {
+	if !h.isMade() {
+		return nil
+	}
+	return h.lock
+}
 
 // Context returns the context of the hold.
-func (h *Held) Context() context.Context { return h.ctx }
+func (h *Held) Context() context.Context {
+	if !h.isMade() {
+		return unmadeContext{}
+	}
+	return h.ctx
+}
 
 // Token returns the latest token of the hold.
-func (h *Held) Token() int64 { return h.level.Hold.Token() }
+func (h *Held) Token() int64 {
+	if !h.isMade() {
+		return 0
+	}
+	return h.level.Hold.Token()
+}
 
 // Remaining returns for how long the lease can be trusted; 0 once the hold is over.
 func (h *Held) Remaining() time.Duration {
-	if h.level.Err() != nil {
+	if !h.isMade() || h.level.Err() != nil {
 		return 0
 	}
 	return max(0, holdOfLevel(h.level).remaining(time.Now()))
@@ -86,6 +101,9 @@ func (h *Held) Remaining() time.Duration {
 
 // Unlock closes the level, and releases the lock with the last one.
 func (h *Held) Unlock(ctx context.Context) error {
+	if !h.isMade() {
+		return errUnmade
+	}
 	if ctx == nil {
 		return errNoContext
 	}
@@ -94,6 +112,9 @@ func (h *Held) Unlock(ctx context.Context) error {
 
 // Extend makes the lease last this long from now, if it would end before that.
 func (h *Held) Extend(ctx context.Context, lease time.Duration) error {
+	if !h.isMade() {
+		return errUnmade
+	}
 	l := h.lock
 	if err := l.checkLease(lease); err != nil {
 		return err

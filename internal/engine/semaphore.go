@@ -31,7 +31,12 @@ func (h *hold) slotName() string {
 }
 
 // Slot returns the slot of a permit.
-func (h *Held) Slot() int { return holdOfLevel(h.level).share.slot }
+func (h *Held) Slot() int {
+	if !h.isMade() || holdOfLevel(h.level).share == nil {
+		return -1
+	}
+	return holdOfLevel(h.level).share.slot
+}
 
 // SlotLock returns the lock of this slot of the semaphore.
 func (l *Lock) SlotLock(slot int) *Lock {

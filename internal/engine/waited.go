@@ -33,6 +33,9 @@ const asksWaited = 10 * time.Second
 
 // Waited returns the channel that is closed when somebody waits for the lock of the hold.
 func (h *Held) Waited() <-chan struct{} {
+	if !h.isMade() {
+		return nil
+	}
 	in := holdOfLevel(h.level)
 	w, watches := in.lockState.waitedOf(in)
 	if watches {

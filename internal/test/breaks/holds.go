@@ -77,6 +77,11 @@ var ofHolds = []Break{
 		Pkg:   "./rlock", Run: "RepeatedReentry",
 	},
 	{
+		Name:  "Inv12: an Unlock of a hold that is nil succeeds",
+		Edits: []Edit{{"internal/engine Held.Unlock", "return errUnmade", "return nil"}},
+		Pkg:   "./fenced", Run: "HoldsThatNobodyMade",
+	},
+	{
 		Name:  "P11: an Unlock with the outer context releases the newest level",
 		Edits: []Edit{{"internal/engine Lock.levelFor", "if lv != nil { return lv, nil }", ""}},
 		Pkg:   "./rlock", Run: "WrongOrder|SecondUnlock",
