@@ -2,7 +2,9 @@ package rlock_test
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -79,5 +81,74 @@ func TestP30_KeysWithAPrefix(t *testing.T) {
 				locktest.Equal(t, "keys that are left", len(m.Keys()), 2)
 			})
 		})
+	}
+}
+
+// P30, P46: under a hook that puts a prefix before keys, all keys of all kinds of lock are behind that prefix, as a user may have rights to those alone.
+// Holds are renewed there, and leave nothing but counters.
+func TestP30_AllKeysAreBehindThePrefix(t *testing.T) {
+	type holds interface {
+		Err() error
+		Unlock(context.Context) error
+	}
+	for _, prefix := range []string{"tenant:", "{tenant}:", "{"} {
+		for _, names := range [][]string{{"page"}, {"{page}"}, {"a{page}b"}, {"{page}", "page", "other"}, {"page", "a{page}b", "4"}} {
+			t.Run(fmt.Sprint(prefix, names), func(t *testing.T) {
+				redistest.Virtual(t, func(t *testing.T) {
+					m, rdb := redistest.Pipe(t)
+					rdb.AddHook(locktest.KeyPrefix(prefix))
+					c := newClient(t, rdb)
+					behind := func() {
+						t.Helper()
+						for _, key := range m.Keys() {
+							if !strings.HasPrefix(key, prefix) {
+								t.Errorf("the key %q", key)
+							}
+						}
+					}
+					for kind, acquire := range map[string]func(name string) (holds, error){
+						"a lock":      func(name string) (holds, error) { return fenced.NewLock(c, name).Acquire(t.Context()) },
+						"a semaphore": func(name string) (holds, error) { return fenced.NewSemaphore(c, name, 30).Acquire(t.Context()) },
+						"a read lock": func(name string) (holds, error) { return fenced.NewRWLock(c, name).Read().Acquire(t.Context()) },
+						"a write lock": func(name string) (holds, error) {
+							return fenced.NewRWLock(c, name).Write().Acquire(t.Context())
+						},
+					} {
+						each := 1
+						if kind == "a semaphore" || kind == "a read lock" {
+							each = 3
+						}
+						var all sync.WaitGroup
+						var mu sync.Mutex
+						var have []holds
+						for _, name := range names { // at once, so that they share commands
+							for range each {
+								all.Go(func() {
+									h, err := acquire(name)
+									locktest.NoError(t, err)
+									mu.Lock()
+									have = append(have, h)
+									mu.Unlock()
+								})
+							}
+						}
+						all.Wait()
+						behind()
+						locktest.Sleep(2 * time.Minute)
+						behind()
+						for _, h := range have {
+							locktest.NoError(t, h.Err())
+							all.Go(func() { locktest.NoError(t, h.Unlock(t.Context())) })
+						}
+						all.Wait()
+						for _, key := range m.Keys() {
+							if !strings.HasPrefix(key, prefix+"redisson_lock_token:") {
+								t.Errorf("%s: the key %q is left", kind, key)
+							}
+						}
+					}
+				})
+			})
+		}
 	}
 }

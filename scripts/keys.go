@@ -51,13 +51,14 @@ func lineOf(name string) string {
 
 // barrier returns the name of a key that nobody ever writes, for a semaphore and a read-write lock, and "" for a lock. Their scripts use keys whose names
 // they make themselves. While a cluster moves a hash slot, a node refuses a script with two keys of which one is not there, before the script runs: so
-// none runs with a part of its keys on the other node (P54).
+// none runs with a part of its keys on the other node (P54). That of a read-write lock says how long the lock's name is, by which the script knows what a
+// hook or a proxy has put before that name.
 func (k *Keys) barrier() string {
 	switch {
 	case k.last != nil:
 		return k.Lock
 	case k.side != NoSide:
-		return k.LeaseOf("", 1)
+		return k.LeaseOf(strconv.Itoa(len(k.Lock)), 1)
 	}
 	return ""
 }

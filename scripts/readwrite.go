@@ -36,7 +36,7 @@ var (
 	readWriteBatch   = newBatch(readWriteOpsText+turnText+readWriteWaitText+readWriteTryText+readWriteUnlockText+readWriteReleaseText+readWriteLeaveText,
 		branches(&readWriteTries, &readWriteInTurn, &readWriteReleases, &readWriteAcquires, &readWriteUnlocks, &readWriteLeaves))
 	readRenew        = newScript(readWritesText + readWriteRenewText + renewEachText)
-	readWriteInspect = newScript(readWritesText + readWriteUnlockText + readWriteInspectText)
+	readWriteInspect = newScript(readWriteOpsText + readWriteUnlockText + readWriteInspectText)
 )
 
 // These kinds are about a read-write lock. The field says whether the hold reads or writes.

@@ -9,9 +9,13 @@ local function reads(field) return string.sub(field, -6) ~= ':write' end
 -- waitsToRead tells whether the client with this ticket waits to read: <client>r:<number>. One that waits to write has <client>w:<number>.
 local function waitsToRead(ticket) return string.sub(client(ticket), -1) == 'r' end
 
+local ahead -- how many bytes a hook of the client's, or a proxy, has put before the name of each key (P30)
+
 -- ownKey returns the key that a hold which reads has for itself. Redisson has one for each level of a hold.
 local function ownKey(lock, field, level)
-  local base = string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}'
+  ahead = ahead or #KEYS[1] - (string.match(barrier, ':(%d+):rwlock_timeout:1$') or #KEYS[1])
+  local name = string.sub(lock, ahead + 1)
+  local base = string.find(name, '{', 1, true) and lock or string.sub(lock, 1, ahead) .. '{' .. name .. '}'
   return base .. ':' .. field .. ':rwlock_timeout:' .. (level or '1')
 end
 

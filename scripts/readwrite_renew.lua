@@ -4,8 +4,7 @@
 -- KEYS[i]      lock. Behind all locks are the keys that these holds have for themselves (P54)
 -- ARGV[2i-1]   lease  milliseconds; a longer expiry is kept; 0 only asks whether the hold is there
 -- ARGV[2i]     field  of the hold
-local function renew(lock, lease, field)
-  local own = ownKey(lock, field)
+local function renew(lock, lease, field, own)
   local there, left = redis.pcall('HEXISTS', lock, field), redis.pcall('PTTL', own)
   if type(there) == 'table' or type(left) == 'table' then
     return type(there) == 'table' and there.err or left.err

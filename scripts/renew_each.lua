@@ -1,6 +1,6 @@
 local failed = {}
 for i = 1, #ARGV / 2 do
-  local why = renew(KEYS[i], ARGV[2 * i - 1], ARGV[2 * i])
+  local why = renew(KEYS[i], ARGV[2 * i - 1], ARGV[2 * i], KEYS[#ARGV / 2 + i])
   if why and string.find(why, 'READONLY', 1, true) then
     return redis.error_reply("READONLY You can't write against a read only replica.")
   elseif why then

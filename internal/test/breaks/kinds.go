@@ -61,6 +61,11 @@ var ofKinds = []Break{
 		Pkg:   "./fenced", Run: "P46_TheLongestLease",
 	},
 	{
+		Name:  "P46, P30: the reader's key is before the prefix of a hook",
+		Edits: []Edit{{"scripts/readwrite.lua ownKey", "string.sub(lock, 1, ahead) .. '{' .. name .. '}'", "'{' .. lock .. '}'"}},
+		Pkg:   "./rlock", Run: "P30_AllKeys",
+	},
+	{
 		Name:  "P47: the phase is a number",
 		Edits: []Edit{{"scripts/readwrite.lua beginRead", "phase = 't' .. string.format('%.0f', token)", "phase = string.format('%.0f', token)"}},
 		Pkg:   "./fenced", Run: "P47_WhatIsInTheHash",

@@ -107,7 +107,7 @@ var functions = map[string][]string{
 	"readwrite_release": {"barrier", "token", "line", "readwrite", "readwrite_unlock"},
 	"readwrite_leave":   {"barrier", "token", "line", "readwrite", "readwrite_unlock"},
 	"readwrite_renew":   {"token", "line", "readwrite"},
-	"readwrite_inspect": {"token", "line", "readwrite", "readwrite_unlock"},
+	"readwrite_inspect": {"barrier", "token", "line", "readwrite", "readwrite_unlock"},
 }
 
 // files are those of scripts of other names.
