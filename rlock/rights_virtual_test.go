@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -187,4 +188,41 @@ func TestP19_WhatARefusedLeaveCosts(t *testing.T) {
 		locktest.Sleep(time.Minute)
 		locktest.Equal(t, "leaves", p.spy.Count("leave"), 1)
 	})
+}
+
+// Inv12: what Redis refuses of a read-write lock may be one of the keys that readers have. Redis does not say which key it was: the error names them too.
+func TestInv12_ReadersKeysThatAreRefused(t *testing.T) {
+	for name, keys := range map[string]string{
+		"page": `"page", "redisson_lock_token:{page}", "{page}:*:rwlock_timeout:*"`,
+		"a{b}": `"a{b}", "redisson_lock_token:a{b}", "a{b}:*:rwlock_timeout:*"`,
+	} {
+		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			l := fenced.NewRWLock(newClient(t, rdb), name)
+			plain := fenced.NewLock(newClient(t, rdb), "l")
+			reads, err := l.Read().Acquire(t.Context())
+			locktest.NoError(t, err)
+			m.Server().SetPreHook(func(c *server.Peer, cmd string, args ...string) bool {
+				refused := cmd == "EVALSHA" && slices.ContainsFunc(args, func(arg string) bool {
+					return strings.Contains(arg, ":rwlock_timeout:") || arg == "l"
+				})
+				if refused {
+					c.WriteError("NOPERM No permissions to access a key")
+				}
+				return refused
+			})
+			for what, call := range map[string]func() error{
+				"read":   func() error { _, err := l.Read().TryLock(t.Context(), 0, 0); return err },
+				"write":  func() error { _, err := l.Write().TryLock(t.Context(), 0, 0); return err },
+				"extend": func() error { return reads.Extend(t.Context(), time.Hour) },
+				"look":   func() error { _, err := l.Read().IsLocked(t.Context()); return err },
+			} {
+				t.Log(what)
+				locktest.ErrorSays(t, call(), "NOPERM", "(keys "+keys+": the Redis user needs EVALSHA")
+			}
+			locktest.ErrorSays(t, reads.Unlock(t.Context()), "NOPERM", "(keys "+keys+": the Redis user needs EVALSHA")
+			_, err = plain.TryLock(t.Context(), 0, 0)
+			locktest.ErrorSays(t, err, "NOPERM", `(keys "l", "redisson_lock_token:{l}": the Redis user needs EVALSHA`)
+			m.Server().SetPreHook(nil)
+		})
+	}
 }

@@ -163,6 +163,8 @@ func explain(keys *Keys, err error) error {
 		switch {
 		case !strings.Contains(text, h.reply):
 			continue
+		case keys.side != NoSide && h.hint == rights: // Redis does not say which key it was
+			return fmt.Errorf("%w (keys %q, %q, %q: %s)", err, keys.Lock, keys.Token, strings.TrimSuffix(keys.LeaseOf("*", 1), "1")+"*", h.hint)
 		case keys.last == nil:
 			return fmt.Errorf("%w (keys %q, %q: %s)", err, keys.Lock, keys.Token, h.hint)
 		case h.reply == wrongTypeReply || h.reply == notIntegerReply:

@@ -66,6 +66,11 @@ var ofKinds = []Break{
 		Pkg:   "./rlock", Run: "P30_AllKeys",
 	},
 	{
+		Name:  "Inv12: the error of a missing right does not name the keys of readers",
+		Edits: []Edit{{"scripts explain", "keys.side != NoSide && h.hint == rights", "false"}},
+		Pkg:   "./rlock", Run: "Inv12_ReadersKeys",
+	},
+	{
 		Name:  "P47: the phase is a number",
 		Edits: []Edit{{"scripts/readwrite.lua beginRead", "phase = 't' .. string.format('%.0f', token)", "phase = string.format('%.0f', token)"}},
 		Pkg:   "./fenced", Run: "P47_WhatIsInTheHash",
