@@ -19,9 +19,9 @@ var (
 	// ErrUnconfirmed: the lock was taken, or extended, and fewer replicas or disks have confirmed that in time than
 	// WithReplicas or WithFsync asks for; what was taken is released. From acquiring calls, with what Redis said.
 	ErrUnconfirmed = engine.ErrUnconfirmed
-	// ErrLost: the lease ran out, or the lock was forced open, before the holder unlocked it; somebody else may have it.
-	// The cause of the hold's context, and from every method that is given that context or meets such a hold; with what
-	// Redis said to the last renewal, where that failed.
+	// ErrLost: the lease ran out, the lock was forced open, or something else took its key, before the holder unlocked it; somebody else may have
+	// it. The cause of the hold's context, and from every method that is given that context or meets such a hold; with what
+	// Redis said to the last renewal, where that failed, or of the key.
 	ErrLost = engine.ErrLost
 	// ErrUnlocked: a context was used after the Unlock that ended it. The cause of such a context. From the methods that are
 	// given it: acquiring calls, Check, Remaining, Token of a fenced lock, IsLocked, RemainTTL and ForceUnlock, and from

@@ -13,7 +13,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// What does not go away by itself is told at once, by every call.
+// What does not go away by itself is told at once, by every call. A hold at whose key something else is was lost.
 func TestInv12_ErrorsThatStayAreToldAtOnce(t *testing.T) {
 	s := newSite(t)
 	l := fenced.NewLock(s.other(rlock.WithLease(10*time.Minute)), "a") // no renewal comes first
@@ -25,17 +25,22 @@ func TestInv12_ErrorsThatStayAreToldAtOnce(t *testing.T) {
 	for _, call := range []struct {
 		what string
 		call func() error
+		lost bool
 	}{
-		{"IsLocked", func() error { _, err := l.IsLocked(ctx); return err }},
-		{"RemainTTL", func() error { _, err := l.RemainTTL(ctx); return err }},
-		{"HoldCount", func() error { _, err := l.HoldCount(inner); return err }},
-		{"ForceUnlock", func() error { _, err := l.ForceUnlock(ctx); return err }},
-		{"a re-entry", func() error { _, err := l.Lock(inner); return err }},
-		{"an inner Unlock", func() error { return l.Unlock(inner) }},
-		{"Unlock", func() error { return l.Unlock(outer) }},
+		{"IsLocked", func() error { _, err := l.IsLocked(ctx); return err }, false},
+		{"RemainTTL", func() error { _, err := l.RemainTTL(ctx); return err }, false},
+		{"ForceUnlock", func() error { _, err := l.ForceUnlock(ctx); return err }, false},
+		{"an inner Unlock", func() error { return l.Unlock(inner) }, true},
+		{"a re-entry", func() error { _, err := l.Lock(outer); return err }, true},
+		{"HoldCount", func() error { _, err := l.HoldCount(outer); return err }, true},
+		{"Unlock", func() error { return l.Unlock(outer) }, true},
 	} {
 		began := time.Now()
-		wantTold(t, call.call(), "WRONGTYPE")
+		if err := call.call(); call.lost {
+			lostToAString(t, err)
+		} else {
+			wantTold(t, err, "WRONGTYPE")
+		}
 		within(t, began, time.Second, call.what+" of a key that is no lock") // and is not ridden out
 	}
 }

@@ -130,6 +130,13 @@ func Denied(err error) bool {
 	return err != nil && slices.ContainsFunc(denials, func(words string) bool { return strings.Contains(err.Error(), words) })
 }
 
+// OtherType tells that err is what one server has said of a key that holds something else than it is to hold. After an op that takes no token that is the
+// lock's own key: another object is there, and no hold.
+func OtherType(err error) bool {
+	var of several
+	return err != nil && !errors.As(err, &of) && redis.HasErrorPrefix(err, wrongTypeReply)
+}
+
 // denials are the words in which servers refuse a command to a user: Redis 6.2 and 7 within a script, Redis 8 and Valkey within a script, and
 // all of them elsewhere. lined in line.lua has the same.
 var denials = []string{"user executing the script can't", "ACL failure in script", "NOPERM"}

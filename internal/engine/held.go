@@ -140,19 +140,22 @@ func (h *hold) extend(ctx, held context.Context, lv *holder.Level, lease, patien
 	h.attempts.Extend(lease)                // whether an answer comes or not
 	type extended struct {
 		sent watchdog.Instant
-		gone bool
+		gone error // what Redis said of a hold that it has not got
 	}
 	answer, _, err := command.Repeat(bound, patience/3, func(ctx context.Context) (extended, error) {
 		sent, renewal := watchdog.Now(), []scripts.Renewal{{Keys: h.keys, Field: h.attempts.Field, Lease: lease}}
-		if c.store.Renew(ctx, renewal); renewal[0].Err == scripts.ErrGone {
-			return extended{gone: true}, nil
+		if c.store.Renew(ctx, renewal); errors.Is(renewal[0].Err, scripts.ErrGone) {
+			return extended{gone: renewal[0].Err}, nil
 		}
 		return extended{sent: sent}, renewal[0].Err
 	})
 	switch {
 	case err != nil:
-	case answer.gone:
-		h.lose("an extension found the lock gone", true)
+	case answer.gone != nil:
+		if answer.gone != scripts.ErrGone {
+			h.renewalFailed(answer.gone)
+		}
+		h.lose(foundGone("an extension", nil), true)
 	default:
 		c.dog.Extend(&h.Lease, answer.sent, lease)
 		c.presenter.takes(lease)

@@ -42,6 +42,12 @@ func (w *waiter) reenter(h *hold) (*holder.Level, error) {
 	sent := watchdog.Now()     // of the first attempt: a repeat of one that was executed extends nothing
 	answer, _, err := w.client.commands.Do(bound, sent.Time(), patience, w.client.onReentry(),
 		w.options.counted(scripts.Level(w.keys, token, h.attempts.Field, w.lease, count, h.changes.next())))
+	if scripts.OtherType(err) && !token {
+		h.lose(foundGone("a re-entry", err), true)
+		return nil, lostTo(err)
+	} else if scripts.OtherType(err) { // of the counter, or of the lock
+		w.client.dog.Ask(&h.Lease)
+	}
 	switch {
 	case err != nil:
 		h.correctCount()
@@ -52,7 +58,7 @@ func (w *waiter) reenter(h *hold) (*holder.Level, error) {
 	case !answer.Held && h.Count() == 0:
 		return nil, ErrUnlocked // meanwhile
 	case !answer.Held:
-		h.lose("a re-entry found the lock gone", true)
+		h.lose(foundGone("a re-entry", nil), true)
 		return nil, ErrLost
 	}
 	w.client.dog.Extend(&h.Lease, sent, w.lease)

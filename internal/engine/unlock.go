@@ -128,7 +128,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	ticket := h.lockState.ticketForRelease()
 	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
 	h.lockState.enteredByRelease(ticket, answer.Score)
-	if err != nil {
+	if err != nil && !scripts.OtherType(err) {
 		c.releaser.UnlockFailed(&h.attempts)
 		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", c.withDial(err, began))
 	}
@@ -139,7 +139,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	}
 	c.releaseAnswered(answer, h.releaseKeys())
 	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 {
-		return ErrLost
+		return lostTo(err)
 	}
 	h.noteRelease(answer, began)
 	return nil
@@ -185,12 +185,28 @@ func (h *hold) lowerCount(ctx context.Context) error {
 		return nil // the outer level was unlocked meanwhile, and all is released
 	}
 	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.keys, false, h.attempts.Field, 0, count, h.changes.next()))
-	if err != nil {
+	if err != nil && !scripts.OtherType(err) {
 		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
 	}
 	if !answer.Held && h.Count() > 0 {
-		h.lose("an unlock found the lock gone", true)
-		return ErrLost
+		h.lose(foundGone("an unlock", err), true)
+		return lostTo(err)
 	}
 	return nil
+}
+
+// lostTo is ErrLost of a hold that Redis has not got; err: what Redis said of the other object that is at the lock's key, or nil where none is.
+func lostTo(err error) error {
+	if err == nil {
+		return ErrLost
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
+}
+
+// foundGone says how a hold was lost that this command has not found. err: as in lostTo.
+func foundGone(command string, err error) string {
+	if err == nil {
+		return command + " found the lock gone"
+	}
+	return command + " found the lock gone: " + err.Error()
 }
