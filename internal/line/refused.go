@@ -48,8 +48,9 @@ func (p *Place) Refused(now time.Time, a *scripts.Answer, poll time.Duration, en
 		return min(look, lookWhileKept<<min(p.quiet-1, 4), 5*poll), listening
 	case free && a.Before < 2:
 		return p.watchUnlessAlive(a.Head, now), listening
-	case free && p.quiet > 0: // the look has called the first one, and the second has not taken it out so far
-		return p.watchUnlessAlive(a.Head, now) + CalledTimeout, listening
+	case free && p.quiet > 0: // the look has had those before it asked
+		p.calledTicket = ""
+		return timeToComeOf(a.Head) + time.Millisecond, listening
 	case free:
 		return p.watchFromBehind(poll), listening
 	case a.Before != 1:

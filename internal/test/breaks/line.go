@@ -203,7 +203,7 @@ var ofLine = []Break{
 	{
 		Name:  "P32: a newcomer behind ghosts looks late",
 		Edits: []Edit{{"internal/line Place.Refused", "return p.watchFromBehind(poll), listening", "return poll, listening"}},
-		Pkg:   "./rlock", Run: "P32_Ghosts",
+		Pkg:   "./rlock", Run: "P24_WhoIsGone",
 	},
 	{
 		Name:  "P32: a call is lost with its caller",
