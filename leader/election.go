@@ -89,9 +89,12 @@ func (e *Election) engine() *engine.Lock { return (*engine.Lock)(e.lock) }
 //
 // On an error there is no term. The error is that of fenced.Lock.Acquire: ctx's own, rlock.ErrClosed, or what Redis said after
 // rlock.WithPatience.
-func (e *Election) Campaign(ctx context.Context) (*Term, error) {
+func (e *Election) Campaign(ctx context.Context) (*Term, error) { return e.campaign(ctx) }
+
+// campaign is Campaign, with options of the acquire.
+func (e *Election) campaign(ctx context.Context, opts ...rlock.AcquireOption) (*Term, error) {
 	for {
-		hold, early, err := e.acquire(ctx)
+		hold, early, err := e.acquire(ctx, opts)
 		if err != nil {
 			return nil, fmt.Errorf("leader: Campaign: %w", err)
 		}
@@ -110,18 +113,18 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 const earlyWait = time.Second
 
 // acquire takes the lock, after the pause where there is one. early: it has the lock without that, as nobody else campaigned.
-func (e *Election) acquire(ctx context.Context) (hold *fenced.Hold, early bool, err error) {
+func (e *Election) acquire(ctx context.Context, opts []rlock.AcquireOption) (hold *fenced.Hold, early bool, err error) {
 	left, mayTry := e.pauseLeft()
 	over := time.Now().Add(left)
 	if mayTry {
-		if hold, err := e.lock.Acquire(ctx, rlock.Wait(earlyWait)); err == nil {
+		if hold, err := e.lock.Acquire(ctx, append(opts, rlock.Wait(earlyWait))...); err == nil {
 			return hold, true, nil
 		}
 	}
 	if err := e.sleep(ctx, time.Until(over)); err != nil {
 		return nil, false, fmt.Errorf("%q: %w", e.lock.Name(), err)
 	}
-	hold, err = e.lock.Acquire(ctx)
+	hold, err = e.lock.Acquire(ctx, opts...)
 	return hold, false, err
 }
 

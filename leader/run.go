@@ -18,8 +18,8 @@ const retryAfter = time.Second
 
 // Run campaigns, and runs lead while this process leads, again and again until ctx ends or lead is done. lead's context ends with ctx, with the
 // term, and with a turn; lead must work with it and return then, as another process may lead already. term.Context outlasts ctx and the
-// turn, until lead has returned. The cause of lead's context is rlock.ErrLost where the term was lost, rlock.ErrUnlocked
-// after term.StepDown, ErrTurnOver with WithTurns, or ctx's.
+// turn, until lead has returned. Both have ctx's holder: within a hold of another lock lead re-enters that. The cause of lead's context is
+// rlock.ErrLost where the term was lost, rlock.ErrUnlocked after term.StepDown, ErrTurnOver with WithTurns, or ctx's.
 //
 // Where the term was over before lead returned, Run campaigns anew, whatever lead returned; an error that says more than that the context
 // has ended is logged. Otherwise lead has returned by itself: Run steps down, and returns lead's error, joined with that of StepDown, if any.
@@ -31,8 +31,12 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 	if lead == nil {
 		return fmt.Errorf("leader: Run %q: lead is nil: there is nothing to do", e.lock.Name())
 	}
+	var within []rlock.AcquireOption
+	if ctx != nil && errors.Is(e.lock.Check(ctx), rlock.ErrNotHeld) {
+		within = append(within, rlock.Reenter()) // the term is of ctx's holder, if it has one
+	}
 	for {
-		term, err := e.Campaign(ctx)
+		term, err := e.campaign(ctx, within...)
 		switch {
 		case ctx == nil:
 			return err
@@ -54,8 +58,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 
 // serve runs lead for one term. over: the term was over before lead returned, and ctx lives.
 func (e *Election) serve(ctx context.Context, term *Term, lead func(ctx context.Context, term *Term) error) (over bool, err error) {
-	inside, end := context.WithCancelCause(term.Context())
+	ends, end := context.WithCancelCause(term.Context())
 	defer end(nil)
+	inside := &leading{ends, term, ctx}
 	defer context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })()
 	ended := false
 	defer func() {
@@ -69,6 +74,9 @@ func (e *Election) serve(ctx context.Context, term *Term, lead func(ctx context.
 	err = lead(inside, term)
 	ended = true
 	why := context.Cause(inside)
+	if why == nil {
+		why = inside.Err() // nothing has run since the term was over
+	}
 	down := term.StepDown(ctx)
 	if errors.Is(down, rlock.ErrNotHeld) { // lead has stepped down
 		down = nil
@@ -84,7 +92,7 @@ func (e *Election) serve(ctx context.Context, term *Term, lead func(ctx context.
 		e.log.Warn("leader: the term was lost", "lock", e.lock.Name(), "token", term.Token(), "error", down)
 	case down != nil:
 		e.log.Warn("leader: stepping down is not confirmed, it is sent again in the background", "lock", e.lock.Name(), "token", term.Token(), "error", down)
-	case errors.Is(why, rlock.ErrUnlocked): // whose words are for who goes on with the context
+	case errors.Is(why, rlock.ErrUnlocked) && ctx.Err() == nil: // whose words are for who goes on with the context
 		e.log.Info("leader: this process steps down", "lock", e.lock.Name(), "token", term.Token(), "why", "lead called StepDown")
 	default:
 		e.log.Info("leader: this process steps down", "lock", e.lock.Name(), "token", term.Token(), "why", why)
@@ -97,6 +105,25 @@ func (e *Election) serve(ctx context.Context, term *Term, lead func(ctx context.
 	}
 	return true, nil
 }
+
+// leading is the context of lead. It ends with the term, with the turn, and with the context of Run, and looks at the clocks of the holds that these are of.
+type leading struct {
+	context.Context
+	term *Term
+	run  context.Context
+}
+
+func (c *leading) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if err := c.term.Err(); err != nil {
+		return err
+	}
+	return c.run.Err()
+}
+
+func (c *leading) Deadline() (time.Time, bool) { return c.run.Deadline() }
 
 // endTurn ends the context of a term when others wait, once the term has lasted for a turn.
 func (e *Election) endTurn(inside context.Context, term *Term, end context.CancelCauseFunc) {

@@ -245,7 +245,7 @@ func (l *lined) ask(ticket string, at span) {
 		}
 		if n == 0 || asks {
 			seen, _ := l.seenAs(s.ticket)
-			if since, came = seen.asked(); since < at.lo.UnixMilli()-1 || since > at.hi.UnixMilli()+1 {
+			if since, _ = seen.asked(); since < at.lo.UnixMilli()-1 || since > at.hi.UnixMilli()+1 {
 				since = at.hi.UnixMilli()
 			}
 			came = false
