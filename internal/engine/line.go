@@ -127,7 +127,7 @@ const soon = 2 * line.CalledTimeout
 func (ls *lockState) lineTurn() (t scripts.Turn) {
 	if p := ls.place(); p != nil {
 		t = p.Turn(time.Now(), ls.hearsCalls(), ls.newTicket)
-		t.Look = t.Look || t.Ticket != "" && ls.first.endsWithin(soon)
+		t.Look = t.Look || t.Ticket != "" && !t.Called && ls.first.endsWithin(soon)
 	}
 	t.Sharded, _ = ls.client.bus.Known()
 	t.Unproven = t.Ticket != "" && !ls.client.lineProven.Load()

@@ -112,7 +112,7 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P24: a call that lasts for less than 0.2 s asks nobody",
-		Edits: []Edit{{"internal/engine lockState.lineTurn", "t.Look = t.Look || t.Ticket != \"\" && ls.first.endsWithin(soon)", ""}},
+		Edits: []Edit{{"internal/engine lockState.lineTurn", "t.Look = t.Look || t.Ticket != \"\" && !t.Called && ls.first.endsWithin(soon)", ""}},
 		Pkg:   "./rlock", Run: "P24_WhoIsGone",
 	},
 	{
