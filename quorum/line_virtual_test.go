@@ -434,3 +434,46 @@ func TestP40_TheNextAcquireBringsTheRelease(t *testing.T) {
 		locktest.Equal(t, "nodes that were asked", n, 3)
 	})
 }
+
+// P24: in a quorum clients that wait and are frozen keep a call of 50 ms from the lock for no more than two tries, 200 ms apart, and one of a second never.
+func TestP24_FrozenClientsOfAQuorum(t *testing.T) {
+	for _, n := range []int{1, 2, 6} {
+		for wait, tries := range map[time.Duration]int{0: 2, 50 * time.Millisecond: 3, time.Second: 1} {
+			virtual(t, 5, func(t *testing.T, s *site) {
+				holder, comes := s.user(), s.user()
+				frozen := []*user{}
+				for range n {
+					frozen = append(frozen, s.user(slowPoll()))
+				}
+				for _, u := range append(frozen, holder, comes) {
+					known(t, u)
+				}
+				held, err := holder.lock("l").Lock(t.Context())
+				locktest.NoError(t, err)
+				end, stop := context.WithCancel(t.Context())
+				defer stop()
+				for _, u := range frozen {
+					waiting(end, u)
+					locktest.Sleep(50 * time.Millisecond)
+				}
+				for _, u := range frozen {
+					u.on(func(_ int, _ string, _ []any, next func() error) error {
+						<-end.Done()
+						return next()
+					}, 0, 1, 2, 3, 4)
+				}
+				locktest.NoError(t, holder.lock("l").Unlock(held))
+				for range tries {
+					began := time.Now()
+					held, err = comes.lock("l").TryLock(t.Context(), wait, 0)
+					if err == nil {
+						locktest.NoError(t, comes.lock("l").Unlock(held))
+						return
+					}
+					time.Sleep(200*time.Millisecond - time.Since(began))
+				}
+				t.Errorf("%d are frozen: not in %d tries of %v: %v", n, tries, wait, err)
+			})
+		}
+	}
+}
