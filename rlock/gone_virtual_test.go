@@ -37,6 +37,9 @@ func TestP24_WhoIsGoneKeepsNobodyWaiting(t *testing.T) {
 	for name, kind := range goneKinds {
 		for way, goes := range ways {
 			for _, n := range []int{1, 2, 6} {
+				if n < 6 && way != "frozen" {
+					continue
+				}
 				for how, call := range tries {
 					for _, knows := range []bool{false, true} { // the client that comes has been in the line before
 						t.Run(fmt.Sprintf("%s/%d %s/%s/%v", name, n, way, how, knows), func(t *testing.T) {
