@@ -59,12 +59,12 @@ end
 local function call(line, publish, told, field, known, named)
   local dead, first, second, batch, from = {}, nil, nil, 2, 0
   repeat -- 2, 8, 32, 128 and 512 tickets, and a few more for the second
-    local heads = lined('ZRANGE', line, from, from + batch - 1)
+    local heads = lined('ZRANGE', line, from, from + batch - 1, 'WITHSCORES')
     if heads.err then
       break
     end
-    for _, ticket in ipairs(heads) do
-      local message
+    for i = 1, #heads, 2 do
+      local ticket, message = heads[i], nil
       if first then
         message = 'w ' .. ticket .. ' ' .. first .. (field ~= '' and ' 1' or '')
       else
@@ -80,9 +80,13 @@ local function call(line, publish, told, field, known, named)
         return 0
       else
         first = ticket
+        local score = tonumber(heads[i + 1])
+        if field ~= '' and score < 0 and score % 2 == 0 then -- that it was asked before the release counts no more (turn.lua)
+          lined('ZADD', line, 'XX', string.format('%.0f', score + 1), ticket)
+        end
       end
     end
-    local more = #heads == batch
+    local more = #heads == 2 * batch
     from, batch = from + batch, first and 2 or batch * 4
   until second or not more or from >= (first and 690 or 682)
   if #dead > 0 then

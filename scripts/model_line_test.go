@@ -50,6 +50,10 @@ func (l *lined) call(told int, field string, known int) bool {
 			others = max(told-known, 0)
 		}
 		if l.tell(clientOf(head), fmt.Sprintf("c %s %d", head, others)) > 0 {
+			if field != "" && l.stays[0].score < 0 {
+				l.stays = slices.Clone(l.stays)
+				l.stays[0].score |= 1
+			}
 			if field != "" {
 				head += " 1"
 			}
@@ -214,11 +218,9 @@ func (l *lined) awaited(s stay, at span) (is, late bool) {
 func (l *lined) isToAsk(t Turn, at span) bool {
 	for len(l.stays) > 0 && l.stays[0].ticket != t.Ticket {
 		head := l.stays[0]
-		asks := t.Look || t.Ticket == "" || len(l.stays) == 1 || l.stays[1].ticket == t.Ticket
 		waits, late := l.awaited(head, at)
-		gone := waits && asks && head.ticket != t.Stale && l.tell(clientOf(head.ticket), "") == 0
-		if !late && !gone && head.ticket != t.Stale {
-			return asks && !waits
+		if !late && head.ticket != t.Stale {
+			return !waits && (t.Look || len(l.stays) == 1 || l.stays[1].ticket == t.Ticket)
 		}
 		l.stays = l.stays[1:]
 		l.tell(clientOf(head.ticket), "d "+head.ticket)
@@ -226,24 +228,27 @@ func (l *lined) isToAsk(t Turn, at span) bool {
 	return false
 }
 
-// ask calls the first client, and asks the others before this one.
+// ask asks the clients before this one for a sign of life, as many as listen of the first eight of which any does.
 func (l *lined) ask(ticket string, at span) {
-	if !l.call(0, "", 0) {
-		return
+	for len(l.stays) > 0 && l.stays[0].ticket != ticket && !l.askSome(ticket, at) {
 	}
+}
+
+// askSome asks the first eight. It tells whether any of them listens, or is not asked.
+func (l *lined) askSome(ticket string, at span) bool {
 	kept, n := l.stays[:0:0], int64(0)
 	for i, s := range l.stays {
-		if s.ticket == ticket || i == 16 {
+		if s.ticket == ticket || i == 8 {
 			kept = append(kept, l.stays[i:]...)
 			break
 		}
 		since, came := s.asked()
 		waits, _ := l.awaited(s, at)
 		asks := !waits && !(came && at.before(since, 50, func() bool { seen, _ := l.seenAs(s.ticket); _, came := seen.asked(); return came }))
-		if n > 0 && asks && l.tell(clientOf(s.ticket), "s "+s.ticket) == 0 {
+		if asks && l.tell(clientOf(s.ticket), "s "+s.ticket) == 0 {
 			continue
 		}
-		if n == 0 || asks {
+		if asks {
 			seen, _ := l.seenAs(s.ticket)
 			if since, _ = seen.asked(); since < at.lo.UnixMilli()-1 || since > at.hi.UnixMilli()+1 {
 				since = at.hi.UnixMilli()
@@ -256,7 +261,9 @@ func (l *lined) ask(ticket string, at span) {
 		}
 		kept, n = append(kept, s), n+1
 	}
+	whole := len(kept) == len(l.stays)
 	l.stays = kept
+	return whole || n > 0
 }
 
 // age makes so much time pass for those who were asked.

@@ -198,10 +198,10 @@ func TestNodeLine_AnothersTurn(t *testing.T) {
 		}
 		turn("the third", Turn{Ticket: "c:1"}, 2)
 		turn("a newcomer", Turn{Ticket: "d:1"}, 2)
-		turn("the second", Turn{Ticket: "b:1"}, 1, "a c a:1 0", "b w b:1 a:1")
-		turn("the third, which looks", Turn{Ticket: "c:1", Look: true}, 2, "a ") // the first has time left: it is asked only whether it listens
-		turn("who looks and does not enter", Turn{Look: true}, NotInLine, "a ")
-		turn("who does not enter", Turn{}, NotInLine, "a ")
+		turn("who does not enter", Turn{}, NotInLine)
+		turn("the second", Turn{Ticket: "b:1"}, 1, "a s a:1")
+		turn("the third, which looks", Turn{Ticket: "c:1", Look: true}, 2) // the first has time left
+		turn("who looks and does not enter", Turn{Look: true}, NotInLine)
 		turn("who takes another for stale", Turn{Ticket: "c:1", Stale: "b:1"}, 2)
 		h.tickets("a:1", "b:1", "c:1", "d:1")
 
@@ -221,7 +221,7 @@ func TestNodeLine_AnothersTurn(t *testing.T) {
 	}, "a", "b", "c", "d")
 }
 
-// A client without a ticket is called for nobody, and calls a lone first.
+// A client without a ticket is called for nobody, and asks a lone first for a sign of life.
 func TestNodeLine_ALoneFirst(t *testing.T) {
 	homeWays(t, func(h *homeStand) {
 		h.holds(newField(), "a:1")
@@ -229,13 +229,14 @@ func TestNodeLine_ALoneFirst(t *testing.T) {
 		if a := h.vote(Turn{}); a.Held || a.TTL != NoKey || a.Head != "a:1" || a.Before != NotInLine {
 			t.Errorf("who asks is told %+v", a)
 		}
-		h.hears("a c a:1 0")
-		h.listen(false, "a") // a call finds that nobody is there
+		h.hears("a s a:1")
+		h.age(100 * time.Millisecond)
 		field := newField()
 		p := Proposal{First: h.ask(Look(h.keys, field)).Report.Time + 60e6, Slack: time.Hour}
 		if a := h.ask(Vote(h.keys, field, lease).Proposing(p).InLine(Turn{})); !a.Held || a.Report.Holder != field || !a.Report.Took || a.Report.Counter != p.First {
 			t.Errorf("who asks then is told %+v", a)
 		}
+		h.hears("a d a:1")
 		h.tickets()
 	}, "a")
 }
@@ -515,7 +516,7 @@ func TestNodeLine_DroppingInAnothersTurn(t *testing.T) {
 		if a := h.vote(Turn{Ticket: "b:1", Gone: gone}); a.Held || a.TTL != NoKey || a.Head != "a:1" || a.Before != 1 {
 			t.Errorf("the second is told %+v", a)
 		}
-		h.hears("a c a:1 0", "b w b:1 a:1")
+		h.hears("a s a:1")
 		h.has(nil)
 		h.dropped(gone, true)
 		first := newField()

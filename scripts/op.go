@@ -58,7 +58,7 @@ func Acquire(keys *Keys, fenced bool, field string, lease time.Duration) Op {
 type Turn struct {
 	Ticket   string // of the client's stay in the line, <client>:<number>; "": the client does not enter
 	Score    int64  // that of the place which the client had before and has lost; 0: it enters at the end
-	Look     bool   // the client has heard nothing for a while: the first client is called if the lock is free
+	Look     bool   // the client has heard nothing for a while, or does not wait: those before it are asked for a sign of life if the lock is free
 	Stale    string // the first ticket, where this client has known for a while that it is called: it is taken out; "" for none
 	Sharded  bool   // clients are called by sharded messages
 	Unproven bool   // the client has not been in a line so far: it enters if the user may do all that the line takes
@@ -87,7 +87,7 @@ func (op Op) InTurn(t Turn) Op {
 }
 
 // outside tells whether the client is not in the line, and has nothing to say of it.
-func (t Turn) outside() bool { return t == (Turn{Sharded: t.Sharded}) }
+func (t Turn) outside() bool { return t == (Turn{Sharded: t.Sharded, Look: t.Look}) }
 
 // Leave takes the ticket out of the line, and calls the first client in the line if the lock is free, or tells those who listen on
 // the lock's channel where nobody is in the line. With no ticket Leave only calls.

@@ -1,17 +1,31 @@
+-- listening takes those out of the line who wait to write before a client that reads, and for whom nobody listens (P55), up to the bound of P29. It returns the
+-- first ticket then, or nil.
+local function listening(mode, line, publish, ticket, head)
+  for _ = 1, 690 do
+    if not head or head == ticket or open(mode, waitsToRead(head)) or tell(line, publish, head, '') ~= 0 or lined('ZREM', line, head) ~= 1 then
+      return head
+    end
+    head = lined('ZRANGE', line, 0, 0)[1]
+  end
+  return head
+end
+
 -- firstOf returns the first ticket in the line, or nil. Where the lock is open to the first client, or to the client that asks, who reads beside others, firstOf takes
 -- out those before that client who were asked and did not come, and has the others asked, as mayTake in turn.lua does (P24, P55).
 --
 -- returns head, kept  kept: the first client waits to write, and keeps the client that asks from a lock that others read
 local function firstOf(mode, field, line, publish, ticket, look, stale)
-  local head, waits, asks = lined('ZRANGE', line, 0, 0)[1], nil, nil
+  local head, asks = lined('ZRANGE', line, 0, 0)[1], false
   if not head or head == ticket or not open(mode, waitsToRead(head)) and not open(mode, reads(field)) then
     return head
   end
-  head, waits, asks = headOf(line, publish, ticket, look, stale)
-  local before
-  while head and head ~= ticket and head ~= before and not waits and not refused and (asks or not open(mode, waitsToRead(head))) do
-    before = head
-    head = ask(line, publish, ticket, open(mode, waitsToRead(head)))
+  head, asks = headOf(line, publish, ticket, look, stale)
+  if not asks then
+    local now = listening(mode, line, publish, ticket, head)
+    asks, head = now ~= head and now and now ~= ticket, now -- who is the first now may not know it
+  end
+  if asks and not refused then
+    head = ask(line, publish, ticket)
   end
   return head, head and head ~= ticket and mode == 'read' and reads(field) and not waitsToRead(head)
 end

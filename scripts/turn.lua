@@ -1,7 +1,8 @@
--- A client that is to come is called, or asked for a sign of life, which its next attempt is. Redis keeps since when: who has not come within its time is
--- out of the line, whoever looks next (P24). The score of such a ticket is place * 2^43 + 2 * since + came. since: the server's time in milliseconds. came: 1
--- once the client has come. place: from -1024 on, so that those who were asked come before those who were not, in their order.
-local step, most = 8796093022208, 16
+-- A client is asked for a sign of life, which its next attempt is, by those who find the lock free and would come after it. Redis keeps since when: who has not
+-- come within its time is out of the line, whoever looks next (P24). The score of its ticket is place * 2^43 + 2 * since + came. since: the server's time in
+-- milliseconds. came: 1 once the client has come, or a release has called it. place: from -1024 on, so that those who were asked come before those who were not,
+-- in their order.
+local step, most = 8796093022208, 8
 
 -- A client that has come is asked again so many milliseconds after it was asked, and not before: others may try as often as they like.
 local lately = 50
@@ -42,43 +43,33 @@ end
 -- look    see wait in wait.lua
 -- stale   a ticket whose client has no time left, as the client that asks knows; '' for none
 --
--- returns head, awaited, asks   asks: this client has the first one called. Others leave that to the second, which knows of the call of a release
+-- returns head, asks   asks: this client has those before it asked, as the first one is not awaited. Others leave that to the second, which knows of the call
+--                      of a release
 local function headOf(line, publish, ticket, look, stale)
   local now
   while true do
     local two = lined('ZRANGE', line, 0, 1, 'WITHSCORES')
     local head, second = two[1], two[3] -- nil also for a key of another type: then nobody waits in a line
     if not head or head == ticket then
-      return head
+      return head, false
     end
     now = now or askedAt(two[2]) and clock()
-    local asks = look == '1' or ticket == '' or not second or second == ticket
     local waits, late = awaited(head, two[2], now)
-    local gone = waits and asks and head ~= stale and tell(line, publish, head, '') == 0
-    if not (late or gone or head == stale) or lined('ZREM', line, head) ~= 1 then
-      return head, waits, asks
+    if not (late or head == stale) or lined('ZREM', line, head) ~= 1 then
+      return head, not (waits or refused) and (look == '1' or not second or second == ticket)
     end
     tell(line, publish, head, 'd ' .. head)
   end
 end
 
--- ask has the clients before the one with this ticket asked for a sign of life, the first ones, and the first of all called if the lock is free for it. Those that
--- have come lately, or are awaited, are not asked again. Whom nobody listens for it takes out of the line. A server that refuses to write, as a replica does, asks
--- nobody: who was called would ask that server at once, and be refused.
---
--- free  the lock is free for the first one
+-- ask has the clients before the one with this ticket asked for a sign of life, the first ones. Those that have come lately, or are awaited, are not asked again.
+-- Whom nobody listens for it takes out of the line. A server that refuses to write, as a replica does, asks nobody: who was asked would ask that server at once,
+-- and be refused.
 --
 -- returns the first ticket then, or nil
-local function ask(line, publish, ticket, free)
-  if type(lined('ZREM', line, '')) == 'table' then
-    return lined('ZRANGE', line, 0, 0)[1]
-  end
-  local called = free and call(line, publish, 0, '', 0)
-  if called == 0 then
-    return nil
-  end
-  local now = called ~= 2 and clock()
-  for _ = 1, free and 1 or 43 do -- 700 tickets at most are passed (P29)
+local function ask(line, publish, ticket)
+  local now = type(lined('ZREM', line, '')) == 'number' and clock()
+  for _ = 1, 86 do -- 690 tickets at most are passed (P29)
     local some, marks, gone = lined('ZRANGE', line, 0, most - 1, 'WITHSCORES'), {}, {}
     for i = 1, now and #some or 0, 2 do
       local other, score = some[i], some[i + 1]
@@ -86,12 +77,11 @@ local function ask(line, publish, ticket, free)
         break
       end
       local since, came = askedAt(score)
-      local first, asked = #marks == 0, not (awaited(other, score, now) or came and math.abs(now - since) < lately)
-      if not (free and first) and asked and tell(line, publish, other, 's ' .. other) == 0 then
+      local asked = not (awaited(other, score, now) or came and math.abs(now - since) < lately)
+      if asked and tell(line, publish, other, 's ' .. other) == 0 then
         gone[#gone + 1] = other
       else
-        local rest = (asked or free and first) and 2 * now or score % step
-        marks[#marks + 1] = string.format('%.0f', (#marks / 2 - 1024) * step + rest)
+        marks[#marks + 1] = string.format('%.0f', (#marks / 2 - 1024) * step + (asked and 2 * now or score % step))
         marks[#marks + 1] = other
       end
     end
@@ -118,9 +108,9 @@ local function mayTake(line, publish, ticket, place, look, stale)
   if place ~= '' and ticket ~= '' then
     enter(line, ticket, place) -- a client that comes back may be the first again, or the second
   end
-  local head, waits, asks = headOf(line, publish, ticket, look, stale)
-  if asks and not waits and not refused then
-    head = ask(line, publish, ticket, true)
+  local head, asks = headOf(line, publish, ticket, look, stale)
+  if asks then
+    head = ask(line, publish, ticket)
   end
   return not head or head == ticket, head
 end

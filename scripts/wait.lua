@@ -53,8 +53,8 @@ end
 -- publish  PUBLISH, or SPUBLISH where the clients use sharded channels
 -- ticket   of the client's stay in the line; '' for a client that does not enter
 -- place    the score that the client had before and has lost; '' for none, see enter in line.lua
--- look     '1' from a client that looks because it has heard nothing for a while: the first client is called if the lock is
---          free
+-- look     '1' from a client that looks because it has heard nothing for a while, or that does not wait: those before it are asked for a sign of life if
+--          the lock is free
 -- stale    a ticket that was called, as the client that asks has known for a while: if it is still the first one and the
 --          lock is free, it is taken out of the line (P24); '' for none
 -- unproven the line's name, from a client that has not been in a line so far: before it enters prove (line.lua) tries what the line takes;

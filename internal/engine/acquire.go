@@ -194,7 +194,7 @@ func (w *waiter) askOnce() (lv *holder.Level, a *scripts.Answer, again bool, err
 	f := w.attempt(c, w.wakeup)
 	if !w.isPlain() && w.client.usesLine() { // who waits comes first
 		sharded, _ := w.client.bus.Known()
-		inTurn(f, scripts.Turn{Sharded: sharded})
+		inTurn(f, scripts.Turn{Sharded: sharded, Look: !w.request.waits() || w.endsWithin(soon)})
 	}
 	c.send(f)
 	rest := time.Until(w.began.Add(onceMore + w.client.set.confirmTimes()))

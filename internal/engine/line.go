@@ -123,12 +123,18 @@ func (l *leaveOp) sendAgain() {
 // soon is how long a call may last that does not get to a look of its own: it has those who keep it from a free lock asked at once whether they are alive.
 const soon = 2 * line.CalledTimeout
 
+// stood tells whether Redis has said that the client is in the line, or was. With ls.mu held.
+func (ls *lockState) stood() bool {
+	p := ls.place()
+	return p != nil && p.Stood()
+}
+
 // lineTurn is the client's part in the line, for an attempt. It enters only while it would hear that it is called. With ls.mu held.
 func (ls *lockState) lineTurn() (t scripts.Turn) {
 	if p := ls.place(); p != nil {
 		t = p.Turn(time.Now(), ls.hearsCalls(), ls.newTicket)
-		t.Look = t.Look || t.Ticket != "" && !t.Called && ls.first.endsWithin(soon)
 	}
+	t.Look = t.Look || !t.Called && !ls.stood() && ls.first.endsWithin(soon)
 	t.Sharded, _ = ls.client.bus.Known()
 	t.Unproven = t.Ticket != "" && !ls.client.lineProven.Load()
 	return t

@@ -97,6 +97,8 @@ func (p *Place) Heed(now time.Time, own int) (Reaction, time.Duration) {
 	case n.lost:
 		p.quiet = 0
 		return Ask, 0
+	case n.asked && p.called:
+		return Nothing, 0 // it comes anyway
 	case n.asked:
 		if n.watch != "" {
 			p.watch(n.watch, "", now)

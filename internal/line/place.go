@@ -59,7 +59,7 @@ const (
 	FirstListensAfter = 20 * time.Millisecond
 	// secondListensAfter is after what time the second does, too: the first may be frozen, and others may have the lock again and again.
 	secondListensAfter = 300 * time.Millisecond
-	// lookWhileKept is how long a client that is to read waits before it looks the second time, where others read and those before it wait to write: each
+	// lookWhileKept is how long a client that is to read waits before it looks the third time, where others read and those before it wait to write: each
 	// look asks these for a sign of life, and finds out who has given none since the one before.
 	lookWhileKept = 400 * time.Millisecond
 )

@@ -20,7 +20,7 @@ const (
 // it would listen on the lock's own channel, or soon after.
 func (p *Place) Refused(now time.Time, a *scripts.Answer, poll time.Duration, endsSoon bool) (time.Duration, Listening) {
 	free := a.TTL == scripts.NoKey // it is another client's turn
-	kept := !free && a.Head != ""  // the first one waits to write, and was asked for a sign of life; this client reads, and others do (P55)
+	kept := !free && a.Head != ""  // the first one waits to write; this client is to read, and others do (P55)
 	vain := p.called && !free
 	if vain {
 		p.calledInVainAt = now
@@ -43,9 +43,11 @@ func (p *Place) Refused(now time.Time, a *scripts.Answer, poll time.Duration, en
 	look := lookPolicy{poll, p.quiet, listens, firstFor, secondFor, p.lastStay}.next(a.TTL, a.Before)
 	switch {
 	case kept && p.quiet == 0:
+		return min(look, CalledTimeout), listening
+	case kept && p.quiet == 1:
 		return min(look, timeToComeOf(a.Head)+time.Millisecond), listening
 	case kept:
-		return min(look, lookWhileKept<<min(p.quiet-1, 4), 5*poll), listening
+		return min(look, lookWhileKept<<min(p.quiet-2, 4), 5*poll), listening
 	case free && a.Before < 2:
 		return p.watchUnlessAlive(a.Head, now), listening
 	case free && p.quiet > 0: // the look has had those before it asked

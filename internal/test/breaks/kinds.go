@@ -137,12 +137,12 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P55: a writer that is gone keeps readers out",
-		Edits: []Edit{{"scripts/turn.lua ask", "if #gone > 0 then", "if false then"}},
+		Edits: []Edit{{"scripts/readwrite_wait.lua listening", "for _ = 1, 690 do", "for _ = 1, 0 do"}},
 		Pkg:   "./scripts", Run: "P55_",
 	},
 	{
 		Name:  "P55: a frozen writer is asked for no sign of life",
-		Edits: []Edit{{"scripts/readwrite_wait.lua firstOf", "(asks or not open(mode, waitsToRead(head)))", "open(mode, waitsToRead(head))"}},
+		Edits: []Edit{{"scripts/readwrite_wait.lua firstOf", "if asks and not refused then", "if asks and open(mode, waitsToRead(head)) then"}},
 		Pkg:   "./fenced", Run: "P55_TheWriterIsFrozen",
 	},
 	{

@@ -82,22 +82,22 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P24: the first is dropped on any look",
-		Edits: []Edit{{"scripts/turn.lua headOf", "not (late or gone or head == stale)", "not (late or gone or look == '1')"}},
+		Edits: []Edit{{"scripts/turn.lua headOf", "not (late or head == stale)", "not (late or look == '1')"}},
 		Pkg:   "./scripts", Run: "P24_",
 	},
 	{
 		Name:  "P8: a replica calls the first client",
-		Edits: []Edit{{"scripts/turn.lua ask", "if type(lined('ZREM', line, '')) == 'table' then", "if false then"}},
+		Edits: []Edit{{"scripts/turn.lua ask", "type(lined('ZREM', line, '')) == 'number' and clock()", "clock()"}},
 		Pkg:   "./scripts", Run: "P8_AReplicaGivesNo",
 	},
 	{
 		Name:  "P24: who was asked and does not come stays in the line",
-		Edits: []Edit{{"scripts/turn.lua headOf", "not (late or gone", "not (gone"}},
+		Edits: []Edit{{"scripts/turn.lua headOf", "not (late or head == stale)", "head ~= stale"}},
 		Pkg:   "./rlock", Run: "P24_WhoIsGone",
 	},
 	{
 		Name:  "P24: the first alone is asked",
-		Edits: []Edit{{"scripts/turn.lua", "step, most = 8796093022208, 16", "step, most = 8796093022208, 1"}},
+		Edits: []Edit{{"scripts/turn.lua", "step, most = 8796093022208, 8", "step, most = 8796093022208, 1"}},
 		Pkg:   "./rlock", Run: "P24_WhoIsGone",
 	},
 	{
@@ -112,7 +112,7 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P24: a call that lasts for less than 0.2 s asks nobody",
-		Edits: []Edit{{"internal/engine lockState.lineTurn", "t.Look = t.Look || t.Ticket != \"\" && !t.Called && ls.first.endsWithin(soon)", ""}},
+		Edits: []Edit{{"internal/engine lockState.lineTurn", "t.Look = t.Look || !t.Called && !ls.stood() && ls.first.endsWithin(soon)", ""}},
 		Pkg:   "./rlock", Run: "P24_WhoIsGone",
 	},
 	{
@@ -152,7 +152,7 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P28: a newcomer does not call a lone head",
-		Edits: []Edit{{"scripts/turn.lua headOf", "ticket == '' or not second or", ""}},
+		Edits: []Edit{{"scripts/turn.lua headOf", "not second or", ""}},
 		Pkg:   "./scripts", Run: "P28_",
 	},
 	{

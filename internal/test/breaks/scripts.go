@@ -87,7 +87,7 @@ var ofScripts = []Break{
 	},
 	{
 		Name:  "P24: a stale first stays",
-		Edits: []Edit{{"scripts/turn.lua headOf", "not (late or gone or head == stale)", "not (late or gone)"}},
+		Edits: []Edit{{"scripts/turn.lua headOf", "not (late or head == stale)", "not late"}},
 		Pkg:   "./scripts", Run: "^TestSequences_Scripts",
 	},
 	{
