@@ -341,19 +341,20 @@ func (r *permitRun) settle() error {
 		}
 		for _, message := range heard {
 			words := strings.Fields(message) // client, letter, ticket
-			if len(words) < 3 || words[1] != "c" {
+			if len(words) < 3 || words[1] != "c" && words[1] != "s" {
 				continue
 			}
 			w := r.client(words[0])
 			switch {
 			case w.frozen:
 				r.dirty = true
+			case words[1] == "s" && (w.want == nil || w.ticket != words[2]):
 			case w.want == nil || w.ticket != words[2]:
 				_, err = r.do(Leave(r.keys, words[2], false))
 				r.say("%s is called for %s, which it has not got", w.id, words[2])
 			default:
 				fields := len(r.owed)
-				err = r.attempt(w, Turn{Called: true})
+				err = r.attempt(w, Turn{Called: words[1] == "c"})
 				r.dirty = r.dirty || len(r.owed) > fields // it has no answer, and asks again later
 			}
 			if err != nil {

@@ -53,6 +53,9 @@ func TestP55_WritersThatAreGone(t *testing.T) {
 	locktest.Equal(t, "it passes a writer that listens", a.Held, false)
 	line("dw:1", "er:1")
 	locktest.Equal(t, "whose sign of life is waited for", a.Head, "dw:1")
+	told("the writer, which is the first now", "dw ,dw n dw:1")
+	a = ask(read, "", Turn{Ticket: "er:1", Look: true})
+	locktest.Equal(t, "whose sign of life is waited for", a.Head, "dw:1")
 	told("the writer that is asked", "dw ,dw s dw:1")
 	a = ask(read, "", Turn{Ticket: "er:1", Look: true})
 	locktest.Equal(t, "whose sign of life is waited for", a.Head, "dw:1")
@@ -70,5 +73,5 @@ func TestP55_WritersThatAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(read, "", Turn{}) // finds the writer gone
-	told("who waits behind it", "er s er:2")
+	told("who waits behind it", "er c er:2 0")
 }

@@ -721,9 +721,10 @@ func (r *rwRun) hear(words []string) error {
 		r.say("%s is called for %s, which it has not got", s.by.id, ticket)
 		_, err := r.do(Leave(s.keys, ticket, false))
 		return err
-	case words[1] == "c":
+	case words[1] == "s" && (!s.wants || s.ticket != ticket):
+	case words[1] == "c", words[1] == "s":
 		owed := len(r.owed)
-		err := r.attempt(s, Turn{Called: true})
+		err := r.attempt(s, Turn{Called: words[1] == "c"})
 		r.dirty = r.dirty || len(r.owed) > owed // it has no answer, and asks again later
 		return err
 	}

@@ -20,13 +20,17 @@ local function firstOf(mode, field, line, publish, ticket, look, stale)
     return head
   end
   head, asks = headOf(line, publish, ticket, look, stale)
-  if not asks then
-    local now = listening(mode, line, publish, ticket, head)
-    asks, head = now ~= head and now and now ~= ticket, now -- who is the first now may not know it
+  local now = listening(mode, line, publish, ticket, head)
+  if now and now ~= head and now ~= ticket and not refused then -- who is the first now may not know it
+    local called, any = forward(mode, line, publish)
+    if called == 0 and any then
+      near(line, publish)
+    end
+    now = lined('ZRANGE', line, 0, 0)[1]
+  elseif now and asks then
+    now = ask(line, publish, ticket)
   end
-  if asks and not refused then
-    head = ask(line, publish, ticket)
-  end
+  head = now
   return head, head and head ~= ticket and mode == 'read' and reads(field) and not waitsToRead(head)
 end
 

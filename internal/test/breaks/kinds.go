@@ -142,7 +142,7 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P55: a frozen writer is asked for no sign of life",
-		Edits: []Edit{{"scripts/readwrite_wait.lua firstOf", "if asks and not refused then", "if asks and open(mode, waitsToRead(head)) then"}},
+		Edits: []Edit{{"scripts/readwrite_wait.lua firstOf", "elseif now and asks then", "elseif now and asks and open(mode, waitsToRead(now)) then"}},
 		Pkg:   "./fenced", Run: "P55_TheWriterIsFrozen",
 	},
 	{
