@@ -31,7 +31,10 @@ type slowLink struct {
 
 // redis is one more client of m, behind the link.
 func (l *slowLink) redis(t testing.TB, m *miniredis.Miniredis) *redis.Client {
-	t.Cleanup(func() { time.Sleep(10 * l.way) }) // what is on its way
+	t.Cleanup(func() {
+		time.Sleep(10 * l.way) // what is on its way
+		l.cut(true)            // go-redis leaves a connection that it has given up while it made it
+	})
 	return redistest.PipeClient(t, m, func(o *redis.Options) {
 		dial := o.Dialer
 		o.ReadTimeout = 5 * time.Second
@@ -45,8 +48,9 @@ func (l *slowLink) redis(t testing.TB, m *miniredis.Miniredis) *redis.Client {
 			if err != nil {
 				return nil, err
 			}
-			l.conns = append(l.conns, conn)
-			return &slowConn{Conn: conn, link: l, closed: make(chan struct{})}, nil
+			slow := &slowConn{Conn: conn, link: l, closed: make(chan struct{})}
+			l.conns = append(l.conns, slow)
+			return slow, nil
 		}
 	})
 }
