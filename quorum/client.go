@@ -96,7 +96,7 @@ func newStore(nodes []redis.UniversalClient, names []string, o *options, log *sl
 	}
 	b := &bus{store: s}
 	for i, rdb := range nodes {
-		s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.New(rdb), delay: s.delay, born: s.born, log: log}
+		s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.NewNode(rdb), delay: s.delay, born: s.born, log: log}
 		b.buses = append(b.buses, pubsub.New(rdb, pubsub.Off, log))
 	}
 	s.sorted = byName(s.nodes)

@@ -48,7 +48,8 @@
 // process are off: each hold is taken from the nodes.
 //
 // A renewal counts when a majority has confirmed it. On a node that has lost the hold, or never had it, the renewal takes
-// the lock for it anew, if it is free there; but not where a majority has released it, so that a ForceUnlock stays one. IsLocked,
+// the lock for it anew, if it is free there; but not where a majority has released it, so that a ForceUnlock stays one. Hundreds of holds are
+// renewed by one command to each node, which may take a quarter of the lease where the others are no majority. IsLocked,
 // HoldCount and RemainTTL go by who has a majority; RemainTTL is the time until that is lost.
 //
 // # Why two holds do not overlap

@@ -51,11 +51,12 @@ func Knows(c *Client, field string) bool {
 	return rec != nil
 }
 
-// OverdueTimeout tells whether the timer of a round, which fires as the round gets more time, ends that.
+// OverdueTimeout tells whether the timer of a round, which fires before the time of an ask is over, ends the round.
 func OverdueTimeout() (ends bool) {
-	r := &round{open: 1, until: time.Now().Add(time.Hour), asks: make([]*ask, 1)}
-	r.judge = func(bool) (bool, func()) {
-		ends = true
+	r := &round{open: 1, each: time.Hour, until: time.Now().Add(time.Hour)}
+	r.asks, r.timer = []*ask{{node: &node{}, sent: time.Now()}}, time.NewTimer(time.Hour)
+	r.judge = func(final bool) (bool, func()) {
+		ends = final
 		return true, nil
 	}
 	r.timeout()

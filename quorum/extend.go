@@ -51,7 +51,7 @@ func (e *extension) heard(a *ask) {
 	switch {
 	case a.state != answered:
 	case a.yes:
-		e.rec.extended(a, e.lease)
+		e.rec.extended(a.node, a.report.Run, e.lease)
 	case e.confirmed && e.lease > 0:
 		go e.repair([]*node{a.node}, nil)
 	}

@@ -69,15 +69,15 @@ func (rec *fieldRecord) voted(a *ask, lease time.Duration) {
 }
 
 // extended notes that a node has confirmed the field with this lease.
-func (rec *fieldRecord) extended(a *ask, lease time.Duration) {
+func (rec *fieldRecord) extended(n *node, run string, lease time.Duration) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	rec.lasts(lease) // also where a release is under way: it may fail, and the hold go on
 	if rec.closed {
 		return
 	}
-	m := &rec.nodes[a.node.index]
-	m.has, m.run = true, a.report.Run
+	m := &rec.nodes[n.index]
+	m.has, m.run = true, run
 }
 
 // lasts notes that a node may have the field for this long from now. With rec.mu held.

@@ -163,13 +163,23 @@ func (l *link) DialHook(next redis.DialHook) redis.DialHook {
 
 func (l *link) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if l.isDown() {
-			for _, cmd := range cmds {
-				cmd.SetErr(errRefused)
-			}
-			return errRefused
+		l.mu.Lock()
+		down, on := l.down, l.on
+		l.mu.Unlock()
+		op := strings.Join(locktest.Ops(cmds[0].Args()), " ")
+		var err error
+		switch {
+		case down:
+			err = errRefused
+		case on == nil || op == "":
+			return next(ctx, cmds)
+		default:
+			err = on(op, slices.Clone(cmds[0].Args()), func() error { return next(ctx, cmds) })
 		}
-		return next(ctx, cmds)
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
+		}
+		return err
 	}
 }
 

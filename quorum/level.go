@@ -39,7 +39,7 @@ func (r *recount) set(*node) scripts.Op {
 // heard notes the outcome of one node.
 func (r *recount) heard(a *ask) {
 	if a.yes && r.rec != nil && r.lease > 0 {
-		r.rec.extended(a, r.lease)
+		r.rec.extended(a.node, a.report.Run, r.lease)
 	}
 	r.votedLate(a)
 }

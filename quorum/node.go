@@ -45,6 +45,7 @@ type health struct {
 	silent  int           // operations that were not answered in time, and have no answer yet
 	probed  time.Time     // when an operation was sent although maxSilent were without an answer
 	sent    time.Time     // when an operation was sent last
+	answer  time.Time     // when the latest answer came
 	trip    time.Duration // the average time from an operation to its answer
 	clock   nodeClock     // by the answers that told it
 	trouble error         // why the node fails, by the latest outcome that says something about the node; nil where that was an answer
@@ -66,18 +67,25 @@ type runs struct {
 // send sends the ask. It returns false, and sends nothing, where the node has left maxSilent operations without an answer and was
 // probed less than probeEvery ago.
 func (n *node) send(a *ask) bool {
+	if !n.mayAsk() {
+		return false
+	}
+	n.scripts.Send(&a.op, a)
+	return true
+}
+
+// mayAsk tells whether the node is to be sent an operation now, which it is taken to be then.
+func (n *node) mayAsk() bool {
 	now := time.Now()
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.silent >= maxSilent {
 		if now.Sub(n.probed) < probeEvery {
-			n.mu.Unlock()
 			return false
 		}
 		n.probed = now
 	}
 	n.sent = now
-	n.mu.Unlock()
-	n.scripts.Send(&a.op, a)
 	return true
 }
 
@@ -125,6 +133,9 @@ func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration, lat
 	n.mu.Lock()
 	before := n.trouble
 	n.trouble = err
+	if err == nil {
+		n.answer = time.Now()
+	}
 	if err == nil && !late {
 		n.trip += (took - n.trip) / 8
 	}
@@ -158,6 +169,13 @@ func (n *node) lastTrouble() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.trouble
+}
+
+// lastHeard returns when the node has answered last.
+func (n *node) lastHeard() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.answer
 }
 
 // lastRun returns the run id that the node told last; "" for none.

@@ -31,7 +31,8 @@ func WithLockOptions(opts ...rlock.Option) Option {
 }
 
 // WithNodeTimeout sets how long the client waits for one node, 50 ms by default, and an eighth of the lease where that is less. A
-// node that is down or hangs costs no more than this time, and only where the other nodes are no majority. Lengthen it where nodes
+// node that is down or hangs costs no more than this time, and only where the other nodes are no majority. The time begins when the command is
+// sent: commands that wait for those before them have it from the node's latest answer. Renewals have more. Lengthen the time where nodes
 // are far away: to some round trips, so that a first contact with its handshakes fits in.
 func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencelock/fencelock/scripts"
@@ -26,7 +27,14 @@ type round struct {
 	open  int    // asks that have neither an answer nor used up their time
 	over  bool
 	timer *time.Timer
-	until time.Time // the end of the time for the answers
+	each  time.Duration // a node's time for its answer
+	until time.Time     // the end of the time for all answers
+}
+
+// A span is how long a round waits.
+type span struct {
+	each time.Duration // for a node's answer, from when the ask was sent. An ask that waits for its turn has this time from the node's latest answer to any ask
+	all  time.Duration // for all answers
 }
 
 // An ask is the question of a round to one node, and its outcome.
@@ -34,8 +42,9 @@ type ask struct {
 	op     scripts.Op
 	round  *round
 	node   *node
-	sent   time.Time
-	tries  int // how often it was sent again
+	sent   time.Time    // when it was given to the node's batcher,
+	onWire atomic.Int64 // and how much later it was sent, in nanoseconds; 0 before that
+	tries  int          // how often it was sent again
 	state  askState
 	answer scripts.Answer
 	report *scripts.Report // of the answer; nil unless answered
@@ -54,14 +63,14 @@ const (
 )
 
 // start asks these nodes, a part of all, and gives them this time to answer.
-func (r *round) start(all, nodes []*node, within time.Duration) {
+func (r *round) start(all, nodes []*node, within span) {
 	r.mu.Lock()
 	r.asks = make([]*ask, len(all))
 	for _, n := range nodes {
 		r.ask(n)
 	}
-	r.until = time.Now().Add(within)
-	r.timer = time.AfterFunc(r.soonest(within), r.timeout)
+	r.each, r.until = within.each, time.Now().Add(within.all)
+	r.timer = time.AfterFunc(r.soonest(within.each), r.timeout)
 	if r.open == 0 {
 		go r.timeout()
 	}
@@ -78,12 +87,12 @@ func (r *round) add(n *node) {
 }
 
 // widen asks more nodes, and gives the round this time from now. With mu held.
-func (r *round) widen(nodes []*node, within time.Duration) {
+func (r *round) widen(nodes []*node, within span) {
 	for _, n := range nodes {
 		r.ask(n)
 	}
-	r.until = time.Now().Add(within)
-	r.timer.Reset(r.soonest(within))
+	r.until = time.Now().Add(within.all)
+	r.timer.Reset(r.soonest(within.each))
 }
 
 // soonest is when timeout is to be called next, within this time. With mu held.
@@ -114,7 +123,18 @@ func (r *round) tell(a *ask) {
 }
 
 // Sending implements scripts.Caller.
-func (a *ask) Sending(scripts.Caller) {}
+func (a *ask) Sending(scripts.Caller) { a.onWire.Store(max(int64(time.Since(a.sent)), 1)) }
+
+// due is the end of the ask's time, of which each is for the answer.
+func (a *ask) due(each time.Duration) time.Time {
+	if waited := a.onWire.Load(); waited > 0 {
+		return a.sent.Add(time.Duration(waited) + each)
+	}
+	if heard := a.node.lastHeard(); heard.After(a.sent) {
+		return heard.Add(each)
+	}
+	return a.sent.Add(each)
+}
 
 // Answered implements scripts.Caller: it notes the node's answer or error, also one that comes after the round's time.
 func (a *ask) Answered(answer scripts.Answer, err error) {
@@ -158,25 +178,26 @@ func (a *ask) sendAgain(err error) bool {
 	return true
 }
 
-// timeout calls slow, or ends the nodes' time. An ask that has not been sent by then is taken back; an ask that was sent is silent. Where the round was
-// widened while this timeout waited for mu, the timer calls timeout again.
+// timeout calls slow, or ends the time of nodes. An ask that has not been sent by then is taken back; an ask that was sent is silent. Where the
+// time of an ask is not over yet, the timer calls timeout again.
 func (r *round) timeout() {
 	r.mu.Lock()
-	if left := time.Until(r.until); r.open > 0 && left > 0 {
-		if slow := r.slow; slow != nil {
-			r.slow = nil
-			r.timer.Reset(left)
+	now := time.Now()
+	if slow := r.slow; slow != nil && r.open > 0 {
+		r.slow = nil
+		if next, any := r.nextDue(); any && now.Before(next) {
+			r.timer.Reset(next.Sub(now))
 			if !r.over {
 				slow()
 				r.settle(false)
 				return
 			}
+			r.mu.Unlock()
+			return
 		}
-		r.mu.Unlock()
-		return
 	}
 	for _, a := range r.asks {
-		if a == nil || a.state != pending {
+		if a == nil || a.state != pending || now.Before(r.dueOf(a)) {
 			continue
 		}
 		r.open--
@@ -188,7 +209,31 @@ func (r *round) timeout() {
 		a.state, a.err = silent, errSilent
 		a.node.missed()
 	}
-	r.settle(true)
+	if next, any := r.nextDue(); any {
+		r.timer.Reset(max(next.Sub(now), time.Millisecond))
+	}
+	r.settle(r.open == 0)
+}
+
+// dueOf is the end of the time of an ask in this round. With mu held.
+func (r *round) dueOf(a *ask) time.Time {
+	if due := a.due(r.each); due.Before(r.until) {
+		return due
+	}
+	return r.until
+}
+
+// nextDue returns when the time of an ask that has no outcome is over next; false where all have one. With mu held.
+func (r *round) nextDue() (next time.Time, any bool) {
+	for _, a := range r.asks {
+		if a == nil || a.state != pending {
+			continue
+		}
+		if due := r.dueOf(a); !any || due.Before(next) {
+			next, any = due, true
+		}
+	}
+	return next, any
 }
 
 // settle asks judge whether the outcome is decided. With mu held, which settle releases.

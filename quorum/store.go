@@ -45,13 +45,15 @@ var _ engine.Store = (*store)(nil)
 // and one percent.
 const extraLease = time.Millisecond
 
-// within returns the time that one node has to answer an operation with this lease: the node timeout, but no more than an eighth of
-// the lease, and at least 1 ms. Lease 0 is an operation without a lease.
-func (s *store) within(lease time.Duration) time.Duration {
-	if lease == 0 {
-		return s.timeout
+// within returns the time of a round for an operation with this lease. A node has the node timeout to answer, but no more than an eighth of the
+// lease, and at least 1 ms. The whole round has ten times as much, for asks that wait for their turn, and no more than an eighth of the lease
+// either (see the package doc, on tokens). Lease 0 is an operation without a lease.
+func (s *store) within(lease time.Duration) span {
+	all := 10 * s.timeout
+	if lease > 0 {
+		all = max(min(all, lease/8), time.Millisecond)
 	}
-	return max(min(s.timeout, lease/8), time.Millisecond)
+	return span{each: min(s.timeout, all), all: all}
 }
 
 // Send implements engine.Store. The operation is sent at once, so that its lease counts from now (P6).
@@ -74,20 +76,6 @@ func (s *store) Do(_ context.Context, op scripts.Op) (scripts.Answer, error) {
 	s.do(op.Order(), func(a scripts.Answer, err error) { ch <- outcome{a, err} })
 	got := <-ch
 	return got.answer, got.err
-}
-
-// Renew implements engine.Store. It extends all holds at the same time, and returns when each has its outcome.
-func (s *store) Renew(_ context.Context, holds []scripts.Renewal) {
-	var all sync.WaitGroup
-	all.Add(len(holds))
-	for i := range holds {
-		h := &holds[i]
-		s.extend(h.Keys, h.Field, h.Lease, func(err error) {
-			h.Err = err
-			all.Done()
-		})
-	}
-	all.Wait()
 }
 
 // do carries out the operation. done is called once, from any goroutine.

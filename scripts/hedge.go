@@ -96,8 +96,15 @@ func final(err error) bool {
 // Where the Redis client is a cluster client, all locks must be in one slot. Where a command for several locks is refused as
 // a whole, Renew goes on lock by lock, in one round trip. It remembers that a proxy refuses several slots in one command.
 func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
+	for i, r := range s.Renewed(ctx, holds) {
+		holds[i].Err = r.Err
+	}
+}
+
+// Renewed is Renew that leaves holds as they are, and returns what became of them.
+func (s *Scripts) Renewed(ctx context.Context, holds []Renewal) []Renewal {
 	if len(holds) == 0 {
-		return
+		return nil
 	}
 	outcome, _ := hedged(ctx, s, holds[0].Keys.Lock, s.confirmTime(), func(ctx context.Context) []Renewal {
 		own := make([]Renewal, len(holds))
@@ -107,9 +114,7 @@ func (s *Scripts) Renew(ctx context.Context, holds []Renewal) {
 		s.renewPastStale(ctx, own)
 		return own
 	}, func(o []Renewal) bool { return slices.ContainsFunc(o, Renewal.decided) })
-	for i := range holds {
-		holds[i].Err = outcome[i].Err
-	}
+	return outcome
 }
 
 // decided tells that Redis has said what became of the renewal.

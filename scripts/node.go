@@ -31,6 +31,8 @@ var (
 	lookText string
 	//go:embed mark.lua
 	markText string
+	//go:embed renew_node.lua
+	renewNodeText string
 
 	votesText    = holderText + reportText + proposalText + voteText
 	turnsText    = tokenText + lineText + acquireText + turnText + voteInTurnText
@@ -46,6 +48,7 @@ var (
 	withdrawInLine = alone("withdrawInLine", holderText+reportText+releasesText+withdrawText+withdrawInLineText)
 	look           = alone("look", holderText+reportText+lookText)
 	mark           = newScript(markText)
+	renewNode      = newScript(holderText + reportText + renewText + renewEachText + renewNodeText)
 	ballots        = newBatch(votesText+turnsText+voteOutsideText+extendText+levelText+recountText+raiseText+unlockText+releaseText+oneText+leaveText+waitingText+withdrawText+withdrawInLineText+lookText,
 		branches(&votesOutside, &withdrawsForNewcomers, &votesInTurn, &withdrawsInLine, &votes, &extends, &recounts, &raises, &withdraws, &looks, &leavesNode, &waitingsNode))
 )
@@ -190,7 +193,7 @@ type Report struct {
 // parseReport reads the reply to an operation on one server of a quorum.
 func (op *Op) parseReport(verdict int64, second any) (Answer, error) {
 	list, ok := second.([]any)
-	want, head := 7, ""
+	want, head := reportLen, ""
 	switch {
 	case op.kind == &looks, op.kind.script == &withdraw, op.kind.script == &withdrawInLine:
 		want = 9
@@ -201,22 +204,14 @@ func (op *Op) parseReport(verdict int64, second any) (Answer, error) {
 	if !ok || len(list) != want || verdict < -2 || verdict > 2 {
 		return Answer{}, unexpected([]any{verdict, second})
 	}
-	holder, isText := list[1].(string)
-	run, isText2 := list[5].(string)
-	if !isText || !isText2 {
-		return Answer{}, unexpected(second)
+	r, n, err := readReport(list)
+	if err != nil {
+		return Answer{}, err
 	}
-	n := make([]int64, len(list))
-	for i, v := range list {
-		if i == 1 || i == 5 {
-			continue
-		}
-		var err error
-		if n[i], err = integer(v); err != nil {
-			return Answer{}, err
-		}
+	if n[0], err = integer(list[0]); err != nil {
+		return Answer{}, err
 	}
-	r := &Report{Holder: holder, Counter: n[2], Time: n[3]*1e6 + n[4], Run: run, Uptime: time.Duration(n[6]) * time.Second, Took: verdict == 2, Gone: verdict == -2}
+	r.Took, r.Gone = verdict == 2, verdict == -2
 	a := Answer{Held: verdict > 0, Report: r, Before: NotInLine}
 	switch op.kind {
 	case &withdraws, &withdrawsInLine, &withdrawsForNewcomers:
@@ -233,6 +228,28 @@ func (op *Op) parseReport(verdict int64, second any) (Answer, error) {
 	}
 	a.TTL = r.TTL
 	return a, nil
+}
+
+// reportLen is how many elements a report has, before those of some operations.
+const reportLen = 7
+
+// readReport reads a list that begins with a report. n has the numbers in the list, but the first element, which is not read.
+func readReport(list []any) (r *Report, n []int64, err error) {
+	holder, isText := list[1].(string)
+	run, isText2 := list[5].(string)
+	if !isText || !isText2 {
+		return nil, nil, unexpected(list)
+	}
+	n = make([]int64, len(list))
+	for i, v := range list {
+		if i == 0 || i == 1 || i == 5 {
+			continue
+		}
+		if n[i], err = integer(v); err != nil {
+			return nil, nil, err
+		}
+	}
+	return &Report{Holder: holder, Counter: n[2], Time: n[3]*1e6 + n[4], Run: run, Uptime: time.Duration(n[6]) * time.Second}, n, nil
 }
 
 // An Order says what an op asks for. A store of several servers reads it, and asks its servers for the same.

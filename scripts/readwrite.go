@@ -35,7 +35,7 @@ var (
 	readWriteLeave   = alone("leave", readWriteOpsText+readWriteUnlockText+readWriteLeaveText)
 	readWriteBatch   = newBatch(readWriteOpsText+turnText+readWriteWaitText+readWriteTryText+readWriteUnlockText+readWriteReleaseText+readWriteLeaveText,
 		branches(&readWriteTries, &readWriteInTurn, &readWriteReleases, &readWriteAcquires, &readWriteUnlocks, &readWriteLeaves))
-	readRenew        = newScript(readWritesText + readWriteRenewText + renewEachText)
+	readRenew        = newScript(readWritesText + readWriteRenewText + renewEachText + renewAllText)
 	readWriteInspect = newScript(readWriteOpsText + readWriteUnlockText + readWriteInspectText)
 )
 

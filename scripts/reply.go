@@ -183,8 +183,21 @@ func parseState(reply any) (State, error) {
 	return State{Locked: n[0] == 1, Count: int(n[1]), TTL: TTL(n[2]), Field: field}, nil
 }
 
-func parseRenewed(reply any, holds []Renewal) error {
+// parseRenewed reads the reply to a script that renews these holds; reports tells whether that has a report.
+func parseRenewed(reply any, holds []Renewal, reports bool) error {
 	list, ok := reply.([]any)
+	if ok && reports && len(list) == reportLen {
+		r, _, err := readReport(list)
+		if err != nil {
+			return err
+		}
+		list, ok = list[0].([]any)
+		for i := range holds {
+			holds[i].Report = r
+		}
+	} else if reports {
+		ok = false
+	}
 	if !ok {
 		return unexpected(reply)
 	}

@@ -333,7 +333,7 @@ func FuzzParseRenewed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reply := (&fuzzed{data}).value(0)
 		holds := []Renewal{{Keys: KeysOf("a")}, {Keys: KeysOf("b")}, {Keys: KeysOf("c")}}
-		if err := parseRenewed(reply, holds); err != nil {
+		if err := parseRenewed(reply, holds, false); err != nil {
 			strange(t, reply, err)
 			return
 		}

@@ -79,6 +79,8 @@ var (
 	renewText string
 	//go:embed renew_each.lua
 	renewEachText string
+	//go:embed renew_all.lua
+	renewAllText string
 	//go:embed inspect.lua
 	inspectText string
 
@@ -94,7 +96,7 @@ var (
 	batched  = newBatch(tokenText+holderText+oneText+lineText+acquireText+levelText+unlockText+transferText+turnText+waitText+tryText+releaseText+leaveText+waitingText, branchesText)
 
 	branchesText = branches(&tries, &unlocksForNewcomers, &acquiresInTurn, &releases, &acquires, &unlocks, &levels, &transfers, &leaves, &waitings)
-	renew        = newScript(renewText + renewEachText)
+	renew        = newScript(renewText + renewEachText + renewAllText)
 	inspect      = newScript(holderText + inspectText)
 )
 

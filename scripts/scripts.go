@@ -31,6 +31,7 @@ type Scripts struct {
 	probers  sync.Map      // of *prober: for the server, or by the address of a node of the cluster
 	copies   chan struct{} // has an element for each copy of a command that is under way
 
+	reports   bool          // the server is one of a quorum: a renewal has a Report
 	confirm   *Confirmation // nil: no confirmation is asked for
 	confirmed *batchers     // for the ops that need a confirmation
 }
@@ -40,6 +41,13 @@ func New(rdb redis.UniversalClient) *Scripts {
 	s := &Scripts{rdb: rdb, copies: make(chan struct{}, maxCopies)}
 	s.cluster, _ = rdb.(*redis.ClusterClient)
 	s.batchers = newBatchers(s, batchBound(rdb), 0)
+	return s
+}
+
+// NewNode is New for one server of a quorum. Its Renewed sets the Report of each renewal.
+func NewNode(rdb redis.UniversalClient) *Scripts {
+	s := New(rdb)
+	s.reports = true
 	return s
 }
 
@@ -76,6 +84,8 @@ type Renewal struct {
 	Field string
 	Lease time.Duration
 	Err   error // set by Renew: nil, ErrGone, ErrUnconfirmed, or why nobody knows whether the lease was extended
+
+	Report *Report // set by Renewed of a server of a quorum that has answered: without Holder, TTL and Counter
 }
 
 // renewOnce is Renew by one attempt.
@@ -92,12 +102,12 @@ func (s *Scripts) renewOnce(ctx context.Context, holds []Renewal) {
 		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, size)))
 		return
 	}
-	reply, err := s.send(ctx, renewOf(holds), func() []any { return renewArgs(holds) })
+	reply, err := s.send(ctx, s.renewOf(holds), func() []any { return s.renewArgs(holds) })
 	if len(holds) > 1 && s.refused(err) {
 		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, 1)))
 		return
 	}
-	renewed(holds, reply, err, nil)
+	s.renewed(holds, reply, err, nil)
 }
 
 // renewBoth is renewOnce of holds of which some read, and others do not: a script renews holds of one sort.
@@ -131,8 +141,11 @@ func (s *Scripts) renewBoth(ctx context.Context, holds []Renewal, size int) {
 func (r Renewal) reads() bool { return r.Keys.side == Reads }
 
 // renewOf returns the script that renews these holds.
-func renewOf(holds []Renewal) *script {
-	if len(holds) > 0 && holds[0].reads() {
+func (s *Scripts) renewOf(holds []Renewal) *script {
+	switch {
+	case s.reports:
+		return &renewNode
+	case len(holds) > 0 && holds[0].reads():
 		return &readRenew
 	}
 	return &renew
@@ -150,7 +163,7 @@ func (s *Scripts) renewMany(ctx context.Context, parts [][]Renewal) {
 		if err != nil {
 			err = s.astray(err)
 			for _, part := range parts {
-				renewed(part, nil, err, nil)
+				s.renewed(part, nil, err, nil)
 			}
 			return
 		}
@@ -165,7 +178,7 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 	pipe := to.on.Pipeline()
 	cmds := make([]command, len(parts))
 	for i, part := range parts {
-		cmds[i] = command{redis.NewCmd(ctx, to.args(ctx, pipe, renewOf(part), renewArgs(part))...)}
+		cmds[i] = command{redis.NewCmd(ctx, to.args(ctx, pipe, s.renewOf(part), s.renewArgs(part))...)}
 		_ = pipe.Process(ctx, cmds[i])
 	}
 	var unconfirmed error
@@ -188,7 +201,7 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 		case ask:
 			moved[addr] = append(moved[addr], part)
 		default:
-			renewed(part, reply, err, unconfirmed)
+			s.renewed(part, reply, err, unconfirmed)
 		}
 	}
 	if len(again) > 0 {
@@ -203,12 +216,12 @@ func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
 }
 
 // renewArgs returns the command that renews the holds, and clears the Err of each.
-func renewArgs(holds []Renewal) []any {
+func (s *Scripts) renewArgs(holds []Renewal) []any {
 	keys := len(holds)
 	if keys > 0 && holds[0].reads() {
 		keys *= 2
 	}
-	args := renewOf(holds).args(keys, 2*len(holds))
+	args := s.renewOf(holds).args(keys, 2*len(holds))
 	for i := range holds {
 		holds[i].Err = nil
 		args = append(args, holds[i].Keys.Lock)
@@ -230,9 +243,9 @@ func renewArgs(holds []Renewal) []any {
 
 // renewed sets the Err of each hold from the reply to the script, or from err. unconfirmed says why the extensions are
 // not to count, or is nil.
-func renewed(holds []Renewal, reply any, err, unconfirmed error) {
+func (s *Scripts) renewed(holds []Renewal, reply any, err, unconfirmed error) {
 	if err == nil {
-		err = parseRenewed(reply, holds)
+		err = parseRenewed(reply, holds, s.reports)
 	}
 	for i := range holds {
 		switch hold := &holds[i]; {

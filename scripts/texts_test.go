@@ -13,7 +13,7 @@ func TestTextsThatTestsKnow(t *testing.T) {
 		"acquire": &acquire, "wait": &wait, "try": &tryFree, "level": &level, "unlock": &unlock, "release": &release, "leave": &leave, "waiting": &lineLen,
 		"transfer": &transfer, "renew": &renew, "inspect": &inspect,
 		"vote_in_turn": &voteInTurn, "vote_outside": &voteOutside, "withdraw_in_line": &withdrawInLine,
-		"vote": &vote, "extend": &extend, "raise": &raise, "withdraw": &withdraw, "look": &look, "recount": &recount,
+		"vote": &vote, "extend": &extend, "raise": &raise, "withdraw": &withdraw, "look": &look, "recount": &recount, "renew_node": &renewNode,
 		"permit": &permit, "permit_outside": &permitOutside, "permit_acquire": &permitUnlined, "permit_leave": &permitLeave, "vacate": &vacate, "vacate_outside": &vacateOutside,
 		"readwrite": &readWriteAcquire, "readwrite_wait": &readWriteWait, "readwrite_try": &readWriteTry, "readwrite_unlock": &readWriteUnlock,
 		"readwrite_release": &readWriteRelease, "readwrite_leave": &readWriteLeave, "readwrite_renew": &readRenew, "readwrite_inspect": &readWriteInspect,

@@ -147,7 +147,7 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P54: a renewal of a reader runs with one of its keys",
-		Edits: []Edit{{"scripts renewArgs", "keys > 0 && holds[0].reads()", "false"}},
+		Edits: []Edit{{"scripts Scripts.renewArgs", "keys > 0 && holds[0].reads()", "false"}},
 		Pkg:   "./scripts", Run: "P54_NoWriter",
 	},
 	{

@@ -20,6 +20,26 @@ var ofQuorum = []Break{
 		Edits: []Edit{{"quorum newStore", "time.Second - 1).Truncate(time.Second) + time.Second", "time.Second - 1).Truncate(time.Second) / 10"}},
 	},
 	{
+		Name:  "Redlock: a vote that waits for its turn has no more time than one that was sent",
+		Edits: []Edit{{"quorum ask.due", "heard.After(a.sent)", "false"}},
+		Pkg:   "./quorum", Run: "TestRound_Many",
+	},
+	{
+		Name:  "Redlock: the renewal of many holds has no more time than one vote",
+		Edits: []Edit{{"quorum store.Renew", "time.NewTimer(time.Until(deadline) * 3 / 4)", "time.NewTimer(min(time.Until(deadline), s.within(0).each))"}},
+		Pkg:   "./quorum", Run: "TestRenewal_ManyHolds",
+	},
+	{
+		Name:  "Redlock: a renewal leaves out the nodes that have forgotten a hold",
+		Edits: []Edit{{"quorum renewal.conclude", "h.Lease > 0 && len(r.tallies[i].without) > 0", "false"}},
+		Pkg:   "./quorum", Run: "TestRenewal_EachHold",
+	},
+	{
+		Name:  "Redlock: a renewal counts nodes that do not count",
+		Edits: []Edit{{"quorum renewal.note", "if counts {", "if true {"}},
+		Pkg:   "./quorum", Run: "TestRenewal_YoungNodes",
+	},
+	{
 		Name:  "Inv2: one clock that is wrong decides a token",
 		Edits: []Edit{{"quorum election.floor", "times[len(times)/2]", "times[len(times)-1]"}},
 		Pkg:   "./quorum", Run: "Inv2_ANodeThatForgets",

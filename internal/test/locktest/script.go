@@ -19,7 +19,7 @@ var scripts = []struct{ name, op string }{
 	{"unlock", "unlock"}, {"release", "unlock"}, {"leave", "leave"}, {"waiting", "waiting"},
 	{"transfer", "transfer"}, {"renew", "renew"}, {"inspect", "inspect"},
 	{"vote", "vote"}, {"vote_in_turn", "vote"}, {"vote_outside", "vote"}, {"extend", "extend"}, {"raise", "raise"},
-	{"withdraw", "withdraw"}, {"withdraw_in_line", "withdraw"}, {"look", "look"}, {"recount", "recount"},
+	{"withdraw", "withdraw"}, {"withdraw_in_line", "withdraw"}, {"look", "look"}, {"recount", "recount"}, {"renew_node", "extend"},
 	{"permit", "acquire"}, {"permit_outside", "acquire"}, {"permit_acquire", "acquire"},
 	{"vacate", "unlock"}, {"vacate_outside", "unlock"}, {"permit_leave", "leave"},
 	{"readwrite", "acquire"}, {"readwrite_wait", "acquire"}, {"readwrite_try", "acquire"}, {"readwrite_unlock", "unlock"},
@@ -89,6 +89,8 @@ var functions = map[string][]string{
 	"withdraw": {"holder", "report", "unlock"},
 	"look":     {"holder", "report"},
 
+	"renew_node": {"holder", "report", "renew", "renew_each"},
+
 	"vote_in_turn":     {"holder", "report", "proposal", "vote", "token", "line", "acquire", "turn"},
 	"vote_outside":     {"holder", "report", "proposal", "vote", "token", "line", "acquire", "turn", "vote_in_turn"},
 	"withdraw_in_line": {"holder", "report", "line", "unlock", "release", "withdraw"},
@@ -126,7 +128,9 @@ func ScriptText(name string) string {
 	}
 	switch name {
 	case "renew", "readwrite_renew": // no operation, as inspect
-		return text + file("renew_each")
+		return text + file("renew_each") + file("renew_all")
+	case "renew_node":
+		return text
 	case "inspect", "readwrite_inspect":
 		return text
 	case "readwrite":
