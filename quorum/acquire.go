@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -20,6 +21,9 @@ type attempt struct {
 	gone   string           // the field of a hold that was given up, and whose release may not have come to all nodes; "" for none
 	offer  scripts.Proposal // what the nodes may accept with their votes; zero where there is none,
 	offers bool             // which is false then
+	before seen             // what the client knew of the lock when the attempt began
+
+	strangers bool // there were nodes then of which the client had not heard
 
 	// Guarded by votes.mu.
 	left []*node // that were not asked, in their order
@@ -33,9 +37,8 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 	at := &attempt{rec: s.field(o.Field, lease), lease: lease, told: done}
 	at.election = election{store: s, order: o, enough: 1, done: at.over, lost: at.forcedOpen, more: at.more}
 	s.noteCounter(lock, o.Turn.Counter)
-	if at.gone = o.Turn.Gone; at.gone == "" {
-		at.gone = s.seen(lock).gone
-	}
+	at.before = s.seen(lock)
+	at.gone = cmp.Or(o.Turn.Gone, at.before.gone)
 	if o.Fenced {
 		at.offer, at.offers = s.proposal(lock, o.Expiry)
 		at.election.first = at.offer.First
@@ -44,10 +47,11 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 	order, home, hedge := s.sortedFor(lock)
 	at.home, at.hedgeAfter = home, hedge
 	ask := s.majority
+	at.strangers = slices.ContainsFunc(s.nodes, (*node).stranger)
 	switch {
-	case home != nil && o.Turn.Ticket != "" && !o.Turn.Called:
+	case home != nil && !o.Turn.Called && (o.Turn.Ticket != "" || o.Turn.Look || at.before.refused || at.strangers && !s.asksAll):
 		ask = 1
-	case home == nil || s.asksAllNow():
+	case home == nil || s.asksAll:
 		ask = len(order)
 	}
 	if home != nil && o.Turn.Ticket != "" {
@@ -64,7 +68,7 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 		return
 	}
 	at.votes.start(s.nodes, order[:ask], s.within(o.Lease))
-	s.probe(order[ask:], o.Keys)
+	s.probe(order[ask:], o.Keys, at.strangers)
 }
 
 // vote makes the question for one node. The home has the line.
@@ -81,21 +85,23 @@ func (at *attempt) vote(n *node) scripts.Op {
 
 // voted notes the outcome of a vote, also of one that comes when the attempt is over.
 func (at *attempt) voted(a *ask) {
-	at.rec.voted(a, at.lease)
+	if at.rec.voted(a, at.lease) {
+		at.store.releaseAgain(at.order.Keys, at.order.Field)
+	}
 	if a.state == answered && a.report.Counter > at.offer.Token {
 		at.store.noteCounter(at.order.Keys.Channel(), a.report.Counter)
 	}
 	at.votedLate(a)
 }
 
-// judge is the judge of the votes. The home's no ends the attempt: who has the home comes first, and gets the other nodes. But a client that looks again,
-// as it has heard nothing for longer, asks the others too: the home may have a hold that nobody else has, of a client that is gone. Any other
-// node's no, or an error, has one more node asked, when the home has said yes, or has failed, or is slow.
+// judge is the judge of the votes. The home's no ends the attempt: who has the home comes first, and gets the other nodes. But the home may have a
+// hold that nobody else has, of a client that is gone: see homeDecides. Any other node's no, or an error, has one more node asked, when the home has
+// said yes, or has failed, or is slow.
 func (at *attempt) judge(final bool) (over bool, then func()) {
 	s := at.store
 	if a := at.homeAsk(); a != nil {
 		switch {
-		case a.state == answered && !a.yes && !at.order.Turn.Quiet:
+		case a.state == answered && !a.yes && at.homeDecides(a):
 			return true, func() { at.refusedAtHome(a.answer) }
 		case a.state == pending && !final && !at.late:
 			return false, nil
@@ -105,6 +111,12 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 	owner := at.owner()
 	if owner != nil {
 		at.followOwner(owner)
+	}
+	if !at.order.Lined && at.homeRefused() && owner == nil && yes < s.majority && at.before.splits == 0 {
+		if open > 0 && !at.late {
+			return false, nil
+		}
+		return true, at.undecided
 	}
 	if missing := s.majority - yes - open; missing > 0 && owner == nil && len(at.left) > 0 {
 		if !at.widen(missing) { // the call has ended meanwhile, and its release is under way
@@ -121,7 +133,7 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 	switch err := s.checkDistinct(&at.votes); {
 	case err != nil:
 		return true, func() { at.failed(scripts.Answer{}, err) }
-	case yes < s.majority && at.homeRefused():
+	case yes < s.majority && at.homeRefused() && (owner != nil || at.order.Lined):
 		answer := at.homeAsk().answer
 		return true, func() { at.refusedAtHome(answer) }
 	case yes < s.majority:
@@ -134,6 +146,21 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 		return true, func() { at.over(scripts.Answer{Held: true, Token: token}, nil) }
 	}
 	return true, at.propose
+}
+
+// homeDecides tells whether the no that the home has answered ends the attempt. It does not where the hold that the home has may be one that no
+// majority has: that of an attempt under way, or of a program that ended before it was released everywhere. A call that does not wait, and is in no line, asks a
+// majority, and, where this shows no owner, all nodes with its next attempt. A client that looks asks the others, unless it has seen the hold on a majority.
+// With votes.mu held.
+func (at *attempt) homeDecides(a *ask) bool {
+	t, holder := at.order.Turn, a.report.Holder
+	switch {
+	case t.Quiet, !at.order.Lined && holder != at.before.owner:
+		return false
+	case holder == "": // it is another client's turn
+		return true
+	}
+	return holder != at.before.remnant && (!t.Look || holder == at.before.owner)
 }
 
 // homeAsk is what home was asked; nil for nothing. With votes.mu held.
@@ -187,8 +214,16 @@ func (at *attempt) giveUp() {
 	at.tell(scripts.Answer{Owed: at.store.drop(at.order.Field, at.rec)}, nil)
 }
 
+// undecided ends an attempt that the home has refused for a hold that has not been seen on a majority.
+func (at *attempt) undecided() {
+	at.failed(scripts.Answer{TTL: at.store.split(at.order.Keys.Channel()), Why: ErrSplitVote}, nil)
+}
+
 // refusedAtHome ends an attempt that the home has refused, with this answer.
 func (at *attempt) refusedAtHome(answer scripts.Answer) {
+	if !at.before.refused {
+		at.store.note(at.order.Keys.Channel(), func(l *seen) { l.refused = true })
+	}
 	at.told(scripts.Answer{
 		TTL: answer.TTL, Before: answer.Before, Score: answer.Score, Head: answer.Head, Outside: answer.Outside, Renamed: answer.Renamed,
 		Owed: at.store.drop(at.order.Field, at.rec),
@@ -213,14 +248,28 @@ func (at *attempt) over(answer scripts.Answer, err error) {
 		at.tell(answer, err)
 		return
 	}
+	remnant := at.atHome()
 	at.store.note(at.order.Keys.Channel(), func(l *seen) {
-		l.splits = 0
+		l.splits, l.refused, l.remnant = 0, false, remnant
 		if answer.Token >= at.offer.Token {
 			l.counter = max(l.counter, answer.Token)
 		}
 	})
 	at.rec.win(at.spread, at.order.Lease > 3*spreadAfter)
+	if at.strangers && !at.before.refused && at.order.Turn.Ticket == "" { // nobody else seems to begin at this moment
+		at.store.probe(at.store.nodes, at.order.Keys, false)
+	}
 	at.tell(answer, nil)
+}
+
+// atHome returns the field of another hold that the home has, although this one has a majority; "" for none.
+func (at *attempt) atHome() string {
+	at.votes.mu.Lock()
+	defer at.votes.mu.Unlock()
+	if at.homeRefused() {
+		return at.homeAsk().report.Holder
+	}
+	return ""
 }
 
 // tell tells the outcome, which does not say where the client is in the line.
@@ -297,8 +346,13 @@ func (at *attempt) owner() *share {
 	return nil
 }
 
-// followOwner takes a node that the owner has for the home, if the home says that the owner has not got it: the owner's release calls there.
+// followOwner notes the owner, and takes a node that the owner has for the home, if the home says that the owner has not got it: the owner's release
+// calls there.
 func (at *attempt) followOwner(owner *share) {
+	if owner.field != at.before.owner {
+		at.before.owner = owner.field
+		at.store.note(at.order.Keys.Channel(), func(l *seen) { l.owner = owner.field })
+	}
 	if a := at.homeAsk(); a == nil || a.state != answered || a.report.Holder == owner.field {
 		return
 	}

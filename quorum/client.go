@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"reflect"
 	"time"
 
@@ -94,9 +95,9 @@ func newStore(nodes []redis.UniversalClient, names []string, o *options, log *sl
 		sweepAt: minSweep,
 		known:   memory{locks: make(map[string]seen), sweepAt: minSweep},
 	}
-	b := &bus{store: s}
+	b, hurries := &bus{store: s}, rand.N(16) == 0 // one of many, so that short programs too leave the marker
 	for i, rdb := range nodes {
-		s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.NewNode(rdb), delay: s.delay, born: s.born, log: log}
+		s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.NewNode(rdb), delay: s.delay, born: s.born, log: log, runs: runs{hurries: hurries}}
 		b.buses = append(b.buses, pubsub.New(rdb, pubsub.Off, log))
 	}
 	s.sorted = byName(s.nodes)

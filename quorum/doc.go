@@ -26,12 +26,15 @@
 // five nodes it would take three that forget. WithAllNodes asks all nodes from the start.
 //
 // A node that does not answer this client, does not count, or is much farther away than most is asked last, and about once a second how it
-// is. A client that has not heard of each node yet asks all. All of this is a matter of speed: a majority decides in any case.
+// is. A client that has not heard of each node yet asks the first one alone, and then the others: of hundreds that begin at the same moment one
+// is ahead. All of this is a matter of speed: a majority decides in any case.
 //
 // Clients that wait for a lock stand in a line, as with one Redis (docs/line.md). The line is on one node, the home of the lock: the first
 // in the order above. A client that waits asks the home alone, and sleeps until it is called: a release calls the first in the line, which then
 // asks a majority at once. So one client is ahead of all others, the votes are not split, and a lock that many want costs the same whether four
-// wait or a hundred. The home's no ends an attempt. The line is a matter of speed, too: it says who comes first, and a majority decides.
+// wait or a hundred. The home's no ends an attempt. But the hold that the home has may be on a minority of the nodes, left by a program that ended before
+// its release had come to all: a call that does not wait, and the first in the line after 20 ms, ask the others too, and may get a majority of those.
+// The line is a matter of speed, too: it says who comes first, and a majority decides.
 //
 // The call names the hold that was released. A node to which the release has not come yet drops that hold for the called client, as
 // the release would. The hold's own client alone names it, when it has given the hold up on all nodes: after that it asks no node to take or to extend
@@ -44,7 +47,8 @@
 // owner of the lock on other nodes, and the home free, waits in the line of one of those nodes. A client that has heard nothing for a while looks, and
 // the second time it asks other nodes too. The poll interval bounds how long that takes.
 //
-// A call that does not wait asks once: where several do so at the same moment, it may be that none gets the lock. Handoffs between the goroutines of a
+// A call that does not wait is told that another has the lock where a majority says so. Where nobody has a majority it asks again, for a second
+// at most, and then returns ErrSplitVote. Handoffs between the goroutines of a
 // process are off: each hold is taken from the nodes.
 //
 // A renewal counts when a majority has confirmed it. On a node that has lost the hold, or never had it, the renewal takes

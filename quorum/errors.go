@@ -25,8 +25,8 @@ var (
 )
 
 // ErrSplitVote says that several clients asked for the lock at the same moment, that each had the votes of a part of the nodes, and
-// that this did not change within the call's wait. It is rlock.ErrNotAcquired too, by errors.Is: ask for the lock again, or with a
-// longer wait. Acquiring calls with a wait return it.
+// that this did not change within the call's wait, or within a second where the call does not wait. It is rlock.ErrNotAcquired too, by errors.Is: ask for the lock again, or with a
+// longer wait. Acquiring calls return it.
 var ErrSplitVote error = splitVote{}
 
 type splitVote struct{}

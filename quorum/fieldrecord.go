@@ -27,6 +27,7 @@ const spreadAfter = 10 * time.Millisecond
 type nodeRecord struct {
 	votesInFlight int           // votes asked for that have no outcome
 	has           bool          // the node has the field, by its latest answer
+	early         bool          // the node has answered a release while a vote was under way, which it may have been asked before
 	unheard       bool          // a vote ended without an answer, and the node has answered no release that was sent after that
 	lateLease     time.Duration // of that vote
 	lateUntil     time.Time     // until then that vote may still give the node the field; and as long as the node is unheard
@@ -53,8 +54,8 @@ func (rec *fieldRecord) voting(nodes []*node, lease time.Duration) bool {
 	return true
 }
 
-// voted notes the outcome of a vote that voting has noted.
-func (rec *fieldRecord) voted(a *ask, lease time.Duration) {
+// voted notes the outcome of a vote that voting has noted. again: the node has taken the lock behind the release.
+func (rec *fieldRecord) voted(a *ask, lease time.Duration) (again bool) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	m := &rec.nodes[a.node.index]
@@ -63,9 +64,21 @@ func (rec *fieldRecord) voted(a *ask, lease time.Duration) {
 	case a.state == answered && a.yes:
 		m.has, m.run = true, a.report.Run
 		rec.lasts(lease)
+		again, m.early = m.early, false
 	case a.state == failed && scripts.Unanswered(a.err):
 		m.unheard, m.lateLease, m.lateUntil = true, lease, time.Now().Add(lease)
 	}
+	return again
+}
+
+// heardEarly notes that a node has answered a release that was sent while a vote was under way. again: the vote has been answered since, and the
+// release had not found the field.
+func (rec *fieldRecord) heardEarly(n *node, found bool) (again bool) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	m := &rec.nodes[n.index]
+	m.early = m.votesInFlight > 0
+	return m.has && !found
 }
 
 // extended notes that a node has confirmed the field with this lease.

@@ -19,6 +19,9 @@ type seen struct {
 	lined   *node     // on which this client was in the line, or was to enter it, the last time; nil for none
 	owned   *node     // a node that the owner of the lock had, when the home had not got it,
 	until   time.Time // and until when this client takes that node for the home
+	refused bool      // the home has refused this client's latest attempt, which asks the home alone then
+	owner   string    // the field of the hold that was seen on a majority last; "" for none
+	remnant string    // the field that the home had when this client got the lock last, on other nodes; "" for none
 }
 
 // ownersHome is for how long a client takes a node of the owner's for the home, whose own home seems to be another one.

@@ -45,7 +45,6 @@ type health struct {
 	silent  int           // operations that were not answered in time, and have no answer yet
 	probed  time.Time     // when an operation was sent although maxSilent were without an answer
 	sent    time.Time     // when an operation was sent last
-	answer  time.Time     // when the latest answer came
 	trip    time.Duration // the average time from an operation to its answer
 	clock   nodeClock     // by the answers that told it
 	trouble error         // why the node fails, by the latest outcome that says something about the node; nil where that was an answer
@@ -60,6 +59,7 @@ type runs struct {
 	before   time.Time // when the run before this one was heard of for the last time; zero if none was
 	warned   string    // the run id of which the log says that it does not count yet
 	lossless string    // the run id of a run that began with all data of the run before
+	hurries  bool      // learn begins at once in any case
 	learned  string    // the state of the node that learn has finished with: the run id, and " young" where it was young
 	asked    time.Time // when learn was started last
 }
@@ -100,7 +100,7 @@ func (n *node) near() (trip time.Duration, there bool) {
 func (n *node) stranger() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.run == "" && n.trouble == nil && n.silent == 0
+	return n.run == "" && n.trouble == nil && n.silent < maxSilent
 }
 
 // probeDue tells whether nothing was asked of the node for a while.
@@ -133,10 +133,11 @@ func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration, lat
 	n.mu.Lock()
 	before := n.trouble
 	n.trouble = err
-	if err == nil {
-		n.answer = time.Now()
-	}
-	if err == nil && !late {
+	switch {
+	case err != nil:
+	case n.run == "":
+		n.trip = took
+	case !late:
 		n.trip += (took - n.trip) / 8
 	}
 	if r != nil && r.Run != "" {
@@ -171,13 +172,6 @@ func (n *node) lastTrouble() error {
 	return n.trouble
 }
 
-// lastHeard returns when the node has answered last.
-func (n *node) lastHeard() time.Time {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.answer
-}
-
 // lastRun returns the run id that the node told last; "" for none.
 func (n *node) lastRun() string {
 	n.mu.Lock()
@@ -187,7 +181,8 @@ func (n *node) lastRun() string {
 
 // counts tells whether the node's answer counts: the node cannot have forgotten a hold that may be trusted still, because it has been
 // up for longer than any lease, or has proved that it lost nothing when it started. A node that does not tell its run id and uptime
-// never counts. Where learn has not asked the node in its present state, counts starts that.
+// never counts. Where learn has not asked the node in its present state, counts starts that: at once where the node may count sooner by it, and
+// otherwise, as hundreds of clients may begin at the same moment, most clients do so some seconds later.
 func (n *node) counts(r *scripts.Report) bool {
 	if r.Run == "" {
 		return false
@@ -199,8 +194,12 @@ func (n *node) counts(r *scripts.Report) bool {
 		what += " young"
 	}
 	learn := n.learned != what && time.Since(n.asked) > learnEvery
+	var after time.Duration
+	if learn && !young && !n.hurries {
+		after = between(learnEvery, 5*learnEvery)
+	}
 	if learn {
-		n.asked = time.Now()
+		n.asked = time.Now().Add(after)
 	}
 	warn := !counted && n.warned != r.Run
 	if warn {
@@ -208,7 +207,7 @@ func (n *node) counts(r *scripts.Report) bool {
 	}
 	n.mu.Unlock()
 	if learn {
-		go n.learn(r.Run, young, what)
+		time.AfterFunc(after, func() { n.learn(r.Run, young, what) })
 	}
 	if warn {
 		n.log.Warn("quorum: a node has started and may have forgotten holds, it does not count yet", "node", n.name, "up", r.Uptime, "counts after", n.delay)

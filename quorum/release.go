@@ -39,7 +39,8 @@ func (s *store) release(o scripts.Order, done func(scripts.Answer, error)) {
 	}
 	r.asks.op, r.asks.heard, r.asks.judge = r.withdraw, r.heard, r.judge
 	if r.home != nil {
-		r.asks.hedge, r.asks.slow = s.far(), func() { r.late = true }
+		_, slow := s.far()
+		r.asks.hedge, r.asks.slow = slow, func() { r.late = true }
 	}
 	r.asks.start(s.nodes, to, s.within(0))
 }
@@ -62,9 +63,19 @@ func (r *release) withdraw(n *node) scripts.Op {
 
 // heard notes the outcome of one node.
 func (r *release) heard(a *ask) {
-	if r.rec != nil && r.final[a.node] && (a.state == answered || a.state == failed && !scripts.Passing(a.err)) {
+	switch {
+	case r.rec == nil:
+	case r.final[a.node] && (a.state == answered || a.state == failed && !scripts.Passing(a.err)):
 		r.rec.heard(a.node, a.state == answered)
+	case !r.final[a.node] && a.state == answered && r.rec.heardEarly(a.node, a.yes):
+		r.releaseAgain(r.order.Keys, r.order.Field)
 	}
+}
+
+// releaseAgain releases a field that a node has taken by a vote that came behind the release.
+func (s *store) releaseAgain(keys *scripts.Keys, field string) {
+	o := scripts.Order{Verb: scripts.ToUnlock, Keys: keys, Field: field, Lined: true, Known: scripts.NotTheHolder}
+	go s.release(o, func(scripts.Answer, error) {})
 }
 
 // A released is what the answers to a release say.

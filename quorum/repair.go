@@ -35,7 +35,11 @@ func (r *repair) start(nodes []*node) {
 func (r *repair) vote(*node) scripts.Op { return scripts.Vote(r.keys, r.field, r.lease) }
 
 // heard notes the outcome of one node.
-func (r *repair) heard(a *ask) { r.rec.voted(a, r.lease) }
+func (r *repair) heard(a *ask) {
+	if r.rec.voted(a, r.lease) {
+		r.releaseAgain(r.keys, r.field)
+	}
+}
 
 // judge is the judge of the votes. It waits for all.
 func (r *repair) judge(final bool) (over bool, then func()) {

@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/fencelock/fencelock/scripts"
@@ -22,18 +21,23 @@ type round struct {
 	slow  func()
 	hedge time.Duration
 
-	mu    sync.Mutex
-	asks  []*ask // by the node's index; nil for a node that is not asked
-	open  int    // asks that have neither an answer nor used up their time
-	over  bool
-	timer *time.Timer
-	each  time.Duration // a node's time for its answer
-	until time.Time     // the end of the time for all answers
+	mu     sync.Mutex
+	asks   []*ask // by the node's index; nil for a node that is not asked
+	open   int    // asks that have neither an answer nor used up their time
+	over   bool
+	timer  *time.Timer
+	each   time.Duration // a node's time for its answer
+	until  time.Time     // the end of the time for all answers
+	slowAt time.Time     // when slow is called
 }
+
+// firstTimes is how many times as long as others a node may take for the first answer to this client: the handshakes of a connection come before
+// that, maybe beside those of hundreds of clients that begin at the same moment.
+const firstTimes = 5
 
 // A span is how long a round waits.
 type span struct {
-	each time.Duration // for a node's answer, from when the ask was sent. An ask that waits for its turn has this time from the node's latest answer to any ask
+	each time.Duration // for a node's answer, or four times what its answers take
 	all  time.Duration // for all answers
 }
 
@@ -42,9 +46,9 @@ type ask struct {
 	op     scripts.Op
 	round  *round
 	node   *node
-	sent   time.Time    // when it was given to the node's batcher,
-	onWire atomic.Int64 // and how much later it was sent, in nanoseconds; 0 before that
-	tries  int          // how often it was sent again
+	sent   time.Time
+	first  bool // the node has told nothing before: it has more time, for the handshakes of a connection
+	tries  int  // how often it was sent again
 	state  askState
 	answer scripts.Answer
 	report *scripts.Report // of the answer; nil unless answered
@@ -69,8 +73,9 @@ func (r *round) start(all, nodes []*node, within span) {
 	for _, n := range nodes {
 		r.ask(n)
 	}
-	r.each, r.until = within.each, time.Now().Add(within.all)
-	r.timer = time.AfterFunc(r.soonest(within.each), r.timeout)
+	now := time.Now()
+	r.each, r.until, r.slowAt = within.each, now.Add(within.all), now.Add(r.hedge)
+	r.timer = time.AfterFunc(r.nextDue().Sub(now), r.timeout)
 	if r.open == 0 {
 		go r.timeout()
 	}
@@ -91,21 +96,14 @@ func (r *round) widen(nodes []*node, within span) {
 	for _, n := range nodes {
 		r.ask(n)
 	}
-	r.until = time.Now().Add(within.all)
-	r.timer.Reset(r.soonest(within.each))
-}
-
-// soonest is when timeout is to be called next, within this time. With mu held.
-func (r *round) soonest(within time.Duration) time.Duration {
-	if r.slow != nil {
-		return min(within, r.hedge)
-	}
-	return within
+	now := time.Now()
+	r.until = now.Add(within.all)
+	r.timer.Reset(r.nextDue().Sub(now))
 }
 
 // ask asks one node. With mu held.
 func (r *round) ask(n *node) {
-	a := &ask{op: r.op(n), round: r, node: n, sent: time.Now()}
+	a := &ask{op: r.op(n), round: r, node: n, sent: time.Now(), first: n.stranger()}
 	r.asks[n.index] = a
 	if n.send(a) {
 		r.open++
@@ -123,15 +121,14 @@ func (r *round) tell(a *ask) {
 }
 
 // Sending implements scripts.Caller.
-func (a *ask) Sending(scripts.Caller) { a.onWire.Store(max(int64(time.Since(a.sent)), 1)) }
+func (a *ask) Sending(scripts.Caller) {}
 
-// due is the end of the ask's time, of which each is for the answer.
+// due is the end of the ask's time, which is each where the node's answers do not usually take longer, as those of a node that is far away, or of
+// which much is asked.
 func (a *ask) due(each time.Duration) time.Time {
-	if waited := a.onWire.Load(); waited > 0 {
-		return a.sent.Add(time.Duration(waited) + each)
-	}
-	if heard := a.node.lastHeard(); heard.After(a.sent) {
-		return heard.Add(each)
+	trip, _ := a.node.near()
+	if each = max(each, 4*trip); a.first {
+		each *= firstTimes
 	}
 	return a.sent.Add(each)
 }
@@ -178,24 +175,11 @@ func (a *ask) sendAgain(err error) bool {
 	return true
 }
 
-// timeout calls slow, or ends the time of nodes. An ask that has not been sent by then is taken back; an ask that was sent is silent. Where the
-// time of an ask is not over yet, the timer calls timeout again.
+// timeout calls slow when that is due, and ends the time of nodes. An ask that has not been sent by then is taken back; an ask that was sent is silent. As long
+// as asks have time left the timer calls timeout again.
 func (r *round) timeout() {
 	r.mu.Lock()
 	now := time.Now()
-	if slow := r.slow; slow != nil && r.open > 0 {
-		r.slow = nil
-		if next, any := r.nextDue(); any && now.Before(next) {
-			r.timer.Reset(next.Sub(now))
-			if !r.over {
-				slow()
-				r.settle(false)
-				return
-			}
-			r.mu.Unlock()
-			return
-		}
-	}
 	for _, a := range r.asks {
 		if a == nil || a.state != pending || now.Before(r.dueOf(a)) {
 			continue
@@ -209,8 +193,14 @@ func (r *round) timeout() {
 		a.state, a.err = silent, errSilent
 		a.node.missed()
 	}
-	if next, any := r.nextDue(); any {
-		r.timer.Reset(max(next.Sub(now), time.Millisecond))
+	if slow := r.slow; slow != nil && r.open > 0 && !now.Before(r.slowAt) {
+		r.slow = nil
+		if !r.over {
+			slow()
+		}
+	}
+	if r.open > 0 {
+		r.timer.Reset(max(r.nextDue().Sub(now), time.Millisecond))
 	}
 	r.settle(r.open == 0)
 }
@@ -223,17 +213,21 @@ func (r *round) dueOf(a *ask) time.Time {
 	return r.until
 }
 
-// nextDue returns when the time of an ask that has no outcome is over next; false where all have one. With mu held.
-func (r *round) nextDue() (next time.Time, any bool) {
+// nextDue returns when timeout has something to do next. With mu held.
+func (r *round) nextDue() time.Time {
+	next := r.until
+	if r.slow != nil && r.slowAt.Before(next) {
+		next = r.slowAt
+	}
 	for _, a := range r.asks {
 		if a == nil || a.state != pending {
 			continue
 		}
-		if due := r.dueOf(a); !any || due.Before(next) {
-			next, any = due, true
+		if due := r.dueOf(a); due.Before(next) {
+			next = due
 		}
 	}
-	return next, any
+	return next
 }
 
 // settle asks judge whether the outcome is decided. With mu held, which settle releases.

@@ -13,7 +13,8 @@ import (
 // answer this client, do not count, or are much farther away than most come last. The choice is a matter of speed, not of safety. home is the
 // first one, which has the line of those who wait, or for a while a node that the owner has, where the owner has another home; nil where fewer nodes than a majority answer and count. Who has not answered after the time hedge is slow.
 func (s *store) sortedFor(lock string) (order []*node, home *node, hedge time.Duration) {
-	start, far := s.startOf(lock), s.far()
+	start := s.startOf(lock)
+	far, hedge := s.far()
 	order = make([]*node, 0, len(s.nodes))
 	var last []*node
 	for i := range s.sorted {
@@ -32,7 +33,7 @@ func (s *store) sortedFor(lock string) (order []*node, home *node, hedge time.Du
 	if far > 0 && len(order) > 0 {
 		home = order[0]
 	}
-	return append(order, last...), home, far
+	return append(order, last...), home, hedge
 }
 
 // home returns the home of the lock with this channel; nil where fewer nodes than a majority answer and count.
@@ -56,27 +57,46 @@ func (s *store) startOf(lock string) int {
 	return int(h.Sum32() % uint32(len(s.sorted)))
 }
 
-// far returns the time to an answer from which on a node is much farther away than most; 0 where fewer nodes than a majority answer and count.
-func (s *store) far() time.Duration {
+// far returns the time to an answer from which on a node is much farther away than most, and the time after which one that has not answered is slow;
+// 0 where fewer nodes than a majority answer and count. A node that this client has not heard of is taken for one that does, and is near.
+func (s *store) far() (far, slow time.Duration) {
 	trips := make([]time.Duration, 0, len(s.sorted))
+	strangers := 0
 	for _, n := range s.sorted {
-		if trip, there := n.near(); there {
+		if n.stranger() {
+			strangers++
+		} else if trip, there := n.near(); there {
 			trips = append(trips, trip)
 		}
 	}
-	if len(trips) < s.majority {
-		return 0
+	if len(trips)+strangers < s.majority {
+		return 0, 0
 	}
-	slices.Sort(trips)
-	return 4*trips[s.majority-1] + 5*time.Millisecond
+	far = forever
+	if len(trips) >= s.majority {
+		slices.Sort(trips)
+		far = 4*trips[s.majority-1] + 5*time.Millisecond
+	}
+	if slow = far; strangers > 0 {
+		slow = firstTimes * s.timeout
+	}
+	return far, slow
 }
 
-// asksAllNow tells whether attempts ask all nodes at once: the user wants it, or this client does not know all nodes yet.
-func (s *store) asksAllNow() bool { return s.asksAll || slices.ContainsFunc(s.nodes, (*node).stranger) }
-
 // probe asks those of the nodes of which nothing was asked for a while, so that this client knows how they are, and knows their clocks.
-// Nobody waits for their answers.
-func (s *store) probe(nodes []*node, keys *scripts.Keys) {
+// Nobody waits for their answers. A client that has not heard of all nodes yet does so some time later, as many may begin at the same moment.
+func (s *store) probe(nodes []*node, keys *scripts.Keys, later bool) {
+	if later {
+		if s.probing.CompareAndSwap(false, true) {
+			time.AfterFunc(between(probeStrangers, 5*probeStrangers), func() {
+				s.probing.Store(false)
+				if !s.closed.Load() {
+					s.probe(slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return !n.stranger() }), keys, false)
+				}
+			})
+		}
+		return
+	}
 	var due []*node
 	for _, n := range nodes {
 		if n.probeDue() {
@@ -95,6 +115,9 @@ func (s *store) probe(nodes []*node, keys *scripts.Keys) {
 	r.judge = func(bool) (bool, func()) { return true, nil }
 	r.start(s.nodes, due, s.within(0))
 }
+
+// probeStrangers is the least time from a client's first attempt until it asks the nodes that it has not heard of how they are.
+const probeStrangers = 200 * time.Millisecond
 
 // byName returns the nodes in an order that is the same for all clients that have the same names for them.
 func byName(nodes []*node) []*node {

@@ -23,7 +23,8 @@ type store struct {
 	retry    [2]time.Duration       // the bounds of WithRetryDelay
 	clientID atomic.Pointer[string] // this client's uuid, with which its fields begin; nil before the first acquire
 
-	closed atomic.Bool // the client is closed
+	closed  atomic.Bool // the client is closed
+	probing atomic.Bool // a probe of nodes that were not heard of is due
 
 	mu      sync.Mutex
 	fields  map[string]*fieldRecord // by field
@@ -45,9 +46,9 @@ var _ engine.Store = (*store)(nil)
 // and one percent.
 const extraLease = time.Millisecond
 
-// within returns the time of a round for an operation with this lease. A node has the node timeout to answer, but no more than an eighth of the
-// lease, and at least 1 ms. The whole round has ten times as much, for asks that wait for their turn, and no more than an eighth of the lease
-// either (see the package doc, on tokens). Lease 0 is an operation without a lease.
+// within returns the time of a round for an operation with this lease. A node has the node timeout to answer, or four times what its answers
+// take where that is more, but no more than an eighth of the lease (see the package doc, on tokens), than ten node timeouts, and at least 1 ms. Lease 0 is an
+// operation without a lease.
 func (s *store) within(lease time.Duration) span {
 	all := 10 * s.timeout
 	if lease > 0 {

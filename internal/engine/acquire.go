@@ -171,6 +171,9 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 		}
 		said = err
 		pause := pauses.Next(err, mostOnceMore)
+		if err == nil && a != nil && a.Why != nil { // nobody has the lock
+			again, pause = true, min(max(a.TTL, time.Millisecond), mostOnceMore)
+		}
 		switch {
 		case lv != nil:
 			return lv, nil

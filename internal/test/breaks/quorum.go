@@ -20,8 +20,8 @@ var ofQuorum = []Break{
 		Edits: []Edit{{"quorum newStore", "time.Second - 1).Truncate(time.Second) + time.Second", "time.Second - 1).Truncate(time.Second) / 10"}},
 	},
 	{
-		Name:  "Redlock: a vote that waits for its turn has no more time than one that was sent",
-		Edits: []Edit{{"quorum ask.due", "heard.After(a.sent)", "false"}},
+		Name:  "Redlock: a node of which much is asked has no more time than others",
+		Edits: []Edit{{"quorum ask.due", "max(each, 4*trip)", "max(each, 0*trip)"}},
 		Pkg:   "./quorum", Run: "TestRound_Many",
 	},
 	{
@@ -38,6 +38,31 @@ var ofQuorum = []Break{
 		Name:  "Redlock: a renewal counts nodes that do not count",
 		Edits: []Edit{{"quorum renewal.note", "if counts {", "if true {"}},
 		Pkg:   "./quorum", Run: "TestRenewal_YoungNodes",
+	},
+	{
+		Name:  "Redlock: a client that has heard of no node asks all of them",
+		Edits: []Edit{{"quorum store.acquire", "at.strangers && !s.asksAll", "false"}, {"quorum store.acquire", "case home == nil || s.asksAll:", "case home == nil || s.asksAll || at.strangers:"}},
+		Pkg:   "./quorum", Run: "TestNewClients_AtOnce",
+	},
+	{
+		Name:  "Redlock: the first answer of a node has no more time than others",
+		Edits: []Edit{{"quorum ask.due", "a.first {", "false {"}},
+		Pkg:   "./quorum", Run: "TestNewClients",
+	},
+	{
+		Name:  "Redlock: the home's no ends a call that does not wait",
+		Edits: []Edit{{"quorum attempt.homeDecides", "case t.Quiet, !at.order.Lined && holder != at.before.owner:", "case t.Quiet:"}},
+		Pkg:   "./quorum", Run: "TestRemnantOfAHold",
+	},
+	{
+		Name:  "Redlock: who looks asks the home alone",
+		Edits: []Edit{{"quorum attempt.homeDecides", "(!t.Look || holder == at.before.owner)", "true"}},
+		Pkg:   "./quorum", Run: "TestRemnantOfAHold",
+	},
+	{
+		Name:  "Redlock: a call that does not wait takes split votes for an answer",
+		Edits: []Edit{{"internal/engine waiter.tryOnce", "a != nil && a.Why != nil", "false"}},
+		Pkg:   "./quorum", Run: "TestOnce_|TestRemnantOfAHold",
 	},
 	{
 		Name:  "Inv2: one clock that is wrong decides a token",

@@ -1,0 +1,151 @@
+package quorum_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// slowFirst delays the first command of each connection pool to a node, as dialing among many others does, and each later one by a little.
+func slowFirst(u *user, dice *rand.Rand, first, later time.Duration) {
+	var mu sync.Mutex
+	seen := map[int]bool{}
+	u.on(func(node int, _ string, _ []any, next func() error) error {
+		mu.Lock()
+		most := later
+		if !seen[node] {
+			seen[node], most = true, first
+		}
+		took := time.Duration(dice.Int64N(int64(most)))
+		mu.Unlock()
+		time.Sleep(took)
+		return next()
+	}, 0, 1, 2, 3, 4)
+}
+
+// Many clients that have not heard of any node ask for one lock at the same moment: the home decides who is first, and the others wait there,
+// and have no votes of the winner's.
+func TestNewClients_AtOnce(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		const clients = 100
+		var calls []<-chan error
+		var mu sync.Mutex
+		var took []time.Duration
+		var users []*user
+		for i := range uint64(clients) {
+			u := s.user()
+			slowFirst(u, rand.New(rand.NewPCG(i, 1)), 40*time.Millisecond, 2*time.Millisecond)
+			users = append(users, u)
+		}
+		began := time.Now()
+		for _, u := range users {
+			calls = append(calls, locktest.Start(func() error {
+				h, err := u.lock("l").Acquire(t.Context(), rlock.Wait(10*time.Second))
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				took = append(took, time.Since(began))
+				mu.Unlock()
+				return h.Unlock(t.Context())
+			}))
+		}
+		for _, call := range calls {
+			locktest.NoError(t, <-call)
+		}
+		if took[0] > 110*time.Millisecond {
+			t.Errorf("the first has the lock after %v", took[0])
+		}
+		longest := took[0]
+		for i, at := range took[1:] {
+			longest = max(longest, at-took[i])
+		}
+		if longest > 500*time.Millisecond {
+			t.Errorf("nobody had the lock for %v", longest)
+		}
+	})
+}
+
+// A new client whose nodes take long for a first answer takes a lock that nobody has by a call that does not wait.
+func TestNewClients_SlowFirstAnswers(t *testing.T) {
+	for seed := range uint64(20) {
+		virtual(t, 5, func(t *testing.T, s *site) {
+			u := s.user()
+			slowFirst(u, rand.New(rand.NewPCG(seed, 2)), 200*time.Millisecond, 40*time.Millisecond)
+			h, err := u.lock("l").Acquire(t.Context(), rlock.Wait(0))
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			locktest.NoError(t, h.Unlock(t.Context()))
+		})
+	}
+}
+
+// A hold that a minority of the nodes has left, of a program that ended before it was released everywhere, keeps nobody out, also where the home has it.
+func TestRemnantOfAHold(t *testing.T) {
+	for _, on := range [][]int{{0}, {0, 1}, {0, 4}, {1, 2}} { // in the order of the lock
+		for _, wait := range []time.Duration{0, 2 * time.Second} {
+			for _, stranger := range []bool{false, true} {
+				t.Run(fmt.Sprint(on, wait, stranger), func(t *testing.T) {
+					virtual(t, 5, func(t *testing.T, s *site) {
+						u := s.user()
+						order := quorum.Order(u.Client, "l")
+						if !stranger {
+							known(t, u)
+						}
+						for _, i := range on {
+							m := s.minis[order[i]]
+							m.HSet("l", "6b1f0d1e-0000-4000-8000-000000000001:1", "1")
+							m.SetTTL("l", 30*time.Second)
+						}
+						for i, most := range []time.Duration{150 * time.Millisecond, 20 * time.Millisecond, 20 * time.Millisecond} {
+							began := time.Now()
+							h, err := u.lock("l").Acquire(t.Context(), rlock.Wait(wait))
+							locktest.NoError(t, err)
+							tookAtMost(t, began, most, fmt.Sprint("acquire ", i))
+							locktest.Sleep(15 * time.Millisecond)
+							locktest.NoError(t, h.Unlock(t.Context()))
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A call that does not wait is told of a holder where a majority has one, and of split votes where nobody has the lock for the second that it asks.
+func TestOnce_WhoHasTheLock(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u, other := s.user(), s.user()
+		known(t, u)
+		h, err := other.lock("l").Acquire(t.Context())
+		locktest.NoError(t, err)
+		for _, who := range []*user{u, u, s.user()} {
+			began := time.Now()
+			_, err = who.lock("l").Acquire(t.Context(), rlock.Wait(0))
+			locktest.IsError(t, err, rlock.ErrNotAcquired)
+			if errors.Is(err, quorum.ErrSplitVote) {
+				t.Error(err)
+			}
+			tookAtMost(t, began, 200*time.Millisecond, "the answer")
+		}
+		locktest.NoError(t, h.Unlock(t.Context()))
+		for i, m := range s.minis {
+			m.HSet("l", fmt.Sprintf("6b1f0d1e-0000-4000-8000-00000000000%d:1", i/2), "1")
+			m.SetTTL("l", time.Minute)
+		}
+		began := time.Now()
+		_, err = u.lock("l").Acquire(t.Context(), rlock.Wait(0))
+		locktest.IsError(t, err, quorum.ErrSplitVote)
+		if took := time.Since(began); took < 500*time.Millisecond || took > 1100*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+	})
+}
