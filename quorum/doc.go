@@ -66,11 +66,15 @@
 // atomic step as its answer. A node that does not count yet is asked and told everything all the same.
 //
 // Redis counts its uptime by its wall clock, and has no other. A client therefore believes what it has seen more than the
-// uptime: a node whose run before it has heard from less than the delay ago is young, and one whose run it has heard from
-// for longer than that is not, by the client's monotonic clock. What is left is a node that starts with a clock that is
-// behind, and whose clock is set right while it is young: a client that has not heard from it before takes it for old. Start
-// Redis when the clock has been set (systemd: After=time-sync.target). A clock that is set back behind the server's start
-// makes its uptime negative: the node does not count for a client before that has heard from it for the delay.
+// uptime, by its monotonic clock: a node whose run before it has heard from less than the delay ago is young, and one whose
+// run it has heard from for longer than that is not. An uptime is false that is longer than the time since the run before was
+// heard from, or that grows faster than time does, by more than a percent and a second: the node's clock has stepped, or
+// another server has its address. Then the node counts when the client has heard from it for the delay. Where the client's own
+// machine was suspended, so that its monotonic clock stood still, a true uptime may seem false: that costs the delay, and no more.
+// What is left is a node that starts with a clock that is behind, and whose clock is set right while it is young: a client
+// takes it for old that has not heard from it between the start and the step, nor, before the start, for as long as the step
+// is. Start Redis when the clock has been set (systemd: After=time-sync.target). A clock that is set back behind the server's
+// start makes its uptime negative: the node does not count for a client before that has heard from it for the delay.
 //
 // That is enough. Let A's hold rest on its latest confirmation, by a majority Q of nodes that counted, sent at time s with
 // the lease L: A trusts it until some time before s+L. Let B get a majority R of nodes that counted. Some node j is in

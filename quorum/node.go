@@ -57,6 +57,8 @@ type runs struct {
 	first    time.Time // when the node told this run id for the first time
 	heard    time.Time // when the node told a run id for the last time
 	before   time.Time // when the run before this one was heard of for the last time; zero if none was
+	began    time.Time // this run began no earlier, by what was heard of the run before, or of this one when it was young; zero if by nothing
+	stepped  bool      // the uptime told since says that it began earlier: the node's clock was set, and its uptime tells nothing
 	warned   string    // the run id of which the log says that it does not count yet
 	lossless string    // the run id of a run that began with all data of the run before
 	hurries  bool      // learn begins at once in any case
@@ -145,10 +147,7 @@ func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration, lat
 		if !late {
 			n.clock.heard(r.Time, took, now, n.born)
 		}
-		if r.Run != n.run {
-			n.run, n.first, n.before = r.Run, now, n.heard
-		}
-		n.heard = now
+		n.noteRun(r, took, now)
 		n.tooNew = !n.countsLocked(r)
 	}
 	n.mu.Unlock()
@@ -157,6 +156,24 @@ func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration, lat
 		n.log.Warn("quorum: a node fails", "node", n.name, "error", err)
 	case err == nil && before != nil:
 		n.log.Info("quorum: a node answers again", "node", n.name)
+	}
+}
+
+// noteRun notes what an answer, which took this long, tells of the node's run. No run begins before the one before it was heard of for the
+// last time, and none ages faster than time passes. Where the uptime says so the node's clock has stepped, or this client's has stood still, as that
+// of a machine that is suspended does, or another server has the node's address: the first and the last must not count, and the second
+// costs the delay. Uptimes are told in whole seconds, and clocks run at different speeds, by a percent. With n.mu held.
+func (n *node) noteRun(r *scripts.Report, took time.Duration, now time.Time) {
+	if r.Run != n.run {
+		n.run, n.first, n.before, n.began, n.stepped = r.Run, now, n.heard, n.heard, false
+	}
+	n.heard = now
+	if !n.began.IsZero() {
+		up := now.Sub(n.began)
+		n.stepped = n.stepped || r.Uptime > up+time.Second+up/100
+	}
+	if began := now.Add(-took - r.Uptime); r.Uptime < n.delay && began.After(n.began) {
+		n.began = began
 	}
 }
 
@@ -219,14 +236,14 @@ func (n *node) counts(r *scripts.Report) bool {
 func (n *node) countsLocked(r *scripts.Report) bool { return !n.young(r) || n.lossless == r.Run }
 
 // young tells whether the node may have started less than the delay ago. The node's uptime goes by its wall clock, which may have
-// been set since. Two things that this client has seen itself go before the uptime: it has heard of this run for longer than the
-// delay, or it has heard of the run before less than the delay ago. With n.mu held.
+// been set since. What this client has seen itself goes before the uptime: it has heard of this run for longer than the delay, or of
+// the run before less than the delay ago, or the uptime is false. With n.mu held.
 func (n *node) young(r *scripts.Report) bool {
 	if n.run == r.Run {
 		switch {
 		case time.Since(n.first) >= n.delay:
 			return false
-		case !n.before.IsZero() && time.Since(n.before) < n.delay:
+		case n.stepped, !n.before.IsZero() && time.Since(n.before) < n.delay:
 			return true
 		}
 	}
@@ -240,7 +257,7 @@ func (n *node) tooYoung(r *scripts.Report) error {
 		return fmt.Errorf("%w, as far as it can tell: its clock was set back behind its start (up for %v); it counts when this client has heard from it for %v, or after a restart",
 			ErrRestarted, r.Uptime, n.delay)
 	case r.Uptime >= n.delay:
-		return fmt.Errorf("%w (up for %v by its clock, but this client has heard from the run before more recently)", ErrRestarted, r.Uptime)
+		return fmt.Errorf("%w (up for %v by its clock, but not by what this client has heard from it)", ErrRestarted, r.Uptime)
 	}
 	return fmt.Errorf("%w (up for %v)", ErrRestarted, r.Uptime)
 }

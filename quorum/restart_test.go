@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
@@ -160,31 +161,82 @@ func TestMaxLease(t *testing.T) {
 // A node that starts empty and whose clock is set forward then: its uptime says that it is old, but a client that has heard
 // from it before knows that it is not. Once it is, it counts.
 func TestRestartAndClockSetForward(t *testing.T) {
-	virtual(t, 5, func(t *testing.T, s *site) {
-		a := s.user()
-		b := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
-		locktest.NoError(t, b.lock("other").Do(t.Context(), func(context.Context, int64) error { return nil }))
-		locktest.Sleep(time.Second)
-		a.down(3, 4)
-		held, err := a.lock("l").LockLease(t.Context(), 30*time.Second)
-		locktest.NoError(t, err)
-		s.restart(2)
-		s.clock(2, time.Hour)
-		b.down(0, 1)
-		l := b.lock("l")
-		for {
-			got, err := l.Lock(t.Context())
-			if err == nil {
-				locktest.IsError(t, held.Err(), rlock.ErrLost)
-				locktest.NoError(t, l.Unlock(got))
-				return
-			}
-			locktest.IsError(t, err, quorum.ErrRestarted)
-			if !strings.Contains(err.Error(), "(up for 1h") {
-				t.Errorf("the error does not say why: %v", err)
-			}
-		}
-	})
+	for name, c := range map[string]struct {
+		idle    time.Duration // for so long before the restart b has heard nothing
+		rejoins bool          // b hears from the new run before the clock is set
+		fresh   bool          // b has heard from no run before
+	}{
+		"heard from a second ago":                      {idle: time.Second},
+		"heard from before the longest lease":          {idle: 10 * time.Minute},
+		"heard from when it was young":                 {idle: 10 * time.Minute, rejoins: true},
+		"heard from when it was young, and not before": {rejoins: true, fresh: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 5, func(t *testing.T, s *site) {
+				a := s.user()
+				b := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
+				hear := func() {
+					locktest.NoError(t, b.lock("other").Do(t.Context(), func(context.Context, int64) error { return nil }))
+					synctest.Wait()
+				}
+				if !c.fresh {
+					hear()
+				}
+				locktest.Sleep(c.idle)
+				a.down(3, 4)
+				held, err := a.lock("l").LockLease(t.Context(), 30*time.Second)
+				locktest.NoError(t, err)
+				s.restart(2)
+				if c.rejoins {
+					locktest.Sleep(time.Second)
+					hear()
+				}
+				s.clock(2, time.Hour)
+				b.down(0, 1)
+				l := b.lock("l")
+				for {
+					got, err := l.Lock(t.Context())
+					if err == nil {
+						locktest.IsError(t, held.Err(), rlock.ErrLost)
+						locktest.NoError(t, l.Unlock(got))
+						return
+					}
+					locktest.IsError(t, err, quorum.ErrRestarted)
+					if !strings.Contains(err.Error(), "(up for 1h") {
+						t.Errorf("the error does not say why: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A node that has restarted, and whose clock runs on, counts for a client that has not heard from it since as soon as it is old enough.
+func TestRestartWhileAClientIsIdle(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after time.Duration // for so long the client is idle before the restart, and after it
+		fast          time.Duration // so much the node's clock gains after it
+	}{
+		"long before":          {time.Hour, 31 * time.Second, 0},
+		"in the same moment":   {0, 31 * time.Second, 0},
+		"clocks of two speeds": {0, 12 * time.Hour, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 5, func(t *testing.T, s *site) {
+				u := s.user()
+				locktest.NoError(t, u.lock("other").Do(t.Context(), func(context.Context, int64) error { return nil }))
+				synctest.Wait()
+				locktest.Sleep(c.before)
+				s.restart(2)
+				locktest.Sleep(c.after)
+				s.clock(2, c.fast)
+				u.down(0, 1)
+				held, err := u.lock("l").TryLock(t.Context(), 0, 0)
+				locktest.NoError(t, err)
+				locktest.NoError(t, u.lock("l").Unlock(held))
+			})
+		})
+	}
 }
 
 // A node whose clock is set back behind its start does not know its age: a client that has heard from it for long enough

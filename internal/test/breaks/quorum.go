@@ -16,6 +16,21 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "TestDelayedRestart",
 	},
 	{
+		Name:  "Redlock: the uptime of a node is believed that is older than the end of the run before",
+		Edits: []Edit{{"quorum node.noteRun", "n.run, n.first, n.before, n.began, n.stepped = r.Run, now, n.heard, n.heard, false", "n.run, n.first, n.before, n.began, n.stepped = r.Run, now, n.heard, time.Time{}, false"}},
+		Pkg:   "./quorum", Run: "RestartAndClockSetForward/.*longest_lease",
+	},
+	{
+		Name:  "Redlock: the uptime of a node is believed that grows faster than time",
+		Edits: []Edit{{"quorum node.noteRun", "r.Uptime < n.delay && began.After(n.began)", "false"}},
+		Pkg:   "./quorum", Run: "RestartAndClockSetForward/.*not_before",
+	},
+	{
+		Name:  "Redlock: the uptime of a node whose clock runs fast is not believed",
+		Edits: []Edit{{"quorum node.noteRun", "up+time.Second+up/100", "up"}},
+		Pkg:   "./quorum", Run: "RestartWhileAClientIsIdle",
+	},
+	{
 		Name: "Redlock: a node that has restarted counts after a tenth of the longest lease", Short: "node-soon",
 		Edits: []Edit{{"quorum newStore", "time.Second - 1).Truncate(time.Second) + time.Second", "time.Second - 1).Truncate(time.Second) / 10"}},
 	},
