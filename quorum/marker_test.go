@@ -5,11 +5,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/internal/test/memredis"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
@@ -88,6 +91,47 @@ func TestReal_MarkerOfARunThatIsOver(t *testing.T) {
 	locktest.NoError(t, err)
 	if there == 1 {
 		t.Errorf("an empty node says that it kept everything: %q", s.direct[0].Get(t.Context(), marker).Val())
+	}
+}
+
+// A young node that keeps everything counts at once if it has the marker of a run before, and not with that of its own run: this one may have begun with
+// nothing, and a client that took it for old has marked it since.
+func TestMarkerOfARun(t *testing.T) {
+	for marks, counts := range map[string]bool{"": false, "this": false, "before": true} {
+		t.Run("marker: "+marks, func(t *testing.T) {
+			virtual(t, 1, func(t *testing.T, s *site) {
+				s.restart(0)
+				now := s.starts[0]
+				s.minis[0].Server().SetPreHook(func(c *server.Peer, cmd string, args ...string) bool {
+					switch {
+					case cmd == "INFO" && len(args) == 1 && args[0] == "persistence":
+						c.WriteBulk("# Persistence\r\naof_enabled:1\r\n")
+					case cmd == "CONFIG":
+						c.WriteStrings([]string{"appendfsync", "always", "no-appendfsync-on-rewrite", "no"})
+					default:
+						return memredis.Tells(c, cmd, args, now.id, now.began, time.Now())
+					}
+					return true
+				})
+				if id := map[string]string{"this": now.id, "before": "first0"}[marks]; id != "" {
+					locktest.NoError(t, s.minis[0].Set(marker, id))
+				}
+				u := s.user()
+				_, err := u.lock("other").TryLock(t.Context(), 0, 0) // asks the node what it keeps
+				if !counts {
+					locktest.IsError(t, err, quorum.ErrRestarted)
+				}
+				synctest.Wait()
+				l := u.lock("l")
+				held, err := l.TryLock(t.Context(), 0, 0)
+				if !counts {
+					locktest.IsError(t, err, quorum.ErrRestarted)
+					return
+				}
+				locktest.NoError(t, err)
+				locktest.NoError(t, l.Unlock(held))
+			})
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package quorum_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -62,7 +63,8 @@ func TestArguments(t *testing.T) {
 func TestSameServer(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		s.minis[2] = s.minis[0]
-		l := s.user().lock("l")
+		u := s.user()
+		l := u.lock("l")
 		held, err := l.Lock(t.Context())
 		if err == nil { // by the two that are not the same
 			locktest.NoError(t, l.Unlock(held))
@@ -72,6 +74,10 @@ func TestSameServer(t *testing.T) {
 		locktest.IsError(t, err, quorum.ErrSameServer)
 		_, err = l.IsLocked(t.Context())
 		locktest.IsError(t, err, quorum.ErrSameServer)
+		for i := range 6 { // one or the other of the two is not asked: each lock has its own order
+			_, err = u.lock(fmt.Sprint("l", i)).TryLock(t.Context(), 0, 0)
+			locktest.IsError(t, err, quorum.ErrSameServer)
+		}
 		locktest.Sleep(time.Minute)
 		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
 	})

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
@@ -61,13 +62,18 @@ func TestDelayedRestart(t *testing.T) {
 }
 
 // A node that restarts does not count for an extension either, and not for a re-entry: a hold that has only two others
-// ends in time, although all three have it again.
+// ends in time, although all three have it again. With a stable token a re-entry has no second round, in which the node would be found out.
 func TestDelayedRestartForExtensions(t *testing.T) {
+	t.Run("a token for each level", func(t *testing.T) { delayedRestartForExtensions(t) })
+	t.Run("one token", func(t *testing.T) { delayedRestartForExtensions(t, fenced.WithStableToken()) })
+}
+
+func delayedRestartForExtensions(t *testing.T, opts ...fenced.Option) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		u.down(3, 4)
 		began := time.Now()
-		l := u.lock("l")
+		l := u.lock("l", opts...)
 		held, err := l.Lock(t.Context())
 		locktest.NoError(t, err)
 		s.restart(2)
@@ -78,7 +84,7 @@ func TestDelayedRestartForExtensions(t *testing.T) {
 		short, cancel := context.WithTimeout(held, 100*time.Millisecond)
 		defer cancel()
 		if _, err := l.Lock(short); err == nil {
-			t.Error("a re-entry was counted by a node that may have forgotten who had the lock")
+			t.Fatal("a re-entry was counted by a node that may have forgotten who had the lock")
 		}
 		<-held.Done()
 		if took := time.Since(began); took > 30*time.Second {

@@ -31,6 +31,21 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "RestartWhileAClientIsIdle",
 	},
 	{
+		Name:  "Redlock: a node that has just restarted counts for a re-entry",
+		Edits: []Edit{{"quorum recount.tally", "a.yes && (r.order.Lease == 0 || counts(a))", "a.yes"}},
+		Pkg:   "./quorum", Run: "TestDelayedRestartForExtensions",
+	},
+	{
+		Name:  "Redlock: the marker of a run proves that this run has lost nothing",
+		Edits: []Edit{{"quorum node.learn", "&& mark.Val() != run", ""}},
+		Pkg:   "./quorum", Run: "TestMarkerOfARun",
+	},
+	{
+		Name:  "Redlock: a node that was not asked may be the same server as another",
+		Edits: []Edit{{"quorum store.checkDistinct", "case a == nil || a.state == pending", "case a == nil:\ncase a.state == pending"}},
+		Pkg:   "./quorum", Run: "TestSameServer",
+	},
+	{
 		Name: "Redlock: a node that has restarted counts after a tenth of the longest lease", Short: "node-soon",
 		Edits: []Edit{{"quorum newStore", "time.Second - 1).Truncate(time.Second) + time.Second", "time.Second - 1).Truncate(time.Second) / 10"}},
 	},
