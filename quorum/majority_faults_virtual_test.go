@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -78,6 +79,34 @@ func TestMajorityFirst_OneNodeFailsInTheSecondRound(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Inv2: a node that restarts between its vote and the token, with its data as they were a moment ago, does not count for the token either: it may have
+// forgotten a counter.
+func TestInv2_RestartBetweenVoteAndToken(t *testing.T) {
+	for _, away := range [][]int{{1, 2}, {1}} { // without another node in its place, and with one
+		virtual(t, 5, func(t *testing.T, s *site) {
+			u := s.user()
+			u.down(away...)
+			var once sync.Once
+			u.on(func(_ int, op string, _ []any, next func() error) error {
+				if op == "raise" {
+					once.Do(func() {
+						s.starts[0] = run{"restarted", time.Now()}
+						s.clock(0, 0)
+					})
+				}
+				return next()
+			}, 0)
+			held, err := u.lock("l").TryLock(t.Context(), 0, 0)
+			if len(away) > 1 {
+				locktest.IsError(t, err, quorum.ErrRestarted)
+				return
+			}
+			locktest.NoError(t, err)
+			locktest.NoError(t, u.lock("l").Unlock(held))
+		})
 	}
 }
 

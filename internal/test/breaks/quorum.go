@@ -113,6 +113,16 @@ var ofQuorum = []Break{
 		Pkg:   "./scripts", Run: "Node_Proposals",
 	},
 	{
+		Name:  "Inv2: a node that took the number for nodes without a counter is seen as one that had a counter",
+		Edits: []Edit{{"quorum election.hadNoCounter", "|| a.report.Took && a.report.Counter == e.first", ""}},
+		Pkg:   "./quorum", Run: "Inv2_TwoProposals",
+	},
+	{
+		Name:  "Inv2: a node that has restarted since its vote counts for the token",
+		Edits: []Edit{{"quorum election.tally", "case !counts(a):", ""}},
+		Pkg:   "./quorum", Run: "Inv2_RestartBetweenVoteAndToken",
+	},
+	{
 		Name:  "Inv2: who took the one proposal and who took the other are one majority",
 		Edits: []Edit{{"quorum attempt.accepted", "case first >= at.store.majority:", "case token+first >= at.store.majority:"}},
 		Pkg:   "./quorum", Run: "Inv2_TwoProposals",
