@@ -435,6 +435,47 @@ func TestP40_TheNextAcquireBringsTheRelease(t *testing.T) {
 	})
 }
 
+// P40: it names the hold that it has unlocked, whose release it brings. It does not name one that it has forced open: its holder has not given that up.
+func TestP40_TheNextAcquireNamesNoForcedHold(t *testing.T) {
+	for _, forced := range []bool{false, true} {
+		t.Run(fmt.Sprint("forced: ", forced), func(t *testing.T) {
+			virtual(t, 5, func(t *testing.T, s *site) {
+				u := s.user()
+				known2(t, u)
+				l := u.lock("l")
+				held, err := l.Lock(t.Context())
+				locktest.NoError(t, err)
+				locktest.Sleep(20 * time.Millisecond) // it has all nodes
+				order := quorum.Order(u.Client, "l")
+				field := s.fields("l")[order[0]]
+				name := scripts.KeysOf("l").Line + ":" + field
+				var named atomic.Int32
+				u.on(func(node int, op string, args []any, next func() error) error {
+					if op == "withdraw" && slices.Contains(order[2:4], node) {
+						time.Sleep(20 * time.Millisecond)
+					}
+					if op == "vote" && slices.Contains(args, any(name)) {
+						named.Add(1)
+					}
+					return next()
+				}, 0, 1, 2, 3, 4)
+				if forced {
+					freed, err := l.ForceUnlock(t.Context())
+					locktest.NoError(t, err)
+					locktest.Equal(t, "freed", freed, true)
+				} else {
+					locktest.NoError(t, l.Unlock(held))
+				}
+				locktest.Equal(t, "nodes that the release has not come to", s.has("l"), 2)
+				next, err := l.TryLock(t.Context(), time.Second, 0)
+				locktest.NoError(t, err)
+				locktest.Equal(t, "a vote names the hold", named.Load() > 0, !forced)
+				locktest.NoError(t, l.Unlock(next))
+			})
+		})
+	}
+}
+
 // P24: in a quorum clients that wait and are frozen keep a call of 50 ms from the lock for no more than two tries, 200 ms apart, and one of a second never.
 func TestP24_FrozenClientsOfAQuorum(t *testing.T) {
 	for _, n := range []int{1, 2, 6} {

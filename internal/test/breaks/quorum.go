@@ -183,6 +183,11 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "P40_ADroppedHold",
 	},
 	{
+		Name:  "P40: a client names its hold that it has forced open as one that it has given up",
+		Edits: []Edit{{"quorum release.succeeded", "r.order.Known >= 0 &&", ""}},
+		Pkg:   "./quorum", Run: "P40_TheNextAcquireNames",
+	},
+	{
 		Name:  "P40: the releases of failed attempts call one client after the other",
 		Edits: []Edit{{"quorum attempt.failed", "at.rec.silence()", ""}},
 		Pkg:   "./quorum", Run: "P40_FailedAttemptsCall",
