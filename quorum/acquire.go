@@ -28,6 +28,7 @@ type attempt struct {
 	// Guarded by votes.mu.
 	left []*node // that were not asked, in their order
 	late bool    // a node that was asked is slow, and all were asked
+	hold bool    // the attempt has become a hold
 }
 
 // acquire takes the lock on a majority of the nodes, and a token where the order asks for one. done is called once: with Held, or with the
@@ -87,6 +88,9 @@ func (at *attempt) vote(n *node) scripts.Op {
 func (at *attempt) voted(a *ask) {
 	if at.rec.voted(a, at.lease) {
 		at.store.releaseAgain(at.order.Keys, at.order.Field)
+	}
+	if at.hold && a.node == at.home && a.state == answered && !a.yes {
+		at.leaveHome()
 	}
 	if a.state == answered && a.report.Counter > at.offer.Token {
 		at.store.noteCounter(at.order.Keys.Channel(), a.report.Counter)
@@ -248,7 +252,7 @@ func (at *attempt) over(answer scripts.Answer, err error) {
 		at.tell(answer, err)
 		return
 	}
-	remnant := at.atHome()
+	remnant := at.won()
 	at.store.note(at.order.Keys.Channel(), func(l *seen) {
 		l.splits, l.refused, l.remnant = 0, false, remnant
 		if answer.Token >= at.offer.Token {
@@ -262,14 +266,24 @@ func (at *attempt) over(answer scripts.Answer, err error) {
 	at.tell(answer, nil)
 }
 
-// atHome returns the field of another hold that the home has, although this one has a majority; "" for none.
-func (at *attempt) atHome() string {
+// won notes that the attempt has become a hold, and returns the field of another hold that the home has; "" for none. Where the home has refused, the
+// client's ticket is in the line there.
+func (at *attempt) won() (remnant string) {
 	at.votes.mu.Lock()
 	defer at.votes.mu.Unlock()
+	at.hold = true
 	if at.homeRefused() {
-		return at.homeAsk().report.Holder
+		remnant = at.homeAsk().report.Holder
+		at.leaveHome()
 	}
-	return ""
+	return remnant
+}
+
+// leaveHome takes the ticket of an attempt that has the lock out of the home's line, where nobody waits with it any more. With votes.mu held.
+func (at *attempt) leaveHome() {
+	if at.order.Turn.Ticket != "" {
+		go at.store.leaveOn(at.home, at.order, func(scripts.Answer, error) {})
+	}
 }
 
 // tell tells the outcome, which does not say where the client is in the line.
@@ -338,9 +352,11 @@ func (at *attempt) accepted() int64 {
 	return 0
 }
 
-// owner returns the share of another hold that has the lock on a majority; nil if no answer shows one.
+// owner returns the share of another hold that has the lock on a majority; nil if no answer shows one. What this client has given up, and not released
+// everywhere yet, is none.
 func (at *attempt) owner() *share {
-	if all := shares(&at.votes); len(all) > 0 && all[0].field != at.order.Field && len(all[0].ttls) >= at.store.majority {
+	all := shares(&at.votes)
+	if len(all) > 0 && all[0].field != at.order.Field && len(all[0].ttls) >= at.store.majority && !at.store.givenUp(all[0].field) {
 		return all[0]
 	}
 	return nil

@@ -11,14 +11,19 @@ import (
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
+	"github.com/fencelock/fencelock/scripts"
 )
 
-// slowFirst delays the first command of each connection pool to a node, as dialing among many others does, and each later one by a little.
-func slowFirst(u *user, dice *rand.Rand, first, later time.Duration) {
+// slowFirst delays the first command of each connection pool to a node, as dialing among many others does, and each later one by a little. It returns
+// how many attempts there were by now.
+func slowFirst(u *user, dice *rand.Rand, first, later time.Duration) (attempts func() int) {
 	var mu sync.Mutex
-	seen := map[int]bool{}
-	u.on(func(node int, _ string, _ []any, next func() error) error {
+	seen, fields := map[int]bool{}, map[string]bool{}
+	u.on(func(node int, op string, args []any, next func() error) error {
 		mu.Lock()
+		if op == "vote" {
+			fields[fieldOf(args)] = true
+		}
 		most := later
 		if !seen[node] {
 			seen[node], most = true, first
@@ -28,6 +33,11 @@ func slowFirst(u *user, dice *rand.Rand, first, later time.Duration) {
 		time.Sleep(took)
 		return next()
 	}, 0, 1, 2, 3, 4)
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(fields)
+	}
 }
 
 // Many clients that have not heard of any node ask for one lock at the same moment: the home decides who is first, and the others wait there,
@@ -73,15 +83,18 @@ func TestNewClients_AtOnce(t *testing.T) {
 	})
 }
 
-// A new client whose nodes take long for a first answer takes a lock that nobody has by a call that does not wait.
+// A new client whose nodes take long for a first answer takes a lock that nobody has by one attempt of a call that does not wait.
 func TestNewClients_SlowFirstAnswers(t *testing.T) {
 	for seed := range uint64(20) {
 		virtual(t, 5, func(t *testing.T, s *site) {
 			u := s.user()
-			slowFirst(u, rand.New(rand.NewPCG(seed, 2)), 200*time.Millisecond, 40*time.Millisecond)
+			attempts := slowFirst(u, rand.New(rand.NewPCG(seed, 2)), 200*time.Millisecond, 40*time.Millisecond)
 			h, err := u.lock("l").Acquire(t.Context(), rlock.Wait(0))
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if n := attempts(); n != 1 {
+				t.Errorf("seed %d: %d attempts", seed, n)
 			}
 			locktest.NoError(t, h.Unlock(t.Context()))
 		})
@@ -111,6 +124,9 @@ func TestRemnantOfAHold(t *testing.T) {
 							locktest.NoError(t, err)
 							tookAtMost(t, began, most, fmt.Sprint("acquire ", i))
 							locktest.Sleep(15 * time.Millisecond)
+							if line, err := s.minis[order[0]].ZMembers(scripts.KeysOf("l").Line); err == nil {
+								t.Errorf("acquire %d: in the line is %q", i, line)
+							}
 							locktest.NoError(t, h.Unlock(t.Context()))
 						}
 					})
@@ -147,5 +163,54 @@ func TestOnce_WhoHasTheLock(t *testing.T) {
 		if took := time.Since(began); took < 500*time.Millisecond || took > 1100*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
+	})
+}
+
+// A node that executes a vote behind the release of its attempt, as commands of several connections come in any order, is released again as soon as the
+// vote is answered.
+func TestP3_AVoteBehindItsRelease(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		known(t, u)
+		order := quorum.Order(u.Client, "l")
+		home := s.minis[order[0]]
+		home.HSet("l", "6b1f0d1e-0000-4000-8000-000000000001:1", "1")
+		home.SetTTL("l", 30*time.Second)
+		u.on(func(_ int, op string, _ []any, next func() error) error {
+			if op == "vote" {
+				time.Sleep(45 * time.Millisecond)
+			}
+			return next()
+		}, order[1:]...)
+		_, err := u.lock("l").Acquire(t.Context(), rlock.Wait(10*time.Millisecond))
+		locktest.ErrorSays(t, err, "within the wait")
+		locktest.Sleep(50 * time.Millisecond)
+		locktest.Equal(t, "nodes that have the lock", s.has("l"), 1)
+	})
+}
+
+// What a client has given up itself, and is not released everywhere yet, is no holder that keeps it out.
+func TestOnce_OwnVotesThatComeLate(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		u := s.user()
+		known(t, u)
+		var mu sync.Mutex
+		seen := map[int]bool{}
+		u.on(func(node int, op string, _ []any, next func() error) error {
+			mu.Lock()
+			first := !seen[node]
+			seen[node] = true
+			mu.Unlock()
+			switch {
+			case op == "vote" && first:
+				time.Sleep(55 * time.Millisecond)
+			case op == "withdraw":
+				time.Sleep(40 * time.Millisecond)
+			}
+			return next()
+		}, 0, 1, 2, 3, 4)
+		h, err := u.lock("l").Acquire(t.Context(), rlock.Wait(0))
+		locktest.NoError(t, err)
+		locktest.NoError(t, h.Unlock(t.Context()))
 	})
 }

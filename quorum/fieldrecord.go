@@ -166,6 +166,13 @@ func (rec *fieldRecord) isSilent() bool {
 	return rec.silent
 }
 
+// isGivenUp tells whether the field is being released, or is of an attempt that has failed.
+func (rec *fieldRecord) isGivenUp() bool {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return rec.closed || rec.silent
+}
+
 // closing begins a release. It returns the nodes that the release goes to, and those of them with no vote under way, whose answer
 // to the release is final. calls: the release calls who waits, on the home of the lock, which it goes to in any case, if to any.
 func (rec *fieldRecord) closing(nodes []*node, home *node, calls bool) (to []*node, final map[*node]bool) {

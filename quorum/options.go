@@ -31,9 +31,9 @@ func WithLockOptions(opts ...rlock.Option) Option {
 }
 
 // WithNodeTimeout sets how long the client waits for one node, 50 ms by default, and an eighth of the lease where that is less. A
-// node that is down or hangs costs no more than this time, and only where the other nodes are no majority. A node whose answers usually take long, as it is
-// far away or much is asked of it, has four times as long as they take, and one that this client has not heard of five times as long as others, up to ten
-// times d. Renewals have more. Lengthen d where nodes are so far away that the handshakes of a first contact do not fit in.
+// node that is down or hangs costs no more than this time, and only where the other nodes are no majority. A node whose answers take long, as it is far
+// away or much is asked of it, has four times as long as they take, and one that this client has not heard of five times d; none has more than ten times d.
+// Renewals have more. Lengthen d where nodes are so far away that the handshakes of a first contact do not fit in.
 func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // WithRetryDelay sets the random time after which a call tries again when several callers had each a part of the nodes and

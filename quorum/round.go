@@ -123,14 +123,18 @@ func (r *round) tell(a *ask) {
 // Sending implements scripts.Caller.
 func (a *ask) Sending(scripts.Caller) {}
 
-// due is the end of the ask's time, which is each where the node's answers do not usually take longer, as those of a node that is far away, or of
-// which much is asked.
-func (a *ask) due(each time.Duration) time.Time {
+// dueOf is the end of the ask's time: the round's time for each node, or four times what the node's answers take, as those of a node that is far away, or of
+// which much is asked. With mu held.
+func (r *round) dueOf(a *ask) time.Time {
 	trip, _ := a.node.near()
-	if each = max(each, 4*trip); a.first {
+	each := max(r.each, 4*trip)
+	if a.first {
 		each *= firstTimes
 	}
-	return a.sent.Add(each)
+	if due := a.sent.Add(each); due.Before(r.until) {
+		return due
+	}
+	return r.until
 }
 
 // Answered implements scripts.Caller: it notes the node's answer or error, also one that comes after the round's time.
@@ -203,14 +207,6 @@ func (r *round) timeout() {
 		r.timer.Reset(max(r.nextDue().Sub(now), time.Millisecond))
 	}
 	r.settle(r.open == 0)
-}
-
-// dueOf is the end of the time of an ask in this round. With mu held.
-func (r *round) dueOf(a *ask) time.Time {
-	if due := a.due(r.each); due.Before(r.until) {
-		return due
-	}
-	return r.until
 }
 
 // nextDue returns when timeout has something to do next. With mu held.

@@ -146,6 +146,12 @@ func (s *store) find(field string) (rec *fieldRecord, own bool) {
 	return s.fields[field], client != nil && *client == id
 }
 
+// givenUp tells whether the field is one of this client's own that it has given up.
+func (s *store) givenUp(field string) bool {
+	rec, own := s.find(field)
+	return own && (rec == nil || rec.isGivenUp())
+}
+
 // drop deletes a record if no release is owed to any node, and tells whether one is owed.
 func (s *store) drop(field string, rec *fieldRecord) (owed bool) {
 	if rec.owed() {

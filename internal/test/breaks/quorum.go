@@ -51,7 +51,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Redlock: a node of which much is asked has no more time than others",
-		Edits: []Edit{{"quorum ask.due", "max(each, 4*trip)", "max(each, 0*trip)"}},
+		Edits: []Edit{{"quorum round.dueOf", "max(r.each, 4*trip)", "max(r.each, 0*trip)"}},
 		Pkg:   "./quorum", Run: "TestRound_Many",
 	},
 	{
@@ -76,7 +76,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Redlock: the first answer of a node has no more time than others",
-		Edits: []Edit{{"quorum ask.due", "a.first {", "false {"}},
+		Edits: []Edit{{"quorum round.dueOf", "a.first {", "false {"}},
 		Pkg:   "./quorum", Run: "TestNewClients",
 	},
 	{
@@ -93,6 +93,21 @@ var ofQuorum = []Break{
 		Name:  "Redlock: a call that does not wait takes split votes for an answer",
 		Edits: []Edit{{"internal/engine waiter.tryOnce", "a != nil && a.Why != nil", "false"}},
 		Pkg:   "./quorum", Run: "TestOnce_|TestRemnantOfAHold",
+	},
+	{
+		Name:  "Redlock: a vote that came behind its release is left to the next try of the release",
+		Edits: []Edit{{"quorum attempt.voted", "at.rec.voted(a, at.lease)", "at.rec.voted(a, at.lease) && false"}, {"quorum release.heard", "r.rec.heardEarly(a.node, a.yes)", "r.rec.heardEarly(a.node, a.yes) && false"}},
+		Pkg:   "./quorum", Run: "TestP3_AVoteBehind",
+	},
+	{
+		Name:  "Redlock: who has the lock without the home stays in its line",
+		Edits: []Edit{{"quorum attempt.leaveHome", `at.order.Turn.Ticket != ""`, "false"}},
+		Pkg:   "./quorum", Run: "TestRemnantOfAHold",
+	},
+	{
+		Name:  "Redlock: what a client has given up itself keeps it out",
+		Edits: []Edit{{"quorum attempt.owner", " && !at.store.givenUp(all[0].field)", ""}},
+		Pkg:   "./quorum", Run: "TestOnce_",
 	},
 	{
 		Name:  "Inv2: one clock that is wrong decides a token",
