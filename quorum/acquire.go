@@ -105,10 +105,12 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 	s := at.store
 	if a := at.homeAsk(); a != nil {
 		switch {
-		case a.state == answered && !a.yes && at.homeDecides(a):
+		case at.homeRefused() && at.homeDecides(a):
 			return true, func() { at.refusedAtHome(a.answer) }
 		case a.state == pending && !final && !at.late:
 			return false, nil
+		case a.state == answered && !a.yes && !at.order.Turn.Quiet && at.votes.open > 0 && !final && !at.late:
+			return false, nil // those that were asked with it may make it one of a majority
 		}
 	}
 	yes, open := at.count(final)
@@ -137,7 +139,7 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 	switch err := s.checkDistinct(&at.votes); {
 	case err != nil:
 		return true, func() { at.failed(scripts.Answer{}, err) }
-	case yes < s.majority && at.homeRefused() && (owner != nil || at.order.Lined):
+	case yes < s.majority && at.homeRefused() && (owner != nil || at.order.Lined) && at.counting() >= s.majority:
 		answer := at.homeAsk().answer
 		return true, func() { at.refusedAtHome(answer) }
 	case yes < s.majority:
@@ -175,10 +177,18 @@ func (at *attempt) homeAsk() *ask {
 	return at.votes.asks[at.home.index]
 }
 
-// homeRefused tells whether home has the lock for another hold. With votes.mu held.
+// homeRefused tells whether home has refused, and counts. A home that has the line tells no run as it refuses. It counts then if it has told its run
+// lately, or if others make a majority with it, so that a home which has restarted meanwhile is not taken at its word. A client in the line
+// believes it, and asks the others when it looks. With votes.mu held.
 func (at *attempt) homeRefused() bool {
 	a := at.homeAsk()
-	return a != nil && a.state == answered && !a.yes
+	switch {
+	case a == nil || a.state != answered || a.yes:
+		return false
+	case a.report.Run != "":
+		return counts(a)
+	}
+	return at.order.Turn.Ticket != "" || a.node.toldLately() || at.counting() >= at.store.majority
 }
 
 // widen asks so many nodes more; false where the field is being released, and no node may be asked. With votes.mu held.
@@ -272,8 +282,8 @@ func (at *attempt) won() (remnant string) {
 	at.votes.mu.Lock()
 	defer at.votes.mu.Unlock()
 	at.hold = true
-	if at.homeRefused() {
-		remnant = at.homeAsk().report.Holder
+	if a := at.homeAsk(); a != nil && a.state == answered && !a.yes {
+		remnant = a.report.Holder
 		at.leaveHome()
 	}
 	return remnant
@@ -352,9 +362,27 @@ func (at *attempt) accepted() int64 {
 	return 0
 }
 
-// owner returns the share of another hold that has the lock on a majority; nil if no answer shows one. What this client has given up, and not released
-// everywhere yet, is none.
+// counts is counts, but that a home which has refused without telling its run counts too. With votes.mu held.
+func (at *attempt) counts(a *ask) bool {
+	return counts(a) || at.order.Lined && a.node == at.home && a.state == answered && !a.yes && a.report.Run == ""
+}
+
+// counting returns how many nodes that count have answered. With votes.mu held.
+func (at *attempt) counting() (n int) {
+	for a := range at.votes.all {
+		if at.counts(a) {
+			n++
+		}
+	}
+	return n
+}
+
+// owner returns the share of another hold that has the lock on a majority; nil if no answer shows one, or if no majority counts: then what nodes
+// have is of attempts like this one. What this client has given up, and not released everywhere yet, is no owner's either. With votes.mu held.
 func (at *attempt) owner() *share {
+	if at.counting() < at.store.majority {
+		return nil
+	}
 	all := shares(&at.votes)
 	if len(all) > 0 && all[0].field != at.order.Field && len(all[0].ttls) >= at.store.majority && !at.store.givenUp(all[0].field) {
 		return all[0]
@@ -390,14 +418,8 @@ func (at *attempt) refused(owner *share) (scripts.Answer, error) {
 	if owner != nil {
 		return scripts.Answer{TTL: owner.lasts(len(s.nodes) - s.majority + 1)}, nil
 	}
-	counting := 0
-	for a := range at.votes.all {
-		if counts(a) {
-			counting++
-		}
-	}
-	if counting < s.majority {
-		return scripts.Answer{}, s.majorityError(&at.votes, counts)
+	if at.counting() < s.majority {
+		return scripts.Answer{}, s.majorityError(&at.votes, at.counts)
 	}
 	return scripts.Answer{TTL: s.split(at.order.Keys.Channel()), Why: ErrSplitVote}, nil
 }

@@ -105,6 +105,13 @@ func (n *node) stranger() bool {
 	return n.run == "" && n.trouble == nil && n.silent < maxSilent
 }
 
+// toldLately tells whether the node has told its run a short time ago.
+func (n *node) toldLately() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.heard.IsZero() && time.Since(n.heard) < probeAfter
+}
+
 // probeDue tells whether nothing was asked of the node for a while.
 func (n *node) probeDue() bool {
 	n.mu.Lock()

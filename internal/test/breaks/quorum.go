@@ -227,4 +227,24 @@ var ofQuorum = []Break{
 		Edits: []Edit{{"quorum store.acquire", "at.votes.slow, at.votes.hedge = at.hedge, hedge", "at.votes.hedge = hedge"}},
 		Pkg:   "./quorum", Run: "MajorityFirst_OneNode",
 	},
+	{
+		Name:  "Inv12: what a failed attempt leaves on nodes that do not count has an owner",
+		Edits: []Edit{{"quorum attempt.owner", "at.counting() < at.store.majority", "false"}},
+		Pkg:   "./quorum", Run: "Inv12_PatienceOfSeveral",
+	},
+	{
+		Name:  "Inv12: a home is believed that may have restarted",
+		Edits: []Edit{{"quorum attempt.homeRefused", `return at.order.Turn.Ticket != "" || a.node.toldLately() || at.counting() >= at.store.majority`, "return true"}},
+		Pkg:   "./quorum", Run: "Inv12_PatienceOfSeveral",
+	},
+	{
+		Name:  "Inv12: a home is believed that is all that is left",
+		Edits: []Edit{{"quorum attempt.judge", "at.homeRefused() && at.counting() >= s.majority", "at.homeRefused()"}},
+		Pkg:   "./quorum", Run: "Inv12_PatienceOfSeveral",
+	},
+	{
+		Name:  "Redlock: a home that does not count refuses the lock",
+		Edits: []Edit{{"quorum attempt.homeRefused", "return counts(a)", "return true"}},
+		Pkg:   "./quorum", Run: "ARestartedHome",
+	},
 }
