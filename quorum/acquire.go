@@ -320,7 +320,7 @@ func (at *attempt) spread() {
 	left := at.left
 	at.left = nil
 	at.votes.mu.Unlock()
-	if len(left) == 0 || at.store.closed.Load() {
+	if len(left) == 0 || at.store.isClosed() {
 		return
 	}
 	asked := slices.DeleteFunc(slices.Clone(at.store.nodes), func(n *node) bool { return slices.Contains(left, n) })

@@ -69,6 +69,7 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	s, b := newStore(nodes, names, &o, set.Log)
 	client := engine.NewOn(s, b, engine.Limits{Several: true, Longest: o.longest, Tries: o.tries, Owes: s.owes}, set)
+	s.closed = client.Closed()
 	for i, bus := range b.buses {
 		bus.OnChange(func(_ string, up bool) { client.SubscriptionChanged(names[i], up) })
 	}
@@ -135,7 +136,6 @@ func (c *Client) ID() string { return c.client.ID() }
 // no node answers; what is not released by then is free at the end of its lease. The nodes' clients stay open: close them after this
 // one. Close returns nil, and may be called more than once.
 func (c *Client) Close() error {
-	c.store.closed.Store(true)
 	return c.client.Close()
 }
 
@@ -144,7 +144,6 @@ func (c *Client) Close() error {
 // meanwhile, the client is closed all the same, and the error says how many holds were open; it is the context's error or
 // rlock.ErrClosed too. Shutdown then takes up to rlock.WithUnlockTimeout longer than ctx.
 func (c *Client) Shutdown(ctx context.Context) error {
-	defer c.store.closed.Store(true)
 	return c.client.Shutdown(ctx)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -233,5 +234,27 @@ func TestMajorityFirst_NoSpreadAfterTheEnd(t *testing.T) {
 		counted = count(u)
 		locktest.Sleep(time.Second)
 		locktest.Equal(t, "nodes that were asked for their votes after Close", counted.nodes("vote"), 0)
+
+		u = s.user()
+		known(t, u)
+		_, err = u.lock("another").Lock(t.Context())
+		locktest.NoError(t, err)
+		var votes atomic.Int32
+		u.on(func(_ int, op string, args []any, next func() error) error {
+			if op == "vote" && slices.Contains(args, any("another")) {
+				votes.Add(1)
+			} else if op == "vote" {
+				time.Sleep(50 * time.Millisecond) // what Close waits for
+			}
+			return next()
+		}, 0, 1, 2, 3, 4)
+		call := locktest.Start(func() error { return u.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }) })
+		locktest.Sleep(time.Millisecond)
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		locktest.IsError(t, u.Shutdown(over), context.Canceled)
+		locktest.IsError(t, <-call, rlock.ErrClosed)
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "nodes that were asked for their votes since Shutdown", votes.Load(), 0)
 	})
 }

@@ -248,7 +248,7 @@ func (r *renewal) conclude() {
 			done()
 		})
 	})
-	if len(repairs) == 0 || r.closed.Load() {
+	if len(repairs) == 0 || r.isClosed() {
 		return
 	}
 	go each(repairs, func(i int, done func()) {

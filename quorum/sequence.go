@@ -90,7 +90,7 @@ func (s *store) probe(nodes []*node, keys *scripts.Keys, later bool) {
 		if s.probing.CompareAndSwap(false, true) {
 			time.AfterFunc(between(probeStrangers, 5*probeStrangers), func() {
 				s.probing.Store(false)
-				if !s.closed.Load() {
+				if !s.isClosed() {
 					s.probe(slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return !n.stranger() }), keys, false)
 				}
 			})

@@ -23,8 +23,8 @@ type store struct {
 	retry    [2]time.Duration       // the bounds of WithRetryDelay
 	clientID atomic.Pointer[string] // this client's uuid, with which its fields begin; nil before the first acquire
 
-	closed  atomic.Bool // the client is closed
-	probing atomic.Bool // a probe of nodes that were not heard of is due
+	closed  <-chan struct{} // closed when Close has begun; set when the client is made
+	probing atomic.Bool     // a probe of nodes that were not heard of is due
 
 	mu      sync.Mutex
 	fields  map[string]*fieldRecord // by field
@@ -150,6 +150,16 @@ func (s *store) find(field string) (rec *fieldRecord, own bool) {
 func (s *store) givenUp(field string) bool {
 	rec, own := s.find(field)
 	return own && (rec == nil || rec.isGivenUp())
+}
+
+// isClosed tells whether the client is closed.
+func (s *store) isClosed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // drop deletes a record if no release is owed to any node, and tells whether one is owed.

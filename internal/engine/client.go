@@ -213,6 +213,9 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// Closed returns a channel that is closed when Close has begun, also by Shutdown.
+func (c *Client) Closed() <-chan struct{} { return c.closed }
+
 // awaitReleases waits until no call is under way, and nothing is taken that no release has freed, or ctx ends.
 func (c *Client) awaitReleases(ctx context.Context) {
 	for next := time.Now(); ; {

@@ -247,4 +247,9 @@ var ofQuorum = []Break{
 		Edits: []Edit{{"quorum attempt.homeRefused", "return counts(a)", "return true"}},
 		Pkg:   "./quorum", Run: "ARestartedHome",
 	},
+	{
+		Name:  "P12: a hold comes to further nodes while Shutdown closes the client",
+		Edits: []Edit{{"quorum attempt.spread", "case <-at.store.closed: return", "case <-at.store.closed:"}},
+		Pkg:   "./quorum", Run: "NoSpreadAfterTheEnd",
+	},
 }
