@@ -132,8 +132,9 @@ func (c *Client) ID() string { return c.client.ID() }
 // Close ends the client's work: calls that wait return rlock.ErrClosed, as new ones do; the contexts of held locks end with rlock.ErrClosed,
 // and their leases are not renewed any more. Unlock still releases, also after Close.
 //
-// Close waits until what is under way has been answered and released, but no longer than rlock.WithUnlockTimeout, 5 s by default, also where
-// no node answers; what is not released by then is free at the end of its lease. The nodes' clients stay open: close them after this
+// Close waits until what is under way has been answered and released, also on the slower nodes, but no longer than rlock.WithUnlockTimeout, 5 s by
+// default; what is not released by then is free at the end of its lease. For a node that has answered nothing for a second Close does not
+// wait while a majority answers, nor after the lease. The nodes' clients stay open: close them after this
 // one. Close returns nil, and may be called more than once.
 func (c *Client) Close() error {
 	return c.client.Close()

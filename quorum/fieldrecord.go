@@ -134,6 +134,29 @@ func (rec *fieldRecord) owedLocked() bool {
 	return false
 }
 
+// awaited tells whether Close waits for a node to release the field: for one that answers, as far as is known, and for any while fewer than a
+// majority do. A node that has answered a release since it may have got the field is not waited for, nor is the end of the lease on one that
+// does not answer.
+func (rec *fieldRecord) awaited(nodes []*node, majority int) bool {
+	away := make([]bool, len(nodes))
+	for _, n := range nodes {
+		if away[n.index] = n.isAway(); !away[n.index] {
+			majority--
+		}
+	}
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	now := time.Now()
+	for i, m := range rec.nodes {
+		has := m.votesInFlight > 0 || m.has && now.Before(rec.until)
+		switch {
+		case !away[i] && (has || m.unheard), majority > 0 && (has || m.unheard && now.Before(m.lateUntil)):
+			return true
+		}
+	}
+	return false
+}
+
 // waits tells whether a node has not answered a release yet, since it may have got the field.
 func (rec *fieldRecord) waits() bool {
 	rec.mu.Lock()

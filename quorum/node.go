@@ -21,6 +21,8 @@ const (
 	probeEvery = 200 * time.Millisecond
 	// probeAfter is how long nothing is asked of a node, while locks are taken, before it is asked how it is.
 	probeAfter = time.Second
+	// awayAfter is for how long a node has answered nothing before Close does not wait for it.
+	awayAfter = time.Second
 	// learnEvery is the least time between two questions to a node whether it keeps its data through a restart.
 	learnEvery = time.Second
 )
@@ -47,6 +49,7 @@ type health struct {
 	sent    time.Time     // when an operation was sent last
 	trip    time.Duration // the average time from an operation to its answer
 	clock   nodeClock     // by the answers that told it
+	lost    time.Time     // since when nothing was answered that was asked; zero where the latest was answered
 	trouble error         // why the node fails, by the latest outcome that says something about the node; nil where that was an answer
 }
 
@@ -98,6 +101,20 @@ func (n *node) near() (trip time.Duration, there bool) {
 	return n.trip, n.silent < maxSilent && n.trouble == nil && !n.tooNew
 }
 
+// noteLost notes that a question has no answer. With n.mu held.
+func (n *node) noteLost() {
+	if n.lost.IsZero() {
+		n.lost = time.Now()
+	}
+}
+
+// isAway tells whether the node has answered nothing of what it was asked for so long that Close does not wait for it.
+func (n *node) isAway() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.lost.IsZero() && time.Since(n.lost) >= awayAfter
+}
+
 // stranger tells whether the node has neither answered nor failed so far.
 func (n *node) stranger() bool {
 	n.mu.Lock()
@@ -123,6 +140,7 @@ func (n *node) probeDue() bool {
 func (n *node) missed() {
 	n.mu.Lock()
 	n.silent++
+	n.noteLost()
 	n.mu.Unlock()
 }
 
@@ -142,6 +160,11 @@ func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration, lat
 	n.mu.Lock()
 	before := n.trouble
 	n.trouble = err
+	if err == nil {
+		n.lost = time.Time{}
+	} else {
+		n.noteLost()
+	}
 	switch {
 	case err != nil:
 	case n.run == "":

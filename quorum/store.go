@@ -175,10 +175,10 @@ func (s *store) drop(field string, rec *fieldRecord) (owed bool) {
 	return false
 }
 
-// owes is engine.Limits.Owes: it tells whether a release of the field is owed, because some node may have the field, or get it late.
+// owes is engine.Limits.Owes: it tells whether a release of the field is owed that Close waits for.
 func (s *store) owes(field string) bool {
 	rec, own := s.find(field)
-	return rec != nil && rec.owed() || rec == nil && !own
+	return rec != nil && rec.awaited(s.nodes, s.majority) || rec == nil && !own
 }
 
 // between returns a random time from least to most.

@@ -23,7 +23,7 @@ type Limits struct {
 	Several bool                    // the store is several servers: one attempt may be taken by some of them, and there are no handoffs
 	Longest time.Duration           // of leases; 0: as long as Redis allows
 	Tries   int                     // of one call; 0: as many as its wait allows
-	Owes    func(field string) bool // tells whether some server may still have this field, or get it late; nil: none ever
+	Owes    func(field string) bool // tells whether some server may still have this field, or get it late, that may answer a release; nil: each does
 }
 
 // Bus is what wakes waiters: *pubsub.Bus, whose methods say what these do, or those of the nodes of a quorum. The keys are those of the lock

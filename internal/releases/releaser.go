@@ -23,8 +23,8 @@ type Client interface {
 	Unlock(keys *scripts.Keys, field string, sharded bool) scripts.Op
 	// Answered is told what a release has said.
 	Answered(keys *scripts.Keys, answer scripts.Answer, err error)
-	// Owes tells whether one of several servers may still have the hold of this field, or get it late. With one server it returns true. It is
-	// called with the Releaser's mutex held.
+	// Owes tells whether one of several servers may still have the hold of this field, or get it late, and may answer a release. With one server it
+	// returns true. It is called with the Releaser's mutex held.
 	Owes(field string) bool
 	// Delayed and Ended are told that a release is on the list, and that it is off the list. They are called with the Releaser's mutex held.
 	Delayed(a *Attempts)
@@ -366,10 +366,11 @@ func (rl *Releaser) OwesAny() bool {
 
 // owes tells whether the hold may be taken still. With rl.mu held.
 func (rl *Releaser) owes(r *release) bool {
-	if r.reason == question || r.confirmedFree && !r.attempts.mayBeTaken() {
+	free := r.confirmedFree && !r.attempts.mayBeTaken()
+	if r.reason == question || free && (r.reason != quorumDone || !r.oweUntil.IsZero()) {
 		return false
 	}
-	return rl.client.Owes(r.attempts.Field) // all of several servers may have said by now that they have not got the hold
+	return rl.client.Owes(r.attempts.Field) // of several servers some may still have what most have released, or all may have said that they have not got it
 }
 
 // Close drops what is left, and says so.

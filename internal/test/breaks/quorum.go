@@ -248,8 +248,23 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "ARestartedHome",
 	},
 	{
+		Name:  "P12: Close waits for a node that died long ago",
+		Edits: []Edit{{"quorum fieldRecord.awaited", "away[n.index] = n.isAway()", "away[n.index] = false"}},
+		Pkg:   "./quorum", Run: "P12_CloseLongAfter",
+	},
+	{
+		Name:  "P12: Close does not wait for the nodes that are slow to release a hold",
+		Edits: []Edit{{"internal/releases Releaser.owes", "free && (r.reason != quorumDone || !r.oweUntil.IsZero())", "free"}},
+		Pkg:   "./quorum", Run: "P12_CloseWaitsForSlow",
+	},
+	{
+		Name:  "P12: Close leaves what a majority has that has ceased to answer a moment ago",
+		Edits: []Edit{{"quorum fieldRecord.awaited", "majority > 0", "majority > len(nodes)"}},
+		Pkg:   "./quorum", Run: "P12_CloseJustAfter",
+	},
+	{
 		Name:  "P12: a hold comes to further nodes while Shutdown closes the client",
-		Edits: []Edit{{"quorum attempt.spread", "case <-at.store.closed: return", "case <-at.store.closed:"}},
+		Edits: []Edit{{"quorum attempt.spread", " || at.store.isClosed()", ""}},
 		Pkg:   "./quorum", Run: "NoSpreadAfterTheEnd",
 	},
 }
