@@ -178,8 +178,8 @@ func (at *attempt) homeAsk() *ask {
 }
 
 // homeRefused tells whether home has refused, and counts. A home that has the line tells no run as it refuses. It counts then if it has told its run
-// lately, or if others make a majority with it, so that a home which has restarted meanwhile is not taken at its word. A client in the line
-// believes it, and asks the others when it looks. With votes.mu held.
+// lately, or if others make a majority with it, so that a home which has restarted meanwhile is not taken at its word. A client in the line,
+// and one that has not heard of it before, believe it, and ask the others when they look. With votes.mu held.
 func (at *attempt) homeRefused() bool {
 	a := at.homeAsk()
 	switch {
@@ -188,7 +188,7 @@ func (at *attempt) homeRefused() bool {
 	case a.report.Run != "":
 		return counts(a)
 	}
-	return at.order.Turn.Ticket != "" || a.node.toldLately() || at.counting() >= at.store.majority
+	return at.order.Turn.Ticket != "" || a.first || a.node.toldLately() || at.counting() >= at.store.majority
 }
 
 // widen asks so many nodes more; false where the field is being released, and no node may be asked. With votes.mu held.

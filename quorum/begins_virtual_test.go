@@ -1,6 +1,7 @@
 package quorum_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -80,6 +81,22 @@ func TestNewClients_AtOnce(t *testing.T) {
 		if longest > 500*time.Millisecond {
 			t.Errorf("nobody had the lock for %v", longest)
 		}
+	})
+}
+
+// A new client that the home refuses asks no other node for a vote.
+func TestNewClients_RefusedAtHome(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		other, u := s.user(), s.user()
+		held, err := other.lock("l").Lock(t.Context())
+		locktest.NoError(t, err)
+		counted := count(u)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(15*time.Millisecond, cancel) // before it looks
+		_, err = u.lock("l").Acquire(ctx, rlock.Wait(time.Minute))
+		locktest.IsError(t, err, context.Canceled)
+		locktest.Equal(t, "nodes asked for a vote", counted.nodes("vote"), 1)
+		locktest.NoError(t, other.lock("l").Unlock(held))
 	})
 }
 

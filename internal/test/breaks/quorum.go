@@ -75,6 +75,11 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "TestNewClients_AtOnce",
 	},
 	{
+		Name:  "Redlock: a new client does not believe the home",
+		Edits: []Edit{{"quorum attempt.homeRefused", "a.first || ", ""}},
+		Pkg:   "./quorum", Run: "TestNewClients_Refused",
+	},
+	{
 		Name:  "Redlock: the first answer of a node has no more time than others",
 		Edits: []Edit{{"quorum round.dueOf", "a.first {", "false {"}},
 		Pkg:   "./quorum", Run: "TestNewClients",
