@@ -87,7 +87,7 @@ func (at *attempt) vote(n *node) scripts.Op {
 // voted notes the outcome of a vote, also of one that comes when the attempt is over.
 func (at *attempt) voted(a *ask) {
 	if at.rec.voted(a, at.lease) {
-		at.store.releaseAgain(at.order.Keys, at.order.Field)
+		at.store.releaseAgain(a.node, at.rec, at.order.Keys, at.order.Field)
 	}
 	if at.hold && a.node == at.home && a.state == answered && !a.yes {
 		at.leaveHome()
@@ -177,18 +177,15 @@ func (at *attempt) homeAsk() *ask {
 	return at.votes.asks[at.home.index]
 }
 
-// homeRefused tells whether home has refused, and counts. A home that has the line tells no run as it refuses. It counts then if it has told its run
+// homeRefused tells whether home has refused. A home that has the line tells no run as it refuses. It is believed then if it has told its run
 // lately, or if others make a majority with it, so that a home which has restarted meanwhile is not taken at its word. A client in the line,
 // and one that has not heard of it before, believe it, and ask the others when they look. With votes.mu held.
 func (at *attempt) homeRefused() bool {
 	a := at.homeAsk()
-	switch {
-	case a == nil || a.state != answered || a.yes:
+	if a == nil || a.state != answered || a.yes {
 		return false
-	case a.report.Run != "":
-		return counts(a)
 	}
-	return at.order.Turn.Ticket != "" || a.first || a.node.toldLately() || at.counting() >= at.store.majority
+	return a.report.Run != "" || at.order.Turn.Ticket != "" || a.first || a.node.toldLately() || at.counting() >= at.store.majority
 }
 
 // widen asks so many nodes more; false where the field is being released, and no node may be asked. With votes.mu held.

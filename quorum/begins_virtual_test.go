@@ -16,14 +16,15 @@ import (
 )
 
 // slowFirst delays the first command of each connection pool to a node, as dialing among many others does, and each later one by a little. It returns
-// how many attempts there were by now.
-func slowFirst(u *user, dice *rand.Rand, first, later time.Duration) (attempts func() int) {
+// how many attempts there were by now, and how many votes were asked of the nodes but one.
+func slowFirst(u *user, dice *rand.Rand, first, later time.Duration) (attempts func() int, elsewhere func(home int) int) {
 	var mu sync.Mutex
-	seen, fields := map[int]bool{}, map[string]bool{}
+	seen, fields, votes := map[int]bool{}, map[string]bool{}, map[int]int{}
 	u.on(func(node int, op string, args []any, next func() error) error {
 		mu.Lock()
 		if op == "vote" {
 			fields[fieldOf(args)] = true
+			votes[node]++
 		}
 		most := later
 		if !seen[node] {
@@ -34,26 +35,38 @@ func slowFirst(u *user, dice *rand.Rand, first, later time.Duration) (attempts f
 		time.Sleep(took)
 		return next()
 	}, 0, 1, 2, 3, 4)
-	return func() int {
+	attempts = func() int {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(fields)
 	}
+	elsewhere = func(home int) (n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for node, asked := range votes {
+			if node != home {
+				n += asked
+			}
+		}
+		return n
+	}
+	return attempts, elsewhere
 }
 
 // Many clients that have not heard of any node ask for one lock at the same moment: the home decides who is first, and the others wait there,
 // and have no votes of the winner's.
 func TestNewClients_AtOnce(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		const clients = 100
+		const clients = 60
 		var calls []<-chan error
 		var mu sync.Mutex
 		var took []time.Duration
 		var users []*user
+		var elsewhere []func(int) int
 		for i := range uint64(clients) {
 			u := s.user()
-			slowFirst(u, rand.New(rand.NewPCG(i, 1)), 40*time.Millisecond, 2*time.Millisecond)
-			users = append(users, u)
+			_, votes := slowFirst(u, rand.New(rand.NewPCG(i, 1)), 40*time.Millisecond, 2*time.Millisecond)
+			users, elsewhere = append(users, u), append(elsewhere, votes)
 		}
 		began := time.Now()
 		for _, u := range users {
@@ -64,6 +77,15 @@ func TestNewClients_AtOnce(t *testing.T) {
 				}
 				mu.Lock()
 				took = append(took, time.Since(began))
+				if len(took) == 1 {
+					votes, home := 0, quorum.Order(u.Client, "l")[0]
+					for _, by := range elsewhere {
+						votes += by(home)
+					}
+					if votes > clients/4 {
+						t.Errorf("nodes other than the home were asked for %d votes before the first had the lock", votes)
+					}
+				}
 				mu.Unlock()
 				return h.Unlock(t.Context())
 			}))
@@ -105,7 +127,7 @@ func TestNewClients_SlowFirstAnswers(t *testing.T) {
 	for seed := range uint64(20) {
 		virtual(t, 5, func(t *testing.T, s *site) {
 			u := s.user()
-			attempts := slowFirst(u, rand.New(rand.NewPCG(seed, 2)), 200*time.Millisecond, 40*time.Millisecond)
+			attempts, _ := slowFirst(u, rand.New(rand.NewPCG(seed, 2)), 200*time.Millisecond, 40*time.Millisecond)
 			h, err := u.lock("l").Acquire(t.Context(), rlock.Wait(0))
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)

@@ -31,7 +31,7 @@ func TestP12_CloseLongAfterNodesDied(t *testing.T) {
 	for _, c := range []struct {
 		dead  int
 		quiet time.Duration
-	}{{1, 2 * time.Second}, {2, 10 * time.Second}, {3, 31 * time.Second}, {5, time.Minute}} {
+	}{{1, 2 * time.Second}, {3, 31 * time.Second}} {
 		for how, die := range map[string]func(u *user, gate *memredis.Gate, nodes []int){
 			"connections end": func(u *user, _ *memredis.Gate, nodes []int) {
 				u.on(func(int, string, []any, func() error) error { return io.EOF }, nodes...)
@@ -44,6 +44,9 @@ func TestP12_CloseLongAfterNodesDied(t *testing.T) {
 			},
 			"silence": func(_ *user, gate *memredis.Gate, _ []int) { gate.Shut() },
 		} {
+			if c.dead > 1 && how == "connections end" {
+				continue // each command is sent again and again for half a minute, which takes seconds also in virtual time
+			}
 			for _, gently := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%d of 5, %s, gently %v", c.dead, how, gently), func(t *testing.T) {
 					virtual(t, 5, func(t *testing.T, s *site) {

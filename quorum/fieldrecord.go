@@ -28,6 +28,7 @@ type nodeRecord struct {
 	votesInFlight int           // votes asked for that have no outcome
 	has           bool          // the node has the field, by its latest answer
 	early         bool          // the node has answered a release while a vote was under way, which it may have been asked before
+	behind        bool          // the node has executed a vote behind a release, which therefore did not find the field
 	unheard       bool          // a vote ended without an answer, and the node has answered no release that was sent after that
 	lateLease     time.Duration // of that vote
 	lateUntil     time.Time     // until then that vote may still give the node the field; and as long as the node is unheard
@@ -65,6 +66,7 @@ func (rec *fieldRecord) voted(a *ask, lease time.Duration) (again bool) {
 		m.has, m.run = true, a.report.Run
 		rec.lasts(lease)
 		again, m.early = m.early, false
+		m.behind = m.behind || again
 	case a.state == failed && scripts.Unanswered(a.err):
 		m.unheard, m.lateLease, m.lateUntil = true, lease, time.Now().Add(lease)
 	}
@@ -77,8 +79,9 @@ func (rec *fieldRecord) heardEarly(n *node, found bool) (again bool) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	m := &rec.nodes[n.index]
-	m.early = m.votesInFlight > 0
-	return m.has && !found
+	m.early, again = m.votesInFlight > 0, m.has && !found
+	m.behind = m.behind || again
+	return again
 }
 
 // extended notes that a node has confirmed the field with this lease.
@@ -105,7 +108,8 @@ func (rec *fieldRecord) lasts(lease time.Duration) {
 func (rec *fieldRecord) removed(a *ask) bool {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	return a.report.Run != "" && rec.nodes[a.node.index].run == a.report.Run
+	m := &rec.nodes[a.node.index]
+	return a.report.Run != "" && m.run == a.report.Run && !m.behind
 }
 
 // restarted tells whether the node has restarted since it had the field.

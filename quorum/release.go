@@ -68,14 +68,21 @@ func (r *release) heard(a *ask) {
 	case r.final[a.node] && (a.state == answered || a.state == failed && !scripts.Passing(a.err)):
 		r.rec.heard(a.node, a.state == answered)
 	case !r.final[a.node] && a.state == answered && r.rec.heardEarly(a.node, a.yes):
-		r.releaseAgain(r.order.Keys, r.order.Field)
+		r.releaseAgain(a.node, r.rec, r.order.Keys, r.order.Field)
 	}
 }
 
-// releaseAgain releases a field that a node has taken by a vote that came behind the release.
-func (s *store) releaseAgain(keys *scripts.Keys, field string) {
-	o := scripts.Order{Verb: scripts.ToUnlock, Keys: keys, Field: field, Lined: true, Known: scripts.NotTheHolder}
-	go s.release(o, func(scripts.Answer, error) {})
+// releaseAgain releases a field that a node has taken by a vote that came behind the release, on this node alone: the release may be under way to others.
+func (s *store) releaseAgain(n *node, rec *fieldRecord, keys *scripts.Keys, field string) {
+	op := scripts.Withdraw(keys, field, !rec.isSilent())
+	if n == s.home(keys.Channel()) && !rec.isSilent() {
+		op = op.CallingInLine("", scripts.NotTheHolder, 0)
+	}
+	go s.askOne(n, op, func(_ scripts.Answer, err error) {
+		if err == nil {
+			rec.heard(n, true)
+		}
+	})
 }
 
 // A released is what the answers to a release say.

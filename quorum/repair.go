@@ -37,7 +37,7 @@ func (r *repair) vote(*node) scripts.Op { return scripts.Vote(r.keys, r.field, r
 // heard notes the outcome of one node.
 func (r *repair) heard(a *ask) {
 	if r.rec.voted(a, r.lease) {
-		r.releaseAgain(r.keys, r.field)
+		r.releaseAgain(a.node, r.rec, r.keys, r.field)
 	}
 }
 

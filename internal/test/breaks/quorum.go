@@ -239,18 +239,13 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Inv12: a home is believed that may have restarted",
-		Edits: []Edit{{"quorum attempt.homeRefused", `return at.order.Turn.Ticket != "" || a.node.toldLately() || at.counting() >= at.store.majority`, "return true"}},
+		Edits: []Edit{{"quorum attempt.homeRefused", `return a.report.Run != "" || at.order.Turn.Ticket != "" || a.first || a.node.toldLately() || at.counting() >= at.store.majority`, "return true"}},
 		Pkg:   "./quorum", Run: "Inv12_PatienceOfSeveral",
 	},
 	{
 		Name:  "Inv12: a home is believed that is all that is left",
-		Edits: []Edit{{"quorum attempt.judge", "at.homeRefused() && at.counting() >= s.majority", "at.homeRefused()"}},
+		Edits: []Edit{{"quorum attempt.judge", "(owner != nil || at.order.Lined) && at.counting() >= s.majority", "(owner != nil || at.order.Lined)"}},
 		Pkg:   "./quorum", Run: "Inv12_PatienceOfSeveral",
-	},
-	{
-		Name:  "Redlock: a home that does not count refuses the lock",
-		Edits: []Edit{{"quorum attempt.homeRefused", "return counts(a)", "return true"}},
-		Pkg:   "./quorum", Run: "ARestartedHome",
 	},
 	{
 		Name:  "P12: Close waits for a node that died long ago",
