@@ -28,6 +28,15 @@ func (c *Client) Learned(node int) bool {
 	return n.learned != "" && n.learned == n.run
 }
 
+// Hurry makes the client find out at once what its nodes keep, as one of sixteen clients does.
+func Hurry(c *Client) {
+	for _, n := range c.store.nodes {
+		n.mu.Lock()
+		n.hurries = true
+		n.mu.Unlock()
+	}
+}
+
 // First is the node that the client asks first for this lock, where others want it.
 func (c *Client) First(name string) int {
 	return c.store.homeOrFirst(scripts.KeysOf(name)).index

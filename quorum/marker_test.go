@@ -141,6 +141,7 @@ func TestReal_NoFsyncOnRewrite(t *testing.T) {
 	rdb := redistest.Client(t, s.servers[0].Addr())
 	c, err := quorum.New([]redis.UniversalClient{rdb}, lease(), patient())
 	locktest.NoError(t, err)
+	quorum.Hurry(c)
 	t.Cleanup(func() { _ = c.Close() })
 	locktest.NoError(t, quorum.NewLock(c, "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
 	redistest.Eventually(t, bound, func() bool { return c.Learned(0) }, "the node has been asked what it keeps")
@@ -159,6 +160,7 @@ func TestReal_MarkerRefused(t *testing.T) {
 	rdb.AddHook(&before{names: []string{marker}, do: func(redis.Cmder) { asked.Add(1) }})
 	c, err := quorum.New([]redis.UniversalClient{rdb}, lease(), patient())
 	locktest.NoError(t, err)
+	quorum.Hurry(c)
 	t.Cleanup(func() { _ = c.Close() })
 	l := quorum.NewLock(c, "a")
 	for began := time.Now(); time.Since(began) < 3*time.Second; time.Sleep(100 * time.Millisecond) {
