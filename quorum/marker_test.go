@@ -79,6 +79,7 @@ func TestReal_MarkerOfARunThatIsOver(t *testing.T) {
 	}})
 	c, err := quorum.New([]redis.UniversalClient{rdb}, lease(rlock.WithPatience(2*time.Second)), patient())
 	locktest.NoError(t, err)
+	quorum.Hurry(c)
 	t.Cleanup(func() { _ = c.Close() })
 	l := quorum.NewLock(c, "a")
 	redistest.Eventually(t, bound, func() bool {
