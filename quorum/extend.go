@@ -87,7 +87,7 @@ func (e *extension) tally(final bool) extended {
 			}
 		default:
 			t.without = append(t.without, a.node)
-			if e.rec.removed(a) {
+			if e.rec.forcedOff(a) {
 				t.removed++
 			}
 		}

@@ -32,7 +32,8 @@ type nodeRecord struct {
 	unheard       bool          // a vote ended without an answer, and the node has answered no release that was sent after that
 	lateLease     time.Duration // of that vote
 	lateUntil     time.Time     // until then that vote may still give the node the field; and as long as the node is unheard
-	run           string        // the node's run id when it last said that it has the field
+	run           string        // the node's run id when it last said that it has the field,
+	keeps         time.Time     // and until when the node certainly keeps the field after that, if nobody releases it
 }
 
 // isOwed tells whether the node is owed a release at the time now: it has the field, or may get the field late. until is fieldRecord.until.
@@ -63,7 +64,7 @@ func (rec *fieldRecord) voted(a *ask, lease time.Duration) (again bool) {
 	m.votesInFlight--
 	switch {
 	case a.state == answered && a.yes:
-		m.has, m.run = true, a.report.Run
+		m.keptFor(lease, a.report.Run)
 		rec.lasts(lease)
 		again, m.early = m.early, false
 		m.behind = m.behind || again
@@ -93,7 +94,16 @@ func (rec *fieldRecord) extended(n *node, run string, lease time.Duration) {
 		return
 	}
 	m := &rec.nodes[n.index]
+	m.keptFor(lease, run)
+}
+
+// keptFor notes that the node has the field in this run, for a lease from when it answered, which may be somewhat earlier than now. A longer lease that it
+// had stays.
+func (m *nodeRecord) keptFor(lease time.Duration, run string) {
 	m.has, m.run = true, run
+	if until := time.Now().Add(lease - lease/8); until.After(m.keeps) {
+		m.keeps = until
+	}
 }
 
 // lasts notes that a node may have the field for this long from now. With rec.mu held.
@@ -104,12 +114,22 @@ func (rec *fieldRecord) lasts(lease time.Duration) {
 }
 
 // removed tells, of a node that has answered that it has not got the field, whether it had the field in this same run: then
-// somebody has released the field there.
+// somebody has released the field there, or its lease is over.
 func (rec *fieldRecord) removed(a *ask) bool {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	m := &rec.nodes[a.node.index]
 	return a.report.Run != "" && m.run == a.report.Run && !m.behind
+}
+
+// forcedOff tells of such a node whether somebody has released the field there: its lease cannot be over.
+func (rec *fieldRecord) forcedOff(a *ask) bool {
+	if !rec.removed(a) {
+		return false
+	}
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return time.Now().Before(rec.nodes[a.node.index].keeps)
 }
 
 // restarted tells whether the node has restarted since it had the field.

@@ -184,3 +184,27 @@ func TestRenewal_YoungNodes(t *testing.T) {
 		locktest.Equal(t, "holds that live", living(holds), 0)
 	})
 }
+
+// Nodes that were away for a lease, and have lost a hold by that, take it again, also when others go before they have: as long as a majority answers a
+// hold is kept.
+func TestRenewal_NodesThatWereAway(t *testing.T) {
+	for _, c := range []struct{ nodes, first, then []int }{
+		{[]int{0, 1, 2}, []int{0}, []int{1}},
+		{[]int{0, 1, 2, 3, 4}, []int{0}, []int{2, 3}},
+		{[]int{0, 1, 2, 3, 4}, []int{0, 1}, []int{2, 3}},
+		{[]int{0, 1, 2, 3, 4}, []int{0, 1}, []int{2}},
+	} {
+		virtual(t, len(c.nodes), func(t *testing.T, s *site) {
+			u := s.user(short())
+			holds := takeMany(t, u, "many:", 3)
+			locktest.Sleep(time.Second)
+			u.down(c.first...)
+			locktest.Sleep(2 * time.Second)
+			u.up()
+			u.down(c.then...)
+			locktest.Sleep(4 * time.Second)
+			locktest.Equal(t, fmt.Sprint("holds that live: ", c), living(holds), 3)
+			u.up()
+		})
+	}
+}

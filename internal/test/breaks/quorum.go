@@ -65,6 +65,11 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "TestRenewal_EachHold",
 	},
 	{
+		Name:  "Redlock: a node on which a lease has run out counts as one where somebody has released the hold",
+		Edits: []Edit{{"quorum extension.tally", "e.rec.forcedOff(a)", "e.rec.removed(a)"}},
+		Pkg:   "./quorum", Run: "TestRenewal_NodesThatWere",
+	},
+	{
 		Name:  "Redlock: a renewal counts nodes that do not count",
 		Edits: []Edit{{"quorum renewal.note", "if counts {", "if true {"}},
 		Pkg:   "./quorum", Run: "TestRenewal_YoungNodes",
