@@ -44,12 +44,12 @@ func (s *store) Renew(ctx context.Context, holds []scripts.Renewal) {
 		return
 	}
 	r := s.newRenewal(holds)
-	r.send(ctx)
 	deadline, bounded := ctx.Deadline()
 	if !bounded {
 		deadline = time.Now().Add(onceMore)
 	}
-	enough := time.NewTimer(time.Until(deadline) * 3 / 4) // the rest is for the extensions
+	r.send(context.WithDeadline(context.WithoutCancel(ctx), deadline)) // nodes that are slower than a majority are renewed too
+	enough := time.NewTimer(time.Until(deadline) * 3 / 4)              // the rest is for the extensions
 	defer enough.Stop()
 	select {
 	case <-r.decided:
@@ -84,10 +84,11 @@ func (s *store) newRenewal(holds []scripts.Renewal) *renewal {
 	return r
 }
 
-// send asks all nodes.
-func (r *renewal) send(ctx context.Context) {
+// send asks all nodes. cancel is called when each has its outcome.
+func (r *renewal) send(ctx context.Context, cancel context.CancelFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var all sync.WaitGroup
 	for i, n := range r.nodes {
 		a := &ask{node: n, sent: time.Now()}
 		r.asks[i] = a
@@ -96,8 +97,12 @@ func (r *renewal) send(ctx context.Context) {
 			continue
 		}
 		r.open++
-		go func() { r.heard(ctx, a, n.scripts.Renewed(ctx, r.longer)) }()
+		all.Go(func() { r.heard(ctx, a, n.scripts.Renewed(ctx, r.longer)) })
 	}
+	go func() {
+		all.Wait()
+		cancel()
+	}()
 	if r.open == 0 {
 		r.decide()
 	}
@@ -142,6 +147,7 @@ func (r *renewal) heard(ctx context.Context, a *ask, holds []scripts.Renewal) {
 		r.note(i, n, h, counts[i])
 	}
 	if r.over {
+		r.repairLate(n, holds)
 		return
 	}
 	if report != nil {
@@ -153,6 +159,43 @@ func (r *renewal) heard(ctx context.Context, a *ask, holds []scripts.Renewal) {
 	case r.answers >= r.majority:
 		r.waitForRest()
 	}
+}
+
+// repairLate repairs the holds that a node has not got which answers when a majority has confirmed them. With r.mu held.
+func (r *renewal) repairLate(n *node, holds []scripts.Renewal) {
+	var late []int
+	for i, h := range holds {
+		if h.Err == scripts.ErrGone && r.confirmed(i) {
+			late = append(late, i)
+		}
+	}
+	asked := r.asked()
+	go r.repair(late, asked, func(int) []*node { return []*node{n} })
+}
+
+// asked returns a round with the outcomes so far, which does not change any more. With r.mu held.
+func (r *renewal) asked() *round {
+	asked := &round{asks: make([]*ask, len(r.asks))}
+	for i, a := range r.asks {
+		asked.asks[i] = &ask{node: a.node, state: a.state, report: a.report, err: a.err}
+	}
+	return asked
+}
+
+// repair takes the lock for these holds, but those that were only asked about, on the nodes that have not got them.
+func (r *renewal) repair(holds []int, asked *round, without func(i int) []*node) {
+	if r.isClosed() {
+		return
+	}
+	each(holds, func(i int, done func()) {
+		if r.recs[i] == nil || r.longer[i].Lease == 0 {
+			done()
+			return
+		}
+		fix := &repair{store: r.store, rec: r.recs[i], keys: r.longer[i].Keys, field: r.longer[i].Field, lease: r.longer[i].Lease, earlier: asked}
+		fix.done = func(int, error) { done() }
+		fix.start(without(i))
+	})
 }
 
 // note notes what a node says of one hold. With r.mu held.
@@ -220,10 +263,7 @@ func (r *renewal) decide() {
 // conclude sets the outcome of each hold, and sees to those that the answers of the nodes do not decide.
 func (r *renewal) conclude() {
 	r.mu.Lock()
-	asked := round{asks: make([]*ask, len(r.asks))} // a late answer changes those of r
-	for i, a := range r.asks {
-		asked.asks[i] = &ask{node: a.node, state: a.state, report: a.report, err: a.err}
-	}
+	asked := r.asked()
 	enough := r.answers >= r.majority
 	r.mu.Unlock()
 	var singly, repairs []int
@@ -234,10 +274,10 @@ func (r *renewal) conclude() {
 		case !r.confirmed(i) && enough:
 			singly = append(singly, i)
 		case !r.confirmed(i):
-			h.Err = r.majorityError(&asked, func(a *ask) bool { return a.state == answered })
+			h.Err = r.majorityError(asked, func(a *ask) bool { return a.state == answered })
 		default:
 			h.Err = nil
-			if h.Lease > 0 && len(r.tallies[i].without) > 0 {
+			if len(r.tallies[i].without) > 0 {
 				repairs = append(repairs, i)
 			}
 		}
@@ -248,14 +288,7 @@ func (r *renewal) conclude() {
 			done()
 		})
 	})
-	if len(repairs) == 0 || r.isClosed() {
-		return
-	}
-	go each(repairs, func(i int, done func()) {
-		fix := &repair{store: r.store, rec: r.recs[i], keys: r.holds[i].Keys, field: r.holds[i].Field, lease: r.longer[i].Lease, earlier: &asked}
-		fix.done = func(int, error) { done() }
-		fix.start(r.tallies[i].without)
-	})
+	go r.repair(repairs, asked, func(i int) []*node { return r.tallies[i].without })
 }
 
 // each calls begin for each of these numbers, and returns when as many times done was called. There are maxSingly under way at most.

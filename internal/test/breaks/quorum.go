@@ -61,7 +61,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Redlock: a renewal leaves out the nodes that have forgotten a hold",
-		Edits: []Edit{{"quorum renewal.conclude", "h.Lease > 0 && len(r.tallies[i].without) > 0", "false"}},
+		Edits: []Edit{{"quorum renewal.conclude", "len(r.tallies[i].without) > 0", "false"}, {"quorum renewal.heard", "r.repairLate(n, holds)", "_ = r.repairLate"}},
 		Pkg:   "./quorum", Run: "TestRenewal_EachHold",
 	},
 	{
