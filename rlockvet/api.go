@@ -17,7 +17,7 @@ func ofAPI(pkg *types.Package) bool {
 		return false
 	}
 	path, ok := strings.CutPrefix(pkg.Path(), module+"/")
-	return ok && (path == "rlock" || path == "fenced" || path == "quorum" || path == "guard" || strings.HasPrefix(path, "guard/"))
+	return ok && (path == "rlock" || path == "fenced" || path == "quorum" || path == "leader" || path == "guard" || strings.HasPrefix(path, "guard/"))
 }
 
 // isFunc tells whether fn, which may be nil, is the function pkg.name; pkg is a path.
@@ -31,23 +31,33 @@ func (s *source) callee(call *ast.CallExpr) *types.Func {
 	return fn
 }
 
-// lockMethod returns the method of rlock.Lock, fenced.Lock or fenced.Semaphore that the call names, and the lock; nil for other calls.
+// lockMethod returns the method of rlock.Lock, fenced.Lock or fenced.Semaphore that the call names, or leader.Election's Campaign, and the lock; nil for
+// other calls.
 func (s *source) lockMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
 	if fn, lock := s.method(call, "Lock"); fn != nil {
 		return fn, lock
 	}
-	return s.method(call, "Semaphore")
+	if fn, lock := s.method(call, "Semaphore"); fn != nil {
+		return fn, lock
+	}
+	if fn, election := s.method(call, "Election"); fn != nil && acquires(fn) {
+		return fn, election
+	}
+	return nil, nil
 }
 
-// holdMethod is lockMethod for rlock.Hold, fenced.Hold and fenced.Permit.
+// holdMethod is lockMethod for rlock.Hold, fenced.Hold, fenced.Permit and leader.Term.
 func (s *source) holdMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
 	if fn, hold := s.method(call, "Hold"); fn != nil {
 		return fn, hold
 	}
-	return s.method(call, "Permit")
+	if fn, permit := s.method(call, "Permit"); fn != nil {
+		return fn, permit
+	}
+	return s.method(call, "Term")
 }
 
-// method returns the method of a type of rlock or fenced that the call names, and its receiver; nil for other calls.
+// method returns the method of a type of rlock, fenced or leader that the call names, and its receiver; nil for other calls.
 func (s *source) method(call *ast.CallExpr, of string) (*types.Func, ast.Expr) {
 	fn := s.callee(call)
 	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
@@ -61,7 +71,7 @@ func (s *source) method(call *ast.CallExpr, of string) (*types.Func, ast.Expr) {
 	return fn, sel.X
 }
 
-// isNamed tells whether the type is the one of rlock or fenced with this name, or a pointer to it.
+// isNamed tells whether the type is the one of rlock, fenced or leader with this name, or a pointer to it.
 func isNamed(t types.Type, name string) bool {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
@@ -71,20 +81,35 @@ func isNamed(t types.Type, name string) bool {
 		return false
 	}
 	path := named.Obj().Pkg().Path()
-	return path == module+"/rlock" || path == module+"/fenced"
+	return path == module+"/rlock" || path == module+"/fenced" || path == module+"/leader"
 }
 
-// acquires tells whether a lock's method takes the lock: it returns a context, a Hold or a Permit first, and an error last.
+// acquires tells whether a lock's method takes the lock: it returns a context, a Hold, a Permit or a Term first, and an error last.
 func acquires(fn *types.Func) bool {
 	res := fn.Signature().Results()
 	return res.Len() >= 2 && (isContext(res.At(0).Type()) || holds(res.At(0).Type())) && isError(res.At(res.Len()-1).Type())
 }
 
-// isHold tells whether the acquire returns a Hold or a Permit: it is Acquire, or TryAcquire of a semaphore.
+// isHold tells whether the acquire returns a Hold, a Permit or a Term: it is Acquire, TryAcquire of a semaphore, or Campaign.
 func (a *acquire) isHold() bool { return holds(a.fn.Signature().Results().At(0).Type()) }
 
-// holds tells whether the type is Hold, or Permit, which has a Hold's methods.
-func holds(t types.Type) bool { return isNamed(t, "Hold") || isNamed(t, "Permit") }
+// release is the name of the method that ends what the acquire returns.
+func (a *acquire) release() string {
+	if isNamed(a.fn.Signature().Results().At(0).Type(), "Term") {
+		return "StepDown"
+	}
+	return "Unlock"
+}
+
+// ends tells whether the method of a Hold, a Permit or a Term ends it.
+func ends(method *types.Func) bool {
+	return method.Name() == "Unlock" || method.Name() == "StepDown"
+}
+
+// holds tells whether the type is Hold, or Permit or Term, which have a Hold's methods.
+func holds(t types.Type) bool {
+	return isNamed(t, "Hold") || isNamed(t, "Permit") || isNamed(t, "Term")
+}
 
 // sentinel returns one of fencelock's error variables (rlock.ErrLost), nil for another expression.
 func (s *source) sentinel(e ast.Expr) *types.Var {

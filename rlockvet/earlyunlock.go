@@ -29,7 +29,7 @@ func earlyUnlock(c *check) {
 			if a.isHold() {
 				after = v.Name() + " is nil"
 			}
-			c.report(u.expr, nil, "Unlock comes before %s is looked at: after a failed %s %s", err.Name(), a.fn.Name(), after)
+			c.report(u.expr, nil, "%s comes before %s is looked at: after a failed %s %s", a.release(), err.Name(), a.fn.Name(), after)
 		}
 	}
 }

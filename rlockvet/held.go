@@ -25,7 +25,7 @@ func held(c *check) {
 			if a.isHold() {
 				what = "hold"
 			}
-			c.report(a.expr, nil, "the %s that %s returns is dropped: Unlock needs it", what, a.fn.Name())
+			c.report(a.expr, nil, "the %s that %s returns is dropped: %s needs it", what, a.fn.Name(), a.release())
 		}
 	}
 }

@@ -36,7 +36,7 @@ func lostUnlock(c *check) {
 		}
 		missing, never := fmt.Sprintf("Unlock(%s)", v.Name()), v.Name()+" is never given to Unlock"
 		if a.isHold() {
-			missing, never = v.Name()+".Unlock", v.Name()+".Unlock is never called"
+			missing, never = v.Name()+"."+a.release(), v.Name()+"."+a.release()+" is never called"
 		}
 		end := p.follow(c.graph(f))
 		switch {

@@ -36,7 +36,7 @@ type acquire struct {
 	lhs  []ast.Expr       // what the results are assigned to; none where they are dropped
 }
 
-// call is a call of a lock's method, whose first argument is a context; or of a Hold's Unlock, which has the Hold as its ctx, and no lock.
+// call is a call of a lock's method, whose first argument is a context; or of the Unlock of a Hold, which has the Hold as its ctx, and no lock.
 type call struct {
 	cur  inspector.Cursor
 	expr *ast.CallExpr
@@ -86,7 +86,7 @@ func newSource(pass *analysis.Pass) *source {
 }
 
 func (s *source) addCall(cur inspector.Cursor, n *ast.CallExpr) {
-	if fn, hold := s.holdMethod(n); fn != nil && fn.Name() == "Unlock" {
+	if fn, hold := s.holdMethod(n); fn != nil && ends(fn) {
 		s.unlocks = append(s.unlocks, call{cur: cur, expr: n, ctx: hold})
 		return
 	}

@@ -9,16 +9,22 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// Unfenced finds names that have both kinds of lock.
-var Unfenced = newCheck("unfenced", "find an rlock.Lock and a fenced.Lock of one name\n\n"+
-	"An acquire of the rlock.Lock moves no token, so that the writes of a fenced holder that was paused are not refused after it.", unfenced)
+// Unfenced finds names that have locks of two kinds.
+var Unfenced = newCheck("unfenced", "find an rlock.Lock and a fenced.Lock, or a lock and a read-write lock, of one name\n\n"+
+	"An acquire of the rlock.Lock moves no token, so that the writes of a fenced holder that was paused are not refused after it. "+
+	"A lock and a read-write lock have one key, and each refuses the other's hold with WRONGTYPE.", unfenced)
 
 func unfenced(c *check) {
-	var plain, tokens []newLockCall
+	var plain, tokens, sides []newLockCall
 	for cur := range c.inspect.Root().Preorder((*ast.CallExpr)(nil)) {
 		n, ok := c.newLock(cur.Node().(*ast.CallExpr))
+		if !ok {
+			n, ok = c.newRWLock(cur.Node().(*ast.CallExpr))
+		}
 		switch {
 		case !ok || n.name == nil:
+		case n.sides:
+			sides = append(sides, n)
 		case n.pkg == "rlock" && c.takes(cur):
 			plain = append(plain, n)
 		case n.pkg == "fenced":
@@ -30,6 +36,15 @@ func unfenced(c *check) {
 			if p.name.ExactString() == t.name.ExactString() && c.oneRedis(p, t) {
 				c.report(p.call, nil, "%s is the name of a fenced lock too, on line %d: an acquire of this one moves no token. Use fenced.NewLock for both",
 					p.name, c.pass.Fset.Position(t.call.Pos()).Line)
+				break
+			}
+		}
+	}
+	for _, s := range sides {
+		for _, l := range append(plain, tokens...) {
+			if s.name.ExactString() == l.name.ExactString() && c.oneRedis(s, l) {
+				c.report(s.call, nil, "%s is the name of a plain lock too, on line %d: each refuses the other's hold with WRONGTYPE. Use another name",
+					s.name, c.pass.Fset.Position(l.call.Pos()).Line)
 				break
 			}
 		}

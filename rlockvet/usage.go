@@ -106,7 +106,7 @@ func (s *source) classifyMethod(at inspector.Cursor, lock ast.Expr, seen map[*ty
 	switch {
 	case method == nil:
 		return nil, neutral
-	case method.Name() == "Unlock":
+	case ends(method):
 		return nil, unlocks
 	case method.Name() == "Context":
 		if to := s.assignedContext(at); to != nil {

@@ -151,22 +151,34 @@ func (s *source) id(v *types.Var) string {
 	return v.Name() + " " + strconv.Itoa(int(v.Pos()))
 }
 
-// newLockCall is a call of rlock.NewLock, fenced.NewLock or quorum.NewLock.
+// newLockCall is a call of rlock.NewLock, fenced.NewLock or quorum.NewLock, or of a NewRWLock.
 type newLockCall struct {
 	call   *ast.CallExpr
 	pkg    string // the last element of its path
 	client ast.Expr
 	name   constant.Value // nil where the name is no constant
+	sides  bool           // of a read-write lock
 }
 
 func (s *source) newLock(e ast.Expr) (newLockCall, bool) {
+	return s.madeBy(e, "NewLock")
+}
+
+// newRWLock is newLock for a read-write lock, which is no Lock itself.
+func (s *source) newRWLock(e ast.Expr) (newLockCall, bool) {
+	n, ok := s.madeBy(e, "NewRWLock")
+	n.sides = true
+	return n, ok
+}
+
+func (s *source) madeBy(e ast.Expr, name string) (newLockCall, bool) {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok || len(call.Args) < 2 {
 		return newLockCall{}, false
 	}
 	for _, pkg := range []string{"rlock", "fenced", "quorum"} {
-		if isFunc(s.callee(call), module+"/"+pkg, "NewLock") {
-			return newLockCall{call, pkg, call.Args[0], s.info.Types[call.Args[1]].Value}, true
+		if isFunc(s.callee(call), module+"/"+pkg, name) {
+			return newLockCall{call: call, pkg: pkg, client: call.Args[0], name: s.info.Types[call.Args[1]].Value}, true
 		}
 	}
 	return newLockCall{}, false

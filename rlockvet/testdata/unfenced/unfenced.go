@@ -46,3 +46,16 @@ func takes(ctx context.Context, client *rlock.Client) error {
 	_ = fenced.NewLock(client, "c")
 	return rlock.NewLock(client, "c").Do(ctx, func(context.Context) error { return nil }) // want `"c" is the name of a fenced lock too`
 }
+
+func sides(client *rlock.Client) (*fenced.Lock, *fenced.RWLock) {
+	return fenced.NewLock(client, "page:1"), fenced.NewRWLock(client, "page:1") // want `"page:1" is the name of a plain lock too, on line 51: each refuses the other's hold with WRONGTYPE`
+}
+
+func plainSides(client *rlock.Client) (*rlock.Lock, *rlock.RWLock) {
+	return rlock.NewLock(client, "page:2"), rlock.NewRWLock(client, "page:2") // want `"page:2" is the name of a plain lock too`
+}
+
+// apart has a name for each.
+func apart(client *rlock.Client) (*fenced.Lock, *fenced.RWLock, *fenced.RWLock) {
+	return fenced.NewLock(client, "page:3"), fenced.NewRWLock(client, "pages:3"), fenced.NewRWLock(client, "pages:3")
+}
