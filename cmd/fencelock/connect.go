@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"strings"
@@ -23,9 +22,10 @@ const (
 	dialTimeout = 5 * time.Second
 )
 
-// connection is where Redis is.
+// connection is where Redis is, or the servers of a quorum are.
 type connection struct {
-	url          string
+	urls         []string // of --url, each of which may have several
+	urlsFile     string
 	passwordFile string
 	sentinel     string // the master's name
 	cluster      bool
@@ -34,7 +34,8 @@ type connection struct {
 }
 
 func (c *connection) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.url, "url", "", "where Redis is: redis://, rediss:// or unix:// (default $"+urlVariable+", then "+defaultURL+")")
+	flags.StringArrayVar(&c.urls, "url", nil, "where Redis is: redis://, rediss:// or unix:// (default $"+urlVariable+", then "+defaultURL+"); for a quorum one for each server")
+	flags.StringVar(&c.urlsFile, "urls-file", "", "file with the URLs of a quorum's servers, one a line")
 	flags.StringVar(&c.passwordFile, "password-file", "", "file with the password in its first line (default $"+passwordVariable+")")
 	flags.StringVar(&c.sentinel, "sentinel-master", "", "the URL is that of a Sentinel, and this the name of the master")
 	flags.BoolVar(&c.cluster, "cluster", false, "the URL is that of a node of a cluster")
@@ -43,18 +44,24 @@ func (c *connection) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.key, "key", "", "file with the private key of --cert")
 }
 
-// open returns a client for Redis, which has asked nothing yet.
+// open returns a client for Redis, which has asked nothing yet. It is an error where there are several URLs.
 func (c *connection) open() (redis.UniversalClient, error) {
-	if u, err := url.Parse(c.url); err != nil {
-		return nil, usage("--url is not a URL: write it as %s", defaultURL)
-	} else if _, has := u.User.Password(); has || u.Query().Has(passwordParameter) {
-		return nil, usage("--url has a password, which all users of this machine can see: put it into %s, %s or --password-file", urlVariable, passwordVariable)
+	if c.several() {
+		return nil, usage("this command is for one Redis: give one URL, not those of a quorum's servers")
 	}
+	all, err := c.openAll()
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// openOne returns a client for the Redis at this address.
+func (c *connection) openOne(address string) (redis.UniversalClient, error) {
 	password, err := c.password()
 	if err != nil {
 		return nil, err
 	}
-	address := cmp.Or(c.url, os.Getenv(urlVariable), defaultURL)
 	if u, err := url.Parse(address); err == nil && u.Scheme != "unix" && (u.Fragment != "" || strings.Contains(u.Path, "@")) { // of a password
 		return nil, wrongURL(address, errors.New("a # or a / in it"))
 	}
@@ -123,17 +130,4 @@ func (c *connection) password() (string, error) {
 		return "", usage("--password-file: the first line of %s is empty", c.passwordFile)
 	}
 	return line, nil
-}
-
-// shown is the URL without its password.
-func (c *connection) shown() string {
-	u, err := url.Parse(cmp.Or(c.url, os.Getenv(urlVariable), defaultURL))
-	if err != nil {
-		return fmt.Sprintf("what %s says", urlVariable)
-	}
-	if q := u.Query(); q.Has(passwordParameter) {
-		q.Set(passwordParameter, "xxxxx")
-		u.RawQuery = q.Encode()
-	}
-	return u.Redacted()
 }

@@ -83,7 +83,7 @@ func TestSentinelURL(t *testing.T) {
 		user, password string
 	}{
 		{connection{sentinel: "m"}, "ada", "secret"},
-		{connection{sentinel: "m", url: "redis://bob@127.0.0.1:1"}, "bob", ""},
+		{connection{sentinel: "m", urls: []string{"redis://bob@127.0.0.1:1"}}, "bob", ""},
 	} {
 		rdb, err := c.open()
 		if err != nil {
@@ -97,7 +97,7 @@ func TestSentinelURL(t *testing.T) {
 		}
 		_ = rdb.Close()
 	}
-	if _, err := (&connection{sentinel: "m", url: "redis://127.0.0.1:1?password=secret"}).open(); err == nil || strings.Contains(err.Error(), "secret") {
+	if _, err := (&connection{sentinel: "m", urls: []string{"redis://127.0.0.1:1?password=secret"}}).open(); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("a password in an argument: %v", err)
 	}
 }

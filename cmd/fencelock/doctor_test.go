@@ -56,7 +56,7 @@ func examined(t *testing.T, at connection, servers []*redistest.Server, rights [
 			}
 		}
 	}
-	at.url = "redis://limited@" + servers[0].Addr() + at.url
+	at.urls = []string{"redis://limited@" + servers[0].Addr() + strings.Join(at.urls, "")}
 	v, err := at.view()
 	if err != nil {
 		t.Fatal(err)
@@ -151,11 +151,11 @@ func TestDoctorOfAConnection(t *testing.T) {
 	servers := []*redistest.Server{redistest.Real(t)}
 	for at, word := range map[string]string{"/1": "+select", "?client_name=me": "+client|setname"} {
 		list := rightsOf(t, "server", "presence", "inspect")
-		found := examined(t, connection{url: at}, servers, list)
+		found := examined(t, connection{urls: []string{at}}, servers, list)
 		if len(found) != 1 || found[0].Result != wrong || !strings.Contains(found[0].Text, word) {
 			t.Errorf("%s: %v", at, found)
 		}
-		if words, worst := lacking(examined(t, connection{url: at}, servers, append(list, word))); len(words) > 0 || worst == wrong {
+		if words, worst := lacking(examined(t, connection{urls: []string{at}}, servers, append(list, word))); len(words) > 0 || worst == wrong {
 			t.Errorf("%s with %s: misses %q, at worst %s", at, word, words, worst)
 		}
 	}
