@@ -13,6 +13,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/internal/quorums"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/scripts"
@@ -39,7 +40,7 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	names := make([]string, len(nodes))
 	for i, rdb := range nodes {
-		name, err := nodeName(rdb)
+		name, err := quorums.Name(rdb)
 		if err != nil {
 			return nil, fmt.Errorf("quorum: New: node %d: %w", i, err)
 		}
@@ -68,7 +69,7 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	s, b := newStore(nodes, names, &o, set.Log)
-	client := engine.NewOn(s, b, engine.Limits{Several: true, Longest: o.longest, Tries: o.tries, Owes: s.owes}, set)
+	client := engine.NewOn(s, b, engine.Limits{Servers: len(nodes), Longest: o.longest, Tries: o.tries, Owes: s.owes}, set)
 	s.closed = client.Closed()
 	for i, bus := range b.buses {
 		bus.OnChange(func(_ string, up bool) { client.SubscriptionChanged(names[i], up) })
@@ -77,8 +78,7 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Client, error) {
 	return &Client{client: (*rlock.Client)(client), store: s}, nil
 }
 
-// newStore returns the nodes as a store, and their subscriptions as a bus. The delay after which a started node counts is the longest
-// lease in whole seconds, rounded up, and a second more, because a node tells its uptime in whole seconds.
+// newStore returns the nodes as a store, and their subscriptions as a bus.
 func newStore(nodes []redis.UniversalClient, names []string, o *options, log *slog.Logger) (*store, *bus) {
 	majority := len(nodes)/2 + 1
 	s := &store{
@@ -87,7 +87,7 @@ func newStore(nodes []redis.UniversalClient, names []string, o *options, log *sl
 		retry:    o.retry,
 		times: times{
 			timeout: o.timeout,
-			delay:   (o.longest + time.Second - 1).Truncate(time.Second) + time.Second,
+			delay:   quorums.Delay(o.longest),
 			longest: o.longest,
 			born:    time.Now(),
 		},
@@ -103,27 +103,6 @@ func newStore(nodes []redis.UniversalClient, names []string, o *options, log *sl
 	}
 	s.sorted = byName(s.nodes)
 	return s, b
-}
-
-// nodeName returns the node's name in errors and the log: its address, or the type of a client that has none. It is an error where
-// the client is nil, or is not for one server.
-func nodeName(rdb redis.UniversalClient) (string, error) {
-	errNil := errors.New("the client is nil: pass a *redis.Client for each server")
-	switch r := rdb.(type) {
-	case nil:
-		return "", errNil
-	case *redis.Client:
-		if r == nil {
-			return "", errNil
-		}
-		if r.Options().Addr == "FailoverClient" {
-			return "", errors.New("a Sentinel failover client is not one server: a replica that is promoted has forgotten holds, and nobody can see it; pass a client of the master alone")
-		}
-		return r.Options().Addr, nil
-	case *redis.ClusterClient, *redis.Ring:
-		return "", fmt.Errorf("a %T is not one server: pass a *redis.Client for each server", rdb)
-	}
-	return fmt.Sprintf("%T", rdb), nil
 }
 
 // ID returns the client's id, a UUID: the fields of its holds on the nodes begin with it, and so do the events of a trace. It asks no node.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/quorums"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -292,9 +293,8 @@ func (n *node) tooYoung(r *scripts.Report) error {
 	return fmt.Errorf("%w (up for %v)", ErrRestarted, r.Uptime)
 }
 
-// marker is the key by which a server proves that it kept its data through a restart. Its value is the id of the run in which it was
-// written. The client writes the key only where the server has every command on disk before it answers.
-const marker = "fencelock:quorum"
+// marker is the key by which a server proves that it kept its data through a restart. The client writes it only where the server has every command on disk before it answers.
+const marker = quorums.Marker
 
 // learn finds out whether the node keeps its data through a restart. On a node that is old enough it leaves the marker if the node
 // has every command on disk before it answers, and takes the marker away if not; it leaves the marker alone where the node does not
@@ -311,8 +311,7 @@ func (n *node) learn(run string, young bool, what string) {
 	if !strings.Contains(server.Val(), "run_id:"+run) || scripts.Passing(mark.Err()) {
 		return // counts starts learn again
 	}
-	keeps := strings.Contains(persistence.Val(), "aof_enabled:1") && fsync.Val()["appendfsync"] == "always" &&
-		fsync.Val()["no-appendfsync-on-rewrite"] == "no"
+	keeps := quorums.Keeps(persistence.Val(), fsync.Val())
 	if there := mark.Val() != ""; !young && fsync.Err() == nil && keeps != there {
 		if done, err := n.scripts.Mark(ctx, marker, run, keeps); !done && (err == nil || scripts.Passing(err)) {
 			return

@@ -2,10 +2,10 @@ package quorum
 
 import (
 	"cmp"
-	"hash/fnv"
 	"slices"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/quorums"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -52,9 +52,7 @@ func (s *store) homeOrFirst(keys *scripts.Keys) *node {
 
 // startOf returns the place of the node at which the order of a lock begins.
 func (s *store) startOf(lock string) int {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(lock))
-	return int(h.Sum32() % uint32(len(s.sorted)))
+	return quorums.Start(lock, len(s.sorted))
 }
 
 // far returns the time to an answer from which on a node is much farther away than most, and the time after which one that has not answered is slow;

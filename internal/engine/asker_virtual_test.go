@@ -99,7 +99,7 @@ func TestP1_CallsThatEndWithoutAnAnswer(t *testing.T) {
 		{several: true, each: 5 * time.Millisecond, least: 100, most: 100},
 	} {
 		redistest.Virtual(t, func(t *testing.T) {
-			client, store := newFakeClient(t, &fakeBus{live: true}, Limits{Several: c.several})
+			client, store := newFakeClient(t, &fakeBus{live: true}, Limits{Servers: map[bool]int{true: 5}[c.several]})
 			store.takes = 10 * time.Second
 			l := NewLock(client, "l", LockOptions{})
 			var all []func()

@@ -18,6 +18,7 @@ import (
 	"github.com/fencelock/fencelock/internal/dials"
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/line"
+	"github.com/fencelock/fencelock/internal/quorums"
 	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/internal/tell"
 	"github.com/fencelock/fencelock/observe/locktrace"
@@ -153,10 +154,13 @@ func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
 
 // NewOn returns a client on what takes the place of one Redis, with settings that CheckSeveral has accepted.
 func NewOn(store Store, bus Bus, limits Limits, set Settings) *Client {
-	if limits.Several {
+	if limits.several() {
 		set.Handoffs = 0
 	}
 	c := newClient(set)
+	if limits.several() {
+		c.id = quorums.NewID(limits.Servers) // whoever looks at one of them alone is told by each field
+	}
 	c.store, c.commands.Store, c.bus, c.limits = store, store, bus, limits
 	return c
 }
@@ -345,7 +349,7 @@ func (c *Client) unregisterHold(h *hold) {
 	}
 	h.prev, h.next = nil, nil
 	c.held--
-	if !c.limits.Several && h.share == nil {
+	if !c.limits.several() && h.share == nil {
 		if c.lately == nil {
 			c.lately = new(lately)
 		}

@@ -199,7 +199,7 @@ func TestOutcomesOfRenewals(t *testing.T) {
 // Where several servers have a lock it is not handed on within the client: one command cannot do that on all of them.
 func TestNoHandoffsWithSeveralServers(t *testing.T) {
 	for _, several := range []bool{false, true} {
-		c, _ := newFakeClient(t, new(fakeBus), Limits{Several: several}, func(s *Settings) { s.Handoffs = 7 })
+		c, _ := newFakeClient(t, new(fakeBus), Limits{Servers: map[bool]int{true: 5}[several]}, func(s *Settings) { s.Handoffs = 7 })
 		want := 7
 		if several {
 			want = 0

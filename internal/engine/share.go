@@ -24,14 +24,14 @@ type share struct {
 func (l *Lock) isPlain() bool { return !l.isSemaphore() && !l.isSide() }
 
 // asksAnew tells whether the field of an attempt without an answer is not used again (P1, P43).
-func (l *Lock) asksAnew() bool { return l.client.limits.Several || !l.isPlain() }
+func (l *Lock) asksAnew() bool { return l.client.limits.several() || !l.isPlain() }
 
 // checkKind refuses a name that is not for this kind of lock, and a client that has no such kind.
 func (l *Lock) checkKind() error {
 	switch {
-	case l.isSemaphore() && l.client.limits.Several:
+	case l.isSemaphore() && l.client.limits.several():
 		return errors.New("a semaphore needs one Redis, Sentinel or a cluster: a quorum has none; make it with a client of package rlock")
-	case l.isSide() && l.client.limits.Several:
+	case l.isSide() && l.client.limits.several():
 		return errors.New("a read-write lock needs one Redis, Sentinel or a cluster: a quorum has none; make it with a client of package rlock")
 	case !l.isSemaphore() && scripts.IsPermits(l.id.Name):
 		return fmt.Errorf("the name %q stands for the slots of a semaphore: take another one, or NewSemaphore", l.id.Name)

@@ -20,11 +20,14 @@ type Store interface {
 
 // Limits is what a client's store bounds, or cannot do. The zero value is for one Redis.
 type Limits struct {
-	Several bool                    // the store is several servers: one attempt may be taken by some of them, and there are no handoffs
+	Servers int                     // so many are the store: one attempt may be taken by some of them, and there are no handoffs; 0: it is one Redis
 	Longest time.Duration           // of leases; 0: as long as Redis allows
 	Tries   int                     // of one call; 0: as many as its wait allows
 	Owes    func(field string) bool // tells whether some server may still have this field, or get it late, that may answer a release; nil: each does
 }
+
+// several tells whether the store is several servers.
+func (l *Limits) several() bool { return l.Servers > 0 }
 
 // Bus is what wakes waiters: *pubsub.Bus, whose methods say what these do, or those of the nodes of a quorum. The keys are those of the lock
 // that a channel is about; Hears is about the lock's own channel.

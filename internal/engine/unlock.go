@@ -78,7 +78,7 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 	}()
 	h.lockState.client.dog.Remove(&h.Lease) // before the release, so that no renewal follows it
 	if lost || h.Loss() != nil {            // since it was looked at; without a level it cannot be any more
-		if h.gone.Load() && !h.lockState.client.limits.Several {
+		if h.gone.Load() && !h.lockState.client.limits.several() {
 			h.attempts.Released()
 		}
 		if h.attempts.NeedsRelease() {

@@ -4,7 +4,7 @@ package breaks
 var ofKinds = []Break{
 	{
 		Name:  "P43: an attempt for a permit without an answer is repeated with its field",
-		Edits: []Edit{{"internal/engine Lock.asksAnew", "return l.client.limits.Several || !l.isPlain()", "return l.client.limits.Several"}},
+		Edits: []Edit{{"internal/engine Lock.asksAnew", "return l.client.limits.several() || !l.isPlain()", "return l.client.limits.several()"}},
 		Pkg:   "./fenced", Run: "P43_LostReply",
 	},
 	{

@@ -47,7 +47,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name: "Redlock: a node that has restarted counts after a tenth of the longest lease", Short: "node-soon",
-		Edits: []Edit{{"quorum newStore", "time.Second - 1).Truncate(time.Second) + time.Second", "time.Second - 1).Truncate(time.Second) / 10"}},
+		Edits: []Edit{{"internal/quorums Delay", "time.Second - 1).Truncate(time.Second) + time.Second", "time.Second - 1).Truncate(time.Second) / 10"}},
 	},
 	{
 		Name:  "Redlock: a node of which much is asked has no more time than others",
