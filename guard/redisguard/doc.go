@@ -58,6 +58,6 @@
 // ctx bounds a call as far as it does with rdb.Do: go-redis looks at it while it waits for a connection, and the
 // client's ReadTimeout bounds the rest, unless its ContextTimeoutEnabled is set.
 //
-// The Redis user needs EVALSHA, EVAL, GET, SET, GETEX, TIME and PTTL on `fencelock_*`, and the right to its own
+// The Redis user needs EVALSHA, EVAL, GET, SET, GETEX, TIME and PTTL on `fencelock_guard:*` and `fencelock_once:*`, and the right to its own
 // commands. On a cluster it needs CLUSTER SLOTS and COMMAND too. Redis 6.2 or later, or Valkey.
 package redisguard

@@ -192,16 +192,23 @@ func TestRightsInspect(t *testing.T) {
 	lists := rightsLists(t)
 	s := onServer(t)
 	more := s.identity(lists)
-	s.exact(lists["inspect"], more, func(u *rightsUse) { see(u, u.admin[0]) })
-	s.exact(lists["free"], slices.Concat(lists["inspect"], more), func(u *rightsUse) { free(u, u.admin[0]) })
+	s.exact(lists["inspect"], more, func(u *rightsUse) {
+		see(u, u.admin[0])
+		seePermits(u, u.admin[0])
+		seeReaders(u, u.admin[0])
+	})
+	s.exact(lists["free"], slices.Concat(lists["inspect"], more), func(u *rightsUse) {
+		free(u, u.admin[0])
+		freePermit(u, u.admin[0])
+		freeReaders(u, u.admin[0])
+	})
 }
 
 // seeReaders looks at a read-write lock that many read, and at one that one reads, and returns the second one.
-func seeReaders(u *rightsUse) inspect.Lock {
+func seeReaders(u *rightsUse, rdb redis.UniversalClient) inspect.Lock {
 	many, one := u.prefix+"many", u.prefix+"one"
 	field := func(i int) string { return fmt.Sprintf("6b1f0d1e-0000-4000-8000-%012d:1", i) }
 	key := func(name string) string { return "{" + name + "}:" + field(1) + ":rwlock_timeout:1" }
-	rdb := u.admin[0]
 	for _, name := range []string{many, one} {
 		u.must(rdb.HSet(u.ctx, name, "mode", "read", field(1), 1).Err(), "a reader")
 		u.must(rdb.Set(u.ctx, key(name), 1, time.Hour).Err(), "its lease")
@@ -231,24 +238,15 @@ func seeReaders(u *rightsUse) inspect.Lock {
 }
 
 // freeReaders frees a read-write lock that is read.
-func freeReaders(u *rightsUse) {
-	l := seeReaders(u)
+func freeReaders(u *rightsUse, admin redis.UniversalClient) {
+	l := seeReaders(u, admin)
 	in, err := inspect.New(u.rdb())
 	u.must(err, "New")
 	freed, err := in.Free(u.ctx, l)
 	u.must(err, "Free")
-	if n, err := u.admin[0].Exists(u.ctx, l.Name).Result(); !freed || err != nil || n != 0 {
+	if n, err := admin.Exists(u.ctx, l.Name).Result(); !freed || err != nil || n != 0 {
 		u.must(fmt.Errorf("freed is %v, and there are %d, %v", freed, n, err), "Free")
 	}
-}
-
-func TestRightsInspectReadWrite(t *testing.T) {
-	t.Parallel()
-	lists := rightsLists(t)
-	s := onServer(t)
-	all := slices.Concat(lists["inspect"], s.identity(lists))
-	s.exact(lists["inspect-rwlocks"], all, func(u *rightsUse) { seeReaders(u) })
-	s.exact(lists["free-rwlocks"], slices.Concat(lists["free"], lists["inspect-rwlocks"], all), freeReaders)
 }
 
 // free frees a lock that others wait for, and one that nobody waits for.
@@ -277,10 +275,18 @@ func TestRightsInspectCluster(t *testing.T) {
 	if !c.Sharded() {
 		s.withoutIt(t, "the list is for clusters with sharded channels", "6.")
 	}
-	s.exact(lists["inspect-cluster"], s.identity(lists), func(u *rightsUse) { see(u, c.Client()) })
+	s.exact(lists["inspect-cluster"], s.identity(lists), func(u *rightsUse) {
+		see(u, c.Client())
+		seePermits(u, c.Client())
+		seeReaders(u, c.Client())
+	})
 	list := slices.Clone(lists["free"])
 	list[slices.Index(list, "+publish")] = "+spublish"
-	s.exact(list, slices.Concat(lists["inspect-cluster"], s.identity(lists)), func(u *rightsUse) { free(u, c.Client()) })
+	s.exact(list, slices.Concat(lists["inspect-cluster"], s.identity(lists)), func(u *rightsUse) {
+		free(u, c.Client())
+		freePermit(u, c.Client())
+		freeReaders(u, c.Client())
+	})
 }
 
 // useGuard does with a guard what it can do.
