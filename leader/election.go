@@ -93,6 +93,7 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) { return e.campa
 
 // campaign is Campaign, with options of the acquire.
 func (e *Election) campaign(ctx context.Context, opts ...rlock.AcquireOption) (*Term, error) {
+	opts = append(opts, rlock.Lasting("leads"))
 	for {
 		hold, early, err := e.acquire(ctx, opts)
 		if err != nil {

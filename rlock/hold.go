@@ -30,6 +30,13 @@ func Lease(d time.Duration) AcquireOption { return func(r *engine.Request) { r.L
 // the hold's newest level is on the context's chain. Without this option Acquire takes the lock for a new holder.
 func Reenter() AcquireOption { return func(r *engine.Request) { r.Reenter = true } }
 
+// Lasting says that the hold is meant to last, as that of a leader is, and what its holder does meanwhile, in a word or two: "leads", "serves".
+// Pages, commands and metrics say so instead of calling the hold stuck, and the wait for it one that is too long: see WithPresence and docs/metrics.md.
+// The lock itself works as without it. word has 1 to 32 bytes, all of which can be seen. With Reenter, a hold that is re-entered stays as it is.
+func Lasting(word string) AcquireOption {
+	return func(r *engine.Request) { r.Lasts, r.Lasting = true, word }
+}
+
 // Acquire takes the lock, and returns the hold. ctx bounds the wait and nothing else: the hold outlives it. Use Acquire where the hold is kept in
 // a variable, or outlives the call, such as behind an interface of somebody else; use Lock, TryLock or Do where the functions that you call
 // may take the same lock again.

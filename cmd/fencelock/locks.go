@@ -41,6 +41,8 @@ type holderRow struct {
 	Count  int        `json:"count"`
 	Age    seconds    `json:"age,omitempty"`
 	Client *clientRow `json:"client,omitempty"`
+
+	Lasting string `json:"lasting,omitempty"` // what it does meanwhile, of a hold that is meant to last
 }
 
 // readerRow is one that reads.
@@ -55,6 +57,8 @@ type waitRow struct {
 	Calls  int        `json:"calls,omitempty"`
 	Age    seconds    `json:"age,omitempty"`
 	Client *clientRow `json:"client,omitempty"`
+
+	Lasting string `json:"lasting,omitempty"` // it stands by for a hold that is meant to last
 }
 
 type clientRow struct {
@@ -137,13 +141,13 @@ func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, err
 			Mode: l.Mode, Reading: l.Reading, lock: l,
 		}
 		if h := l.Holder; h != nil {
-			rows[i].Holder = &holderRow{h.Field, h.Count, age(h.For, h.By), clientOf(h.By)}
+			rows[i].Holder = &holderRow{h.Field, h.Count, age(h.For, h.By), clientOf(h.By), h.Lasting}
 		}
 		for _, h := range l.Readers {
-			rows[i].Readers = append(rows[i].Readers, readerRow{holderRow{h.Field, h.Count, age(h.For, h.By), clientOf(h.By)}, inSeconds(h.TTL)})
+			rows[i].Readers = append(rows[i].Readers, readerRow{holderRow{h.Field, h.Count, age(h.For, h.By), clientOf(h.By), h.Lasting}, inSeconds(h.TTL)})
 		}
 		for _, w := range l.Line {
-			rows[i].Line = append(rows[i].Line, waitRow{w.Client, w.Mode, w.Calls, age(w.For, w.By), clientOf(w.By)})
+			rows[i].Line = append(rows[i].Line, waitRow{w.Client, w.Mode, w.Calls, age(w.For, w.By), clientOf(w.By), w.Lasting})
 		}
 		rows[i].Stuck = rows[i].stuck(v.longHold)
 	}
@@ -207,6 +211,9 @@ func (r *lockRow) cells() []string {
 			c[1] += fmt.Sprintf(" (%d read)", r.Reading)
 		case r.Reading == 1:
 			c[1] += " (reads)"
+		}
+		if h.Lasting != "" {
+			c[1] += " (" + plain.Name(h.Lasting) + ")"
 		}
 	case r.Counter != "":
 		c[1] = "(free, but " + r.Counter + ")"

@@ -128,6 +128,9 @@ func (d *details) print(w io.Writer) error {
 		if d.Mode != "" {
 			state = "held to write"
 		}
+		if h.Lasting != "" {
+			state += ", and meant to last: " + plain.Name(h.Lasting)
+		}
 		add("State", state)
 		add("Holder", d.field())
 		if h.By != nil {
@@ -170,6 +173,9 @@ func (r *lockRow) lineRows() [][]string {
 			calls := "calls"
 			if row.Calls == 1 {
 				calls = "call"
+			}
+			if row.Lasting != "" {
+				calls += ", stands by"
 			}
 			line += fmt.Sprintf(", %d %s, for %s", row.Calls, calls, span(time.Duration(row.Age)))
 		}

@@ -21,9 +21,13 @@ func (r *lockRow) all() bool { return scripts.SemaphoreOf(r.Name) != "" }
 
 // stuck says why a lock that is waited for does not come free, as the page does (package lockui), or why a semaphore has a wait that is long; "" where it may come free by itself.
 func (r *lockRow) stuck(longHold time.Duration) string {
-	var longest time.Duration
+	var longest, standby time.Duration
 	for _, w := range r.Line {
-		longest = max(longest, time.Duration(w.Age))
+		if w.Lasting == "" {
+			longest = max(longest, time.Duration(w.Age))
+		} else {
+			standby = max(standby, time.Duration(w.Age))
+		}
 	}
 	switch h := r.lock.Holder; {
 	case r.all() && longest >= longHold:
@@ -32,14 +36,16 @@ func (r *lockRow) stuck(longHold time.Duration) string {
 		return ""
 	case h == nil && r.Counter != "":
 		return "free, but " + r.Counter
-	case h == nil && longest >= longHold:
-		return "free, and yet somebody has waited for " + span(longest)
+	case h == nil && max(longest, standby) >= longHold:
+		return "free, and yet somebody has waited for " + span(max(longest, standby))
 	case h == nil:
 		return ""
 	case r.lock.TTL == inspect.NoExpiry:
 		return "it has no lease, and stays until somebody frees it"
 	case h.By != nil && h.By.Quiet():
 		return fmt.Sprintf("its holder was last heard of %s ago", span(h.By.Silent))
+	case h.Lasting != "":
+		return ""
 	case r.age() >= longHold:
 		return "held for " + span(r.age()) + " while others wait"
 	case longest >= longHold:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/internal/presence"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -100,6 +101,11 @@ func (l *Lock) checkRequest(ctx context.Context, r Request) error {
 	}
 	if r.Lease != 0 {
 		if err := l.checkLease(r.Lease); err != nil {
+			return err
+		}
+	}
+	if r.Lasts {
+		if err := presence.CheckLasting(r.Lasting); err != nil {
 			return err
 		}
 	}
@@ -255,7 +261,7 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 	}
 	lv := h.Begin(w.under, w.holder, id, w.request.Lease == 0, o.token)
 	if w.client.tellsOfHolds() {
-		w.holdNumber = w.client.tracedHolds.begin(h)
+		w.holdNumber = w.client.tracedHolds.begin(h, w.request.Lasting)
 	}
 	if !w.client.registerHold(h) {
 		w.client.tracedHolds.take(h)

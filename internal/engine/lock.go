@@ -102,6 +102,9 @@ type Request struct {
 	Lease   time.Duration // 0: the watchdog's
 
 	Reenter bool // of Hold: for the holder of the call's context, if that carries one
+
+	Lasts   bool   // the hold is meant to last,
+	Lasting string // and this says what its holder does meanwhile; "" for another hold
 }
 
 // MakeRequest returns the request of these options of Acquire, which is one that waits as long as its context lives.

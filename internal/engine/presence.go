@@ -172,11 +172,12 @@ func (c *Client) present() *presence.Client {
 	said.Lasts = max(presence.Lasts, max(c.set.Lease, longestLease(holds))+presence.Every)
 	said.MoreHolds = max(len(holds)-presence.MaxNames, 0)
 	for _, h := range holds[:len(holds)-said.MoreHolds] {
-		said.Holds = append(said.Holds, presence.Hold{Lock: h.keys.Lock, Mode: h.keys.Side().Mode(), Field: h.attempts.Field, Token: h.Token(), For: c.tracedHolds.age(h, now)})
+		age, lasting := c.tracedHolds.age(h, now)
+		said.Holds = append(said.Holds, presence.Hold{Lock: h.keys.Lock, Mode: h.keys.Side().Mode(), Field: h.attempts.Field, Token: h.Token(), For: age, Lasting: lasting})
 	}
 	for _, ls := range states {
-		if calls, began := ls.waiting(); calls > 0 {
-			said.Waits = append(said.Waits, presence.Wait{Lock: ls.key.name, Mode: ls.key.side.Mode(), Calls: calls, For: now.Sub(began)})
+		if calls, began, lasting := ls.waiting(); calls > 0 {
+			said.Waits = append(said.Waits, presence.Wait{Lock: ls.key.name, Mode: ls.key.side.Mode(), Calls: calls, For: now.Sub(began), Lasting: lasting})
 		}
 	}
 	slices.SortFunc(said.Waits, func(a, b presence.Wait) int { return cmp.Compare(b.For, a.For) })
@@ -197,14 +198,17 @@ func (c *Client) holdsByAge() []*hold {
 	return holds
 }
 
-// waiting is how many calls of this client ask or wait for the lock, and when the first of them began.
-func (ls *lockState) waiting() (calls int, began time.Time) {
+// waiting is how many calls of this client ask or wait for the lock, when the first of them began, and its word of rlock.Lasting. A call that waits
+// for a hold which is meant to last is the first one only where there are no others.
+func (ls *lockState) waiting() (calls int, began time.Time, lasting string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for w := ls.first; w != nil; w = w.next {
-		if calls++; began.IsZero() || w.began.Before(began) {
-			began = w.began
+		calls++
+		word := w.request.Lasting
+		if same := (word == "") == (lasting == ""); began.IsZero() || same && w.began.Before(began) || !same && word == "" {
+			began, lasting = w.began, word
 		}
 	}
-	return calls, began
+	return calls, began, lasting
 }

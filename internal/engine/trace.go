@@ -23,20 +23,21 @@ type tracedHolds struct {
 type tracedHold struct {
 	number  uint64 // of this process's holds
 	began   time.Time
-	dropped bool // the holder is garbage
+	lasting string // of rlock.Lasting
+	dropped bool   // the holder is garbage
 }
 
 // lastTraced is the number of the latest hold that is traced.
 var lastTraced atomic.Uint64
 
-// begin keeps the hold until take, and returns its number.
-func (th *tracedHolds) begin(h *hold) uint64 {
+// begin keeps the hold, with its word of rlock.Lasting, until take, and returns its number.
+func (th *tracedHolds) begin(h *hold, lasting string) uint64 {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	if th.holds == nil {
 		th.holds = make(map[*hold]tracedHold)
 	}
-	t := tracedHold{number: lastTraced.Add(1), began: time.Now()}
+	t := tracedHold{number: lastTraced.Add(1), began: time.Now(), lasting: lasting}
 	th.holds[h] = t
 	return t.number
 }
@@ -51,14 +52,14 @@ func (th *tracedHolds) drop(h *hold) {
 	}
 }
 
-// age is how old the hold is at this time; 0 where it has ended.
-func (th *tracedHolds) age(h *hold, now time.Time) time.Duration {
+// age is how old the hold is at this time, and its word of rlock.Lasting; 0 where it has ended.
+func (th *tracedHolds) age(h *hold, now time.Time) (age time.Duration, lasting string) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	if t, is := th.holds[h]; is {
-		return now.Sub(t.began)
+		return now.Sub(t.began), t.lasting
 	}
-	return 0
+	return 0, ""
 }
 
 // number is the hold's number; 0 where the hold has ended.
@@ -85,7 +86,7 @@ func (c *Client) tellsOfHolds() bool {
 
 // call is the acquiring call, for an event.
 func (w *waiter) call() locktrace.Call {
-	return locktrace.Call{Context: w.ctx, Client: w.client.id, Lock: w.id.Name, Began: w.began, MayWait: w.request.waits()}
+	return locktrace.Call{Context: w.ctx, Client: w.client.id, Lock: w.id.Name, Began: w.began, MayWait: w.request.waits(), Lasting: w.request.Lasting}
 }
 
 // A traced is what the trace is told of one acquiring call.
@@ -209,7 +210,7 @@ func (h *hold) done(at time.Time, end locktrace.End, err error) (e locktrace.Hol
 		end = locktrace.Dropped
 	}
 	return locktrace.HoldDone{
-		Client: h.lockState.client.id, Lock: h.attempts.Keys.Lock, Hold: traced.number, Field: h.attempts.Field, Token: h.Token(), Slot: h.slotName(),
+		Client: h.lockState.client.id, Lock: h.attempts.Keys.Lock, Hold: traced.number, Field: h.attempts.Field, Token: h.Token(), Slot: h.slotName(), Lasting: traced.lasting,
 		Began: traced.began, Held: at.Sub(traced.began), End: end, Err: err, ContextErr: h.OuterContextError(),
 	}, true
 }

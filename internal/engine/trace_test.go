@@ -64,7 +64,7 @@ func TestToldOfARenewal(t *testing.T) {
 			c.dog.Add(&h.Lease, watchdog.Now(), time.Minute)
 			t.Cleanup(func() { c.dog.Remove(&h.Lease) })
 			if traced {
-				c.tracedHolds.begin(h)
+				c.tracedHolds.begin(h, "")
 			}
 			return watchdog.Renewal{Owner: h, Length: asked}
 		}
@@ -123,7 +123,7 @@ func TestEndsOfDroppedHolders(t *testing.T) {
 		})
 		h := takenBy(c, "l", time.Minute)
 		c.tracedHolds.drop(h) // it is not traced so far
-		c.tracedHolds.begin(h)
+		c.tracedHolds.begin(h, "")
 		c.tracedHolds.drop(h)
 		h.tellDoneNow(time.Now(), end, ErrLost)
 		h.tellDoneNow(time.Now(), end, ErrLost)

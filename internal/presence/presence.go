@@ -53,6 +53,8 @@ type Hold struct {
 	Field string        `json:"field"`           // the holder's, in Redis
 	Token int64         `json:"token,omitempty"` // 0 for a lock without tokens
 	For   time.Duration `json:"for"`             // when it was written
+
+	Lasting string `json:"lasting,omitempty"` // what the holder of a hold that is meant to last does, in a word or two; "" for another hold
 }
 
 // Wait is one lock that a client waits for.
@@ -61,6 +63,8 @@ type Wait struct {
 	Mode  string        `json:"mode,omitempty"` // read or write, of a read-write lock
 	Calls int           `json:"calls"`          // so many of its calls
 	For   time.Duration `json:"for"`            // of the first of them, when it was written
+
+	Lasting string `json:"lasting,omitempty"` // where all of them wait for a hold that is meant to last: as that of a Hold
 }
 
 var (

@@ -181,10 +181,11 @@ func (r *reading) client() (c Client, there bool) {
 	c.Cut = c.Cut || len(c.Holds) > MaxNames || len(c.Waits) > MaxNames
 	c.Holds, c.Waits = c.Holds[:min(len(c.Holds), MaxNames)], c.Waits[:min(len(c.Waits), MaxNames)]
 	for i := range c.Holds {
-		c.Holds[i].For = min(max(c.Holds[i].For, 0), longest)
+		c.Holds[i].For, c.Holds[i].Lasting = min(max(c.Holds[i].For, 0), longest), bounded(c.Holds[i].Lasting)
 	}
 	for i := range c.Waits {
 		c.Waits[i].For, c.Waits[i].Calls = min(max(c.Waits[i].For, 0), longest), min(max(c.Waits[i].Calls, 0), math.MaxInt32)
+		c.Waits[i].Lasting = bounded(c.Waits[i].Lasting)
 	}
 	return c, true
 }

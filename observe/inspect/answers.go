@@ -166,7 +166,7 @@ func holderOf(name, field, count string, clients clientsByID) *Holder {
 	}
 	for _, said := range h.By.Holds {
 		if said.Lock == name && said.Field == field {
-			h.For, h.Token = said.For, said.Token
+			h.For, h.Token, h.Lasting = said.For, said.Token, said.Lasting
 		}
 	}
 	return h
@@ -186,7 +186,7 @@ func waiterOf(name, ticket string, clients clientsByID) Waiter {
 	}
 	for _, said := range w.By.Waits {
 		if said.Lock == name && said.Mode == w.Mode {
-			w.Calls, w.For = said.Calls, said.For
+			w.Calls, w.For, w.Lasting = said.Calls, said.For, said.Lasting
 		}
 	}
 	return w

@@ -43,6 +43,8 @@ type Hold struct {
 	Field string        // the holder's in Redis
 	Token int64         // 0 for a lock without tokens
 	For   time.Duration // so long, until Client.Seen
+
+	Lasting string // of rlock.Lasting, 32 bytes of any text at most; "" for a hold without it
 }
 
 // Wait is a lock that a client waits for, as it said at Client.Seen.
@@ -50,7 +52,9 @@ type Wait struct {
 	Lock  string
 	Mode  string        // "read" or "write" of a read-write lock, otherwise ""
 	Calls int           // so many calls wait
-	For   time.Duration // the first of them so long, until Client.Seen
+	For   time.Duration // the first of them so long, until Client.Seen: of those without rlock.Lasting, if there are any
+
+	Lasting string // where all have rlock.Lasting: as Hold.Lasting, of the first; otherwise ""
 }
 
 // Clients returns the clients that say that they are there, by name, host and process id.

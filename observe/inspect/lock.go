@@ -42,6 +42,8 @@ type Holder struct {
 	For    time.Duration // since the lock was acquired, as the client said last; 0 where it did not
 	Token  int64         // of the hold, as the client said last; 0 where it did not
 	TTL    time.Duration // of a hold that reads, as that of a Lock; 0 of another
+
+	Lasting string // as that of a Hold: such a hold is meant to last, and is stuck only where By.Quiet
 }
 
 // Waiter is a client in the line of a lock.
@@ -51,4 +53,6 @@ type Waiter struct {
 	By     *Client       // what the client says of itself; nil for one without presence
 	Calls  int           // so many of its calls wait, as the client said last; 0 where it did not
 	For    time.Duration // since the first of them waits, as the client said last; 0 where it did not
+
+	Lasting string // as that of a Wait: such a client stands by, and its wait may be long
 }

@@ -1,86 +1,91 @@
 package lockmetrics
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// MaxGroups is how many groups of locks there are at most, beside [Other].
-const MaxGroups = 100
+// MaxGroups is how many groups of locks there are at most, beside [Other], and MaxLasting how many words of rlock.Lasting.
+const MaxGroups, MaxLasting = 100, 10
 
-// Other is the group of the locks that have none, or one of those beyond MaxGroups.
+// Other is the group of the locks that have none, or one of those beyond MaxGroups, and the word of the holds beyond MaxLasting.
 const Other = "other"
 
-// Groups keeps a T for each group of locks. Its methods may be called at the same time.
+// Groups keeps a T for each group of locks, and for each word with which holds of the group are meant to last (rlock.Lasting). Its methods may be
+// called at the same time.
 type Groups[T any] struct {
-	of    func(lock string) string
-	make  func(group string) *T
-	other func() *T
+	of   func(lock string) string
+	make func(group, lasting string) *T
+	one  *T // of all holds that are not meant to last, where of is nil
 
-	mu  sync.RWMutex
-	all map[string]*T // without other
-
-	madeMu sync.Mutex
-	made   []*T // all, with other
+	mu    sync.RWMutex
+	all   map[part]*T
+	names map[string]bool // of groups, without Other
+	words map[string]bool // without Other
 }
+
+// part is the part of a group's holds that have this word; "" for those without one.
+type part struct{ group, lasting string }
 
 // NewGroups returns the groups into which of puts locks by their names, with what make returns for each when it is first needed. of
 // returns the same group each time that it is given the same name; "" is Other. Where of is nil there is one group, "", made at once.
-func NewGroups[T any](of func(lock string) string, make func(group string) *T) *Groups[T] {
-	g := &Groups[T]{of: of, all: map[string]*T{}}
-	g.make = func(group string) *T {
-		t := make(group)
-		g.madeMu.Lock()
-		defer g.madeMu.Unlock()
-		g.made = append(g.made, t)
-		return t
-	}
+func NewGroups[T any](of func(lock string) string, make func(group, lasting string) *T) *Groups[T] {
+	g := &Groups[T]{of: of, make: make, all: map[part]*T{}, names: map[string]bool{}, words: map[string]bool{}}
 	if of == nil {
-		one := g.make("")
-		g.other = func() *T { return one }
-	} else {
-		g.other = sync.OnceValue(func() *T { return g.make(Other) })
+		g.one = g.add(part{})
 	}
 	return g
 }
 
 // All is what belongs to the groups that were made so far.
 func (g *Groups[T]) All() []*T {
-	g.madeMu.Lock()
-	defer g.madeMu.Unlock()
-	return slices.Clone(g.made)
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return slices.Collect(maps.Values(g.all))
 }
 
-// Of is what belongs to the group of this lock.
-func (g *Groups[T]) Of(lock string) *T {
-	if g.of == nil {
-		return g.other()
+// Of is what belongs to the group of this lock, of the holds with this word of rlock.Lasting; "" for those without one.
+func (g *Groups[T]) Of(lock, lasting string) *T {
+	if g.one != nil && lasting == "" {
+		return g.one
 	}
-	name := strings.ToValidUTF8(g.of(lock), "\uFFFD")
-	if name == "" || name == Other {
-		return g.other()
+	p := part{lasting: lasting}
+	if g.of != nil {
+		p.group = cmp.Or(strings.ToValidUTF8(g.of(lock), "\uFFFD"), Other)
 	}
 	g.mu.RLock()
-	t := g.all[name]
+	t := g.all[p]
 	g.mu.RUnlock()
 	if t == nil {
-		t = g.add(name)
+		t = g.add(p)
 	}
 	return t
 }
 
-// add returns what belongs to a group that was not there, or to Other where there are too many.
-func (g *Groups[T]) add(name string) *T {
+// add returns what belongs to a part that was not there, or to Other where there are too many.
+func (g *Groups[T]) add(p part) *T {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t := g.all[name]; t != nil {
-		return t
+	p.group, p.lasting = bounded(g.names, p.group, MaxGroups), bounded(g.words, p.lasting, MaxLasting)
+	t := g.all[p]
+	if t == nil {
+		t = g.make(p.group, p.lasting)
+		g.all[p] = t
 	}
-	if len(g.all) >= MaxGroups {
-		return g.other()
-	}
-	t := g.make(name)
-	g.all[name] = t
 	return t
+}
+
+// bounded is the name, or Other where there are so many without it.
+func bounded(known map[string]bool, name string, most int) string {
+	switch {
+	case name == "" || name == Other || known[name]:
+		return name
+	case len(known) >= most:
+		return Other
+	}
+	known[name] = true
+	return name
 }

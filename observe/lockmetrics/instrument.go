@@ -22,8 +22,8 @@ type Instrument struct {
 	Bounds      []float64 // of a histogram's buckets
 }
 
-// The instruments. Their attributes are those of [Acquire], the words of locktrace.End as "outcome", and "group" where locks are
-// grouped.
+// The instruments. Their attributes are those of [Acquire], the words of locktrace.End as "outcome", "group" where locks are
+// grouped, and of holds and waits the word of rlock.Lasting as "lasting".
 var (
 	AcquireDuration  = Instrument{"fencelock.acquire.duration", Histogram, "s", "Duration of the calls that acquire a lock, waits included.", seconds}
 	HoldDuration     = Instrument{"fencelock.hold.duration", Histogram, "s", "Duration of the holds that have ended.", seconds}

@@ -56,31 +56,31 @@ func TestAcquireOf(t *testing.T) {
 func TestGroups(t *testing.T) {
 	var mu sync.Mutex
 	var made []string
-	groups := lockmetrics.NewGroups(func(lock string) string { return lock }, func(group string) *string {
+	groups := lockmetrics.NewGroups(func(lock string) string { return lock }, func(group, _ string) *string {
 		mu.Lock()
 		defer mu.Unlock()
 		made = append(made, group)
 		return &group
 	})
-	before := groups.Of("first")
-	locktest.Equal(t, "group", *groups.Of("\xff"), "\uFFFD")
-	locktest.Equal(t, "group", *groups.Of(""), lockmetrics.Other)
+	before := groups.Of("first", "")
+	locktest.Equal(t, "group", *groups.Of("\xff", ""), "\uFFFD")
+	locktest.Equal(t, "group", *groups.Of("", ""), lockmetrics.Other)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for i := range 1000 {
-				groups.Of(fmt.Sprint(i))
+				groups.Of(fmt.Sprint(i), "")
 			}
 		})
 	}
 	all.Wait()
 	locktest.Equal(t, "groups", len(made), lockmetrics.MaxGroups+1)
-	locktest.Equal(t, "group", *groups.Of("one more"), lockmetrics.Other)
-	locktest.Equal(t, "the first group is another one", groups.Of("first") != before, false)
+	locktest.Equal(t, "group", *groups.Of("one more", ""), lockmetrics.Other)
+	locktest.Equal(t, "the first group is another one", groups.Of("first", "") != before, false)
 
-	one := lockmetrics.NewGroups(nil, func(group string) *string { return &group })
-	locktest.Equal(t, "group", *one.Of("a"), "")
-	locktest.Equal(t, "two groups", one.Of("a") != one.Of("b"), false)
+	one := lockmetrics.NewGroups(nil, func(group, lasting string) *string { group += lasting; return &group })
+	locktest.Equal(t, "group", *one.Of("a", ""), "")
+	locktest.Equal(t, "two groups", one.Of("a", "") != one.Of("b", ""), false)
 }
 
 func TestMargin(t *testing.T) {

@@ -56,6 +56,9 @@ func exposed(t *testing.T, r prometheus.Gatherer) (all []string) {
 func everything(t *locktrace.Trace) {
 	for i := range 2*lockmetrics.MaxGroups + 1 {
 		call := locktrace.Call{Context: context.Background(), Lock: fmt.Sprintf("table%d:1", i)}
+		if i%3 == 0 {
+			call.Lasting = fmt.Sprintf("word %d", i%60)
+		}
 		t.WaitStarted(locktrace.WaitStarted{Call: call})
 		t.WaitStarted(locktrace.WaitStarted{Call: call})
 		for by := locktrace.FromRedis; by <= locktrace.Reentry+1; by++ {
@@ -65,7 +68,7 @@ func everything(t *locktrace.Trace) {
 			t.AcquireDone(locktrace.AcquireDone{Call: call, Err: err, Contended: err == rlock.ErrClosed})
 		}
 		for end := locktrace.Unlocked; end <= locktrace.Closed+1; end++ {
-			t.HoldDone(locktrace.HoldDone{Lock: call.Lock, End: end, Held: 3 * time.Second})
+			t.HoldDone(locktrace.HoldDone{Lock: call.Lock, Lasting: call.Lasting, End: end, Held: 3 * time.Second})
 		}
 	}
 	t.RenewalDone(locktrace.RenewalDone{Locks: 3, Failed: 2, Margin: 10 * time.Second, Lease: 20 * time.Second})

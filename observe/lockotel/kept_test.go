@@ -15,7 +15,7 @@ import (
 func TestNothingIsKept(t *testing.T) {
 	s := &spans{
 		tracer: noop.NewTracerProvider().Tracer(scope), holds: make(map[uint64]openHold),
-		groups: lockmetrics.NewGroups(nil, func(string) *group { return new(group) }),
+		groups: lockmetrics.NewGroups(nil, func(string, string) *group { return new(group) }),
 	}
 	begin := func(hold uint64, by locktrace.Way) {
 		s.acquireDone(locktrace.AcquireDone{Call: locktrace.Call{Context: context.Background()}, By: by, Hold: hold})

@@ -21,7 +21,7 @@ type meter struct {
 	groups *lockmetrics.Groups[group]
 }
 
-// group has the attributes of one group of locks, made once.
+// group has the attributes of one group of locks, or of its holds with a word of rlock.Lasting, made once.
 type group struct {
 	name     string
 	plain    []metric.AddOption
@@ -93,7 +93,7 @@ func newMeter(m metric.Meter, groupOf func(lock string) string) (*meter, error) 
 	return mt, nil
 }
 
-func (mt *meter) newGroup(name string) *group {
+func (mt *meter) newGroup(name, lasting string) *group {
 	// set has the attributes that are not empty.
 	set := func(pairs ...string) metric.MeasurementOption {
 		pairs = append(pairs, "group", name)
@@ -105,16 +105,16 @@ func (mt *meter) newGroup(name string) *group {
 		}
 		return metric.WithAttributeSet(attribute.NewSet(all...))
 	}
-	g := &group{name: name, plain: []metric.AddOption{set()}, observe: []metric.ObserveOption{set()}, lost: make(map[locktrace.End][]metric.AddOption)}
+	g := &group{name: name, plain: []metric.AddOption{set("lasting", lasting)}, observe: []metric.ObserveOption{set("lasting", lasting)}, lost: make(map[locktrace.End][]metric.AddOption)}
 	for a := range lockmetrics.Acquires() {
 		g.acquires = append(g.acquires, []metric.RecordOption{set("outcome", a.Outcome(), "how", a.How(), "error.type", a.ErrorType())})
 	}
 	for end := range lockmetrics.Ends {
-		g.holds = append(g.holds, []metric.RecordOption{set("outcome", end.String())})
+		g.holds = append(g.holds, []metric.RecordOption{set("outcome", end.String(), "lasting", lasting)})
 	}
 	ctx := context.Background()
 	for _, end := range lockmetrics.LostEnds {
-		g.lost[end] = []metric.AddOption{set("outcome", end.String())}
+		g.lost[end] = []metric.AddOption{set("outcome", end.String(), "lasting", lasting)}
 		mt.lost.Add(ctx, 0, g.lost[end]...)
 	}
 	mt.active.Add(ctx, 0, g.plain...)
@@ -123,13 +123,13 @@ func (mt *meter) newGroup(name string) *group {
 }
 
 func (mt *meter) waitStarted(e locktrace.WaitStarted) {
-	g := mt.groups.Of(e.Lock)
+	g := mt.groups.Of(e.Lock, e.Lasting)
 	mt.waiters.Add(e.Context, 1, g.plain...)
 	g.openWaits.Begin(e.Began, e.Began)
 }
 
 func (mt *meter) acquireDone(e locktrace.AcquireDone) {
-	g := mt.groups.Of(e.Lock)
+	g := mt.groups.Of(e.Lock, e.Lasting)
 	if e.Contended {
 		mt.waiters.Add(e.Context, -1, g.plain...)
 		g.openWaits.End(e.Began)
@@ -142,7 +142,7 @@ func (mt *meter) acquireDone(e locktrace.AcquireDone) {
 }
 
 func (mt *meter) holdDone(e locktrace.HoldDone) {
-	ctx, g := context.Background(), mt.groups.Of(e.Lock)
+	ctx, g := context.Background(), mt.groups.Of(e.Lock, e.Lasting)
 	mt.active.Add(ctx, -1, g.plain...)
 	g.openHolds.End(e.Hold)
 	if attrs := g.lost[e.End]; attrs != nil {

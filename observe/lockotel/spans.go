@@ -52,7 +52,7 @@ func (s *spans) acquireDone(e locktrace.AcquireDone) {
 // waited makes the span of a call that has waited.
 func (s *spans) waited(e locktrace.AcquireDone) {
 	name := "lock wait"
-	if group := s.groups.Of(e.Lock).name; group != "" {
+	if group := s.groups.Of(e.Lock, e.Lasting).name; group != "" {
 		name += " " + group
 	}
 	_, span := s.tracer.Start(e.Context, name, trace.WithTimestamp(e.Began), trace.WithSpanKind(trace.SpanKindInternal))

@@ -47,10 +47,10 @@ func New(opts ...Option) *Collector {
 	labels := func(of ...string) []string { return append(of, grouped...) }
 	c := &Collector{
 		acquires:     prometheus.NewHistogramVec(histogram(lockmetrics.AcquireDuration), labels("outcome", "how", "error_type")),
-		holds:        prometheus.NewHistogramVec(histogram(lockmetrics.HoldDuration), labels("outcome")),
-		active:       prometheus.NewGaugeVec(prometheus.GaugeOpts(described(lockmetrics.HoldActive)), labels()),
-		waiters:      prometheus.NewGaugeVec(prometheus.GaugeOpts(described(lockmetrics.WaiterActive)), labels()),
-		lost:         prometheus.NewCounterVec(prometheus.CounterOpts(described(lockmetrics.HoldLost)), labels("outcome")),
+		holds:        prometheus.NewHistogramVec(histogram(lockmetrics.HoldDuration), labels("outcome", "lasting")),
+		active:       prometheus.NewGaugeVec(prometheus.GaugeOpts(described(lockmetrics.HoldActive)), labels("lasting")),
+		waiters:      prometheus.NewGaugeVec(prometheus.GaugeOpts(described(lockmetrics.WaiterActive)), labels("lasting")),
+		lost:         prometheus.NewCounterVec(prometheus.CounterOpts(described(lockmetrics.HoldLost)), labels("outcome", "lasting")),
 		refused:      prometheus.NewCounterVec(prometheus.CounterOpts(described(lockmetrics.WriteRefused)), []string{"guard"}),
 		margin:       prometheus.NewHistogram(histogram(lockmetrics.RenewalMargin)),
 		failures:     prometheus.NewCounter(prometheus.CounterOpts(described(lockmetrics.RenewalFailures))),
@@ -58,7 +58,7 @@ func New(opts ...Option) *Collector {
 		delayed:      prometheus.NewGauge(prometheus.GaugeOpts(described(lockmetrics.ReleaseDelayed))),
 	}
 	for to, i := range map[**prometheus.Desc]lockmetrics.Instrument{&c.oldestHold: lockmetrics.HoldOldest, &c.oldestWait: lockmetrics.WaiterOldest} {
-		*to = prometheus.NewDesc(i.Prometheus(), i.Description, labels(), nil)
+		*to = prometheus.NewDesc(i.Prometheus(), i.Description, labels("lasting"), nil)
 	}
 	for _, guard := range lockmetrics.Guards {
 		c.refused.WithLabelValues(guard)

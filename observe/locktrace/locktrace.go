@@ -63,6 +63,7 @@ type Call struct {
 	Lock    string          // the lock's name
 	Began   time.Time       // when the call began
 	MayWait bool            // the call waits for other holders, if there are any: it has no wait of 0
+	Lasting string          // the word of rlock.Lasting; "" without it
 }
 
 // WaitStarted is an acquiring call that begins to wait for other holders.
@@ -114,6 +115,8 @@ type HoldDone struct {
 	// ContextErr is why the context that the hold was taken with had ended before the hold; nil if it had not, and for a hold of Acquire,
 	// which does not end with its context.
 	ContextErr error
+
+	Lasting string // of the call with which the hold began, as in Call
 }
 
 // End is how a hold ended.

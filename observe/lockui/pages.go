@@ -306,12 +306,16 @@ type held struct {
 	Lock  string       `json:"lock"`
 	For   milliseconds `json:"held_ms"`
 	Token int64        `json:"token,omitempty"`
+
+	Lasting string `json:"lasting,omitempty"`
 }
 
 type wait struct {
 	Lock  string       `json:"lock"`
 	For   milliseconds `json:"waited_ms"`
 	Calls int          `json:"calls"`
+
+	Lasting string `json:"lasting,omitempty"`
 }
 
 func (h *handler) client(w http.ResponseWriter, r *http.Request) {
@@ -327,10 +331,10 @@ func (h *handler) client(w http.ResponseWriter, r *http.Request) {
 	}
 	p := clientPage{surveyed: newSurveyed(s), Client: newClient(s, c), MoreHolds: c.MoreHolds, MoreWaits: c.MoreWaits, Holds: []held{}, Waits: []wait{}}
 	for _, hold := range c.Holds {
-		p.Holds = append(p.Holds, held{hold.Lock, milliseconds(hold.For + s.since(c)), hold.Token})
+		p.Holds = append(p.Holds, held{hold.Lock, milliseconds(hold.For + s.since(c)), hold.Token, hold.Lasting})
 	}
 	for _, waits := range c.Waits {
-		p.Waits = append(p.Waits, wait{waits.Lock, milliseconds(waits.For + s.since(c)), waits.Calls})
+		p.Waits = append(p.Waits, wait{waits.Lock, milliseconds(waits.For + s.since(c)), waits.Calls, waits.Lasting})
 	}
 	slices.SortStableFunc(p.Holds, func(a, b held) int { return cmp.Compare(b.For, a.For) })
 	slices.SortStableFunc(p.Waits, func(a, b wait) int { return cmp.Compare(b.For, a.For) })

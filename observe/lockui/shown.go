@@ -37,6 +37,9 @@ type shownLock struct {
 	Bar   int           `json:"-"` // percent of a lease that are left
 	lease time.Duration // a whole one
 	seen  inspect.Lock
+
+	standby bool         // all that wait, as far as that is known, wait for a hold that is meant to last
+	overdue milliseconds // the longest wait of the others
 }
 
 // shownHolder is who has a lock.
@@ -48,6 +51,8 @@ type shownHolder struct {
 	For    milliseconds `json:"held_ms,omitempty"` // 0 where nobody says
 	Token  int64        `json:"token,omitempty"`
 	Young  bool         `json:"young,omitempty"` // taken since its client wrote last
+
+	Lasting string `json:"lasting,omitempty"` // what it does meanwhile, of a hold that is meant to last
 }
 
 // shownReader is one that reads.
@@ -63,6 +68,8 @@ type shownWaiter struct {
 	By     *process     `json:"by,omitempty"`
 	Calls  int          `json:"calls,omitempty"`
 	For    milliseconds `json:"waited_ms,omitempty"`
+
+	Lasting string `json:"lasting,omitempty"` // it stands by for a hold that is meant to last
 }
 
 // process is a process.

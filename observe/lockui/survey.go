@@ -34,6 +34,8 @@ type claim struct {
 	held      time.Duration // so long, as its holder says
 	waited    time.Duration // the longest wait, as those say who wait
 	waiting   bool          // somebody says that it waits
+	passing   bool          // of the holds and waits, one is not meant to last, or its client is not heard of
+	overdue   time.Duration // the longest of these
 	contended bool          // there is a channel of it
 	listeners int           // connections on it, of a lock of which no client says anything
 	rank      int           // how urgent it may be: 0 comes first
@@ -93,11 +95,17 @@ func (s *survey) addClients() {
 		for _, hold := range c.Holds {
 			k := s.claimOf(hold.Lock)
 			k.held = max(k.held, hold.For+s.since(c))
+			if hold.Lasting == "" || c.Quiet() {
+				k.passing, k.overdue = true, max(k.overdue, hold.For+s.since(c))
+			}
 		}
 		for _, wait := range c.Waits {
 			k := s.claimOf(wait.Lock)
 			k.waiting = true
 			k.waited = max(k.waited, wait.For+s.since(c))
+			if wait.Lasting == "" {
+				k.passing, k.overdue = true, max(k.overdue, wait.For+s.since(c))
+			}
 		}
 	}
 }

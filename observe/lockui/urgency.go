@@ -16,7 +16,7 @@ const (
 	stuck  state = "stuck"  // somebody has waited for long, or waits for a hold that is old or will not end
 	waited state = "waited" // somebody waits
 	maybe  state = "maybe"  // a client listens: one that waits, or the holder itself, if that is one of this library without presence
-	heldBy state = "held"   // nobody is known to wait
+	heldBy state = "held"   // nobody is known to wait, but to stand by for a hold that is meant to last
 	free   state = "free"
 	other  state = "other" // no lock
 )
@@ -27,12 +27,15 @@ var urgency = map[state]int{stuck: 0, waited: 1, maybe: 2, heldBy: 3, free: 4, o
 func (h *handler) order(claims map[string]*claim) []*claim {
 	for _, k := range claims {
 		k.age = max(k.held, k.waited)
+		if k.held == 0 { // nobody leads, perhaps
+			k.passing, k.overdue = true, k.age
+		}
 		switch {
-		case k.waiting && k.age >= h.longHold:
+		case k.waiting && k.overdue >= h.longHold:
 			k.rank = 0
 		case k.listeners > 1: // a holder listens too, and is one
 			k.rank = 1
-		case k.waiting:
+		case k.waiting && k.passing:
 			k.rank = 2
 		case k.listeners > 0:
 			k.rank = 3
@@ -58,7 +61,7 @@ func (h *handler) judge(s *survey, l *shownLock) {
 		return
 	case !waits && l.Listeners == 1 && holder.By == nil:
 		l.State = maybe
-	case !waits:
+	case !waits, holder != nil && holder.Lasting != "" && l.standby:
 		l.State = heldBy
 	default:
 		l.State = waited
@@ -68,14 +71,15 @@ func (h *handler) judge(s *survey, l *shownLock) {
 		l.State, l.Why = stuck, "it has no lease: it stays until its holder, or somebody else, frees it"
 	case waits && holder != nil && holder.By.Quiet():
 		l.State, l.Why = stuck, "its holder's client was last heard of "+holder.By.Silent.String()+" ago"
+	case waits && holder != nil && holder.Lasting != "":
 	case waits && holder != nil && holder.For >= milliseconds(h.longHold):
 		l.State, l.Why = stuck, "held for "+holder.For.String()+" while others wait"
-	case l.Slots && l.LongestWait >= milliseconds(h.longHold):
-		l.State, l.Why = stuck, "somebody has waited for a permit for "+l.LongestWait.String()
+	case l.Slots && l.overdue >= milliseconds(h.longHold):
+		l.State, l.Why = stuck, "somebody has waited for a permit for "+l.overdue.String()
 	case waits && l.LongestWait >= milliseconds(h.longHold) && holder == nil:
 		l.State, l.Why = stuck, "free, and yet somebody has waited for "+l.LongestWait.String()
-	case waits && l.LongestWait >= milliseconds(h.longHold):
-		l.State, l.Why = stuck, "somebody has waited for "+l.LongestWait.String()
+	case waits && l.overdue >= milliseconds(h.longHold):
+		l.State, l.Why = stuck, "somebody has waited for "+l.overdue.String()
 	}
 }
 
@@ -85,6 +89,7 @@ func (h *handler) newLock(s *survey, f *found) *shownLock {
 		Name: f.Name, Token: f.Token, TTL: milliseconds(max(f.TTL, 0)), NeverEnds: f.TTL == inspect.NoExpiry,
 		Waiting: f.Waiting, Listeners: f.listeners, Other: f.Other, Mode: f.Mode, Reading: f.Reading, Semaphore: f.Semaphore,
 		Bar: int(100 * min(h.lease, max(f.TTL, 0)) / h.lease), lease: h.lease, seen: f.Lock,
+		standby: f.listeners <= f.Waiting+1, // with the holder's own
 	}
 	if l.Slots = f.Semaphore != "" && f.Other != ""; l.Slots {
 		l.Other = ""
@@ -96,13 +101,16 @@ func (h *handler) newLock(s *survey, f *found) *shownLock {
 		l.Readers = append(l.Readers, shownReader{*newHolder(s, &f.Readers[i]), milliseconds(max(f.Readers[i].TTL, 0))})
 	}
 	for _, w := range f.Line {
-		shown := shownWaiter{Client: w.Client, Mode: w.Mode, Calls: w.Calls, By: newProcess(w.By)}
+		shown := shownWaiter{Client: w.Client, Mode: w.Mode, Calls: w.Calls, By: newProcess(w.By), Lasting: w.Lasting}
 		if w.For > 0 && w.By != nil {
 			shown.For = milliseconds(w.For + s.since(w.By))
 		}
 		l.Line = append(l.Line, shown)
 		l.Calls += w.Calls
 		l.LongestWait = max(l.LongestWait, shown.For)
+		if w.Lasting == "" {
+			l.standby, l.overdue = false, max(l.overdue, shown.For)
+		}
 	}
 	l.More = max(l.Waiting-len(l.Line), 0)
 	h.judge(s, l)
@@ -110,7 +118,7 @@ func (h *handler) newLock(s *survey, f *found) *shownLock {
 }
 
 func newHolder(s *survey, h *inspect.Holder) *shownHolder {
-	shown := &shownHolder{Field: h.Field, Client: h.Client, Count: h.Count, Token: h.Token, By: newProcess(h.By)}
+	shown := &shownHolder{Field: h.Field, Client: h.Client, Count: h.Count, Token: h.Token, By: newProcess(h.By), Lasting: h.Lasting}
 	if by := h.By; by != nil {
 		if h.For > 0 {
 			shown.For = milliseconds(h.For + s.since(by))
