@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/quorums"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -131,6 +132,7 @@ func (a *answers) lock(name string, clients clientsByID) (Lock, error) {
 	for _, ticket := range a.tickets() {
 		l.Line = append(l.Line, waiterOf(name, ticket, clients))
 	}
+	l.Quorum = a.quorum(&l, clients)
 	if l.Semaphore != "" {
 		l.Other = "a semaphore"
 	}
@@ -138,6 +140,22 @@ func (a *answers) lock(name string, clients clientsByID) (Lock, error) {
 		l.Semaphore = of
 	}
 	return l, nil
+}
+
+// quorum is Lock.Quorum on one server. A lock that this server has not got may be a client's all the same.
+func (a *answers) quorum(l *Lock, clients clientsByID) (n int) {
+	if l.Holder != nil {
+		return quorums.Of(l.Holder.Client)
+	}
+	for _, w := range l.Line {
+		n = max(n, quorums.Of(w.Client))
+	}
+	for id, c := range clients {
+		if of := quorums.Of(id); of > n && c != nil && slices.ContainsFunc(c.Holds, func(h Hold) bool { return h.Lock == l.Name }) {
+			n = of
+		}
+	}
+	return n
 }
 
 // counter is the last token that the lock's counter has given, and why it gives no other one, if that is so.

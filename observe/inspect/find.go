@@ -87,6 +87,9 @@ func (in *Inspector) contended(ctx context.Context) ([]string, error) {
 
 // askContended is contended, which may outlast ctx.
 func (in *Inspector) askContended(ctx context.Context) ([]string, error) {
+	if in.parts != nil {
+		return in.contendedOnAll(ctx)
+	}
 	sharded := in.sharded(ctx)
 	names := map[string]bool{}
 	err := in.onServers(ctx, func(server redis.UniversalClient) error {
@@ -133,7 +136,7 @@ type Pace struct {
 }
 
 // Scan walks through all keys that match the pattern, as the command SCAN takes it, and gives the locks among them, in no order: hashes
-// with a field <uuid>:<number>, and read-write locks. A key may be given twice, if it is moved meanwhile. The walk takes as long as there are keys: with a million keys, in steps of 500 with pauses of 10 ms, about
+// with a field <uuid>:<number>, and read-write locks. A key may be given twice, if it is moved meanwhile. Of a quorum the servers are walked one after the other, and each lock that any of them has is given once. The walk takes as long as there are keys: with a million keys, in steps of 500 with pauses of 10 ms, about
 // half a minute. Each step keeps the server busy for less than a millisecond. The walk ends with ctx, or with the loop.
 func (in *Inspector) Scan(ctx context.Context, pattern string, pace Pace) iter.Seq2[Lock, error] {
 	if pace.Count <= 0 {
@@ -142,17 +145,14 @@ func (in *Inspector) Scan(ctx context.Context, pattern string, pace Pace) iter.S
 	if pace.Pause <= 0 {
 		pace.Pause = 10 * time.Millisecond
 	}
+	if in.parts != nil {
+		return in.scanAll(ctx, pattern, pace)
+	}
 	return func(yield func(Lock, error) bool) {
 		known := clientsByID{}
 		err := in.onServers(ctx, func(server redis.UniversalClient) error {
 			for cursor := uint64(0); ; {
-				found, err := engine.Within(ctx, func() (step scanned, err error) {
-					var keys []string
-					if keys, step.next, err = server.ScanType(ctx, cursor, pattern, pace.Count, "hash").Result(); err == nil {
-						step.locks, err = in.locksAmong(ctx, server, keys, known)
-					}
-					return step, err
-				})
+				found, err := engine.Within(ctx, func() (scanned, error) { return in.step(ctx, server, cursor, pattern, pace, known) })
 				if err != nil {
 					return err
 				}
@@ -179,6 +179,15 @@ func (in *Inspector) Scan(ctx context.Context, pattern string, pace Pace) iter.S
 type scanned struct {
 	locks []Lock
 	next  uint64 // the cursor
+}
+
+// step is one step of Scan on a server.
+func (in *Inspector) step(ctx context.Context, server redis.UniversalClient, cursor uint64, pattern string, pace Pace, known clientsByID) (s scanned, err error) {
+	var keys []string
+	if keys, s.next, err = server.ScanType(ctx, cursor, pattern, pace.Count, "hash").Result(); err == nil {
+		s.locks, err = in.locksAmong(ctx, server, keys, known)
+	}
+	return s, err
 }
 
 var errStopped = errors.New("the loop has ended")
@@ -259,6 +268,9 @@ func (in *Inspector) Listeners(ctx context.Context, names ...string) (map[string
 
 // askListeners is Listeners, which may outlast ctx.
 func (in *Inspector) askListeners(ctx context.Context, names []string) (map[string]int, error) {
+	if in.parts != nil {
+		return in.listenersOfAll(ctx, names)
+	}
 	sharded := in.sharded(ctx)
 	found := make(map[string]int, len(names))
 	err := in.onServers(ctx, func(server redis.UniversalClient) error {

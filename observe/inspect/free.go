@@ -12,11 +12,23 @@ import (
 // Free releases the hold that was shown, as ForceUnlock does, and wakes the waiters; of the lock of a slot those who wait for a permit, too. It returns false where another holder has the
 // lock by now, or nobody, or where Redis did not answer the first time: a hold that was not shown is never released. The former holder may be in the middle of its work; its context
 // ends with rlock.ErrLost, and guards refuse its writes as soon as the next holder has written. Of a read-write lock that is read all Readers that were shown are released.
+//
+// Of a quorum it releases the hold on all servers, and returns an error where no majority has confirmed that; FreeEach says more. A hold of a quorum that has more servers than
+// this inspector it does not release, and returns ErrPart.
 func (in *Inspector) Free(ctx context.Context, l Lock) (bool, error) {
-	switch {
-	case l.Holder == nil || !holderField.MatchString(l.Holder.Field) && !writerField.MatchString(l.Holder.Field):
-		return false, nil
-	case l.Mode != "":
+	if l.IsPart() {
+		return false, fmt.Errorf("inspect: Free: %q is of a quorum of %d servers: %w", l.Name, l.Quorum, ErrPart)
+	}
+	freed, err := in.FreeEach(ctx, l)
+	if err == nil && !freed.Over() {
+		err = fmt.Errorf("inspect: Free: %q is not released: %s", l.Name, freed)
+	}
+	return err == nil && freed.Count() > 0, err
+}
+
+// freeOne is Free on one Redis.
+func (in *Inspector) freeOne(ctx context.Context, l Lock) (bool, error) {
+	if l.Mode != "" {
 		return in.freeReadWrite(ctx, l)
 	}
 	keys := scripts.KeysOf(l.Name)

@@ -24,6 +24,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,26 +33,27 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// An Inspector shows the locks of one Redis, Sentinel group or cluster. New makes one. It is safe for concurrent use.
+// An Inspector shows the locks of one Redis, Sentinel group or cluster, or of a quorum. New makes one, or NewQuorum. It is safe for concurrent use.
 type Inspector struct {
 	rdb      redis.UniversalClient
 	sharding pubsub.Sharding
+	parts    []*part       // of a quorum, one for each server; rdb is none then
+	longest  time.Duration // WithMaxLease
 }
 
-// Option changes a default of New.
+// Option changes a default of New and NewQuorum.
 type Option func(*Inspector)
 
 // WithShardedPubSub says whether channels are sharded, as rlock.WithShardedPubSub of the locks' clients does. The default asks the server.
 func WithShardedPubSub(s pubsub.Sharding) Option { return func(in *Inspector) { in.sharding = s } }
 
 // New returns an Inspector on rdb, which stays the caller's. It sends nothing. It refuses the clients that rlock.New refuses: what reads
-// from replicas cannot tell who holds a lock. On a node of a quorum Look, Known and Scan show that node's part; Contended, Listeners
-// and Free are not for it, whose locks are freed by ForceUnlock.
+// from replicas cannot tell who holds a lock. On one server of a quorum it shows that server's part, which Lock.IsPart tells, and Free refuses it: see NewQuorum.
 func New(rdb redis.UniversalClient, opts ...Option) (*Inspector, error) {
 	if err := engine.CheckRedis(rdb); err != nil {
 		return nil, fmt.Errorf("inspect: %s", strings.TrimPrefix(err.Error(), "rlock: "))
 	}
-	in := &Inspector{rdb: rdb, sharding: pubsub.Auto}
+	in := &Inspector{rdb: rdb, sharding: pubsub.Auto, longest: 30 * time.Second}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(in)
@@ -114,6 +116,9 @@ func (in *Inspector) look(ctx context.Context, op string, names []string, known 
 
 // ask is look, which may outlast ctx, with so many locks in one round trip.
 func (in *Inspector) ask(ctx context.Context, names []string, known clientsByID, batch int) ([]Lock, error) {
+	if in.parts != nil {
+		return in.askAll(ctx, names, known, batch)
+	}
 	all := make([]Lock, 0, len(names))
 	var refused error
 	readable := false

@@ -7,7 +7,7 @@ import (
 // Lock is what is known of one lock.
 type Lock struct {
 	Name    string
-	Holder  *Holder       // nil: the lock is free
+	Holder  *Holder       // nil: the lock is free, or Unknown says why nobody can tell
 	TTL     time.Duration // until the lease ends, if it is not renewed, 100 years at most; NoExpiry for a lock that stays for ever, 0 for a free one
 	Token   int64         // the last fencing token that was given; 0 for none
 	Waiting int           // clients in the line. Redisson's clients, and those without a right to the line, are in none
@@ -24,7 +24,17 @@ type Lock struct {
 	// Semaphore is the name of the semaphore, as fenced.NewSemaphore takes it, of a lock that is held as the permit of a slot, and of the name that
 	// stands for all slots; "" otherwise. Slots sets it for free slots too.
 	Semaphore string
+
+	// Quorum is of how many servers the quorum is that the hold, or who waits, is of, as the ids of their clients tell; 0 for a lock of one Redis, and for one that nobody
+	// has or waits for. Servers is what each server says, of an Inspector of NewQuorum. Unknown is why nobody can say who has the lock, in words; "" where the answers tell.
+	Quorum  int
+	Servers []ServerPart
+	Unknown string
 }
+
+// IsPart tells that the lock is of a quorum that has more servers than were asked: what is shown is a part, and may be left of a hold that is over, or be
+// missing here of one that others have.
+func (l *Lock) IsPart() bool { return l.Quorum > max(len(l.Servers), 1) }
 
 const (
 	// NoExpiry is the TTL of a lock without an expiry.
