@@ -42,7 +42,12 @@ func (v *viewer) Listeners(ctx context.Context, names ...string) (map[string]int
 	return bounded(ctx, func(ctx context.Context) (map[string]int, error) { return v.Inspector.Listeners(ctx, names...) })
 }
 
-// Free is that of the inspector, within askTimeout.
-func (v *viewer) Free(ctx context.Context, l inspect.Lock) (bool, error) {
-	return bounded(ctx, func(ctx context.Context) (bool, error) { return v.Inspector.Free(ctx, l) })
+// FreeEach is that of the inspector, within askTimeout.
+func (v *viewer) FreeEach(ctx context.Context, l inspect.Lock) (inspect.Freed, error) {
+	return bounded(ctx, func(ctx context.Context) (inspect.Freed, error) { return v.Inspector.FreeEach(ctx, l) })
+}
+
+// Servers is that of the inspector, within askTimeout.
+func (v *viewer) Servers(ctx context.Context) ([]inspect.Server, error) {
+	return bounded(ctx, v.Inspector.Servers)
 }

@@ -25,6 +25,7 @@ that is gone is listed until its leases are over, and for half a minute at least
 				if err != nil {
 					return err
 				}
+				v.noteServers(cmd)
 				rows := make([]*clientRow, len(clients))
 				lines := [][]string{{"NAME", "HOST", "PID", "PROGRAM", "SINCE", "HEARD", "HOLDS", "WAITS"}}
 				if out == "wide" {

@@ -31,11 +31,13 @@ type connection struct {
 	cluster      bool
 	ca           string // files, for TLS
 	cert, key    string
+	maxLease     duration // of a quorum's clients
 }
 
 func (c *connection) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&c.urls, "url", nil, "where Redis is: redis://, rediss:// or unix:// (default $"+urlVariable+", then "+defaultURL+"); for a quorum one for each server")
 	flags.StringVar(&c.urlsFile, "urls-file", "", "file with the URLs of a quorum's servers, one a line")
+	flags.Var(&c.maxLease, "max-lease", "the longest lease of a quorum's clients (quorum.WithMaxLease): a server that has started counts after it (default 30s)")
 	flags.StringVar(&c.passwordFile, "password-file", "", "file with the password in its first line (default $"+passwordVariable+")")
 	flags.StringVar(&c.sentinel, "sentinel-master", "", "the URL is that of a Sentinel, and this the name of the master")
 	flags.BoolVar(&c.cluster, "cluster", false, "the URL is that of a node of a cluster")
@@ -57,7 +59,7 @@ func (c *connection) open() (redis.UniversalClient, error) {
 }
 
 // openOne returns a client for the Redis at this address.
-func (c *connection) openOne(address string) (redis.UniversalClient, error) {
+func (c *connection) openOne(address string, one bool) (redis.UniversalClient, error) {
 	password, err := c.password()
 	if err != nil {
 		return nil, err
@@ -99,6 +101,9 @@ func (c *connection) openOne(address string) (redis.UniversalClient, error) {
 	o.Password = cmp.Or(password, o.Password)
 	if o.Dialer, err = c.secure(o.TLSConfig, cmp.Or(o.DialTimeout, dialTimeout)); err != nil {
 		return nil, err
+	}
+	if !one { // the others answer meanwhile: what is wrong with this one is told soon
+		o.MaxRetries, o.DialerRetries = 1, 1
 	}
 	return redis.NewClient(o), nil
 }

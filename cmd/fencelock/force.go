@@ -17,7 +17,7 @@ import (
 
 func newForceUnlock(at *connection) *cobra.Command {
 	var of string
-	var yes bool
+	var yes, partOnly bool
 	cmd := &cobra.Command{
 		Use:   "force-unlock NAME",
 		Short: "Release the hold of whoever has this lock",
@@ -26,7 +26,10 @@ work: its context ends, "fencelock run" stops its command, and guards refuse its
 read-write lock it releases the one that writes, or all that it has shown reading.
 
 Without a terminal it needs --holder, with what "ls -o wide" and "show" name, or --yes, for whoever has it now.
-It says that the lock is released, or what it has found instead: the exit code is 1 where the lock was free, or another one's by then.`,
+It says that the lock is released, or what it has found instead: the exit code is 1 where the lock was free, or another one's by then.
+
+A quorum's hold is released on all servers, which --url or --urls-file name: it says on how many, and which did not answer, and the exit code is 1
+where no majority has confirmed it. With a part of the servers it refuses, as the others keep the hold.`,
 		Example: `  fencelock force-unlock account:42
   fencelock force-unlock account:42 --holder 7c53c7a2-3a7e-4c11-8d70-9d52b6f0a0c5:3
   fencelock force-unlock '{jobs}:3'     # the permit of slot 3 of the semaphore jobs`,
@@ -38,6 +41,8 @@ It says that the lock is released, or what it has found instead: the exit code i
 				return usage("without a terminal say whose hold it is with --holder, or --yes for whoever has it now")
 			}
 			return at.with(func(v *viewer) error {
+				v.partOnly = partOnly
+				v.noteServers(cmd)
 				locks, err := v.Look(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -72,6 +77,7 @@ It says that the lock is released, or what it has found instead: the exit code i
 		},
 	}
 	cmd.Flags().StringVar(&of, "holder", "", "release only this holder's hold")
+	cmd.Flags().BoolVar(&partOnly, "this-server-only", false, "of a quorum's lock release what is on this server, or these, although the others keep it")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -83,11 +89,18 @@ func (v *viewer) mayFree(ctx context.Context, l inspect.Lock) error {
 		return fails("%s stands for all slots of a semaphore: release one of its permits, such as %s", plain.Name(l.Name), plain.Name(scripts.PermitsOf(l.Semaphore, 1).SlotName(0)))
 	case l.Other != "":
 		return fails("%s is %s: force-unlock does not release that", plain.Name(l.Name), plain.Name(l.Other))
+	case l.Unknown != "":
+		return fails("%s: %s: nothing was released", plain.Name(l.Name), plain.Name(l.Unknown))
+	case l.IsPart() && !(v.partOnly && l.Holder != nil):
+		return fails("%s", v.isPart(l))
 	case l.Holder == nil:
 		if hint := v.semaphoreHint(ctx, l); hint != "" {
 			return fails("%s is free; semaphore: %s", plain.Name(l.Name), hint)
 		}
-		return fails("%s is free", plain.Name(l.Name))
+		return fails("%s is %s", plain.Name(l.Name), byMajority(l, "free"))
+	}
+	if len(v.all) > 1 {
+		return nil
 	}
 	queue := "redisson_lock_queue:{" + l.Name + "}"
 	if strings.Contains(l.Name, "{") {
@@ -101,10 +114,17 @@ func (v *viewer) mayFree(ctx context.Context, l inspect.Lock) error {
 
 // free releases the hold that was shown, and says so, or returns as an error what it has found instead.
 func (v *viewer) free(ctx context.Context, l inspect.Lock) (string, error) {
-	freed, err := v.Free(ctx, l)
+	all, err := v.FreeEach(ctx, l)
+	freed := all.Count() > 0
 	switch {
 	case err != nil:
 		return "", err
+	case freed && l.IsPart():
+		return fmt.Sprintf("%s is released %s only: the others of its quorum keep it, and its holder may bring it back: %s", plain.Name(l.Name), onThese(len(v.all)), all), nil
+	case !all.Over():
+		return "", fails("%s is not released: %s", plain.Name(l.Name), all)
+	case freed && len(v.all) > 1:
+		return fmt.Sprintf("%s is %s", plain.Name(l.Name), all), nil
 	case freed && l.Mode == "read":
 		if locks, err := v.Look(ctx, l.Name); err == nil && locks[0].Mode == "read" {
 			return fmt.Sprintf("what was shown of %s is released, and it is still read by %d", plain.Name(l.Name), locks[0].Reading), nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -19,7 +20,6 @@ import (
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/guard/httpguard"
 	"github.com/fencelock/fencelock/internal/plain"
-	"github.com/fencelock/fencelock/observe/inspect"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/scripts"
@@ -33,11 +33,12 @@ type job struct {
 	argv []string
 	log  *speech
 
-	rdb     redis.UniversalClient
-	client  *rlock.Client
-	lock    *fenced.Lock    // of a permit, that of its slot
-	slot    int             // of a permit
-	held    context.Context // of the hold
+	at      *connection
+	servers []redis.UniversalClient // one, or those of a quorum
+	client  *rlock.Client           // nil for a quorum
+	lock    *fenced.Lock            // of a permit, that of its slot
+	slot    int                     // of a permit
+	held    context.Context         // of the hold
 	token   int64
 	field   string // of the holder in Redis
 	signals chan os.Signal
@@ -71,11 +72,12 @@ func (j *job) run(at *connection) (int, error) {
 	defer j.log.end()
 	surviveBrokenPipe()
 	var err error
-	if j.rdb, err = at.open(); err != nil {
+	j.at = at
+	if j.servers, err = at.openAll(); err != nil {
 		return 0, err
 	}
-	defer func() { _ = j.rdb.Close() }()
-	client, err := rlock.New(j.rdb,
+	defer closeAll(j.servers)
+	client, err := j.newClient(
 		rlock.WithLease(time.Duration(j.lease)),
 		rlock.WithPresence("run "+shorten(filepath.Base(j.path))),
 		rlock.WithTrace(&locktrace.Trace{WaitStarted: j.waitStarted, AcquireDone: j.acquireDone, RenewalDone: j.renewalDone}),
@@ -85,7 +87,6 @@ func (j *job) run(at *connection) (int, error) {
 		return 0, err
 	}
 	defer j.close(client)
-	j.client, j.lock = client, fenced.NewLock(client, j.name)
 	j.signals = make(chan os.Signal, 16)
 	for _, sig := range caughtSignals {
 		if !signal.Ignored(sig) { // by nohup, or a shell: the command inherits that
@@ -109,7 +110,7 @@ func (j *job) run(at *connection) (int, error) {
 }
 
 // close closes the client, which waits for the releases that are under way.
-func (j *job) close(client *rlock.Client) {
+func (j *job) close(client io.Closer) {
 	done := make(chan struct{})
 	go func() {
 		_ = client.Close()
@@ -267,7 +268,7 @@ func (j *job) holder() string {
 	if j.permits > 0 {
 		return fmt.Sprintf("all %d permits are taken, or others wait", j.permits)
 	}
-	in, err := inspect.New(j.rdb)
+	in, err := j.at.inspector(j.servers)
 	if err != nil {
 		return err.Error()
 	}

@@ -33,7 +33,8 @@ type lockRow struct {
 	Mode      string      `json:"mode,omitempty"`      // read or write, of a read-write lock that somebody has
 	Reading   int         `json:"reading,omitempty"`   // so many read
 	Readers   []readerRow `json:"readers,omitempty"`   // the first of them
-	lock      inspect.Lock
+	quorumRow
+	lock inspect.Lock
 }
 
 type holderRow struct {
@@ -83,25 +84,28 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 
 // viewer reads locks.
 type viewer struct {
-	rdb redis.UniversalClient
+	rdb redis.UniversalClient   // of a quorum that of the first server
+	all []redis.UniversalClient // the servers of a quorum, or the one Redis
 	*inspect.Inspector
 	longHold time.Duration // from when on a hold that others wait for is stuck
+	partOnly bool          // force-unlock may release a quorum's hold on the servers that it knows alone
 }
 
 // view opens the connection for a command that shows or frees locks.
 func (c *connection) view() (*viewer, error) {
-	rdb, err := c.open()
+	all, err := c.openAll()
 	if err != nil {
 		return nil, err
 	}
-	in, err := inspect.New(rdb)
+	in, err := c.inspector(all)
 	if err != nil {
+		closeAll(all)
 		return nil, err
 	}
-	return &viewer{rdb, in, defaultLongHold}, nil
+	return &viewer{rdb: all[0], all: all, Inspector: in, longHold: defaultLongHold}, nil
 }
 
-func (v *viewer) close() { _ = v.rdb.Close() }
+func (v *viewer) close() { closeAll(v.all) }
 
 // used returns the locks that are known without a walk through all keys: those of clients with presence, and those that somebody
 // waits for.
@@ -118,7 +122,9 @@ func (v *viewer) used(ctx context.Context) ([]inspect.Lock, error) {
 	all := append(known, contended...)
 	slices.SortStableFunc(all, func(a, b inspect.Lock) int { return cmp.Compare(a.Name, b.Name) })
 	all = slices.CompactFunc(all, func(a, b inspect.Lock) bool { return a.Name == b.Name })
-	all = slices.DeleteFunc(all, func(l inspect.Lock) bool { return l.Holder == nil && l.Waiting == 0 && l.Other == "" })
+	all = slices.DeleteFunc(all, func(l inspect.Lock) bool {
+		return l.Holder == nil && l.Waiting == 0 && l.Other == "" && l.Unknown == "" && leftOn(l) == 0
+	})
 	return v.withSemaphores(ctx, all)
 }
 
@@ -138,7 +144,7 @@ func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, err
 	for i, l := range locks {
 		rows[i] = lockRow{
 			Name: l.Name, TTL: inSeconds(l.TTL), Token: l.Token, Listeners: listeners[l.Name], Waiting: l.Waiting, Line: []waitRow{}, Other: l.Other, Counter: l.Counter, Semaphore: l.Semaphore,
-			Mode: l.Mode, Reading: l.Reading, lock: l,
+			Mode: l.Mode, Reading: l.Reading, quorumRow: quorumOf(l), lock: l,
 		}
 		if h := l.Holder; h != nil {
 			rows[i].Holder = &holderRow{h.Field, h.Count, age(h.For, h.By), clientOf(h.By), h.Lasting}
@@ -218,6 +224,7 @@ func (r *lockRow) cells() []string {
 	case r.Counter != "":
 		c[1] = "(free, but " + r.Counter + ")"
 	}
+	c[1] = byMajority(r.lock, c[1])
 	return c
 }
 

@@ -70,6 +70,7 @@ The permits of a semaphore jobs are the locks {jobs}:0 and so on. They stand bel
 				}
 				rows = slices.DeleteFunc(rows, func(r lockRow) bool { return mine && !r.here() || r.age() < time.Duration(olderThan) })
 				sortRows(rows, by)
+				v.noteServers(cmd)
 				return printLocks(cmd, out, rows)
 			})
 		},

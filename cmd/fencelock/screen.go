@@ -20,10 +20,11 @@ import (
 
 // screen is what top shows.
 type screen struct {
-	v     *viewer
-	ctx   context.Context
-	every time.Duration
-	where string
+	v        *viewer
+	ctx      context.Context
+	every    time.Duration
+	where    string
+	counting string // servers of a quorum
 
 	rows   []lockRow // all of the last look
 	shown  []lockRow // those that the filter lets through, sorted
@@ -56,6 +57,7 @@ type (
 	lookMsg struct {
 		rows  []lockRow
 		about string
+		where string // of a quorum, how many of its servers count
 		err   error
 	}
 	tickMsg  struct{}
@@ -74,6 +76,7 @@ func (s *screen) look(detail string) tea.Cmd {
 		if err == nil {
 			m.rows, err = s.v.rows(s.ctx, locks)
 		}
+		m.where = s.v.counting(s.ctx)
 		if err == nil && detail != "" {
 			var d *details
 			if d, err = s.v.details(s.ctx, detail); err == nil {
@@ -111,7 +114,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // take keeps the answer of a look. After an error the last list stays.
 func (s *screen) take(m lookMsg) {
 	if s.err = m.err; s.err == nil {
-		s.rows, s.looked = m.rows, time.Now()
+		s.rows, s.looked, s.counting = m.rows, time.Now(), m.where
 		if m.about != "" {
 			s.about = m.about
 		}
@@ -298,7 +301,7 @@ func (s *screen) summary() string {
 		waiting += r.Waiting
 		stuck += 1 - rank(&r)
 	}
-	return fmt.Sprintf("fencelock  %s  %s  locks: %d, stuck: %d, waiting clients: %d  by %s", s.where, s.looked.Format(time.TimeOnly), len(s.rows), stuck, waiting, s.by)
+	return fmt.Sprintf("fencelock  %s  %s  locks: %d, stuck: %d, waiting clients: %d  by %s", s.where+s.counting, s.looked.Format(time.TimeOnly), len(s.rows), stuck, waiting, s.by)
 }
 
 // View implements tea.Model.

@@ -83,7 +83,7 @@ func (c *connection) openAll() ([]redis.UniversalClient, error) {
 	}
 	all := make([]redis.UniversalClient, 0, len(addresses))
 	for i, address := range addresses {
-		rdb, err := c.openOne(address)
+		rdb, err := c.openOne(address, len(addresses) == 1)
 		if err != nil {
 			closeAll(all)
 			if len(addresses) > 1 {

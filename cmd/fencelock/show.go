@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencelock/fencelock/guard/redisguard"
 	"github.com/fencelock/fencelock/internal/plain"
+	"github.com/fencelock/fencelock/observe/inspect"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -20,6 +21,8 @@ type details struct {
 	Keys  map[string]string `json:"keys"`
 	Slot  uint16            `json:"slot"`
 	Guard int64             `json:"guard"` // the largest token that package redisguard has accepted; 0 for none
+
+	Judged []inspect.Server `json:"-"` // of a quorum
 
 	SemaphoreHint string `json:"semaphore_hint,omitempty"` // that the name is one of a semaphore
 }
@@ -99,9 +102,10 @@ func (v *viewer) details(ctx context.Context, name string) (*details, error) {
 	if locks[0].Mode == "read" {
 		d.Keys["lease"] = keys.LeaseOf("<holder>", 1)
 	}
-	if g, err := redisguard.New(v.rdb); err == nil {
+	if g, err := redisguard.New(v.rdb); err == nil && len(v.all) == 1 {
 		d.Guard, _ = g.Seen(ctx, name) // 0 for a name that no guard takes, or without the right to its key
 	}
+	d.Judged, _ = v.Servers(ctx) // those of the lock say why they do not answer
 	d.SemaphoreHint = v.semaphoreHint(ctx, d.lock)
 	return d, nil
 }
@@ -113,7 +117,7 @@ func (d *details) print(w io.Writer) error {
 	case d.Other != "":
 		add("State", "no lock: "+plain.Name(d.Other))
 	case h == nil:
-		add("State", "free")
+		add("State", byMajority(d.lock, "free"))
 	case d.Mode == "read":
 		add("State", "read by "+strconv.Itoa(d.Reading))
 		for i, h := range d.lock.Readers {
@@ -131,7 +135,7 @@ func (d *details) print(w io.Writer) error {
 		if h.Lasting != "" {
 			state += ", and meant to last: " + plain.Name(h.Lasting)
 		}
-		add("State", state)
+		add("State", byMajority(d.lock, state))
 		add("Holder", d.field())
 		if h.By != nil {
 			add("Process", fmt.Sprintf("%s, process %d, program %s, name %s", plain.Name(h.By.Host), h.By.PID, plain.Name(h.By.Program), plain.Name(h.By.Name))+heard(h.By))
@@ -152,6 +156,7 @@ func (d *details) print(w io.Writer) error {
 	add("Last token", number(d.Token))
 	add("Guard has seen", number(d.Guard))
 	rows = append(rows, d.lineRows()...)
+	rows = append(rows, d.serverRows()...)
 	for _, key := range []string{"lock", "lease", "token", "line", "channel"} {
 		if d.Keys[key] != "" {
 			add("Key of the "+key, plain.Name(d.Keys[key]))

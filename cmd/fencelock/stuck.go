@@ -32,6 +32,8 @@ func (r *lockRow) stuck(longHold time.Duration) string {
 	switch h := r.lock.Holder; {
 	case r.all() && longest >= longHold:
 		return "somebody has waited for a permit for " + span(longest)
+	case r.lock.Unknown != "" && r.waited():
+		return r.lock.Unknown
 	case r.Other != "" || !r.waited():
 		return ""
 	case h == nil && r.Counter != "":
