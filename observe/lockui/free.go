@@ -13,6 +13,7 @@ import (
 type freePage struct {
 	Lock    *shownLock `json:"lock"` // as it is now
 	Freed   bool       `json:"freed"`
+	Verdict string     `json:"verdict,omitempty"` // of a quorum: on which servers
 	Message string     `json:"message,omitempty"` // why nothing was freed
 
 	Again string `json:"-"` // where the form leads
@@ -56,6 +57,11 @@ func (h *handler) free(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := freePage{Lock: l, Again: "free?" + url.Values{"name": {name}, "holder": {field}, "token": {strconv.FormatInt(token, 10)}}.Encode()}
+	if l.Part {
+		p.Over, p.Message = true, l.PartText()+" Nothing was freed."
+		h.show(w, r, http.StatusConflict, "free", p)
+		return
+	}
 	if !l.has(field) || l.Token != token {
 		p.Over, p.Message = true, "The hold that you were shown is over: "+now(l)+" Nothing was freed."
 		h.show(w, r, http.StatusConflict, "free", p)
@@ -72,12 +78,19 @@ func (h *handler) free(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
 	defer cancel()
-	p.Freed, err = s.in.Free(ctx, l.seen)
+	all, err := s.in.FreeEach(ctx, l.seen)
+	p.Freed = err == nil && all.Over() && all.Count() > 0
+	if len(l.Servers) > 0 {
+		p.Verdict = all.String()
+	}
 	user, _, _ := r.BasicAuth()
-	h.log.Warn("lockui: forced open", "lock", name, "holder", field, "token", token, "freed", p.Freed, "error", err, "from", r.RemoteAddr, "user", user)
+	h.log.Warn("lockui: forced open", "lock", name, "holder", field, "token", token, "freed", p.Freed, "servers", p.Verdict, "error", err, "from", r.RemoteAddr, "user", user)
 	switch {
 	case err != nil:
 		h.fail(w, r, http.StatusServiceUnavailable, "Redis did not say whether the lock was freed: look again. "+err.Error())
+	case !all.Over():
+		p.Over, p.Message = true, "It is not freed: "+plain.Line(p.Verdict)+". Look again."
+		h.show(w, r, http.StatusServiceUnavailable, "free", p)
 	case !p.Freed:
 		p.Over, p.Message = true, "The hold that you were shown is over, or Redis did not say. Nothing is known to be freed: look again."
 		h.show(w, r, http.StatusConflict, "free", p)
@@ -101,7 +114,7 @@ func (h *handler) oneNow(w http.ResponseWriter, r *http.Request, name string) (s
 		h.away(w, r, err)
 		return nil, nil, false
 	}
-	s = &survey{in: shown.in, at: shown.at, clients: shown.clients, ago: shown.ago, byID: shown.byID, channelsErr: shown.channelsErr, looked: map[string]*found{}}
+	s = &survey{in: shown.in, at: shown.at, servers: shown.servers, clients: shown.clients, ago: shown.ago, byID: shown.byID, channelsErr: shown.channelsErr, looked: map[string]*found{}}
 	all, err := s.locks([]string{name})
 	if err != nil {
 		h.away(w, r, err)
@@ -115,6 +128,8 @@ func now(l *shownLock) string {
 	switch {
 	case l.Other != "":
 		return "at this key is " + l.Other + "."
+	case l.Unknown != "":
+		return l.Unknown + "."
 	case l.Holder == nil:
 		return "nobody has the lock now."
 	case l.Holder.By != nil:

@@ -4,6 +4,8 @@
 //	in, err := inspect.New(rdb)
 //	mux.Handle("/internal/locks/", requireLogin(lockui.New(in)))
 //
+// With an inspector of inspect.NewQuorum it shows the locks of a quorum by the majority, and which servers do not count.
+//
 // The page shows names of locks, hosts and process ids, and asks nobody who they are: mount it behind the login that the service's
 // other internal pages have. It only reads, unless WithForceUnlock allows more.
 //

@@ -247,7 +247,7 @@ func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	h.show(w, r, http.StatusOK, "lock", lockPage{newSurveyed(s), l, l.Holder != nil && h.allowed != nil && h.allowed(r)})
+	h.show(w, r, http.StatusOK, "lock", lockPage{newSurveyed(s), l, l.Holder != nil && !l.Part && h.allowed != nil && h.allowed(r)})
 }
 
 // one is the lock of this name; not ok: Redis does not answer, which the response tells.

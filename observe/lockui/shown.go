@@ -33,6 +33,7 @@ type shownLock struct {
 	Mode        string        `json:"mode,omitempty"`                 // read or write, of a read-write lock that somebody has
 	Reading     int           `json:"reading,omitempty"`              // so many read
 	Readers     []shownReader `json:"readers,omitempty"`              // the first of them
+	shownQuorum
 
 	Bar   int           `json:"-"` // percent of a lease that are left
 	lease time.Duration // a whole one

@@ -22,6 +22,8 @@ type survey struct {
 	claims  map[string]*claim
 	ordered []*claim // the most urgent ones first
 
+	servers []inspect.Server // of a quorum
+
 	presenceErr, channelsErr error // why one way has found nothing
 
 	mu     sync.Mutex
@@ -74,6 +76,7 @@ func newSurvey(ctx context.Context, in *inspect.Inspector, last *said) (*survey,
 		s.ago = s.at.Sub(last.at)
 		s.addClients()
 	}
+	s.servers, _ = in.Servers(ctx) // where none answers, the others say so
 	s.channelsErr = s.addContended(ctx)
 	if s.presenceErr != nil && s.channelsErr != nil {
 		return nil, errors.Join(s.presenceErr, s.channelsErr)
@@ -202,6 +205,7 @@ func (s *survey) of(host string) map[string]bool {
 
 // trouble says why less is seen than usual.
 func (s *survey) trouble() (all []string) {
+	all = s.awayServers()
 	switch {
 	case s.presenceErr != nil:
 		all = append(all, fmt.Sprintf("What clients say of themselves cannot be read: who holds what, and for how long, is unknown. %v", s.presenceErr))

@@ -19,9 +19,11 @@ const (
 	heldBy state = "held"   // nobody is known to wait, but to stand by for a hold that is meant to last
 	free   state = "free"
 	other  state = "other" // no lock
+
+	unsure state = "unknown" // too few servers of a quorum say who has it
 )
 
-var urgency = map[state]int{stuck: 0, waited: 1, maybe: 2, heldBy: 3, free: 4, other: 5}
+var urgency = map[state]int{stuck: 0, waited: 1, maybe: 2, heldBy: 3, free: 4, other: 5, unsure: 1}
 
 // order puts those claims first that are likely to be stuck, before any lock is asked about.
 func (h *handler) order(claims map[string]*claim) []*claim {
@@ -53,6 +55,12 @@ func (h *handler) judge(s *survey, l *shownLock) {
 	holder := l.Holder
 	waits := l.Waiting > 0 || l.Listeners > 1 || l.Listeners == 1 && holder == nil // a holder has one connection
 	switch {
+	case l.Unknown != "":
+		l.State, l.Why = unsure, l.Unknown
+		if waits {
+			l.State = stuck
+		}
+		return
 	case l.Other != "":
 		l.State = other
 		return
@@ -113,6 +121,7 @@ func (h *handler) newLock(s *survey, f *found) *shownLock {
 		}
 	}
 	l.More = max(l.Waiting-len(l.Line), 0)
+	l.shownQuorum = newQuorum(s, f.Lock)
 	h.judge(s, l)
 	return l
 }
