@@ -70,7 +70,7 @@ func byMajority(l inspect.Lock, text string) string {
 	case l.Unknown != "":
 		return "(unknown: " + plain.Name(l.Unknown) + ")"
 	case l.IsPart():
-		return fmt.Sprintf("%s (%s alone, of a quorum of %d)", text, onThese(len(l.Servers)), l.Quorum)
+		return fmt.Sprintf("%s (a part, of a quorum of %d servers)", text, l.Quorum)
 	case l.Holder != nil && len(l.Servers) > 0:
 		have := 0
 		for _, p := range l.Servers {
@@ -78,7 +78,9 @@ func byMajority(l inspect.Lock, text string) string {
 				have++
 			}
 		}
-		return fmt.Sprintf("%s (on %d of %d servers)", text, have, len(l.Servers))
+		if have < len(l.Servers) {
+			return fmt.Sprintf("%s (on %d of %d servers)", text, have, len(l.Servers))
+		}
 	case n > 0:
 		return fmt.Sprintf("%s (a rest on %d of %d servers)", text, n, len(l.Servers))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net"
 	"reflect"
 	"slices"
 	"strings"
@@ -106,7 +107,10 @@ func askPart[T any](ctx context.Context, p *part, within time.Duration, ask func
 		if done = true; late {
 			p.late--
 		}
-		if p.trouble = nil; !isReply(err) {
+		var network *net.OpError // without what was asked
+		if p.trouble = nil; errors.As(err, &network) {
+			p.trouble = network
+		} else if !isReply(err) {
 			p.trouble = err
 		}
 		p.mu.Unlock()

@@ -185,7 +185,10 @@ func TestFreeOfAQuorum(t *testing.T) {
 		got, err = next.Lock(t.Context())
 		waits <- err
 	}()
-	redistest.Eventually(t, 20*time.Second, func() bool { l = look(t, f.Inspector, "l"); return l.Waiting == 1 && len(l.Line) == 1 && l.Line[0].By != nil }, "somebody waits at the home, with presence")
+	redistest.Eventually(t, 20*time.Second, func() bool {
+		l = look(t, f.Inspector, "l")
+		return l.Waiting == 1 && len(l.Line) == 1 && l.Line[0].By != nil
+	}, "somebody waits at the home, with presence")
 
 	f.servers[3].Freeze()
 	t.Cleanup(f.servers[3].Thaw)

@@ -79,13 +79,14 @@ func (h *handler) away(w http.ResponseWriter, r *http.Request, err error) {
 type surveyed struct {
 	At        time.Time `json:"at"`
 	Trouble   []string  `json:"trouble,omitempty"` // why less is seen than usual
+	Away      []string  `json:"away,omitempty"`    // servers of a quorum that do not count, and why
 	Sources   []string  `json:"sources"`
 	CannotSee []string  `json:"cannot_see"`
 }
 
 func newSurveyed(s *survey) surveyed {
 	used, blind := s.sources()
-	return surveyed{At: s.at.UTC(), Trouble: s.trouble(), Sources: used, CannotSee: blind}
+	return surveyed{At: s.at.UTC(), Trouble: s.trouble(), Away: s.awayServers(), Sources: used, CannotSee: blind}
 }
 
 type locksPage struct {

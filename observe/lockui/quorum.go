@@ -62,7 +62,7 @@ func (q shownQuorum) OnText() string {
 	}
 	switch {
 	case q.Part:
-		return fmt.Sprintf("one server's part, of a quorum of %d", q.Quorum)
+		return fmt.Sprintf("a part, of a quorum of %d servers", q.Quorum)
 	case have < len(q.Servers):
 		return fmt.Sprintf("on %d of %d servers", have, len(q.Servers))
 	}
@@ -81,7 +81,7 @@ func (s *survey) awayServers() (all []string) {
 	for _, server := range s.servers {
 		if !server.Counts {
 			n--
-			all = append(all, fmt.Sprintf("Server %s of the quorum does not count: %s.", plain.Name(server.Name), server.Why))
+			all = append(all, fmt.Sprintf("Server %s does not count: %s.", plain.Name(server.Name), server.Why))
 		}
 	}
 	if n <= len(s.servers)/2 && len(all) > 0 {

@@ -205,7 +205,6 @@ func (s *survey) of(host string) map[string]bool {
 
 // trouble says why less is seen than usual.
 func (s *survey) trouble() (all []string) {
-	all = s.awayServers()
 	switch {
 	case s.presenceErr != nil:
 		all = append(all, fmt.Sprintf("What clients say of themselves cannot be read: who holds what, and for how long, is unknown. %v", s.presenceErr))

@@ -54,9 +54,16 @@ type tab struct {
 // not have, fails the test.
 func open(t *testing.T) *tab {
 	t.Helper()
-	b := &tab{t: t, rdb: redistest.New(t)}
-	in, err := inspect.New(b.rdb)
+	rdb := redistest.New(t)
+	in, err := inspect.New(rdb)
 	locktest.NoError(t, err)
+	return openOn(t, rdb, in)
+}
+
+// openOn is open of a page on this inspector.
+func openOn(t *testing.T, rdb *redis.Client, in *inspect.Inspector) *tab {
+	t.Helper()
+	b := &tab{t: t, rdb: rdb}
 	page := lockui.New(in, lockui.WithForceUnlock(func(*http.Request) bool { return true }), lockui.WithLogger(new(locktest.Log).Logger()))
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("format") == "fragment" {
@@ -77,7 +84,7 @@ func open(t *testing.T) *tab {
 	var mu sync.Mutex
 	var complaints []string
 	locktest.NoError(t, chromedp.Do(ctx)) // the browser ends with the context of the first call, which has no time limit therefore
-	err = chromedp.Listen(ctx, func(event any) {
+	err := chromedp.Listen(ctx, func(event any) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch e := event.(type) {
