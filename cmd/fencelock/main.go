@@ -60,6 +60,7 @@ Redis is found by --url or the variable FENCELOCK_REDIS_URL, and is redis://127.
 A password is given by the variable FENCELOCK_REDIS_PASSWORD, by --password-file, or in FENCELOCK_REDIS_URL,
 and never as an argument, which all users of the machine can see. Further nodes of a cluster, or Sentinels, are
 named in the URL: redis://host1:26379?addr=host2:26379&addr=host3:26379
+Of a quorum give the URLs of all servers: --url for each, several in FENCELOCK_REDIS_URL, or --urls-file, one a line.
 With --sentinel-master these passwords are the master's, but for one before the host in FENCELOCK_REDIS_URL: that is the Sentinels'.
 With rediss:// the server's certificate has to be of a CA that the system trusts, or is in --cacert. A server that asks for the client's
 certificate gets --cert and --key: fencelock ls --url rediss://host:6379 --cacert ca.crt --cert client.crt --key client.key`,

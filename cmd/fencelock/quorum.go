@@ -109,7 +109,10 @@ func (v *viewer) isPart(l inspect.Lock) string {
 func (v *viewer) noteServers(cmd *cobra.Command) {
 	all, _ := v.Servers(cmd.Context())
 	for _, s := range all {
-		if !s.Counts {
+		switch {
+		case s.Counts && s.Why != "":
+			fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: server %s: %s\n", plain.Name(s.Name), plain.Line(s.Why))
+		case !s.Counts:
 			fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: server %s does not count: %s\n", plain.Name(s.Name), plain.Line(s.Why))
 		}
 	}

@@ -98,7 +98,10 @@ func TestQuorum(t *testing.T) {
 	has(t, "force-unlock", out, "x is released on 4 of 5 servers; "+servers[3].Addr()+": no answer in time", "; no majority has it any more")
 	equal(t, "exit code of the former holder", p.ends(), exitLost)
 	servers[3].Thaw()
-	redistest.Eventually(t, soon, func() bool { out, said, code = fencelock(t, on("show", "x")...); return strings.Count(out, "  free") >= 6 }, "the lock is free on all")
+	redistest.Eventually(t, soon, func() bool {
+		out, said, code = fencelock(t, on("show", "x")...)
+		return strings.Count(out, "  free") >= 6
+	}, "the lock is free on all")
 
 	servers[0].Kill()
 	servers[1].Kill()

@@ -71,6 +71,9 @@ same N, which is stored nowhere. Slot 3 of the semaphore jobs is the lock {jobs}
 }
 
 func (v *viewer) showSemaphore(cmd *cobra.Command, out format, name string, permits int) error {
+	if len(v.all) > 1 {
+		return usage("--permits: a quorum has no semaphores: give one URL")
+	}
 	s, err := v.semaphore(cmd.Context(), name, permits)
 	switch {
 	case err != nil:

@@ -12,6 +12,8 @@
 // There are four ways to find locks. Look shows those of given names, and is exact; Slots is Look for a semaphore. Known finds what clients with presence hold and
 // wait for; others' holds it does not see. Contended finds locks that somebody waits for, Redisson's clients too. Scan finds all, and walks through all keys for it.
 //
+// A quorum's servers are looked at together (NewQuorum): the majority says who has a lock.
+//
 // What is shown was so a moment ago: a lock may change hands between two answers of Redis. Nothing here decides who may write. Each method
 // ends with its context, whatever Redis does; after Free has ended so nobody knows whether the hold was released.
 package inspect

@@ -47,14 +47,15 @@ func (v *view) lock() Lock {
 	majority := of/2 + 1
 	var most []int
 	for _, share := range shares {
-		if len(share) > len(most) {
+		if n := len(share) - len(most); n > 0 || n == 0 && share[0] < most[0] {
 			most = share
 		}
 	}
-	l := Lock{Name: v.name}
+	l := Lock{Name: v.name, Token: v.token(nil)}
 	switch unknown := of - answers; {
 	case len(most) >= majority:
 		l = v.held(most, majority)
+		l.Token = v.token(most)
 	case answers < majority:
 		l.Unknown = fmt.Sprintf("%d of %d servers answer and count, %d are needed to tell who has the lock", answers, of, majority)
 	case len(most) > 0 && len(most)+unknown >= majority:
@@ -67,7 +68,6 @@ func (v *view) lock() Lock {
 		l.Counter = cmp.Or(l.Counter, p.Lock.Counter)
 		l.Quorum = max(l.Quorum, p.Lock.Quorum)
 	}
-	l.Token = v.token(most)
 	l.Line, l.Waiting = v.line()
 	l.Servers = v.parts
 	return l

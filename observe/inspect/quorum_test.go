@@ -105,6 +105,22 @@ func TestQuorum(t *testing.T) {
 		t.Errorf("Scan finds %s", text)
 	}
 
+	var blind []redis.UniversalClient
+	for i, rdb := range f.direct {
+		locktest.NoError(t, rdb.Do(t.Context(), "acl", "setuser", "blind", "on", ">x", "~*", "&*", "+@all", "-info", "-config").Err())
+		blind = append(blind, redistest.Client(t, f.servers[i].Addr(), func(o *redis.Options) { o.Username, o.Password = "blind", "x" }))
+	}
+	in, err := inspect.NewQuorum(blind)
+	locktest.NoError(t, err)
+	seen, err := in.Servers(t.Context())
+	locktest.NoError(t, err)
+	if s := seen[0]; !s.Counts || !strings.Contains(s.Why, "the Redis user needs INFO") {
+		t.Errorf("without the right to INFO: %+v", s)
+	}
+	if l := look(t, in, "left"); l.Holder != nil || l.Unknown != "" {
+		t.Errorf("without the right to INFO: %+v", l)
+	}
+
 	f.servers[4].Freeze()
 	t.Cleanup(f.servers[4].Thaw)
 	began := time.Now()

@@ -20,7 +20,7 @@ import (
 type Server struct {
 	Name     string        // its address
 	Counts   bool          // its answers count
-	Why      string        // why they do not, in words
+	Why      string        // why they do not, in words; of a server that lets this user see no INFO, and is taken to count, that it is so
 	CountsIn time.Duration // when they will, of a server that has started lately; otherwise 0
 	Err      error         // why it does not answer, or refuses to
 	Same     string        // the server before it that is the same one, by its run id; its vote must not count twice
@@ -63,7 +63,7 @@ func (s *Server) judge(delay time.Duration) {
 	case s.Same != "":
 		s.Why = "it is the same server as " + s.Same
 	case s.Run == "":
-		s.Why = "it does not tell since when it runs: the Redis user needs INFO"
+		s.Counts, s.Why = true, "whether it counts cannot be seen: the Redis user needs INFO"
 	case s.Proved, s.Uptime >= delay:
 		s.Counts = true
 	case s.Uptime < 0:

@@ -79,7 +79,10 @@ func (q shownQuorum) PartText() string {
 func (s *survey) awayServers() (all []string) {
 	n := len(s.servers)
 	for _, server := range s.servers {
-		if !server.Counts {
+		switch {
+		case server.Counts && server.Why != "":
+			all = append(all, fmt.Sprintf("Server %s: %s.", plain.Name(server.Name), server.Why))
+		case !server.Counts:
 			n--
 			all = append(all, fmt.Sprintf("Server %s does not count: %s.", plain.Name(server.Name), server.Why))
 		}

@@ -22,4 +22,24 @@ var ofLooks = []Break{
 		Edits: []Edit{{"observe/lockmetrics Open.count", "if b.n += n; b.n == 0 {", "if b.n += n; b.n == 0 || n < 0 {"}},
 		Pkg:   "./observe/lockmetrics", Run: "Open",
 	},
+	{
+		Name:  "what a minority of a quorum's servers has is shown as a hold",
+		Edits: []Edit{{"observe/inspect view.lock", "case len(most) >= majority:", "case len(most) > 0:"}},
+		Pkg:   "./observe/inspect", Run: "TestMajority",
+	},
+	{
+		Name:  "the rest of a quorum's lease is that of its longest part",
+		Edits: []Edit{{"observe/inspect view.held", "v.parts[share[majority-1]]", "v.parts[share[0]]"}},
+		Pkg:   "./observe/inspect", Run: "TestMajority",
+	},
+	{
+		Name:  "Free releases a quorum's hold on one of its servers",
+		Edits: []Edit{{"observe/inspect Inspector.Free", "if l.IsPart() {", "if false {"}},
+		Pkg:   "./observe/inspect", Run: "TestFreeOfAQuorum",
+	},
+	{
+		Name:  "an inspection waits for a server of a quorum that stands still",
+		Edits: []Edit{{"observe/inspect each", "askPart(ctx, p, partTimeout, ask)", "askPart(ctx, p, 5*time.Second, ask)"}},
+		Pkg:   "./observe/inspect", Run: "TestQuorum",
+	},
 }
