@@ -225,8 +225,9 @@ func (in *Inspector) askAll(ctx context.Context, names []string, known clientsBy
 		known clientsByID
 	}
 	for part := range slices.Chunk(names, batch) {
+		before := maps.Clone(known) // a question may go on when known has changed
 		answers := each(ctx, in, func(ctx context.Context, one *Inspector) (s seen, err error) {
-			s.known = maps.Clone(known)
+			s.known = maps.Clone(before)
 			s.locks, err = one.ask(ctx, part, s.known, batch)
 			return s, err
 		})
