@@ -35,6 +35,7 @@ func (d *doctor) note(result, check, format string, args ...any) {
 
 func newDoctor(at *connection) *cobra.Command {
 	var out format
+	var what []string
 	cmd := &cobra.Command{
 		Use:   "doctor [NAME...]",
 		Short: "Check whether this Redis, and this user's rights, will do for locks",
@@ -43,12 +44,19 @@ and takes and releases a lock. For that it uses a name of its own, and deletes w
 of its own, for a user whose rights go by the names of keys. What is missing it names as ACL SETUSER does. NAMEs are also checked for what a
 cluster asks of them.
 
+With --for it asks for the rights that what is named needs: lock, rw (read-write locks), semaphore (NAME is the semaphore's), quorum,
+guard, presence, inspect (ls, show, top and the page) and force-unlock. Without, for lock, presence and inspect.
+
 The exit code is 1 if something is wrong: locks do not work here, or not safely.`,
-		Example: "  fencelock doctor\n  fencelock doctor --cluster account:42",
+		Example: "  fencelock doctor\n  fencelock doctor --cluster account:42\n  fencelock doctor --for semaphore,force-unlock jobs",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			kinds, err := kindsOf(what)
+			if err != nil {
+				return err
+			}
 			return at.with(func(v *viewer) error {
 				d := &doctor{viewer: v}
-				d.examine(cmd.Context(), at, args)
+				d.examine(cmd.Context(), at, kinds, args)
 				if err := d.print(cmd, out); err != nil {
 					return err
 				}
@@ -60,6 +68,8 @@ The exit code is 1 if something is wrong: locks do not work here, or not safely.
 		},
 	}
 	out.addFlag(cmd)
+	cmd.Flags().StringSliceVar(&what, "for", nil, "what is to work here: "+strings.Join(kindNames(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -80,14 +90,15 @@ func (d *doctor) print(cmd *cobra.Command, out format) error {
 	return printTable(cmd.OutOrStdout(), rows)
 }
 
-func (d *doctor) examine(ctx context.Context, at *connection, names []string) {
-	if err := d.rdb.Ping(ctx).Err(); err != nil && !(redis.HasErrorPrefix(err, "NOPERM") && strings.Contains(err.Error(), "'ping'")) {
-		d.note(wrong, "connection", "%v%s", err, connectHint(err))
+func (d *doctor) examine(ctx context.Context, at *connection, kinds []kind, names []string) {
+	if err := d.ping(ctx, at); err != nil {
+		d.note(wrong, "connection", "%v", err)
 		return
 	}
 	began := time.Now() // on a connection that is there
 	_ = d.rdb.Ping(ctx)
 	d.note(fine, "connection", "%s answers in %v", at.shown(), time.Since(began).Round(10*time.Microsecond))
+	d.examineSlots(ctx)
 	keepsLocks := true
 	err := onEach(ctx, d.rdb, func(server redis.UniversalClient) {
 		d.server = server
@@ -110,20 +121,8 @@ func (d *doctor) examine(ctx context.Context, at *connection, names []string) {
 		base = names[0]
 	}
 	if keepsLocks {
-		d.examineRights(ctx, at, base)
+		d.examineRights(ctx, at, kinds, base)
 	}
-}
-
-// connectHint says which right a connection lacks that has a database other than 0, a name, or is one to a cluster.
-func connectHint(err error) string {
-	if redis.HasErrorPrefix(err, "NOPERM") {
-		for command, word := range map[string]string{"'select": "+select", "'client": "+client|setname", "'cluster": "+cluster|slots"} {
-			if strings.Contains(err.Error(), command) {
-				return ": the user lacks " + word
-			}
-		}
-	}
-	return ""
 }
 
 // onEach calls do for the server, or for each master of a cluster.
@@ -149,11 +148,13 @@ func onEach(ctx context.Context, rdb redis.UniversalClient, do func(server redis
 func (d *doctor) examineServer(ctx context.Context, at *connection) bool {
 	text, err := d.server.Info(ctx).Result()
 	if err != nil {
-		why := "no answer"
+		why, remedy := "no answer", "try again"
 		if redis.HasErrorPrefix(err, "NOPERM") {
-			why = "the user may not ask for it"
+			why, remedy = "the user may not ask for it", "give the user +info"
+		} else if strings.HasPrefix(err.Error(), "ERR unknown command") {
+			why, remedy = "the server does not know the command", "take away its rename-command, or the proxy that refuses INFO; in a quorum the server counts only with INFO"
 		}
-		d.note(warning, "INFO", "%s, so that version, persistence and memory are not checked: %v", why, err)
+		d.note(warning, "INFO", "%s, so that version, persistence and memory are not checked: %s (%v)", why, remedy, err)
 	}
 	d.info = map[string]string{}
 	for line := range strings.Lines(text) {
@@ -209,22 +210,27 @@ func (d *doctor) examineRole(at *connection) (keepsLocks bool) {
 		d.note(wrong, "role", "this server is a node of a cluster: use --cluster")
 		return false
 	case d.info["cluster_enabled"] == "1":
-		d.note(fine, "role", "a master of a cluster, port %s, %s replicas", d.info["tcp_port"], d.info["connected_slaves"])
+		d.note(fine, "role", "a master of a cluster, port %s, %s", d.info["tcp_port"], count(d.info["connected_slaves"], "replica"))
 	case d.info["connected_slaves"] != "0":
-		d.note(fine, "role", "master, %s replicas. One that is promoted may not know of the last locks and tokens: see rlock.WithReplicas and fenced.WithClockFloor", d.info["connected_slaves"])
+		d.note(fine, "role", "master, %s. One that is promoted may not know of the last locks and tokens: see rlock.WithReplicas and fenced.WithClockFloor", count(d.info["connected_slaves"], "replica"))
 	default:
 		d.note(fine, "role", "master, without replicas")
 	}
 	return true
 }
 
+// count is a number of things.
+func count(n, thing string) string {
+	if n != "1" {
+		thing += "s"
+	}
+	return n + " " + thing
+}
+
 func (d *doctor) examinePersistence(ctx context.Context) {
 	if d.info["aof_enabled"] == "1" {
-		how := "appendonly"
-		if set, err := d.server.ConfigGet(ctx, "appendfsync").Result(); err == nil {
-			how += ", appendfsync " + set["appendfsync"]
-		}
-		d.note(fine, "persistence", "%s", how)
+		result, text := fsync(d.server.ConfigGet(ctx, "*appendfsync*").Result())
+		d.note(result, "persistence", "%s", text)
 		return
 	}
 	const after = "after a restart locks are free and tokens begin again, and guards refuse writes until they have caught up: set appendonly yes, or use fenced.WithClockFloor"
@@ -239,7 +245,7 @@ func (d *doctor) examineMemory() {
 	policy, bound := d.info["maxmemory_policy"], d.info["maxmemory"]
 	switch {
 	case policy == "noeviction":
-		d.note(fine, "memory", "maxmemory-policy noeviction")
+		d.examineRoom()
 	case bound == "0":
 		d.note(warning, "memory", "maxmemory-policy %s, which does nothing while maxmemory is 0: set noeviction before you set maxmemory, else held locks can be evicted", policy)
 	default:

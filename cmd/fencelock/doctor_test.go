@@ -42,9 +42,13 @@ func rightsOf(t *testing.T, lists ...string) (words []string) {
 	return words
 }
 
-// examined is what doctor finds on servers, as a user with these rights.
-func examined(t *testing.T, at connection, servers []*redistest.Server, rights []string) []finding {
+// examined is what doctor finds on servers, as a user with these rights, of what was asked for.
+func examined(t *testing.T, at connection, servers []*redistest.Server, rights []string, names ...string) []finding {
 	t.Helper()
+	kinds, err := kindsOf(names)
+	if err != nil {
+		t.Fatal(err)
+	}
 	args := []any{"acl", "setuser", "limited", "reset", "on", ">secret", "resetchannels", "-@all"}
 	for _, word := range rights {
 		args = append(args, word)
@@ -63,7 +67,7 @@ func examined(t *testing.T, at connection, servers []*redistest.Server, rights [
 	}
 	defer v.close()
 	d := &doctor{viewer: v}
-	d.examine(context.Background(), &at, []string{"account:42"})
+	d.examine(context.Background(), &at, kinds, []string{"account:42"})
 	return d.findings
 }
 
@@ -85,10 +89,18 @@ func lacking(found []finding) (words []string, worst string) {
 
 // doctorsWord is what doctor calls a word of the page: the lock's own keys by the name that was tried, all others by their prefix.
 func doctorsWord(word string) string {
-	if word == "~account:*" {
-		return "~account:42*"
+	reads := ""
+	if strings.HasPrefix(word, "%R") {
+		reads, word = "%R", word[2:]
+	}
+	if own := map[string]string{
+		"~account:*": "~account:42*", "~{account:*}:*": "~{account:42}:*", "~{account:*}:*:rwlock_timeout:1": "~*:rwlock_timeout:*", "~fencelock:quorum": "~fencelock:quorum",
+		"~fencelock_line_of:{account:*}:*": ofLine, "&fencelock_line_of:{account:*}:*": ofCalls,
+	}[word]; own != "" {
+		return reads + own
 	}
 	word, _, _ = strings.Cut(word, ":")
+	word = reads + word
 	return strings.TrimSuffix(word, "*") + map[bool]string{true: "*"}[!strings.HasPrefix(word, "+")]
 }
 
@@ -195,6 +207,7 @@ func TestDoctorOfWhatKeepsNoLocks(t *testing.T) {
 func TestDoctorTellsARefusalFromSilence(t *testing.T) {
 	for says, why := range map[string]error{
 		"no answer, so that":                   os.ErrDeadlineExceeded,
+		"the server does not know the command": locktest.Reply("ERR unknown command 'INFO', with args beginning with: "),
 		"the user may not ask for it, so that": locktest.Reply("NOPERM User x has no permissions to run the 'info' command"),
 	} {
 		rdb := redistest.New(t)
@@ -205,7 +218,8 @@ func TestDoctorTellsARefusalFromSilence(t *testing.T) {
 			return send()
 		}))
 		d := &doctor{viewer: &viewer{rdb: rdb}}
-		d.examine(t.Context(), &connection{}, nil)
+		kinds, _ := kindsOf(nil)
+		d.examine(t.Context(), &connection{}, kinds, nil)
 		if i := slices.IndexFunc(d.findings, func(f finding) bool { return f.Check == "INFO" }); i < 0 || !strings.HasPrefix(d.findings[i].Text, says) {
 			t.Errorf("%v: doctor finds %v", why, d.findings)
 		}

@@ -37,6 +37,9 @@ of yours can mount the same page behind its login (package observe/lockui).`,
 					lockui.WithLogger(slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))),
 				}
 				if allow {
+					if public {
+						fmt.Fprintln(cmd.ErrOrStderr(), "fencelock: whoever reaches this page may free any lock: put a login before it, or leave out --allow-force-unlock")
+					}
 					opts = append(opts, lockui.WithForceUnlock(func(*http.Request) bool { return true }))
 				}
 				ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)

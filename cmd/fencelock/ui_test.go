@@ -87,10 +87,13 @@ func TestUI(t *testing.T) {
 			t.Errorf("with %s it says %s", address, p.said())
 		}
 	}
-	p := start(t, server.Addr(), "ui", "--listen", "0.0.0.0:0", "--public")
-	if page := p.line(); !strings.HasPrefix(page, "http://") {
-		t.Errorf("a public page is at %q", page)
+	for _, more := range [][]string{nil, {"--allow-force-unlock"}} {
+		p := start(t, server.Addr(), append([]string{"ui", "--listen", "0.0.0.0:0", "--public"}, more...)...)
+		if page := p.line(); !strings.HasPrefix(page, "http://") {
+			t.Errorf("a public page is at %q", page)
+		}
+		equal(t, "it warns of a public page that frees locks", strings.Contains(p.said(), "whoever reaches this page may free any lock"), len(more) > 0)
+		p.signal(syscall.SIGTERM)
+		equal(t, "exit code", p.ends(), 0)
 	}
-	p.signal(syscall.SIGTERM)
-	equal(t, "exit code", p.ends(), 0)
 }

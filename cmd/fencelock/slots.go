@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// hashSlots is how many hash slots a cluster has.
+const hashSlots = 16384
+
+// examineSlots looks whether each hash slot of a cluster has a node.
+func (d *doctor) examineSlots(ctx context.Context) {
+	cluster, is := d.rdb.(*redis.ClusterClient)
+	if !is {
+		return
+	}
+	ranges, err := cluster.ClusterSlots(ctx).Result()
+	if err != nil {
+		return // onEach says so
+	}
+	served := 0
+	for _, r := range ranges {
+		served += r.End - r.Start + 1
+	}
+	if served < hashSlots {
+		d.note(wrong, "cluster", "%d of %d hash slots have no node: locks in these are refused with CLUSTERDOWN. Give them to one: redis-cli --cluster fix", hashSlots-served, hashSlots)
+	}
+}
