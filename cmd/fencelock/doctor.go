@@ -16,6 +16,7 @@ import (
 
 // A finding is the result of one check.
 type finding struct {
+	Server string `json:"server,omitempty"` // of a quorum's servers; "" for what is about all of them
 	Check  string `json:"check"`
 	Result string `json:"result"` // ok, warning or wrong
 	Text   string `json:"text"`
@@ -30,12 +31,13 @@ type doctor struct {
 }
 
 func (d *doctor) note(result, check, format string, args ...any) {
-	d.findings = append(d.findings, finding{check, result, fmt.Sprintf(format, args...)})
+	d.findings = append(d.findings, finding{"", check, result, fmt.Sprintf(format, args...)})
 }
 
 func newDoctor(at *connection) *cobra.Command {
 	var out format
 	var what []string
+	lease := duration(defaultLease)
 	cmd := &cobra.Command{
 		Use:   "doctor [NAME...]",
 		Short: "Check whether this Redis, and this user's rights, will do for locks",
@@ -47,27 +49,32 @@ cluster asks of them.
 With --for it asks for the rights that what is named needs: lock, rw (read-write locks), semaphore (NAME is the semaphore's), quorum,
 guard, presence, inspect (ls, show, top and the page) and force-unlock. Without, for lock, presence and inspect.
 
+With several URLs they are the servers of a quorum: doctor says which of them count for a majority, and why others do not, what a restart of
+each would lose, and which are one server, away, far, or of another version. --max-lease is that of the clients.
+
 The exit code is 1 if something is wrong: locks do not work here, or not safely.`,
-		Example: "  fencelock doctor\n  fencelock doctor --cluster account:42\n  fencelock doctor --for semaphore,force-unlock jobs",
+		Example: "  fencelock doctor\n  fencelock doctor --cluster account:42\n  fencelock doctor --for semaphore,force-unlock jobs\n  fencelock doctor --urls-file quorum.txt --max-lease 1m",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kinds, err := kindsOf(what)
 			if err != nil {
 				return err
 			}
+			if at.several() {
+				found, err := examineQuorum(cmd.Context(), at, what, args, time.Duration(lease))
+				if err != nil {
+					return err
+				}
+				return said(cmd, out, found)
+			}
 			return at.with(func(v *viewer) error {
 				d := &doctor{viewer: v}
 				d.examine(cmd.Context(), at, kinds, args)
-				if err := d.print(cmd, out); err != nil {
-					return err
-				}
-				if slices.ContainsFunc(d.findings, func(f finding) bool { return f.Result == wrong }) {
-					return &exitError{code: exitFailed}
-				}
-				return nil
+				return said(cmd, out, d.findings)
 			})
 		},
 	}
 	out.addFlag(cmd)
+	cmd.Flags().Var(&lease, "max-lease", "of a quorum: the longest lease of its clients (quorum.WithMaxLease)")
 	cmd.Flags().StringSliceVar(&what, "for", nil, "what is to work here: "+strings.Join(kindNames(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -79,19 +86,38 @@ const (
 	wrong   = "wrong"
 )
 
-func (d *doctor) print(cmd *cobra.Command, out format) error {
+// said prints what was found, and returns the error for something wrong.
+func said(cmd *cobra.Command, out format, found []finding) error {
+	if err := printFindings(cmd, out, found); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(found, func(f finding) bool { return f.Result == wrong }) {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+func printFindings(cmd *cobra.Command, out format, found []finding) error {
 	if out == "json" {
-		return printJSON(cmd.OutOrStdout(), d.findings)
+		return printJSON(cmd.OutOrStdout(), found)
 	}
 	rows := [][]string{}
-	for _, f := range d.findings {
-		rows = append(rows, []string{f.Result, f.Check, f.Text})
+	for _, f := range found {
+		row := []string{f.Result, f.Check, f.Text}
+		if f.Server != "" {
+			row[1] = f.Server + " " + f.Check
+		}
+		rows = append(rows, row)
 	}
 	return printTable(cmd.OutOrStdout(), rows)
 }
 
 func (d *doctor) examine(ctx context.Context, at *connection, kinds []kind, names []string) {
-	if err := d.ping(ctx, at); err != nil {
+	addresses, err := at.addresses()
+	if err == nil {
+		err = d.ping(ctx, addresses[0])
+	}
+	if err != nil {
 		d.note(wrong, "connection", "%v", err)
 		return
 	}
@@ -100,7 +126,7 @@ func (d *doctor) examine(ctx context.Context, at *connection, kinds []kind, name
 	d.note(fine, "connection", "%s answers in %v", at.shown(), time.Since(began).Round(10*time.Microsecond))
 	d.examineSlots(ctx)
 	keepsLocks := true
-	err := onEach(ctx, d.rdb, func(server redis.UniversalClient) {
+	err = onEach(ctx, d.rdb, func(server redis.UniversalClient) {
 		d.server = server
 		keepsLocks = d.examineServer(ctx, at) && keepsLocks
 	})
@@ -144,8 +170,9 @@ func onEach(ctx context.Context, rdb redis.UniversalClient, do func(server redis
 	return err
 }
 
-// examineServer looks at what the server says of itself, and tells whether the server may keep locks.
-func (d *doctor) examineServer(ctx context.Context, at *connection) bool {
+// readInfo asks what the server says of itself, and tells whether it says something.
+func (d *doctor) readInfo(ctx context.Context) bool {
+	d.info = map[string]string{}
 	text, err := d.server.Info(ctx).Result()
 	if err != nil {
 		why, remedy := "no answer", "try again"
@@ -155,14 +182,19 @@ func (d *doctor) examineServer(ctx context.Context, at *connection) bool {
 			why, remedy = "the server does not know the command", "take away its rename-command, or the proxy that refuses INFO; in a quorum the server counts only with INFO"
 		}
 		d.note(warning, "INFO", "%s, so that version, persistence and memory are not checked: %s (%v)", why, remedy, err)
+		return false
 	}
-	d.info = map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, found := strings.Cut(strings.TrimSpace(line), ":"); found {
 			d.info[name] = value
 		}
 	}
-	if err != nil {
+	return true
+}
+
+// examineServer looks at what the server says of itself, and tells whether the server may keep locks.
+func (d *doctor) examineServer(ctx context.Context, at *connection) bool {
+	if !d.readInfo(ctx) {
 		if role, err := d.server.Do(ctx, "ROLE").Slice(); err == nil && len(role) > 0 && role[0] != "master" {
 			d.info["role"] = fmt.Sprint(role[0])
 			return d.examineRole(at)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 const pingTime = 2 * dialTimeout
 
 // ping returns why the server does not answer, with what mends that, or nil where it does, also with a refusal of PING.
-func (d *doctor) ping(ctx context.Context, at *connection) error {
+func (d *doctor) ping(ctx context.Context, address string) error {
 	within := func(limit time.Duration) error {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -30,10 +29,10 @@ func (d *doctor) ping(ctx context.Context, at *connection) error {
 		return err
 	}
 	err := within(probeTime)
-	hint := at.connectHint(ctx, err)
+	hint := connectHint(ctx, address, err)
 	if errors.Is(err, context.DeadlineExceeded) && hint == "" {
 		err = within(pingTime)
-		hint = at.connectHint(ctx, err)
+		hint = connectHint(ctx, address, err)
 	}
 	if err == nil || redis.HasErrorPrefix(err, "NOPERM") && strings.Contains(err.Error(), "'ping'") {
 		return nil
@@ -43,7 +42,7 @@ func (d *doctor) ping(ctx context.Context, at *connection) error {
 
 // connectHint says what mends an error of a connection: a right, where that has a database other than 0, a name, or is one to a cluster; or
 // another form of the URL; or the slots of a cluster.
-func (c *connection) connectHint(ctx context.Context, err error) string {
+func connectHint(ctx context.Context, address string, err error) string {
 	if err == nil {
 		return ""
 	}
@@ -64,18 +63,18 @@ func (c *connection) connectHint(ctx context.Context, err error) string {
 	if errors.As(err, &refusal) { // there is an answer
 		return ""
 	}
-	return c.portHint(ctx)
+	return portHint(ctx, address)
 }
 
 const noSlots = "no node of this cluster has a slot: redis-cli --cluster create makes a cluster of nodes, CLUSTER ADDSLOTSRANGE gives slots to one"
 
 // portHint says that the port speaks TLS where the URL asks for none, or the other way round; "" for neither.
-func (c *connection) portHint(ctx context.Context) string {
-	u, err := url.Parse(cmp.Or(c.url, os.Getenv(urlVariable), defaultURL))
+func portHint(ctx context.Context, address string) string {
+	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "unix" {
 		return ""
 	}
-	address := net.JoinHostPort(cmp.Or(u.Hostname(), "127.0.0.1"), cmp.Or(u.Port(), "6379"))
+	address = net.JoinHostPort(cmp.Or(u.Hostname(), "127.0.0.1"), cmp.Or(u.Port(), "6379"))
 	switch secure := u.Scheme == "rediss"; {
 	case secure && speaksPlain(ctx, address):
 		return ": that port speaks no TLS: use redis://"
