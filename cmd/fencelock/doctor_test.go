@@ -42,8 +42,8 @@ func rightsOf(t *testing.T, lists ...string) (words []string) {
 	return words
 }
 
-// examined is what doctor finds on servers, as a user with these rights, of what was asked for. path is behind the address in the URL.
-func examined(t *testing.T, at connection, path string, servers []*redistest.Server, rights []string, names ...string) []finding {
+// examined is what doctor finds on servers, as a user with these rights, of what was asked for.
+func examined(t *testing.T, at connection, servers []*redistest.Server, rights []string, names ...string) []finding {
 	t.Helper()
 	kinds, err := kindsOf(names)
 	if err != nil {
@@ -110,8 +110,8 @@ func TestDoctorNamesEachRight(t *testing.T) {
 	t.Setenv(urlVariable, "")
 	each := func(t *testing.T, at connection, servers []*redistest.Server, lists ...string) {
 		list := append(rightsOf(t, lists...), "+info", "+config|get")
-		if words, worst := lacking(examined(t, at, "", servers, list)); len(words) > 0 || worst == wrong {
-			t.Fatalf("with all rights doctor misses %q, at worst %s: %v", words, worst, examined(t, at, "", servers, list))
+		if words, worst := lacking(examined(t, at, servers, list)); len(words) > 0 || worst == wrong {
+			t.Fatalf("with all rights doctor misses %q, at worst %s: %v", words, worst, examined(t, at, servers, list))
 		}
 		warns := []string{"+set", "+time", "+publish", "+subscribe", "+unsubscribe", "+spublish", "+ssubscribe", "+sunsubscribe", "+ping",
 			"+pubsub|shardnumsub", "+asking", "+command", "~fencelock_line:{account:*", "~fencelock_client*"}
@@ -119,7 +119,7 @@ func TestDoctorNamesEachRight(t *testing.T) {
 			if strings.HasPrefix(word, "%") || slices.Contains([]string{"+info", "+config|get"}, word) {
 				continue // the same keys are the user's to write to
 			}
-			found := examined(t, at, "", servers, slices.Concat(list[:i], list[i+1:]))
+			found := examined(t, at, servers, slices.Concat(list[:i], list[i+1:]))
 			words, worst := lacking(found)
 			if word == "+cluster|slots" {
 				if worst != wrong || !strings.Contains(found[0].Text, word) {
@@ -163,11 +163,11 @@ func TestDoctorOfAConnection(t *testing.T) {
 	servers := []*redistest.Server{redistest.Real(t)}
 	for at, word := range map[string]string{"/1": "+select", "?client_name=me": "+client|setname"} {
 		list := rightsOf(t, "server", "presence", "inspect")
-		found := examined(t, connection{}, at, servers, list)
+		found := examined(t, connection{urls: []string{at}}, servers, list)
 		if len(found) != 1 || found[0].Result != wrong || !strings.Contains(found[0].Text, word) {
 			t.Errorf("%s: %v", at, found)
 		}
-		if words, worst := lacking(examined(t, connection{}, at, servers, append(list, word))); len(words) > 0 || worst == wrong {
+		if words, worst := lacking(examined(t, connection{urls: []string{at}}, servers, append(list, word))); len(words) > 0 || worst == wrong {
 			t.Errorf("%s with %s: misses %q, at worst %s", at, word, words, worst)
 		}
 	}
@@ -196,7 +196,7 @@ func TestDoctorOfWhatKeepsNoLocks(t *testing.T) {
 	says(replica.Addr(), "gives out locks that its master knows nothing of")
 	t.Setenv(passwordVariable, "secret")
 	for _, server := range []*redistest.Server{replica, watched.Sentinels[0]} {
-		found := examined(t, connection{}, "", []*redistest.Server{server}, []string{"+ping", "+role"})
+		found := examined(t, connection{}, []*redistest.Server{server}, []string{"+ping", "+role"})
 		if i := slices.IndexFunc(found, func(f finding) bool { return f.Check == "role" }); i < 0 || found[i].Result != wrong {
 			t.Errorf("without INFO doctor finds %v", found)
 		}

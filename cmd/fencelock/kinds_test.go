@@ -44,7 +44,7 @@ func TestDoctorForEachKind(t *testing.T) {
 				more = append(slices.Clone(more), "+info")
 			}
 			all := slices.Concat(c.list, more)
-			found := examined(t, connection{}, "", servers, all, c.kind)
+			found := examined(t, connection{}, servers, all, c.kind)
 			if words, worst := lacking(found); len(words) > 0 || worst == wrong {
 				t.Fatalf("with all rights doctor misses %q, at worst %s: %v", words, worst, found)
 			}
@@ -55,7 +55,7 @@ func TestDoctorForEachKind(t *testing.T) {
 				if strings.HasPrefix(word, "%R") && slices.Contains(c.list, word[2:]) || redisserver.IsRedis6() && slices.Contains(c.list[:i], word) {
 					continue // the same keys are the user's to write to
 				}
-				found := examined(t, connection{}, "", servers, slices.Concat(c.list[:i], c.list[i+1:], more), c.kind)
+				found := examined(t, connection{}, servers, slices.Concat(c.list[:i], c.list[i+1:], more), c.kind)
 				if words, _ := lacking(found); !slices.Equal(words, []string{doctorsWord(word)}) && !slices.Equal(words, []string{word}) {
 					t.Errorf("without %s doctor misses %q", word, words)
 				}
@@ -76,7 +76,7 @@ func TestDoctorForIsSerious(t *testing.T) {
 	servers := []*redistest.Server{redistest.Real(t)}
 	rights := append(rightsOf(t, "server"), "+info")
 	for asked, want := range map[string]string{"": warning, "presence": wrong, "inspect": wrong, "lock": fine} {
-		found := examined(t, connection{}, "", servers, rights, strings.Fields(asked)...)
+		found := examined(t, connection{}, servers, rights, strings.Fields(asked)...)
 		worst := fine
 		for _, f := range found {
 			if f.Check == "rights" && f.Result != fine && worst != wrong {

@@ -114,7 +114,7 @@ func (d *doctor) examineRights(ctx context.Context, at *connection, kinds []kind
 // tidy takes away what a trial leaves: by PEXPIRE, which locks need anyway, or by what else the user may do.
 func (d *doctor) tidy(ctx context.Context, t *trial) {
 	for _, key := range t.leaves() {
-		for _, line := range [][]any{{"PEXPIRE", key, 0}, {"DEL", key}, {"HDEL", key, "f"}, {"SET", key, 0, "PX", 1}} {
+		for _, line := range [][]any{{"PEXPIRE", key, 0}, {"DEL", key}, {"HDEL", key, "f"}, {"SET", key, 0, "PX", 1, "XX"}} {
 			if d.rdb.Do(ctx, line...).Err() == nil {
 				break
 			}
