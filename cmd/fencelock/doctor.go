@@ -124,8 +124,7 @@ func (d *doctor) examine(ctx context.Context, at *connection, kinds []kind, name
 	began := time.Now() // on a connection that is there
 	_ = d.rdb.Ping(ctx)
 	d.note(fine, "connection", "%s answers in %v", at.shown(), time.Since(began).Round(10*time.Microsecond))
-	d.examineSlots(ctx)
-	keepsLocks := true
+	keepsLocks := d.examineSlots(ctx)
 	err = onEach(ctx, d.rdb, func(server redis.UniversalClient) {
 		d.server = server
 		keepsLocks = d.examineServer(ctx, at) && keepsLocks

@@ -9,15 +9,16 @@ import (
 // hashSlots is how many hash slots a cluster has.
 const hashSlots = 16384
 
-// examineSlots looks whether each hash slot of a cluster has a node.
-func (d *doctor) examineSlots(ctx context.Context) {
+// examineSlots looks whether each hash slot of a cluster has a node. Where one has none the cluster may refuse all, and go-redis asks again and
+// again.
+func (d *doctor) examineSlots(ctx context.Context) (complete bool) {
 	cluster, is := d.rdb.(*redis.ClusterClient)
 	if !is {
-		return
+		return true
 	}
 	ranges, err := cluster.ClusterSlots(ctx).Result()
 	if err != nil {
-		return // onEach says so
+		return true // onEach says so
 	}
 	served := 0
 	for _, r := range ranges {
@@ -26,4 +27,5 @@ func (d *doctor) examineSlots(ctx context.Context) {
 	if served < hashSlots {
 		d.note(wrong, "cluster", "%d of %d hash slots have no node: locks in these are refused with CLUSTERDOWN. Give them to one: redis-cli --cluster fix", hashSlots-served, hashSlots)
 	}
+	return served >= hashSlots
 }
