@@ -76,6 +76,7 @@ func TestUI(t *testing.T) {
 		if strings.Contains(body, "account") {
 			t.Errorf("it reads %s", body)
 		}
+		equal(t, "it warns", strings.Contains(p.said(), "whoever reaches this page"), false)
 		p.signal(syscall.SIGINT)
 		equal(t, "exit code", p.ends(), 0)
 	}
