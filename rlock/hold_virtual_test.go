@@ -281,6 +281,12 @@ func TestBadOptionsOfAcquire(t *testing.T) {
 		"a bare number":    {[]rlock.AcquireOption{rlock.Wait(5)}, "5*time.Second"},
 		"a short lease":    {[]rlock.AcquireOption{rlock.Lease(time.Millisecond)}, "10ms or more"},
 		"a negative lease": {[]rlock.AcquireOption{rlock.Lease(-1)}, "10ms or more"},
+		"no word":          {[]rlock.AcquireOption{rlock.Lasting("")}, "say in one or two what the holder does"},
+		"a blank word":     {[]rlock.AcquireOption{rlock.Lasting(" \t")}, "say in one or two what the holder does"},
+		"a long word":      {[]rlock.AcquireOption{rlock.Lasting("leads and leads and leads and lead")}, "34 bytes: use 32 or fewer"},
+		"an unseen sign":   {[]rlock.AcquireOption{rlock.Lasting("leads\x1b[2J")}, `"leads\x1b[2J": use what can be seen`},
+		"no UTF-8":         {[]rlock.AcquireOption{rlock.Lasting("\xff")}, "use what can be seen"},
+		"a space":          {[]rlock.AcquireOption{rlock.Lasting("leads ")}, "without a space at an end"},
 	} {
 		held, err := l.Acquire(t.Context(), c.opts...)
 		locktest.ErrorSays(t, err, `Acquire "l"`, c.says)

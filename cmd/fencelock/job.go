@@ -219,30 +219,25 @@ func (j *job) lockPatiently(ctx context.Context) error {
 
 // take takes the lock, or a permit, by one call of the library, which waits until this end if there is one.
 func (j *job) take(ctx context.Context, end time.Time) error {
-	bounded, rest := j.noWait || j.waitGiven, max(time.Until(end), 0).Truncate(time.Millisecond)
-	var held context.Context
-	var token int64
-	var err error
-	switch {
-	case j.permits > 0:
-		return j.takePermit(ctx, bounded, rest)
-	case bounded:
-		held, token, err = j.lock.TryLockAndGetToken(ctx, rest, 0)
-	default:
-		held, token, err = j.lock.LockAndGetToken(ctx)
+	var opts []rlock.AcquireOption
+	if j.noWait || j.waitGiven {
+		opts = append(opts, rlock.Wait(max(time.Until(end), 0).Truncate(time.Millisecond)))
 	}
+	if j.lasting != "" {
+		opts = append(opts, rlock.Lasting(j.lasting))
+	}
+	if j.permits > 0 {
+		return j.takePermit(ctx, opts)
+	}
+	h, err := j.lock.Acquire(ctx, opts...)
 	if err == nil {
-		j.held, j.token = held, token
+		j.held, j.token = h.Context(), h.Token()
 	}
 	return err
 }
 
 // takePermit takes a permit, with which the job goes on as with the lock of the permit's slot.
-func (j *job) takePermit(ctx context.Context, bounded bool, wait time.Duration) error {
-	var opts []rlock.AcquireOption
-	if bounded {
-		opts = append(opts, rlock.Wait(wait))
-	}
+func (j *job) takePermit(ctx context.Context, opts []rlock.AcquireOption) error {
 	p, err := fenced.NewSemaphore(j.client, j.name, j.permits).Acquire(ctx, opts...)
 	if err == nil {
 		j.held, j.token, j.slot, j.lock = p.Context(), p.Token(), p.Slot(), fenced.NewLock(j.client, p.Name())

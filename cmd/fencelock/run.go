@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fencelock/fencelock/internal/presence"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -27,6 +28,7 @@ type runOptions struct {
 	detachOK     bool
 	strict       bool
 	permits      int
+	lasting      string
 	quiet        bool
 	verbose      bool
 	printCodes   bool
@@ -71,7 +73,7 @@ Exit codes:
   fencelock run -w 10m deploy-production -- ./deploy.sh
 
   # the only active one of several workers; the others wait for their turn
-  fencelock run leader -- ./worker
+  fencelock run --lasting leads leader -- ./worker
 
   # at most five imports at a time, each with a number of its own
   fencelock run --permits 5 imports -c './import --port $((9000 + FENCELOCK_SLOT))'
@@ -113,6 +115,7 @@ Exit codes:
 	f.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait for another holder: exit with 75")
 	f.VarP(&o.wait, "wait", "w", "wait so long at most, then exit with 75 (default: for ever)")
 	f.IntVar(&o.permits, "permits", 0, "run so many at a time, each with a slot of its own: take a permit of the semaphore NAME, not the lock")
+	f.StringVar(&o.lasting, "lasting", "", "the command is meant to last, and this says what it does, such as leads: it is not shown as stuck, and who waits stands by")
 	f.IntVarP(&o.conflictCode, "conflict-exit-code", "E", exitNotAcquired, "exit code when another holder has the lock")
 	f.Var(&o.lease, "lease", "how long the lock stays taken after this machine died; renewed every third of it")
 	f.Var(&o.grace, "grace", "time between SIGTERM and SIGKILL when the lock is lost (default 10s, or a third of a shorter lease)")
@@ -179,6 +182,11 @@ func (o *runOptions) check(flags *pflag.FlagSet) error {
 	}
 	if flags.Changed("permits") && (o.permits < 1 || o.permits > scripts.MostPermits) {
 		return usage("--permits %d: use 1 to %d", o.permits, scripts.MostPermits)
+	}
+	if flags.Changed("lasting") {
+		if err := presence.CheckLasting(o.lasting); err != nil {
+			return usage("--lasting: %w", err)
+		}
 	}
 	lease := time.Duration(o.lease)
 	if lease < time.Second {

@@ -1,6 +1,7 @@
 package presence
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,11 +15,11 @@ const maxLasting = 32
 func CheckLasting(word string) error {
 	switch {
 	case strings.TrimSpace(word) == "":
-		return fmt.Errorf("Lasting(%q): say in a word or two what the holder does, such as \"leads\", or leave the option out", word)
+		return errors.New(`the word is empty: say in one or two what the holder does, such as "leads", or leave it out`)
 	case len(word) > maxLasting:
-		return fmt.Errorf("Lasting with %d bytes: use %d or fewer", len(word), maxLasting)
+		return fmt.Errorf("the word has %d bytes: use %d or fewer", len(word), maxLasting)
 	case plain.Name(word) != word:
-		return fmt.Errorf("Lasting(%q): use letters, digits and signs that can be seen, and no space at the ends", word)
+		return fmt.Errorf("the word %q: use what can be seen and typed, without a space at an end", word)
 	}
 	return nil
 }

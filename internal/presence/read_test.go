@@ -197,3 +197,16 @@ func TestReadingIsRefused(t *testing.T) {
 	locktest.NoError(t, err)
 	locktest.Equal(t, "clients, without the right to one of the two", len(all), 1)
 }
+
+// A word that is longer than any client writes is cut, wherever its letters end.
+func TestForgedLasting(t *testing.T) {
+	rdb := redistest.New(t)
+	long := "x" + strings.Repeat("ü", 500)
+	forge(t, rdb, id(1), "name", "x", "holds", `[{"lock":"a","lasting":"`+long+`"},{"lock":"b","lasting":7}]`, "waits", `[{"lock":"a","lasting":"`+long+`"}]`)
+	all, err := presence.Read(t.Context(), rdb)
+	locktest.NoError(t, err)
+	want := "x" + strings.Repeat("ü", 15)
+	if c := all[0]; c.Holds[0].Lasting != want || c.Waits[0].Lasting != want {
+		t.Errorf("%q, %q", c.Holds[0].Lasting, c.Waits[0].Lasting)
+	}
+}

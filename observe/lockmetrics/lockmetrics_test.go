@@ -83,6 +83,25 @@ func TestGroups(t *testing.T) {
 	locktest.Equal(t, "two groups", one.Of("a", "") != one.Of("b", ""), false)
 }
 
+// Holds that are meant to last are apart, in each group, and the number of their words has a bound.
+func TestLasting(t *testing.T) {
+	groups := lockmetrics.NewGroups(func(lock string) string { return lock }, func(group, lasting string) *string {
+		group += " " + lasting
+		return &group
+	})
+	locktest.Equal(t, "one that leads", *groups.Of("a", "leads"), "a leads")
+	locktest.Equal(t, "another one", groups.Of("a", "leads") == groups.Of("a", "leads"), true)
+	locktest.Equal(t, "one of no group", *groups.Of("", "leads"), "other leads")
+	for i := range 3 * lockmetrics.MaxLasting {
+		groups.Of("a", fmt.Sprint("word ", i))
+	}
+	locktest.Equal(t, "parts", len(groups.All()), lockmetrics.MaxLasting+2)
+	locktest.Equal(t, "one more word", *groups.Of("b", "naps"), "b other")
+	locktest.Equal(t, "the first word", *groups.Of("b", "leads"), "b leads")
+	one := lockmetrics.NewGroups(nil, func(group, lasting string) *string { return &lasting })
+	locktest.Equal(t, "without groups", *one.Of("a", "leads")+*one.Of("a", ""), "leads")
+}
+
 func TestMargin(t *testing.T) {
 	for left, want := range map[time.Duration]float64{20 * time.Second: .5, -time.Second: 0} {
 		share, is := lockmetrics.Margin(locktrace.RenewalDone{Margin: left, Lease: 40 * time.Second})
