@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fencelock/fencelock/observe/inspect"
@@ -14,6 +15,12 @@ const defaultLongHold = time.Minute
 // waited tells whether somebody waits for the lock. A holder has one connection that listens.
 func (r *lockRow) waited() bool {
 	return r.Waiting > 0 || r.Listeners > 1 || r.Listeners == 1 && r.Holder == nil
+}
+
+// standby tells whether all that wait, as far as that is known, stand by for a hold that is meant to last.
+func (r *lockRow) standby() bool {
+	return r.lock.Holder != nil && r.lock.Holder.Lasting != "" && r.Listeners <= r.Waiting+1 &&
+		!slices.ContainsFunc(r.Line, func(w waitRow) bool { return w.Lasting == "" })
 }
 
 // all tells whether this is the name that stands for all slots of a semaphore.
@@ -61,6 +68,8 @@ func (r *lockRow) state() string {
 	switch {
 	case r.Stuck != "":
 		return "STUCK"
+	case r.standby():
+		return unknown
 	case r.Other == "" && r.waited(), r.all() && r.Waiting > 0:
 		return "waited"
 	}

@@ -215,7 +215,7 @@ func (h *handler) locks(w http.ResponseWriter, r *http.Request) {
 		if l.Holder == nil {
 			return l.LongestWait
 		}
-		return max(l.Holder.For, l.LongestWait)
+		return max(l.Holder.For, l.overdue)
 	}
 	slices.SortStableFunc(p.Locks, func(a, b *shownLock) int {
 		return cmp.Or(urgency[a.State]-urgency[b.State], cmp.Compare(age(b), age(a)), cmp.Compare(b.Waiting, a.Waiting))

@@ -84,7 +84,7 @@ func (h *handler) judge(s *survey, l *shownLock) {
 		l.State, l.Why = stuck, "held for "+holder.For.String()+" while others wait"
 	case l.Slots && l.overdue >= milliseconds(h.longHold):
 		l.State, l.Why = stuck, "somebody has waited for a permit for "+l.overdue.String()
-	case waits && l.LongestWait >= milliseconds(h.longHold) && holder == nil:
+	case waits && l.LongestWait >= milliseconds(h.longHold) && holder == nil && !l.Slots:
 		l.State, l.Why = stuck, "free, and yet somebody has waited for "+l.LongestWait.String()
 	case waits && l.overdue >= milliseconds(h.longHold):
 		l.State, l.Why = stuck, "somebody has waited for "+l.overdue.String()
