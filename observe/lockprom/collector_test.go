@@ -19,6 +19,7 @@ import (
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
+	"github.com/fencelock/fencelock/leader"
 	"github.com/fencelock/fencelock/observe/lockmetrics"
 	"github.com/fencelock/fencelock/observe/lockprom"
 	"github.com/fencelock/fencelock/observe/locktrace"
@@ -219,6 +220,48 @@ func TestClient(t *testing.T) {
 			"fencelock_acquire_duration_seconds{how=redis outcome=acquired}":      2,
 			"fencelock_acquire_duration_seconds{error_type=closed outcome=error}": 1,
 			"fencelock_subscription_lost_total{}":                                 0,
+		} {
+			locktest.Equal(t, name, all[name], want)
+		}
+	})
+}
+
+// What a leader holds, and who stands by, has series of its own.
+func TestLasting(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := lockprom.New()
+		elect := func(rdb *redis.Client) *leader.Election {
+			client, err := rlock.New(rdb, rlock.WithTrace(c.Trace()))
+			locktest.NoError(t, err)
+			t.Cleanup(func() { _ = client.Close() })
+			e, err := leader.New(fenced.NewLock(client, "l"))
+			locktest.NoError(t, err)
+			return e
+		}
+		term, err := elect(rdb).Campaign(t.Context())
+		locktest.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		stands := locktest.Start(func() error { _, err := elect(redistest.PipeClient(t, m)).Campaign(ctx); return err })
+		locktest.Sleep(time.Minute)
+		all := series(t, c)
+		for name, want := range map[string]float64{
+			"fencelock_hold_active": 1, "fencelock_hold_oldest_seconds": 60, "fencelock_waiter_active": 1, "fencelock_waiter_oldest_seconds": 60,
+		} {
+			locktest.Equal(t, name+" of those who lead", all[name+"{lasting=leads}"], want)
+			locktest.Equal(t, name+" of others", all[name+"{}"], 0)
+		}
+		stop()
+		locktest.IsError(t, <-stands, context.Canceled)
+		m.Del("l")
+		<-term.Done()
+		locktest.IsError(t, term.StepDown(t.Context()), rlock.ErrLost)
+		all = series(t, c)
+		for name, want := range map[string]float64{
+			"fencelock_hold_active{lasting=leads}":                        0,
+			"fencelock_waiter_active{lasting=leads}":                      0,
+			"fencelock_hold_lost_total{lasting=leads outcome=lost}":       1,
+			"fencelock_hold_lost_total{outcome=lost}":                     0,
+			"fencelock_hold_duration_seconds{lasting=leads outcome=lost}": 1,
 		} {
 			locktest.Equal(t, name, all[name], want)
 		}

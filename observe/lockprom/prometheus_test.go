@@ -180,6 +180,9 @@ func TestPrometheus(t *testing.T) {
 	defer client.Close()
 	marks := guard.NewMemory(guard.WithTrace(locks.Trace()))
 	l := fenced.NewLock(client, "account:42")
+	leads, err := fenced.NewLock(client, "leader").Acquire(t.Context(), rlock.Lasting("leads"))
+	locktest.NoError(t, err)
+	locktest.NoError(t, leads.Unlock(t.Context()))
 	held, first, err := l.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	prom := startPrometheus(t, strings.TrimPrefix(web.URL, "http://"))
@@ -188,7 +191,7 @@ func TestPrometheus(t *testing.T) {
 	_, err = l.TryLock(t.Context(), time.Millisecond, 0)
 	locktest.IsError(t, err, rlock.ErrNotAcquired)
 	prom.until("one waits, one holds", func() bool {
-		return prom.value(`fencelock_waiter_active{job="orders",group="accounts"}`) == 1 && prom.value("fencelock_hold_active") == 1
+		return prom.value(`fencelock_waiter_active{job="orders",group="accounts",lasting=""}`) == 1 && prom.value("fencelock_hold_active") == 1
 	})
 	prom.until("the counters were seen at zero", func() bool { return prom.value(`count_over_time(fencelock_hold_lost_total{outcome="lost"}[1m])`) >= 2 })
 	prom.until("renewals were seen", func() bool { return prom.value("increase(fencelock_renewal_margin_count[1m])") > 0 })
@@ -211,7 +214,7 @@ func TestPrometheus(t *testing.T) {
 	})
 	locktest.NoError(t, l.Unlock(r.Ctx))
 	prom.until("nobody holds or waits", func() bool {
-		return prom.value("fencelock_hold_active") == 0 && prom.value("fencelock_waiter_active") == 0 && prom.value("fencelock_hold_duration_seconds_count") == 2
+		return prom.value("fencelock_hold_active") == 0 && prom.value("fencelock_waiter_active") == 0 && prom.value(`fencelock_hold_duration_seconds_count{lasting=""}`) == 2
 	})
 
 	for _, p := range panels(t) {
