@@ -85,7 +85,7 @@ func (s *Semaphore) Name() string {
 }
 
 // Acquire takes a permit, and waits as long as ctx lives for one. ctx bounds the wait and nothing else: the permit outlives it, and ends with its Unlock,
-// or when it is lost. The options are rlock.Wait and rlock.Lease. The lease is otherwise that of rlock.WithLease, 30 s by default, and is renewed
+// or when it is lost. The options are rlock.Wait, rlock.Lease and rlock.Lasting. The lease is otherwise that of rlock.WithLease, 30 s by default, and is renewed
 // until Unlock.
 //
 // On an error there is no permit. The error is rlock.ErrNotAcquired after rlock.Wait, or one of those of Lock.Acquire. While Redis is away Acquire

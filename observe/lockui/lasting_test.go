@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,17 +75,21 @@ func TestLastingBesideOthers(t *testing.T) {
 		stands = append(stands, presence.Wait{Lock: name, Calls: 1, For: 24 * time.Hour, Lasting: "leads"})
 	}
 	says(t, rdb, 1, "leaders", leads, nil)
-	says(t, rdb, 2, "standbys", nil, stands)
 	old, young := hold(t, rdb, "old", 3, time.Minute), hold(t, rdb, "young", 3, time.Minute)
 	wait(t, rdb, "old", 4)
 	wait(t, rdb, "young", 4)
 	wait(t, rdb, "nobody leads", 4)
 	says(t, rdb, 3, "billing", []presence.Hold{{Lock: "old", Field: old, For: time.Hour}, {Lock: "young", Field: young, For: time.Second}}, nil)
 	says(t, rdb, 4, "mail", nil, []presence.Wait{{Lock: "old", Calls: 1, For: time.Second}, {Lock: "young", Calls: 1, For: time.Second}, {Lock: "nobody leads", Calls: 1, For: 2 * time.Minute, Lasting: "leads"}})
+	says(t, rdb, 5, "gone", []presence.Hold{{Lock: "not heard of", Field: hold(t, rdb, "not heard of", 5, time.Minute), For: 2 * time.Hour, Lasting: "leads"}}, nil)
+	heard(t, rdb, 5, 20*time.Second)
+	wait(t, rdb, "not heard of", 2)
+	stands = append(stands, presence.Wait{Lock: "not heard of", Calls: 1, For: 24 * time.Hour, Lasting: "leads"})
+	says(t, rdb, 2, "standbys", nil, stands)
 	s := list(t, newPage(t, rdb), "/?format=json")
-	locktest.Equal(t, "stuck", s.Stuck, 2)
+	locktest.Equal(t, "stuck", s.Stuck, 3)
 	locktest.Equal(t, "waited for", s.Waited, 1)
-	locktest.Equal(t, "first", s.Locks[0].Name+", "+s.Locks[1].Name+", "+s.Locks[2].Name, "old, nobody leads, young")
+	locktest.Equal(t, "first", strings.Join(strings.Split(s.String(), ", ")[:4], ", "), "not heard of stuck, old stuck, nobody leads stuck, young waited")
 }
 
 // Whoever may write what clients say may write any word.

@@ -42,4 +42,24 @@ var ofLooks = []Break{
 		Edits: []Edit{{"observe/inspect each", "askPart(ctx, p, partTimeout, ask)", "askPart(ctx, p, 5*time.Second, ask)"}},
 		Pkg:   "./observe/inspect", Run: "TestQuorum",
 	},
+	{
+		Name:  "a leader with a standby is stuck",
+		Edits: []Edit{{"observe/lockui handler.judge", `case waits && holder != nil && holder.Lasting != "":`, "case false:"}},
+		Pkg:   "./observe/lockui", Run: "Lasting",
+	},
+	{
+		Name:  "a leader that is not heard of is one of many that lead",
+		Edits: []Edit{{"observe/lockui survey.addClients", `hold.Lasting == "" || c.Quiet()`, `hold.Lasting == ""`}},
+		Pkg:   "./observe/lockui", Run: "Lasting",
+	},
+	{
+		Name:  "a call that waits beside a campaign of its client stands by",
+		Edits: []Edit{{"internal/engine lockState.waiting", `|| !same && word == ""`, ""}},
+		Pkg:   "./observe/inspect", Run: "Lasting",
+	},
+	{
+		Name:  "the words of holds that are meant to last have no bound",
+		Edits: []Edit{{"observe/lockmetrics bounded", "len(known) >= most", "len(known) > 1000"}},
+		Pkg:   "./observe/lockmetrics", Run: "Lasting",
+	},
 }
