@@ -7,7 +7,8 @@
 //		return schedule(ctx, term.Token()) // until ctx ends
 //	})
 //
-// A term is a hold of the lock, renewed for as long as it lasts: a leader may lead for weeks. A leader that dies is replaced when its lease is
+// A term is a hold of the lock, renewed for as long as it lasts: a leader may lead for weeks. Its hold has rlock.Lasting("leads"), so that it and those
+// who stand by do not count as stuck. A leader that dies is replaced when its lease is
 // over, 30 s later with the defaults (rlock.WithLease). While Redis is away nobody can take over, and the leader leads on until its lease
 // is over.
 //

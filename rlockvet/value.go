@@ -212,7 +212,9 @@ func (s *source) expires(a *acquire) bool {
 	if a.fn.Name() == "Acquire" {
 		return slices.ContainsFunc(a.expr.Args[1:], func(opt ast.Expr) bool {
 			call, _ := ast.Unparen(opt).(*ast.CallExpr)
-			return call == nil || !isFunc(s.callee(call), module+"/rlock", "Wait") && !isFunc(s.callee(call), module+"/rlock", "Reenter")
+			return call == nil || !slices.ContainsFunc([]string{"Wait", "Reenter", "Lasting"}, func(name string) bool {
+				return isFunc(s.callee(call), module+"/rlock", name)
+			})
 		})
 	}
 	for i := range a.expr.Args {

@@ -39,7 +39,8 @@ func WithForceUnlock(allowed func(*http.Request) bool) Option {
 	return func(h *handler) { h.allowed = allowed }
 }
 
-// WithLongHold says from when on a hold that others wait for counts as stuck. The default, also for 0 and less, is a minute.
+// WithLongHold says from when on a hold that others wait for counts as stuck, but for one with rlock.Lasting. The default, also for 0 and less, is a
+// minute.
 func WithLongHold(d time.Duration) Option {
 	return func(h *handler) {
 		if d > 0 {

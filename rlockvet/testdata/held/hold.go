@@ -15,7 +15,7 @@ func acquireAsAMutex(ctx context.Context, lock *rlock.Lock) {
 }
 
 func acquireDropped(ctx context.Context, lock *fenced.Lock) error {
-	_, err := lock.Acquire(ctx, rlock.Wait(time.Second), rlock.Reenter()) // want `the hold that Acquire returns is dropped`
+	_, err := lock.Acquire(ctx, rlock.Wait(time.Second), rlock.Reenter(), rlock.Lasting("serves")) // want `the hold that Acquire returns is dropped`
 	if err != nil {
 		return err
 	}
