@@ -19,7 +19,7 @@ func (r *lockRow) waited() bool {
 
 // standby tells whether all that wait, as far as that is known, stand by for a hold that is meant to last.
 func (r *lockRow) standby() bool {
-	return r.lock.Holder != nil && r.lock.Holder.Lasting != "" && r.Listeners <= r.Waiting+1 &&
+	return r.lock.Lasts() && r.Listeners <= r.Waiting+1 &&
 		!slices.ContainsFunc(r.Line, func(w waitRow) bool { return w.Lasting == "" })
 }
 
@@ -53,7 +53,7 @@ func (r *lockRow) stuck(longHold time.Duration) string {
 		return "it has no lease, and stays until somebody frees it"
 	case h.By != nil && h.By.Quiet():
 		return fmt.Sprintf("its holder was last heard of %s ago", span(h.By.Silent))
-	case h.Lasting != "":
+	case r.lock.Lasts():
 		return ""
 	case r.age() >= longHold:
 		return "held for " + span(r.age()) + " while others wait"

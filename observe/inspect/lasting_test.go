@@ -79,6 +79,11 @@ func TestLastingOfOtherKinds(t *testing.T) {
 		locktest.NoError(t, err)
 		write, err := words.Write().Acquire(ctx, serves)
 		locktest.NoError(t, err)
+		mixed := fenced.NewRWLock(client, "mixed").Read()
+		long, err := mixed.Acquire(ctx, serves, rlock.Lease(time.Hour)) // its lease ends last: this one is the Holder
+		locktest.NoError(t, err)
+		short, err := mixed.Acquire(ctx)
+		locktest.NoError(t, err)
 		other := newClient(t, redistest.PipeClient(t, m), rlock.WithPresence("second"))
 		bound, stop := context.WithCancel(ctx)
 		ends := []<-chan error{
@@ -86,12 +91,15 @@ func TestLastingOfOtherKinds(t *testing.T) {
 			locktest.Start(func() error { _, err := fenced.NewRWLock(other, "pages").Write().Acquire(bound, serves); return err }),
 		}
 		locktest.Sleep(time.Minute)
-		for name, holds := range map[string]bool{"{jobs}:0": true, "pages": true, "words": true, "{jobs}:*": false} {
+		for name, holds := range map[string]bool{"{jobs}:0": true, "pages": true, "words": true, "{jobs}:*": false, "mixed": false} {
 			l := look(t, in, name)
-			if holds && (l.Holder == nil || l.Holder.Lasting != "serves") {
+			if (holds || name == "mixed") && (l.Holder == nil || l.Holder.Lasting != "serves") {
 				t.Errorf("the holder of %s: %+v", name, l.Holder)
 			}
-			if (name == "pages" || !holds) && (len(l.Line) != 1 || l.Line[0].Lasting != "serves") {
+			if l.Lasts() != holds {
+				t.Errorf("%s lasts: %v", name, l.Lasts())
+			}
+			if (name == "pages" || name == "{jobs}:*") && (len(l.Line) != 1 || l.Line[0].Lasting != "serves") {
 				t.Errorf("the line of %s: %+v", name, l.Line)
 			}
 		}
@@ -99,7 +107,7 @@ func TestLastingOfOtherKinds(t *testing.T) {
 		for _, end := range ends {
 			locktest.IsError(t, <-end, context.Canceled)
 		}
-		for _, h := range []*fenced.Hold{permit.Hold, read, write} {
+		for _, h := range []*fenced.Hold{permit.Hold, read, write, long, short} {
 			locktest.NoError(t, h.Unlock(ctx))
 		}
 	})

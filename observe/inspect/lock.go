@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"time"
 )
 
@@ -65,4 +66,9 @@ type Waiter struct {
 	For    time.Duration // since the first of them waits, as the client said last; 0 where it did not
 
 	Lasting string // as that of a Wait: such a client stands by, and its wait may be long
+}
+
+// Lasts tells that the lock is held, and that its hold is meant to last, or all those of Readers are (rlock.Lasting): others may wait for long.
+func (l *Lock) Lasts() bool {
+	return l.Holder != nil && l.Holder.Lasting != "" && !slices.ContainsFunc(l.Readers, func(h Holder) bool { return h.Lasting == "" })
 }

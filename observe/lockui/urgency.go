@@ -69,7 +69,7 @@ func (h *handler) judge(s *survey, l *shownLock) {
 		return
 	case !waits && l.Listeners == 1 && holder.By == nil:
 		l.State = maybe
-	case !waits, holder != nil && holder.Lasting != "" && l.standby:
+	case !waits, l.seen.Lasts() && l.standby:
 		l.State = heldBy
 	default:
 		l.State = waited
@@ -79,7 +79,7 @@ func (h *handler) judge(s *survey, l *shownLock) {
 		l.State, l.Why = stuck, "it has no lease: it stays until its holder, or somebody else, frees it"
 	case waits && holder != nil && holder.By.Quiet():
 		l.State, l.Why = stuck, "its holder's client was last heard of "+holder.By.Silent.String()+" ago"
-	case waits && holder != nil && holder.Lasting != "":
+	case waits && l.seen.Lasts():
 	case waits && holder != nil && holder.For >= milliseconds(h.longHold):
 		l.State, l.Why = stuck, "held for "+holder.For.String()+" while others wait"
 	case l.Slots && l.overdue >= milliseconds(h.longHold):

@@ -44,7 +44,7 @@ var ofLooks = []Break{
 	},
 	{
 		Name:  "a leader with a standby is stuck",
-		Edits: []Edit{{"observe/lockui handler.judge", `case waits && holder != nil && holder.Lasting != "":`, "case false:"}},
+		Edits: []Edit{{"observe/lockui handler.judge", `case waits && l.seen.Lasts():`, "case false:"}},
 		Pkg:   "./observe/lockui", Run: "Lasting",
 	},
 	{
