@@ -31,6 +31,7 @@ hear of a release, the holder's own too; WAITERS clients in the line. AGE is kno
 after the lock was taken.
 
 Of a read-write lock HOLDER is the one that writes, or the one of those that read whose lease ends last, and how many read.
+Of a hold that is meant to last a word in brackets says what its holder does, such as (leads).
 The permits of a semaphore jobs are the locks {jobs}:0 and so on. They stand below {jobs}:*, which has the WAITERS for a permit.`,
 		Example: `  fencelock ls
   fencelock ls -o wide --sort age --older-than 10m
