@@ -26,7 +26,8 @@ type Client interface {
 	// Owes tells whether one of several servers may still have the hold of this field, or get it late, and may answer a release. With one server it
 	// returns true. It is called with the Releaser's mutex held.
 	Owes(field string) bool
-	// Delayed and Ended are told that a release is on the list, and that it is off the list. They are called with the Releaser's mutex held.
+	// Delayed is told of a release that Redis, or a majority of several servers, is late to confirm, and Ended that it has, or that the release is
+	// off the list. They are called in turn, with the Releaser's mutex held.
 	Delayed(a *Attempts)
 	Ended(a *Attempts, took time.Duration, confirmed bool)
 }
@@ -43,7 +44,9 @@ type Releaser struct {
 	releases queue       // all of them, the one that is due first at the front
 	alarm    *time.Timer // calls sendDue when that is due; nil before there was any
 	closed   bool
-	unheard  int // the bound maxUnheard
+	unheard  int         // the bound maxUnheard
+	late     *time.Timer // calls tellLate
+	watching bool        // late is set
 }
 
 // New returns a Releaser without releases.
@@ -75,6 +78,8 @@ type release struct {
 	pauses   command.Backoff // after errors of connections that had ended
 	underWay *sentRelease    // the command that was sent last; nil once that is answered
 
+	confirmed      bool      // Redis, or a majority of several servers, has confirmed a command that was sent when all attempts had their outcome
+	told           bool      // as delayed, and not as ended
 	confirmedFree  bool      // a command that was sent when all attempts had their outcome was confirmed; with quorumDone: any was answered
 	refusedForGood bool      // Redis has refused it: rights are missing
 	nodesOwe       bool      // one of several servers may have the hold still
@@ -137,7 +142,7 @@ func (rl *Releaser) Abandon(a *Attempts) {
 // is over on every server.
 func (rl *Releaser) QuorumDone(a *Attempts, until time.Time) {
 	a.Released()
-	rl.add(&release{releaser: rl, attempts: a, reason: quorumDone, answers: 1, nodesOwe: true, oweUntil: until})
+	rl.add(&release{releaser: rl, attempts: a, reason: quorumDone, confirmed: true, answers: 1, nodesOwe: true, oweUntil: until})
 }
 
 // WasOver takes over the release of a hold that is over, and that Redis has all the same (P38).
@@ -145,7 +150,7 @@ func (rl *Releaser) WasOver(keys *scripts.Keys, field string, lease time.Duratio
 	rl.mu.Lock()
 	for _, r := range rl.releases {
 		if r.attempts.Field == field {
-			r.attempts.takenAgain()
+			rl.takenAgain(r)
 			if r.underWay == nil {
 				rl.reschedule(r, 0)
 			}
@@ -191,9 +196,7 @@ func (rl *Releaser) add(r *release) {
 		r.began = time.Now()
 		r.due = r.began.Add(r.after(n))
 		heap.Push(&rl.releases, r)
-		if r.reason != question {
-			rl.client.Delayed(a)
-		}
+		rl.watch(r)
 		rl.setAlarm()
 	}
 }
@@ -233,9 +236,7 @@ func (rl *Releaser) remove(r *release) {
 // end notes that the Releaser is done with the release. With rl.mu held.
 func (rl *Releaser) end(r *release) {
 	r.attempts.releaseDropped()
-	if r.reason != question {
-		rl.client.Ended(r.attempts, time.Since(r.began), r.confirmedFree || !r.attempts.mayBeTaken())
-	}
+	rl.tellEnd(r, r.confirmed || !r.attempts.Uncertain())
 }
 
 // setAlarm sets the alarm for the release that is due first. With rl.mu held.
@@ -305,9 +306,12 @@ func (s *sentRelease) Answered(a scripts.Answer, err error) {
 	if s.afterAllAttempts && !scripts.Passing(err) && r.attempts.hear() {
 		r.answers = 0 // what lay in the sockets of a server that stood still arrives about now
 	}
-	if (err == nil || redis.HasErrorPrefix(err, "WRONGTYPE")) && !a.Owed && s.afterAllAttempts { // no hash has no hold in it
-		r.attempts.Released()
-		r.confirmedFree = true
+	if (err == nil || redis.HasErrorPrefix(err, "WRONGTYPE")) && s.afterAllAttempts { // no hash has no hold in it
+		rl.confirm(r)
+		if !a.Owed {
+			r.attempts.Released()
+			r.confirmedFree = true
+		}
 	}
 	r.confirmedFree = r.confirmedFree || r.reason == quorumDone
 	r.refusedForGood = scripts.Refused(err) && !scripts.Passing(err)
@@ -378,8 +382,10 @@ func (rl *Releaser) Close() {
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
 	rl.closed = true
-	if rl.alarm != nil {
-		rl.alarm.Stop()
+	for _, timer := range []*time.Timer{rl.alarm, rl.late} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	owed := 0
 	var one *Attempts
