@@ -46,10 +46,10 @@ type Trace struct {
 	// waiters poll. A connection that is closed because nobody waits any more is not told of, and neither is one that is not made
 	// again after it was down, because nobody waits by then, or because the cluster's slots have moved to another node.
 	SubscriptionChanged func(SubscriptionChanged)
-	// ReleaseDelayed is called when a release is left to the background, because Redis did not confirm it, or may have executed an
-	// acquire that nobody waits for any more. ReleaseEnded follows. After a connection was lost one hold may have two such releases.
+	// ReleaseDelayed is called when Redis, or a majority of a quorum, has not confirmed the release of a hold, or of an acquire that nobody waits for any
+	// more: when Unlock has given up, otherwise after a second. ReleaseEnded follows. After a connection was lost one hold may have two such releases.
 	ReleaseDelayed func(ReleaseDelayed)
-	// ReleaseEnded is called when a release that was left to the background is over.
+	// ReleaseEnded is called when a release that was told as delayed is confirmed, or is given up.
 	ReleaseEnded func(ReleaseEnded)
 	// WriteRefused is called by a guard (guard.WithTrace, redisguard.WithTrace, sqlguard.WithTrace) that has refused a write because
 	// a newer token was shown: a holder that had lost its lock went on writing.
@@ -156,7 +156,7 @@ type SubscriptionChanged struct {
 	Up     bool   // messages arrive
 }
 
-// ReleaseDelayed is a release that is left to the background.
+// ReleaseDelayed is a release in the background that is late.
 type ReleaseDelayed struct {
 	Client string
 	Lock   string
@@ -168,7 +168,7 @@ type ReleaseEnded struct {
 	Client    string
 	Lock      string
 	Field     string
-	Took      time.Duration // since it was delayed
+	Took      time.Duration // since it was left to the background
 	Confirmed bool          // Redis has confirmed it; otherwise the lease is over, or the client was closed before
 }
 
