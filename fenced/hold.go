@@ -13,9 +13,9 @@ import (
 // A nil Hold, and a zero value, hold nothing: their errors are rlock.ErrNotHeld, and say so.
 type Hold engine.Held
 
-// Acquire takes the lock, and returns the hold, which has the token. ctx bounds the wait and nothing else: the hold outlives it. The options are
-// rlock.Wait, rlock.Lease, rlock.Reenter and rlock.Lasting. Use Acquire where the hold is kept in a variable, or outlives the call, such as behind an interface
-// of somebody else; use LockAndGetToken, TryLockAndGetToken or Do where the functions that you call may take the same lock again.
+// Acquire takes the lock, and returns the hold, which has the token. ctx bounds how long this call waits, and not the hold: when ctx ends later the
+// hold goes on, until its Unlock or its loss. The options are rlock.Wait, rlock.Lease, rlock.Reenter and rlock.Lasting. Use Acquire where the hold is kept in a
+// variable, or outlives the call, such as behind an interface of somebody else; use LockAndGetToken, TryLockAndGetToken or Do where the functions that you call may take the same lock again.
 //
 // Acquire takes the lock for a new holder, whatever ctx carries, but with rlock.Reenter. A ctx that is the context of a hold of this same lock
 // is an error then, as the call would wait for itself.

@@ -84,8 +84,8 @@ func (s *Semaphore) Name() string {
 	return s.name
 }
 
-// Acquire takes a permit, and waits as long as ctx lives for one. ctx bounds the wait and nothing else: the permit outlives it, and ends with its Unlock,
-// or when it is lost. The options are rlock.Wait, rlock.Lease and rlock.Lasting. The lease is otherwise that of rlock.WithLease, 30 s by default, and is renewed
+// Acquire takes a permit, and waits for one until ctx ends. ctx bounds how long this call waits, and not the permit: when ctx ends later the permit goes
+// on, until its Unlock or its loss. The options are rlock.Wait, rlock.Lease and rlock.Lasting. The lease is otherwise that of rlock.WithLease, 30 s by default, and is renewed
 // until Unlock.
 //
 // On an error there is no permit. The error is rlock.ErrNotAcquired after rlock.Wait, or one of those of Lock.Acquire. While Redis is away Acquire

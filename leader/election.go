@@ -83,8 +83,8 @@ func New(lock *fenced.Lock, opts ...Option) (*Election, error) {
 // engine returns the lock as package engine has it.
 func (e *Election) engine() *engine.Lock { return (*engine.Lock)(e.lock) }
 
-// Campaign waits until this process leads, and returns its term. ctx bounds the wait and nothing else: the term outlives ctx, and ends with
-// StepDown or when it is lost. Of ctx the term has the values, as fenced.Hold.Context says. Where
+// Campaign waits until this process leads, and returns its term. ctx bounds how long this call waits, and not the term, which goes on when ctx
+// ends later, until StepDown or its loss. Of ctx the term has the values, as fenced.Hold.Context says. Where
 // this process has lost a term, Campaign heeds WithPause first.
 //
 // On an error there is no term. The error is that of fenced.Lock.Acquire: ctx's own, rlock.ErrClosed, or what Redis said after

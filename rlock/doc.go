@@ -11,8 +11,8 @@
 //
 // Re-entry is a matter of one [Client]: another one's locks, of the same name too, wait.
 //
-// [Lock.Acquire] is the other form: it returns a [Hold], for code that keeps the hold in a variable. Its context bounds the wait alone, and the hold
-// is a new holder's. Use Acquire behind an interface of somebody else, and wherever the hold outlives the call; use Lock, TryLock and
+// [Lock.Acquire] is the other form: it returns a [Hold], for code that keeps the hold in a variable. The context that is given to Acquire bounds
+// how long the call waits, and not the hold, which is a new holder's. Use Acquire behind an interface of somebody else, and wherever the hold outlives the call; use Lock, TryLock and
 // Do where the functions that you call may take the same lock again.
 //
 // The context also tells when the lock is lost: it ends before the lease can have run out in Redis. Look at it before

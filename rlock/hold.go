@@ -37,9 +37,9 @@ func Lasting(word string) AcquireOption {
 	return func(r *engine.Request) { r.Lasts, r.Lasting = true, word }
 }
 
-// Acquire takes the lock, and returns the hold. ctx bounds the wait and nothing else: the hold outlives it. Use Acquire where the hold is kept in
-// a variable, or outlives the call, such as behind an interface of somebody else; use Lock, TryLock or Do where the functions that you call
-// may take the same lock again.
+// Acquire takes the lock, and returns the hold. ctx bounds how long this call waits, and not the hold: when ctx ends later the hold goes on, until
+// its Unlock or its loss. Use Acquire where the hold is kept in a variable, or outlives the call, such as behind an interface of somebody else;
+// use Lock, TryLock or Do where the functions that you call may take the same lock again.
 //
 // Acquire takes the lock for a new holder, whatever ctx carries, but with Reenter. A ctx that is the context of a hold of this same lock is an
 // error then, as the call would wait for itself.

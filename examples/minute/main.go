@@ -1,8 +1,8 @@
+// Command minute takes a lock, and prints its token: the program around the first lines of Go in the README.
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -14,24 +14,23 @@ import (
 )
 
 func main() {
-	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"}) // yours; a cluster or failover client will do as well
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"}) // a cluster or failover client will do as well
 	defer rdb.Close()
-	client, err := rlock.New(rdb) // one for the process
-	if err != nil {
+	if err := run(context.Background(), rdb); err != nil {
 		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, rdb redis.UniversalClient) error {
+	client, err := rlock.New(rdb) // on your go-redis client; one for the whole process
+	if err != nil {
+		return err
 	}
 	defer client.Close()
 
 	lock := fenced.NewLock(client, "lock:account:42")
-	hold, err := lock.Acquire(context.Background(), rlock.Wait(3*time.Second))
-	if errors.Is(err, rlock.ErrNotAcquired) {
-		log.Fatal("somebody else had it for 3 s, nothing was done")
-	} else if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("the lock is mine; my token is", hold.Token())
-	// here: the work, with hold.Context(), which ends when the lock is lost
-	if err := hold.Unlock(context.Background()); err != nil {
-		log.Fatal(err) // rlock.ErrLost: somebody else may have had the lock meanwhile
-	}
+	return lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
+		fmt.Println("the lock is mine; my token is", token)
+		return nil // here: the work. Its ctx ends when the lock is lost
+	})
 }
