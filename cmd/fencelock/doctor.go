@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,7 +38,6 @@ func (d *doctor) note(result, check, format string, args ...any) {
 func newDoctor(at *connection) *cobra.Command {
 	var out format
 	var what []string
-	lease := duration(defaultLease)
 	cmd := &cobra.Command{
 		Use:   "doctor [NAME...]",
 		Short: "Check whether this Redis, and this user's rights, will do for locks",
@@ -60,7 +60,7 @@ The exit code is 1 if something is wrong: locks do not work here, or not safely.
 				return err
 			}
 			if at.several() {
-				found, err := examineQuorum(cmd.Context(), at, what, args, time.Duration(lease))
+				found, err := examineQuorum(cmd.Context(), at, what, args, time.Duration(cmp.Or(at.maxLease, duration(defaultLease))))
 				if err != nil {
 					return err
 				}
@@ -74,7 +74,6 @@ The exit code is 1 if something is wrong: locks do not work here, or not safely.
 		},
 	}
 	out.addFlag(cmd)
-	cmd.Flags().Var(&lease, "max-lease", "of a quorum: the longest lease of its clients (quorum.WithMaxLease)")
 	cmd.Flags().StringSliceVar(&what, "for", nil, "what is to work here: "+strings.Join(kindNames(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd

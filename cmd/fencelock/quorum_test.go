@@ -87,7 +87,7 @@ func TestQuorum(t *testing.T) {
 
 	servers[3].Freeze()
 	t.Cleanup(servers[3].Thaw)
-	out, said, _ = fencelock(t, on("show", "x")...)
+	out, _, _ = fencelock(t, on("show", "x")...)
 	has(t, "show", out, "Server "+servers[3].Addr()+"  says nothing: no answer in time", "home of the line", "has it, lease ends in")
 	_, said, _ = fencelock(t, on("ls")...)
 	has(t, "ls", said, "server "+servers[3].Addr()+" does not count: it does not answer")

@@ -106,7 +106,7 @@ func (l *Lock) checkRequest(ctx context.Context, r Request) error {
 	}
 	if r.Lasts {
 		if err := presence.CheckLasting(r.Lasting); err != nil {
-			return fmt.Errorf("Lasting: %w", err)
+			return fmt.Errorf("option Lasting: %w", err)
 		}
 	}
 	return checkContext(ctx)

@@ -90,7 +90,8 @@ func TestLasting(t *testing.T) {
 		return &group
 	})
 	locktest.Equal(t, "one that leads", *groups.Of("a", "leads"), "a leads")
-	locktest.Equal(t, "another one", groups.Of("a", "leads") == groups.Of("a", "leads"), true)
+	first := groups.Of("a", "leads")
+	locktest.Equal(t, "another one", groups.Of("a", "leads") == first, true)
 	locktest.Equal(t, "one of no group", *groups.Of("", "leads"), "other leads")
 	for i := range 3 * lockmetrics.MaxLasting {
 		groups.Of("a", fmt.Sprint("word ", i))
