@@ -38,11 +38,6 @@ var ofLooks = []Break{
 		Pkg:   "./observe/inspect", Run: "TestFreeOfAQuorum",
 	},
 	{
-		Name:  "an inspection waits for a server of a quorum that stands still",
-		Edits: []Edit{{"observe/inspect each", "askPart(ctx, p, partTimeout, ask)", "askPart(ctx, p, 5*time.Second, ask)"}},
-		Pkg:   "./observe/inspect", Run: "TestQuorum",
-	},
-	{
 		Name:  "a leader with a standby is stuck",
 		Edits: []Edit{{"observe/lockui handler.judge", `case waits && l.seen.Lasts():`, "case false:"}},
 		Pkg:   "./observe/lockui", Run: "Lasting",
