@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -32,6 +33,11 @@ type doctor struct {
 }
 
 func (d *doctor) note(result, check, format string, args ...any) {
+	for i, arg := range args {
+		if err, is := arg.(error); is {
+			args[i] = plain.Reason(err)
+		}
+	}
 	d.findings = append(d.findings, finding{"", check, result, fmt.Sprintf(format, args...)})
 }
 
@@ -113,11 +119,15 @@ func printFindings(cmd *cobra.Command, out format, found []finding) error {
 
 func (d *doctor) examine(ctx context.Context, at *connection, kinds []kind, names []string) {
 	addresses, err := at.addresses()
-	if err == nil {
-		err = d.ping(ctx, addresses[0])
-	}
 	if err != nil {
 		d.note(wrong, "connection", "%v", err)
+		return
+	}
+	if hint, err := d.ping(ctx, addresses[0]); hint != "" {
+		d.note(wrong, "connection", "%s%s", cmp.Or(at.away(err), plain.Reason(err)), hint)
+		return
+	} else if err != nil {
+		d.note(wrong, "connection", "%s", at.said(err).Error())
 		return
 	}
 	began := time.Now() // on a connection that is there

@@ -79,8 +79,8 @@ func refuses(f finding) bool {
 
 // look looks at one server, and tells whether rights are to be tried there.
 func (s *quorumServer) look(ctx context.Context, address string, longest time.Duration) bool {
-	if err := s.ping(ctx, address); err != nil {
-		s.note(warning, "server", "away: %v", err)
+	if hint, err := s.ping(ctx, address); err != nil {
+		s.note(warning, "server", "away: %v%s", err, hint)
 		return false
 	}
 	for range 5 {

@@ -51,7 +51,7 @@ func TestDoctorOfAQuorum(t *testing.T) {
 	says(doctor(0, []string{"--max-lease", "1h"}, url(0), url(2), url(3)), "A restart loses nothing\n", "that is proved only when a client has left the key", "2 of 3 servers count", "and 0 more may be away")
 	says(doctor(exitFailed, nil, url(1)+"/0", url(1)+"/1", url(0)), url(1)+"/0 and "+url(1)+"/1 are one server", "no client works with one server twice")
 	says(doctor(0, nil, url(1), url(0), url(2)), "the key fencelock:quorum is of other settings: DEL it")
-	says(doctor(exitFailed, nil, "redis://127.0.0.1:1", "redis://127.0.0.1:2", url(0)), "away: dial tcp 127.0.0.1:1", "nobody gets a lock")
+	says(doctor(exitFailed, nil, "redis://127.0.0.1:1", "redis://127.0.0.1:2", url(0)), "away: connection refused", "nobody gets a lock")
 	says(doctor(exitUsage, []string{"--max-lease", "25h"}, all...))
 
 	for user, rights := range map[string][]string{

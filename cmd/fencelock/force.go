@@ -136,7 +136,7 @@ func (v *viewer) free(ctx context.Context, l inspect.Lock) (string, error) {
 	locks, err := v.Look(ctx, l.Name)
 	switch {
 	case err != nil:
-		return "", fails("the hold of %s was over by then, and nothing was released: %w", plain.Name(l.Name), err)
+		return "", fails("the hold of %s was over by then, and nothing was released: %w", plain.Name(l.Name), v.at.said(err))
 	case locks[0].Holder == nil:
 		return "", fails("%s is free by now: nothing was released", plain.Name(l.Name))
 	}

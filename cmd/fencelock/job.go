@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,11 @@ const restTimeout = time.Second
 // say tells the user of something, unless -q was given.
 func (j *job) say(format string, args ...any) {
 	if !j.quiet {
+		for i, arg := range args {
+			if err, is := arg.(error); is {
+				args[i] = cmp.Or(j.at.away(err), plain.Reason(err))
+			}
+		}
 		j.log.say("fencelock: "+plain.Line(fmt.Sprintf(format, args...))+"\n", hearing)
 	}
 }
@@ -172,7 +178,7 @@ func (j *job) acquire(ctx context.Context, cancel func()) (int, error) {
 				j.say("%s was not acquired: %s", j.name, j.holder())
 				return j.conflictCode, nil
 			case err != nil:
-				return 0, fmt.Errorf("%s: %w", j.name, withoutCall(err))
+				return 0, fmt.Errorf("%s: %w", j.name, j.at.said(withoutCall(err)))
 			}
 			select {
 			case sig := <-j.signals: // came first: from a keyboard, the command would not get it

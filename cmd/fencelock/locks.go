@@ -84,6 +84,7 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 
 // viewer reads locks.
 type viewer struct {
+	at  *connection
 	rdb redis.UniversalClient   // of a quorum that of the first server
 	all []redis.UniversalClient // the servers of a quorum, or the one Redis
 	*inspect.Inspector
@@ -102,7 +103,7 @@ func (c *connection) view() (*viewer, error) {
 		closeAll(all)
 		return nil, err
 	}
-	return &viewer{rdb: all[0], all: all, Inspector: in, longHold: defaultLongHold}, nil
+	return &viewer{at: c, rdb: all[0], all: all, Inspector: in, longHold: defaultLongHold}, nil
 }
 
 func (v *viewer) close() { closeAll(v.all) }

@@ -47,7 +47,7 @@ func quorumOf(l inspect.Lock) quorumRow {
 			row.Holder = p.Lock.Holder.Field
 		}
 		if p.Err != nil {
-			row.Error = p.Err.Error()
+			row.Error = plain.Reason(p.Err)
 		}
 		q.Servers = append(q.Servers, row)
 	}
@@ -139,7 +139,7 @@ func (d *details) serverRows() (rows [][]string) {
 		var text string
 		switch h := p.Lock.Holder; {
 		case p.Err != nil:
-			text = "says nothing: " + plain.Line(p.Err.Error())
+			text = "says nothing: " + plain.Line(plain.Reason(p.Err))
 		case p.Lock.Other != "":
 			text = "no lock: " + plain.Name(p.Lock.Other)
 		case h == nil:

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -20,24 +19,24 @@ import (
 // pingTime bounds the wait for the first answer: go-redis dials five times, and a port of the wrong kind may keep it waiting each time.
 const pingTime = 2 * dialTimeout
 
-// ping returns why the server does not answer, with what mends that, or nil where it does, also with a refusal of PING.
-func (d *doctor) ping(ctx context.Context, address string) error {
+// ping returns why the server does not answer, and what mends that, or nil where it does, also with a refusal of PING.
+func (d *doctor) ping(ctx context.Context, address string) (hint string, err error) {
 	within := func(limit time.Duration) error {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		_, err := engine.Within(ctx, func() (string, error) { return d.rdb.Ping(ctx).Result() })
 		return err
 	}
-	err := within(probeTime)
-	hint := connectHint(ctx, address, err)
+	err = within(probeTime)
+	hint = connectHint(ctx, address, err)
 	if errors.Is(err, context.DeadlineExceeded) && hint == "" {
 		err = within(pingTime)
 		hint = connectHint(ctx, address, err)
 	}
 	if err == nil || redis.HasErrorPrefix(err, "NOPERM") && strings.Contains(err.Error(), "'ping'") {
-		return nil
+		return "", nil
 	}
-	return fmt.Errorf("%w%s", err, hint)
+	return hint, err
 }
 
 // connectHint says what mends an error of a connection: a right, where that has a database other than 0, a name, or is one to a cluster; or

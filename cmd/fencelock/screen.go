@@ -232,7 +232,7 @@ func (s *screen) lookNow() tea.Cmd {
 	return func() tea.Msg {
 		m := look().(lookMsg)
 		if m.err != nil {
-			return saidMsg(plain.Line(m.err.Error()))
+			return saidMsg(plain.Line(s.v.at.said(m.err).Error()))
 		}
 		return aboutMsg(m.about)
 	}
@@ -288,7 +288,7 @@ func (s *screen) free(typed string) tea.Cmd {
 			said, err = s.v.free(s.ctx, l)
 		}
 		if err != nil {
-			said = plain.Line(reason(err))
+			said = plain.Line(reason(s.v.at.said(err)))
 		}
 		return saidMsg(said)
 	}
@@ -309,7 +309,10 @@ func (s *screen) View() tea.View {
 	top := s.summary()
 	switch {
 	case s.err != nil:
-		top = "fencelock  " + plain.Line(s.err.Error())
+		top = "fencelock  " + plain.Line(s.v.at.said(s.err).Error())
+		if !s.looked.IsZero() {
+			top += "; the list is of " + s.looked.Format(time.TimeOnly)
+		}
 	case s.looked.IsZero():
 		top = "fencelock  " + s.where
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/plain"
 )
 
 // An eventKind is what happened to the command.
@@ -137,7 +140,7 @@ func (s *supervisor) stop(killAt time.Time, format string, args ...any) {
 // why is what the last renewal said.
 func (s *supervisor) why() string {
 	if err := s.renewal.Load(); err != nil {
-		return ": " + (*err).Error()
+		return ": " + cmp.Or(s.at.away(*err), plain.Reason(*err))
 	}
 	return ""
 }

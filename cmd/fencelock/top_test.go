@@ -57,6 +57,26 @@ func TestTop(t *testing.T) {
 	equal(t, "exit code", s.ends(), 0)
 }
 
+// While Redis is away top says so, with the list of before, and goes on when Redis is back.
+func TestTopWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t, "--appendonly", "yes")
+	p := start(t, server.Addr(), append([]string{"run", "alpha"}, sh("echo up; read -r x < "+fifo(t))...)...)
+	equal(t, "", p.line(), "up")
+	s := onScreen(t, server.Addr(), "fencelock", "top", "-d", "0.2")
+	s.shows("alpha ")
+	server.Kill()
+	s.shows("Redis at " + server.Addr() + " does not answer: connection refused. Nobody gets a lock meanwhile")
+	s.shows("alpha ")
+	s.types("\r")
+	s.shows("...")
+	server.Restart()
+	s.shows("redisson_lock_token:{alpha}")
+	s.shows("locks: 1,")
+	s.types("q")
+	equal(t, "exit code", s.ends(), 0)
+}
+
 // A lock whose name nobody can type is freed by what top shows of the name.
 func TestTopUnprintable(t *testing.T) {
 	t.Parallel()

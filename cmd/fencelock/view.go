@@ -24,7 +24,11 @@ func (c *connection) with(do func(v *viewer) error) error {
 	if err == nil || errors.As(err, &exit) {
 		return err
 	}
-	return &exitError{exitFailed, fmt.Errorf("%s: %w", c.shown(), err)}
+	said := c.said(err)
+	if c.away(err) == "" {
+		said = fmt.Errorf("%s: %w", c.shown(), said)
+	}
+	return &exitError{exitFailed, said}
 }
 
 // completeTimeout bounds the time that somebody waits for after the tab key.

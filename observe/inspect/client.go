@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/internal/presence"
 )
 
@@ -60,13 +59,13 @@ type Wait struct {
 // Clients returns the clients that say that they are there, by name, host and process id.
 func (in *Inspector) Clients(ctx context.Context) ([]Client, error) {
 	if in.parts != nil {
-		all, err := engine.Within(ctx, func() ([]Client, error) { return in.clientsOfAll(ctx) })
+		all, err := within(ctx, in, func() ([]Client, error) { return in.clientsOfAll(ctx) })
 		if err != nil {
 			return nil, fmt.Errorf("inspect: Clients: %w", err)
 		}
 		return all, nil
 	}
-	said, err := engine.Within(ctx, func() ([]presence.Client, error) { return presence.Read(ctx, in.rdb) })
+	said, err := within(ctx, in, func() ([]presence.Client, error) { return presence.Read(ctx, in.rdb) })
 	if err != nil {
 		return nil, fmt.Errorf("inspect: Clients: %w", err)
 	}

@@ -82,7 +82,7 @@ func (in *Inspector) ContendedNames(ctx context.Context) ([]string, error) {
 
 // contended are the names of the locks on whose channels somebody listens. It ends with ctx.
 func (in *Inspector) contended(ctx context.Context) ([]string, error) {
-	return engine.Within(ctx, func() ([]string, error) { return in.askContended(ctx) })
+	return within(ctx, in, func() ([]string, error) { return in.askContended(ctx) })
 }
 
 // askContended is contended, which may outlast ctx.
@@ -152,7 +152,7 @@ func (in *Inspector) Scan(ctx context.Context, pattern string, pace Pace) iter.S
 		known := clientsByID{}
 		err := in.onServers(ctx, func(server redis.UniversalClient) error {
 			for cursor := uint64(0); ; {
-				found, err := engine.Within(ctx, func() (scanned, error) { return in.step(ctx, server, cursor, pattern, pace, known) })
+				found, err := within(ctx, in, func() (scanned, error) { return in.step(ctx, server, cursor, pattern, pace, known) })
 				if err != nil {
 					return err
 				}
@@ -259,7 +259,7 @@ const listenersBatch = 500
 // listen on channels of their own, are not counted.
 func (in *Inspector) Listeners(ctx context.Context, names ...string) (map[string]int, error) {
 	names = slices.Clone(names)
-	found, err := engine.Within(ctx, func() (map[string]int, error) { return in.askListeners(ctx, names) })
+	found, err := within(ctx, in, func() (map[string]int, error) { return in.askListeners(ctx, names) })
 	if err != nil {
 		return nil, fmt.Errorf("inspect: Listeners: %w", err)
 	}

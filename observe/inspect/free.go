@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -33,7 +32,7 @@ func (in *Inspector) freeOne(ctx context.Context, l Lock) (bool, error) {
 	}
 	keys := scripts.KeysOf(l.Name)
 	field := l.Holder.Field
-	a, err := engine.Within(ctx, func() (scripts.Answer, error) {
+	a, err := within(ctx, in, func() (scripts.Answer, error) {
 		s, sharded := scripts.New(in.rdb), in.sharded(ctx)
 		a, err := s.Do(ctx, scripts.Unlock(keys, field, sharded).Calling("", 0))
 		if of, slot, is := scripts.SlotOf(l.Name); is && a.Held {
@@ -53,7 +52,7 @@ func (in *Inspector) freeReadWrite(ctx context.Context, l Lock) (freed bool, err
 	if l.Mode == reads {
 		keys, shown = scripts.ReadWriteOf(l.Name, scripts.Reads), slices.Clone(l.Readers)
 	}
-	freed, err = engine.Within(ctx, func() (any bool, err error) {
+	freed, err = within(ctx, in, func() (any bool, err error) {
 		s, sharded := scripts.New(in.rdb), in.sharded(ctx)
 		for _, h := range shown {
 			a, err := s.Do(ctx, scripts.Unlock(keys, h.Field, sharded).Calling("", scripts.NotTheHolder))

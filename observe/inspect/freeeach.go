@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -57,7 +57,7 @@ func (f Freed) String() string {
 	}
 	for _, p := range f.Servers {
 		if p.Err != nil {
-			text += fmt.Sprintf("; %s: %v", p.Server, p.Err)
+			text += fmt.Sprintf("; %s: %s", p.Server, plain.Reason(p.Err))
 		}
 	}
 	switch {
@@ -87,7 +87,7 @@ func (in *Inspector) FreeEach(ctx context.Context, l Lock) (Freed, error) {
 		f.Servers = []FreedPart{{Released: released}}
 		return f, err
 	}
-	all, err := engine.Within(ctx, func() ([]FreedPart, error) {
+	all, err := within(ctx, in, func() ([]FreedPart, error) {
 		all := make([]FreedPart, len(in.parts))
 		done := make(chan struct{}, len(all))
 		for i, p := range in.parts {

@@ -31,6 +31,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/internal/plain"
+	"github.com/fencelock/fencelock/internal/quorums"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -38,6 +40,7 @@ import (
 // An Inspector shows the locks of one Redis, Sentinel group or cluster, or of a quorum. New makes one, or NewQuorum. It is safe for concurrent use.
 type Inspector struct {
 	rdb      redis.UniversalClient
+	name     string // the address of one server, "" of several
 	sharding pubsub.Sharding
 	parts    []*part       // of a quorum, one for each server; rdb is none then
 	longest  time.Duration // WithMaxLease
@@ -56,12 +59,24 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Inspector, error) {
 		return nil, fmt.Errorf("inspect: %s", strings.TrimPrefix(err.Error(), "rlock: "))
 	}
 	in := &Inspector{rdb: rdb, sharding: pubsub.Auto, longest: 30 * time.Second}
+	if _, is := rdb.(*redis.Client); is {
+		in.name, _ = quorums.Name(rdb)
+	}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(in)
 		}
 	}
 	return in, nil
+}
+
+// within is engine.Within, whose error says which server it is of.
+func within[T any](ctx context.Context, in *Inspector, ask func() (T, error)) (T, error) {
+	value, err := engine.Within(ctx, ask)
+	if err != nil && in.name != "" {
+		err = &plain.At{Where: in.name, Err: err}
+	}
+	return value, err
 }
 
 // Known returns the locks that clients with rlock.WithPresence hold or ask for, by name. A lock that such a client has taken less
@@ -109,7 +124,7 @@ const lookBatch = 50
 
 // look asks about the locks of these names, and about the clients that are not known yet. It ends with ctx.
 func (in *Inspector) look(ctx context.Context, op string, names []string, known clientsByID) ([]Lock, error) {
-	locks, err := engine.Within(ctx, func() ([]Lock, error) { return in.ask(ctx, names, known, lookBatch) })
+	locks, err := within(ctx, in, func() ([]Lock, error) { return in.ask(ctx, names, known, lookBatch) })
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %s: %w", op, err)
 	}

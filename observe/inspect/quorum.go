@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/internal/quorums"
 	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
@@ -35,6 +36,7 @@ func NewQuorum(servers []redis.UniversalClient, opts ...Option) (*Inspector, err
 	if err != nil {
 		return nil, err
 	}
+	in.name = ""
 	for i, rdb := range servers {
 		name, err := quorums.Name(rdb)
 		if err != nil {
@@ -76,9 +78,9 @@ type part struct {
 // silent is the error of a server that has not answered in time.
 func (p *part) silent() error {
 	if p.trouble != nil {
-		return fmt.Errorf("no answer in time: %w", p.trouble)
+		return fmt.Errorf("%w: %w", plain.ErrSilent, p.trouble)
 	}
-	return errors.New("no answer in time")
+	return plain.ErrSilent
 }
 
 // away returns an error where an earlier question has no answer yet.
@@ -156,7 +158,7 @@ func noneOf[T any](in *Inspector, all []answer[T]) error {
 		if a.err == nil {
 			return nil
 		}
-		why[i] = fmt.Errorf("%s: %w", in.parts[i].name, a.err)
+		why[i] = fmt.Errorf("%s: %w", in.parts[i].name, &plain.At{Where: in.parts[i].name, Err: a.err})
 	}
 	return fmt.Errorf("none of %d servers answers: %w", len(all), errors.Join(why...))
 }
@@ -299,7 +301,7 @@ func (in *Inspector) scanAll(ctx context.Context, pattern string, pace Pace) ite
 					}
 				}
 				if found.err != nil {
-					failed = append(failed, fmt.Errorf("%s: %w", p.name, found.err))
+					failed = append(failed, fmt.Errorf("%s: %w", p.name, &plain.At{Where: p.name, Err: found.err}))
 					break
 				}
 				if cursor = found.value.next; cursor == 0 {

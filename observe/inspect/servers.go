@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/internal/engine"
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/internal/quorums"
 )
 
@@ -35,7 +35,7 @@ func (in *Inspector) Servers(ctx context.Context) ([]Server, error) {
 	if in.parts == nil {
 		return nil, nil
 	}
-	all, err := engine.Within(ctx, func() ([]Server, error) {
+	all, err := within(ctx, in, func() ([]Server, error) {
 		answers := each(ctx, in, func(ctx context.Context, one *Inspector) (Server, error) { return one.server(ctx) })
 		all := make([]Server, len(answers))
 		for i, a := range answers {
@@ -59,7 +59,7 @@ func (in *Inspector) Servers(ctx context.Context) ([]Server, error) {
 func (s *Server) judge(delay time.Duration) {
 	switch {
 	case s.Err != nil:
-		s.Why = "it does not answer: " + s.Err.Error()
+		s.Why = "it does not answer: " + plain.Reason(s.Err)
 	case s.Same != "":
 		s.Why = "it is the same server as " + s.Same
 	case s.Run == "":

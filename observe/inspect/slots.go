@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -28,7 +27,7 @@ const slotsBatch = 128
 // fenced.NewSemaphore takes name and permits. It asks for 128 slots at a time. What a slot has that is no lock is Other of its lock. The number
 // of permits is stored nowhere: where other programs have said more, what they have is not shown.
 func (in *Inspector) Slots(ctx context.Context, semaphore string, permits int) (Semaphore, error) {
-	s, err := engine.Within(ctx, func() (Semaphore, error) { return in.askSlots(ctx, semaphore, permits) })
+	s, err := within(ctx, in, func() (Semaphore, error) { return in.askSlots(ctx, semaphore, permits) })
 	if err != nil {
 		return Semaphore{}, fmt.Errorf("inspect: Slots: %w", err)
 	}

@@ -87,7 +87,7 @@ func (h *handler) free(w http.ResponseWriter, r *http.Request) {
 	h.log.Warn("lockui: forced open", "lock", name, "holder", field, "token", token, "freed", p.Freed, "servers", p.Verdict, "error", err, "from", r.RemoteAddr, "user", user)
 	switch {
 	case err != nil:
-		h.fail(w, r, http.StatusServiceUnavailable, "Redis did not say whether the lock was freed: look again. "+err.Error())
+		h.fail(w, r, http.StatusServiceUnavailable, "Redis did not say whether the lock was freed: look again. "+plain.Error(err, "")+".")
 	case !all.Over():
 		p.Over, p.Message = true, "It is not freed: "+plain.Line(p.Verdict)+". Look again."
 		h.show(w, r, http.StatusServiceUnavailable, "free", p)

@@ -26,6 +26,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
 )
 
@@ -209,7 +210,7 @@ func (h *handler) fly(f *flight) {
 	defer cancel()
 	f.survey, f.err = newSurvey(ctx, h.in, &h.said)
 	if f.err != nil {
-		h.log.Warn("lockui: no inspection", "error", f.err)
+		h.log.Warn("lockui: no inspection", "error", plain.Error(f.err, ""))
 	} else {
 		f.survey.ordered = h.order(f.survey.claims)
 	}

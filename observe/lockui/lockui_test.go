@@ -720,6 +720,31 @@ func TestRedisAway(t *testing.T) {
 	locktest.Equal(t, "lines in the log", log.Count("no inspection"), 1)
 }
 
+// The page names the server that does not answer, and says what that means; of a quorum each server.
+func TestNobodyAnswers(t *testing.T) {
+	away := func(port int) redis.UniversalClient {
+		return redistest.Client(t, fmt.Sprint("127.0.0.1:", port), func(o *redis.Options) { o.MaxRetries, o.DialerRetries = -1, 1 })
+	}
+	one, err := inspect.New(away(1))
+	locktest.NoError(t, err)
+	quorum, err := inspect.NewQuorum([]redis.UniversalClient{away(1), away(2), away(3)})
+	locktest.NoError(t, err)
+	for want, in := range map[string]*inspect.Inspector{
+		"Redis at 127.0.0.1:1 does not answer: connection refused. Nobody gets a lock meanwhile.": one,
+		"Redis at 127.0.0.1:1 does not answer: connection refused; Redis at 127.0.0.1:2 does not answer: connection refused; " +
+			"Redis at 127.0.0.1:3 does not answer: connection refused. Nobody gets a lock meanwhile.": quorum,
+	} {
+		var log locktest.Log
+		page := lockui.New(in, lockui.WithLogger(log.Logger()), lockui.WithForceUnlock(func(*http.Request) bool { return true }))
+		for _, path := range []string{"/", "/lock?name=l", "/clients", "/client?id=x", "/free?name=l&holder=h&token=1", "/?format=json"} {
+			w := get(page, path)
+			locktest.Equal(t, path, w.Code, http.StatusServiceUnavailable)
+			contains(t, w.Body.String(), want)
+			lacks(t, w.Body.String(), "dial", `\n`)
+		}
+	}
+}
+
 // Who goes away waits no longer, and the others get their answer.
 func TestViewerLeaves(t *testing.T) {
 	rdb := redistest.New(t)

@@ -72,7 +72,11 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, status int, text 
 
 // away answers that Redis cannot be asked.
 func (h *handler) away(w http.ResponseWriter, r *http.Request, err error) {
-	h.fail(w, r, http.StatusServiceUnavailable, fmt.Sprintf("Redis did not answer: %v", err))
+	text := plain.Error(err, "")
+	if plain.Away(err, "") == "" {
+		text = "Redis did not answer: " + text
+	}
+	h.fail(w, r, http.StatusServiceUnavailable, text+".")
 }
 
 // surveyed is what pages tell of the inspection.

@@ -38,7 +38,7 @@ func newQuorum(s *survey, l inspect.Lock) shownQuorum {
 			Token: p.Lock.Token, Waiting: p.Lock.Waiting, Other: p.Lock.Other,
 		}
 		if p.Err != nil {
-			shown.Error = p.Err.Error()
+			shown.Error = plain.Reason(p.Err)
 		}
 		if h := p.Lock.Holder; h != nil {
 			shown.Holder = newHolder(s, h)

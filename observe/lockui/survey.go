@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
 )
 
@@ -207,12 +208,12 @@ func (s *survey) of(host string) map[string]bool {
 func (s *survey) trouble() (all []string) {
 	switch {
 	case s.presenceErr != nil:
-		all = append(all, fmt.Sprintf("What clients say of themselves cannot be read: who holds what, and for how long, is unknown. %v", s.presenceErr))
+		all = append(all, fmt.Sprintf("What clients say of themselves cannot be read: who holds what, and for how long, is unknown. %s", plain.Error(s.presenceErr, "")))
 	case len(s.clients) == 0:
 		all = append(all, "No client says what it holds (rlock.WithPresence): only locks that somebody waits for are found, and no ages are known.")
 	}
 	if s.channelsErr != nil {
-		all = append(all, fmt.Sprintf("The channels cannot be read: locks that only Redisson, or clients without presence, wait for are missing. %v", s.channelsErr))
+		all = append(all, fmt.Sprintf("The channels cannot be read: locks that only Redisson, or clients without presence, wait for are missing. %s", plain.Error(s.channelsErr, "")))
 	}
 	return all
 }
