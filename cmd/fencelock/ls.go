@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
 )
 
@@ -86,6 +87,9 @@ The permits of a semaphore jobs are the locks {jobs}:0 and so on. They stand bel
 	return cmd
 }
 
+// maxName is how many letters of a name a table has that is not wide.
+const maxName = 60
+
 func printLocks(cmd *cobra.Command, out format, rows []lockRow) error {
 	w := cmd.OutOrStdout()
 	switch out {
@@ -111,6 +115,8 @@ func printLocks(cmd *cobra.Command, out format, rows []lockRow) error {
 				next = process(r.lock.Line[0].By, r.lock.Line[0].Client)
 			}
 			cells = append(cells, r.field(), next)
+		} else {
+			cells[0] = plain.Brief(cells[0], maxName)
 		}
 		lines = append(lines, cells)
 	}

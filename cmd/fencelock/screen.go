@@ -141,10 +141,20 @@ func (s *screen) arrange() {
 	for i, r := range s.shown {
 		rows[i] = topCells(&r)
 	}
-	for _, row := range append(rows, table.Row(topColumns)) {
-		for i, cell := range row {
-			widths[i] = min(max(widths[i], lipgloss.Width(cell)), max(s.width/3, 10))
+	room := s.width // for a name and a holder: all other columns are shown whole
+	for i, title := range topColumns {
+		widths[i] = lipgloss.Width(title)
+		for _, row := range rows {
+			widths[i] = max(widths[i], lipgloss.Width(row[i]))
 		}
+		if room--; i != 1 && i != 2 {
+			room -= widths[i]
+		}
+	}
+	widths[2] = min(widths[2], max(room/2, room-widths[1], 10))
+	widths[1] = min(widths[1], max(room-widths[2], 10))
+	for _, row := range rows {
+		row[1] = plain.Brief(row[1], widths[1])
 	}
 	columns := make([]table.Column, len(topColumns))
 	for i, title := range topColumns {
@@ -211,7 +221,7 @@ func (s *screen) key(k tea.KeyPressMsg) tea.Cmd {
 				return say("nobody holds it")
 			}
 			s.freeing = r.lock
-			return s.ask(freeing, fmt.Sprintf("Take %s away from %s? Type the lock's name: ", plain.Name(r.Name), process(r.lock.Holder.By, r.lock.Holder.Field)))
+			return s.ask(freeing, fmt.Sprintf("Take %s away from %s? Type the lock's name: ", plain.Brief(plain.Name(r.Name), maxName/2), process(r.lock.Holder.By, r.lock.Holder.Field)))
 		}
 	default:
 		if s.detail == "" {
@@ -309,10 +319,7 @@ func (s *screen) View() tea.View {
 	top := s.summary()
 	switch {
 	case s.err != nil:
-		top = "fencelock  " + plain.Line(s.v.at.said(s.err).Error())
-		if !s.looked.IsZero() {
-			top += "; the list is of " + s.looked.Format(time.TimeOnly)
-		}
+		top = lipgloss.NewStyle().Width(s.width).Render(plain.Line(s.v.at.said(s.err).Error()))
 	case s.looked.IsZero():
 		top = "fencelock  " + s.where
 	}
@@ -328,12 +335,15 @@ func (s *screen) View() tea.View {
 		last = s.said
 	case s.filter != "":
 		last = fmt.Sprintf("only what contains %q; Esc shows all", s.filter)
+	case s.err != nil && !s.looked.IsZero():
+		last = "what is shown is of " + s.looked.Format(time.TimeOnly)
 	case s.detail == "" && s.selected() != nil && s.selected().Stuck != "":
 		last = "stuck: " + s.selected().Stuck + "  Enter show  f free  q quit"
 	}
 	lines := strings.Split(strings.TrimRight(body, "\n"), "\n")
-	room := max(s.height-2, 0)
-	lines = slices.Concat([]string{top}, lines[:min(len(lines), room)], make([]string, max(room-len(lines), 0)), []string{last})
+	head := strings.Split(top, "\n")
+	room := max(s.height-1-len(head), 0)
+	lines = slices.Concat(head, lines[:min(len(lines), room)], make([]string, max(room-len(lines), 0)), []string{last})
 	for i := range lines {
 		lines[i] = lipgloss.NewStyle().MaxWidth(s.width).Render(lines[i])
 	}

@@ -189,5 +189,8 @@ func (r *lockRow) lineRows() [][]string {
 		}
 		rows = append(rows, []string{fmt.Sprintf("%d.", i+1), line})
 	}
+	if more := r.Waiting - len(r.Line); more > 0 && len(r.Line) > 0 {
+		rows = append(rows, []string{"and", fmt.Sprintf("%d more", more)})
+	}
 	return rows
 }

@@ -13,6 +13,8 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/spf13/cobra"
+
+	"github.com/fencelock/fencelock/internal/plain"
 )
 
 func newTop(at *connection) *cobra.Command {
@@ -60,7 +62,9 @@ func (s *screen) once(w io.Writer) error {
 	fmt.Fprintln(w, s.summary())
 	lines := [][]string{topColumns}
 	for _, r := range s.shown {
-		lines = append(lines, topCells(&r))
+		cells := topCells(&r)
+		cells[1] = plain.Brief(cells[1], maxName)
+		lines = append(lines, cells)
 	}
 	return printTable(w, lines)
 }

@@ -68,11 +68,46 @@ func TestTopWhileRedisIsAway(t *testing.T) {
 	server.Kill()
 	s.shows("Redis at " + server.Addr() + " does not answer: connection refused. Nobody gets a lock meanwhile")
 	s.shows("alpha ")
+	s.shows("what is shown is of ")
 	s.types("\r")
 	s.shows("...")
 	server.Restart()
 	s.shows("redisson_lock_token:{alpha}")
 	s.shows("locks: 1,")
+	s.types("q")
+	equal(t, "exit code", s.ends(), 0)
+}
+
+// Of a name of 900 letters a list has the beginning and the end, and the columns behind it stay on the screen; what programs read has all.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	rdb := server.Client()
+	id, host := "00000001-0000-4000-8000-000000000000", strings.Repeat("web", 20)
+	name := strings.Repeat("long/", 180) + "end"
+	locktest.NoError(t, rdb.HSet(ctx, name, id+":1", 1).Err())
+	locktest.NoError(t, rdb.PExpire(ctx, name, time.Hour).Err())
+	locktest.NoError(t, rdb.Set(ctx, "redisson_lock_token:{"+name+"}", 1234567890123456, 0).Err())
+	locktest.NoError(t, rdb.ZAdd(ctx, "fencelock_line:{"+name+"}", redis.Z{Member: id + ":2"}).Err())
+	says := func() {
+		locktest.NoError(t, presence.Write(ctx, rdb, &presence.Client{ID: id, Name: "billing", Host: host, PID: 1, Holds: []presence.Hold{{Lock: name, Field: id + ":1", For: time.Second}}}))
+	}
+	for _, c := range []struct {
+		args  []string
+		whole bool
+	}{{[]string{"ls"}, false}, {[]string{"top", "--once"}, false}, {[]string{"ls", "-o", "wide"}, true}, {[]string{"ls", "-o", "json"}, true}, {[]string{"ls", "-o", "name"}, true}, {[]string{"show", name}, true}} {
+		says()
+		out, err := io.ReadAll(start(t, server.Addr(), c.args...).lines)
+		locktest.NoError(t, err)
+		if text := string(out); strings.Contains(text, name) != c.whole || strings.Contains(text, "long/long/long/ … ") == c.whole {
+			t.Errorf("fencelock %q prints\n%s", c.args, text)
+		}
+	}
+	says()
+	s := onScreen(t, server.Addr(), "fencelock", "top", "-d", "0.2")
+	s.shows("WAITERS")
+	s.shows(" … ")
+	s.shows("1234567890123456")
 	s.types("q")
 	equal(t, "exit code", s.ends(), 0)
 }

@@ -21,6 +21,7 @@ type presenter struct {
 	client *Client
 	on     []redis.UniversalClient // the servers, of a quorum several
 	began  sync.Once
+	first  time.Duration // when it was, since client.born
 	done   chan struct{} // closed when the presenter has ended, or will never begin
 	soon   chan struct{} // has a value when a lease may outlast what was written
 	until  atomic.Int64  // until when what was written last is there, since client.born
@@ -69,6 +70,7 @@ func (p *presenter) takes(lease time.Duration) {
 
 func (p *presenter) run() {
 	defer close(p.done)
+	p.first = time.Since(p.client.born)
 	next, pause := time.NewTimer(0), soonAfter
 	due, regular := time.Now(), time.Now() // when the timer fires, and when the client writes in any case
 	defer next.Stop()
@@ -119,6 +121,7 @@ func longestLease(holds []*hold) (longest time.Duration) {
 // write writes once. A failure is logged when it begins: until it is over others see less, and no lock suffers.
 func (p *presenter) write() {
 	now, said := time.Since(p.client.born), p.client.present()
+	said.There = now - p.first
 	err := p.onAll(presence.Every/2, func(ctx context.Context, rdb redis.UniversalClient) error { return presence.Write(ctx, rdb, said) })
 	if err != nil && !p.failed && !isClosed(p.client.closed) {
 		text := "rlock: what WithPresence tells of this client is not written, others do not see it; locks work all the same"

@@ -19,6 +19,16 @@ func Name(name string) string {
 	return name
 }
 
+// Brief is text with the middle left out where it has more letters than most, 10 or more.
+func Brief(text string, most int) string {
+	all := []rune(text)
+	if len(all) <= most {
+		return text
+	}
+	end := most / 5
+	return string(all[:most-end-3]) + " … " + string(all[len(all)-end:])
+}
+
 // Line is text with an escape, as in a string in Go, in place of each character that nobody sees.
 func Line(text string) string {
 	var line strings.Builder

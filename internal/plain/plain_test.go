@@ -33,6 +33,18 @@ func TestName(t *testing.T) {
 	}
 }
 
+func TestBrief(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{{"0123456789", 10, "0123456789"}, {"0123456789a", 10, "01234 … 9a"}, {"日本日本日本日本日本日本", 10, "日本日本日 … 日本"}} {
+		if got := plain.Brief(c.text, c.most); got != c.want {
+			t.Errorf("Brief(%q, %d): %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+}
+
 func TestLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                "",

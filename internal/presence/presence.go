@@ -35,6 +35,7 @@ type Client struct {
 	PID     int
 	Program string
 	Since   time.Time     // of the first write, by the server's clock
+	There   time.Duration // since the first write, for Write
 	Seen    time.Time     // of the last write, by the server's clock
 	Lasts   time.Duration // how long after that write it is there; Lasts, where that is longer
 	Silent  time.Duration // since the last write, when it was read, by the server's clock
@@ -89,7 +90,7 @@ func Write(ctx context.Context, rdb redis.UniversalClient, c *Client) error {
 		return err
 	}
 	lasts := max(c.Lasts, Lasts).Milliseconds()
-	err = writeScript.Run(ctx, rdb, []string{Key(c.ID)}, lasts,
+	err = writeScript.Run(ctx, rdb, []string{Key(c.ID)}, lasts, c.There.Milliseconds(),
 		"name", c.Name, "host", c.Host, "pid", c.PID, "program", c.Program,
 		"holds", holds, "more_holds", c.MoreHolds+moreHolds, "waits", waits, "more_waits", c.MoreWaits+moreWaits).Err()
 	if err != nil {

@@ -123,7 +123,7 @@ func nameOf(prefix, channel string) string {
 	} else if tail := fairWaiter.FindStringIndex(name); tail != nil {
 		name = name[:tail[0]+1]
 	}
-	if inner, is := strings.CutPrefix(name, "{"); is && prefix != lineOfNames && strings.HasSuffix(inner, "}") && !strings.Contains(inner, "{") {
+	if inner, is := strings.CutPrefix(name, "{"); is && prefix != lineOfNames && strings.HasSuffix(inner, "}") && inner != "}" && !strings.Contains(inner, "{") {
 		return inner[:len(inner)-1]
 	}
 	return name

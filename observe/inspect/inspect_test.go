@@ -84,6 +84,18 @@ func TestContendedByTheLine(t *testing.T) {
 }
 
 // Each waiter of a fair lock of Redisson's listens on a channel of its own: by all of them the one lock is found.
+// A lock named {} has the channel that an empty name would have: that is no lock beside it.
+func TestContendedOfALockNamedByBraces(t *testing.T) {
+	rdb := redistest.New(t)
+	heard := rdb.Subscribe(t.Context(), "redisson_lock__channel:{}")
+	t.Cleanup(func() { _ = heard.Close() })
+	_, err := heard.Receive(t.Context())
+	locktest.NoError(t, err)
+	found, err := newInspector(t, rdb).ContendedNames(t.Context())
+	locktest.NoError(t, err)
+	locktest.Equal(t, "the locks", fmt.Sprintf("%q", found), `["{}"]`)
+}
+
 func TestContendedByFairWaiters(t *testing.T) {
 	rdb := redistest.New(t)
 	for _, waiter := range []string{"6b1f0d1e-0000-4000-8000-000000000001:7", "6b1f0d1e-0000-4000-8000-000000000002:33"} {

@@ -127,6 +127,7 @@ func TestPresenceLastsAsLongAsTheLeases(t *testing.T) {
 			if shown := look(t, in, "l"); c.lease > 0 && (shown.Holder == nil || shown.Holder.By == nil || shown.Holder.By.Name != "billing" || shown.Holder.For != time.Second) {
 				t.Errorf("%s, after %v: the lock: %+v", c.what, c.shown, shown)
 			}
+			since := clients[0].Since
 			m.SetError("ERR away")
 			locktest.Sleep(c.after - c.shown)
 			m.SetError("")
@@ -136,8 +137,8 @@ func TestPresenceLastsAsLongAsTheLeases(t *testing.T) {
 			locktest.Sleep(11 * time.Second) // when they can write again
 			clients, err = in.Clients(t.Context())
 			locktest.NoError(t, err)
-			if len(clients) != 1 || clients[0].Quiet() {
-				t.Errorf("%s, when it can write again: %+v", c.what, clients)
+			if len(clients) != 1 || clients[0].Quiet() || !clients[0].Since.Equal(since) {
+				t.Errorf("%s, when it can write again: %+v, there since %v", c.what, clients, since)
 			}
 			locktest.NoError(t, client.Close())
 			locktest.Equal(t, "keys that are left", len(slices.DeleteFunc(m.Keys(), func(key string) bool { return key == "l" })), 0)

@@ -216,7 +216,7 @@ func TestOrder(t *testing.T) {
 	locktest.Equal(t, "the locks", all.String(), "old and waited for stuck, waited for for long stuck, for ever stuck, young and waited for waited, old held, young held")
 	locktest.Equal(t, "stuck", all.Stuck, 3)
 	text := ok(t, page, "/")
-	contains(t, text, "3 locks are stuck", "held for 10 min 00 s while others wait", "host1, pid 1, prog", "1 client, 3 calls", "longest 9 min 00 s", "(3 stuck)", "no lease")
+	contains(t, text, "3 locks are stuck", "held for 10 min 00 s while others wait", `host1, <span class="number">pid 1</span>, prog`, "1 client, 3 calls", "longest 9 min 00 s", "(3 stuck)", "no lease")
 	if first := strings.Index(text, "old and waited for"); first < 0 || strings.Index(text, "<table") < first {
 		t.Error("the one that is stuck is not named before the table")
 	}
@@ -236,7 +236,7 @@ func TestOrder(t *testing.T) {
 	one := ok(t, page, "/lock?name="+url.QueryEscape("old and waited for"))
 	contains(t, one, id(1)+":1", "held for 10 min", "The line", "mail", "3 calls")
 	lacks(t, one, "Force open")
-	contains(t, ok(t, page, "/clients"), "3 clients", "billing", "host1, pid 1", "5 locks")
+	contains(t, ok(t, page, "/clients"), "3 clients", "billing", `host1, <span class="number">pid 1</span>`, "5 locks")
 	contains(t, ok(t, page, "/client?id="+id(1)), "billing", "young and waited for", "1 h 00 min")
 	contains(t, ok(t, page, "/clients?format=json"), `"longest_hold_ms": 3600000`)
 	contains(t, ok(t, page, "/client?format=json&id="+id(3)), `"waited_ms": 2000`)
@@ -605,7 +605,7 @@ func TestSilentHolder(t *testing.T) {
 			}
 		}
 		if c.heard != "" {
-			contains(t, texts["/"], "its holder&#39;s client was last heard of "+c.heard+" ago", "on host1, pid 1")
+			contains(t, texts["/"], "its holder&#39;s client was last heard of "+c.heard+" ago", `on host1, <span class="number">pid 1</span>`)
 		}
 		contains(t, ok(t, page, "/lock?name=alone&format=json"), fmt.Sprintf(`"silent_ms": %d`, c.ago.Milliseconds()/10000))
 	}
@@ -743,6 +743,36 @@ func TestNobodyAnswers(t *testing.T) {
 			lacks(t, w.Body.String(), "dial", `\n`)
 		}
 	}
+}
+
+// Where the line is longer than what is read of it, or a client in it does not say how many of its calls wait, the calls are a part.
+func TestCallsOfALongLine(t *testing.T) {
+	rdb := redistest.New(t)
+	waits := []presence.Wait{{Lock: "long", Calls: 2, For: time.Second}, {Lock: "short", Calls: 1, For: time.Second}, {Lock: "mixed", Calls: 1, For: time.Second}}
+	for n := 1; n <= inspect.MaxLine+5; n++ {
+		says(t, rdb, n, "mail", nil, waits)
+		wait(t, rdb, "long", n)
+	}
+	wait(t, rdb, "short", 1)
+	wait(t, rdb, "mixed", 1)
+	wait(t, rdb, "mixed", 999)
+	text := ok(t, newPage(t, rdb), "/")
+	contains(t, text, "<div>105 clients, at least 200 calls <", "<div>1 client, 1 call <", "<div>2 clients, at least 1 call <")
+}
+
+// The own channel of {a} and a is the same: where clients say that they hold or wait for {a}, and none that for a, that is the lock.
+func TestNamesThatShareAChannel(t *testing.T) {
+	rdb := redistest.New(t)
+	hold(t, rdb, "{a}", 1, time.Minute)
+	says(t, rdb, 1, "billing", []presence.Hold{{Lock: "{a}", Field: id(1) + ":1", For: time.Second}}, nil)
+	for range 2 {
+		heard := rdb.Subscribe(t.Context(), "redisson_lock__channel:{a}")
+		t.Cleanup(func() { _ = heard.Close() })
+		_, err := heard.Receive(t.Context())
+		locktest.NoError(t, err)
+	}
+	s := list(t, newPage(t, rdb), "/?format=json")
+	locktest.Equal(t, "the locks", s.String(), "{a} waited")
 }
 
 // Who goes away waits no longer, and the others get their answer.

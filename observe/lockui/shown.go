@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ type shownLock struct {
 	NeverEnds   bool          `json:"never_ends,omitempty"` // the lock has no lease
 	Token       int64         `json:"token,omitempty"`      // the last one that was given
 	Waiting     int           `json:"waiting_clients"`      // in the line
-	Calls       int           `json:"waiting_calls"`        // of those of Line that say so
+	Calls       int           `json:"waiting_calls"`        // of those of Line that say so: at least so many
 	LongestWait milliseconds  `json:"longest_wait_ms"`      // of Line
 	Listeners   int           `json:"listening_clients"`
 	Line        []shownWaiter `json:"line,omitempty"`
@@ -135,6 +136,11 @@ func (l *shownLock) LeaseText() string {
 // Low tells that the watchdog would have renewed the lease by now: it does so every third of it.
 func (l *shownLock) Low() bool { return l.Bar < 60 }
 
+// AtLeast tells that more calls may wait than Calls.
+func (l *shownLock) AtLeast() bool {
+	return l.More > 0 || slices.ContainsFunc(l.Line, func(w shownWaiter) bool { return w.Calls == 0 })
+}
+
 // milliseconds is a duration: in JSON a number of milliseconds, on the page what a person reads at a glance.
 type milliseconds time.Duration
 
@@ -171,13 +177,7 @@ func count(n int, noun string) string {
 const maxBrief = 100
 
 // brief is the name as a list shows it: of a very long one the beginning and the end, so that it does not push all else off the page.
-func brief(name string) string {
-	text := []rune(plain.Name(name))
-	if len(text) <= maxBrief {
-		return string(text)
-	}
-	return string(text[:maxBrief-20]) + " … " + string(text[len(text)-20:])
-}
+func brief(name string) string { return plain.Brief(plain.Name(name), maxBrief) }
 
 // short is the beginning of a client's id, enough to tell it from others.
 func short(id string) string {

@@ -121,6 +121,9 @@ func (s *survey) addContended(ctx context.Context) error {
 	}
 	var others []string // whose holders and waiters say nothing
 	for _, name := range names {
+		if whole := "{" + name + "}"; s.claims[name] == nil && s.claims[whole] != nil { // they share the channel
+			name = whole
+		}
 		if s.claims[name] == nil && len(others) < maxListeners {
 			others = append(others, name)
 		}

@@ -57,4 +57,29 @@ var ofLooks = []Break{
 		Edits: []Edit{{"observe/lockmetrics bounded", "len(known) >= most", "len(known) > 1000"}},
 		Pkg:   "./observe/lockmetrics", Run: "Lasting",
 	},
+	{
+		Name:  "a client that stood still has begun when it goes on",
+		Edits: []Edit{{"internal/engine presenter.write", "said.There = now - p.first", ""}},
+		Pkg:   "./observe/inspect", Run: "PresenceLasts",
+	},
+	{
+		Name:  "a lock named {} has one without a name beside it",
+		Edits: []Edit{{"observe/inspect nameOf", `inner != "}"`, "true"}},
+		Pkg:   "./observe/inspect", Run: "NamedByBraces",
+	},
+	{
+		Name:  "two locks that share a channel are shown where one is used",
+		Edits: []Edit{{"observe/lockui survey.addContended", "s.claims[whole] != nil", "false"}},
+		Pkg:   "./observe/lockui", Run: "NamesThatShareAChannel",
+	},
+	{
+		Name:  "the calls of a hundred waiters are shown as those of all",
+		Edits: []Edit{{"observe/lockui shownLock.AtLeast", "l.More > 0 ||", "false &&"}},
+		Pkg:   "./observe/lockui", Run: "CallsOfALongLine",
+	},
+	{
+		Name:  "of the servers of a quorum that are away one is named",
+		Edits: []Edit{{"internal/plain away", "one := range all {", "one := range all[:1] {"}},
+		Pkg:   "./observe/lockui", Run: "NobodyAnswers",
+	},
 }
