@@ -191,6 +191,52 @@ func TestP19_TheAttemptComesAfterTheLeave(t *testing.T) {
 	})
 }
 
+// P19: a release that enters the line after its client has left it does not leave a place behind,
+// also where its answer is lost.
+func TestP19_TheReleaseComesAfterTheLeave(t *testing.T) {
+	for what, lost := range map[string]bool{"answered": false, "without an answer": true} {
+		t.Run(what, func(t *testing.T) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				other, p := rlock.NewLock(newClient(t, rdb), "l"), lineNew(t, m, rlock.WithHandoffs(0))
+				held := take(t, other, t.Context())
+				ctx, giveUp := context.WithCancel(t.Context())
+				first, next := p.waits(t, t.Context()), p.waits(t, ctx)
+				locktest.NoError(t, other.Unlock(held))
+				r := <-first
+				locktest.NoError(t, r.Err)
+				others := locktest.StartLock(func() (context.Context, error) { return other.Lock(t.Context()) })
+				locktest.Sleep(time.Millisecond)
+				end := make(chan struct{})
+				defer close(end)
+				p.spy.Wrap(func(ops []string, next func() error) error {
+					if !slices.Contains(ops, "unlock") {
+						return next()
+					}
+					p.spy.Wrap(nil)
+					time.Sleep(100 * time.Millisecond)
+					err := next()
+					if lost {
+						<-end
+					}
+					return err
+				})
+				unlocked := locktest.Start(func() error { return p.l.Unlock(r.Ctx) })
+				locktest.Sleep(50 * time.Millisecond)
+				giveUp()
+				locktest.IsError(t, (<-next).Err, context.Canceled)
+				locktest.Sleep(0)
+				locktest.Equal(t, "leaves before the release", p.spy.Count("leave"), 1)
+				o := <-others
+				locktest.NoError(t, o.Err)
+				locktest.NoError(t, <-unlocked)
+				locktest.Sleep(time.Millisecond)
+				locktest.Equal(t, "in the line", len(lineOf(t, m)), 0)
+				locktest.NoError(t, other.Unlock(o.Ctx))
+			})
+		})
+	}
+}
+
 // P20: a client enters the line only when it would hear that it is called.
 func TestP20_EntersWhenItHears(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {

@@ -277,8 +277,8 @@ func (ls *lockState) ticketForRelease() string {
 func (ls *lockState) enteredByRelease(ticket string, score int64) {
 	ls.mu.Lock()
 	defer ls.unlock()
-	if p := ls.place(); p != nil {
-		p.EnteredByRelease(ticket, score)
+	if p := ls.place(); p != nil && p.EnteredByRelease(ticket, score) {
+		ls.client.newLeave(ls.contention.keys, ticket, score != 0).send() // the first may have come too soon (P19)
 	}
 }
 

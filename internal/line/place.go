@@ -106,12 +106,13 @@ func (p *Place) EnterByRelease(now time.Time, fresh func() string) string {
 }
 
 // EnteredByRelease notes that a release is over, and the score that this ticket got by it, at the end of the line. score 0: the release
-// entered no ticket.
-func (p *Place) EnteredByRelease(ticket string, score int64) {
+// entered no ticket, as far as is known. left: the stay with the ticket is over.
+func (p *Place) EnteredByRelease(ticket string, score int64) (left bool) {
 	p.enteringByRelease = false
 	if p.ticket == ticket && ticket != "" && score != 0 {
 		p.score = score
 	}
+	return p.ticket != ticket && ticket != ""
 }
 
 // Leave ends the stay in the line with this ticket: the client has taken the lock with it, or gives its place up. It does nothing where

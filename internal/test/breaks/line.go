@@ -47,6 +47,11 @@ var ofLine = []Break{
 		Pkg:   "./rlock", Run: "P19_TheAttemptComesAfterTheLeave",
 	},
 	{
+		Name:  "P19: a release that arrives after its client has left keeps a place in the line",
+		Edits: []Edit{{"internal/engine lockState.enteredByRelease", "p != nil && p.EnteredByRelease(ticket, score)", "p != nil && p.EnteredByRelease(ticket, score) && false"}},
+		Pkg:   "./rlock", Run: "P19_TheReleaseComesAfterTheLeave",
+	},
+	{
 		Name: "P19: a client that is called for a place that it has not got keeps silent", Short: "called-ghost",
 		Edits: []Edit{{"internal/engine lockState.hearNews", "ls.client.leaveLine(ls.contention.keys, ghost)", ""}},
 		Pkg:   "./rlock", Run: "P19_",
