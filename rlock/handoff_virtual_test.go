@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -397,5 +398,81 @@ func TestHandoffWithoutAnAnswer(t *testing.T) {
 		close(end)
 		locktest.NoError(t, l.Unlock(next))
 		wantFree(t, m, 40*time.Second, c)
+	})
+}
+
+// A handoffSlow is a lock that one call of a client has, and behind it further calls of that client,
+// and then one of another. Redis passes the lock on at once, and says so 15 ms later: the client waits
+// for 10 ms.
+type handoffSlow struct {
+	l, other *rlock.Lock
+	held     context.Context
+	mine     []<-chan locktest.Result
+	theirs   <-chan locktest.Result
+}
+
+func slowHandoffs(t *testing.T, mine int, test func(t *testing.T, s *handoffSlow)) {
+	t.Helper()
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		locktest.NoError(t, rdb.ScriptLoad(t.Context(), locktest.ScriptText("transfer")).Err())
+		locktest.SpyOn(rdb).Wrap(func(ops []string, next func() error) error {
+			err := next()
+			if slices.Contains(ops, "transfer") {
+				time.Sleep(15 * time.Millisecond)
+			}
+			return err
+		})
+		s := &handoffSlow{
+			l:     rlock.NewLock(newClient(t, rdb, rlock.WithUnlockTimeout(30*time.Millisecond)), "l"),
+			other: rlock.NewLock(newClient(t, redistest.PipeClient(t, m)), "l"),
+		}
+		s.held = take(t, s.l, t.Context())
+		for range mine {
+			s.mine = append(s.mine, waits(t.Context(), s.l))
+			locktest.Sleep(0)
+		}
+		s.theirs = waits(t.Context(), s.other)
+		locktest.Sleep(0)
+		test(t, s)
+	})
+}
+
+// P36: a hold that was passed on without an answer, and that a repeat of the attempt has found, calls
+// who has entered the line behind the hold before.
+func TestP36_AfterAHandoffWithoutAnAnswer(t *testing.T) {
+	slowHandoffs(t, 1, func(t *testing.T, s *handoffSlow) {
+		unlocked := locktest.Start(func() error { return s.l.Unlock(s.held) })
+		got := <-s.mine[0]
+		locktest.NoError(t, got.Err)
+		locktest.NoError(t, <-unlocked)
+		locktest.Sleep(6 * time.Millisecond) // the answer is there: no release is to be sent again
+		began := time.Now()
+		locktest.NoError(t, s.l.Unlock(got.Ctx))
+		next := <-s.theirs
+		locktest.NoError(t, next.Err)
+		locktest.Equal(t, "the other client has the lock after", next.At.Sub(began), 0)
+		locktest.NoError(t, s.other.Unlock(next.Ctx))
+	})
+}
+
+// P15: a series of handoffs ends after 20 ms, also where none of them has an answer in time.
+func TestP15_ASeriesWithoutAnswers(t *testing.T) {
+	slowHandoffs(t, 9, func(t *testing.T, s *handoffSlow) {
+		held := s.held
+		for i, call := range s.mine {
+			locktest.Sleep(time.Millisecond)
+			go func() { _ = s.l.Unlock(held) }()
+			select {
+			case got := <-call:
+				locktest.NoError(t, got.Err)
+				held = got.Ctx
+			case next := <-s.theirs:
+				locktest.NoError(t, next.Err)
+				locktest.Equal(t, "handoffs", i, 2)
+				locktest.NoError(t, s.other.Unlock(next.Ctx))
+				return
+			}
+		}
+		t.Error("the other client waits for all")
 	})
 }

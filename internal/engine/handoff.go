@@ -44,6 +44,7 @@ func (ls *lockState) startHandoff(h *hold, wake *command.Wakeup) *command.Comman
 	pass := scripts.Transfer(w.keys, c.options.Fenced, c.hold.attempts.Field, c.lease, h.attempts.Field)
 	f := ls.client.commands.New(c.options.counted(pass), &c.hold.attempts, wake)
 	f.AlsoNotify(ls)
+	c.hold.passedOn = true
 	ls.awaitAnswer(f, receiving)
 	ls.client.commands.Send(f)
 	return f

@@ -33,6 +33,7 @@ type hold struct {
 	warned        atomic.Bool                   // warnOnce has logged that a call waits for the hold
 	unregistered  atomic.Bool                   // taken off the client's books
 	stable        bool                          // keeps its first token
+	passedOn      bool                          // a handoff, also one without an answer, was to make it
 	uncontended   bool                          // taken by an attempt, before this client was in the line
 }
 

@@ -243,7 +243,7 @@ func (ls *lockState) registerHold(h *hold, o outcome) (over bool) {
 	}
 	ls.unfollowHold()
 	ls.hold = h
-	if !o.handedOver {
+	if !h.passedOn { // otherwise the run goes on, and others may be in the line (P36)
 		ls.run = handoffRun{began: o.sentAt.Time()}
 		h.uncontended = h.share == nil && (ls.contention == nil || !ls.contention.place.Entered())
 	}

@@ -241,6 +241,11 @@ var ofLine = []Break{
 		Pkg:   "./rlock", Run: "P36_",
 	},
 	{
+		Name:  "P36: a hold that was passed on without an answer does not look at the line",
+		Edits: []Edit{{"internal/engine lockState.startHandoff", "c.hold.passedOn = true", ""}},
+		Pkg:   "./rlock", Run: "P36_AfterAHandoff",
+	},
+	{
 		Name:  "P37: those in no line are never told",
 		Edits: []Edit{{"scripts/line.lua forLine", "% (waiting + 1) > 0", "% (waiting + 1) >= 0"}},
 		Pkg:   "./scripts", Run: "P37_Strangers",

@@ -108,6 +108,11 @@ var ofWaiters = []Break{
 		Pkg:   "./rlock", Run: "HandoffWithoutAnAnswer",
 	},
 	{
+		Name:  "P15: a handoff without an answer begins a series anew",
+		Edits: []Edit{{"internal/engine lockState.registerHold", "if !h.passedOn {", "if !o.handedOver {"}},
+		Pkg:   "./rlock", Run: "P15_ASeries",
+	},
+	{
 		Name:  "P15: WithHandoffs bounds nothing",
 		Edits: []Edit{{"internal/engine handoffRun.next", "r.handoffs >= most ||", ""}},
 		Pkg:   "./rlock", Run: "HandoffsAreBoundedByCount",
