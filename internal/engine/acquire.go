@@ -51,7 +51,7 @@ func (l *Lock) acquire(ctx, under context.Context, r Request) (context.Context, 
 	if l.client.shutsOut(caller) {
 		return nil, nil, ErrClosed
 	}
-	if !l.isPlain() && l.client.cluster { // who knows no line would pass those in it
+	if l.kind.shared() && l.client.cluster { // who knows no line would pass those in it
 		if _, known := l.client.bus.Known(); !known {
 			bound, cancel := context.WithTimeout(ctx, l.client.set.Patience/3)
 			l.client.bus.Sharded(bound)
@@ -129,7 +129,7 @@ func (w *waiter) run() (*holder.Level, error) {
 	defer w.lockState.removeUser()
 	w.wakeup = w.client.commands.Wakeup()
 	defer w.client.commands.PutWakeup(w.wakeup)
-	if err := w.checkUpgrade(w.holder); err != nil {
+	if err := w.kind.mayEnter(w.Lock, w.holder); err != nil {
 		return nil, err
 	}
 	if own := w.ownHold(w.holder); own != nil {
@@ -141,7 +141,7 @@ func (w *waiter) run() (*holder.Level, error) {
 		if err := own.Err(); err != nil {
 			return nil, err // before anything is sent: the lock may be free, and is not for this holder
 		}
-		if !w.request.waits() && !own.reads() {
+		if !w.request.waits() && !own.lock.kind.joins() {
 			return nil, errSameHolder
 		}
 	}
@@ -149,7 +149,7 @@ func (w *waiter) run() (*holder.Level, error) {
 		return w.tryOnce()
 	}
 	for joins := !w.lockState.hasWaiters(); ; joins = true {
-		if joins && w.keys.Side() == scripts.Reads {
+		if joins && w.kind.joins() {
 			if lv, err := w.joinReaders(); lv != nil || err != nil {
 				return lv, err
 			}
@@ -201,7 +201,7 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 func (w *waiter) askOnce() (lv *holder.Level, a *scripts.Answer, again bool, err error) {
 	ls, c := w.lockState, &w.own
 	f := w.attempt(c, w.wakeup)
-	if !w.isPlain() && w.client.usesLine() { // who waits comes first
+	if w.kind.shared() && w.client.usesLine() { // who waits comes first
 		sharded, _ := w.client.bus.Known()
 		inTurn(f, scripts.Turn{Sharded: sharded, Look: !w.request.waits() || w.endsWithin(soon)})
 	}
@@ -240,7 +240,7 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 		return nil, w.ctx.Err()
 	}
 	if own := w.ownHold(w.holder); own != nil {
-		if !own.reads() {
+		if !own.lock.kind.joins() {
 			// It was there when the call began to wait, and is gone from Redis without having been unlocked. A holder does
 			// not get a new hold before it has learned of the loss.
 			own.lose("the lock was free although it was held", true)
@@ -250,13 +250,9 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 			return lv, err // another call of the same holder has come first
 		}
 	}
-	h, id := o.hold, &w.id
-	switch {
-	case w.isSemaphore():
-		id = h.takeSlot(w.SlotLock(o.slot), o.slot)
-		defer h.lockState.removeUser()
-	case w.isSide():
-		h.takeSide(w.Lock)
+	h := o.hold
+	id := w.kind.take(w, h, o.slot)
+	if h.isShare() {
 		defer h.lockState.removeUser()
 	}
 	lv := h.Begin(w.under, w.holder, id, w.request.Lease == 0, o.token)

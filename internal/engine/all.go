@@ -53,11 +53,14 @@ func inOrder(locks []*Lock) ([]*Lock, error) {
 	}
 	order := slices.SortedFunc(slices.Values(locks), func(a, b *Lock) int { return strings.Compare(a.id.Name, b.id.Name) })
 	for i, l := range order[min(1, len(order)):] {
-		if before := order[i]; l.isSide() && before.id == *l.otherSide() {
-			return nil, fmt.Errorf("both sides of the read-write lock %q: take the write side alone, within which its holder reads too", l.id.Name)
-		} else if before.id.Name == l.id.Name && before.isSide() != l.isSide() {
-			return nil, fmt.Errorf("a plain lock and a read-write lock are called %q: they are one key, which is of one kind; give one of them another name", l.id.Name)
-		} else if before.id.Name == l.id.Name && (before.id != l.id || before.options != l.options) {
+		before := order[i]
+		if before.id.Name != l.id.Name {
+			continue
+		}
+		if err := l.checkBeside(before); err != nil {
+			return nil, err
+		}
+		if before.id != l.id || before.options != l.options {
 			return nil, fmt.Errorf("two locks are called %q, and have different clients or options: the second would wait for the first, or re-enter it in another way", l.id.Name)
 		}
 	}

@@ -76,7 +76,7 @@ func (c *Client) LockStates() int {
 func (c *Client) InUse() (held, waiting []string) {
 	c.mu.Lock()
 	for h := c.firstHold; h != nil; h = h.next {
-		held = append(held, h.keys.Lock)
+		held = append(held, h.lock.keys.Lock)
 	}
 	states := maps.Clone(c.locks)
 	c.mu.Unlock()
@@ -102,7 +102,7 @@ func (c *Client) HoldGone(name, field string, expired bool) {
 	var gone []*hold
 	c.mu.Lock()
 	for h := c.firstHold; h != nil; h = h.next {
-		if h.keys.Lock == name && (field == "" || h.attempts.Field == field) {
+		if h.lock.keys.Lock == name && (field == "" || h.attempts.Field == field) {
 			gone = append(gone, h)
 		}
 	}

@@ -35,21 +35,15 @@ func (c *claim) taken(by *command.Command) outcome {
 
 // newClaim is a claim of what the call asks for.
 func (w *waiter) newClaim() claim {
-	h := &hold{lockState: w.lockState, keys: w.keys, stable: w.options.Stable}
+	h := &hold{lock: w.Lock, lockState: w.lockState, of: w.lockState, stable: w.options.Stable}
 	h.Lease.Owner = h
-	field := ""
-	if w.isPlain() {
-		field = w.client.newField()
-	} else {
-		field = w.client.newSharedField(w.keys)
-	}
-	h.attempts.Init(w.keys, field, w.lease)
+	h.attempts.Init(w.keys, w.kind.field(w.client, w.keys), w.lease)
 	return claim{hold: h, options: w.options, lease: w.lease}
 }
 
 // fits tells whether the claim is what the waiter asks for.
 func (c *claim) fits(w *waiter) bool {
-	return c.hold != nil && w != nil && c.lease == w.lease && c.options == w.options && c.hold.attempts.Keys.Permits() == w.keys.Permits()
+	return c.hold != nil && w != nil && c.lease == w.lease && c.options == w.options && c.hold.lock.kind == w.kind
 }
 
 // errLate is an answer that came when the lease it tells of could no longer be trusted.

@@ -329,8 +329,8 @@ func (c *Client) registerHold(h *hold) bool {
 	c.firstHold = h
 	c.held++
 	h.lockState.users++
-	if h.share != nil {
-		h.share.of.users++
+	if h.isShare() {
+		h.of.users++
 	}
 	return true
 }
@@ -349,15 +349,15 @@ func (c *Client) unregisterHold(h *hold) {
 	}
 	h.prev, h.next = nil, nil
 	c.held--
-	if !c.limits.several() && h.share == nil {
+	if !c.limits.several() && !h.isShare() {
 		if c.lately == nil {
 			c.lately = new(lately)
 		}
-		c.lately.note(h.keys)
+		c.lately.note(h.lock.keys)
 	}
 	c.removeUserLocked(h.lockState)
-	if h.share != nil {
-		c.removeUserLocked(h.share.of)
+	if h.isShare() {
+		c.removeUserLocked(h.of)
 	}
 }
 
@@ -407,7 +407,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []e
 	asked, renewals := time.Now(), make([]scripts.Renewal, len(batch))
 	for i, r := range batch {
 		h := r.Owner.(*hold)
-		renewals[i] = scripts.Renewal{Keys: h.keys, Field: h.attempts.Field, Lease: r.Length}
+		renewals[i] = scripts.Renewal{Keys: h.lock.keys, Field: h.attempts.Field, Lease: r.Length}
 	}
 	sent, ok := detach(ctx, func() []scripts.Renewal {
 		c.store.Renew(ctx, renewals)
@@ -451,7 +451,7 @@ func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []e
 	}
 	if failed > 0 && !isClosed(c.closed) {
 		c.set.Log.Warn("rlock: renewals failed, they are repeated until the leases are over",
-			"locks", failed, "one", batch[last].Owner.(*hold).keys.Lock, "error", outcome[last])
+			"locks", failed, "one", batch[last].Owner.(*hold).lock.keys.Lock, "error", outcome[last])
 	}
 	return outcome
 }

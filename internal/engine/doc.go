@@ -8,7 +8,7 @@
 // the client have of it. A lockState is what the client knows of one lock, and is there while somebody uses it: the queue of waiters, the asker,
 // which asks Redis for the first of them, the client's own holds, and its place in the line. A claim is the hold that is to be taken next,
 // with the attempts to take it: it is the asker's, and not a waiter's. A semaphore and each side of a read-write lock have a lockState with the queue and the
-// place, and each of their holds has one of its own (share.go). A command under way is one of internal/command, which notifies whoever
+// place, and each of their holds has one of its own (kind.go). A command under way is one of internal/command, which notifies whoever
 // waits for it. What may be taken without anybody knowing is left to internal/releases; releasing is the client as that package uses it.
 //
 // # States of an asker

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -134,7 +135,8 @@ func logTo(log *locktest.Log) func(*Settings) { return func(s *Settings) { s.Set
 
 // holdOn returns a hold of the client, which has not begun, with this field.
 func holdOn(c *Client, keys *scripts.Keys, field string, lease time.Duration) *hold {
-	h := &hold{lockState: &lockState{client: c}, keys: keys}
+	ls := &lockState{client: c}
+	h := &hold{lock: newLock(c, holder.Lock{Client: c, Name: keys.Lock}, plain{}, keys, LockOptions{}), lockState: ls, of: ls}
 	h.Lease.Owner = h
 	h.attempts.Init(keys, field, lease)
 	return h

@@ -29,15 +29,11 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.checkAsk(ctx); err != nil {
 		return false, err
 	}
-	once := l.forceOnce
-	if l.isSide() {
-		once = l.forceSide
-	}
 	bound, cancel := context.WithTimeout(ctx, l.client.set.Patience)
 	defer cancel()
 	began := time.Now()
 	for missed := 0; ; missed++ {
-		freed, again, err := once(bound)
+		freed, again, err := l.kind.force(bound, l)
 		if again && !command.Sleep(bound, forcePause) {
 			missed++
 			err = context.DeadlineExceeded
@@ -59,9 +55,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	}
 }
 
-// forceOnce releases the hold that it sees, and no other: a repeat must not release the next one. again: that hold was
-// gone before the release came.
-func (l *Lock) forceOnce(bound context.Context) (freed, again bool, err error) {
+// force releases the hold that it sees, and no other: a repeat must not release the next one.
+func (plain) force(bound context.Context, l *Lock) (freed, again bool, err error) {
 	state, err := l.look(bound, "")
 	if err != nil || state.Field == "" {
 		return false, false, err

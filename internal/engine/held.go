@@ -43,8 +43,8 @@ func (l *Lock) hold(ctx, under context.Context, r Request) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s := holdOfLevel(lv).share; s != nil {
-		l = s.lock
+	if l.kind.shared() {
+		l = holdOfLevel(lv).lock
 	}
 	return &Held{l, lv, held}, nil
 }
@@ -56,7 +56,7 @@ func (l *Lock) waitsForItself(ctx context.Context, who *holder.Holder) error {
 	}
 	own := l.ownHold(who)
 	if own == nil {
-		return l.checkUpgrade(who)
+		return l.kind.mayEnter(l, who)
 	}
 	if err := own.Err(); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (h *hold) extend(ctx, held context.Context, lv *holder.Level, lease, patien
 		gone error // what Redis said of a hold that it has not got
 	}
 	answer, _, err := command.Repeat(bound, patience/3, func(ctx context.Context) (extended, error) {
-		sent, renewal := watchdog.Now(), []scripts.Renewal{{Keys: h.keys, Field: h.attempts.Field, Lease: lease}}
+		sent, renewal := watchdog.Now(), []scripts.Renewal{{Keys: h.lock.keys, Field: h.attempts.Field, Lease: lease}}
 		if c.store.Renew(ctx, renewal); errors.Is(renewal[0].Err, scripts.ErrGone) {
 			return extended{gone: renewal[0].Err}, nil
 		}

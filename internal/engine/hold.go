@@ -10,7 +10,6 @@ import (
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/observe/locktrace"
-	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
 )
 
@@ -19,10 +18,10 @@ import (
 type hold struct {
 	holder.Hold // its levels and their contexts, its lease and its token
 
+	lock      *Lock // of a permit that of its slot
 	lockState *lockState
-	keys      *scripts.Keys     // of the lock
+	of        *lockState        // in whose queue it was waited for; of a plain lock: lockState
 	attempts  releases.Attempts // what became of the attempts to acquire it; they have the field in Redis
-	share     *share            // of a semaphore or a read-write lock; nil for one of a plain lock
 
 	prev, next *hold // of the client's, guarded by client.mu
 
@@ -37,14 +36,17 @@ type hold struct {
 	uncontended   bool                          // taken by an attempt, before this client was in the line
 }
 
+// isShare tells whether the hold is one of a shared lock (kind).
+func (h *hold) isShare() bool { return h.of != h.lockState }
+
 // holdOfLevel returns the hold that the level belongs to.
 func holdOfLevel(lv *holder.Level) *hold { return lv.Hold.Lease.Owner.(*hold) }
 
 // ownHold returns the holder's hold of the lock, open or not unlocked yet, or nil. A holder that writes reads too.
 func (l *Lock) ownHold(who *holder.Holder) *hold {
 	h := who.Find(&l.id)
-	if h == nil && l.keys.Side() == scripts.Reads {
-		h = who.Find(l.otherSide())
+	if h == nil && l.within != nil {
+		h = who.Find(l.within)
 	}
 	if h == nil {
 		return nil
@@ -60,7 +62,7 @@ func (h *hold) Renewal() time.Duration {
 		return h.lockState.client.set.Lease
 	}
 	if dropped {
-		h.lockState.client.set.Log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.keys.Lock)
+		h.lockState.client.set.Log.Error("rlock: a holder was dropped without Unlock, its lease is left to run out", "lock", h.lock.keys.Lock)
 		h.lockState.client.tracedHolds.drop(h)
 	}
 	return 0
@@ -68,7 +70,7 @@ func (h *hold) Renewal() time.Duration {
 
 // Slot implements watchdog.Owner.
 func (h *hold) Slot() uint16 {
-	return h.lockState.client.slotOf(h.keys)
+	return h.lockState.client.slotOf(h.lock.keys)
 }
 
 // Settled implements watchdog.Owner.
@@ -149,7 +151,7 @@ func (h *hold) loseUntold(how string, gone bool) bool {
 	if how == ranOutText && why == nil && !renewable {
 		severity, text = slog.LevelInfo, "rlock: a lease that is not renewed ran out" // as its user may mean it to
 	}
-	attrs := []any{"lock", h.keys.Lock, "how", how}
+	attrs := []any{"lock", h.lock.keys.Lock, "how", how}
 	if why != nil {
 		attrs = append(attrs, "last renewal", why)
 	}
@@ -182,7 +184,7 @@ func (h *hold) lost(now time.Time) bool {
 // warnOnce logs that the hold is waited for by a call that may have been meant as a nested one.
 func (h *hold) warnOnce(text string) {
 	if !h.warned.Swap(true) {
-		h.lockState.client.set.Log.Warn(text, "lock", h.keys.Lock)
+		h.lockState.client.set.Log.Warn(text, "lock", h.lock.keys.Lock)
 	}
 }
 

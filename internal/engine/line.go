@@ -50,10 +50,10 @@ func (c *Client) callingFirst(op scripts.Op, again string, known int) scripts.Op
 
 // callingFirst is the hold's release, which calls the first client in the line. again: the ticket with which this one enters, or "".
 func (h *hold) callingFirst(op scripts.Op, again string) scripts.Op {
-	if s := h.share; s != nil {
-		return h.lockState.client.callingFirst(op, "", max(s.of.ownListeners(s.keys), h.lockState.ownListeners(s.keys)))
+	if h.isShare() {
+		return h.lockState.client.callingFirst(op, "", max(h.of.ownListeners(h.lock.releaseKeys), h.lockState.ownListeners(h.lock.releaseKeys)))
 	}
-	known := h.lockState.ownListeners(h.keys)
+	known := h.lockState.ownListeners(h.lock.keys)
 	if h.uncontended && again == "" && known == 0 && h.lockState.client.usesLine() {
 		return op.CallingNewcomers()
 	}

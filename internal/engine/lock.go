@@ -31,20 +31,29 @@ func (o *LockOptions) counted(op scripts.Op) scripts.Op {
 type Lock struct {
 	client  *Client
 	id      holder.Lock
+	kind    kind
 	keys    *scripts.Keys
 	options LockOptions
+
+	within      *holder.Lock  // of the side that reads the one that writes, whose holder reads too; nil for another lock
+	releaseKeys *scripts.Keys // by which a hold is released; keys, but for a permit
+	slot        int           // of a permit; noSlot for another lock
 }
 
 // NewLock returns the lock of this name. It asks no one.
 func NewLock(client *Client, name string, options LockOptions) *Lock {
-	return &Lock{client: client, id: holder.Lock{Client: client, Name: name}, keys: scripts.KeysOf(name), options: options}
+	return newLock(client, holder.Lock{Client: client, Name: name}, plain{}, scripts.KeysOf(name), options)
 }
 
-// NewSemaphore returns the semaphore of this name with so many permits, as a lock of which Hold takes any slot. It asks no one.
-func NewSemaphore(client *Client, name string, permits int, options LockOptions) *Lock {
-	l := &Lock{client: client, id: holder.Lock{Client: client, Name: name}, options: options}
-	if name != "" && permits >= 1 && permits <= scripts.MostPermits {
-		l.keys = scripts.PermitsOf(name, permits)
+func newLock(client *Client, id holder.Lock, k kind, keys *scripts.Keys, options LockOptions) *Lock {
+	return &Lock{client: client, id: id, kind: k, keys: keys, releaseKeys: keys, slot: noSlot, options: options}
+}
+
+// NewSemaphore returns the semaphore of this name with n permits, as a lock of which Hold takes any slot. It asks no one.
+func NewSemaphore(client *Client, name string, n int, options LockOptions) *Lock {
+	l := &Lock{client: client, id: holder.Lock{Client: client, Name: name}, kind: permits{n: n}, options: options}
+	if name != "" && n >= 1 && n <= scripts.MostPermits {
+		l.keys = scripts.PermitsOf(name, n)
 		l.id.Name = l.keys.Lock
 	}
 	return l
@@ -76,7 +85,7 @@ func (l *Lock) CheckUse() error {
 	if err := l.checkName(); err != nil {
 		return err
 	}
-	if err := l.checkKind(); err != nil {
+	if err := l.kind.refuses(l); err != nil {
 		return err
 	}
 	if l.options.Expiry != 0 && l.options.Expiry < minExpiry {
@@ -175,12 +184,9 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	if h == nil {
 		return 0, nil
 	}
-	if h.share != nil && l.isSide() {
-		l = h.share.lock // a level that reads may be one of a hold that writes
-	}
-	state, err := l.inspect(ctx, h.attempts.Field)
-	if state.Count > 0 && l.isSide() {
-		return h.Count(), err // Redis has no levels of it
+	state, err := h.lock.inspect(ctx, h.attempts.Field) // a level that reads may be one of a hold that writes
+	if state.Count > 0 && !h.lock.kind.counts() {
+		return h.Count(), err
 	}
 	return state.Count, err
 }
@@ -250,11 +256,7 @@ func checkContext(ctx context.Context) error {
 // look is inspect within this bound.
 func (l *Lock) look(bound context.Context, field string) (scripts.State, error) {
 	state, _, err := command.Repeat(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.State, error) {
-		if l.isSide() {
-			both, err := l.client.readWrites.InspectReadWrite(ctx, l.keys, field)
-			return both.State, err
-		}
-		return l.client.store.Inspect(ctx, l.keys, field)
+		return l.kind.look(ctx, l, field)
 	})
 	return state, err
 }

@@ -29,11 +29,10 @@ type lockState struct {
 	contention   *contention  // nil before another client wanted the lock
 }
 
-// A stateKey tells the states of locks apart. Both sides of a read-write lock have its name. Each of its holds has a state of its own, by its field.
+// A stateKey tells the states of locks apart. Both sides of a read-write lock have its name.
 type stateKey struct {
 	name string
 	side scripts.Side
-	hold bool
 }
 
 // stateKey is the key of the lock's state.
@@ -94,16 +93,46 @@ func (c *Client) lockState(key stateKey) *lockState {
 	defer c.mu.Unlock()
 	ls := c.locks[key]
 	if ls == nil {
-		if n := len(c.spareStates); n > 0 {
-			ls, c.spareStates = c.spareStates[n-1], c.spareStates[:n-1]
-		} else {
-			ls = &lockState{client: c}
-		}
-		ls.key = key
+		ls = c.newState(key)
 		c.locks[key] = ls
 	}
 	ls.users++
 	return ls
+}
+
+// newState returns a state without users. With c.mu held.
+func (c *Client) newState(key stateKey) (ls *lockState) {
+	if n := len(c.spareStates); n > 0 {
+		ls, c.spareStates = c.spareStates[n-1], c.spareStates[:n-1]
+	} else {
+		ls = &lockState{client: c}
+	}
+	ls.key = key
+	return ls
+}
+
+// ownState returns a state for one share alone, and counts a user.
+func (c *Client) ownState() *lockState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ls := c.newState(stateKey{})
+	ls.users = 1
+	return ls
+}
+
+// stateOfHold returns the state of the client's hold with this field, a new one where there is no
+// such hold, and counts a user.
+func (c *Client) stateOfHold(field string) *lockState {
+	c.mu.Lock()
+	for h := c.firstHold; h != nil; h = h.next {
+		if h.attempts.Field == field {
+			defer c.mu.Unlock()
+			h.lockState.users++
+			return h.lockState
+		}
+	}
+	c.mu.Unlock()
+	return c.ownState()
 }
 
 // addUser counts one user more of the state, which has one already.
@@ -170,7 +199,7 @@ func (ls *lockState) followHold(h *hold) {
 		return
 	}
 	ls.holdFollowed = true
-	ls.subscribe(h.keys)
+	ls.subscribe(h.lock.keys)
 }
 
 // unfollowHold ends what followHold began. With ls.mu held.
@@ -245,7 +274,7 @@ func (ls *lockState) registerHold(h *hold, o outcome) (over bool) {
 	ls.hold = h
 	if !h.passedOn { // otherwise the run goes on, and others may be in the line (P36)
 		ls.run = handoffRun{began: o.sentAt.Time()}
-		h.uncontended = h.share == nil && (ls.contention == nil || !ls.contention.place.Entered())
+		h.uncontended = !h.isShare() && (ls.contention == nil || !ls.contention.place.Entered())
 	}
 	over = ls.wasForced(h.attempts.Field, o.sentAt)
 	ls.mu.Unlock()

@@ -16,7 +16,7 @@ func TestP38_AnAnswerMayBeOld(t *testing.T) {
 	ls.beginTry(w)
 	defer ls.endTry(w, nil)
 	field := c.newField()
-	ls.unregisterHold(holdOn(c, nil, field, 0))
+	ls.unregisterHold(holdOn(c, w.keys, field, 0))
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	locktest.Equal(t, "released by an old answer", ls.releaseIfOver(&w.own, field), false)

@@ -176,7 +176,7 @@ func (c *Client) present() *presence.Client {
 	said.MoreHolds = max(len(holds)-presence.MaxNames, 0)
 	for _, h := range holds[:len(holds)-said.MoreHolds] {
 		age, lasting := c.tracedHolds.age(h, now)
-		said.Holds = append(said.Holds, presence.Hold{Lock: h.keys.Lock, Mode: h.keys.Side().Mode(), Field: h.attempts.Field, Token: h.Token(), For: age, Lasting: lasting})
+		said.Holds = append(said.Holds, presence.Hold{Lock: h.lock.keys.Lock, Mode: h.lock.keys.Side().Mode(), Field: h.attempts.Field, Token: h.Token(), For: age, Lasting: lasting})
 	}
 	for _, ls := range states {
 		if calls, began, lasting := ls.waiting(); calls > 0 {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/holder"
-	"github.com/fencelock/fencelock/scripts"
 )
 
 // A queue is the acquiring calls of one client that are under way for one lock.
@@ -75,7 +74,7 @@ func (ls *lockState) leave(w *waiter, lv *holder.Level) {
 		return
 	}
 	next := ls.first
-	if lv != nil && w.keys.Side() == scripts.Reads {
+	if lv != nil && w.kind.joins() {
 		ls.joinAll()
 	}
 	if next != nil {

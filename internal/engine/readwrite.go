@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/command"
@@ -19,32 +20,58 @@ var ErrUpgrade = errors.New("this holder reads, and would wait for itself to wri
 
 // NewReadWrite returns both sides of the read-write lock of this name. It asks no one.
 func NewReadWrite(client *Client, name string, options LockOptions) (read, write *Lock) {
-	side := func(s scripts.Side) *Lock {
-		return &Lock{client: client, id: holder.Lock{Client: client, Name: name, Side: byte(s)}, keys: scripts.ReadWriteOf(name, s), options: options}
+	of := func(s scripts.Side) *Lock {
+		return newLock(client, holder.Lock{Client: client, Name: name, Side: byte(s)}, side(s), scripts.ReadWriteOf(name, s), options)
 	}
-	return side(scripts.Reads), side(scripts.Writes)
+	read, write = of(scripts.Reads), of(scripts.Writes)
+	read.within = &write.id
+	return read, write
 }
 
-// isSide tells whether the lock is a side of a read-write lock.
-func (l *Lock) isSide() bool { return l.keys.Side() != scripts.NoSide }
+// side is the kind of one side of a read-write lock.
+type side scripts.Side
+
+func (side) refuses(l *Lock) error {
+	if l.client.limits.several() {
+		return errors.New("a read-write lock needs one Redis, Sentinel or a cluster: a quorum has none; make it with a client of package rlock")
+	}
+	return plain{}.refuses(l)
+}
+
+func (side) shared() bool                               { return true }
+func (s side) joins() bool                              { return scripts.Side(s) == scripts.Reads }
+func (side) counts() bool                               { return false } // the levels are the client's own (P52)
+func (side) field(c *Client, keys *scripts.Keys) string { return c.newSharedField(keys) }
+
+func (side) take(w *waiter, h *hold, _ int) *holder.Lock {
+	h.lockState = w.client.ownState()
+	return &w.id
+}
+
+func (side) look(bound context.Context, l *Lock, field string) (scripts.State, error) {
+	both, err := l.client.readWrites.InspectReadWrite(bound, l.keys, field)
+	return both.State, err
+}
 
 // Reads tells whether the lock is the side of a read-write lock that reads.
-func (l *Lock) Reads() bool { return l.keys.Side() == scripts.Reads }
+func (l *Lock) Reads() bool { return l.kind == side(scripts.Reads) }
 
-// otherSide is the identity of the other side of a read-write lock.
-func (l *Lock) otherSide() *holder.Lock {
-	other := l.id
-	if other.Side = byte(scripts.Reads); l.keys.Side() == scripts.Reads {
-		other.Side = byte(scripts.Writes)
+// checkBeside refuses another side, or another kind of lock, of the same name in one All.
+func (l *Lock) checkBeside(before *Lock) error {
+	switch {
+	case before.kind == l.kind:
+		return nil
+	case before.keys.Side() != scripts.NoSide && l.keys.Side() != scripts.NoSide:
+		return fmt.Errorf("both sides of the read-write lock %q: take the write side alone, within which its holder reads too", l.id.Name)
 	}
-	return &other
+	return fmt.Errorf("a plain lock and a read-write lock are called %q: they are one key, which is of one kind; give one of them another name", l.id.Name)
 }
 
 // levelOf returns the nearest level of the lock on ctx's chain, or nil. A level that reads within a hold that writes is one of that hold.
 func (l *Lock) levelOf(ctx context.Context) *holder.Level {
 	lv := holder.LevelOf(ctx, &l.id)
-	if lv == nil && l.keys.Side() == scripts.Reads {
-		lv = holder.LevelOf(ctx, l.otherSide())
+	if lv == nil && l.within != nil {
+		lv = holder.LevelOf(ctx, l.within)
 	}
 	return lv
 }
@@ -54,15 +81,17 @@ func sideOf(lv *holder.Level) scripts.Side {
 	if lv.OtherSide {
 		return scripts.Reads
 	}
-	return holdOfLevel(lv).keys.Side()
+	return holdOfLevel(lv).lock.keys.Side()
 }
 
-// checkUpgrade is ErrUpgrade where the holder reads, and is to write (P52).
-func (l *Lock) checkUpgrade(who *holder.Holder) error {
-	if l.keys.Side() != scripts.Writes || who.Find(&l.id) != nil {
+// mayEnter is ErrUpgrade where the holder reads, and is to write (P52).
+func (s side) mayEnter(l *Lock, who *holder.Holder) error {
+	if scripts.Side(s) != scripts.Writes || who.Find(&l.id) != nil {
 		return nil
 	}
-	reading := who.Find(l.otherSide())
+	reads := l.id
+	reads.Side = byte(scripts.Reads)
+	reading := who.Find(&reads)
 	if reading == nil {
 		return nil
 	}
@@ -72,18 +101,10 @@ func (l *Lock) checkUpgrade(who *holder.Holder) error {
 	return ErrUpgrade
 }
 
-// takeSide makes the hold, which has got this side of a read-write lock, one with a state of its own. It counts a user of that.
-func (h *hold) takeSide(side *Lock) {
-	h.share = &share{of: h.lockState, lock: side, keys: side.keys}
-	h.keys = side.keys
-	h.lockState = side.client.lockState(stateKey{name: h.attempts.Field, hold: true})
-}
-
-// reads tells whether the hold is one that reads. Calls of one holder that read beside each other have levels of one hold.
-func (h *hold) reads() bool { return h.keys.Side() == scripts.Reads }
-
 // mayReenter tells whether the call gets a level of its holder's hold: it is nested in that, or that one reads.
-func (w *waiter) mayReenter(own *hold) bool { return own.reads() || own.ReentryCount(w.under) > 0 }
+func (w *waiter) mayReenter(own *hold) bool {
+	return own.lock.kind.joins() || own.ReentryCount(w.under) > 0
+}
 
 // joinReaders asks once, without the queue, for a call that is to read: all calls of a client may read at once, and would have their answers one after the other
 // in the queue. It returns neither a level nor an error where the call is to wait in the queue.
@@ -122,8 +143,8 @@ func (ls *lockState) joinAll() {
 	}
 }
 
-// openLevel opens one level more of a hold of a read-write lock. Redis is asked where the lease is to be longer alone (P52).
-func (w *waiter) openLevel(h *hold) (*holder.Level, error) {
+// reenter opens one level more of the hold. Redis is asked where the lease is to be longer alone (P52).
+func (side) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	if !w.mayReenter(h) {
 		return nil, errOvertaken
 	}
@@ -133,12 +154,12 @@ func (w *waiter) openLevel(h *hold) (*holder.Level, error) {
 	renewed, _ := h.Renewable()
 	lv, err := h.Open(w.under, w.holder, w.request.Lease == 0, 0)
 	switch {
-	case err == ErrUnlocked && h.reads():
+	case err == ErrUnlocked && h.lock.kind.joins():
 		return nil, errOvertaken // by another call of the holder, which has unlocked it
 	case err != nil:
 		return nil, err
 	}
-	lv.OtherSide = h.keys.Side() != w.keys.Side()
+	lv.OtherSide = h.lock.keys.Side() != w.keys.Side()
 	if w.way = locktrace.Reentry; w.client.set.Trace != nil {
 		w.holdNumber = w.client.tracedHolds.number(h)
 	}
@@ -157,8 +178,8 @@ func (w *waiter) openLevel(h *hold) (*holder.Level, error) {
 	return lv, nil
 }
 
-// forceSide is forceOnce of a side of a read-write lock: it releases all holds that it sees.
-func (l *Lock) forceSide(bound context.Context) (freed, again bool, err error) {
+// force releases all holds that it sees, of both sides.
+func (side) force(bound context.Context, l *Lock) (freed, again bool, err error) {
 	said, _, err := command.Repeat(bound, l.client.set.Patience/3, func(ctx context.Context) (scripts.ReadWriteState, error) {
 		return l.client.readWrites.InspectReadWrite(ctx, l.keys, "")
 	})
@@ -178,7 +199,7 @@ func (l *Lock) forceSide(bound context.Context) (freed, again bool, err error) {
 		l.client.releaseAnswered(answer, l.keys)
 		gone := answer.Held || maybeExecuted || answer.Copies > 0
 		freed = freed || gone
-		ls := l.client.lockState(stateKey{name: field, hold: true})
+		ls := l.client.stateOfHold(field)
 		ls.holdForcedOpen(seen, gone)
 		ls.removeUser()
 	}

@@ -16,9 +16,11 @@ func (w *waiter) reenter(h *hold) (*holder.Level, error) {
 	if err := h.Err(); err != nil {
 		return nil, err
 	}
-	if w.isSide() {
-		return w.openLevel(h)
-	}
+	return w.kind.reenter(w, h)
+}
+
+// reenter tells Redis of the level.
+func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	patience := w.client.set.Patience // with Redis; nobody else is waited for
 	if !w.request.waits() {
 		patience = min(patience, onceMore)
@@ -88,7 +90,7 @@ func (h *hold) correctCount() {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), h.lockState.client.set.UnlockTimeout)
 		defer cancel()
-		_, _ = h.lockState.client.store.Do(ctx, scripts.Level(h.keys, false, h.attempts.Field, 0, count, op))
+		_, _ = h.lockState.client.store.Do(ctx, scripts.Level(h.lock.keys, false, h.attempts.Field, 0, count, op))
 	}()
 }
 

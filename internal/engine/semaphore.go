@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -9,33 +11,50 @@ import (
 // call gets is a hold of the lock of one slot, by the lockState of that lock: from then on the hold is one like any other, but for its
 // release, which calls those who wait for a permit.
 
+// permits is the kind of a semaphore with n of them. Nobody asks who has the semaphore's own Lock, or
+// re-enters it: the locks of the slots are plain.
+type permits struct {
+	plain
+	n int
+}
+
+func (permits) refuses(l *Lock) error {
+	if l.client.limits.several() {
+		return errors.New("a semaphore needs one Redis, Sentinel or a cluster: a quorum has none; make it with a client of package rlock")
+	}
+	return nil
+}
+
+func (permits) shared() bool                               { return true }
+func (permits) field(c *Client, keys *scripts.Keys) string { return c.newSharedField(keys) }
+
+func (permits) take(w *waiter, h *hold, slot int) *holder.Lock {
+	l := w.SlotLock(slot)
+	l.releaseKeys, l.slot = w.keys.PermitIn(slot), slot
+	h.lock, h.lockState = l, w.client.lockState(l.stateKey())
+	return &l.id
+}
+
 // MostPermits is the largest number of permits of a semaphore.
 const MostPermits = scripts.MostPermits
 
-// isSemaphore tells whether the lock is a semaphore.
-func (l *Lock) isSemaphore() bool { return l.keys.Permits() > 0 }
-
-// takeSlot makes the hold, which has got this slot of a semaphore, a hold of the slot's lock. It counts a user of that lock's state.
-func (h *hold) takeSlot(lock *Lock, slot int) *holder.Lock {
-	h.share = &share{of: h.lockState, lock: lock, keys: h.keys.PermitIn(slot), slot: slot}
-	h.keys, h.lockState = lock.keys, lock.client.lockState(lock.stateKey())
-	return &lock.id
-}
-
 // slotName is the name of the lock of a permit's slot; "" for another hold.
 func (h *hold) slotName() string {
-	if h.share == nil || h.share.lock.isSide() {
+	if h.lock.slot == noSlot {
 		return ""
 	}
-	return h.share.lock.id.Name
+	return h.lock.id.Name
 }
+
+// noSlot is the slot of a hold that is no permit.
+const noSlot = -1
 
 // Slot returns the slot of a permit.
 func (h *Held) Slot() int {
-	if !h.isMade() || holdOfLevel(h.level).share == nil {
-		return -1
+	if !h.isMade() {
+		return noSlot
 	}
-	return holdOfLevel(h.level).share.slot
+	return holdOfLevel(h.level).lock.slot
 }
 
 // SlotLock returns the lock of this slot of the semaphore.

@@ -271,7 +271,7 @@ func (c *Client) renewalDone(batch []watchdog.Renewal, outcome []error, began ti
 			}
 		case r.Length > 0:
 			e.Failed++
-			e.LastLock, e.Err = h.keys.Lock, outcome[i]
+			e.LastLock, e.Err = h.lock.keys.Lock, outcome[i]
 		}
 	}
 	if e.Locks > 0 || e.Gone > 0 {

@@ -137,11 +137,13 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	} else {
 		h.releaseConfirmed()
 	}
-	c.releaseAnswered(answer, h.releaseKeys())
+	c.releaseAnswered(answer, h.lock.releaseKeys)
 	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 {
 		return lostTo(err)
 	}
-	h.noteRelease(answer, began)
+	if !h.isShare() || !c.usesLine() {
+		h.of.released(h, answer, began)
+	}
 	return nil
 }
 
@@ -150,13 +152,13 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) (answer scripts.Answer, maybeExecuted bool, err error) {
 	c := h.lockState.client
 	if sharded, known := c.bus.Known(); known {
-		return c.commands.Do(context.Background(), began, bound, bound/3, h.callingFirst(scripts.Unlock(h.releaseKeys(), h.attempts.Field, sharded), ticket))
+		return c.commands.Do(context.Background(), began, bound, bound/3, h.callingFirst(scripts.Unlock(h.lock.releaseKeys, h.attempts.Field, sharded), ticket))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	return command.Repeat(ctx, bound/3, func(ctx context.Context) (scripts.Answer, error) {
 		sharded := c.bus.Sharded(ctx)
-		return c.store.Do(ctx, c.callingFirst(scripts.Unlock(h.releaseKeys(), h.attempts.Field, sharded), "", 0))
+		return c.store.Do(ctx, c.callingFirst(scripts.Unlock(h.lock.releaseKeys, h.attempts.Field, sharded), "", 0))
 	})
 }
 
@@ -169,8 +171,8 @@ func (h *hold) releaseConfirmed() {
 
 // lowerCount tells Redis the hold count after an inner Unlock.
 func (h *hold) lowerCount(ctx context.Context) error {
-	if h.keys.Side() != scripts.NoSide {
-		return nil // the levels are the client's own (P52)
+	if !h.lock.kind.counts() {
+		return nil
 	}
 	c := h.lockState.client
 	bound := max(min(c.set.UnlockTimeout, h.remaining(time.Now())), time.Millisecond)
@@ -184,7 +186,7 @@ func (h *hold) lowerCount(ctx context.Context) error {
 	if count == 0 {
 		return nil // the outer level was unlocked meanwhile, and all is released
 	}
-	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.keys, false, h.attempts.Field, 0, count, h.changes.next()))
+	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.lock.keys, false, h.attempts.Field, 0, count, h.changes.next()))
 	if err != nil && !scripts.OtherType(err) {
 		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
 	}

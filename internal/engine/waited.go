@@ -51,7 +51,7 @@ func (ls *lockState) waitedOf(h *hold) (w *waited, watches bool) {
 	if h.waited != nil {
 		return h.waited, false
 	}
-	w = &waited{lockState: ls, keys: h.releaseKeys(), told: make(chan struct{})}
+	w = &waited{lockState: ls, keys: h.lock.releaseKeys, told: make(chan struct{})}
 	h.waited = w
 	switch {
 	case ls.hold != h: // it is over
@@ -60,8 +60,8 @@ func (ls *lockState) waitedOf(h *hold) (w *waited, watches bool) {
 	default:
 		w.channel = ls.client.bus.Subscribe(w.keys, w.keys.Waited(), w.hear)
 		w.timer = time.AfterFunc(asksWaited, w.askAgain)
-		if watches = h.share != nil; watches {
-			w.shared = h.share.of.key
+		if watches = h.isShare(); watches {
+			w.shared = h.of.key
 			ls.client.watch(w)
 		}
 	}
@@ -103,7 +103,7 @@ func (c *Client) unwatch(w *waited) {
 
 // tellShares tells the client's own holds of a semaphore or a read-write lock that a call of the client has been refused, and waits. With ls.mu held.
 func (ls *lockState) tellShares() {
-	if ls.first.isPlain() {
+	if !ls.first.kind.shared() {
 		return
 	}
 	ls.client.mu.Lock()

@@ -63,7 +63,7 @@ var ofHolds = []Break{
 	},
 	{
 		Name:  "P2: re-entries all have the same number",
-		Edits: []Edit{{"internal/engine waiter.reenter", "count, h.changes.next())))", "count, h.changes.latest+1)))"}},
+		Edits: []Edit{{"internal/engine plain.reenter", "count, h.changes.next())))", "count, h.changes.latest+1)))"}},
 		Pkg:   "./rlock", Run: "P2_|ManyReentries",
 	},
 	{
@@ -73,7 +73,7 @@ var ofHolds = []Break{
 	},
 	{
 		Name:  "P6: a repeated re-entry counts from the repeat",
-		Edits: []Edit{{"internal/engine waiter.reenter", "switch { case err != nil: h.correctCount()", "sent = watchdog.Now()\nswitch {\ncase err != nil:\nh.correctCount()"}},
+		Edits: []Edit{{"internal/engine plain.reenter", "switch { case err != nil: h.correctCount()", "sent = watchdog.Now()\nswitch {\ncase err != nil:\nh.correctCount()"}},
 		Pkg:   "./rlock", Run: "RepeatedReentry",
 	},
 	{
@@ -88,7 +88,7 @@ var ofHolds = []Break{
 	},
 	{
 		Name:  "Inv12: a re-entry with a token that finds a string at the lock's key leaves the hold",
-		Edits: []Edit{{"internal/engine waiter.reenter", "w.client.dog.Ask(&h.Lease)", ""}},
+		Edits: []Edit{{"internal/engine plain.reenter", "w.client.dog.Ask(&h.Lease)", ""}},
 		Pkg:   "./rlock", Run: "ReentryWithATokenAndAString",
 	},
 	{

@@ -4,7 +4,7 @@ package breaks
 var ofKinds = []Break{
 	{
 		Name:  "P43: an attempt for a permit without an answer is repeated with its field",
-		Edits: []Edit{{"internal/engine Lock.asksAnew", "return l.client.limits.several() || !l.isPlain()", "return l.client.limits.several()"}},
+		Edits: []Edit{{"internal/engine Lock.asksAnew", "l.client.limits.several() || l.kind.shared()", "l.client.limits.several()"}},
 		Pkg:   "./fenced", Run: "P43_LostReply",
 	},
 	{
@@ -37,12 +37,12 @@ var ofKinds = []Break{
 	},
 	{
 		Name: "P45: the release of a permit calls who waits for the lock of its slot", Short: "permit-elsewhere",
-		Edits: []Edit{{"internal/engine hold.releaseKeys", "return h.share.keys", "return h.keys"}},
+		Edits: []Edit{{"internal/engine permits.take", "w.keys.PermitIn(slot)", "l.keys"}},
 		Pkg:   "./fenced", Run: "SemaphoreServesInOrder",
 	},
 	{
 		Name:  "P45: a try for a permit passes those who wait",
-		Edits: []Edit{{"internal/engine waiter.askOnce", "!w.isPlain() && w.client.usesLine()", "false"}},
+		Edits: []Edit{{"internal/engine waiter.askOnce", "w.kind.shared() && w.client.usesLine()", "false"}},
 		Pkg:   "./fenced", Run: "P45_ATryDoesNotPassWhoWaits",
 	},
 	{
@@ -52,7 +52,7 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P30: who releases a permit without a line leaves it to nobody",
-		Edits: []Edit{{"internal/engine hold.noteRelease", "h.share.of.released(h, a, began)", ""}},
+		Edits: []Edit{{"internal/engine hold.releaseForAll", "if !h.isShare() || !c.usesLine() {", "if !h.isShare() {"}},
 		Pkg:   "./fenced", Run: "P30_OthersComeFirstWithoutALine",
 	},
 	{
@@ -102,12 +102,12 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P52: calls of one holder that read beside each other end each other's holds",
-		Edits: []Edit{{"internal/engine waiter.mayReenter", "return own.reads() || own.ReentryCount(w.under) > 0", "return own.ReentryCount(w.under) > 0"}},
+		Edits: []Edit{{"internal/engine waiter.mayReenter", "own.lock.kind.joins() || own.ReentryCount(w.under) > 0", "own.ReentryCount(w.under) > 0"}},
 		Pkg:   "./fenced", Run: "P52_CallsOfOneHolder",
 	},
 	{
 		Name:  "P52: a level with a longer lease does not extend",
-		Edits: []Edit{{"internal/engine waiter.openLevel", "h.remaining(time.Now()) >= w.lease", "true"}},
+		Edits: []Edit{{"internal/engine side.reenter", "h.remaining(time.Now()) >= w.lease", "true"}},
 		Pkg:   "./fenced", Run: "P52_ALevelWithALongerLease",
 	},
 	{
@@ -117,7 +117,7 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P52: who writes within a lost read hears that it reads",
-		Edits: []Edit{{"internal/engine Lock.checkUpgrade", "if err := reading.Err(); err != nil { return err }", ""}},
+		Edits: []Edit{{"internal/engine side.mayEnter", "if err := reading.Err(); err != nil { return err }", ""}},
 		Pkg:   "./fenced", Run: "P52_WriteWithinALostRead",
 	},
 	{

@@ -55,7 +55,7 @@ var ofReleases = []Break{
 	},
 	{
 		Name:  "P12: ForceUnlock looks once",
-		Edits: []Edit{{"internal/engine Lock.forceOnce", "return freed, !freed, nil", "return freed, false, nil"}},
+		Edits: []Edit{{"internal/engine plain.force", "return freed, !freed, nil", "return freed, false, nil"}},
 		Pkg:   "./rlock", Run: "ForceUnlockOfALockThatIsHandedOn",
 	},
 	{
@@ -94,7 +94,7 @@ var ofReleases = []Break{
 	},
 	{
 		Name: "P38: locks are not noted when they are released", Short: "lately-empty",
-		Edits: []Edit{{"internal/engine Client.unregisterHold", "c.lately.note(h.keys)", ""}},
+		Edits: []Edit{{"internal/engine Client.unregisterHold", "c.lately.note(h.lock.keys)", ""}},
 		Pkg:   "./rlock", Run: "P38_Others",
 	},
 	{
