@@ -34,7 +34,7 @@ func (s *Scripts) Confirm(c Confirmation) {
 // promises tells whether somebody will rely on what the op has done, so that the op needs a confirmation. A release needs
 // none: if a failover forgets the release, the lock stays taken until the lease is over, which is late, and safe.
 func (op *Op) promises() bool {
-	return !op.isUnlock() && !op.onlyLine() && (op.kind != &levels || op.fenced || op.lease > 0)
+	return !op.isUnlock() && !op.onlyLine() && (op.kind.verb != ToLevel || op.fenced || op.lease > 0)
 }
 
 // A pipeliner makes pipelines. For one server, the commands of a pipeline go over one connection.

@@ -98,15 +98,10 @@ func (g group) script() *script {
 	if len(g) == 1 {
 		return g[0].kind.script
 	}
-	switch {
-	case g[0].kind.ballot:
+	if g[0].kind.ballot {
 		return &ballots
-	case g[0].kind.family == semaphores:
-		return &permitBatch
-	case g[0].kind.family == readWrites:
-		return &readWriteBatch
 	}
-	return &batched
+	return families[g[0].kind.family].batch
 }
 
 func (g group) args() []any {

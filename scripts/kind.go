@@ -7,6 +7,7 @@ import (
 
 // A kind is a kind of operation. The parameters of its Lua function are the declaration of what is sent.
 type kind struct {
+	verb      Verb            // what the op does
 	names     []any           // in a batch: without a counter, with one, and with one that has a floor; as many of these as there are
 	arguments []func(*Op) any // without the floor's
 	script    *script         // does one op alone
@@ -25,6 +26,28 @@ const (
 	readWrites
 )
 
+// families are the kinds that do the same for what is locked, whatever that is.
+var families = [...]struct {
+	acquire, inTurn, try   *kind // take the lock; in turn; in turn, by a client that is not in the line
+	unlock, calling, leave *kind // release it; and call the first in the line; take a ticket out of the line
+	batch                  *script
+}{
+	locks:      {&acquires, &acquiresInTurn, &tries, &unlocks, &releases, &leaves, &batched},
+	semaphores: {&permits, &permitsInTurn, &permitsOutside, &vacatesOutside, &vacates, &permitLeaves, &permitBatch},
+	readWrites: {&readWriteAcquires, &readWriteInTurn, &readWriteTries, &readWriteUnlocks, &readWriteReleases, &readWriteLeaves, &readWriteBatch},
+}
+
+// family is that of the ops with these keys.
+func (k *Keys) family() family {
+	switch {
+	case k.last != nil:
+		return semaphores
+	case k.side != NoSide:
+		return readWrites
+	}
+	return locks
+}
+
 // of returns the kind, of a family other than that of locks.
 func (k kind) of(f family) kind {
 	k.family = f
@@ -32,16 +55,16 @@ func (k kind) of(f family) kind {
 }
 
 var (
-	acquires            = newKind("acquire", &acquire)
-	acquiresInTurn      = newKind("wait", &wait).or(&acquires)
-	levels              = newKind("level", &level)
-	unlocks             = newKind("unlock", &unlock)
-	tries               = newKind("try", &tryFree).or(&acquires)
-	releases            = newKind("release", &release, "named").or(&unlocks)
-	unlocksForNewcomers = newKind("quick", &release, "again", "known", "named").or(&unlocks)
-	leaves              = newKind("leave", &leave)
-	waitings            = newKind("waiting", &lineLen)
-	transfers           = newKind("transfer", &transfer)
+	acquires            = newKind(ToAcquire, "acquire", &acquire)
+	acquiresInTurn      = newKind(ToAcquire, "wait", &wait).or(&acquires)
+	levels              = newKind(ToLevel, "level", &level)
+	unlocks             = newKind(ToUnlock, "unlock", &unlock)
+	tries               = newKind(ToAcquire, "try", &tryFree).or(&acquires)
+	releases            = newKind(ToUnlock, "release", &release, "named").or(&unlocks)
+	unlocksForNewcomers = newKind(ToUnlock, "quick", &release, "again", "known", "named").or(&unlocks)
+	leaves              = newKind(ToLeave, "leave", &leave)
+	waitings            = newKind(ToCount, "waiting", &lineLen)
+	transfers           = newKind(Other, "transfer", &transfer)
 )
 
 // or returns the kind, whose ops are done by the other one where the line cannot be used.
@@ -51,8 +74,8 @@ func (k kind) or(without *kind) kind {
 }
 
 // newKind returns the kind of this name, whose ops the function of the script does, called without its last parameters, left.
-func newKind(name string, sc *script, left ...string) kind {
-	k := kind{names: []any{name}, script: sc}
+func newKind(verb Verb, name string, sc *script, left ...string) kind {
+	k := kind{verb: verb, names: []any{name}, script: sc}
 	parameters := sc.parameters[1 : len(sc.parameters)-len(left)] // the first one is the lock
 	if k.lined = parameters[0] == "line"; k.lined {
 		parameters = parameters[1:]
@@ -133,38 +156,15 @@ func branches(kinds ...*kind) string {
 	return text.String() + "\n    return redis.error_reply('ERR no operation ' .. name)\n  end"
 }
 
-// isUnlock tells whether the op is an Unlock.
-func (op *Op) isUnlock() bool {
-	switch op.kind.script {
-	case &unlock, &release, &vacate, &vacateOutside, &readWriteUnlock, &readWriteRelease:
-		return true
-	}
-	return false
-}
-
-// isLeave tells whether the op is a Leave.
-func (op *Op) isLeave() bool {
-	switch op.kind.script {
-	case &leave, &permitLeave, &readWriteLeave:
-		return true
-	}
-	return false
-}
-
-// isWaiting tells whether the op is a Waiting.
-func (op *Op) isWaiting() bool { return op.kind.script == &lineLen }
+func (op *Op) isUnlock() bool  { return op.kind.verb == ToUnlock }
+func (op *Op) isLeave() bool   { return op.kind.verb == ToLeave }
+func (op *Op) isWaiting() bool { return op.kind.verb == ToCount }
 
 // onlyLine tells whether the op is about the line alone, and does nothing without the line.
 func (op *Op) onlyLine() bool { return op.isLeave() || op.isWaiting() }
 
 // isInTurn tells whether the op is an Acquire in turn.
-func (op *Op) isInTurn() bool {
-	switch op.kind.script {
-	case &wait, &tryFree, &permit, &permitOutside, &readWriteWait, &readWriteTry:
-		return true
-	}
-	return false
-}
+func (op *Op) isInTurn() bool { return op.kind.verb == ToAcquire && op.kind.lined }
 
 // lineRefused tells that the line may be why the op was refused with err: the user has no right to the line (P30), or the slot is
 // moving to another node and only some of the keys have moved. It is false for an op that is about the line alone.

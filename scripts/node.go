@@ -64,14 +64,20 @@ var (
 	withdrawsInLine       = newBallot("calling", &withdrawInLine).or(&withdraws)
 	withdrawsForNewcomers = newBallot("newcomers", &withdrawInLine, "again", "known").or(&withdraws)
 	looks                 = newBallot("look", &look)
-	leavesNode            = newBallot("leave", &leave)
-	waitingsNode          = newBallot("waiting", &lineLen)
+	leavesNode            = newBallot("leave", &leave).does(ToLeave)
+	waitingsNode          = newBallot("waiting", &lineLen).does(ToCount)
 )
 
 // newBallot is newKind for one server of a quorum.
 func newBallot(name string, sc *script, left ...string) kind {
-	k := newKind(name, sc, left...)
+	k := newKind(Other, name, sc, left...)
 	k.ballot = true
+	return k
+}
+
+// does returns the kind, which does what this verb says on one server as well.
+func (k kind) does(verb Verb) kind {
+	k.verb = verb
 	return k
 }
 
@@ -283,22 +289,9 @@ const (
 
 // Order returns what the op asks for.
 func (op *Op) Order() Order {
-	o := Order{
-		Keys: op.keys, Field: op.field, Fenced: op.fenced, Expiry: op.expiry,
+	return Order{
+		Verb: op.kind.verb, Keys: op.keys, Field: op.field, Fenced: op.fenced, Expiry: op.expiry,
 		Lease: op.lease.Truncate(time.Millisecond), Count: op.count, Change: op.change,
 		Lined: op.kind.lined, Newcomers: op.kind == &unlocksForNewcomers, Turn: op.turn, Known: op.known,
 	}
-	switch {
-	case op.kind == &acquires || op.isInTurn():
-		o.Verb = ToAcquire
-	case op.kind == &levels:
-		o.Verb = ToLevel
-	case op.isUnlock():
-		o.Verb = ToUnlock
-	case op.isLeave():
-		o.Verb = ToLeave
-	case op.isWaiting():
-		o.Verb = ToCount
-	}
-	return o
 }

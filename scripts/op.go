@@ -44,14 +44,7 @@ type request struct {
 // Held is false where another holder has the lock. With the keys of a semaphore it takes any slot, Answer.Slot. For a semaphore or a read-write lock it is sent
 // once (P43).
 func Acquire(keys *Keys, fenced bool, field string, lease time.Duration) Op {
-	op := Op{kind: &acquires, keys: keys, fenced: fenced, request: request{lease: lease, field: field}}
-	switch {
-	case keys.last != nil:
-		op.kind = &permits
-	case keys.side != NoSide:
-		op.kind = &readWriteAcquires
-	}
-	return op
+	return Op{kind: families[keys.family()].acquire, keys: keys, fenced: fenced, request: request{lease: lease, field: field}}
 }
 
 // A Turn is a client's part in the line of those that wait for a lock.
@@ -72,16 +65,10 @@ type Turn struct {
 // InTurn returns the op, an Acquire, as one that takes the lock only if no other client is before this one in the line. If
 // it does not take the lock, the client enters the line with its ticket.
 func (op Op) InTurn(t Turn) Op {
-	inTurn, outside := &acquiresInTurn, &tries
-	switch op.kind.family {
-	case semaphores:
-		inTurn, outside = &permitsInTurn, &permitsOutside
-	case readWrites:
-		inTurn, outside = &readWriteInTurn, &readWriteTries
-	}
-	op.kind, op.turn = inTurn, t
+	of := &families[op.kind.family]
+	op.kind, op.turn = of.inTurn, t
 	if t.outside() {
-		op.kind = outside
+		op.kind = of.try
 	}
 	return op
 }
@@ -92,14 +79,7 @@ func (t Turn) outside() bool { return t == (Turn{Sharded: t.Sharded, Look: t.Loo
 // Leave takes the ticket out of the line, and calls the first client in the line if the lock is free, or tells those who listen on
 // the lock's channel where nobody is in the line. With no ticket Leave only calls.
 func Leave(keys *Keys, ticket string, sharded bool) Op {
-	op := Op{kind: &leaves, keys: keys, request: request{turn: Turn{Ticket: ticket, Sharded: sharded}}}
-	switch {
-	case keys.last != nil:
-		op.kind = &permitLeaves
-	case keys.side != NoSide:
-		op.kind = &readWriteLeaves
-	}
-	return op
+	return Op{kind: families[keys.family()].leave, keys: keys, request: request{turn: Turn{Ticket: ticket, Sharded: sharded}}}
 }
 
 // Waiting asks how many clients wait in the line: Answer.Before. It changes nothing. A user without the right to the line gets 0.
@@ -114,14 +94,7 @@ func Level(keys *Keys, fenced bool, field string, lease time.Duration, count int
 // Unlock releases the hold of this field, and tells those who listen on the lock's channel, by a sharded message if sharded.
 // Held is false where the hold is gone. With the keys of a semaphore it releases whatever slots the hold has.
 func Unlock(keys *Keys, field string, sharded bool) Op {
-	op := Op{kind: &unlocks, keys: keys, request: request{field: field, turn: Turn{Sharded: sharded}}}
-	switch {
-	case keys.last != nil:
-		op.kind = &vacatesOutside
-	case keys.side != NoSide:
-		op.kind = &readWriteUnlocks
-	}
-	return op
+	return Op{kind: families[keys.family()].unlock, keys: keys, request: request{field: field, turn: Turn{Sharded: sharded}}}
 }
 
 // Calling returns the op, an Unlock, as one that calls the first client in the line. Where again is not "", the client that
@@ -129,14 +102,7 @@ func Unlock(keys *Keys, field string, sharded bool) Op {
 // client's own, 1 or 0: the client that is called is told how many others there are. known is [NotTheHolder] for an Unlock of
 // another client's hold.
 func (op Op) Calling(again string, known int) Op {
-	switch op.kind.family {
-	case semaphores:
-		op.kind = &vacates
-	case readWrites:
-		op.kind, op.known = &readWriteReleases, known
-	default:
-		op.kind, op.turn.Ticket, op.known = &releases, again, known
-	}
+	op.kind, op.turn.Ticket, op.known = families[op.kind.family].calling, again, known
 	return op
 }
 

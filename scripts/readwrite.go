@@ -41,12 +41,12 @@ var (
 
 // These kinds are about a read-write lock. The field says whether the hold reads or writes.
 var (
-	readWriteAcquires = newKind("acquire", &readWriteAcquire).of(readWrites)
-	readWriteInTurn   = newKind("wait", &readWriteWait).of(readWrites).or(&readWriteAcquires)
-	readWriteTries    = newKind("try", &readWriteTry).of(readWrites).or(&readWriteAcquires)
-	readWriteUnlocks  = newKind("unlock", &readWriteUnlock).of(readWrites)
-	readWriteReleases = newKind("release", &readWriteRelease).of(readWrites).or(&readWriteUnlocks)
-	readWriteLeaves   = newKind("leave", &readWriteLeave).of(readWrites)
+	readWriteAcquires = newKind(ToAcquire, "acquire", &readWriteAcquire).of(readWrites)
+	readWriteInTurn   = newKind(ToAcquire, "wait", &readWriteWait).of(readWrites).or(&readWriteAcquires)
+	readWriteTries    = newKind(ToAcquire, "try", &readWriteTry).of(readWrites).or(&readWriteAcquires)
+	readWriteUnlocks  = newKind(ToUnlock, "unlock", &readWriteUnlock).of(readWrites)
+	readWriteReleases = newKind(ToUnlock, "release", &readWriteRelease).of(readWrites).or(&readWriteUnlocks)
+	readWriteLeaves   = newKind(ToLeave, "leave", &readWriteLeave).of(readWrites)
 )
 
 // A Side is what a hold of a read-write lock does.

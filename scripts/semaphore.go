@@ -37,12 +37,12 @@ var (
 
 // These kinds are about a semaphore as a whole. What is about one permit, whose slot is known, is an op on the lock of that slot.
 var (
-	permits        = newKind("acquire", &permitUnlined).of(semaphores)
-	permitsInTurn  = newKind("wait", &permit).of(semaphores).or(&permits)
-	permitsOutside = newKind("try", &permitOutside).of(semaphores).or(&permits)
-	vacatesOutside = newKind("unlock", &vacateOutside).of(semaphores)
-	vacates        = newKind("release", &vacate).of(semaphores).or(&vacatesOutside)
-	permitLeaves   = newKind("leave", &permitLeave).of(semaphores)
+	permits        = newKind(ToAcquire, "acquire", &permitUnlined).of(semaphores)
+	permitsInTurn  = newKind(ToAcquire, "wait", &permit).of(semaphores).or(&permits)
+	permitsOutside = newKind(ToAcquire, "try", &permitOutside).of(semaphores).or(&permits)
+	vacatesOutside = newKind(ToUnlock, "unlock", &vacateOutside).of(semaphores)
+	vacates        = newKind(ToUnlock, "release", &vacate).of(semaphores).or(&vacatesOutside)
+	permitLeaves   = newKind(ToLeave, "leave", &permitLeave).of(semaphores)
 )
 
 // MostPermits is the largest number of permits of a semaphore.
