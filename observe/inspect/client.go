@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/presence"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // Client is what a client with rlock.WithPresence says of itself, every 10 s.
@@ -43,7 +44,8 @@ type Hold struct {
 	Token int64         // 0 for a lock without tokens
 	For   time.Duration // so long, until Client.Seen
 
-	Lasting string // of rlock.Lasting, 32 bytes of any text at most; "" for a hold without it
+	Lasting   string // of rlock.Lasting, 32 bytes of any text at most; "" for a hold without it
+	Semaphore string // whose permit it is, as that of a Lock; "" for another hold
 }
 
 // Wait is a lock that a client waits for, as it said at Client.Seen.
@@ -53,7 +55,8 @@ type Wait struct {
 	Calls int           // so many calls wait
 	For   time.Duration // the first of them so long, until Client.Seen: of those without rlock.Lasting, if there are any
 
-	Lasting string // where all have rlock.Lasting: as Hold.Lasting, of the first; otherwise ""
+	Lasting   string // where all have rlock.Lasting: as Hold.Lasting, of the first; otherwise ""
+	Semaphore string // for whose permit they wait; "" of a lock
 }
 
 // Clients returns the clients that say that they are there, by name, host and process id.
@@ -79,10 +82,14 @@ func (in *Inspector) Clients(ctx context.Context) ([]Client, error) {
 func clientOf(said *presence.Client) Client {
 	c := Client{ID: said.ID, Name: said.Name, Host: said.Host, PID: said.PID, Program: said.Program, Since: said.Since, Seen: said.Seen, Silent: said.Silent, MoreHolds: said.MoreHolds, MoreWaits: said.MoreWaits, Cut: said.Cut}
 	for _, h := range said.Holds {
-		c.Holds = append(c.Holds, Hold(h))
+		hold := Hold{Lock: h.Lock, Mode: h.Mode, Field: h.Field, Token: h.Token, For: h.For, Lasting: h.Lasting}
+		if of, _, is := scripts.SlotOf(h.Lock); is && permitField.MatchString(h.Field) {
+			hold.Semaphore = of
+		}
+		c.Holds = append(c.Holds, hold)
 	}
 	for _, w := range said.Waits {
-		c.Waits = append(c.Waits, Wait(w))
+		c.Waits = append(c.Waits, Wait{Lock: w.Lock, Mode: w.Mode, Calls: w.Calls, For: w.For, Lasting: w.Lasting, Semaphore: scripts.SemaphoreOf(w.Lock)})
 	}
 	return c
 }

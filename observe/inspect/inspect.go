@@ -9,7 +9,7 @@
 //		}
 //	}
 //
-// There are four ways to find locks. Look shows those of given names, and is exact; Slots is Look for a semaphore. Known finds what clients with presence hold and
+// There are four ways to find locks. Look shows those of given names, and is exact; Slots is Look for a semaphore, of which nobody need know how many permits there are. Known finds what clients with presence hold and
 // wait for; others' holds it does not see. Contended finds locks that somebody waits for, Redisson's clients too. Scan finds all, and walks through all keys for it.
 //
 // A quorum's servers are looked at together (NewQuorum): the majority says who has a lock.
@@ -122,6 +122,9 @@ func (in *Inspector) LookWith(ctx context.Context, clients []Client, names ...st
 // a lock's holder waits for less than a quarter of a millisecond.
 const lookBatch = 50
 
+// unreadable is Lock.Other for the lack of a right.
+const unreadable = "a key that the Redis user may not read"
+
 // look asks about the locks of these names, and about the clients that are not known yet. It ends with ctx.
 func (in *Inspector) look(ctx context.Context, op string, names []string, known clientsByID) ([]Lock, error) {
 	locks, err := within(ctx, in, func() ([]Lock, error) { return in.ask(ctx, names, known, lookBatch) })
@@ -166,7 +169,7 @@ func (in *Inspector) ask(ctx context.Context, names []string, known clientsByID,
 			l, err := asked[i].lock(name, known)
 			switch {
 			case redis.HasErrorPrefix(err, "NOPERM"): // of another service, which this user may not look at
-				l.Other = "a key that the Redis user may not read"
+				l.Other = unreadable
 				refused = cmp.Or(refused, fmt.Errorf("%q: %w", name, err))
 			case err != nil:
 				return nil, fmt.Errorf("%q: %w", name, err)

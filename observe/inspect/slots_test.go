@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -186,8 +187,7 @@ func TestSlotsRefuses(t *testing.T) {
 		permits int
 		want    string
 	}{
-		{"jobs", 0, "inspect: Slots: 0 permits: use 1 to 1024"},
-		{"jobs", -1, "inspect: Slots: -1 permits: use 1 to 1024"},
+		{"jobs", -1, "inspect: Slots: -1 permits: use 1 to 1024, or 0 for those that are seen"},
 		{"jobs", 1025, "inspect: Slots: 1025 permits: use 1 to 1024"},
 		{"", 5, "inspect: Slots: the semaphore's name is empty"},
 	} {
@@ -195,14 +195,24 @@ func TestSlotsRefuses(t *testing.T) {
 		locktest.ErrorSays(t, err, c.want)
 	}
 	locktest.Equal(t, "slots of the largest semaphore", len(slots(t, in, "jobs", 1024).Slots), 1024)
+	several, err := inspect.NewQuorum([]redis.UniversalClient{redistest.Client(t, server.Addr())})
+	locktest.NoError(t, err)
+	_, err = several.Slots(t.Context(), "jobs", 0)
+	locktest.ErrorSays(t, err, "inspect: Slots: a quorum has no semaphores")
 	cluster := newInspector(t, redistest.Clustered(t, 1, 0).Client())
-	_, err := cluster.Slots(t.Context(), "a{b", 5)
+	_, err = cluster.Slots(t.Context(), "a{b", 5)
 	locktest.ErrorSays(t, err, `inspect: Slots: the locks of the slots of "a{b"`, "different hash slots of a cluster")
 
-	locktest.NoError(t, server.Client().Do(t.Context(), "acl", "setuser", "limited", "on", ">secret", "~other", "allchannels", "+@all").Err())
+	locktest.NoError(t, server.Client().Do(t.Context(), "acl", "setuser", "limited", "on", ">secret", "~{other}:*", "~redisson_lock_token:{other}:*", "~fencelock_line_of:{other}:*", "~fencelock_client*", "allchannels", "+@all").Err())
 	limited := newInspector(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }))
 	_, err = limited.Slots(t.Context(), "jobs", 5)
-	locktest.ErrorSays(t, err, `inspect: Slots: "{jobs}:0": NOPERM`)
+	locktest.ErrorSays(t, err, "inspect: Slots: ", "NOPERM")
+	some, err := limited.SlotsWith(t.Context(), nil, "jobs", "other")
+	locktest.NoError(t, err)
+	locktest.Equal(t, "those that this user may not read, and those that it may", some[0].Other+", "+some[1].Other, "a key that the Redis user may not read, ")
+	some, err = cluster.SlotsWith(t.Context(), nil, "jobs", "a{b")
+	locktest.NoError(t, err)
+	locktest.Equal(t, "one that a cluster cannot have, beside another", strings.HasPrefix(some[1].Other, "the locks of the slots") && some[0].Other == "", true)
 	server.Kill()
 	_, err = in.Slots(t.Context(), "jobs", 5)
 	locktest.ErrorSays(t, err, "inspect: Slots: ", "connection refused")

@@ -38,6 +38,16 @@ var ofLooks = []Break{
 		Pkg:   "./observe/inspect", Run: "TestFreeOfAQuorum",
 	},
 	{
+		Name:  "what stands at the name of a slot, and is no permit, is seen as one",
+		Edits: []Edit{{"observe/inspect isSeen", "isPermit(l.Holder)", "l.Holder != nil"}},
+		Pkg:   "./observe/inspect", Run: "SlotsThatAreSeen",
+	},
+	{
+		Name:  "SlotsWith does not look beyond the first slots",
+		Edits: []Edit{{"observe/inspect asked.next", "max(first, 2*a.Seen)", "first"}},
+		Pkg:   "./observe/inspect", Run: "SlotsWith",
+	},
+	{
 		Name:  "a leader with a standby is stuck",
 		Edits: []Edit{{"observe/lockui handler.judge", `case waits && l.seen.Lasts():`, "case false:"}},
 		Pkg:   "./observe/lockui", Run: "Lasting",
