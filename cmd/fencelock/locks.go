@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -28,13 +29,16 @@ type lockRow struct {
 	Other     string      `json:"not,omitempty"`       // what stands at the key and is no lock
 	Stuck     string      `json:"stuck,omitempty"`     // why it does not come free, of one that somebody waits for
 	Counter   string      `json:"counter,omitempty"`   // why it gives no token
-	Semaphore string      `json:"semaphore,omitempty"` // of a permit, and of the name that stands for all slots
-	Permits   int         `json:"permits,omitempty"`   // of the name that stands for all slots: so many were found
+	Semaphore string      `json:"semaphore,omitempty"` // of a permit, and of a semaphore itself
+	Taken     int         `json:"taken,omitempty"`     // slots of a semaphore
+	Seen      int         `json:"seen,omitempty"`      // so many slots a semaphore has at least
+	Oldest    seconds     `json:"oldest,omitempty"`    // the age of a semaphore's oldest permit
 	Mode      string      `json:"mode,omitempty"`      // read or write, of a read-write lock that somebody has
 	Reading   int         `json:"reading,omitempty"`   // so many read
 	Readers   []readerRow `json:"readers,omitempty"`   // the first of them
 	quorumRow
-	lock inspect.Lock
+	lock inspect.Lock       // of a semaphore, the name that stands for all slots, and the line
+	of   *inspect.Semaphore // nil for a lock
 }
 
 type holderRow struct {
@@ -108,32 +112,55 @@ func (c *connection) view() (*viewer, error) {
 
 func (v *viewer) close() { closeAll(v.all) }
 
-// used returns the locks that are known without a walk through all keys: those of clients with presence, and those that somebody
-// waits for.
-func (v *viewer) used(ctx context.Context) ([]inspect.Lock, error) {
-	known, err := v.Known(ctx)
+// used returns the locks and semaphores that are known without a walk through all keys: those of clients with presence, and those that
+// somebody waits for.
+func (v *viewer) used(ctx context.Context) ([]inspect.Lock, []inspect.Semaphore, error) {
+	clients, err := v.Clients(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	contended, err := v.Contended(ctx)
+	names, semaphores := map[string]bool{}, map[string]bool{}
+	add := func(name, semaphore string) {
+		if semaphore != "" && len(v.all) == 1 {
+			semaphores[semaphore] = true
+		} else {
+			names[name] = true
+		}
+	}
+	for _, c := range clients {
+		for _, h := range c.Holds {
+			add(h.Lock, h.Semaphore)
+		}
+		for _, w := range c.Waits {
+			add(w.Lock, w.Semaphore)
+		}
+	}
+	contended, err := v.ContendedNames(ctx)
 	var refused redis.Error
 	if err != nil && !errors.As(err, &refused) { // a user without the right to PUBSUB sees less
-		return nil, err
+		return nil, nil, err
 	}
-	all := append(known, contended...)
-	slices.SortStableFunc(all, func(a, b inspect.Lock) int { return cmp.Compare(a.Name, b.Name) })
-	all = slices.CompactFunc(all, func(a, b inspect.Lock) bool { return a.Name == b.Name })
-	all = slices.DeleteFunc(all, func(l inspect.Lock) bool {
+	for _, name := range contended {
+		add(name, inspect.SemaphoreOf(name))
+	}
+	locks, err := v.LookWith(ctx, clients, slices.Sorted(maps.Keys(names))...)
+	if err != nil {
+		return nil, nil, err
+	}
+	locks = slices.DeleteFunc(locks, func(l inspect.Lock) bool {
 		return l.Holder == nil && l.Waiting == 0 && l.Other == "" && l.Unknown == "" && leftOn(l) == 0
 	})
-	return v.withSemaphores(ctx, all)
+	return v.fold(ctx, clients, locks, semaphores)
 }
 
-// rows adds to locks what else is to be shown.
-func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, error) {
-	names := make([]string, len(locks))
+// rows adds to locks and semaphores what else is to be shown.
+func (v *viewer) rows(ctx context.Context, locks []inspect.Lock, semaphores ...inspect.Semaphore) ([]lockRow, error) {
+	names := make([]string, len(locks), len(locks)+len(semaphores))
 	for i, l := range locks {
 		names[i] = l.Name
+	}
+	for _, s := range semaphores {
+		names = append(names, inspect.AnySlot(s.Name))
 	}
 	listeners := map[string]int{}
 	if len(names) > 0 {
@@ -141,7 +168,7 @@ func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, err
 			listeners = found
 		}
 	}
-	rows := make([]lockRow, len(locks))
+	rows := make([]lockRow, len(locks), len(names))
 	for i, l := range locks {
 		rows[i] = lockRow{
 			Name: l.Name, TTL: inSeconds(l.TTL), Token: l.Token, Listeners: listeners[l.Name], Waiting: l.Waiting, Line: []waitRow{}, Other: l.Other, Counter: l.Counter, Semaphore: l.Semaphore,
@@ -153,12 +180,16 @@ func (v *viewer) rows(ctx context.Context, locks []inspect.Lock) ([]lockRow, err
 		for _, h := range l.Readers {
 			rows[i].Readers = append(rows[i].Readers, readerRow{holderRow{h.Field, h.Count, age(h.For, h.By), clientOf(h.By), h.Lasting}, inSeconds(h.TTL)})
 		}
-		for _, w := range l.Line {
+	}
+	for _, s := range semaphores {
+		rows = append(rows, v.semaphoreRow(s, listeners[inspect.AnySlot(s.Name)]))
+	}
+	for i := range rows {
+		for _, w := range rows[i].lock.Line {
 			rows[i].Line = append(rows[i].Line, waitRow{w.Client, w.Mode, w.Calls, age(w.For, w.By), clientOf(w.By), w.Lasting})
 		}
 		rows[i].Stuck = rows[i].stuck(v.longHold)
 	}
-	countPermits(rows)
 	return rows, ctx.Err()
 }
 
@@ -185,18 +216,19 @@ func clientOf(c *inspect.Client) *clientRow {
 	return &clientRow{c.ID, c.Name, c.Host, c.PID, c.Program, c.Since, c.Seen, seconds(c.Silent), len(c.Holds) + c.MoreHolds, len(c.Waits) + c.MoreWaits}
 }
 
-// age is how long the lock is held, 0 where that is not known.
+// age is how long the lock, or a semaphore's oldest permit, is held, 0 where that is not known.
 func (r *lockRow) age() time.Duration {
 	if r.Holder == nil {
-		return 0
+		return time.Duration(r.Oldest)
 	}
 	return time.Duration(r.Holder.Age)
 }
 
-// here tells whether the holder is a process of this machine.
+// here tells whether the holder, or that of a permit, is a process of this machine.
 func (r *lockRow) here() bool {
 	host, err := os.Hostname()
-	return err == nil && r.Holder != nil && r.Holder.Client != nil && r.Holder.Client.Host == host
+	is := func(l inspect.Lock) bool { return l.Holder != nil && l.Holder.By != nil && l.Holder.By.Host == host }
+	return err == nil && (is(r.lock) || r.of != nil && slices.ContainsFunc(r.of.Slots, is))
 }
 
 var lockColumns = []string{"NAME", "HOLDER", "COUNT", "TTL", "TOKEN", "AGE", "LISTENERS", "WAITERS"}
@@ -205,8 +237,8 @@ var lockColumns = []string{"NAME", "HOLDER", "COUNT", "TTL", "TOKEN", "AGE", "LI
 func (r *lockRow) cells() []string {
 	c := []string{plain.Name(r.Name), "(free)", unknown, unknown, number(r.Token), span(r.age()), number(int64(r.Listeners)), number(int64(r.Waiting))}
 	switch h := r.lock.Holder; {
-	case r.Permits > 0:
-		c[1] = fmt.Sprintf("(%s: %d found)", r.Other, r.Permits)
+	case r.of != nil && r.Other == "":
+		c[1] = fmt.Sprintf("(semaphore: %d taken of %d seen)", r.Taken, r.Seen)
 	case r.Other != "":
 		c[1] = "(" + plain.Name(r.Other) + ")"
 	case h != nil:

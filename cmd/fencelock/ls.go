@@ -33,12 +33,12 @@ after the lock was taken.
 
 Of a read-write lock HOLDER is the one that writes, or the one of those that read whose lease ends last, and how many read.
 Of a hold that is meant to last a word in brackets says what its holder does, such as (leads).
-The permits of a semaphore jobs are the locks {jobs}:0 and so on. They stand below {jobs}:*, which has the WAITERS for a permit.`,
+A semaphore is one row: HOLDER is how many of its slots are taken, of those that are seen, AGE that of the oldest permit. How many
+permits there are is stored nowhere. Slot 0 of the semaphore jobs is the lock {jobs}:0, which is listed by that NAME.`,
 		Example: `  fencelock ls
   fencelock ls -o wide --sort age --older-than 10m
   fencelock ls --scan='account:*' -o name
-  fencelock ls --scan='{jobs}:*'
-  fencelock ls -o json | jq '.[] | select(.semaphore == "jobs") | .name'
+  fencelock ls -o json | jq '.[] | select(.semaphore == "jobs") | .taken'
   fencelock ls -o json | jq '.[] | select(.waiting > 10) | .name'`,
 		ValidArgsFunction: at.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,23 +50,27 @@ The permits of a semaphore jobs are the locks {jobs}:0 and so on. They stand bel
 			}
 			return at.with(func(v *viewer) error {
 				var locks []inspect.Lock
+				var semaphores []inspect.Semaphore
 				var err error
 				switch {
 				case len(args) > 0:
-					locks, err = v.Look(cmd.Context(), args...)
+					locks, semaphores, err = v.named(cmd.Context(), args)
 				case scan != "":
 					for l, wrong := range v.Scan(cmd.Context(), scan, inspect.Pace{}) {
 						if err = wrong; err == nil {
 							locks = append(locks, l)
 						}
 					}
+					if err == nil {
+						locks, semaphores, err = v.fold(cmd.Context(), nil, locks, map[string]bool{})
+					}
 				default:
-					locks, err = v.used(cmd.Context())
+					locks, semaphores, err = v.used(cmd.Context())
 				}
 				if err != nil {
 					return err
 				}
-				rows, err := v.rows(cmd.Context(), locks)
+				rows, err := v.rows(cmd.Context(), locks, semaphores...)
 				if err != nil {
 					return err
 				}
@@ -97,7 +101,7 @@ func printLocks(cmd *cobra.Command, out format, rows []lockRow) error {
 		return printJSON(w, rows)
 	case "name":
 		for _, r := range rows {
-			if err := printName(w, r.Name); err != nil {
+			if err := printName(w, r.lock.Name); err != nil { // show takes it for the one or the other
 				return err
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/observe/inspect"
+	"github.com/fencelock/fencelock/scripts"
 )
 
 // screen is what top shows.
@@ -72,16 +73,16 @@ func (s *screen) Init() tea.Cmd { return s.look("") }
 func (s *screen) look(detail string) tea.Cmd {
 	return func() tea.Msg {
 		var m lookMsg
-		locks, err := s.v.used(s.ctx)
+		locks, semaphores, err := s.v.used(s.ctx)
 		if err == nil {
-			m.rows, err = s.v.rows(s.ctx, locks)
+			m.rows, err = s.v.rows(s.ctx, locks, semaphores...)
 		}
 		m.where = s.v.counting(s.ctx)
 		if err == nil && detail != "" {
-			var d *details
-			if d, err = s.v.details(s.ctx, detail); err == nil {
+			d, wrong := s.v.about(s.ctx, detail, 0)
+			if err = wrong; err == nil {
 				var text bytes.Buffer
-				_ = d.print(&text)
+				_ = d.print(&text, false)
 				m.about = text.String()
 			}
 		}
@@ -165,7 +166,7 @@ func (s *screen) arrange() {
 	s.list.SetRows(rows)
 	s.list.SetWidth(s.width)
 	s.list.SetHeight(max(s.height-2, 2))
-	s.list.SetCursor(max(slices.IndexFunc(s.shown, func(r lockRow) bool { return on != nil && r.Name == on.Name }), 0))
+	s.list.SetCursor(max(slices.IndexFunc(s.shown, func(r lockRow) bool { return on != nil && r.lock.Name == on.lock.Name }), 0))
 }
 
 // topColumns are those of top.
@@ -212,11 +213,14 @@ func (s *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		return s.ask(filtering, "Filter: ")
 	case "enter":
 		if r := s.selected(); r != nil && s.detail == "" {
-			s.detail = r.Name
+			s.detail = r.lock.Name
 			return s.lookNow()
 		}
 	case "f":
 		if r := s.selected(); r != nil {
+			if r.of != nil {
+				return say(fmt.Sprintf("free one of its permits: fencelock force-unlock '%s'", plain.Name(scripts.PermitsOf(r.Name, 1).SlotName(0))))
+			}
 			if r.lock.Holder == nil {
 				return say("nobody holds it")
 			}

@@ -35,33 +35,34 @@ func newShow(at *connection) *cobra.Command {
 		Short: "Show all about one lock, or one semaphore",
 		Long: `show prints who holds a lock, who waits and in which order, its keys in Redis, and the largest token that a guard has accepted there.
 
-With --permits N it shows the semaphore NAME: who has which of its N slots, and who waits for a permit. All who use the name say the
-same N, which is stored nowhere. Slot 3 of the semaphore jobs is the lock {jobs}:3.`,
+Of a semaphore it shows who has which slot, and who waits for a permit. All who use the name say the same number of permits, which is
+stored nowhere: it shows the slots that have, or had, a permit. With --permits N it shows N, and says which others exist. Slot 3 of the
+semaphore jobs is the lock {jobs}:3. Where NAME is also a lock's, '{jobs}:*' is the semaphore.`,
 		Example: `  fencelock show account:42
   fencelock show -o json account:42
-  fencelock show jobs --permits 5
+  fencelock show jobs
   fencelock show '{jobs}:3'
   fencelock show jobs --permits 5 -o json | jq '.slots[] | select(.holder == null) | .name'`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: at.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("permits") {
-				if permits < 1 || permits > scripts.MostPermits {
-					return usage("--permits %d: use 1 to %d", permits, scripts.MostPermits)
-				}
-				return at.with(func(v *viewer) error { return v.showSemaphore(cmd, out, args[0], permits) })
+			if cmd.Flags().Changed("permits") && (permits < 1 || permits > scripts.MostPermits) {
+				return usage("--permits %d: use 1 to %d", permits, scripts.MostPermits)
 			}
 			return at.with(func(v *viewer) error {
-				d, err := v.details(cmd.Context(), args[0])
+				if permits > 0 && len(v.all) > 1 {
+					return usage("--permits: a quorum has no semaphores: give one URL")
+				}
+				d, err := v.about(cmd.Context(), args[0], permits)
 				switch {
 				case err != nil:
 					return err
 				case out == "json":
 					return printJSON(cmd.OutOrStdout(), d)
 				case out == "name":
-					return printName(cmd.OutOrStdout(), d.Name)
+					return printName(cmd.OutOrStdout(), args[0])
 				}
-				return d.print(cmd.OutOrStdout())
+				return d.print(cmd.OutOrStdout(), out == "wide")
 			})
 		},
 	}
@@ -70,20 +71,23 @@ same N, which is stored nowhere. Slot 3 of the semaphore jobs is the lock {jobs}
 	return cmd
 }
 
-func (v *viewer) showSemaphore(cmd *cobra.Command, out format, name string, permits int) error {
-	if len(v.all) > 1 {
-		return usage("--permits: a quorum has no semaphores: give one URL")
+// about returns all about the semaphore of this name, if it is one of so many permits, stands for all
+// slots, or is a semaphore's alone; otherwise all about the lock.
+func (v *viewer) about(ctx context.Context, name string, permits int) (interface {
+	print(w io.Writer, wide bool) error
+}, error) {
+	semaphore := permits > 0 || len(v.all) == 1 && inspect.SemaphoreOf(name) != ""
+	if !semaphore && len(v.all) == 1 && name != "" {
+		locks, semaphores, err := v.named(ctx, []string{name})
+		if err != nil {
+			return nil, err
+		}
+		semaphore = len(semaphores) > 0 && len(locks) == 0
 	}
-	s, err := v.semaphore(cmd.Context(), name, permits)
-	switch {
-	case err != nil:
-		return err
-	case out == "json":
-		return printJSON(cmd.OutOrStdout(), s)
-	case out == "name":
-		return printName(cmd.OutOrStdout(), s.Name)
+	if semaphore {
+		return v.semaphore(ctx, name, permits)
 	}
-	return s.print(cmd.OutOrStdout(), out == "wide")
+	return v.details(ctx, name)
 }
 
 func (v *viewer) details(ctx context.Context, name string) (*details, error) {
@@ -113,7 +117,7 @@ func (v *viewer) details(ctx context.Context, name string) (*details, error) {
 	return d, nil
 }
 
-func (d *details) print(w io.Writer) error {
+func (d *details) print(w io.Writer, _ bool) error {
 	rows := [][]string{{"Name", plain.Name(d.Name)}}
 	add := func(name, value string) { rows = append(rows, []string{name, value}) }
 	switch h := d.lock.Holder; {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/observe/inspect"
-	"github.com/fencelock/fencelock/scripts"
 )
 
 // defaultLongHold is how old a hold is, or how long somebody waits, where the lock is stuck: the page has the same.
@@ -14,17 +13,21 @@ const defaultLongHold = time.Minute
 
 // waited tells whether somebody waits for the lock. A holder has one connection that listens.
 func (r *lockRow) waited() bool {
+	if r.of != nil {
+		return r.of.Waited(r.Listeners)
+	}
 	return r.Waiting > 0 || r.Listeners > 1 || r.Listeners == 1 && r.Holder == nil
 }
 
 // standby tells whether all that wait, as far as that is known, stand by for a hold that is meant to last.
 func (r *lockRow) standby() bool {
-	return r.lock.Lasts() && r.Listeners <= r.Waiting+1 &&
+	lasts := r.lock.Lasts() && r.Listeners <= r.Waiting+1
+	if r.of != nil {
+		lasts = r.of.Lasts()
+	}
+	return lasts &&
 		!slices.ContainsFunc(r.Line, func(w waitRow) bool { return w.Lasting == "" })
 }
-
-// all tells whether this is the name that stands for all slots of a semaphore.
-func (r *lockRow) all() bool { return scripts.SemaphoreOf(r.Name) != "" }
 
 // stuck says why a lock that is waited for does not come free, as the page does (package lockui), or why a semaphore has a wait that is long; "" where it may come free by itself.
 func (r *lockRow) stuck(longHold time.Duration) string {
@@ -37,8 +40,12 @@ func (r *lockRow) stuck(longHold time.Duration) string {
 		}
 	}
 	switch h := r.lock.Holder; {
-	case r.all() && longest >= longHold:
+	case r.of != nil && r.waited() && r.of.Blocked() != "":
+		return r.of.Blocked()
+	case r.of != nil && longest >= longHold && !r.of.Lasts():
 		return "somebody has waited for a permit for " + span(longest)
+	case r.of != nil:
+		return ""
 	case r.lock.Unknown != "" && r.waited():
 		return r.lock.Unknown
 	case r.Other != "" || !r.waited():
@@ -70,7 +77,7 @@ func (r *lockRow) state() string {
 		return "STUCK"
 	case r.standby():
 		return unknown
-	case r.Other == "" && r.waited(), r.all() && r.Waiting > 0:
+	case r.Other == "" && r.waited():
 		return "waited"
 	}
 	return unknown

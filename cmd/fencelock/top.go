@@ -27,7 +27,7 @@ func newTop(at *connection) *cobra.Command {
 held or waited for longer than --long-hold, has no lease, or whose holder is not heard of any more. Neither age nor standbys count of
 a hold that is meant to last, as that of a leader or of "fencelock run --lasting". Keys: a, t, w, n sort by age, TTL, waiters, name; / filters by a part of
 the name, the holder or its process; Enter shows one lock; f frees the lock of which the name is then typed; Esc goes back; q ends.
-The permits of a semaphore jobs are the locks {jobs}:0 and so on, and {jobs}:* has those who wait for one: /{jobs} shows these alone.
+A semaphore is one row, and Enter shows who has which slot.
 
 Without a terminal it prints the list once.`,
 		Example: "  fencelock top\n  fencelock top -d 5\n  fencelock top --once",

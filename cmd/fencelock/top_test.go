@@ -180,7 +180,7 @@ func TestTopStuck(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		first = append(first, strings.Join(strings.Fields(line)[:2], " "))
 	}
-	if got, want := strings.Join(first[1:], ", "), "STATE NAME, STUCK z-stuck, STUCK no-lease, STUCK y-free, STUCK {jobs}:*, - a-long, waited b-waited"; got != want || !strings.Contains(string(out), "locks: 6, stuck: 4,") {
+	if got, want := strings.Join(first[1:], ", "), "STATE NAME, STUCK z-stuck, STUCK jobs, STUCK no-lease, STUCK y-free, - a-long, waited b-waited"; got != want || !strings.Contains(string(out), "locks: 6, stuck: 4,") {
 		t.Errorf("top shows %s, want %s:\n%s", got, want, out)
 	}
 	says()
@@ -189,6 +189,8 @@ func TestTopStuck(t *testing.T) {
 	s.types("n")
 	s.shows("by name")
 	s.types("g")
+	s.shows("stuck: somebody has waited for a permit for 3m")
+	s.types("j")
 	s.shows("stuck: it has no lease")
 	s.types("j")
 	s.shows("stuck: free, and yet somebody has waited for 2m")
@@ -209,4 +211,68 @@ func TestTopStuck(t *testing.T) {
 	if !strings.Contains(string(text), "its holder was last heard of 2") {
 		t.Errorf("show says\n%s", text)
 	}
+}
+
+// A semaphore is one row beside a lock of its name. It is stuck where nobody gets a permit, and not where all that have one lead.
+func TestTopSemaphore(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	rdb := server.Client()
+	id := func(n int) string { return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n) }
+	client := func(n int, name string) *presence.Client {
+		return &presence.Client{ID: id(n), Name: name, Host: "web", PID: n, Lasts: time.Hour}
+	}
+	has, waits := client(1, "imports"), client(2, "mail")
+	hold := func(name, field, lasting string) {
+		locktest.NoError(t, rdb.HSet(ctx, name, field, 1).Err())
+		locktest.NoError(t, rdb.PExpire(ctx, name, time.Hour).Err())
+		has.Holds = append(has.Holds, presence.Hold{Lock: name, Field: field, For: 2 * time.Hour, Lasting: lasting})
+	}
+	wait := func(of string, held time.Duration, lasting string) {
+		locktest.NoError(t, rdb.ZAdd(ctx, "fencelock_line_of:{"+of+"}:*", redis.Z{Member: id(2) + ":1"}).Err())
+		waits.Waits = append(waits.Waits, presence.Wait{Lock: "{" + of + "}:*", Calls: 1, For: held, Lasting: lasting})
+	}
+	hold("jobs", id(1)+":1", "")
+	for slot := range 3 {
+		hold(fmt.Sprintf("{jobs}:%d", slot), fmt.Sprintf("%s:-%d", id(1), slot), "")
+	}
+	locktest.NoError(t, rdb.Set(ctx, "redisson_lock_token:{jobs}:3", 1, 0).Err())
+	wait("jobs", time.Second, "")
+	hold("{pool}:0", id(1)+":-10", "leads")
+	wait("pool", 5*time.Hour, "leads")
+	locktest.NoError(t, rdb.Set(ctx, "redisson_lock_token:{broken}:0", "text", 0).Err())
+	wait("broken", time.Second, "")
+	for _, c := range []*presence.Client{has, waits} {
+		locktest.NoError(t, presence.Write(ctx, rdb, c))
+		locktest.NoError(t, rdb.Persist(ctx, presence.Key(c.ID)).Err()) // it is as if it had just been written
+	}
+	top := start(t, server.Addr(), "top", "--once")
+	out, err := io.ReadAll(top.lines)
+	locktest.NoError(t, err)
+	var shown []string
+	for line := range strings.Lines(string(out)) {
+		shown = append(shown, strings.Join(strings.Fields(line)[:5], " "))
+	}
+	locktest.DeepEqual(t, "the rows", shown[2:], []string{
+		"STUCK broken (semaphore: 0 taken", "- jobs web:1 imports 1", "waited jobs (semaphore: 3 taken", "- pool (semaphore: 1 taken",
+	})
+	s := onScreen(t, server.Addr(), "fencelock", "top", "-d", "0.2")
+	s.shows("(semaphore: 3 taken of 4 seen)")
+	s.types("/3 taken\r")
+	s.shows("only what contains")
+	s.types("f")
+	s.shows("free one of its permits: fencelock force-unlock '{jobs}:0'")
+	s.types("\r")
+	s.shows("4 seen, 3 taken")
+	s.shows("web:2 mail, 1 call")
+	s.types("\x1b")
+	s.shows("STUCK  broken")
+	s.types("g")
+	s.shows("stuck: slot 0 is free, but the fencing counter holds something")
+	s.types("/imports\r")
+	s.shows("only what contains")
+	s.types("\r")
+	s.shows("there is one of this name, 3 taken of 4 seen, 1 waiting")
+	s.types("q")
+	equal(t, "exit code", s.ends(), 0)
 }

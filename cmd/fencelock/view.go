@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,9 +58,12 @@ func (c *connection) completeNames(cmd *cobra.Command, args []string, _ string) 
 		for _, client := range clients {
 			for _, h := range client.Holds {
 				names = append(names, h.Lock)
+				if h.Semaphore != "" {
+					names = append(names, h.Semaphore)
+				}
 			}
 			for _, w := range client.Waits {
-				names = append(names, w.Lock)
+				names = append(names, cmp.Or(w.Semaphore, w.Lock))
 			}
 		}
 		names = slices.DeleteFunc(names, func(name string) bool { return plain.Name(name) != name }) // nobody types them so

@@ -42,6 +42,18 @@ func (s *Semaphore) Exists() bool {
 // Full tells that all Slots are taken.
 func (s *Semaphore) Full() bool { return s.Taken > 0 && s.Taken == len(s.Slots) }
 
+// Waited tells whether somebody waits for a permit: in the line, or, where so many connections listen
+// on the channel of AnySlot (Listeners), more clients than have permits.
+func (s *Semaphore) Waited(listeners int) bool {
+	holders := map[string]bool{}
+	for _, l := range s.Slots {
+		if l.Holder != nil {
+			holders[l.Holder.Client] = true
+		}
+	}
+	return s.Waiting > 0 || listeners > len(holders)
+}
+
 // Lasts tells that all Slots are taken, by holds that are meant to last (rlock.Lasting), and whose
 // clients are heard of: others may wait for long.
 func (s *Semaphore) Lasts() bool {
