@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/plain"
 )
 
 // A dialer opens a connection.
@@ -90,7 +92,7 @@ func (s *secured) Write(part []byte) (int, error) {
 // explain adds to an error which option mends it.
 func (s *secured) explain(err error) error {
 	if hint := s.hint(err); hint != "" {
-		return fmt.Errorf("%w: %w", err, errors.New(hint)) // two errors: of one, go-redis shows what it wraps
+		return fmt.Errorf("%w: %w", err, plain.Hint(hint)) // two errors: of one, go-redis shows what it wraps
 	}
 	return err
 }

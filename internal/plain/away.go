@@ -23,6 +23,11 @@ type At struct {
 func (e *At) Error() string { return e.Err.Error() }
 func (e *At) Unwrap() error { return e.Err }
 
+// Hint is an error beside one of the network: what mends that here. Others may reach the server all the same.
+type Hint string
+
+func (h Hint) Error() string { return string(h) }
+
 // Error is an error for people on call: where servers do not answer, which ones, why, and what that means; otherwise as Reason. where is the
 // address of a server that err does not name, or "".
 func Error(err error, where string) string {
@@ -103,9 +108,18 @@ func addressIn(err error, where string) string {
 	return where
 }
 
-// cause is why there is no answer, in a few words; "" for another error, such as a refusal of the server's. here tells that this is so here:
-// the host's name is not known, or nobody trusts the server.
+// cause is why there is no answer, in a few words, and the hint; "" for another error, such as a refusal of the server's. here tells that
+// this is so here: the host's name is not known, or one does not trust the other.
 func cause(err error) (text string, here bool) {
+	var hint Hint
+	if text, here = broken(err); text != "" && errors.As(err, &hint) {
+		return text + ": " + string(hint), true
+	}
+	return text, here
+}
+
+// broken is cause without the hint.
+func broken(err error) (text string, here bool) {
 	const handshake = "the TLS handshake failed: "
 	var (
 		network     *net.OpError
@@ -114,7 +128,6 @@ func cause(err error) (text string, here bool) {
 		host        *net.DNSError
 		certificate *tls.CertificateVerificationError
 		record      tls.RecordHeaderError
-		alert       tls.AlertError
 	)
 	switch {
 	case err == nil:
@@ -127,8 +140,8 @@ func cause(err error) (text string, here bool) {
 		return handshake + certificate.Err.Error(), true
 	case errors.As(err, &record):
 		return handshake + record.Msg, true
-	case errors.As(err, &alert):
-		return handshake + alert.Error(), true
+	case errors.As(err, &network) && network.Op == "remote error": // an alert of TLS
+		return handshake + network.Err.Error(), true
 	case errors.As(err, &network) && errors.As(network, &number):
 		return number.Error(), false
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
