@@ -91,7 +91,7 @@ func TestFrozenServerAtTheStart(t *testing.T) {
 		p := start(t, server.Addr(), "run", wait, "x", "--", "echo", "up")
 		equal(t, wait+": exit code", p.ends(), exitTrouble)
 		locktest.TookAtMost(t, began, bound, 900*time.Millisecond, wait)
-		if said := p.said(); !strings.Contains(said, "no answer from Redis") {
+		if said := p.said(); !strings.Contains(said, "Redis at "+server.Addr()+" does not answer in time") {
 			t.Errorf("%s: %s", wait, said)
 		}
 	}

@@ -32,7 +32,7 @@ type terminal struct {
 // onScreen runs a program on a terminal of its own, with the server at addr.
 func onScreen(t *testing.T, addr string, program string, args ...string) *terminal {
 	t.Helper()
-	s := &terminal{t: t, cmd: exec.Command(program, args...), exited: make(chan struct{}), screen: vt.NewEmulator(100, 24)}
+	s := &terminal{t: t, cmd: exec.Command(program, args...), exited: make(chan struct{}), screen: vt.NewEmulator(120, 24)}
 	s.cmd.Env = append(os.Environ(), urlVariable+"=redis://"+addr, "TERM=xterm-256color", "PS1=ready ", "ENV=")
 	keys, tty := pseudoTerminal(t)
 	s.keys, s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = keys, tty, tty, tty
@@ -91,7 +91,7 @@ func pseudoTerminal(t *testing.T) (keys, tty *os.File) {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
 	if err == nil {
-		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100})
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 120})
 	}
 	if err == nil {
 		tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
@@ -101,6 +101,24 @@ func pseudoTerminal(t *testing.T) (keys, tty *os.File) {
 		t.Fatal(err)
 	}
 	return os.NewFile(uintptr(fd), "/dev/ptmx"), tty
+}
+
+// narrows makes the screen so many columns wide, which tells the program.
+func (s *terminal) narrows(columns int) {
+	s.t.Helper()
+	s.mu.Lock()
+	s.screen.Resize(columns, 24)
+	s.mu.Unlock()
+	raw, err := s.keys.SyscallConn()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var wrong error
+	if err := raw.Control(func(fd uintptr) {
+		wrong = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)})
+	}); err != nil || wrong != nil {
+		s.t.Fatal(err, wrong)
+	}
 }
 
 // text is what is on the screen.

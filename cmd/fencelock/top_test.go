@@ -106,8 +106,10 @@ func TestLongNames(t *testing.T) {
 	says()
 	s := onScreen(t, server.Addr(), "fencelock", "top", "-d", "0.2")
 	s.shows("WAITERS")
-	s.shows(" … ")
-	s.shows("1234567890123456")
+	s.narrows(100)
+	for _, whole := range []string{"1234567890123456 1", "WAITERS", " … "} {
+		s.shows(whole)
+	}
 	s.types("q")
 	equal(t, "exit code", s.ends(), 0)
 }
