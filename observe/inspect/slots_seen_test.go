@@ -43,6 +43,9 @@ func TestSlotsThatAreSeen(t *testing.T) {
 		})
 		locktest.Sleep(time.Second)
 		shows("all are taken, and one waits", slots(t, in, "jobs", 0), 5, 5, 5, 1, true, true)
+		of := slots(t, in, "jobs", 0)
+		of.Waiting = 0 // as where there is no line
+		locktest.Equal(t, "one more listens than has permits", fmt.Sprint(of.Waited(1), of.Waited(2)), "false true")
 		shows("of three", slots(t, in, "jobs", 3), 3, 5, 3, 1, true, true, 3, 4)
 		shows("of eight", slots(t, in, "jobs", 8), 8, 5, 6, 1, false, true)
 		for _, p := range permits[1:4] {

@@ -2,8 +2,10 @@ package lockui_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"testing"
 	"time"
 
@@ -53,14 +55,70 @@ func TestReadWrite(t *testing.T) {
 	locktest.NoError(t, writes.Unlock(t.Context()))
 }
 
-// The name that stands for the slots of a semaphore is no unknown thing: it is waited for, and stuck where somebody waits for long.
+// A semaphore is one row of the list, and has a page with who has which slot and who waits; the page of its name leads there, and is
+// not green while somebody waits. Beside a lock of its name it is another thing.
 func TestSemaphore(t *testing.T) {
 	rdb := redistest.New(t)
-	hold(t, rdb, "{jobs}:0", 1, time.Minute)
-	says(t, rdb, 2, "exports", nil, []presence.Wait{{Lock: "{jobs}:*", Calls: 1, For: time.Hour}})
+	permit := func(slot, n int, age time.Duration, lasting string) presence.Hold {
+		name := fmt.Sprintf("{jobs}:%d", slot)
+		field := fmt.Sprintf("%s:-%d", id(n), slot+1)
+		locktest.NoError(t, rdb.HSet(t.Context(), name, field, 1).Err())
+		locktest.NoError(t, rdb.PExpire(t.Context(), name, time.Minute).Err())
+		locktest.NoError(t, rdb.Set(t.Context(), "redisson_lock_token:"+name, 40+slot, 0).Err())
+		return presence.Hold{Lock: name, Field: field, For: age, Lasting: lasting}
+	}
+	waits := func(age time.Duration, lasting string) {
+		says(t, rdb, 2, "exports", nil, []presence.Wait{{Lock: "{jobs}:*", Calls: 1, For: age, Lasting: lasting}})
+	}
+	locktest.NoError(t, rdb.Set(t.Context(), "redisson_lock_token:{jobs}:3", 9, 0).Err())
+	says(t, rdb, 1, "imports", []presence.Hold{permit(0, 1, 3*time.Hour, ""), permit(1, 1, time.Second, ""), permit(2, 1, time.Second, "")}, nil)
+	shown := func() string { return list(t, newPage(t, rdb), "/?format=json").String() }
+	locktest.Equal(t, "while nobody waits", shown(), "jobs held")
+	contains(t, ok(t, newPage(t, rdb), "/"), ">jobs</a>", "a semaphore", "3 taken of 4 slots seen", "3 h 00 min", "the oldest permit", "1 lock found", "Nobody waits")
+
+	waits(time.Second, "")
 	locktest.NoError(t, rdb.ZAdd(t.Context(), "fencelock_line_of:{jobs}:*", redis.Z{Score: 1, Member: id(2) + ":1"}).Err())
+	locktest.Equal(t, "while one waits", shown(), "jobs waited")
 	page := newPage(t, rdb)
-	locktest.Equal(t, "the locks", list(t, page, "/?format=json").String(), "{jobs}:* stuck")
-	contains(t, ok(t, page, "/"), "somebody has waited for a permit for 1 h", "a semaphore")
-	contains(t, ok(t, page, "/lock?name="+url.QueryEscape("{jobs}:*")), "A semaphore", "{jobs}:0", "exports")
+	locktest.Equal(t, "by a part of the name, of a host, older than an hour", list(t, page, "/?format=json&q=obs&host=host1&older=1h&waited=1").String(), "jobs waited")
+	one := ok(t, page, "/semaphore?name=jobs")
+	contains(t, one, `class="trouble"`, "3 taken of 4 slots seen", "1 client waits for a permit", ">imports</a>", "3 h 00 min", ">42<", ">3</a>", ">free<", ">exports</a>", "waits for 1 s")
+	lacks(t, one, `class="calm"`, `class="alarm"`, "Nobody")
+	for _, same := range []string{"/semaphore?name=" + url.QueryEscape("{jobs}"), "/lock?name=" + url.QueryEscape("{jobs}:*")} {
+		locktest.Equal(t, same, asOf.ReplaceAllString(ok(t, page, same), ""), asOf.ReplaceAllString(one, ""))
+	}
+	contains(t, ok(t, page, "/semaphore?name=jobs&format=json"), `"taken_slots": 3`, `"seen_slots": 4`, `"waiting_clients": 1`, `"name": "{jobs}:2"`)
+	led := ok(t, page, "/lock?name=jobs")
+	contains(t, led, `class="trouble"`, "There is no lock of this name, but a semaphore: ", `href="semaphore?name=jobs">3 taken of 4 slots seen, 1 client waits</a>`)
+	lacks(t, led, `class="calm"`, "Nobody holds it")
+	contains(t, ok(t, page, "/lock?name="+url.QueryEscape("{jobs}:0")), "A permit of the semaphore", `href="semaphore?name=jobs"`)
+	contains(t, ok(t, page, "/client?id="+id(2)), "a permit of", ">jobs</a>")
+
+	waits(time.Hour, "")
+	page = newPage(t, rdb)
+	locktest.Equal(t, "while one waits for long", list(t, page, "/?format=json").String(), "jobs stuck")
+	contains(t, ok(t, page, "/"), `href="semaphore?name=jobs">jobs</a>: somebody has waited for a permit for 1 h`)
+	contains(t, ok(t, page, "/semaphore?name=jobs"), `class="alarm"`, "somebody has waited for a permit for 1 h")
+	contains(t, ok(t, page, "/lock?name=jobs"), `class="alarm"`, "somebody has waited for a permit for 1 h")
+
+	lock := hold(t, rdb, "jobs", 1, time.Minute)
+	says(t, rdb, 1, "imports", []presence.Hold{{Lock: "jobs", Field: lock, For: time.Second}, permit(0, 1, time.Hour, "leads"), permit(1, 1, time.Hour, "leads"), permit(2, 1, time.Hour, "leads"), permit(3, 1, time.Hour, "leads")}, nil)
+	waits(24*time.Hour, "leads")
+	page = newPage(t, rdb)
+	locktest.Equal(t, "a lock, and permits of leaders with a standby", list(t, page, "/?format=json").String(), "jobs held, jobs held")
+	both := ok(t, page, "/lock?name=jobs")
+	contains(t, both, `class="calm"`, ">imports</a>", "A semaphore has this name, too: ", "4 taken of 4 slots seen, 1 client waits")
+	lacks(t, both, "no lock of this name")
+
+	locktest.NoError(t, rdb.Del(t.Context(), "{jobs}:1").Err())
+	locktest.NoError(t, rdb.Set(t.Context(), "redisson_lock_token:{jobs}:1", "text", 0).Err())
+	contains(t, ok(t, newPage(t, rdb), "/semaphore?name=jobs"), `class="alarm"`, "slot 1 is free, but the fencing counter holds something that is not a number")
+
+	page = newPage(t, rdb)
+	contains(t, ok(t, page, "/semaphore?name=none"), "0 taken of 0 slots seen")
+	contains(t, ok(t, page, "/lock?name=none"), `class="calm"`, "Nobody holds it; a lock that was never used looks the same")
+	locktest.Equal(t, "without a name", get(page, "/semaphore").Code, http.StatusBadRequest)
 }
+
+// asOf is when a page was made.
+var asOf = regexp.MustCompile(`As of [0-9:]+ UTC`)

@@ -9,6 +9,8 @@
 // The page shows names of locks, hosts and process ids, and asks nobody who they are: mount it behind the login that the service's
 // other internal pages have. It only reads, unless WithForceUnlock allows more.
 //
+// A semaphore is one row, and has a page of its own with its slots and who waits.
+//
 // A hold that is old while others wait for the lock comes first. A person sees that without JavaScript too; with it the page renews
 // itself every two seconds, while its tab is visible. Each page has its data as JSON under ?format=json.
 //
@@ -126,6 +128,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.locks(w, r)
 	case "lock":
 		h.lock(w, r)
+	case "semaphore":
+		h.semaphore(w, r)
 	case "clients":
 		h.clients(w, r)
 	case "client":

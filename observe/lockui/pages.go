@@ -27,7 +27,7 @@ var pages = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
 		"count": count, "printable": plain.Name, "line": plain.Line, "brief": brief, "short": short, "at": at,
 	}).ParseFS(assets, "assets/layout.html", "assets/parts.html"))
-	for _, name := range []string{"locks", "lock", "clients", "client", "free", "fail"} {
+	for _, name := range []string{"locks", "lock", "semaphore", "clients", "client", "free", "fail"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(assets, "assets/"+name+".html"))
 	}
 	return all
@@ -238,8 +238,14 @@ func cut[T any](all []T, asked string) (part []T, page, pages int) {
 
 type lockPage struct {
 	surveyed
-	Lock    *shownLock `json:"lock"`
-	MayFree bool       `json:"-"`
+	Lock      *shownLock `json:"lock"`
+	Semaphore *shownLock `json:"semaphore,omitempty"` // of the same name
+	MayFree   bool       `json:"-"`
+}
+
+// Leads tells that there is no lock of this name, but a semaphore.
+func (p lockPage) Leads() bool {
+	return p.Semaphore != nil && p.Lock.State == free && p.Lock.Token == 0 && p.Lock.seen.Counter == ""
 }
 
 func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
@@ -252,7 +258,11 @@ func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	h.show(w, r, http.StatusOK, "lock", lockPage{newSurveyed(s), l, l.Holder != nil && !l.Part && h.allowed != nil && h.allowed(r)})
+	if l.AllSlots {
+		h.showSemaphore(w, r, s, l)
+		return
+	}
+	h.show(w, r, http.StatusOK, "lock", lockPage{newSurveyed(s), l, h.ofName(s, name), l.Holder != nil && !l.Part && h.allowed != nil && h.allowed(r)})
 }
 
 // one is the lock of this name; not ok: Redis does not answer, which the response tells.
@@ -320,7 +330,8 @@ type wait struct {
 	For   milliseconds `json:"waited_ms"`
 	Calls int          `json:"calls"`
 
-	Lasting string `json:"lasting,omitempty"`
+	Lasting   string `json:"lasting,omitempty"`
+	Semaphore string `json:"semaphore,omitempty"` // for whose permit
 }
 
 func (h *handler) client(w http.ResponseWriter, r *http.Request) {
@@ -339,7 +350,7 @@ func (h *handler) client(w http.ResponseWriter, r *http.Request) {
 		p.Holds = append(p.Holds, held{hold.Lock, milliseconds(hold.For + s.since(c)), hold.Token, hold.Lasting})
 	}
 	for _, waits := range c.Waits {
-		p.Waits = append(p.Waits, wait{waits.Lock, milliseconds(waits.For + s.since(c)), waits.Calls, waits.Lasting})
+		p.Waits = append(p.Waits, wait{waits.Lock, milliseconds(waits.For + s.since(c)), waits.Calls, waits.Lasting, waits.Semaphore})
 	}
 	slices.SortStableFunc(p.Holds, func(a, b held) int { return cmp.Compare(b.For, a.For) })
 	slices.SortStableFunc(p.Waits, func(a, b wait) int { return cmp.Compare(b.For, a.For) })

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/plain"
@@ -29,12 +28,12 @@ type shownLock struct {
 	Line        []shownWaiter `json:"line,omitempty"`
 	More        int           `json:"more_waiting_clients,omitempty"` // after Line
 	Other       string        `json:"other,omitempty"`                // what it is, if it is no lock
-	Semaphore   string        `json:"semaphore,omitempty"`            // of the name that stands for all slots, and of a permit
-	Slots       bool          `json:"all_slots,omitempty"`            // the name stands for all slots
+	Semaphore   string        `json:"semaphore,omitempty"`            // of a permit, and of a semaphore itself
 	Mode        string        `json:"mode,omitempty"`                 // read or write, of a read-write lock that somebody has
 	Reading     int           `json:"reading,omitempty"`              // so many read
 	Readers     []shownReader `json:"readers,omitempty"`              // the first of them
 	shownQuorum
+	shownSlots
 
 	Bar   int           `json:"-"` // percent of a lease that are left
 	lease time.Duration // a whole one
@@ -118,9 +117,6 @@ func newClient(s *survey, c *inspect.Client) *shownClient {
 
 // Others is how many read beside Holder.
 func (l *shownLock) Others() int { return l.Reading - 1 }
-
-// FirstSlot is the lock of the semaphore's first slot.
-func (l *shownLock) FirstSlot() string { return strings.TrimSuffix(l.Name, "*") + "0" }
 
 // Unlisted is how many read that are not among Readers.
 func (l *shownLock) Unlisted() int { return max(l.Reading-len(l.Readers), 0) }

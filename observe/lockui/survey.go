@@ -47,8 +47,9 @@ type claim struct {
 
 // found is what Redis says of a lock.
 type found struct {
-	inspect.Lock
-	listeners int
+	inspect.Lock // of a semaphore its name and line
+	listeners    int
+	semaphore    *inspect.Semaphore // nil for a lock
 }
 
 // maxListeners bounds the locks that nobody has said anything of, whose listeners are counted.
@@ -66,6 +67,7 @@ const saidFresh = 5 * time.Second
 // newSurvey fails if neither way finds anything. It reads what clients say if last is too old, and leaves that there.
 func newSurvey(ctx context.Context, in *inspect.Inspector, last *said) (*survey, error) {
 	s := &survey{in: in, at: time.Now(), byID: map[string]*inspect.Client{}, claims: map[string]*claim{}, looked: map[string]*found{}}
+	s.servers, _ = in.Servers(ctx) // where none answers, the others say so
 	if last.at.IsZero() || s.at.Sub(last.at) >= saidFresh {
 		var clients []inspect.Client
 		if clients, s.presenceErr = in.Clients(ctx); s.presenceErr == nil {
@@ -77,7 +79,6 @@ func newSurvey(ctx context.Context, in *inspect.Inspector, last *said) (*survey,
 		s.ago = s.at.Sub(last.at)
 		s.addClients()
 	}
-	s.servers, _ = in.Servers(ctx) // where none answers, the others say so
 	s.channelsErr = s.addContended(ctx)
 	if s.presenceErr != nil && s.channelsErr != nil {
 		return nil, errors.Join(s.presenceErr, s.channelsErr)
@@ -97,10 +98,13 @@ func (s *survey) addClients() {
 	for i := range s.clients {
 		c := &s.clients[i]
 		for _, hold := range c.Holds {
-			k := s.claimOf(hold.Lock)
+			k := s.claimOf(s.nameOf(hold.Lock, hold.Semaphore))
 			k.held = max(k.held, hold.For+s.since(c))
 			if hold.Lasting == "" || c.Quiet() {
-				k.passing, k.overdue = true, max(k.overdue, hold.For+s.since(c))
+				k.passing = true
+				if hold.Semaphore == "" { // others have permits too
+					k.overdue = max(k.overdue, hold.For+s.since(c))
+				}
 			}
 		}
 		for _, wait := range c.Waits {
@@ -139,6 +143,14 @@ func (s *survey) addContended(ctx context.Context) error {
 	return err
 }
 
+// nameOf is under which name a lock, or for a permit its semaphore, is looked up.
+func (s *survey) nameOf(lock, semaphore string) string {
+	if semaphore == "" || s.servers != nil { // a quorum has no semaphores
+		return lock
+	}
+	return inspect.AnySlot(semaphore)
+}
+
 func (s *survey) claimOf(name string) *claim {
 	k := s.claims[name]
 	if k == nil {
@@ -162,16 +174,28 @@ func (s *survey) locks(names []string) ([]*found, error) {
 	defer cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var missing []string
+	var missing, single, semaphores []string
 	for _, name := range names {
-		if s.looked[name] == nil && !slices.Contains(missing, name) {
-			missing = append(missing, name)
+		if s.looked[name] != nil || slices.Contains(missing, name) {
+			continue
+		}
+		missing = append(missing, name)
+		if of := inspect.SemaphoreOf(name); of != "" && s.servers == nil {
+			semaphores = append(semaphores, of)
+		} else {
+			single = append(single, name)
 		}
 	}
 	if len(missing) > 0 {
-		locks, err := s.in.LookWith(ctx, s.clients, missing...)
+		locks, err := s.in.LookWith(ctx, s.clients, single...)
 		if err != nil {
 			return nil, err
+		}
+		var all []inspect.Semaphore
+		if len(semaphores) > 0 {
+			if all, err = s.in.SlotsWith(ctx, s.clients, semaphores...); err != nil {
+				return nil, err
+			}
 		}
 		var listeners map[string]int
 		if s.channelsErr == nil {
@@ -180,7 +204,11 @@ func (s *survey) locks(names []string) ([]*found, error) {
 			}
 		}
 		for _, l := range locks {
-			s.looked[l.Name] = &found{l, listeners[l.Name]}
+			s.looked[l.Name] = &found{l, listeners[l.Name], nil}
+		}
+		for i, of := range all {
+			name := inspect.AnySlot(of.Name)
+			s.looked[name] = &found{inspect.Lock{Name: name, Semaphore: of.Name, Other: of.Other, Waiting: of.Waiting, Line: of.Line}, listeners[name], &all[i]}
 		}
 	}
 	all := make([]*found, len(names))
@@ -198,7 +226,7 @@ func (s *survey) of(host string) map[string]bool {
 			continue
 		}
 		for _, hold := range s.clients[i].Holds {
-			names[hold.Lock] = true
+			names[s.nameOf(hold.Lock, hold.Semaphore)] = true
 		}
 		for _, wait := range s.clients[i].Waits {
 			names[wait.Lock] = true

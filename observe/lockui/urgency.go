@@ -82,9 +82,7 @@ func (h *handler) judge(s *survey, l *shownLock) {
 	case waits && l.seen.Lasts():
 	case waits && holder != nil && holder.For >= milliseconds(h.longHold):
 		l.State, l.Why = stuck, "held for "+holder.For.String()+" while others wait"
-	case l.Slots && l.overdue >= milliseconds(h.longHold):
-		l.State, l.Why = stuck, "somebody has waited for a permit for "+l.overdue.String()
-	case waits && l.LongestWait >= milliseconds(h.longHold) && holder == nil && !l.Slots:
+	case waits && l.LongestWait >= milliseconds(h.longHold) && holder == nil:
 		l.State, l.Why = stuck, "free, and yet somebody has waited for "+l.LongestWait.String()
 	case waits && l.overdue >= milliseconds(h.longHold):
 		l.State, l.Why = stuck, "somebody has waited for "+l.overdue.String()
@@ -93,14 +91,14 @@ func (h *handler) judge(s *survey, l *shownLock) {
 
 // newLock is the lock as it is shown.
 func (h *handler) newLock(s *survey, f *found) *shownLock {
+	if f.semaphore != nil {
+		return h.newSemaphore(s, f)
+	}
 	l := &shownLock{
 		Name: f.Name, Token: f.Token, TTL: milliseconds(max(f.TTL, 0)), NeverEnds: f.TTL == inspect.NoExpiry,
 		Waiting: f.Waiting, Listeners: f.listeners, Other: f.Other, Mode: f.Mode, Reading: f.Reading, Semaphore: f.Semaphore,
 		Bar: int(100 * min(h.lease, max(f.TTL, 0)) / h.lease), lease: h.lease, seen: f.Lock,
 		standby: f.listeners <= f.Waiting+1, // with the holder's own
-	}
-	if l.Slots = f.Semaphore != "" && f.Other != ""; l.Slots {
-		l.Other = ""
 	}
 	if f.Holder != nil {
 		l.Holder = newHolder(s, f.Holder)
@@ -108,7 +106,15 @@ func (h *handler) newLock(s *survey, f *found) *shownLock {
 	for i := range f.Readers {
 		l.Readers = append(l.Readers, shownReader{*newHolder(s, &f.Readers[i]), milliseconds(max(f.Readers[i].TTL, 0))})
 	}
-	for _, w := range f.Line {
+	l.addLine(s, f.Line)
+	l.shownQuorum = newQuorum(s, f.Lock)
+	h.judge(s, l)
+	return l
+}
+
+// addLine adds who waits.
+func (l *shownLock) addLine(s *survey, line []inspect.Waiter) {
+	for _, w := range line {
 		shown := shownWaiter{Client: w.Client, Mode: w.Mode, Calls: w.Calls, By: newProcess(w.By), Lasting: w.Lasting}
 		if w.For > 0 && w.By != nil {
 			shown.For = milliseconds(w.For + s.since(w.By))
@@ -121,9 +127,6 @@ func (h *handler) newLock(s *survey, f *found) *shownLock {
 		}
 	}
 	l.More = max(l.Waiting-len(l.Line), 0)
-	l.shownQuorum = newQuorum(s, f.Lock)
-	h.judge(s, l)
-	return l
 }
 
 func newHolder(s *survey, h *inspect.Holder) *shownHolder {

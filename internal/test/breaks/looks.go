@@ -48,6 +48,16 @@ var ofLooks = []Break{
 		Pkg:   "./observe/inspect", Run: "SlotsWith",
 	},
 	{
+		Name:  "the page of a semaphore's name says that nobody holds it",
+		Edits: []Edit{{"observe/lockui handler.ofName", "if s.servers != nil {", "if true {"}},
+		Pkg:   "./observe/lockui", Run: "TestSemaphore",
+	},
+	{
+		Name:  "the permits of a semaphore are rows of their own",
+		Edits: []Edit{{"observe/lockui survey.nameOf", `semaphore == ""`, "true"}},
+		Pkg:   "./observe/lockui", Run: "TestSemaphore",
+	},
+	{
 		Name:  "a leader with a standby is stuck",
 		Edits: []Edit{{"observe/lockui handler.judge", `case waits && l.seen.Lasts():`, "case false:"}},
 		Pkg:   "./observe/lockui", Run: "Lasting",
