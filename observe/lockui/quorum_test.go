@@ -58,6 +58,7 @@ func TestQuorum(t *testing.T) {
 	text = ok(t, page, "/lock?name=l")
 	contains(t, text, "What each server says", servers[3].Addr(), "a rest", "&lt;b&gt;mail", ">home<", "Force open")
 
+	locktest.Equal(t, "a semaphore", get(page, "/semaphore?name=jobs").Code, http.StatusNotFound)
 	one := newPage(t, direct[0], free)
 	text = ok(t, one, "/lock?name=l")
 	contains(t, text, "This is a part: the lock is of a quorum of 5 servers, and this page knows 1 of them")
