@@ -164,3 +164,22 @@ func TestTheOutcomeOfACallThatReenters(t *testing.T) {
 		locktest.NoError(s, (<-three).Err)
 	})
 }
+
+// Inv8: a call that is told that the lock is free as its wait ends sends nothing. The next call of
+// its client asks at once, and does not sleep as the first one would have.
+func TestInv8_TheWaitEndsAsTheLockComesFree(t *testing.T) {
+	tellLine(t, nil, func(s *lineStory) {
+		giveUp, over := s.calls()
+		ticket := s.enters(0)
+		s.calls()
+		synctest.Wait()
+		s.ls.mu.Lock()
+		giveUp()
+		s.ls.onLineMessage(true, "c "+ticket+" 0")
+		s.ls.unlock()
+		<-over
+		began := time.Now()
+		s.next(time.Minute)
+		locktest.Equal(s, "the next call asks after", time.Since(began), 0)
+	})
+}

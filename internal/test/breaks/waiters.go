@@ -113,6 +113,21 @@ var ofWaiters = []Break{
 		Pkg:   "./rlock", Run: "P15_ASeries",
 	},
 	{
+		Name:  "Inv8: the next call of a client sleeps, although the one before has sent nothing",
+		Edits: []Edit{{"internal/engine lockState.lead", "case ls.state == resting || !ls.inLine():", "case !ls.inLine():"}},
+		Pkg:   "./internal/engine", Run: "Inv8_TheWaitEnds",
+	},
+	{
+		Name:  "Inv8: a call whose wait is over takes the news along that it has sent nothing for",
+		Edits: []Edit{{"internal/engine lockState.ask", "ls.state = resting", ""}},
+		Pkg:   "./internal/engine", Run: "Inv8_TheWaitEnds",
+	},
+	{
+		Name:  "Inv8: a call takes the news along whose attempt is taken back",
+		Edits: []Edit{{"internal/engine lockState.leave", "ls.command, ls.state = nil, resting", "ls.command, ls.state = nil, watching"}},
+		Pkg:   "./rlock", Run: "LeaderGivesUp",
+	},
+	{
 		Name:  "P15: WithHandoffs bounds nothing",
 		Edits: []Edit{{"internal/engine handoffRun.next", "r.handoffs >= most ||", ""}},
 		Pkg:   "./rlock", Run: "HandoffsAreBoundedByCount",
