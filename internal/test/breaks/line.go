@@ -131,6 +131,16 @@ var ofLine = []Break{
 		Pkg:   "./internal/line", Run: "P24_TheTimeOfAFarClient",
 	},
 	{
+		Name:  "P24: a called client that is frozen has a second",
+		Edits: []Edit{{"internal/line timeToComeOf", "time.Millisecond, CalledTimeout)", "time.Millisecond, maxCalledTimeout)"}},
+		Pkg:   "./rlock", Run: "P24_TheHeadIsFrozen",
+	},
+	{
+		Name:  "P24: a client that was asked for a sign of life, and is frozen, has a second",
+		Edits: []Edit{{"scripts/turn.lua comesWithin", "or 0), 100), 1000)", "or 0), 1000), 1000)"}},
+		Pkg:   "./rlock", Run: "P24_WhoIsGone",
+	},
+	{
 		Name:  "P24: an answer from before makes the second watch a first one that is alive",
 		Edits: []Edit{{"internal/line Place.watchUnlessAlive", "if p.alive {", "if false {"}},
 		Pkg:   "./internal/line", Run: "P24_Alive",
