@@ -44,3 +44,23 @@ func TestP42_AHoldOfAQuorum(t *testing.T) {
 		locktest.ErrorSays(t, h.Extend(t.Context(), 24*time.Hour), "WithMaxLease")
 	})
 }
+
+// Inv9: a hold that a majority has lost, so that its holder has lost the lock, is released on the other
+// nodes when its holder unlocks it: nobody waits there for the end of its lease.
+func TestInv9_ALostHoldIsReleasedOnTheOtherNodes(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		l := s.user().lock("l")
+		h, err := l.Acquire(t.Context())
+		locktest.NoError(t, err)
+		locktest.Sleep(time.Second) // it is on all nodes
+		locktest.Equal(t, "nodes that have it", s.has("l"), 5)
+		for i := range 3 {
+			s.minis[i].Del("l")
+		}
+		locktest.IsError(t, h.Extend(t.Context(), 25*time.Second), rlock.ErrLost)
+		locktest.Equal(t, "nodes that have it", s.has("l"), 2)
+		locktest.IsError(t, h.Unlock(t.Context()), rlock.ErrLost)
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "nodes that have it", s.has("l"), 0)
+	})
+}

@@ -3,6 +3,11 @@ package breaks
 // Quorums.
 var ofQuorum = []Break{
 	{
+		Name:  "Inv9: a hold that a majority has lost is left to the other nodes",
+		Edits: []Edit{{"internal/engine hold.release", "&& !h.lockState.client.limits.several()", ""}},
+		Pkg:   "./quorum", Run: "Inv9_ALostHold",
+	},
+	{
 		Name: "Redlock: half of the nodes are a majority", Short: "quorum-minority",
 		Edits: []Edit{
 			{"quorum newStore", "majority := len(nodes)/2 + 1", "majority := len(nodes) / 2"},
