@@ -168,6 +168,31 @@ func TestP42_AReentryOutlivesItsContextToo(t *testing.T) {
 	})
 }
 
+// P42: a renewal that is under way as a hold is extended, and asks for less, takes nothing back: not what
+// Redis keeps, where the renewal comes after the extension, nor what the client counts on.
+func TestP42_ARenewalIsUnderWayAsAHoldIsExtended(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		const way = 100 * time.Millisecond
+		h := acquire(t, t.Context(), rlock.NewLock(newClient(t, rdb), "l"))
+		var sent atomic.Bool
+		underWay := make(chan struct{})
+		rdb.AddHook(locktest.Hook(func(_ context.Context, _ redis.Cmder, send func() error) error {
+			if sent.CompareAndSwap(false, true) {
+				close(underWay)
+				time.Sleep(way)
+			}
+			return send()
+		}))
+		<-underWay
+		locktest.NoError(t, h.Extend(t.Context(), time.Hour))
+		extended, left := time.Now(), h.Remaining()
+		locktest.Sleep(2 * way) // the renewal is answered
+		locktest.Equal(t, "Redis keeps it for", m.TTL("l").Round(time.Second), time.Hour)
+		locktest.Equal(t, "what is left", h.Remaining(), left-time.Since(extended))
+		locktest.NoError(t, h.Unlock(t.Context()))
+	})
+}
+
 // A hold that was lost says so, and cannot be extended.
 func TestAHoldThatIsLost(t *testing.T) {
 	for name, lose := range map[string]func(m *miniredis.Miniredis, l *rlock.Lock){

@@ -122,6 +122,16 @@ var ofHolds = []Break{
 		Pkg:   "./rlock", Run: "P4_AClosedClientIsGarbage",
 	},
 	{
+		Name:  "P42: the answer to a renewal undoes a later Extend",
+		Edits: []Edit{{"watchdog Watchdog.fly", "if renewed.After(*l.deadline.Load()) {", "if true {"}},
+		Pkg:   "./rlock", Run: "P42_ARenewal",
+	},
+	{
+		Name:  "P42: a renewal that reaches Redis behind an Extend undoes it",
+		Edits: []Edit{{"scripts/renew.lua", "math.max(left, lease)", "lease"}},
+		Pkg:   "./rlock", Run: "P42_ARenewal",
+	},
+	{
 		Name: "P4: nothing is renewed", Short: "watchdog-off",
 		Edits: []Edit{{"internal/engine hold.Renewal", "if renewed {", "if false && renewed {"}},
 	},
