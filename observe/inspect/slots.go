@@ -42,17 +42,9 @@ func (s *Semaphore) Exists() bool {
 // Full tells that all Slots are taken.
 func (s *Semaphore) Full() bool { return s.Taken > 0 && s.Taken == len(s.Slots) }
 
-// Waited tells whether somebody waits for a permit: in the line, or, where so many connections listen
-// on the channel of AnySlot (Listeners), more clients than have permits.
-func (s *Semaphore) Waited(listeners int) bool {
-	holders := map[string]bool{}
-	for _, l := range s.Slots {
-		if l.Holder != nil {
-			holders[l.Holder.Client] = true
-		}
-	}
-	return s.Waiting > 0 || listeners > len(holders)
-}
+// Waited tells whether somebody waits for a permit: in the line, or, where all Slots are taken, as one
+// of so many connections that listen on the channel of AnySlot (Listeners).
+func (s *Semaphore) Waited(listeners int) bool { return s.Waiting > 0 || listeners > 0 && s.Full() }
 
 // Lasts tells that all Slots are taken, by holds that are meant to last (rlock.Lasting), and whose
 // clients are heard of: others may wait for long.
@@ -184,7 +176,9 @@ func (a *asked) take(locks []Lock) {
 		if isSeen(l) {
 			a.Seen = max(a.Seen, len(a.slots)+1)
 		}
-		l.Semaphore = a.Name
+		if l.Holder == nil || isPermit(l.Holder) {
+			l.Semaphore = a.Name
+		}
 		a.slots = append(a.slots, l)
 	}
 }

@@ -45,13 +45,20 @@ func TestSlotsThatAreSeen(t *testing.T) {
 		shows("all are taken, and one waits", slots(t, in, "jobs", 0), 5, 5, 5, 1, true, true)
 		of := slots(t, in, "jobs", 0)
 		of.Waiting = 0 // as where there is no line
-		locktest.Equal(t, "one more listens than has permits", fmt.Sprint(of.Waited(1), of.Waited(2)), "false true")
+		locktest.Equal(t, "somebody listens", fmt.Sprint(of.Waited(0), of.Waited(1)), "false true")
+		listeners, err := in.Listeners(t.Context(), inspect.AnySlot("jobs"))
+		locktest.NoError(t, err)
+		locktest.Equal(t, "who waits listens, and no holder", listeners["{jobs}:*"], 1)
 		shows("of three", slots(t, in, "jobs", 3), 3, 5, 3, 1, true, true, 3, 4)
 		shows("of eight", slots(t, in, "jobs", 8), 8, 5, 6, 1, false, true)
 		for _, p := range permits[1:4] {
 			locktest.NoError(t, p.Unlock(t.Context()))
 		}
 		locktest.NoError(t, <-waits)
+		locktest.Sleep(2 * time.Second)
+		listeners, err = in.Listeners(t.Context(), inspect.AnySlot("jobs"))
+		locktest.NoError(t, err)
+		locktest.Equal(t, "who has waited listens no more", listeners["{jobs}:*"], 0)
 		shows("some are given back", slots(t, in, "jobs", 0), 5, 5, 2, 0, false, true)
 		for _, p := range []*fenced.Permit{permits[0], permits[4]} {
 			locktest.NoError(t, p.Unlock(t.Context()))

@@ -62,7 +62,7 @@ func TestSlots(t *testing.T) {
 			if l := s.Slots[1]; l.Holder != nil || l.Other != "a key that is no hash" || l.Semaphore != "jobs" {
 				t.Errorf("the slot with something else: %+v", l)
 			}
-			if l := s.Slots[2]; l.Holder == nil || l.Holder.Client != out.ID() {
+			if l := s.Slots[2]; l.Holder == nil || l.Holder.Client != out.ID() || l.Semaphore != "" {
 				t.Errorf("the slot that a plain lock has: %+v", l)
 			}
 			if l := s.Slots[3]; l.Holder != nil || l.Other != "" || l.TTL != 0 || l.Semaphore != "jobs" {

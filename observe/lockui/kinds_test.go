@@ -120,5 +120,23 @@ func TestSemaphore(t *testing.T) {
 	locktest.Equal(t, "without a name", get(page, "/semaphore").Code, http.StatusBadRequest)
 }
 
+// Permits of clients that say nothing of themselves are no rows of their own either. A slot's lock that somebody waits for is one.
+func TestSemaphoreWithoutPresence(t *testing.T) {
+	rdb := redistest.New(t)
+	client, err := rlock.New(rdb)
+	locktest.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	for range 3 {
+		_, err := fenced.NewSemaphore(client, "jobs", 5).Acquire(t.Context())
+		locktest.NoError(t, err)
+	}
+	_, err = fenced.NewLock(client, "{other}:0").Acquire(t.Context())
+	locktest.NoError(t, err)
+	redistest.Eventually(t, 20*time.Second, func() bool { return len(rdb.PubSubChannels(t.Context(), "*").Val()) == 4 }, "the holders listen")
+	locktest.Equal(t, "the rows", list(t, newPage(t, rdb), "/?format=json").String(), "{other}:0 maybe, jobs held")
+	locktest.NoError(t, rdb.ZAdd(t.Context(), "fencelock_line_of:{jobs}:2", redis.Z{Score: 1, Member: id(2) + ":1"}).Err())
+	locktest.Equal(t, "the rows while slot 2 is to be taken out of service", list(t, newPage(t, rdb), "/?format=json").String(), "{jobs}:2 waited, {other}:0 maybe, jobs held")
+}
+
 // asOf is when a page was made.
 var asOf = regexp.MustCompile(`As of [0-9:]+ UTC`)

@@ -123,6 +123,7 @@ func (s *survey) addContended(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names = s.withoutPermits(names)
 	var others []string // whose holders and waiters say nothing
 	for _, name := range names {
 		if whole := "{" + name + "}"; s.claims[name] == nil && s.claims[whole] != nil { // they share the channel
@@ -149,6 +150,31 @@ func (s *survey) nameOf(lock, semaphore string) string {
 		return lock
 	}
 	return inspect.AnySlot(semaphore)
+}
+
+// withoutPermits takes the locks of slots that a permit has, and of which no client says anything, out
+// of the names of locks: their holders listen on the locks' channels. A lock that others wait for stays.
+func (s *survey) withoutPermits(names []string) []string {
+	var slots []string
+	for _, name := range names {
+		if of, _, is := inspect.SlotOf(name); is && len(slots) < maxLocks && s.nameOf(name, of) != name && s.claims[name] == nil {
+			slots = append(slots, name)
+		}
+	}
+	if len(slots) == 0 {
+		return names
+	}
+	all, err := s.locks(slots)
+	if err != nil { // they are asked about again when they are shown
+		return names
+	}
+	permits := map[string]bool{}
+	for _, f := range all {
+		if permits[f.Name] = f.Semaphore != "" && f.Waiting == 0 && f.listeners < 2; permits[f.Name] {
+			s.claimOf(s.nameOf(f.Name, f.Semaphore)).contended = true
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return permits[name] })
 }
 
 func (s *survey) claimOf(name string) *claim {

@@ -58,6 +58,11 @@ var ofLooks = []Break{
 		Pkg:   "./observe/lockui", Run: "TestSemaphore",
 	},
 	{
+		Name:  "the permits of clients without presence are rows of their own",
+		Edits: []Edit{{"observe/lockui survey.addContended", "s.withoutPermits(names)", "names"}},
+		Pkg:   "./observe/lockui", Run: "TestSemaphoreWithoutPresence",
+	},
+	{
 		Name:  "a leader with a standby is stuck",
 		Edits: []Edit{{"observe/lockui handler.judge", `case waits && l.seen.Lasts():`, "case false:"}},
 		Pkg:   "./observe/lockui", Run: "Lasting",
