@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -90,10 +89,9 @@ func read(ctx context.Context, rdb redis.UniversalClient, ids []string) (all []C
 				}
 				return nil
 			})
-			var reply redis.Error
 			switch {
 			case failed == nil:
-			case errors.As(failed, &reply):
+			case redis.HasErrorPrefix(failed, "NOPERM"), redis.HasErrorPrefix(failed, "WRONGTYPE"):
 				refused = cmp.Or(refused, failed)
 			default:
 				err = failed

@@ -215,3 +215,33 @@ func isReply(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said)
 }
+
+// ofOneKey tells that err says something of a command's key alone: the key is not there, is of another
+// type, or is one that the Redis user may not read so. With any other error Redis has answered nothing.
+func ofOneKey(err error) bool {
+	return errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "WRONGTYPE") || redis.HasErrorPrefix(err, "NOPERM")
+}
+
+// pipelined sends the commands that fill adds, in one round trip. Its error is the first one that is
+// not of one key.
+func pipelined(ctx context.Context, rdb redis.UniversalClient, fill func(pipe redis.Pipeliner)) error {
+	cmds, err := rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		fill(pipe)
+		return nil
+	})
+	for _, cmd := range cmds {
+		if cmd.Err() != nil && !ofOneKey(cmd.Err()) {
+			return cmd.Err()
+		}
+	}
+	return unsent(cmds, err)
+}
+
+// unsent is the error of a pipeline whose connection could not be set up, as for a wrong password:
+// go-redis gives it to none of the commands then.
+func unsent(cmds []redis.Cmder, err error) error {
+	if slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
+		return nil
+	}
+	return err
+}

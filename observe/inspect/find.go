@@ -201,12 +201,11 @@ func (in *Inspector) locksAmong(ctx context.Context, server redis.UniversalClien
 		return nil, nil
 	}
 	lengths := make([]*redis.IntCmd, len(keys))
-	if _, err := server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	if err := pipelined(ctx, server, func(pipe redis.Pipeliner) {
 		for i, key := range keys {
 			lengths[i] = pipe.HLen(ctx, key)
 		}
-		return nil
-	}); err != nil && !isReply(err) {
+	}); err != nil {
 		return nil, err
 	}
 	var some, large []string
@@ -219,12 +218,11 @@ func (in *Inspector) locksAmong(ctx context.Context, server redis.UniversalClien
 		}
 	}
 	modes := make([]*redis.StringCmd, len(large))
-	if _, err := server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	if err := pipelined(ctx, server, func(pipe redis.Pipeliner) {
 		for i, key := range large {
 			modes[i] = pipe.HGet(ctx, key, "mode")
 		}
-		return nil
-	}); err != nil && !isReply(err) && !errors.Is(err, redis.Nil) {
+	}); err != nil {
 		return nil, err
 	}
 	for i, key := range large {

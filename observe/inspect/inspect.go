@@ -144,18 +144,17 @@ func (in *Inspector) ask(ctx context.Context, names []string, known clientsByID,
 	readable := false
 	for part := range slices.Chunk(names, batch) {
 		asked := make([]answers, len(part))
-		_, err := in.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		err := pipelined(ctx, in.rdb, func(pipe redis.Pipeliner) {
 			for i, name := range part {
 				asked[i].ask(ctx, pipe, scripts.KeysOf(name))
 			}
-			return nil
 		})
 		for i := range part {
-			if err == nil || isReply(err) {
-				err = cmp.Or(asked[i].askReaders(ctx, in.rdb, part[i]), err)
+			if err == nil {
+				err = asked[i].askReaders(ctx, in.rdb, part[i])
 			}
 		}
-		if err == nil || isReply(err) {
+		if err == nil {
 			var ids []string
 			for i := range part {
 				ids = append(ids, asked[i].clients()...)

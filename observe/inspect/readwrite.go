@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"errors"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,7 +33,7 @@ func (a *answers) askReaders(ctx context.Context, rdb redis.UniversalClient, nam
 	_, more := a.hash.Val()
 	if a.mode = a.fields()["mode"]; a.mode == "" && more != 0 { // a hash with very many fields, of which one step of HSCAN has shown some
 		var err error
-		if a.mode, err = rdb.HGet(ctx, name, "mode").Result(); err != nil && !isReply(err) && !errors.Is(err, redis.Nil) {
+		if a.mode, err = rdb.HGet(ctx, name, "mode").Result(); err != nil && !ofOneKey(err) {
 			return err
 		}
 	}
@@ -43,10 +42,9 @@ func (a *answers) askReaders(ctx context.Context, rdb redis.UniversalClient, nam
 	}
 	var length *redis.IntCmd
 	var hash *redis.ScanCmd
-	if _, err := rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	if err := pipelined(ctx, rdb, func(pipe redis.Pipeliner) {
 		length, hash = pipe.HLen(ctx, name), pipe.HScan(ctx, name, 0, "", someReaders)
-		return nil
-	}); err != nil && !isReply(err) {
+	}); err != nil {
 		return err
 	}
 	type reader struct {
@@ -67,7 +65,7 @@ func (a *answers) askReaders(ctx context.Context, rdb redis.UniversalClient, nam
 		return nil
 	}
 	keys := scripts.ReadWriteOf(name, scripts.Reads)
-	_, err := rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	err := pipelined(ctx, rdb, func(pipe redis.Pipeliner) {
 		for i, r := range all {
 			levels, _ := strconv.Atoi(r.count)
 			for level := range min(max(levels, 1), someLevels) {
@@ -76,9 +74,8 @@ func (a *answers) askReaders(ctx context.Context, rdb redis.UniversalClient, nam
 				all[i].left = append(all[i].left, left)
 			}
 		}
-		return nil
 	})
-	if err != nil && !isReply(err) {
+	if err != nil {
 		return err
 	}
 	over := 0

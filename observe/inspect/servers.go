@@ -83,11 +83,12 @@ var (
 func (in *Inspector) server(ctx context.Context) (s Server, err error) {
 	var about, persistence, mark *redis.StringCmd
 	var config *redis.MapStringStringCmd
-	if _, err := in.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	cmds, err := in.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		about, persistence = pipe.Info(ctx, "server"), pipe.Info(ctx, "persistence")
 		config, mark = pipe.ConfigGet(ctx, "*appendfsync*"), pipe.Get(ctx, quorums.Marker)
 		return nil
-	}); err != nil && !isReply(err) && !errors.Is(err, redis.Nil) {
+	})
+	if err != nil && (unsent(cmds, err) != nil || !isReply(err) && !errors.Is(err, redis.Nil)) {
 		return s, err
 	}
 	if err := about.Err(); err != nil && !redis.HasErrorPrefix(err, "NOPERM") && !redis.HasErrorPrefix(err, "ERR") { // LOADING, NOAUTH and such

@@ -18,6 +18,16 @@ var ofLooks = []Break{
 		Pkg:   "./observe/lockui", Run: "NoLock",
 	},
 	{
+		Name:  "a lock is free where Redis lets nobody in",
+		Edits: []Edit{{"observe/inspect pipelined", "return unsent(cmds, err)", "_ = err\n\treturn nil"}},
+		Pkg:   "./observe/inspect", Run: "ConnectionThatIsRefused",
+	},
+	{
+		Name:  "a lock is free while Redis loads its data",
+		Edits: []Edit{{"observe/inspect pipelined", "!ofOneKey(cmd.Err())", "!isReply(cmd.Err())"}},
+		Pkg:   "./observe/inspect", Run: "NotOfOneKey",
+	},
+	{
 		Name:  "of two waits that began at one time the end of one ends both",
 		Edits: []Edit{{"observe/lockmetrics Open.count", "if b.n += n; b.n == 0 {", "if b.n += n; b.n == 0 || n < 0 {"}},
 		Pkg:   "./observe/lockmetrics", Run: "Open",
