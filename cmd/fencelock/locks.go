@@ -113,16 +113,16 @@ func (c *connection) view() (*viewer, error) {
 func (v *viewer) close() { closeAll(v.all) }
 
 // used returns the locks and semaphores that are known without a walk through all keys: those of clients with presence, and those that
-// somebody waits for.
-func (v *viewer) used(ctx context.Context) ([]inspect.Lock, []inspect.Semaphore, error) {
+// somebody waits for. Of the locks that a client holds beyond those that it names, it returns how many are not among them.
+func (v *viewer) used(ctx context.Context) (locks []inspect.Lock, semaphores []inspect.Semaphore, unlisted int, err error) {
 	clients, err := v.Clients(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
-	names, semaphores := map[string]bool{}, map[string]bool{}
+	names, slots := map[string]bool{}, map[string]bool{}
 	add := func(name, semaphore string) {
 		if semaphore != "" && len(v.all) == 1 {
-			semaphores[semaphore] = true
+			slots[semaphore] = true
 		} else {
 			names[name] = true
 		}
@@ -135,22 +135,40 @@ func (v *viewer) used(ctx context.Context) ([]inspect.Lock, []inspect.Semaphore,
 			add(w.Lock, w.Semaphore)
 		}
 	}
+	said := maps.Clone(names)
 	contended, err := v.ContendedNames(ctx)
 	var refused redis.Error
 	if err != nil && !errors.As(err, &refused) { // a user without the right to PUBSUB sees less
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	for _, name := range contended {
 		add(name, inspect.SemaphoreOf(name))
 	}
-	locks, err := v.LookWith(ctx, clients, slices.Sorted(maps.Keys(names))...)
-	if err != nil {
-		return nil, nil, err
+	if locks, err = v.LookWith(ctx, clients, slices.Sorted(maps.Keys(names))...); err != nil {
+		return nil, nil, 0, err
 	}
 	locks = slices.DeleteFunc(locks, func(l inspect.Lock) bool {
 		return l.Holder == nil && l.Waiting == 0 && l.Other == "" && l.Unknown == "" && leftOn(l) == 0
 	})
-	return v.fold(ctx, clients, locks, semaphores)
+	for _, c := range clients {
+		more := c.MoreHolds
+		for _, l := range locks {
+			if more > 0 && !said[l.Name] && l.Holder != nil && l.Holder.Client == c.ID {
+				more--
+			}
+		}
+		unlisted += more
+	}
+	locks, semaphores, err = v.fold(ctx, clients, locks, slots)
+	return locks, semaphores, unlisted, err
+}
+
+// notListed says that clients hold so many locks more.
+func notListed(n int) string {
+	if n == 1 {
+		return "1 more lock is not listed"
+	}
+	return fmt.Sprintf("%d more locks are not listed", n)
 }
 
 // rows adds to locks and semaphores what else is to be shown.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -23,8 +24,9 @@ func newList(at *connection) *cobra.Command {
 		Short:   "List locks, with their holders and how many wait",
 		Long: `ls lists the locks that clients with presence (rlock.WithPresence, and "fencelock run") hold or wait for, all locks that
 somebody waits for, those of Redisson too, and what a client of this library has held for longer than a second. A lock may be
-missing for a second after it was taken. A lock of Redisson's that nobody waits for is found by its NAME only, or by --scan,
-which walks through all keys in small steps.
+missing for a second after it was taken. Of a client that holds more than a thousand locks it lists a thousand, those that somebody
+waits for, and says how many others there are. These, and a lock of Redisson's that nobody waits for, are found by their NAME only,
+or by --scan, which walks through all keys in small steps.
 
 HOLDER is host:pid and name, or what stands in Redis for a client that says nothing of itself; COUNT how often it has acquired the
 lock without unlocking it; TTL the rest of the lease if nobody renews it; TOKEN the last fencing token; LISTENERS connections that
@@ -51,6 +53,7 @@ permits there are is stored nowhere. Slot 0 of the semaphore jobs is the lock {j
 			return at.with(func(v *viewer) error {
 				var locks []inspect.Lock
 				var semaphores []inspect.Semaphore
+				var unlisted int
 				var err error
 				switch {
 				case len(args) > 0:
@@ -65,7 +68,7 @@ permits there are is stored nowhere. Slot 0 of the semaphore jobs is the lock {j
 						locks, semaphores, err = v.fold(cmd.Context(), nil, locks, map[string]bool{})
 					}
 				default:
-					locks, semaphores, err = v.used(cmd.Context())
+					locks, semaphores, unlisted, err = v.used(cmd.Context())
 				}
 				if err != nil {
 					return err
@@ -77,6 +80,9 @@ permits there are is stored nowhere. Slot 0 of the semaphore jobs is the lock {j
 				rows = slices.DeleteFunc(rows, func(r lockRow) bool { return mine && !r.here() || r.age() < time.Duration(olderThan) })
 				sortRows(rows, by)
 				v.noteServers(cmd)
+				if unlisted > 0 {
+					fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: %s: --scan finds them\n", notListed(unlisted))
+				}
 				return printLocks(cmd, out, rows)
 			})
 		},

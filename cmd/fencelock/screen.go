@@ -28,6 +28,7 @@ type screen struct {
 	counting string // servers of a quorum
 
 	rows   []lockRow // all of the last look
+	hidden int       // so many locks more there are
 	shown  []lockRow // those that the filter lets through, sorted
 	looked time.Time
 	err    error  // of the last look
@@ -56,10 +57,11 @@ const (
 // These tell the screen what has come from Redis.
 type (
 	lookMsg struct {
-		rows  []lockRow
-		about string
-		where string // of a quorum, how many of its servers count
-		err   error
+		rows   []lockRow
+		hidden int
+		about  string
+		where  string // of a quorum, how many of its servers count
+		err    error
 	}
 	tickMsg  struct{}
 	aboutMsg string
@@ -73,11 +75,11 @@ func (s *screen) Init() tea.Cmd { return s.look("") }
 func (s *screen) look(detail string) tea.Cmd {
 	return func() tea.Msg {
 		var m lookMsg
-		locks, semaphores, err := s.v.used(s.ctx)
+		locks, semaphores, hidden, err := s.v.used(s.ctx)
 		if err == nil {
 			m.rows, err = s.v.rows(s.ctx, locks, semaphores...)
 		}
-		m.where = s.v.counting(s.ctx)
+		m.where, m.hidden = s.v.counting(s.ctx), hidden
 		if err == nil && detail != "" {
 			d, wrong := s.v.about(s.ctx, detail, 0)
 			if err = wrong; err == nil {
@@ -115,7 +117,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // take keeps the answer of a look. After an error the last list stays.
 func (s *screen) take(m lookMsg) {
 	if s.err = m.err; s.err == nil {
-		s.rows, s.looked, s.counting = m.rows, time.Now(), m.where
+		s.rows, s.hidden, s.looked, s.counting = m.rows, m.hidden, time.Now(), m.where
 		if m.about != "" {
 			s.about = m.about
 		}
@@ -315,7 +317,11 @@ func (s *screen) summary() string {
 		waiting += r.Waiting
 		stuck += 1 - rank(&r)
 	}
-	return fmt.Sprintf("fencelock  %s  %s  locks: %d, stuck: %d, waiting clients: %d  by %s", s.where+s.counting, s.looked.Format(time.TimeOnly), len(s.rows), stuck, waiting, s.by)
+	more := ""
+	if s.hidden > 0 {
+		more = " (" + notListed(s.hidden) + ")"
+	}
+	return fmt.Sprintf("fencelock  %s  %s  locks: %d%s, stuck: %d, waiting clients: %d  by %s", s.where+s.counting, s.looked.Format(time.TimeOnly), len(s.rows), more, stuck, waiting, s.by)
 }
 
 // View implements tea.Model.

@@ -278,3 +278,40 @@ func TestTopSemaphore(t *testing.T) {
 	s.types("q")
 	equal(t, "exit code", s.ends(), 0)
 }
+
+// A client names a thousand of the locks that it holds. Lists say how many others are in none of their rows.
+func TestLocksThatAreNotListed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Real(t)
+	rdb := server.Client()
+	id := "00000001-0000-4000-8000-000000000000"
+	for _, name := range []string{"named", "waited", "other"} {
+		locktest.NoError(t, rdb.HSet(ctx, name, id+":1", 1).Err())
+		locktest.NoError(t, rdb.PExpire(ctx, name, time.Hour).Err())
+	}
+	sub := rdb.Subscribe(ctx, "redisson_lock__channel:{waited}")
+	defer sub.Close()
+	_, err := sub.Receive(ctx)
+	locktest.NoError(t, err)
+	for more, want := range map[int]string{0: "", 1: "", 2: "1 more lock is not listed", 6: "5 more locks are not listed"} {
+		locktest.NoError(t, presence.Write(ctx, rdb, &presence.Client{ID: id, MoreHolds: more, Holds: []presence.Hold{{Lock: "named", Field: id + ":1"}}}))
+		p := start(t, server.Addr(), "ls", "-o", "name")
+		out, err := io.ReadAll(p.lines)
+		locktest.NoError(t, err)
+		equal(t, "exit code", p.ends(), 0)
+		equal(t, "ls", string(out), "named\nwaited\n")
+		said := ""
+		if want != "" {
+			said = "fencelock: " + want + ": --scan finds them\n"
+		}
+		equal(t, "ls says", p.said(), said)
+		out, err = io.ReadAll(start(t, server.Addr(), "top", "--once").lines)
+		locktest.NoError(t, err)
+		if want != "" {
+			want = " (" + want + ")"
+		}
+		if text := string(out); !strings.Contains(text, "locks: 2"+want+", stuck: 0") {
+			t.Errorf("top --once of %d more prints\n%s", more, text)
+		}
+	}
+}

@@ -60,7 +60,7 @@ const (
 )
 
 // Contended returns the locks that somebody waits for, by name: clients of this library and of Redisson, and those that a client of this
-// library has held for more than a second. It walks through no keys. In a cluster all masters are asked. Channels are those of all
+// library has held for more than a second, a thousand of each client. It walks through no keys. In a cluster all masters are asked. Channels are those of all
 // databases of a server: a lock of another one than rdb's is shown as free.
 func (in *Inspector) Contended(ctx context.Context) ([]Lock, error) {
 	names, err := in.contended(ctx)
