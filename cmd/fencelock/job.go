@@ -266,7 +266,10 @@ func (j *job) giveUp(n int) int {
 
 // holder says who has the lock.
 func (j *job) holder() string {
-	if j.permits > 0 {
+	switch {
+	case j.permits == 1:
+		return "the one permit is taken, or others wait"
+	case j.permits > 1:
 		return fmt.Sprintf("all %d permits are taken, or others wait", j.permits)
 	}
 	in, err := j.at.inspector(j.servers)

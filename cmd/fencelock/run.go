@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/internal/presence"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -93,6 +94,9 @@ Exit codes:
 			}
 			if err := o.check(cmd.Flags()); err != nil {
 				return err
+			}
+			if of := scripts.SemaphoreOf(name); of != "" {
+				return usage("%s stands for all slots of a semaphore: use --permits N %s", plain.Name(name), plain.Name(of))
 			}
 			j := &job{runOptions: o, name: name, path: path, argv: argv, log: newSpeech(cmd.ErrOrStderr())}
 			code, err := j.run(at)
