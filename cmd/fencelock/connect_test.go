@@ -3,7 +3,9 @@
 package main
 
 import (
+	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +23,9 @@ func TestConnections(t *testing.T) {
 		ls := start(t, addr, append([]string{"ls", "-o", "name", "x"}, flags...)...)
 		equal(t, "ls", ls.line(), "x")
 		equal(t, "exit code of ls", ls.ends(), 0)
+		show, err := io.ReadAll(start(t, addr, append([]string{"show", "x"}, flags...)...).lines)
+		equal(t, "error of show", err, nil)
+		equal(t, "show has the hash slot of a cluster", strings.Contains(string(show), "\nHash slot           16287\n"), slices.Contains(flags, "--cluster"))
 		equal(t, "exit code of doctor", start(t, addr, append([]string{"doctor"}, flags...)...).ends(), 0)
 		busy := start(t, addr, append(append([]string{"run", "-n"}, flags...), "x", "--", "true")...)
 		equal(t, "exit code of another run", busy.ends(), exitNotAcquired)

@@ -69,9 +69,13 @@ where no majority has confirmed it. With a part of the servers it refuses, as th
 					}
 				}
 				said, err := v.free(cmd.Context(), l)
-				if err == nil {
-					_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
+				if err != nil {
+					return err
 				}
+				if hint := v.semaphoreHint(cmd.Context(), l); hint != "" && l.Semaphore == "" {
+					fmt.Fprintln(cmd.ErrOrStderr(), "fencelock: of the semaphore nothing was released:", hint)
+				}
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
 				return err
 			})
 		},

@@ -256,7 +256,11 @@ func (r *lockRow) cells() []string {
 	c := []string{plain.Name(r.Name), "(free)", unknown, unknown, number(r.Token), span(r.age()), number(int64(r.Listeners)), number(int64(r.Waiting))}
 	switch h := r.lock.Holder; {
 	case r.of != nil && r.Other == "":
-		c[1] = fmt.Sprintf("(semaphore: %d taken of %d seen)", r.Taken, r.Seen)
+		c[1] = fmt.Sprintf("(semaphore: %d taken of %d seen", r.Taken, r.Seen)
+		if why := r.of.Blocked(); why != "" && !r.of.Full() {
+			c[1] += "; " + why
+		}
+		c[1] += ")"
 	case r.Other != "":
 		c[1] = "(" + plain.Name(r.Other) + ")"
 	case h != nil:

@@ -82,7 +82,7 @@ func neverUsed(l inspect.Lock) bool {
 // semaphoreHint says that the name is one of a semaphore, and how to see that; "" for one of which Redis has nothing.
 func (v *viewer) semaphoreHint(ctx context.Context, l inspect.Lock) string {
 	if of, slot, is := scripts.SlotOf(l.Name); is && l.Semaphore == of {
-		return fmt.Sprintf("slot %d of %s: fencelock show %s", slot, plain.Name(of), plain.Name(of))
+		return fmt.Sprintf("slot %d of %s: fencelock show '%s'", slot, plain.Name(of), plain.Name(inspect.AnySlot(of)))
 	}
 	if len(v.all) > 1 {
 		return ""
@@ -183,6 +183,9 @@ func (s *semaphore) print(w io.Writer, wide bool) error {
 		}
 		r := &s.Slots[from]
 		cells := append([]string{strconv.Itoa(from)}, r.cells()[1:len(slotColumns)]...)
+		if r.Holder != nil && r.Semaphore == "" {
+			cells[1] += " (a lock, no permit)"
+		}
 		if to > from+1 {
 			cells = []string{fmt.Sprintf("%d-%d", from, to-1), "(free)", unknown, unknown, unknown, unknown}
 		}

@@ -19,8 +19,8 @@ import (
 type details struct {
 	lockRow
 	Keys  map[string]string `json:"keys"`
-	Slot  uint16            `json:"slot"`
-	Guard int64             `json:"guard"` // the largest token that package redisguard has accepted; 0 for none
+	Slot  *uint16           `json:"hash_slot,omitempty"` // of the cluster; nil without one
+	Guard int64             `json:"guard"`               // the largest token that package redisguard has accepted; 0 for none
 
 	Judged []inspect.Server `json:"-"` // of a quorum
 
@@ -103,9 +103,12 @@ func (v *viewer) details(ctx context.Context, name string) (*details, error) {
 	if locks[0].Mode != "" {
 		keys = scripts.ReadWriteOf(name, scripts.Reads)
 	}
-	d := &details{lockRow: rows[0], Slot: keys.Slot, Keys: map[string]string{
+	d := &details{lockRow: rows[0], Keys: map[string]string{
 		"lock": keys.Lock, "token": keys.Token, "line": keys.Line, "channel": keys.Channel(),
 	}}
+	if v.at.cluster {
+		d.Slot = &keys.Slot
+	}
 	if locks[0].Mode == "read" {
 		d.Keys["lease"] = keys.LeaseOf("<holder>", 1)
 	}
@@ -169,7 +172,9 @@ func (d *details) print(w io.Writer, _ bool) error {
 			add("Key of the "+key, plain.Name(d.Keys[key]))
 		}
 	}
-	add("Slot", fmt.Sprint(d.Slot))
+	if d.Slot != nil {
+		add("Hash slot", fmt.Sprint(*d.Slot))
+	}
 	return printTable(w, rows)
 }
 
