@@ -100,7 +100,9 @@ func (in *Inspector) Known(ctx context.Context) ([]Lock, error) {
 }
 
 // Look returns the locks of these names, in this order. A lock that nobody holds is free, whether it was ever used or not. An
-// empty name is an error.
+// empty name is an error, as is all that keeps Redis from an answer: a wrong password, a database that
+// is not there, LOADING. Where Redis refuses some of the
+// locks alone, for the lack of a right, Other of these says so.
 func (in *Inspector) Look(ctx context.Context, names ...string) ([]Lock, error) {
 	if slices.Contains(names, "") {
 		return nil, errors.New("inspect: Look: the name of a lock is empty: give one")
