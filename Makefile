@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test programs built root failovers deep again recipes databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
+.PHONY: help test programs built root failovers deep again databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -16,7 +16,7 @@ $(gotest): $(wildcard internal/test/gotest/*.go internal/test/realtime/*.go)
 # The tests wait half of the time. So the root module's packages run three at a time, whatever the processors, and the other modules beside them, one or
 # two at a time; what takes longest begins first. The failovers wait for leases of 45 s, behind all of rlock if they ran in its process. What only
 # one module needs is installed meanwhile. go vet is for make lint. On miniredis .ci/oldest runs the tests, and .ci/deep the exact lists of rights.
-longest := ./rlock ./quorum ./scripts ./examples/orders ./observe/inspect ./internal/test/redistest ./internal/docs ./pubsub ./fenced
+longest := ./rlock ./quorum ./scripts ./observe/inspect ./internal/test/redistest ./internal/docs ./pubsub ./fenced
 failovers := SentinelFailoverKeeps|ClusterFailover$$
 own_report := $(CURDIR)/.cache/report
 test: export GOTEST_REPORT := $(or $(GOTEST_REPORT),$(own_report))
@@ -24,13 +24,13 @@ test: $(gotest) ## everything: in virtual time, and on a real server of this mac
 	@echo "== all tests, each once: about 5 minutes on two cores, 8 where nothing is built or installed yet. The root module's, and beside them those of the others"
 	@.ci/redis-server >/dev/null
 	@mkdir -p .cache && : >"$$GOTEST_REPORT"
-	@$(MAKE) --no-print-directory -k -j 3 programs root failovers command databases browser metrics adapters recipes || \
+	@$(MAKE) --no-print-directory -k -j 3 programs root failovers command databases browser metrics adapters || \
 		{ [ "$$GOTEST_REPORT" != "$(own_report)" ] || { echo "== what failed (more is above)"; cat "$$GOTEST_REPORT"; }; exit 1; }
 
 programs: # that only one module needs: apt-get serves one at a time
 	@for program in databases chromium prometheus; do ".ci/$$program" >/dev/null || exit 1; done
 
-root failovers command databases browser metrics adapters recipes: | built
+root failovers command databases browser metrics adapters: | built
 built: # what all of them need: else each compiles it
 	@go build -race testing net/http/httptest ./fenced ./quorum ./rlocktest ./observe/... ./internal/test/redistest
 
@@ -38,7 +38,7 @@ root: $(gotest) # -race is in GOFLAGS, so that what the tests build is compiled 
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== the root module, in virtual time, and on $$("$$server" --version)"; \
 	GOFLAGS="$$(go env GOFLAGS) -race" REDIS_SERVER="$$server" REDIS_VIRTUAL=1 \
-		$(gotest) -p=3 -shuffle=on -count=1 -timeout=30m '-skip=^Test(Rights|$(failovers))' $(longest) ./...
+		$(gotest) -p=3 -shuffle=on -count=1 -timeout=30m '-skip=^Test(Rights|$(failovers))' $(longest) ./... ./examples/recipes
 
 failovers: $(gotest)
 	@echo "== rlock's failovers"
@@ -50,10 +50,6 @@ deep: ## all that takes longer than .ci/run, about an hour: STAGES="interop faul
 N ?= 20
 again: ## make test N times beside busy processors, and a table of what failed (make again N=20)
 	@.ci/again $(N)
-
-recipes: $(gotest) ## the code of docs/recipes.md (a module of its own, for the drivers)
-	@echo "== examples/recipes"
-	@cd examples/recipes && REDIS_SERVER= GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...
 
 server: $(gotest) ## what depends on the server's version, on the one that REDIS_SERVER names
 	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" $(gotest) -count=1 -shuffle=on \
@@ -101,9 +97,9 @@ sim: ## the library in virtual time, for an hour: leases and outages as long as 
 
 lint: ## gofmt, go vet, staticcheck, spelling
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
-	go vet ./... ./examples/orders
-	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/orders
-	@printf '%s\n' bench examples/recipes guard/sqlguard/sqltest verify verify/interop observe/lockui/browsertest | \
+	go vet ./... ./examples/recipes
+	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/recipes
+	@printf '%s\n' bench guard/sqlguard/sqltest verify verify/interop observe/lockui/browsertest | \
 		xargs -P 2 -I {} sh -c 'echo "go vet in {}" && cd {} && GOWORK=off go vet ./...'
 	@printf '%s\n' observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock rlockvet | \
 		xargs -P 2 -I {} sh -c 'echo "go vet and staticcheck in {}" && cd {} && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...'

@@ -3,6 +3,7 @@
 //
 //	go run ./examples/quickstart                        on a Redis of its own, inside the program
 //	go run ./examples/quickstart -addr localhost:6379   on yours
+//	go run ./examples/quickstart -unchecked             with a store that accepts a late write: a deposit gets lost
 //	go run ./examples/quickstart -slow 20 -addr localhost:6379   slowly, to be watched by fencelock top or fencelock ui
 //
 // Every step is checked: the program exits with 1 and says why if something did not happen as told.
@@ -28,6 +29,7 @@ const usage = `Quickstart shows a fenced lock at work, in a few seconds.
 
   go run ./examples/quickstart                        on a Redis of its own, inside the program
   go run ./examples/quickstart -addr localhost:6379   on yours: under key names of its own, deleted at the end
+  go run ./examples/quickstart -unchecked             with a store that accepts a late write: a deposit gets lost
   go run ./examples/quickstart -slow 20 -addr localhost:6379   slowly, to be watched meanwhile in another terminal:
   cd cmd/fencelock && go run . top                             or go run . ui, in a browser
 
@@ -38,15 +40,15 @@ func main() {
 	logging.Disable() // of go-redis: an error that matters is returned
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], checkedStore, os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is main with its exit code. The store's script is an argument so that a test can show that one which does not
-// check the token is found out.
-func run(ctx context.Context, args []string, storeScript string, out, errs io.Writer) int {
+// run is main with its exit code.
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what it would print is printed below, once, and where it belongs
 	addr := flags.String("addr", "", "`host:port` of a Redis server; without it, one inside the program")
+	unchecked := flags.Bool("unchecked", false, "a store that accepts every token: B's deposit gets lost, and the exit code is 1")
 	slow := flags.Int("slow", 1, "take so many `times` as long")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -75,6 +77,10 @@ func run(ctx context.Context, args []string, storeScript string, out, errs io.Wr
 	if *addr != "" {
 		name = "fencelock-quickstart:" + rand.Text()[:10] + ":account:42" // nobody else's
 		defer cleanUp(ctx, rdb, name)
+	}
+	storeScript := checkedStore
+	if *unchecked {
+		storeScript = uncheckedStore
 	}
 	summary, err := tell(ctx, rdb, name, storeScript, *slow, out)
 	if err != nil {
