@@ -109,14 +109,14 @@ lint: ## gofmt, go vet, staticcheck, spelling
 mutants: ## the tests against code that is broken on purpose, rule by rule
 	go run ./internal/test/mutants
 
-bench: ## side by side with other locks and semaphores, about 65 minutes; writes docs/benchmarks (its deps are a module of their own)
+bench: ## side by side with other locks and semaphores, about 65 minutes; writes bench/results (its deps are a module of their own)
 	@server=$$(.ci/redis-server) && cd bench && export REDIS_SERVER="$$server" GOWORK=off && go run ./held && go run . && \
-		go run . -modes semaphore -repeats 17 -out ../docs/benchmarks/semaphores && \
-		go run . -modes rwlock -repeats 9 -out ../docs/benchmarks/rwlocks
+		go run . -modes semaphore -repeats 17 -out results/semaphores && \
+		go run . -modes rwlock -repeats 9 -out results/rwlocks
 
-bench-others: ## beside etcd's and PostgreSQL's locks, about 9 minutes; writes docs/benchmarks/others
+bench-others: ## beside etcd's and PostgreSQL's locks, about 9 minutes; writes bench/results/others
 	@server=$$(.ci/redis-server) && { databases=$$(.ci/databases) || [ -z "$$CI" ]; } && cd bench && \
-		env $$databases REDIS_SERVER="$$server" GOWORK=off go run . -modes others -repeats 17 -out ../docs/benchmarks/others
+		env $$databases REDIS_SERVER="$$server" GOWORK=off go run . -modes others -repeats 17 -out results/others
 
 bench-guards: ## what a guarded write costs beside a plain one: memory, Redis, PostgreSQL, MariaDB, SQLite
 	@server=$$(.ci/redis-server) && REDIS_SERVER="$$server" go test -run '^$$' -bench . ./guard ./guard/redisguard

@@ -134,7 +134,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.IntVar(&set.repeats, "repeats", 7, "rounds of each contender in each mode")
 	flags.Float64Var(&set.seconds, "seconds", 1, "length of the window that a round measures")
 	flags.Float64Var(&set.grace, "grace", 6, "seconds after the end of the load after which a waiter hangs")
-	flags.StringVar(&set.out, "out", "../docs/benchmarks", "directory to write to")
+	flags.StringVar(&set.out, "out", "results", "directory to write to")
 	flags.BoolVar(&set.quick, "quick", false, fmt.Sprintf("the same as -modes %s -seconds %v", quickModes, quickSeconds))
 	flags.BoolVar(&set.list, "list", false, "print the names of contenders and modes, and end")
 	flags.BoolVar(&set.render, "render", false, "write everything again from the results.json of -out, and end")

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -67,7 +66,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.DurationVar(&set.lease, "lease", 30*time.Second, "lease of the held locks; they are renewed every third of it")
 	flags.IntVar(&set.periods, "periods", 2, "periods of renewals that each share of CPU is measured over")
 	flags.DurationVar(&set.idle, "idle", 5*time.Second, "for how long the commands are counted while waiters wait")
-	flags.StringVar(&set.out, "out", filepath.Join("..", "docs", "benchmarks"), "directory to write to")
+	flags.StringVar(&set.out, "out", "results", "directory to write to")
 	flags.StringVar(&set.only, "only", "", "one part: held, one (many waiters on one lock) or many (on as many locks)")
 	flags.StringVar(&set.profiles, "profiles", "", "directory for heap profiles of every allocation (they falsify the CPU shares)")
 	if err := flags.Parse(args); err != nil {
