@@ -38,7 +38,7 @@ root: $(gotest) # -race is in GOFLAGS, so that what the tests build is compiled 
 	@set -e; server=$$(.ci/redis-server); \
 	echo "== the root module, in virtual time, and on $$("$$server" --version)"; \
 	GOFLAGS="$$(go env GOFLAGS) -race" REDIS_SERVER="$$server" REDIS_VIRTUAL=1 \
-		$(gotest) -p=3 -shuffle=on -count=1 -timeout=30m '-skip=^Test(Rights|$(failovers))' $(longest) ./... ./examples/recipes
+		$(gotest) -p=3 -shuffle=on -count=1 -timeout=30m '-skip=^Test(Rights|$(failovers))' $(longest) ./... ./examples/recipes/...
 
 failovers: $(gotest)
 	@echo "== rlock's failovers"
@@ -97,8 +97,8 @@ sim: ## the library in virtual time, for an hour: leases and outages as long as 
 
 lint: ## gofmt, go vet, staticcheck, spelling
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
-	go vet ./... ./examples/recipes
-	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/recipes
+	go vet ./... ./examples/recipes/...
+	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/recipes/...
 	@printf '%s\n' bench guard/sqlguard/sqltest verify verify/interop observe/lockui/browsertest | \
 		xargs -P 2 -I {} sh -c 'echo "go vet in {}" && cd {} && GOWORK=off go vet ./...'
 	@printf '%s\n' observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock rlockvet | \

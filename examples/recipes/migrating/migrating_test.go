@@ -28,7 +28,7 @@ type site struct {
 // open starts a Redis server, and connects all three libraries to it.
 func open(t *testing.T) site {
 	t.Helper()
-	server, err := redisserver.StartApart()
+	server, err := redisserver.Start("")
 	if err != nil {
 		t.Fatal(err)
 	}
