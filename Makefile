@@ -109,8 +109,8 @@ lint: ## gofmt, go vet, staticcheck, spelling
 mutants: ## the tests against code that is broken on purpose, rule by rule
 	go run ./internal/test/mutants
 
-bench: ## side by side with other locks and semaphores, about 65 minutes; writes bench/results (its deps are a module of their own)
-	@server=$$(.ci/redis-server) && cd bench && export REDIS_SERVER="$$server" GOWORK=off && go run ./held && go run . && \
+bench: ## side by side with other locks and semaphores, about an hour; writes bench/results (its deps are a module of their own)
+	@server=$$(.ci/redis-server) && cd bench && export REDIS_SERVER="$$server" GOWORK=off && go run . && \
 		go run . -modes semaphore -repeats 17 -out results/semaphores && \
 		go run . -modes rwlock -repeats 9 -out results/rwlocks
 

@@ -24,15 +24,13 @@ const help = `bench measures fencelock beside other locks for Go, on a Redis ser
   go run . -modes one/g=64/empty -seconds 5         one mode, longer windows
   go run . -modes others                            beside etcd and PostgreSQL, which no other run has
   go run . -modes semaphore                         permits of semaphores, which no other run has; so with rwlock
-  go run . -render                                  no rounds: the last results with today's reasons.go and %s
+  go run . -render                                  no rounds: results.md and the plots again, from results.json
   go run . -list                                    the names of contenders and modes
 
 The server is redis-server from the PATH, or what the environment variable REDIS_SERVER names. Progress goes to
-standard error; results.md, results.json and the plots into the directory of -out, and what %s there says of
-goals measured elsewhere into the table of results.md. redisson needs a JDK (17 or later) and Maven,
+standard error; results.md, results.json and the plots into the directory of -out. redisson needs a JDK (17 or later) and Maven,
 and postgres the server that POSTGRES_SERVER names, or one where systems have it. What is missing is left out, and said; where CI is
-set that fails. Ctrl-C ends early
-and writes what there is. For single hot paths: go test -run '^$' -bench . -count 10 | tee new.txt, for benchstat.
+set that fails. Ctrl-C ends early and writes what there is. For single hot paths: go test -run '^$' -bench . -count 10 | tee new.txt, for benchstat.
 
 Flags:
 `
@@ -103,16 +101,12 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err := p.needFiles(); err != nil {
 		return err
 	}
-	held, err := readHeld(set.out) // before it takes time, because it may not be readable
-	if err != nil {
-		return err
-	}
 	results, env, err := p.run(ctx, progress)
 	if len(results) == 0 {
 		return err
 	}
 	env.Command = strings.TrimSpace("go run . " + strings.Join(withoutOut(args), " "))
-	if writeErr := write(set.out, report{Environment: env, Results: results, Held: held}); writeErr != nil {
+	if writeErr := write(set.out, report{Environment: env, Results: results}); writeErr != nil {
 		return writeErr
 	}
 	if err == nil {
@@ -128,7 +122,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	var set settings
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	flags.Usage = func() { fmt.Fprintf(progress, help, heldFile, heldFile); flags.PrintDefaults() }
+	flags.Usage = func() { fmt.Fprint(progress, help); flags.PrintDefaults() }
 	flags.StringVar(&set.only, "only", "", "contenders, whole names or parts of them, separated by commas (default all)")
 	flags.StringVar(&set.modes, "modes", "", "modes, in the same way (default all)")
 	flags.IntVar(&set.repeats, "repeats", 7, "rounds of each contender in each mode")

@@ -17,13 +17,12 @@ type report struct {
 	Environment environment `json:"environment"`
 	Summaries   []summary   `json:"summaries"`
 	Results     []result    `json:"rounds"`
-	Held        []row       `json:"held,omitempty"` // targets measured elsewhere
 }
 
 // jsonFile, in the directory of the results, has the report.
 const jsonFile = "results.json"
 
-// render writes again what a run wrote, from its report: for other reasons or other rows of heldFile.
+// render writes again what a run wrote, from its report.
 func render(dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, jsonFile))
 	if err != nil {
@@ -32,9 +31,6 @@ func render(dir string) error {
 	var r report
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return fmt.Errorf("%s is not what a run writes: %w", jsonFile, err)
-	}
-	if r.Held, err = readHeld(dir); err != nil {
-		return err
 	}
 	return write(dir, r)
 }
@@ -78,9 +74,6 @@ func (r report) markdown(plots []string) string {
 		"and windows of %v s. Raw figures: [results.json](results.json).\n\n", env.Repeats, env.Window, clientEvery, clientWindows*env.Window)
 	for _, contender := range env.LeftOut {
 		fmt.Fprintf(&b, "**Left out**: %s.\n\n", contender)
-	}
-	if !r.only(otherModes()) { // targets are of the other modes
-		r.targetTable(&b)
 	}
 	b.WriteString(legend)
 	for _, part := range []struct {
