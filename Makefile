@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test programs built root failovers deep again databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies bench-page server release-check
+.PHONY: help test programs built root failovers deep again databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -124,9 +124,6 @@ bench-guards: ## what a guarded write costs beside a plain one: memory, Redis, P
 
 bench-topologies: ## what an acquire and an unlock take on one server, with replicas, Sentinel, a cluster, a quorum
 	@server=$$(.ci/redis-server) && REDIS_SERVER="$$server" go test -run '^$$' -bench Topology -count 3 ./quorum
-
-bench-page: ## what looking costs: the page and inspect with 10,000 held locks, and a pair beside them
-	@server=$$(.ci/redis-server) && cd bench && REDIS_SERVER="$$server" GOWORK=off go run ./page
 
 FUZZ ?= 100000
 fuzz: ## each fuzz target so many times, a hundred thousand if FUZZ does not say (by time, Go fails now and then when it is over)

@@ -52,9 +52,7 @@ type contender struct {
 
 // What contenders can take part in.
 func ownKeys(m mode) bool        { return m.family == "own" }
-func sharedKeys(m mode) bool     { return m.family != "own" }
 func lineOnly(m mode) bool       { return m.callers == 1 && m.nodes == 0 }
-func oneProcess(m mode) bool     { return !m.processes }
 func severalServers(m mode) bool { return m.nodes > 0 }
 func besideOthers(m mode) bool   { return m.others }
 func permitsOnly(m mode) bool    { return m.kind == semaphore }
@@ -95,13 +93,13 @@ var contenders = []contender{
 	{name: "scripts-autopipeline-duplex", note: "the same with FullDuplex and MaxFlushDelay 50 us",
 		can: ownKeys, dial: dialScriptsDuplex},
 	{name: "redislock", note: "bsm/redislock; tries again every 10 ms",
-		usual: plainOwn + "," + emptyOne + ",one/g=64,hot,processes,slow,clients", dial: dialRedislock},
+		usual: plainOwn + "," + emptyOne + ",one/g=64,hot,slow,clients", dial: dialRedislock},
 	{name: "redsync", note: "go-redsync/redsync, default options; begins again after its 32 tries",
 		usual: plainOwn + "," + emptyOne + ",hot,clients,quorum", dial: dialRedsync, quorum: dialRedsyncQuorum},
 	{name: "redsync-failfast", note: "the same with WithFailFast: a majority of the servers is waited for",
 		can: severalServers, quorum: dialRedsyncFailFast},
 	{name: "redisson", note: "Redisson's RFencedLock and RReadWriteLock on the JVM, default options, and RPermitExpirableSemaphore, a lease of 30 s; a platform thread for each goroutine, all clients in one JVM",
-		can: oneProcess, usual: plainOwn + "," + emptyOne + ",one/g=64,slow,clients/n=4/,clients/n=16/,clients/n=64",
+		usual: plainOwn + "," + emptyOne + ",one/g=64,slow,clients/n=4/,clients/n=16/,clients/n=64",
 		kinds: map[string]dialFunc{semaphore: nil, readWrite: nil}, prepare: redisson.prepare, run: redisson.run, finish: redisson.stop},
 	{name: "etcd", note: "etcd's concurrency.Mutex, a session for each client; one member, in a process of its own, settings as they come",
 		can: besideOthers, dial: etcd.dialEtcd, server: &etcd, prepare: etcd.prepare, finish: etcd.stop},
@@ -110,7 +108,7 @@ var contenders = []contender{
 	{name: "postgres", note: "pg_advisory_lock and pg_advisory_unlock, over a connection for each holder, which waits on it too; one server, settings as they come but max_connections",
 		can: besideOthers, dial: postgres.dialPostgres, server: &postgres, prepare: postgres.prepare, finish: postgres.stop},
 	{name: bound, note: "a mutex of the process, without Redis: what is left when a lock costs nothing",
-		can: oneProcess, usual: "one/g=64/1ms,one/g=512/1ms", dial: dialMutex},
+		usual: "one/g=64/1ms,one/g=512/1ms", dial: dialMutex},
 	{name: "sorted-set", note: "a script that enters permits into a sorted set, as Go libraries have it; tries again every 10 ms",
 		can: permitsOnly, kinds: map[string]dialFunc{semaphore: dialSortedSet}},
 }

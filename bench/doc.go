@@ -13,8 +13,7 @@
 // The modes others, which run only when they are asked for, have fencelock beside locks that are not in Redis: etcd's and PostgreSQL's.
 // Their servers run below processes of this program again: see hosted.
 //
-// Most contenders run in this process. The modes of several processes run workers, which are this program again, and
-// Redisson runs in a JVM, whose program is in the directory redisson. Both take the same commands: see remote.
+// Most contenders run in this process. Redisson runs in a JVM, whose program is in the directory redisson: see remote.
 //
 // Every round also checks what a lock is for: that no two were in a section at once, of a semaphore no more than it has permits, that tokens
 // grew, and that every waiter came back when the load ended.

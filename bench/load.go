@@ -20,7 +20,7 @@ type load struct {
 	round      round
 	phase      atomic.Int32
 	over       chan struct{} // closed when the phase is ending
-	keys       []keyState    // in the memory of several processes, where the round has them
+	keys       []keyState
 	workers    []*worker
 	cancel     context.CancelFunc // of all that wait
 	overlaps   atomic.Int64
@@ -41,7 +41,7 @@ type keyState struct {
 type worker struct {
 	number int
 	client int
-	locks  []lockFunc // by key; nil where it never goes
+	locks  []lockFunc // by key
 	reads  []lockFunc // of read-write locks
 	done   chan struct{}
 
@@ -52,16 +52,12 @@ type worker struct {
 	pairs int             // within the window
 }
 
-// startLoad starts the goroutines, those of the clients that are nil excepted: they are in another process. Locks are
-// made before, as a program would.
-func startLoad(ctx context.Context, r round, clients []*client, keys []keyState) *load {
+// startLoad starts the goroutines. Locks are made before, as a program would.
+func startLoad(ctx context.Context, r round, clients []*client) *load {
 	names := r.mode.keys(r.prefix())
-	l := &load{round: r, over: make(chan struct{}), keys: keys}
+	l := &load{round: r, over: make(chan struct{}), keys: make([]keyState, len(names))}
 	locks, reads := make([][]lockFunc, len(clients)), make([][]lockFunc, len(clients)) // by client and key
 	for i, c := range clients {
-		if c == nil {
-			continue
-		}
 		for _, name := range names {
 			locks[i] = append(locks[i], c.lock(name))
 			if r.mode.kind == readWrite {
@@ -72,10 +68,7 @@ func startLoad(ctx context.Context, r round, clients []*client, keys []keyState)
 	ctx, l.cancel = context.WithCancel(ctx)
 	for i := range r.mode.goroutines {
 		w := &worker{number: i, client: i % len(clients), done: make(chan struct{})}
-		if w.locks = locks[w.client]; w.locks == nil {
-			continue
-		}
-		w.reads = reads[w.client]
+		w.locks, w.reads = locks[w.client], reads[w.client]
 		w.waits, w.uses = make([]time.Duration, 0, 1024), make([]time.Duration, 0, 1024)
 		l.workers = append(l.workers, w)
 	}

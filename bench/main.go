@@ -51,8 +51,8 @@ type settings struct {
 
 func main() {
 	logging.Disable() // go-redis would write a line for each connection that a dead server refuses, and the writing would be measured
-	if part := partOfAnother(); part != nil {
-		if err := part(context.Background(), os.Stdin, os.Stdout); err != nil {
+	if isHost() {
+		if err := (&hosted{name: os.Args[2]}).work(context.Background(), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -69,18 +69,8 @@ func main() {
 	}
 }
 
-// partOfAnother returns what this program does as a process of another one of it; nil: it is none of those.
-func partOfAnother() func(ctx context.Context, in io.Reader, out io.Writer) error {
-	switch {
-	case len(os.Args) == 2 && os.Args[1] == workerFlag:
-		return func(ctx context.Context, in io.Reader, out io.Writer) error {
-			return work(ctx, in, out, new(worked).answer)
-		}
-	case len(os.Args) == 3 && os.Args[1] == hostFlag:
-		return (&hosted{name: os.Args[2]}).work
-	}
-	return nil
-}
+// isHost tells whether this program is the process of another one of it: see hosted.
+func isHost() bool { return len(os.Args) == 3 && os.Args[1] == hostFlag }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	set, err := parse(args, progress)

@@ -9,9 +9,9 @@ import (
 
 var usesNodes bool // testNodes was called
 
-// TestMain lets the test program be a worker or a host, as the program itself is.
+// TestMain lets the test program be a host, as the program itself is.
 func TestMain(m *testing.M) {
-	if partOfAnother() != nil {
+	if isHost() {
 		main()
 		return
 	}

@@ -23,7 +23,6 @@ type mode struct {
 	callers    int    // of each client, in the modes that compare numbers of clients; 0 in all others
 	busy       bool   // callers pause at random, so that the lock is taken for about busyShare of the time
 	nodes      int    // servers of a quorum; 0: one server, and no quorum
-	processes  bool   // each client in a process of its own
 	slow       bool   // the server is behind a link that adds slowBy
 	trouble    string // of the server of a quorum that is the home of the mode's key: "", far, dead
 	others     bool   // for fencelock beside locks that are not in Redis
@@ -47,7 +46,6 @@ func modes() []mode {
 	}
 	all = append(all,
 		mode{family: "hot", goroutines: 64, clients: 4},
-		mode{family: "one", goroutines: 64, clients: 4, processes: true},
 		mode{family: "own", goroutines: 64, clients: 1, slow: true},
 		mode{family: "one", goroutines: 64, clients: 4, slow: true})
 	return slices.Concat(all, clientModes(), kindModes(), otherModes())
@@ -65,8 +63,6 @@ func (m mode) name() string {
 	switch {
 	case m.callers > 0:
 		return m.clientName()
-	case m.processes:
-		return fmt.Sprintf("processes/g=%d", m.goroutines)
 	case m.slow:
 		return fmt.Sprintf("slow/%s/g=%d", m.family, m.goroutines)
 	case m.family == "one":
@@ -105,10 +101,7 @@ func (m mode) insideName() string {
 // title says the mode in words.
 func (m mode) title() string {
 	clients := "1 client"
-	switch {
-	case m.processes:
-		clients = fmt.Sprintf("%d processes with a client each", m.clients)
-	case m.clients > 1:
+	if m.clients > 1 {
 		clients = fmt.Sprintf("%d clients in one process", m.clients)
 	}
 	keys := map[string]string{

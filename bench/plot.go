@@ -24,7 +24,6 @@ var charts = []chart{
 	{"one-rate.svg", "one", "", "One key for all, 4 clients", "pairs a second", rate, true},
 	{"one-p99.svg", "one", "", "One key for all, 4 clients: wait", "p99, milliseconds", p99, true},
 	{"hot-rate.svg", "hot", "", "Few hot keys among many", "pairs a second", rate, false},
-	{"processes-rate.svg", "processes", "", "One key for all, 4 processes", "pairs a second", rate, true},
 	{"slow-rate.svg", "slow", "", "A link that adds 1 ms", "pairs a second", rate, true},
 	{"clients-rate.svg", "clients", "/empty", "One key, a caller or 8 in each of n clients", "pairs a second", rate, true},
 	{"clients-p99.svg", "clients", "/2ms-70", "One key, 2 ms inside, taken for about 70% of the time: wait", "p99, milliseconds", p99, true},

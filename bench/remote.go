@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,13 +11,14 @@ import (
 	"net/url"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
 
-// A remote is a process that puts load on for this one: a worker of this program, or the JVM. Another is the host of a server, which
-// has commands of its own: see hosted. It is asked by a line,
-// a command and its arguments in the form of a URL's query, and answers each with a line of JSON:
+// A remote is a process that puts load on for this one: the JVM. Another is the host of a server, which has commands of its
+// own: see hosted. It is asked by a line, a command and its arguments in the form of a URL's query, and answers each with a line
+// of JSON:
 //
 //	hello    versions
 //	start    usage; the load runs, and warms up
@@ -128,6 +130,30 @@ func (r *remote) stop() {
 	_ = r.cmd.Process.Kill()
 	for range r.answers { // an answer that nobody waits for any more
 	}
+}
+
+// work lets do answer commands until there are no more; see remote.
+func work(ctx context.Context, in io.Reader, out io.Writer, do func(ctx context.Context, command string, args url.Values) (answer, error)) error {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		command, query, _ := strings.Cut(lines.Text(), " ")
+		args, err := url.ParseQuery(query)
+		if err != nil {
+			return err
+		}
+		a, err := do(ctx, command, args)
+		if err != nil {
+			a.Error = err.Error()
+		}
+		raw, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(append(raw, '\n')); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

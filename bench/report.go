@@ -120,10 +120,9 @@ is a wait with its section and its unlock. A waiter hangs that has not come back
 `
 
 const legendUsual = `On Linux the server has a session of its own, as a service has: where sessions are scheduled as groups (sched_autogroup)
-it would otherwise share its clients' part of the CPUs. With several processes, tokens and overlaps are checked in a page
-of memory that all of them share, as within one process otherwise: that costs a few nanoseconds and no command. The slow
+it would otherwise share its clients' part of the CPUs. The slow
 link is a proxy in this program, whose CPU counts as the client's; it delays what clients send, and keeps its order.
-Redisson's holds are checked in the same way, in Java. Its client CPU is the whole JVM's and its bytes are what the JVM's
+Redisson's holds are checked as those of the others, in Java. Its client CPU is the whole JVM's and its bytes are what the JVM's
 threads allocated; the JVM is warmed up before the first round and stays for all.
 
 In the modes of many clients (clients, quorum) a client stands for a process: all are in this one, each with connections of

@@ -104,11 +104,7 @@ type result struct {
 // run runs the round and returns what it gave.
 func (r round) run(ctx context.Context) (result, error) {
 	measure := r.contender.run
-	switch {
-	case measure != nil:
-	case r.mode.processes:
-		measure = measureInProcesses
-	default:
+	if measure == nil {
 		measure = measureHere
 	}
 	if r.mode.nodes > 0 {
@@ -183,9 +179,7 @@ func closeAll(clients []*client) {
 	go func() {
 		defer close(done)
 		for _, c := range clients {
-			if c != nil {
-				c.close()
-			}
+			c.close()
 		}
 	}()
 	select {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A site is where the goroutines of a round run: in this process, or in others.
+// A site is where the goroutines of a round run: in this process, or in the JVM.
 type site interface {
 	// enter begins a phase, and returns what the site's processes have used until then.
 	enter(ctx context.Context, phase int32) (usage, error)
@@ -67,7 +67,7 @@ func measureHere(ctx context.Context, r round) (result, error) {
 		}
 		clients = append(clients, c)
 	}
-	load := startLoad(ctx, r, clients, make([]keyState, r.mode.keyCount()))
+	load := startLoad(ctx, r, clients)
 	defer load.cancel()
 	return measureAt(ctx, r, here{load})
 }

@@ -20,23 +20,6 @@ type tally struct {
 	FirstError string          `json:"first_error,omitempty"`
 }
 
-// add puts what the goroutines of another process saw to it.
-func (t *tally) add(other tally) {
-	t.Pairs = append(t.Pairs, other.Pairs...)
-	t.Clients = append(t.Clients, other.Clients...)
-	t.Waits = append(t.Waits, other.Waits...)
-	t.Uses = append(t.Uses, other.Uses...)
-	t.Overlaps += other.Overlaps
-	t.OutOfOrder += other.OutOfOrder
-	t.Tokens = t.Tokens || other.Tokens
-	t.Hung += other.Hung
-	t.Stuck += other.Stuck
-	t.Errors += other.Errors
-	if t.FirstError == "" {
-		t.FirstError = other.FirstError
-	}
-}
-
 // result is what it says of the round.
 func (t tally) result(clients int) result {
 	res := result{

@@ -29,8 +29,3 @@ func usageHere() (usage, error) {
 	u.Allocs, u.AllocBytes = mem.Mallocs, mem.TotalAlloc
 	return u, nil
 }
-
-// plus is what both have used, at the moment of the first.
-func (u usage) plus(other usage) usage {
-	return usage{At: u.At, CPU: u.CPU + other.CPU, Allocs: u.Allocs + other.Allocs, AllocBytes: u.AllocBytes + other.AllocBytes}
-}
