@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -149,62 +148,4 @@ func (m mode) pause() time.Duration {
 		return 0
 	}
 	return time.Duration(float64(section)*float64(m.goroutines)/busyShare) - section
-}
-
-// growth is a table for each load that several numbers of clients have: how the cost grows with the clients.
-func (r report) growth(b *strings.Builder) {
-	var kinds []string
-	rows := map[string][]mode{}
-	for _, m := range modes() {
-		if kind := m.group() + ", " + m.load(); m.family == "one" && m.callers == 1 && !m.others && len(r.of(m)) > 0 {
-			if rows[kind] == nil {
-				kinds = append(kinds, kind)
-			}
-			rows[kind] = append(rows[kind], m)
-		}
-	}
-	for i, kind := range kinds {
-		if i == 0 {
-			b.WriteString("\n## How the cost grows with clients\n\nOne key, one caller in each client. Pairs a second; commands a pair; p99 of a " +
-				"whole use, where callers pause of the wait; least/most pairs of clients.\n")
-		}
-		r.growthTable(b, kind, rows[kind])
-	}
-}
-
-func (r report) growthTable(b *strings.Builder, kind string, modes []mode) {
-	cells := map[string]string{} // by contender and mode
-	var names []string
-	for _, name := range r.names() {
-		found := false
-		for _, m := range modes {
-			for _, s := range r.of(m) {
-				if s.Contender == name {
-					found, cells[name+m.name()] = true, s.growthCell(m)
-				}
-			}
-		}
-		if found {
-			names = append(names, name)
-		}
-	}
-	fmt.Fprintf(b, "\n%s:\n\n| clients | %s |\n|--:|%s\n", capital(kind), strings.Join(names, " | "), strings.Repeat("---|", len(names)))
-	for _, m := range modes {
-		fmt.Fprintf(b, "| %d |", m.clients)
-		for _, name := range names {
-			fmt.Fprintf(b, " %s |", cells[name+m.name()])
-		}
-		b.WriteString("\n")
-	}
-}
-
-func (s summary) growthCell(m mode) string {
-	p99 := s.UseP99.Median
-	if m.busy {
-		p99 = s.WaitP99.Median
-	}
-	if s.Still == s.Repeats {
-		return fmt.Sprintf("0; -; %s; -", duration(p99))
-	}
-	return fmt.Sprintf("%.0f; %.1f; %s; %.2f", s.PairsPerSec.Median, s.Commands, duration(p99), s.FairClient)
 }

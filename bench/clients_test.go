@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -73,47 +71,5 @@ func TestTimingOfClientModes(t *testing.T) {
 		if got := tm.of(c.mode); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.mode.name(), got, c.want)
 		}
-	}
-}
-
-func TestGrowth(t *testing.T) {
-	r := report{Summaries: []summary{
-		{Repeats: 1, Contender: ours, Mode: "clients/n=4/empty", PairsPerSec: spread{Median: 5000}, Commands: 19.3, UseP99: spread{Median: 600}, FairClient: 1},
-		{Repeats: 1, Contender: ours, Mode: "clients/n=16/empty", PairsPerSec: spread{Median: 4000}, Commands: 19, UseP99: spread{Median: 3000}, FairClient: 0.98},
-		{Repeats: 1, Contender: baseline, Mode: "clients/n=4/empty", PairsPerSec: spread{Median: 9000}, Commands: 12, UseP99: spread{Median: 2000}, FairClient: 0.3},
-		{Repeats: 1, Still: 1, Contender: "redsync", Mode: "quorum-dead/n=16/empty", UseP99: spread{Median: 10000}, FairClient: 1},
-		{Repeats: 1, Contender: ours, Mode: "quorum-own/g=1", PairsPerSec: spread{Median: 1}},
-		{Repeats: 1, Contender: ours, Mode: "clients/n=4/2ms-70", PairsPerSec: spread{Median: 300}, Commands: 14, UseP99: spread{Median: 7000}, WaitP99: spread{Median: 5000}},
-	}}
-	var b strings.Builder
-	r.growth(&b)
-	for _, want := range []string{
-		"Clients, empty:\n\n| clients | fencelock | rueidislock |\n|--:|---|---|\n",
-		"| 4 | 5000; 19.3; 600 us; 1.00 | 9000; 12.0; 2.00 ms; 0.30 |\n| 16 | 4000; 19.0; 3.00 ms; 0.98 |  |\n",
-		"| 16 | 0; -; 10 ms; - |\n",
-		"Clients, 2ms-70:\n\n| clients | fencelock |\n|--:|---|\n| 4 | 300; 14.0; 5.00 ms; 0.00 |\n",
-	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("there is no %q in:\n%s", want, &b)
-		}
-	}
-	if strings.Contains(b.String(), "Quorum-own") {
-		t.Errorf("a mode of one client is in:\n%s", &b)
-	}
-}
-
-func TestFilesAreNeeded(t *testing.T) {
-	var was syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
-	p := plan{modes: []mode{mode{}.with(4, 1), mode{}.with(1000, 1)}}
-	if err := p.needFiles(); err != nil {
-		t.Errorf("with a limit of %d: %v", was.Cur, err)
-	}
-	p.modes[1].clients = 1 << 40
-	err := p.needFiles()
-	if err == nil || !strings.Contains(err.Error(), "raise that with `ulimit -n ") {
-		t.Errorf("of too many: %v", err)
 	}
 }

@@ -30,7 +30,7 @@ const help = `bench measures fencelock beside other locks for Go, on a Redis ser
 The server is redis-server from the PATH, or what the environment variable REDIS_SERVER names. Progress goes to
 standard error; results.md, results.json and the plots into the directory of -out. redisson needs a JDK (17 or later) and Maven,
 and postgres the server that POSTGRES_SERVER names, or one where systems have it. What is missing is left out, and said; where CI is
-set that fails. Ctrl-C ends early and writes what there is. For single hot paths: go test -run '^$' -bench . -count 10 | tee new.txt, for benchstat.
+set that fails. Ctrl-C ends early and writes what there is.
 
 Flags:
 `
@@ -87,9 +87,6 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	if set.render {
 		return render(set.out)
-	}
-	if err := p.needFiles(); err != nil {
-		return err
 	}
 	results, env, err := p.run(ctx, progress)
 	if len(results) == 0 {

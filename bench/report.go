@@ -92,7 +92,6 @@ func (r report) markdown(plots []string) string {
 		fmt.Fprintf(&b, "| %s | %s |\n", name, noteOf(name))
 	}
 	r.overview(&b)
-	r.growth(&b)
 	for _, m := range modes() {
 		if rows := r.of(m); len(rows) > 0 {
 			fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n", m.name(), capital(m.title()))
