@@ -51,8 +51,6 @@ type contender struct {
 }
 
 // What contenders can take part in.
-func ownKeys(m mode) bool        { return m.family == "own" }
-func lineOnly(m mode) bool       { return m.callers == 1 && m.nodes == 0 }
 func severalServers(m mode) bool { return m.nodes > 0 }
 func besideOthers(m mode) bool   { return m.others }
 func permitsOnly(m mode) bool    { return m.kind == semaphore }
@@ -84,14 +82,6 @@ var contenders = []contender{
 	{name: "fencelock-unfenced", note: "rlock.Lock, default options", usual: plainOwn + "," + emptyOne, dial: dialUnfenced},
 	{name: tuned, note: "rueidislock with NoLoopTracking, MaxFlushDelay 20 us and TryNextAfter 1 s",
 		usual: "own," + emptyOne + ",hot", dial: dialRueidislockTuned},
-	{name: "scripts-pool", note: "fencelock's scripts alone, over go-redis's pool: no watchdog, no waiting, no contexts",
-		can: ownKeys, dial: dialScriptsPool},
-	{name: "scripts-line", note: "fencelock's scripts of the line alone, sent by the callers themselves: no watchdog, no contexts, and nobody looks who is not called",
-		can: lineOnly, usual: "clients/n=4/,clients/n=16/,clients/n=64/,clients/n=256/", dial: dialScriptsLine},
-	{name: "scripts-autopipeline", note: "the same over go-redis's AutoPipeline, default options",
-		can: ownKeys, usual: plainOwn, dial: dialScriptsAutoPipeline},
-	{name: "scripts-autopipeline-duplex", note: "the same with FullDuplex and MaxFlushDelay 50 us",
-		can: ownKeys, dial: dialScriptsDuplex},
 	{name: "redislock", note: "bsm/redislock; tries again every 10 ms",
 		usual: plainOwn + "," + emptyOne + ",one/g=64,hot,slow,clients", dial: dialRedislock},
 	{name: "redsync", note: "go-redsync/redsync, default options; begins again after its 32 tries",

@@ -68,7 +68,7 @@ func TestWhoTakesPart(t *testing.T) {
 	if got := parts("", "one/g=4/get"); !slices.Contains(got, ours) || !slices.Contains(got, baseline) || slices.Contains(got, "redsync") {
 		t.Errorf("in one/g=4/get by default: %v", got)
 	}
-	if got, want := parts("redsync,scripts-pool", "one/g=4/get"), []string{"redsync"}; !slices.Equal(got, want) {
+	if got, want := parts("redsync,postgres", "one/g=4/get"), []string{"redsync"}; !slices.Equal(got, want) {
 		t.Errorf("asked for, in one/g=4/get: %v, want %v", got, want)
 	}
 	for _, m := range modes() {
@@ -113,7 +113,7 @@ func TestWhoTakesPart(t *testing.T) {
 			t.Errorf("without -modes, asked for %q: the modes others are in: %v", only, got)
 		}
 	}
-	if _, err := newPlan(settings{only: "scripts-pool", modes: "hot"}); err == nil {
+	if _, err := newPlan(settings{only: "postgres", modes: "hot"}); err == nil {
 		t.Error("a plan without a round is no error")
 	}
 }
