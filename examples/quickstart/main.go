@@ -3,7 +3,7 @@
 //
 //	go run ./examples/quickstart                        on a Redis of its own, inside the program
 //	go run ./examples/quickstart -addr localhost:6379   on yours
-//	go run ./examples/quickstart -unchecked             with a store that accepts a late write: a deposit gets lost
+//	go run ./examples/quickstart -unchecked             a deposit gets lost: no token is checked
 //	go run ./examples/quickstart -slow 20 -addr localhost:6379   slowly, to be watched by fencelock top or fencelock ui
 //
 // Every step is checked: the program exits with 1 and says why if something did not happen as told.
@@ -29,7 +29,7 @@ const usage = `Quickstart shows a fenced lock at work, in a few seconds.
 
   go run ./examples/quickstart                        on a Redis of its own, inside the program
   go run ./examples/quickstart -addr localhost:6379   on yours: under key names of its own, deleted at the end
-  go run ./examples/quickstart -unchecked             with a store that accepts a late write: a deposit gets lost
+  go run ./examples/quickstart -unchecked             a deposit gets lost: no token is checked
   go run ./examples/quickstart -slow 20 -addr localhost:6379   slowly, to be watched meanwhile in another terminal:
   cd cmd/fencelock && go run . top                             or go run . ui, in a browser
 
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what it would print is printed below, once, and where it belongs
 	addr := flags.String("addr", "", "`host:port` of a Redis server; without it, one inside the program")
-	unchecked := flags.Bool("unchecked", false, "a store that accepts every token: B's deposit gets lost, and the exit code is 1")
+	unchecked := flags.Bool("unchecked", false, "check no token: a deposit gets lost, the exit code is 1")
 	slow := flags.Int("slow", 1, "take so many `times` as long")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
