@@ -3,6 +3,7 @@ package rlockvet
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/types/typeutil"
@@ -34,10 +35,7 @@ func (s *source) callee(call *ast.CallExpr) *types.Func {
 // lockMethod returns the method of rlock.Lock, fenced.Lock or fenced.Semaphore that the call names, or leader.Election's Campaign, and the lock; nil for
 // other calls.
 func (s *source) lockMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
-	if fn, lock := s.method(call, "Lock"); fn != nil {
-		return fn, lock
-	}
-	if fn, lock := s.method(call, "Semaphore"); fn != nil {
+	if fn, lock := s.method(call, "Lock", "Semaphore"); fn != nil {
 		return fn, lock
 	}
 	if fn, election := s.method(call, "Election"); fn != nil && acquires(fn) {
@@ -48,36 +46,30 @@ func (s *source) lockMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
 
 // holdMethod is lockMethod for rlock.Hold, fenced.Hold, fenced.Permit and leader.Term.
 func (s *source) holdMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
-	if fn, hold := s.method(call, "Hold"); fn != nil {
-		return fn, hold
-	}
-	if fn, permit := s.method(call, "Permit"); fn != nil {
-		return fn, permit
-	}
-	return s.method(call, "Term")
+	return s.method(call, "Hold", "Permit", "Term")
 }
 
-// method returns the method of a type of rlock, fenced or leader that the call names, and its receiver; nil for other calls.
-func (s *source) method(call *ast.CallExpr, of string) (*types.Func, ast.Expr) {
+// method returns the method of one of these types of rlock, fenced or leader that the call names, and its receiver; nil for other calls.
+func (s *source) method(call *ast.CallExpr, of ...string) (*types.Func, ast.Expr) {
 	fn := s.callee(call)
 	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	if !ok || fn == nil || !ofAPI(fn.Pkg()) || fn.Signature().Recv() == nil || s.info.Selections[sel] == nil ||
 		s.info.Selections[sel].Kind() != types.MethodVal {
 		return nil, nil
 	}
-	if !isNamed(fn.Signature().Recv().Type(), of) {
+	if !isNamed(fn.Signature().Recv().Type(), of...) {
 		return nil, nil
 	}
 	return fn, sel.X
 }
 
-// isNamed tells whether the type is the one of rlock, fenced or leader with this name, or a pointer to it.
-func isNamed(t types.Type, name string) bool {
+// isNamed tells whether the type is one of rlock, fenced or leader with one of these names, or a pointer to it.
+func isNamed(t types.Type, names ...string) bool {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
 	}
 	named, ok := t.(*types.Named)
-	if !ok || named.Obj().Name() != name || named.Obj().Pkg() == nil {
+	if !ok || !slices.Contains(names, named.Obj().Name()) || named.Obj().Pkg() == nil {
 		return false
 	}
 	path := named.Obj().Pkg().Path()
@@ -108,25 +100,30 @@ func ends(method *types.Func) bool {
 
 // holds tells whether the type is Hold, or Permit or Term, which have a Hold's methods.
 func holds(t types.Type) bool {
-	return isNamed(t, "Hold") || isNamed(t, "Permit") || isNamed(t, "Term")
+	return isNamed(t, "Hold", "Permit", "Term")
 }
 
-// sentinel returns one of fencelock's error variables (rlock.ErrLost), nil for another expression.
-func (s *source) sentinel(e ast.Expr) *types.Var {
-	var id *ast.Ident
+// isSentinel tells whether the expression is one of fencelock's error variables, as rlock.ErrLost.
+func (s *source) isSentinel(e ast.Expr) bool {
+	v, ok := s.object(e).(*types.Var)
+	return ok && ofAPI(v.Pkg()) && v.Parent() == v.Pkg().Scope() && strings.HasPrefix(v.Name(), "Err") && isError(v.Type())
+}
+
+// isCanceled tells whether the expression is context.Canceled.
+func (s *source) isCanceled(e ast.Expr) bool {
+	obj := s.object(e)
+	return obj != nil && obj.Pkg() != nil && obj.Pkg().Path() == "context" && obj.Name() == "Canceled"
+}
+
+// object returns what a name stands for, nil for another expression.
+func (s *source) object(e ast.Expr) types.Object {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
-		id = e
+		return s.info.Uses[e]
 	case *ast.SelectorExpr:
-		id = e.Sel
-	default:
-		return nil
+		return s.info.Uses[e.Sel]
 	}
-	v, ok := s.info.Uses[id].(*types.Var)
-	if !ok || !ofAPI(v.Pkg()) || v.Parent() != v.Pkg().Scope() || !strings.HasPrefix(v.Name(), "Err") || !isError(v.Type()) {
-		return nil
-	}
-	return v
+	return nil
 }
 
 func isContext(t types.Type) bool {
@@ -135,8 +132,3 @@ func isContext(t types.Type) bool {
 }
 
 func isError(t types.Type) bool { return types.Identical(t, types.Universe.Lookup("error").Type()) }
-
-func isDuration(t types.Type) bool {
-	named, ok := types.Unalias(t).(*types.Named)
-	return ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "time" && named.Obj().Name() == "Duration"
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"go/types"
 	"reflect"
 	"strings"
 
@@ -88,4 +89,16 @@ func (c *check) ignored(file *ast.File, at token.Pos) ignoring {
 // replace is the fix that puts text in the place of a node.
 func replace(message string, at ast.Node, text string) []analysis.SuggestedFix {
 	return []analysis.SuggestedFix{{Message: message, TextEdits: []analysis.TextEdit{{Pos: at.Pos(), End: at.End(), NewText: []byte(text)}}}}
+}
+
+// lookup returns what a name stands for at a place, nil where there is nothing of that name.
+func (c *check) lookup(at ast.Node, name string) types.Object {
+	_, obj := c.pkg.Scope().Innermost(at.Pos()).LookupParent(name, at.Pos())
+	return obj
+}
+
+// isPackage tells whether a name stands for the package with this path.
+func (c *check) isPackage(at ast.Node, name, path string) bool {
+	pkg, ok := c.lookup(at, name).(*types.PkgName)
+	return ok && pkg.Imported().Path() == path
 }

@@ -15,17 +15,10 @@ import "golang.org/x/tools/go/analysis"
 
 // Analyzers are all checks.
 var Analyzers = []*analysis.Analyzer{
-	AfterUnlock,
 	CallerCtx,
-	DeferCancel,
-	DeferLoop,
-	Duration,
-	EarlyUnlock,
 	ErrCompare,
 	Held,
 	Holder,
 	LostUnlock,
-	Token,
-	Unfenced,
 	WrongCtx,
 }

@@ -3,9 +3,8 @@ package rlockvet
 import (
 	"go/ast"
 	"go/token"
-	"strings"
 
-	"golang.org/x/tools/go/ast/inspector"
+	"golang.org/x/tools/go/ast/edge"
 )
 
 // Held finds acquires whose context is dropped.
@@ -14,55 +13,32 @@ var Held = newCheck("held", "find calls that take a lock and drop the context th
 
 func held(c *check) {
 	for _, a := range c.acquires {
-		if len(a.lhs) > 0 && (!dropped(a.lhs[0]) || dropped(a.lhs[len(a.lhs)-1])) || !c.freshContext(a.ctx, a.cur) {
+		if len(a.lhs) > 0 && (!dropped(a.lhs[0]) || !c.goesOn(a)) || !c.freshContext(a.ctx, a.cur) {
 			continue
 		}
 		if c.anyFor(a, c.forces) || c.expires(a) && !c.anyFor(a, c.unlocks) {
 			continue // it is forced open, or left to its lease
 		}
-		if len(a.lhs) == 0 || c.goesOnHeld(a) {
-			what := "context"
-			if a.isHold() {
-				what = "hold"
-			}
-			c.report(a.expr, nil, "the %s that %s returns is dropped: %s needs it", what, a.fn.Name(), a.release())
+		what := "context"
+		if a.isHold() {
+			what = "hold"
 		}
+		c.report(a.expr, nil, "the %s that %s returns is dropped: %s needs it", what, a.fn.Name(), a.release())
 	}
 }
 
-// goesOnHeld tells whether the code after an acquire whose context is dropped takes success for the ordinary case: its error leaves the
-// function. Elsewhere the acquire may be a test of one that has to fail.
-func (c *check) goesOnHeld(a *acquire) bool {
+// goesOn tells whether the code after an acquire takes success for the ordinary case: it returns the
+// error, or asks first whether there is one. Elsewhere the acquire may be a test of one that has to fail.
+func (c *check) goesOn(a *acquire) bool {
 	err := c.result(a, -1)
 	if err == nil {
 		return false
 	}
 	for _, use := range c.vars[err].uses {
-		def, ok := c.definition(use)
-		if !ok || ast.Unparen(def.value) != a.expr {
-			continue
+		if def, ok := c.definition(use); ok && ast.Unparen(def.value) == a.expr {
+			compares, ok := use.Parent().Node().(*ast.BinaryExpr)
+			return ok && compares.Op == token.NEQ || use.ParentEdgeKind() == edge.ReturnStmt_Results
 		}
-		switch parent := use.Parent().Node().(type) {
-		case *ast.BinaryExpr:
-			return parent.Op == token.NEQ && c.info.Types[parent.Y].IsNil() && c.isGuard(use.Parent())
-		case *ast.ReturnStmt:
-			return !strings.HasSuffix(c.pass.Fset.Position(use.Node().Pos()).Filename, "_test.go")
-		}
-		return false
 	}
 	return false
-}
-
-// isGuard tells whether the condition is that of an if whose body leaves, before code that does not fail at once.
-func (c *check) isGuard(cond inspector.Cursor) bool {
-	stmt, ok := cond.Parent().Node().(*ast.IfStmt)
-	if !ok || stmt.Cond != cond.Node() || len(stmt.Body.List) == 0 || !c.leaves(stmt.Body.List[len(stmt.Body.List)-1]) {
-		return false
-	}
-	next, ok := cond.Parent().NextSibling()
-	if !ok {
-		return true
-	}
-	after, ok := next.Node().(*ast.ExprStmt)
-	return !ok || !c.leaves(after)
 }

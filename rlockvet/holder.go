@@ -9,7 +9,6 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ast/edge"
 	"golang.org/x/tools/go/ast/inspector"
-	"golang.org/x/tools/go/types/typeutil"
 )
 
 // Holder finds goroutines that re-enter the lock of the function that starts them.
@@ -35,8 +34,8 @@ func holder(c *check) {
 			continue
 		}
 		var fix []analysis.SuggestedFix
-		if name := c.importName(start, module+"/rlock"); name != "" && !c.joinsLater(start) {
-			fix = replace("Lock as another holder", inner.ctx, name+".NewHolder("+v.Name()+")")
+		if c.isPackage(inner.expr, "rlock", module+"/rlock") {
+			fix = replace("Lock as another holder", inner.ctx, "rlock.NewHolder("+v.Name()+")")
 		}
 		c.report(inner.expr, fix, "the goroutine has the same holder as the function that starts it, and does not wait for its lock: %s carries it. To exclude each other, lock with rlock.NewHolder(%s)", v.Name(), v.Name())
 	}
@@ -70,48 +69,27 @@ func (c *check) unlockedBefore(outer *acquire, start inspector.Cursor) bool {
 	})
 }
 
-// joins tells whether the function does nothing between the start of the goroutine and waiting for it, so that it need not be excluded.
-func (c *check) joins(start inspector.Cursor) bool {
-	for cur := start; ; {
-		next, ok := cur.NextSibling()
-		if !ok {
-			// the end of a loop or a block: go on after it
-			cur = cur.Parent()
-			switch cur.Node().(type) {
-			case *ast.FuncLit, *ast.FuncDecl, *ast.File:
-				return false
-			}
-			continue
-		}
-		cur = next
-		stmt, isStmt := cur.Node().(ast.Stmt)
-		switch {
-		case c.waits(cur.Node()):
-			return true
-		case isStmt && c.works(stmt):
-			return false
-		}
+// deferred returns the defer statement that an Unlock is the call of, or is in the literal of.
+func deferred(cur inspector.Cursor) (inspector.Cursor, bool) {
+	if cur.ParentEdgeKind() == edge.DeferStmt_Call {
+		return cur.Parent(), true
 	}
+	f, ok := function(cur)
+	if !ok || f.ParentEdgeKind() != edge.CallExpr_Fun || f.Parent().ParentEdgeKind() != edge.DeferStmt_Call {
+		return inspector.Cursor{}, false
+	}
+	return f.Parent().Parent(), true
 }
 
-// joinsLater tells whether the function waits for something after the start of the goroutine: perhaps for the goroutine.
-func (c *check) joinsLater(start inspector.Cursor) bool {
-	f, ok := function(start)
-	if !ok {
-		return true
-	}
+// joins tells whether the function waits for something after the start of the goroutine,
+// perhaps for the goroutine: by Wait, a channel, a select.
+func (c *check) joins(start inspector.Cursor) bool {
+	f, _ := function(start)
 	found := false
 	ast.Inspect(body(f.Node()), func(n ast.Node) bool {
-		found = found || n != nil && n.Pos() >= start.Node().End() && c.waits(n)
-		return !found
-	})
-	return found
-}
-
-// waits tells whether there is something in the node that waits for goroutines: a call of Wait, a channel, a select.
-func (c *check) waits(n ast.Node) bool {
-	found := false
-	ast.Inspect(n, func(n ast.Node) bool {
+		if n == nil || n.Pos() < start.Node().End() {
+			return n != start.Node()
+		}
 		switch n := n.(type) {
 		case *ast.FuncLit:
 			return false
@@ -129,43 +107,4 @@ func (c *check) waits(n ast.Node) bool {
 		return !found
 	})
 	return found
-}
-
-// works tells whether the statement may be work that the lock is for: not the start of another goroutine, nor what belongs to it.
-func (c *check) works(stmt ast.Stmt) bool {
-	switch n := stmt.(type) {
-	case *ast.GoStmt, *ast.DeferStmt, *ast.DeclStmt, *ast.SendStmt:
-		return false
-	case *ast.AssignStmt:
-		return n.Tok != token.DEFINE || slices.ContainsFunc(n.Rhs, hasCall)
-	case *ast.ForStmt:
-		return slices.ContainsFunc(n.Body.List, c.works)
-	case *ast.RangeStmt:
-		return slices.ContainsFunc(n.Body.List, c.works)
-	case *ast.ExprStmt:
-		call, ok := n.X.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		switch obj := typeutil.Callee(c.info, call).(type) {
-		case *types.Builtin:
-			return obj.Name() != "close"
-		case *types.Func:
-			return obj.Name() != "Go" && obj.Name() != "Add"
-		}
-	}
-	return true
-}
-
-// importName returns the name of an imported package at a place, "" where it has none.
-func (c *check) importName(at inspector.Cursor, path string) string {
-	scope := c.pkg.Scope().Innermost(at.Node().Pos())
-	for _, spec := range c.file(at.Node().Pos()).Imports {
-		if pkg := c.info.PkgNameOf(spec); pkg != nil && pkg.Imported().Path() == path {
-			if _, obj := scope.LookupParent(pkg.Name(), at.Node().Pos()); obj == types.Object(pkg) {
-				return pkg.Name()
-			}
-		}
-	}
-	return ""
 }

@@ -102,7 +102,7 @@ func (s *source) localTo(v *types.Var, a *acquire) bool {
 type path struct {
 	*source
 	a    *acquire
-	held *types.Var // nil where it is no variable
+	held *types.Var
 	use  *usage
 	seen map[*cfg.Block]bool
 	done []ast.Node // where one of these begins, the hold is unlocked as far as this check can tell
@@ -114,18 +114,15 @@ type path struct {
 func (p *path) findUnlocks() bool {
 	f, _ := function(p.a.cur)
 	for _, use := range p.use.unlocks {
-		in, ok := function(use)
-		if !ok {
-			return false
-		}
-		if in != f {
-			if in.ParentEdgeKind() != edge.CallExpr_Fun || in.Parent().ParentEdgeKind() != edge.DeferStmt_Call {
+		if in, _ := function(use); in != f {
+			late, ok := deferred(use)
+			if !ok {
 				return false
 			}
-			use = in.Parent().Parent()
-			if outer, ok := function(use); !ok || outer != f {
+			if outer, _ := function(late); outer != f {
 				return false
 			}
+			use = late
 		}
 		p.done = append(p.done, use.Node())
 		if stmt := p.condition(use); stmt != nil {
@@ -230,7 +227,7 @@ func (p *path) block(b *cfg.Block, i int) ast.Node {
 // sets tells whether the node puts something else into the variable of the hold.
 func (p *path) sets(n ast.Node) bool {
 	stmt, ok := n.(*ast.AssignStmt)
-	return ok && p.held != nil && slices.ContainsFunc(stmt.Lhs, func(e ast.Expr) bool { return p.localVar(e) == p.held }) && !p.mentions(stmt, p.held)
+	return ok && slices.ContainsFunc(stmt.Lhs, func(e ast.Expr) bool { return p.localVar(e) == p.held }) && !p.mentions(stmt, p.held)
 }
 
 // mentions tells whether the variable is used in the node, other than by an assignment to it.

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/analysistest"
 
 	"github.com/fencelock/fencelock/rlockvet"
@@ -22,31 +23,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// The checks find what testdata wants and nothing else, also in the examples of each other. All
+// of them look at once, since loading testdata takes most of the time.
 func TestChecks(t *testing.T) {
-	if err := rlockvet.Token.Flags.Set("on", "true"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rlockvet.Token.Flags.Set("on", "false") })
-	for _, a := range rlockvet.Analyzers {
-		t.Run(a.Name, func(t *testing.T) {
-			analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), a, "./"+a.Name)
-		})
-	}
+	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), &analysis.Analyzer{
+		Name:     "all",
+		Doc:      "all checks",
+		Requires: rlockvet.Analyzers[0].Requires,
+		Run: func(pass *analysis.Pass) (any, error) {
+			for _, a := range rlockvet.Analyzers {
+				as := *pass
+				as.Analyzer = a
+				if _, err := a.Run(&as); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		},
+	}, "./...")
 }
-
-func TestIgnore(t *testing.T) {
-	analysistest.Run(t, analysistest.TestData(), rlockvet.Held, "./ignore")
-}
-
-func TestTokenIsOffWithoutItsFlag(t *testing.T) {
-	for _, res := range analysistest.Run(deaf{}, analysistest.TestData(), rlockvet.Token, "./token") {
-		if len(res.Action.Diagnostics) > 0 {
-			t.Errorf("it reports %q", res.Action.Diagnostics[0].Message)
-		}
-	}
-}
-
-// deaf does not hear that what is wanted is not there.
-type deaf struct{}
-
-func (deaf) Errorf(string, ...any) {}

@@ -19,12 +19,10 @@ type source struct {
 	inspect *inspector.Inspector // nil in a package that imports nothing of fencelock
 
 	acquires []*acquire
-	returned []*acquire // the function returns what they return
 	unlocks  []call
 	forces   []call                           // of ForceUnlock
 	vars     map[*types.Var]*variable         // of functions; parameters too
 	decls    map[*types.Func]inspector.Cursor // *ast.FuncDecl of this package
-	releases map[*types.Func]bool             // memo of mayUnlock
 	stops    map[*types.Func]bool             // memo of stopsProgram
 }
 
@@ -68,7 +66,6 @@ func newSource(pass *analysis.Pass) *source {
 	s.inspect = inspector.New(pass.Files)
 	s.vars = map[*types.Var]*variable{}
 	s.decls = map[*types.Func]inspector.Cursor{}
-	s.releases = map[*types.Func]bool{}
 	s.stops = map[*types.Func]bool{}
 	for cur := range s.inspect.Root().Preorder((*ast.CallExpr)(nil), (*ast.Ident)(nil), (*ast.FuncDecl)(nil)) {
 		switch n := cur.Node().(type) {
@@ -112,11 +109,8 @@ func (s *source) addCall(cur inspector.Cursor, n *ast.CallExpr) {
 			for _, name := range stmt.Names {
 				a.lhs = append(a.lhs, name)
 			}
-		case *ast.ReturnStmt:
-			s.returned = append(s.returned, a)
-			return
 		default:
-			return // an argument
+			return // the function returns it, or it is an argument
 		}
 		s.acquires = append(s.acquires, a)
 	}

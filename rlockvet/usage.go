@@ -3,9 +3,9 @@ package rlockvet
 import (
 	"go/ast"
 	"go/types"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"golang.org/x/tools/go/ast/edge"
 	"golang.org/x/tools/go/ast/inspector"
@@ -184,45 +184,22 @@ func (s *source) usesOnly(call *ast.CallExpr, fn *types.Func, i int, lock ast.Ex
 		if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); soundsLikeRelease(fn.Name()) || ok && s.reaches(sel.X, lock) {
 			return false
 		}
-	} else if !s.valueUsesOnly(call.Fun, i, lock, seen) {
+	} else if !s.valueUsesOnly(call.Fun, lock) {
 		return false
 	}
 	return s.givesNothingBack(sig) && !slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return s.reaches(arg, lock) })
 }
 
-// valueUsesOnly is usesOnly for a function that is a value.
-func (s *source) valueUsesOnly(fun ast.Expr, i int, lock ast.Expr, seen map[*types.Var]bool) bool {
+// valueUsesOnly is usesOnly for a function that is a value: a parameter, or a field of what does not reach the lock.
+func (s *source) valueUsesOnly(fun ast.Expr, lock ast.Expr) bool {
 	switch fun := ast.Unparen(fun).(type) {
-	case *ast.FuncLit:
-		cur, ok := s.inspect.Root().FindNode(fun)
-		return ok && s.litUsesOnly(cur, i, seen)
 	case *ast.Ident:
 		v := s.localVar(fun)
-		if v == nil || s.vars[v].escapes {
-			return false
-		}
-		for _, a := range s.vars[v].sets {
-			if isParam(a) {
-				continue
-			}
-			lit, ok := ast.Unparen(a.value).(*ast.FuncLit)
-			if !ok {
-				return false
-			}
-			if cur, ok := a.stmt.FindNode(lit); !ok || !s.litUsesOnly(cur, i, seen) {
-				return false
-			}
-		}
-		return !soundsLikeRelease(fun.Name)
+		return v != nil && !s.vars[v].escapes && !slices.ContainsFunc(s.vars[v].sets, func(a set) bool { return !isParam(a) }) && !soundsLikeRelease(fun.Name)
 	case *ast.SelectorExpr:
 		return !soundsLikeRelease(fun.Sel.Name) && !s.reaches(fun.X, lock)
 	}
 	return false
-}
-
-func (s *source) litUsesOnly(lit inspector.Cursor, i int, seen map[*types.Var]bool) bool {
-	params := s.info.TypeOf(lit.Node().(*ast.FuncLit)).(*types.Signature).Params()
-	return s.paramUsedOnly(lit, params.At(i), seen)
 }
 
 // paramUsedOnly tells whether a function of this package only uses the context that it gets.
@@ -268,21 +245,15 @@ func (s *source) hasUnlock(n ast.Node) bool {
 	return slices.ContainsFunc(s.unlocks, func(u call) bool { return n.Pos() <= u.expr.Pos() && u.expr.Pos() < n.End() })
 }
 
+var word = regexp.MustCompile(`[A-Z]?[a-z0-9]+`)
+
 // soundsLikeRelease tells whether a function that cannot be looked into may be one that unlocks, by the words of its name.
 func soundsLikeRelease(name string) bool {
-	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' })
-	for _, part := range words {
-		start := 0
-		for i, r := range part + "A" {
-			if i == 0 || !unicode.IsUpper(r) {
-				continue
-			}
-			switch strings.ToLower(part[start:i]) {
-			case "unlock", "release", "free", "close", "done", "end", "finish", "stop", "cleanup", "leave", "exit", "shutdown":
-				return true
-			}
-			start = i
+	return slices.ContainsFunc(word.FindAllString(name, -1), func(w string) bool {
+		switch strings.ToLower(w) {
+		case "unlock", "release", "free", "close", "done", "end", "finish", "stop", "cleanup", "leave", "exit", "shutdown":
+			return true
 		}
-	}
-	return false
+		return false
+	})
 }

@@ -117,14 +117,12 @@ func (s *source) lockKey(e ast.Expr) string {
 		if !ok {
 			return ""
 		}
-		if of := s.vars[v]; of != nil && len(of.sets) == 1 && !of.escapes && of.sets[0].value != nil {
-			if n, ok := s.newLock(of.sets[0].value); ok && n.name != nil {
-				if key := s.lockKey(n.client); key != "" {
-					return key + " " + n.name.ExactString()
-				}
+		if of := s.vars[v]; of != nil && len(of.sets) == 1 && !of.escapes {
+			if key := s.newLock(of.sets[0].value); key != "" {
+				return key
 			}
 		}
-		return "variable " + s.id(v)
+		return "variable " + v.Name() + " " + strconv.Itoa(int(v.Pos()))
 	case *ast.SelectorExpr:
 		sel := s.info.Selections[e]
 		if sel == nil {
@@ -138,50 +136,25 @@ func (s *source) lockKey(e ast.Expr) string {
 	case *ast.UnaryExpr:
 		return s.lockKey(e.X)
 	case *ast.CallExpr:
-		if n, ok := s.newLock(e); ok && n.name != nil {
-			if key := s.lockKey(n.client); key != "" {
-				return key + " " + n.name.ExactString()
-			}
-		}
+		return s.newLock(e)
 	}
 	return ""
 }
 
-func (s *source) id(v *types.Var) string {
-	return v.Name() + " " + strconv.Itoa(int(v.Pos()))
-}
-
-// newLockCall is a call of rlock.NewLock, fenced.NewLock or quorum.NewLock, or of a NewRWLock.
-type newLockCall struct {
-	call   *ast.CallExpr
-	pkg    string // the last element of its path
-	client ast.Expr
-	name   constant.Value // nil where the name is no constant
-	sides  bool           // of a read-write lock
-}
-
-func (s *source) newLock(e ast.Expr) (newLockCall, bool) {
-	return s.madeBy(e, "NewLock")
-}
-
-// newRWLock is newLock for a read-write lock, which is no Lock itself.
-func (s *source) newRWLock(e ast.Expr) (newLockCall, bool) {
-	n, ok := s.madeBy(e, "NewRWLock")
-	n.sides = true
-	return n, ok
-}
-
-func (s *source) madeBy(e ast.Expr, name string) (newLockCall, bool) {
+// newLock is lockKey for a call of rlock.NewLock, fenced.NewLock or quorum.NewLock.
+func (s *source) newLock(e ast.Expr) string {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok || len(call.Args) < 2 {
-		return newLockCall{}, false
+		return ""
 	}
-	for _, pkg := range []string{"rlock", "fenced", "quorum"} {
-		if isFunc(s.callee(call), module+"/"+pkg, name) {
-			return newLockCall{call: call, pkg: pkg, client: call.Args[0], name: s.info.Types[call.Args[1]].Value}, true
-		}
+	fn, name := s.callee(call), s.info.Types[call.Args[1]].Value
+	if fn == nil || fn.Name() != "NewLock" || !ofAPI(fn.Pkg()) || name == nil {
+		return ""
 	}
-	return newLockCall{}, false
+	if key := s.lockKey(call.Args[0]); key != "" {
+		return key + " " + name.ExactString()
+	}
+	return ""
 }
 
 // root returns the variable that an expression begins with: s of s.locks.a.

@@ -2,7 +2,6 @@ package rlockvet
 
 import (
 	"go/ast"
-	"go/types"
 
 	"golang.org/x/tools/go/ast/inspector"
 )
@@ -37,7 +36,7 @@ func wrongCtx(c *check) {
 			if a.isHold() {
 				fix, advice = replace("Unlock "+to.Name(), u.lock, to.Name()), "call the Unlock of what it returned, "+to.Name()
 			}
-			if _, there := c.pkg.Scope().Innermost(u.expr.Pos()).LookupParent(to.Name(), u.expr.Pos()); there != types.Object(to) {
+			if c.lookup(u.expr, to.Name()) != to {
 				fix = nil
 			}
 			c.report(u.expr, fix, "Unlock with %s, which was given to %s: %s", v.Name(), a.fn.Name(), advice)

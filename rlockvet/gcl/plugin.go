@@ -1,5 +1,4 @@
-// Package gcl registers rlockvet with golangci-lint's module plugins. Its settings are "disable", a list of checks, and "token", which
-// turns that check on.
+// Package gcl registers rlockvet with golangci-lint's module plugins. Its setting is "disable", a list of checks.
 package gcl
 
 import (
@@ -16,7 +15,6 @@ func init() { register.Plugin("rlockvet", newPlugin) }
 
 type settings struct {
 	Disable []string `json:"disable"`
-	Token   bool     `json:"token"`
 }
 
 type plugin struct{ analyzers []*analysis.Analyzer }
@@ -31,11 +29,6 @@ func newPlugin(conf any) (register.LinterPlugin, error) {
 		if i := slices.Index(set.Disable, a.Name); i >= 0 {
 			set.Disable = slices.Delete(set.Disable, i, i+1)
 			continue
-		}
-		if a == rlockvet.Token && set.Token {
-			if err := a.Flags.Set("on", "true"); err != nil {
-				return nil, fmt.Errorf("rlockvet: %w", err)
-			}
 		}
 		p.analyzers = append(p.analyzers, a)
 	}

@@ -10,20 +10,12 @@ import (
 )
 
 func TestPlugin(t *testing.T) {
-	t.Cleanup(func() { _ = rlockvet.Token.Flags.Set("on", "false") })
-	for _, c := range []struct {
-		settings any
-		without  string
-		token    string
-	}{
-		{nil, "", "false"},
-		{map[string]any{"disable": []string{"held"}, "token": true}, "held", "true"},
-	} {
-		build, err := register.GetPlugin("rlockvet")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := build(c.settings)
+	build, err := register.GetPlugin("rlockvet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for without, settings := range map[string]any{"": nil, "held": map[string]any{"disable": []string{"held"}}} {
+		p, err := build(settings)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,18 +28,15 @@ func TestPlugin(t *testing.T) {
 			names[a.Name] = true
 		}
 		for _, a := range rlockvet.Analyzers {
-			if names[a.Name] != (a.Name != c.without) {
-				t.Errorf("%v: %s %t", c.settings, a.Name, names[a.Name])
+			if names[a.Name] != (a.Name != without) {
+				t.Errorf("%v: %s %t", settings, a.Name, names[a.Name])
 			}
-		}
-		if on := rlockvet.Token.Flags.Lookup("on").Value.String(); on != c.token {
-			t.Errorf("%v: token is %s", c.settings, on)
 		}
 	}
 }
 
 func TestSettingsThatSayNothing(t *testing.T) {
-	for _, settings := range []any{map[string]any{"disable": []string{"nosuch"}}, map[string]any{"tokens": true}} {
+	for _, settings := range []any{map[string]any{"disable": []string{"nosuch"}}, map[string]any{"disabled": true}} {
 		if _, err := newPlugin(settings); err == nil || !strings.Contains(err.Error(), "rlockvet: ") {
 			t.Errorf("%v: %v", settings, err)
 		}

@@ -41,31 +41,6 @@ func notUnlockedOnOnePath(ctx context.Context, lock *fenced.Lock) error {
 	return lock.Unlock(held)
 }
 
-func afterItsUnlock(ctx context.Context, lock *fenced.Lock) error {
-	ctx, err := lock.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	if err := lock.Unlock(ctx); err != nil {
-		return err
-	}
-	return work(ctx) // afterunlock
-}
-
-func deferredInALoop(ctx context.Context, lock *fenced.Lock) error {
-	for range 3 {
-		held, err := lock.Lock(ctx)
-		if err != nil {
-			return err
-		}
-		defer lock.Unlock(held) // deferloop
-		if err := work(held); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // A new thread in Java is another holder. A goroutine with the same context is not.
 func inAGoroutine(ctx context.Context, lock *fenced.Lock) error {
 	held, err := lock.Lock(ctx)
@@ -92,20 +67,15 @@ func compared(ctx context.Context, lock *fenced.Lock) (bool, error) {
 	return err != guard.ErrStale, err // errcompare
 }
 
-// tryLock(3000, 10000, MILLISECONDS)
-func withoutAUnit(ctx context.Context, lock *fenced.Lock) error {
-	return lock.TryDo(ctx, 3000, 10000, func(ctx context.Context, _ int64) error { return work(ctx) }) // duration
+// A class that keeps its lock between two calls.
+type account struct {
+	lock *fenced.Lock
+	held context.Context
 }
 
-func bothKinds(client *rlock.Client) (*rlock.Lock, *fenced.Lock) {
-	return rlock.NewLock(client, "account:42"), fenced.NewLock(client, "account:42") // unfenced
+func (a *account) Lock(ctx context.Context) (err error) {
+	a.held, err = a.lock.Lock(ctx) // callerctx
+	return err
 }
 
-func tokenThatNobodySees(ctx context.Context, lock *fenced.Lock) error {
-	held, _, err := lock.LockAndGetToken(ctx) // token
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock(held)
-	return work(held)
-}
+func (a *account) Unlock() error { return a.lock.Unlock(a.held) }

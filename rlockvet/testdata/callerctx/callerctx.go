@@ -2,6 +2,7 @@ package callerctx
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/fencelock/fencelock/rlock"
@@ -37,47 +38,56 @@ func (g *good) Lock(ctx context.Context, key string) error {
 	return nil
 }
 
-// Lock as the library has it, which gives the context back, and is a section of its own.
-type wrapper struct {
+type kept struct {
 	lock *rlock.Lock
-	seen context.Context
+	held context.Context
+	all  map[string]kept
 }
 
-func (w *wrapper) Lock(ctx context.Context) (context.Context, error) { return w.lock.Lock(ctx) }
-
-func (w *wrapper) TryLock(ctx context.Context) (context.Context, error) {
-	held, err := w.lock.TryLock(ctx, 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	return held, nil
-}
-
-func (w *wrapper) Acquire(ctx context.Context, work func(context.Context) error) error {
-	held, err := w.lock.Lock(ctx)
+func (k *kept) Lock(ctx context.Context, requestUnlock func()) error {
+	held, err := k.lock.Lock(ctx) // want `the hold is kept after Lock returns`
 	if err != nil {
 		return err
 	}
-	defer w.lock.Unlock(held)
-	w.seen = held
-	return work(held)
+	k.held = held
+	return nil
 }
 
-type steps struct{ lock *rlock.Lock }
+func (k *kept) TryLock(ctx context.Context) (err error) {
+	k.held, err = k.lock.TryLock(ctx, 0, 0) // want `the hold is kept after TryLock returns`
+	return err
+}
 
-func (s *steps) Lock(ctx context.Context) (context.Context, error) {
-	var got struct{ held context.Context }
-	held, err := s.lock.Lock(ctx)
-	if err != nil {
-		return nil, err
+func (k *kept) Acquire(ctx context.Context) error {
+	held, err := k.lock.Lock(ctx) // want `the hold is kept after Acquire returns`
+	if err == nil {
+		k.all["a"] = kept{lock: k.lock, held: held}
 	}
-	got.held = held
-	return got.held, nil
+	return err
+}
+
+// own has a context that its caller does not end.
+type own struct{ kept }
+
+func (o *own) Lock(ctx context.Context) (err error) {
+	o.held, err = o.lock.Lock(context.WithoutCancel(ctx))
+	return err
+}
+
+func (o *own) TryLock(ctx context.Context) (context.Context, error) { return o.lock.TryLock(ctx, 0, 0) }
+
+// Acquire unlocks itself.
+func (o *own) Acquire(ctx context.Context) error {
+	held, err := o.lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	o.held = held
+	return errors.Join(held.Err(), o.lock.Unlock(held))
 }
 
 // Open has a name that promises nothing of a lock: its caller is the program's own.
-func (w *wrapper) Open(ctx context.Context) error {
-	held, err := w.lock.Lock(ctx)
-	w.seen = held
+func (o *own) Open(ctx context.Context) (err error) {
+	o.held, err = o.lock.Lock(ctx)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/leader"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -52,6 +53,38 @@ func handsOn(ctx context.Context, lock *rlock.Lock) error {
 	return err
 }
 
+func leased(ctx context.Context, lock *rlock.Lock) error {
+	_, err := lock.LockLease(ctx, time.Minute) // want `the context that LockLease returns is dropped`
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock(ctx)
+	return work(ctx)
+}
+
+func acquireDropped(ctx context.Context, lock *fenced.Lock) error {
+	_, err := lock.Acquire(ctx, rlock.Wait(time.Second), rlock.Reenter(), rlock.Lasting("serves")) // want `the hold that Acquire returns is dropped`
+	if err != nil {
+		return err
+	}
+	return work(ctx)
+}
+
+func tryPermitDropped(ctx context.Context, jobs *fenced.Semaphore) error {
+	_, err := jobs.TryAcquire(ctx, time.Second, 0) // want `the hold that TryAcquire returns is dropped`
+	if err != nil {
+		return err
+	}
+	return work(ctx)
+}
+
+func noTerm(ctx context.Context, election *leader.Election) error {
+	if _, err := election.Campaign(ctx); err != nil { // want `the hold that Campaign returns is dropped: StepDown needs it`
+		return err
+	}
+	return work(ctx)
+}
+
 func probe(ctx context.Context, lock *rlock.Lock) {
 	if _, err := lock.TryLock(ctx, 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
 		log.Fatal("somebody should have it")
@@ -59,10 +92,6 @@ func probe(ctx context.Context, lock *rlock.Lock) {
 	if _, err := lock.TryLock(ctx, 0, 0); err == nil {
 		log.Fatal("somebody should have it")
 	}
-	if _, err := lock.TryLock(ctx, 0, 0); err != nil {
-		return
-	}
-	log.Fatal("somebody should have it")
 }
 
 // threads unlocks as Java does: the context carries a holder already.
@@ -83,15 +112,6 @@ func daily(ctx context.Context, lock *rlock.Lock) error {
 	return work(ctx)
 }
 
-func leased(ctx context.Context, lock *rlock.Lock) error {
-	_, err := lock.LockLease(ctx, time.Minute) // want `the context that LockLease returns is dropped`
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock(ctx)
-	return work(ctx)
-}
-
 func forced(ctx context.Context, lock *rlock.Lock) error {
 	if _, err := lock.Lock(ctx); err != nil {
 		return err
@@ -102,6 +122,30 @@ func forced(ctx context.Context, lock *rlock.Lock) error {
 
 func onPurpose(ctx context.Context, lock *rlock.Lock) {
 	_, _ = lock.Lock(ctx)
+}
+
+// acquireForADay leaves the lock to its lease.
+func acquireForADay(ctx context.Context, lock *rlock.Lock) error {
+	_, err := lock.Acquire(ctx, rlock.Wait(0), rlock.Lease(24*time.Hour))
+	return err
+}
+
+func acquireWithAnyOptions(ctx context.Context, lock *rlock.Lock, opts []rlock.AcquireOption) error {
+	_, err := lock.Acquire(ctx, opts...)
+	return err
+}
+
+// reentered is unlocked by the context of its Hold.
+func reentered(ctx context.Context, lock *rlock.Lock) error {
+	hold, err := lock.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer hold.Unlock(ctx)
+	if _, err := lock.Lock(hold.Context()); err != nil {
+		return err
+	}
+	return lock.Unlock(hold.Context())
 }
 
 func work(context.Context) error { return nil }

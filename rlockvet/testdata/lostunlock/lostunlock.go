@@ -4,17 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"log"
-	"net/http"
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/leader"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // bad forgets the lock where it leaves early.
 func bad(ctx context.Context, lock *rlock.Lock) error {
-	held, err := lock.Lock(ctx) // want `the lock is not unlocked on all paths: the return on line 22 is reached without Unlock\(held\)`
+	held, err := lock.Lock(ctx) // want `the lock is not unlocked on all paths: the return on line 21 is reached without Unlock\(held\)`
 	if err != nil {
 		return err
 	}
@@ -87,209 +86,63 @@ func reassigned(ctx context.Context, lock *rlock.Lock) error {
 	return work(ctx)
 }
 
-func sorts(ctx context.Context, lock *rlock.Lock) error {
-	held, err := lock.TryLock(ctx, time.Second, 0)
-	switch {
-	case errors.Is(err, rlock.ErrNotAcquired):
-		return nil
-	case err != nil:
+func acquireReturns(ctx context.Context, lock *rlock.Lock) error {
+	hold, err := lock.Acquire(ctx) // want `the lock is not unlocked on all paths: the return on line 95 is reached without hold.Unlock`
+	if err != nil {
 		return err
 	}
-	err = work(held)
-	return errors.Join(err, lock.Unlock(held))
+	if err := work(hold.Context()); err != nil {
+		return err
+	}
+	return hold.Unlock(ctx)
 }
 
-func patient(ctx context.Context, lock *rlock.Lock) error {
+func acquireInALoop(ctx context.Context, lock *rlock.Lock) {
 	for {
-		held, err := lock.TryLock(ctx, time.Second, 0)
-		if err != nil && errors.Is(err, rlock.ErrNotAcquired) {
-			continue
-		}
+		hold, err := lock.Acquire(ctx) // want `the loop takes it again without hold.Unlock`
 		if err != nil {
-			return err
+			return
 		}
-		_ = work(held)
-		return lock.Unlock(held)
-	}
-}
-
-func flagged(ctx context.Context, lock *rlock.Lock, early bool) {
-	held, err := lock.Lock(ctx)
-	if err != nil {
-		return
-	}
-	unlocked := false
-	if early {
-		_ = lock.Unlock(held)
-		unlocked = true
-	}
-	_ = work(ctx)
-	if !unlocked {
-		_ = lock.Unlock(held)
-	}
-}
-
-func told(ctx context.Context, lock *rlock.Lock) bool {
-	held, err := lock.TryLock(ctx, 0, 0)
-	got := err == nil
-	if !got {
-		return false
-	}
-	defer lock.Unlock(held)
-	return work(held) == nil
-}
-
-func derived(ctx context.Context, lock *rlock.Lock) error {
-	held, err := lock.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	short, cancel := context.WithTimeout(held, time.Second)
-	defer cancel()
-	_ = work(short)
-	return lock.Unlock(short)
-}
-
-// ended leaves a hold alone that has ended: nobody renews it.
-func ended(ctx context.Context, lock *rlock.Lock, jobs <-chan int) error {
-	held, err := lock.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	for {
-		if err := lock.Check(held); err != nil {
-			return err
-		}
-		select {
-		case <-held.Done():
-			return context.Cause(held)
-		case _, ok := <-jobs:
-			if !ok {
-				return lock.Unlock(held)
-			}
+		if work(hold.Context()) == nil {
+			_ = hold.Unlock(ctx)
+			return
 		}
 	}
 }
 
-func returned(ctx context.Context, lock *rlock.Lock) (context.Context, error) {
-	held, err := lock.Lock(ctx)
-	if err != nil {
-		return ctx, err
-	}
-	return held, nil
-}
-
-type session struct {
-	lock *rlock.Lock
-	ctx  context.Context
-}
-
-func (s *session) stored(ctx context.Context) error {
-	held, err := s.lock.Lock(ctx)
+func acquireBesideAnother(ctx context.Context, a, b *rlock.Lock) error {
+	first, err := a.Acquire(ctx) // want `first.Unlock is never called`
 	if err != nil {
 		return err
 	}
-	s.ctx = held
-	return nil
-}
-
-func (s *session) helped(ctx context.Context) error {
-	held, err := s.lock.Lock(ctx)
+	second, err := b.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	err = work(held)
-	s.giveBack(held)
-	return err
+	defer second.Unlock(ctx)
+	return first.Err()
 }
 
-func (s *session) giveBack(ctx context.Context) { s.finish(ctx) }
-
-func (s *session) finish(ctx context.Context) { _ = s.lock.Unlock(ctx) }
-
-func (s *session) begun(ctx context.Context) error {
-	held, err := s.lock.Lock(ctx)
+func permitNever(ctx context.Context, jobs *fenced.Semaphore) error {
+	permit, err := jobs.Acquire(ctx) // want `the lock is not unlocked: permit.Unlock is never called`
 	if err != nil {
 		return err
 	}
-	return s.begin(held)
-}
-
-func (s *session) begin(ctx context.Context) error {
-	s.ctx = ctx
-	return nil
-}
-
-func captured(ctx context.Context, lock *rlock.Lock) (func() error, error) {
-	held, err := lock.Lock(ctx)
-	if err != nil {
-		return nil, err
+	if permit.Slot() == 0 {
+		return work(permit.Context())
 	}
-	return func() error { return lock.Unlock(held) }, nil
+	return work(ctx)
 }
 
-func carried(ctx context.Context, lock *rlock.Lock, r *http.Request, next http.Handler) {
-	held, err := lock.Lock(ctx)
-	if err != nil {
-		return
-	}
-	next.ServeHTTP(nil, r.WithContext(held))
-}
-
-func exits(ctx context.Context, lock *rlock.Lock) {
-	held, err := lock.Lock(ctx)
-	if err != nil {
-		fail(err)
-	}
-	if err := work(held); err != nil {
-		fail(err)
-	}
-	_ = lock.Unlock(held)
-}
-
-func fail(err error) { log.Fatal(err) }
-
-// daily keeps others from doing it again for a day.
-func daily(ctx context.Context, lock *rlock.Lock) error {
-	held, err := lock.TryLock(ctx, 0, 24*time.Hour)
+func termOnOnePath(ctx context.Context, election *leader.Election) error {
+	term, err := election.Campaign(ctx) // want `the lock is not unlocked on all paths: the return on line 143 is reached without term.StepDown`
 	if err != nil {
 		return err
 	}
-	return work(held)
-}
-
-func forced(ctx context.Context, lock *rlock.Lock) error {
-	held, err := lock.Lock(ctx)
-	if err != nil {
+	if err := work(term.Context()); err != nil {
 		return err
 	}
-	_ = work(held)
-	_, err = lock.ForceUnlock(ctx)
-	return err
-}
-
-func compared(ctx context.Context, lock *rlock.Lock, equal func(a, b any)) error {
-	got, err := lock.TryLock(ctx, 0, 0)
-	equal(got, ctx)
-	return err
-}
-
-// lent is unlocked by whoever has the lock.
-func lent(ctx context.Context, lock *rlock.Lock, runner func(*rlock.Lock) interface{ Run(context.Context) }) {
-	r := runner(lock)
-	held, err := lock.Lock(ctx)
-	if err != nil {
-		return
-	}
-	r.Run(held)
-}
-
-func passed(ctx context.Context, lock *rlock.Lock, each func(context.Context, *rlock.Lock)) {
-	held, err := lock.Lock(ctx)
-	if err != nil {
-		return
-	}
-	each(held, lock)
+	return term.StepDown(ctx)
 }
 
 func work(context.Context) error { return nil }
