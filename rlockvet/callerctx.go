@@ -25,7 +25,7 @@ func callerCtx(c *check) {
 			continue
 		}
 		kept := c.isPart(a.lhs[0])
-		if v := c.result(a, 0); v != nil && len(c.usageOf(v, a.stmt, a.lock).unlocks) == 0 {
+		if v := c.result(a, 0); v != nil {
 			kept = slices.ContainsFunc(c.vars[v].uses, c.keeps)
 		}
 		if kept {

@@ -26,7 +26,7 @@ func TestCommand(t *testing.T) {
 		{"TOOL -held ./held", 3, dropped},
 		{"TOOL -held=false -wrongctx=false ./held", 0, ""},
 		{"go vet -vettool=TOOL -held=false ./held", 0, ""},
-		{"TOOL -fix -diff ./wrongctx", 0, "+\tdefer lock.Unlock(held)"},
+		{"TOOL -fix -diff ./errcompare", 0, `+import "errors"`},
 		{"TOOL help held", 0, "drop the context"},
 	} {
 		args := strings.Fields(strings.ReplaceAll(c.args, "TOOL", tool))

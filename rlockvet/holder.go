@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"slices"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ast/edge"
@@ -30,7 +29,7 @@ func holder(c *check) {
 			continue
 		}
 		outer := c.acquireOf(def.value)
-		if outer == nil || !c.sameLock(outer.lock, inner.lock) || c.unlockedBefore(outer, start) || c.joins(start) {
+		if outer == nil || !c.sameLock(outer.lock, inner.lock) || c.joins(start) {
 			continue
 		}
 		var fix []analysis.SuggestedFix
@@ -59,26 +58,6 @@ func (c *check) started(cur inspector.Cursor) (inspector.Cursor, bool) {
 		}
 	}
 	return f, false
-}
-
-// unlockedBefore tells whether the hold may be over when the goroutine is started.
-func (c *check) unlockedBefore(outer *acquire, start inspector.Cursor) bool {
-	return slices.ContainsFunc(c.usageOf(c.result(outer, 0), outer.stmt, outer.lock).unlocks, func(use inspector.Cursor) bool {
-		_, late := deferred(use.Parent())
-		return !late && use.Node().Pos() < start.Node().Pos()
-	})
-}
-
-// deferred returns the defer statement that an Unlock is the call of, or is in the literal of.
-func deferred(cur inspector.Cursor) (inspector.Cursor, bool) {
-	if cur.ParentEdgeKind() == edge.DeferStmt_Call {
-		return cur.Parent(), true
-	}
-	f, ok := function(cur)
-	if !ok || f.ParentEdgeKind() != edge.CallExpr_Fun || f.Parent().ParentEdgeKind() != edge.DeferStmt_Call {
-		return inspector.Cursor{}, false
-	}
-	return f.Parent().Parent(), true
 }
 
 // joins tells whether the function waits for something after the start of the goroutine,

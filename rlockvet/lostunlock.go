@@ -132,6 +132,18 @@ func (p *path) findUnlocks() bool {
 	return true
 }
 
+// deferred returns the defer statement that an Unlock is the call of, or is in the literal of.
+func deferred(cur inspector.Cursor) (inspector.Cursor, bool) {
+	if cur.ParentEdgeKind() == edge.DeferStmt_Call {
+		return cur.Parent(), true
+	}
+	f, ok := function(cur)
+	if !ok || f.ParentEdgeKind() != edge.CallExpr_Fun || f.Parent().ParentEdgeKind() != edge.DeferStmt_Call {
+		return inspector.Cursor{}, false
+	}
+	return f.Parent().Parent(), true
+}
+
 // condition returns the statement that decides whether the code at use runs, if the code after that statement runs in either case, and
 // the acquire is not inside it.
 func (p *path) condition(use inspector.Cursor) ast.Node {

@@ -2,7 +2,6 @@ package callerctx
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/fencelock/fencelock/rlock"
@@ -83,7 +82,7 @@ func (o *own) Acquire(ctx context.Context) error {
 		return err
 	}
 	o.held = held
-	return errors.Join(held.Err(), o.lock.Unlock(held))
+	return o.lock.Unlock(o.held)
 }
 
 // Open has a name that promises nothing of a lock: its caller is the program's own.

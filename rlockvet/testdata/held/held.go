@@ -112,11 +112,12 @@ func daily(ctx context.Context, lock *rlock.Lock) error {
 	return work(ctx)
 }
 
-func forced(ctx context.Context, lock *rlock.Lock) error {
+func forced(ctx context.Context, client *rlock.Client) error {
+	lock := rlock.NewLock(client, "a")
 	if _, err := lock.Lock(ctx); err != nil {
 		return err
 	}
-	_, err := lock.ForceUnlock(ctx)
+	_, err := rlock.NewLock(client, "a").ForceUnlock(ctx)
 	return err
 }
 

@@ -68,14 +68,14 @@ func round(ctx context.Context, lock *rlock.Lock, jobs []int) {
 	}
 }
 
-func bounded(ctx context.Context, lock *rlock.Lock) error {
+func bounded(ctx context.Context, lock *rlock.Lock, use func(context.Context) error) error {
 	held, err := lock.Lock(ctx) // want `the lock is not unlocked: held is never given to Unlock`
 	if err != nil {
 		return err
 	}
 	short, cancel := context.WithTimeout(held, time.Second)
 	defer cancel()
-	return work(short)
+	return use(short)
 }
 
 func reassigned(ctx context.Context, lock *rlock.Lock) error {

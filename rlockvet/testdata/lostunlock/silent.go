@@ -167,3 +167,9 @@ func acquireAndUnlockByContext(ctx context.Context, lock *rlock.Lock) error {
 	}
 	return lock.Unlock(hold.Context())
 }
+
+func released(ctx context.Context, lock *rlock.Lock, releaseAll func(context.Context)) {
+	if held, err := lock.Lock(ctx); err == nil {
+		releaseAll(held)
+	}
+}
