@@ -69,7 +69,8 @@ func (k *kept) Acquire(ctx context.Context) error {
 type own struct{ kept }
 
 func (o *own) Lock(ctx context.Context) (err error) {
-	o.held, err = o.lock.Lock(context.WithoutCancel(ctx))
+	lasting := context.WithoutCancel(ctx)
+	o.held, err = o.lock.Lock(lasting)
 	return err
 }
 
