@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -38,7 +39,7 @@ func (splitVote) Error() string {
 func (splitVote) Is(target error) bool { return target == rlock.ErrNotAcquired }
 
 // errSilent is the error of a node that has not answered in time.
-var errSilent = errors.New("no answer in time (see WithNodeTimeout)")
+var errSilent = fmt.Errorf("%w (see WithNodeTimeout)", plain.ErrSilent)
 
 // errNotYet is the error of a node whose answer was not waited for any longer.
 var errNotYet = errors.New("it had not answered yet when the others had")

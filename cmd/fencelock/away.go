@@ -28,9 +28,9 @@ func (c *connection) away(err error) string {
 	}
 	text, some := few.Error(), false
 	for _, f := range few.Failed {
-		if away := plain.Away(f.Err, f.Node); away != "" {
-			text, some = strings.Replace(text, f.Error(), away, 1), true
-		}
+		why := plain.Away(f.Err, f.Node)
+		some = some || why != ""
+		text = strings.Replace(text, f.Error(), cmp.Or(why, "Redis at "+f.Node+": "+plain.Reason(f.Err)), 1)
 	}
 	if !some {
 		return ""

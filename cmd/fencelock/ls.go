@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,11 +80,11 @@ permits there are is stored nowhere. Slot 0 of the semaphore jobs is the lock {j
 				}
 				rows = slices.DeleteFunc(rows, func(r lockRow) bool { return mine && !r.here() || r.age() < time.Duration(olderThan) })
 				sortRows(rows, by)
-				v.noteServers(cmd)
+				few := v.noteServers(cmd)
 				if unlisted > 0 {
 					fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: %s: --scan finds them\n", notListed(unlisted))
 				}
-				return printLocks(cmd, out, rows)
+				return cmp.Or(printLocks(cmd, out, rows), few)
 			})
 		},
 	}

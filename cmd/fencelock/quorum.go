@@ -105,32 +105,52 @@ func (v *viewer) isPart(l inspect.Lock) string {
 		plain.Name(l.Name), state, onThese(len(v.all)), l.Quorum)
 }
 
-// noteServers says on the standard error which servers of a quorum do not count, and why.
-func (v *viewer) noteServers(cmd *cobra.Command) {
-	all, _ := v.Servers(cmd.Context())
-	for _, s := range all {
-		switch {
-		case s.Counts && s.Why != "":
-			fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: server %s: %s\n", plain.Name(s.Name), plain.Line(s.Why))
-		case !s.Counts:
-			fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: server %s does not count: %s\n", plain.Name(s.Name), plain.Line(s.Why))
-		}
-	}
+// A jury is what is said of a quorum's servers: nothing for one Redis.
+type jury struct {
+	nobody string   // why nobody gets a lock, "" where somebody may
+	notes  []string // of those that do not count, and of those of which nobody sees whether they do
+	count  string   // how many count, where not all do
 }
 
-// counting says how many servers of a quorum count; "" for one Redis.
-func (v *viewer) counting(ctx context.Context) string {
+// judge asks the servers of a quorum whether they count.
+func (v *viewer) judge(ctx context.Context) (j jury) {
 	all, _ := v.Servers(ctx)
 	n := 0
 	for _, s := range all {
-		if s.Counts {
-			n++
+		switch {
+		case !s.Counts:
+			j.notes = append(j.notes, fmt.Sprintf("server %s does not count: %s", plain.Name(s.Name), plain.Line(s.Why)))
+			continue
+		case s.Why != "":
+			j.notes = append(j.notes, fmt.Sprintf("server %s: %s", plain.Name(s.Name), plain.Line(s.Why)))
 		}
+		n++
 	}
-	if len(all) == 0 || n == len(all) {
-		return ""
+	j.nobody = plain.Nobody(n, len(all))
+	if n < len(all) {
+		j.count = fmt.Sprintf(", %d of them count", n)
 	}
-	return fmt.Sprintf(", %d of them count", n)
+	return j
+}
+
+// noteServers says on the standard error which servers of a quorum do not count, and why. It returns the exit code where nobody gets a lock.
+func (v *viewer) noteServers(cmd *cobra.Command) error {
+	j := v.judge(cmd.Context())
+	if j.nobody != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: %s\n", j.nobody)
+	}
+	for _, note := range j.notes {
+		fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: %s\n", note)
+	}
+	return j.exit()
+}
+
+// exit is the exit code where nobody gets a lock.
+func (j *jury) exit() error {
+	if j.nobody == "" {
+		return nil
+	}
+	return &exitError{code: exitFailed}
 }
 
 // serverRows say what each server of a quorum says of the lock.

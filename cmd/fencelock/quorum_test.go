@@ -90,9 +90,9 @@ func TestQuorum(t *testing.T) {
 	out, _, _ = fencelock(t, on("show", "x")...)
 	has(t, "show", out, "Server "+servers[3].Addr()+"  says nothing: no answer in time", "home of the line", "has it, lease ends in")
 	_, said, _ = fencelock(t, on("ls")...)
-	has(t, "ls", said, "server "+servers[3].Addr()+" does not count: it does not answer")
+	has(t, "ls", said, "server "+servers[3].Addr()+" does not count: it does not answer in time\n")
 	top, _, _ := fencelock(t, on("top", "--once")...)
-	has(t, "top", top, "a quorum of 5 servers, 4 of them count")
+	has(t, "top", top, "a quorum of 5 servers, 4 of them count", "\nserver "+servers[3].Addr()+" does not count: it does not answer in time\n")
 	out, said, code = fencelock(t, on("force-unlock", "-y", "x")...)
 	equal(t, "exit code on all: "+said, code, 0)
 	has(t, "force-unlock", out, "x is released on 4 of 5 servers; "+servers[3].Addr()+": no answer in time", "; no majority has it any more")
@@ -109,4 +109,28 @@ func TestQuorum(t *testing.T) {
 	out, said, code = fencelock(t, on("force-unlock", "-y", "x")...)
 	equal(t, "exit code with two of five", code, exitFailed)
 	has(t, "with two of five", said, "x: 2 of 5 servers answer and count, 3 are needed to tell who has the lock: nothing was released", "connection refused")
+
+	const nobody = "Nobody gets a lock: 2 of 5 servers answer and count, 3 are needed\n"
+	for _, args := range [][]string{{"ls"}, {"ls", "-o", "json"}, {"ls", "x"}} {
+		out, said, code = fencelock(t, on(args...)...)
+		equal(t, "exit code of "+strings.Join(args, " ")+out, code, exitFailed)
+		has(t, "ls", said, nobody+"fencelock: server "+servers[0].Addr()+" does not count: it does not answer: connection refused\n")
+	}
+	out, _, code = fencelock(t, on("top", "--once")...)
+	equal(t, "exit code of top", code, exitFailed)
+	has(t, "top", out, nobody+"fencelock  a quorum of 5 servers, 2 of them count", "; server "+servers[2].Addr()+" does not count: it does not answer: connection refused\n")
+	_, said, code = fencelock(t, append(on("run", "-n", "--lease", "2s"), "y", "--", "true")...)
+	equal(t, "exit code of run", code, exitTrouble)
+	has(t, "run", said, "Redis at "+servers[1].Addr()+" does not answer: connection refused")
+	servers[3].Freeze()
+	_, said, _ = fencelock(t, append(on("run", "-n", "--lease", "2s"), "y", "--", "true")...)
+	has(t, "run", said, "Redis at "+servers[3].Addr()+" does not answer in time")
+	if strings.Contains(said, "WithNodeTimeout") {
+		t.Errorf("run names an option of the library: %s", said)
+	}
+	screen := onScreen(t, servers[4].Addr(), "fencelock", on("top")...)
+	screen.shows("Nobody gets a lock: 1 of 5 servers answer and count, 3 are needed")
+	screen.shows("server " + servers[0].Addr() + " does not count: ")
+	screen.types("q")
+	equal(t, "exit code of top on a screen", screen.ends(), 0)
 }

@@ -21,11 +21,11 @@ import (
 
 // screen is what top shows.
 type screen struct {
-	v        *viewer
-	ctx      context.Context
-	every    time.Duration
-	where    string
-	counting string // servers of a quorum
+	v     *viewer
+	ctx   context.Context
+	every time.Duration
+	where string
+	jury  jury // of a quorum
 
 	rows   []lockRow // all of the last look
 	hidden int       // so many locks more there are
@@ -60,7 +60,7 @@ type (
 		rows   []lockRow
 		hidden int
 		about  string
-		where  string // of a quorum, how many of its servers count
+		jury   jury
 		err    error
 	}
 	tickMsg  struct{}
@@ -79,7 +79,7 @@ func (s *screen) look(detail string) tea.Cmd {
 		if err == nil {
 			m.rows, err = s.v.rows(s.ctx, locks, semaphores...)
 		}
-		m.where, m.hidden = s.v.counting(s.ctx), hidden
+		m.jury, m.hidden = s.v.judge(s.ctx), hidden
 		if err == nil && detail != "" {
 			d, wrong := s.v.about(s.ctx, detail, 0)
 			if err = wrong; err == nil {
@@ -117,7 +117,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // take keeps the answer of a look. After an error the last list stays.
 func (s *screen) take(m lookMsg) {
 	if s.err = m.err; s.err == nil {
-		s.rows, s.hidden, s.looked, s.counting = m.rows, m.hidden, time.Now(), m.where
+		s.rows, s.hidden, s.looked, s.jury = m.rows, m.hidden, time.Now(), m.jury
 		if m.about != "" {
 			s.about = m.about
 		}
@@ -167,7 +167,7 @@ func (s *screen) arrange() {
 	s.list.SetColumns(columns)
 	s.list.SetRows(rows)
 	s.list.SetWidth(s.width)
-	s.list.SetHeight(max(s.height-2, 2))
+	s.list.SetHeight(max(s.height-1-len(s.head()), 2))
 	s.list.SetCursor(max(slices.IndexFunc(s.shown, func(r lockRow) bool { return on != nil && r.lock.Name == on.lock.Name }), 0))
 }
 
@@ -321,18 +321,33 @@ func (s *screen) summary() string {
 	if s.hidden > 0 {
 		more = " (" + notListed(s.hidden) + ")"
 	}
-	return fmt.Sprintf("fencelock  %s  %s  locks: %d%s, stuck: %d, waiting clients: %d  by %s", s.where+s.counting, s.looked.Format(time.TimeOnly), len(s.rows), more, stuck, waiting, s.by)
+	return fmt.Sprintf("fencelock  %s  %s  locks: %d%s, stuck: %d, waiting clients: %d  by %s", s.where+s.jury.count, s.looked.Format(time.TimeOnly), len(s.rows), more, stuck, waiting, s.by)
+}
+
+// head is what stands above the list.
+func (s *screen) head() (lines []string) {
+	switch {
+	case s.err != nil:
+		return s.wrap(plain.Line(s.v.at.said(s.err).Error()))
+	case s.looked.IsZero():
+		return []string{"fencelock  " + s.where}
+	case s.jury.nobody != "":
+		lines = s.wrap(s.jury.nobody)
+	}
+	lines = append(lines, s.summary())
+	if len(s.jury.notes) > 0 {
+		lines = append(lines, s.wrap(strings.Join(s.jury.notes, "; "))...)
+	}
+	return lines
+}
+
+// wrap is a text in lines that fit the screen; one line where there is none.
+func (s *screen) wrap(text string) []string {
+	return strings.Split(lipgloss.NewStyle().Width(s.width).Render(text), "\n")
 }
 
 // View implements tea.Model.
 func (s *screen) View() tea.View {
-	top := s.summary()
-	switch {
-	case s.err != nil:
-		top = lipgloss.NewStyle().Width(s.width).Render(plain.Line(s.v.at.said(s.err).Error()))
-	case s.looked.IsZero():
-		top = "fencelock  " + s.where
-	}
 	body := s.list.View()
 	if s.detail != "" {
 		body = s.about
@@ -351,7 +366,7 @@ func (s *screen) View() tea.View {
 		last = "stuck: " + s.selected().Stuck + "  Enter show  f free  q quit"
 	}
 	lines := strings.Split(strings.TrimRight(body, "\n"), "\n")
-	head := strings.Split(top, "\n")
+	head := s.head()
 	room := max(s.height-1-len(head), 0)
 	lines = slices.Concat(head, lines[:min(len(lines), room)], make([]string, max(room-len(lines), 0)), []string{last})
 	for i := range lines {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -59,14 +60,16 @@ func (s *screen) once(w io.Writer) error {
 		return m.err
 	}
 	s.take(m)
-	fmt.Fprintln(w, s.summary())
+	for _, line := range s.head() {
+		fmt.Fprintln(w, line)
+	}
 	lines := [][]string{topColumns}
 	for _, r := range s.shown {
 		cells := topCells(&r)
 		cells[1] = plain.Brief(cells[1], maxName)
 		lines = append(lines, cells)
 	}
-	return printTable(w, lines)
+	return cmp.Or(printTable(w, lines), s.jury.exit())
 }
 
 func (s *screen) run() error {

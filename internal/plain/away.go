@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -55,6 +56,27 @@ func Reason(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
+// Silence is what a server does where err is why it does not answer, without a subject; otherwise it is Reason.
+func Silence(err error) string {
+	switch text, _ := cause(err); text {
+	case "":
+		return Reason(err)
+	case ErrSilent.Error():
+		return "does not answer in time"
+	default:
+		return "does not answer: " + text
+	}
+}
+
+// Nobody is what it means that so few of a quorum's servers answer and count; "" where these are a majority, or there is no quorum.
+func Nobody(count, servers int) string {
+	need := servers/2 + 1
+	if servers == 0 || count >= need {
+		return ""
+	}
+	return fmt.Sprintf("Nobody gets a lock: %d of %d servers answer and count, %d are needed", count, servers, need)
+}
+
 // away is Away. others tells that others may reach the servers all the same.
 func away(err error, where string) (text string, others bool) {
 	all := serversOf(err)
@@ -69,15 +91,11 @@ func away(err error, where string) (text string, others bool) {
 			continue
 		}
 		others = others && here
-		text := "Redis does not answer"
+		text := "Redis "
 		if one.Where != "" {
-			text = "Redis at " + one.Where + " does not answer"
+			text += "at " + one.Where + " "
 		}
-		if why == ErrSilent.Error() {
-			text += " in time"
-		} else {
-			text += ": " + why
-		}
+		text += Silence(one.Err)
 		if !slices.Contains(said, text) {
 			said = append(said, text)
 		}

@@ -63,6 +63,23 @@ func TestError(t *testing.T) {
 			t.Errorf("Away(%v):\n%s, want\n%s", c.err, away, want)
 		}
 	}
+	for err, want := range map[error]string{
+		refused:                 "does not answer: connection refused",
+		plain.ErrSilent:         "does not answer in time",
+		errors.New("NOAUTH no"): "NOAUTH no",
+	} {
+		if got := plain.Silence(err); got != want {
+			t.Errorf("Silence: %s, want %s", got, want)
+		}
+	}
+	for _, c := range []struct {
+		count, servers int
+		want           string
+	}{{0, 0, ""}, {3, 5, ""}, {2, 5, "Nobody gets a lock: 2 of 5 servers answer and count, 3 are needed"}, {2, 4, "Nobody gets a lock: 2 of 4 servers answer and count, 3 are needed"}} {
+		if got := plain.Nobody(c.count, c.servers); got != c.want {
+			t.Errorf("Nobody: %s, want %s", got, c.want)
+		}
+	}
 	if got := plain.Reason(refused); got != "connection refused" {
 		t.Errorf("Reason: %s", got)
 	}

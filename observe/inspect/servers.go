@@ -59,7 +59,7 @@ func (in *Inspector) Servers(ctx context.Context) ([]Server, error) {
 func (s *Server) judge(delay time.Duration) {
 	switch {
 	case s.Err != nil:
-		s.Why = "it does not answer: " + plain.Reason(s.Err)
+		s.Why = "it " + plain.Silence(s.Err)
 	case s.Same != "":
 		s.Why = "it is the same server as " + s.Same
 	case s.Run == "":

@@ -16,7 +16,7 @@
 //
 // However many people look, Redis is asked once a second at most, and only about the locks that are shown: 500 on a page. What
 // clients say of themselves is read every five seconds. When
-// Redis does not answer, the page says so, with the status 503.
+// Redis does not answer, or of a quorum too few servers answer and count, the page says so, with the status 503.
 package lockui
 
 import (

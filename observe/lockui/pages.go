@@ -82,15 +82,25 @@ func (h *handler) away(w http.ResponseWriter, r *http.Request, err error) {
 // surveyed is what pages tell of the inspection.
 type surveyed struct {
 	At        time.Time `json:"at"`
-	Trouble   []string  `json:"trouble,omitempty"` // why less is seen than usual
-	Away      []string  `json:"away,omitempty"`    // servers of a quorum that do not count, and why
+	Trouble   []string  `json:"trouble,omitempty"`     // why less is seen than usual
+	Nobody    string    `json:"no_majority,omitempty"` // why nobody gets a lock of a quorum
+	Away      []string  `json:"away,omitempty"`        // servers of a quorum that do not count, and why
 	Sources   []string  `json:"sources"`
 	CannotSee []string  `json:"cannot_see"`
 }
 
 func newSurveyed(s *survey) surveyed {
 	used, blind := s.sources()
-	return surveyed{At: s.at.UTC(), Trouble: s.trouble(), Away: s.awayServers(), Sources: used, CannotSee: blind}
+	nobody, away := s.awayServers()
+	return surveyed{At: s.at.UTC(), Trouble: s.trouble(), Nobody: nobody, Away: away, Sources: used, CannotSee: blind}
+}
+
+// status is 503 where nobody gets a lock, but for the part of a page that renews itself: an open page does not renew itself by an error.
+func (s surveyed) status(r *http.Request) int {
+	if s.Nobody != "" && r.URL.Query().Get("format") != "fragment" {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
 }
 
 type locksPage struct {
@@ -224,7 +234,7 @@ func (h *handler) locks(w http.ResponseWriter, r *http.Request) {
 	slices.SortStableFunc(p.Locks, func(a, b *shownLock) int {
 		return cmp.Or(urgency[a.State]-urgency[b.State], cmp.Compare(age(b), age(a)), cmp.Compare(b.Waiting, a.Waiting))
 	})
-	h.show(w, r, http.StatusOK, "locks", p)
+	h.show(w, r, p.status(r), "locks", p)
 }
 
 // cut is the part of all that is on this page, which page that is, and of how many.
@@ -262,7 +272,8 @@ func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 		h.showSemaphore(w, r, s, l)
 		return
 	}
-	h.show(w, r, http.StatusOK, "lock", lockPage{newSurveyed(s), l, h.ofName(s, name), l.Holder != nil && !l.Part && h.allowed != nil && h.allowed(r)})
+	p := lockPage{newSurveyed(s), l, h.ofName(s, name), l.Holder != nil && !l.Part && h.allowed != nil && h.allowed(r)}
+	h.show(w, r, p.status(r), "lock", p)
 }
 
 // one is the lock of this name; not ok: Redis does not answer, which the response tells.

@@ -75,8 +75,8 @@ func (q shownQuorum) PartText() string {
 		q.Quorum, max(len(q.Servers), 1))
 }
 
-// awayServers says which servers of a quorum do not count, and what that means.
-func (s *survey) awayServers() (all []string) {
+// awayServers says which servers of a quorum do not count, and what that means where they are too many.
+func (s *survey) awayServers() (nobody string, all []string) {
 	n := len(s.servers)
 	for _, server := range s.servers {
 		switch {
@@ -87,8 +87,5 @@ func (s *survey) awayServers() (all []string) {
 			all = append(all, fmt.Sprintf("Server %s does not count: %s.", plain.Name(server.Name), server.Why))
 		}
 	}
-	if n <= len(s.servers)/2 && len(all) > 0 {
-		all = append([]string{fmt.Sprintf("Nobody gets a lock: %d of %d servers count, %d are needed.", n, len(s.servers), len(s.servers)/2+1)}, all...)
-	}
-	return all
+	return plain.Nobody(n, len(s.servers)), all
 }

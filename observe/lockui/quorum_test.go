@@ -72,7 +72,7 @@ func TestQuorum(t *testing.T) {
 	servers[4].Freeze()
 	t.Cleanup(servers[4].Thaw)
 	redistest.Eventually(t, 20*time.Second, func() bool { text = ok(t, page, "/"); return strings.Contains(text, "does not count") }, "a server stands still")
-	contains(t, text, "Server "+servers[4].Addr()+" does not count: it does not answer: no answer in time.")
+	contains(t, text, "Server "+servers[4].Addr()+" does not count: it does not answer in time.")
 	lacks(t, text, "Nobody gets a lock")
 	servers[3].Kill()
 	redistest.Eventually(t, 20*time.Second, func() bool { return strings.Contains(ok(t, page, "/"), servers[3].Addr()+" does not count") }, "another one is dead")
@@ -81,7 +81,15 @@ func TestQuorum(t *testing.T) {
 	contains(t, html.UnescapeString(freed.Body.String()), "Freed: ", "It is released on 3 of 5 servers; "+servers[3].Addr()+": ", "no majority has it any more")
 	servers[2].Kill()
 	redistest.Eventually(t, 20*time.Second, func() bool {
-		return strings.Contains(ok(t, page, "/"), "Nobody gets a lock: 2 of 5 servers count, 3 are needed.")
+		return get(page, "/").Code == http.StatusServiceUnavailable
 	}, "three are away")
-	contains(t, ok(t, page, "/lock?name=l"), "2 of 5 servers answer and count, 3 are needed to tell who has the lock", "unknown")
+	const nobody = "Nobody gets a lock: 2 of 5 servers answer and count, 3 are needed"
+	text = get(page, "/").Body.String()
+	contains(t, text, `<section class="alarm"><h1>`+nobody+"</h1>", "Server "+servers[3].Addr()+" does not count: it does not answer: connection refused.")
+	lacks(t, text, "No lock looks stuck", "No lock was found")
+	contains(t, get(page, "/?format=json").Body.String(), `"no_majority": "`+nobody+`"`)
+	contains(t, ok(t, page, "/?format=fragment"), nobody) // an open page renews itself by it
+	lost := get(page, "/lock?name=l")
+	locktest.Equal(t, "of a lock", lost.Code, http.StatusServiceUnavailable)
+	contains(t, lost.Body.String(), "2 of 5 servers answer and count, 3 are needed to tell who has the lock", "unknown")
 }
