@@ -92,6 +92,7 @@ func (c *connection) openOne(address string, one bool) (redis.UniversalClient, e
 		if o.Dialer, err = c.secure(o.TLSConfig, cmp.Or(o.DialTimeout, dialTimeout)); err != nil {
 			return nil, err
 		}
+		o.MaxRetries, o.DialerRetries = 1, 1 // why no Sentinel answers is told within askTimeout
 		return redis.NewFailoverClient(o), nil
 	}
 	o, err := redis.ParseURL(address)

@@ -178,7 +178,7 @@ func (j *job) acquire(ctx context.Context, cancel func()) (int, error) {
 				j.say("%s was not acquired: %s", j.name, j.holder())
 				return j.conflictCode, nil
 			case err != nil:
-				return 0, fmt.Errorf("%s: %w", j.name, j.at.said(withoutCall(err)))
+				return 0, fmt.Errorf("%s: %w", j.name, j.at.explained(ctx, withoutCall(err)))
 			}
 			select {
 			case sig := <-j.signals: // came first: from a keyboard, the command would not get it

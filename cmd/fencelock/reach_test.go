@@ -6,6 +6,11 @@ import (
 	"crypto/x509"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +55,61 @@ func TestDoctorSaysHowToConnect(t *testing.T) {
 	equal(t, "exit code", p.ends(), exitFailed)
 	if !strings.Contains(string(text), "16381 of 16384 hash slots have no node") && !strings.Contains(string(text), noSlots) {
 		t.Errorf("of a cluster with three slots doctor says\n%s", text)
+	}
+}
+
+// Each command says what is wrong where the call, or what stands at the address, is wrong, without the names of methods; and where others may
+// get a lock all the same, it does not say that nobody does.
+func TestSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	a.sign(t, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	secure, open, locked := withTLS(t, a), redistest.Real(t), redistest.Real(t)
+	bare := redistest.Real(t, "--cluster-enabled", "yes")
+	gone := redistest.Real(t)
+	gone.Do("config", "set", "replica-serve-stale-data", "no")
+	gone.Do("replicaof", "127.0.0.1", "1")
+	open.Do("acl", "setuser", "few", "on", ">pw", "+ping", "+hello", "+client")
+	locked.Do("config", "set", "requirepass", "pw")
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	at := web.Listener.Addr().String()
+	for _, c := range []struct {
+		args []string
+		env  string
+		says string
+	}{
+		{[]string{"--url", "redis://" + secure}, "", "speaks TLS: use rediss://"},
+		{[]string{"--url", "rediss://" + open.Addr()}, "", "speaks no TLS: use redis://"},
+		{[]string{"--url", "redis://127.0.0.1:99999"}, "", "address 99999: invalid port"},
+		{[]string{"--url", "unix:///no/such.sock"}, "", "Redis at /no/such.sock does not answer: no such file or directory"},
+		{[]string{"--url", "redis://" + locked.Addr()}, "", "NOAUTH: the server asks for a password: give it by FENCELOCK_REDIS_PASSWORD"},
+		{[]string{"--url", "redis://" + locked.Addr()}, passwordVariable + "=no", "WRONGPASS: the password or the user is wrong"},
+		{[]string{"--url", "redis://few@" + open.Addr()}, passwordVariable + "=pw", "command: fencelock doctor names the rights"},
+		{[]string{"--url", "redis://" + gone.Addr()}, "", "MASTERDOWN: the server is a replica that does not reach its master"},
+		{[]string{"--url", "redis://" + bare.Addr(), "--cluster"}, "", "CLUSTERDOWN: the cluster is down, or has no node for a slot: fencelock doctor --cluster says more"},
+		{[]string{"--url", "redis://" + open.Addr(), "--cluster"}, "", "the server is not of a cluster: leave out --cluster"},
+		{[]string{"--url", "redis://" + open.Addr(), "--sentinel-master", "m"}, "", "the server is no Sentinel: leave out --sentinel-master"},
+		{[]string{"--url", "redis://127.0.0.1:1?addr=127.0.0.1:2", "--sentinel-master", "m"}, "", "Sentinel at 127.0.0.1:1, 127.0.0.1:2 does not answer: connection refused"},
+		{[]string{"--url", "redis://" + at}, "", "fencelock: " + at + " is no Redis: it answers HTTP/1.1 400 Bad Request"},
+	} {
+		for _, command := range [][]string{{"ls"}, {"run", "-n", "-c", "true", "x"}} {
+			cmd := exec.Command("fencelock", append(slices.Clone(command), c.args...)...)
+			cmd.Env = append(os.Environ(), c.env)
+			text, _ := cmd.CombinedOutput()
+			want := c.says
+			if command[0] == "run" {
+				want = strings.TrimPrefix(want, "fencelock: ")
+			}
+			if got := string(text); !strings.Contains(got, want) || strings.Contains(got, "inspect:") || strings.Contains(got, "meanwhile") != strings.Contains(got, "refused") {
+				t.Errorf("%q says\n%s\nand not %q", cmd.Args, got, want)
+			}
+		}
+	}
+	cmd := exec.Command("fencelock", "ls")
+	cmd.Env = append(os.Environ(), urlVariable+"=")
+	if text, err := cmd.CombinedOutput(); err != nil && (strings.Contains(string(text), "meanwhile") || !strings.Contains(string(text), "neither --url nor ")) {
+		t.Errorf("without a URL ls says\n%s", text)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,8 +26,8 @@ func (c *connection) with(do func(v *viewer) error) error {
 	if err == nil || errors.As(err, &exit) {
 		return err
 	}
-	said := c.said(err)
-	if c.away(err) == "" {
+	said := c.explained(context.Background(), err)
+	if c.away(err) == "" && !strings.HasPrefix(said.Error(), c.host()+" ") {
 		said = fmt.Errorf("%s: %w", c.shown(), said)
 	}
 	return &exitError{exitFailed, said}

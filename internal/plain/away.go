@@ -1,12 +1,14 @@
 package plain
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,11 +37,58 @@ func Error(err error, where string) string {
 	text, others := away(err, where)
 	switch {
 	case text == "":
-		return Reason(err)
+		return cmp.Or(Refusal(err), Reason(err))
 	case others:
 		return text
 	}
-	return text + ". Nobody gets a lock meanwhile"
+	return text + Meanwhile
+}
+
+// Meanwhile is what a silence means that is not only here.
+const Meanwhile = ". Nobody gets a lock meanwhile"
+
+// refusals is what Redis means by the first words of an answer, or by a part of it.
+var refusals = []struct{ words, meaning string }{
+	{"NOAUTH", "NOAUTH: the server asks for a password"},
+	{"WRONGPASS", "WRONGPASS: the password or the user is wrong, or the user is disabled"},
+	{"MASTERDOWN", "MASTERDOWN: the server is a replica that does not reach its master: name the master"},
+	{"CLUSTERDOWN", "CLUSTERDOWN: the cluster is down, or has no node for a slot"},
+	{"NOPERM", ""},
+	{"ERR max number of clients reached", "the server has reached maxclients"},
+	{"ERR This instance has cluster support disabled", "the server is not of a cluster"},
+	{"ERR unknown command 'sentinel'", "the server is no Sentinel"},
+	{"ERR unknown command `sentinel`", "the server is no Sentinel"},
+}
+
+// Refusal is what a server says, in a few words, that does not let this user or client in; "" for another error.
+func Refusal(err error) string {
+	var said []string
+	for _, one := range answersIn(err) {
+		text := strings.TrimRight(one.Error(), ". ")
+		for _, r := range refusals {
+			if strings.HasPrefix(text, r.words) {
+				if text = cmp.Or(r.meaning, text); !slices.Contains(said, text) {
+					said = append(said, text)
+				}
+			}
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// answersIn are the errors that Redis has answered with, as go-redis marks them.
+func answersIn(err error) (all []error) {
+	switch e := err.(type) {
+	case interface{ RedisError() }:
+		return []error{err}
+	case interface{ Unwrap() error }:
+		return answersIn(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			all = append(all, answersIn(one)...)
+		}
+	}
+	return all
 }
 
 // Away says which servers do not answer, and why; "" where err says of none that it does not. where is as for Error.
@@ -127,14 +176,19 @@ func addressIn(err error, where string) string {
 }
 
 // cause is why there is no answer, in a few words, and the hint; "" for another error, such as a refusal of the server's. here tells that
-// this is so here: the host's name is not known, or one does not trust the other.
+// this may be so here alone: the address is wrong, one does not trust the other, or the server has no room for another connection.
 func cause(err error) (text string, here bool) {
 	var hint Hint
 	if text, here = broken(err); text != "" && errors.As(err, &hint) {
 		return text + ": " + string(hint), true
 	}
+	if text == closed {
+		text += " (the server may have reached maxclients)"
+	}
 	return text, here
 }
+
+const closed = "the connection was closed"
 
 // broken is cause without the hint.
 func broken(err error) (text string, here bool) {
@@ -146,6 +200,8 @@ func broken(err error) (text string, here bool) {
 		host        *net.DNSError
 		certificate *tls.CertificateVerificationError
 		record      tls.RecordHeaderError
+		call        *os.SyscallError
+		address     *net.AddrError
 	)
 	switch {
 	case err == nil:
@@ -160,10 +216,15 @@ func broken(err error) (text string, here bool) {
 		return handshake + record.Msg, true
 	case errors.As(err, &network) && network.Op == "remote error": // an alert of TLS
 		return handshake + network.Err.Error(), true
-	case errors.As(err, &network) && errors.As(network, &number):
-		return number.Error(), false
+	case (errors.As(err, &network) || errors.As(err, &call)) && errors.As(err, &number):
+		if number == syscall.EPIPE || number == syscall.ECONNRESET && !errors.As(err, new(Hint)) {
+			return closed, true
+		}
+		return number.Error(), number == syscall.ENOENT || number == syscall.EACCES // of a Unix socket
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
-		return "the connection was closed", false
+		return closed, true
+	case errors.As(err, &address):
+		return address.Error(), true
 	case errors.Is(err, ErrSilent), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return ErrSilent.Error(), false
 	case network != nil:

@@ -21,9 +21,16 @@ func dial(err error) error {
 	return fmt.Errorf("inspect: Look: %w", &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 6379}, Err: err})
 }
 
+// answer is an error that Redis answers with.
+type answer string
+
+func (a answer) Error() string { return string(a) }
+func (answer) RedisError()     {}
+
 func TestError(t *testing.T) {
 	refused := dial(os.NewSyscallError("connect", syscall.ECONNREFUSED))
 	_, proxy := (&net.Dialer{}).DialContext(t.Context(), "tcp", "127.0.0.1:1")
+	const room = " (the server may have reached maxclients)"
 	const meanwhile = ". Nobody gets a lock meanwhile"
 	for _, c := range []struct {
 		err   error
@@ -34,8 +41,16 @@ func TestError(t *testing.T) {
 		{refused, "", "Redis at 10.0.0.1:6379 does not answer: connection refused" + meanwhile},
 		{proxy, "", "Redis at 127.0.0.1:1 does not answer: connection refused" + meanwhile},
 		{&plain.At{Where: "a:1", Err: refused}, "b:1", "Redis at a:1 does not answer: connection refused" + meanwhile},
+		{&plain.At{Where: "a:1", Err: &os.SyscallError{Syscall: "write", Err: syscall.EPIPE}}, "", "Redis at a:1 does not answer: the connection was closed" + room},
+		{dial(syscall.ECONNRESET), "a:1", "Redis at a:1 does not answer: the connection was closed" + room},
+		{dial(syscall.ENOENT), "/a.sock", "Redis at /a.sock does not answer: no such file or directory"},
+		{dial(&net.AddrError{Err: "invalid port", Addr: "99999"}), "a:99999", "Redis at a:99999 does not answer: address 99999: invalid port"},
+		{errors.Join(fmt.Errorf("inspect: Clients: %w", answer("NOAUTH Authentication required.")), answer("NOAUTH Authentication required.")), "", "NOAUTH: the server asks for a password"},
+		{answer("NOPERM this user has no permissions to run the 'info' command."), "", "NOPERM this user has no permissions to run the 'info' command"},
+		{answer("ERR max number of clients reached"), "", "the server has reached maxclients"},
+		{fmt.Errorf("l: %w", answer("WRONGTYPE of a key.")), "", "l: WRONGTYPE of a key."},
 		{errors.Join(errors.New("NOPERM"), fmt.Errorf("more: %w", &plain.At{Where: "a:1", Err: refused}), &plain.At{Where: "b:1", Err: io.EOF}), "",
-			"Redis at a:1 does not answer: connection refused; Redis at b:1 does not answer: the connection was closed" + meanwhile},
+			"Redis at a:1 does not answer: connection refused; Redis at b:1 does not answer: the connection was closed" + room + meanwhile},
 		{errors.Join(&plain.At{Where: "a:1", Err: refused}, &plain.At{Where: "a:1", Err: refused}), "", "Redis at a:1 does not answer: connection refused" + meanwhile},
 		{dial(syscall.EHOSTUNREACH), "a:1", "Redis at a:1 does not answer: no route to host" + meanwhile},
 		{fmt.Errorf("no answer: %w", context.DeadlineExceeded), "", "Redis does not answer in time" + meanwhile},

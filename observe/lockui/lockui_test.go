@@ -720,6 +720,16 @@ func TestRedisAway(t *testing.T) {
 	locktest.Equal(t, "lines in the log", log.Count("no inspection"), 1)
 }
 
+// The page says once, in a sentence, that Redis lets it in nowhere.
+func TestRefused(t *testing.T) {
+	rdb := redistest.New(t)
+	spy := spyOn(rdb)
+	spy.call(func(string) error { return locktest.Reply("NOAUTH Authentication required.") })
+	w := get(newPage(t, rdb), "/")
+	locktest.Equal(t, "status", w.Code, http.StatusServiceUnavailable)
+	contains(t, w.Body.String(), ">Redis refused: NOAUTH: the server asks for a password.<")
+}
+
 // The page names the server that does not answer, and says what that means; of a quorum each server.
 func TestNobodyAnswers(t *testing.T) {
 	away := func(port int) redis.UniversalClient {

@@ -73,10 +73,12 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, status int, text 
 // away answers that Redis cannot be asked.
 func (h *handler) away(w http.ResponseWriter, r *http.Request, err error) {
 	text := plain.Error(err, "")
-	if plain.Away(err, "") == "" {
+	if refusal := plain.Refusal(err); refusal != "" {
+		text = "Redis refused: " + refusal
+	} else if plain.Away(err, "") == "" {
 		text = "Redis did not answer: " + text
 	}
-	h.fail(w, r, http.StatusServiceUnavailable, text+".")
+	h.fail(w, r, http.StatusServiceUnavailable, strings.TrimRight(text, ".")+".")
 }
 
 // surveyed is what pages tell of the inspection.
