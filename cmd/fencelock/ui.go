@@ -60,6 +60,9 @@ of yours can mount the same page behind its login (package observe/lockui).`,
 // serve serves the page until ctx ends.
 func serve(ctx context.Context, cmd *cobra.Command, address string, public bool, page http.Handler) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return &exitError{exitFailed, fmt.Errorf("--listen %s: the port is in use: take another one", address)}
+	}
 	if err != nil {
 		return usage("--listen %s: %w", address, err)
 	}

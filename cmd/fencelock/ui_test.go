@@ -88,6 +88,9 @@ func TestUI(t *testing.T) {
 			t.Errorf("with %s it says %s", address, p.said())
 		}
 	}
+	p := start(t, server.Addr(), "ui", "--listen", server.Addr())
+	equal(t, "exit code with a port in use", p.ends(), exitFailed)
+	equal(t, "with a port in use it says", p.said(), "fencelock: --listen "+server.Addr()+": the port is in use: take another one\n")
 	for _, more := range [][]string{nil, {"--allow-force-unlock"}} {
 		p := start(t, server.Addr(), append([]string{"ui", "--listen", "0.0.0.0:0", "--public"}, more...)...)
 		if page := p.line(); !strings.HasPrefix(page, "http://") {
