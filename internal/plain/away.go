@@ -105,11 +105,11 @@ func Reason(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// Silence is what a server does where err is why it does not answer, without a subject; otherwise it is Reason.
+// Silence is what a server does where err is why it does not answer, or what it answers with, without a subject.
 func Silence(err error) string {
 	switch text, _ := cause(err); text {
 	case "":
-		return Reason(err)
+		return "answers: " + strings.TrimRight(cmp.Or(Refusal(err), Reason(err)), ".")
 	case ErrSilent.Error():
 		return "does not answer in time"
 	default:

@@ -79,9 +79,9 @@ func TestError(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]string{
-		refused:                 "does not answer: connection refused",
-		plain.ErrSilent:         "does not answer in time",
-		errors.New("NOAUTH no"): "NOAUTH no",
+		refused:              "does not answer: connection refused",
+		plain.ErrSilent:      "does not answer in time",
+		answer("NOAUTH no."): "answers: NOAUTH: the server asks for a password",
 	} {
 		if got := plain.Silence(err); got != want {
 			t.Errorf("Silence: %s, want %s", got, want)
