@@ -141,7 +141,7 @@ func TestQuorum(t *testing.T) {
 	if s := servers[2]; s.Counts || s.CountsIn <= 0 || s.CountsIn > 2*time.Second || !strings.Contains(s.Why, "started") {
 		t.Errorf("one has started: %+v", s)
 	}
-	if s := servers[4]; s.Counts || s.Err == nil || !strings.Contains(s.Why, "no answer in time") {
+	if s := servers[4]; s.Counts || s.Err == nil || !strings.Contains(s.Why, "it does not answer in time") {
 		t.Errorf("one stands still: %+v", s)
 	}
 	if l := look(t, f.Inspector, "held"); !strings.Contains(l.Unknown, "2 of 5 servers name the holder") || l.Holder != nil {
