@@ -268,9 +268,21 @@ func TestReal_NodesThatKeepEverything(t *testing.T) {
 	s.servers[0].Restart()
 	s.servers[1].Kill()
 	other := s.user(lease(rlock.WithPatience(2*time.Second)), patient()).lock("a")
-	_, err = other.TryLock(t.Context(), 0, 0)
+	try := func(wait time.Duration) (held context.Context, err error) {
+		for range 5 { // of two nodes, each of which writes to a busy disk, one may not answer in time
+			held, err = other.TryLock(t.Context(), wait, 0)
+			silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, quorum.ErrNoMajority)
+			if !silent || errors.Is(err, quorum.ErrRestarted) {
+				break
+			}
+		}
+		return held, err
+	}
+	got, err := try(0)
 	if held.Err() == nil {
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
+	} else if err == nil {
+		locktest.NoError(t, other.Unlock(got))
 	}
 	_ = l.Unlock(held)
 	quick := false
@@ -299,7 +311,7 @@ func TestReal_NodesThatKeepEverything(t *testing.T) {
 	}
 	locktest.IsError(t, err, quorum.ErrRestarted)
 	s.ripen(0)
-	held, err = other.TryLock(t.Context(), 5*time.Second, 0)
+	held, err = try(5 * time.Second)
 	locktest.NoError(t, err)
 	locktest.NoError(t, other.Unlock(held))
 }
