@@ -37,58 +37,73 @@ func begin(ctx context.Context, name string) (*Hold, context.Context) {
 	return h, lv.Context(ctx, who)
 }
 
+// comes requires that the channel is closed, or is as soon as all goroutines of the test's bubble have done what they can do.
+func comes(t *testing.T, ch <-chan struct{}, what string) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case <-ch:
+	default:
+		t.Fatalf("%s is not told, and never will be", what)
+	}
+}
+
 // A call re-enters by the newest open level on its chain, and each level is closed once, in any order.
 func TestLevels(t *testing.T) {
-	h, outer := begin(t.Context(), "l")
-	_, other := begin(outer, "other")
-	locktest.Equal(t, "the count with a level more", h.ReentryCount(other), 2)
-	locktest.Equal(t, "for the context from before", h.ReentryCount(t.Context()), 0)
-	lv, err := h.Open(other, Of(other), true, 8)
-	locktest.NoError(t, err)
-	inner := lv.Context(other, Of(other))
-	locktest.Equal(t, "with the inner level", h.ReentryCount(inner), 3)
-	locktest.Equal(t, "without the newest level", h.ReentryCount(other), 0)
-	locktest.Equal(t, "the level of a context", LevelOf(inner, &Lock{Name: "l"}) == lv, true)
-	locktest.Equal(t, "the locks", slices.Equal(HeldBy(inner), []string{"l", "other", "l"}), true)
-	token, ok := inner.Value(TokenKey("l")).(func() (int64, bool))()
-	locktest.Equal(t, "the token", token, 8)
-	locktest.Equal(t, "there is one", ok, true)
+	synctest.Test(t, func(t *testing.T) {
+		h, outer := begin(t.Context(), "l")
+		_, other := begin(outer, "other")
+		locktest.Equal(t, "the count with a level more", h.ReentryCount(other), 2)
+		locktest.Equal(t, "for the context from before", h.ReentryCount(t.Context()), 0)
+		lv, err := h.Open(other, Of(other), true, 8)
+		locktest.NoError(t, err)
+		inner := lv.Context(other, Of(other))
+		locktest.Equal(t, "with the inner level", h.ReentryCount(inner), 3)
+		locktest.Equal(t, "without the newest level", h.ReentryCount(other), 0)
+		locktest.Equal(t, "the level of a context", LevelOf(inner, &Lock{Name: "l"}) == lv, true)
+		locktest.Equal(t, "the locks", slices.Equal(HeldBy(inner), []string{"l", "other", "l"}), true)
+		token, ok := inner.Value(TokenKey("l")).(func() (int64, bool))()
+		locktest.Equal(t, "the token", token, 8)
+		locktest.Equal(t, "there is one", ok, true)
 
-	changed := h.Changed()
-	last, err := h.Close(LevelOf(outer, &Lock{Name: "l"}))
-	locktest.NoError(t, err)
-	locktest.Equal(t, "the last one", last, false)
-	<-changed
-	<-outer.Done()
-	locktest.IsError(t, outer.Err(), ErrUnlocked, context.Canceled)
-	locktest.IsError(t, LevelOf(outer, &Lock{Name: "l"}).Err(), ErrUnlocked)
-	locktest.NoError(t, lv.Err()) // its context has ended, by the Unlock of an outer level
-	_, err = h.Close(LevelOf(outer, &Lock{Name: "l"}))
-	locktest.IsError(t, err, ErrNotHeld)
-	last, err = h.Close(lv)
-	locktest.NoError(t, err)
-	locktest.Equal(t, "the last one", last, true)
-	locktest.Equal(t, "the holder's hold is gone", Of(inner).Find(&Lock{Name: "l"}) == nil, true)
-	_, err = h.Open(other, Of(other), true, 0)
-	locktest.IsError(t, err, ErrUnlocked)
+		changed := h.Changed()
+		last, err := h.Close(LevelOf(outer, &Lock{Name: "l"}))
+		locktest.NoError(t, err)
+		locktest.Equal(t, "the last one", last, false)
+		comes(t, changed, "the change of the levels")
+		comes(t, outer.Done(), "the end of the closed level's context")
+		locktest.IsError(t, outer.Err(), ErrUnlocked, context.Canceled)
+		locktest.IsError(t, LevelOf(outer, &Lock{Name: "l"}).Err(), ErrUnlocked)
+		locktest.NoError(t, lv.Err()) // its context has ended, by the Unlock of an outer level
+		_, err = h.Close(LevelOf(outer, &Lock{Name: "l"}))
+		locktest.IsError(t, err, ErrNotHeld)
+		last, err = h.Close(lv)
+		locktest.NoError(t, err)
+		locktest.Equal(t, "the last one", last, true)
+		locktest.Equal(t, "the holder's hold is gone", Of(inner).Find(&Lock{Name: "l"}) == nil, true)
+		_, err = h.Open(other, Of(other), true, 0)
+		locktest.IsError(t, err, ErrUnlocked)
+	})
 }
 
 // Inv1: what has ended with ErrLost stays lost, and a level that is opened too late has ended.
 func TestInv1_EndOfAHold(t *testing.T) {
-	h, ctx := begin(t.Context(), "l")
-	changed := h.Changed()
-	locktest.Equal(t, "it ended", h.End(errClosed, "", nil), true)
-	<-changed
-	locktest.Equal(t, "it ended again", h.End(errClosed, "", nil), false)
-	locktest.IsError(t, ctx.Err(), errClosed)
-	locktest.Equal(t, "lost", h.Loss(), nil)
-	locktest.Equal(t, "it is lost", h.End(ErrLost, "gone", nil), true)
-	locktest.Equal(t, "it ended after that", h.End(errClosed, "", nil), false)
-	locktest.IsError(t, h.Err(), ErrLost)
-	locktest.ErrorSays(t, h.Loss(), "lock lost: gone")
-	_, err := h.Open(ctx, Of(ctx), true, 0)
-	locktest.Equal(t, "the error of a re-entry", err, ErrLost)
-	locktest.Equal(t, "the levels", h.Count(), 1)
+	synctest.Test(t, func(t *testing.T) {
+		h, ctx := begin(t.Context(), "l")
+		changed := h.Changed()
+		locktest.Equal(t, "it ended", h.End(errClosed, "", nil), true)
+		comes(t, changed, "the end of the hold")
+		locktest.Equal(t, "it ended again", h.End(errClosed, "", nil), false)
+		locktest.IsError(t, ctx.Err(), errClosed)
+		locktest.Equal(t, "lost", h.Loss(), nil)
+		locktest.Equal(t, "it is lost", h.End(ErrLost, "gone", nil), true)
+		locktest.Equal(t, "it ended after that", h.End(errClosed, "", nil), false)
+		locktest.IsError(t, h.Err(), ErrLost)
+		locktest.ErrorSays(t, h.Loss(), "lock lost: gone")
+		_, err := h.Open(ctx, Of(ctx), true, 0)
+		locktest.Equal(t, "the error of a re-entry", err, ErrLost)
+		locktest.Equal(t, "the levels", h.Count(), 1)
+	})
 }
 
 // P5: who asks a context after the end of its lease has the owner of the lease told, although the watchdog does nothing.
