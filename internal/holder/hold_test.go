@@ -37,7 +37,7 @@ func begin(ctx context.Context, name string) (*Hold, context.Context) {
 	return h, lv.Context(ctx, who)
 }
 
-// comes requires that the channel is closed, or is as soon as all goroutines of the test's bubble have done what they can do.
+// comes requires that the channel is closed once all goroutines of the test's bubble wait.
 func comes(t *testing.T, ch <-chan struct{}, what string) {
 	t.Helper()
 	synctest.Wait()
