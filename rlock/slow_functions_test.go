@@ -160,6 +160,52 @@ func TestP39_WaitStartedThatDoesNotReturn(t *testing.T) {
 	}
 }
 
+// P39: a trace's function that the call itself runs panics in it, or ends its goroutine. What the
+// call has taken is released, and what it has released is free.
+func TestP39_TraceThatPanicsInTheCall(t *testing.T) {
+	type key struct{}
+	var l *rlock.Lock
+	for name, call := range map[string]func(t *testing.T, ctx context.Context){
+		"AcquireDone":             func(t *testing.T, ctx context.Context) { _, _ = l.Lock(context.WithValue(ctx, key{}, true)) },
+		"HoldDone of Unlock":      func(t *testing.T, ctx context.Context) { _ = l.Unlock(take(t, l, ctx)) },
+		"HoldDone of ForceUnlock": func(t *testing.T, ctx context.Context) { take(t, l, ctx); _, _ = l.ForceUnlock(ctx) },
+	} {
+		for way, end := range map[string]func(){"panic": func() { panic("the user's") }, "Goexit": runtime.Goexit} {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+					ends := name != "AcquireDone"
+					c := newClient(t, rdb, rlock.WithTrace(&locktrace.Trace{
+						AcquireDone: func(e locktrace.AcquireDone) {
+							if e.Context.Value(key{}) != nil {
+								end()
+							}
+						},
+						HoldDone: func(locktrace.HoldDone) {
+							if ends {
+								ends = false
+								end()
+							}
+						},
+					}))
+					l = rlock.NewLock(c, "l")
+					panicked := make(chan any, 1)
+					go func() {
+						defer func() { panicked <- recover() }()
+						call(t, rlock.NewHolder(t.Context()))
+						t.Error("the call has returned")
+					}()
+					locktest.Sleep(time.Second)
+					if got := <-panicked; way == "panic" {
+						locktest.Equal(t, "the panic", got, any("the user's"))
+					}
+					locktest.Equal(t, "the lock is there", m.Exists("l"), false)
+					locktest.NoError(t, l.Unlock(take(t, l, t.Context())))
+				})
+			})
+		}
+	}
+}
+
 // panicking is a user's context whose Err panics from some time on.
 type panicking struct {
 	context.Context

@@ -178,7 +178,8 @@ func (t *toldOfWait) acquireDone(trace *locktrace.Trace, e locktrace.AcquireDone
 // errBrokenOff ends the wait of a call that ends with breakOff.
 var errBrokenOff = errors.New("broken off by the trace's WaitStarted")
 
-// acquireDone tells the trace how the call has ended.
+// acquireDone tells the trace how the call has ended. What that has taken is released where the
+// function panics, or ends the goroutine.
 func (w *waiter) acquireDone(lv *holder.Level, err error) {
 	t := w.client.set.Trace
 	if t == nil || t.AcquireDone == nil {
@@ -189,11 +190,18 @@ func (w *waiter) acquireDone(lv *holder.Level, err error) {
 		h := holdOfLevel(lv)
 		e.By, e.Hold, e.Field, e.Token, e.Slot = w.way, w.holdNumber, h.attempts.Field, lv.Token, h.slotName()
 	}
+	returned := false
+	defer func() {
+		if !returned && err == nil {
+			_ = w.Unlock(lv.Context(w.under, w.holder))
+		}
+	}()
 	if w.told != nil {
 		w.told.acquireDone(t, e)
 	} else {
 		t.AcquireDone(e)
 	}
+	returned = true
 }
 
 // done is the event of a hold that has ended at this time, and why; false where the trace is not to be told, or was told before.

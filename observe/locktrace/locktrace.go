@@ -21,12 +21,15 @@ import (
 // Trace is what a client of rlock.WithTrace calls, and a guard with an option of this name. A function that is nil is not called, and
 // costs nothing.
 //
-// The client calls the functions without any lock of its own held, and no renewal, waiter or subscription waits for them. AcquireDone,
-// and HoldDone of an Unlock or a ForceUnlock, are called by the goroutine of that call, before it returns: that call waits for them, and
-// keeps the lock meanwhile that it has got. WaitStarted has a goroutine of its own beside the wait. Where it panics, or ends its goroutine,
-// before the call has ended, the call leaves the queue and ends in the same way; where it takes longer than the call, AcquireDone follows on
-// its goroutine. All other events are told one after the other, in order, by one goroutine of the client. While one of these does not
-// return 4,096 wait; more are left out, and the log says so. Close waits for them for a second at most.
+// The client calls the functions without any lock of its own held, and no renewal, waiter or
+// subscription waits for them. AcquireDone, and HoldDone of an Unlock or a ForceUnlock, are called
+// by the goroutine of that call, before it returns: that call waits for them, and keeps the lock
+// meanwhile that it has got. A panic of theirs is one of that call, which has released what it has
+// got. WaitStarted has a goroutine of its own beside the wait. Where it panics, or ends its
+// goroutine, before the call has ended, the call leaves the queue and ends in the same way; where
+// it takes longer than the call, AcquireDone follows on its goroutine. All other events are told
+// one after the other, in order, by one goroutine of the client. While one of these does not return
+// 4,096 wait; more are left out, and the log says so. Close waits for them for a second at most.
 //
 // Several functions may be called at the same time. They may call locks, but not Close or Shutdown, which wait for calls.
 //
