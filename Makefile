@@ -77,7 +77,7 @@ browser: $(gotest) ## the page of locks, in Chromium (a module of its own; insta
 	@echo "== observe/lockui in a browser"
 	@chromium=$$(.ci/chromium) && cd observe/lockui/browsertest && CHROMIUM="$$chromium" GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=10m ./...
 
-vet: ## rlockvet's tests, and that it has nothing to say of this repository
+vet: ## rlockvet's tests, and that it has nothing to say of this repository; go vet of bench, and that the command compiles for Windows
 	cd rlockvet && go test -count=1 -timeout 20m ./...
 
 newcomer: ## a module in an empty folder: a class of Redisson's, ported, its test, and rlockvet on what goes wrong
@@ -95,16 +95,23 @@ verify: ## clients in many processes, real servers, faults by seed, for half an 
 sim: ## the library in virtual time, for an hour: leases and outages as long as users have them; then bugs on purpose
 	@cd verify && export GOWORK=off && go run ./sim -for 1h && go run ./sim -broken
 
+# The linters read what the compiler makes of imported packages. With -race that is what make test
+# needs, too: otherwise all of it is compiled twice. The gate runs verify and rlockvet without -race.
+# Of bench nothing is compiled in the gate: make vet looks at its source.
+raced := GOFLAGS="$$(go env GOFLAGS) -race"
+staticcheck := go run -race=false honnef.co/go/tools/cmd/staticcheck@v0.8.2
 lint: ## gofmt, go vet, staticcheck, spelling
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
-	go vet ./... ./examples/recipes/...
-	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... ./examples/recipes/...
-	@printf '%s\n' bench guard/sqlguard/sqltest verify verify/interop observe/lockui/browsertest | \
-		xargs -P 2 -I {} sh -c 'echo "go vet in {}" && cd {} && GOWORK=off go vet ./...'
-	@printf '%s\n' observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock rlockvet | \
-		xargs -P 2 -I {} sh -c 'echo "go vet and staticcheck in {}" && cd {} && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...'
+	$(raced) go vet ./... ./examples/recipes/...
+	$(raced) $(staticcheck) ./... ./examples/recipes/...
+	@printf '%s\n' guard/sqlguard/sqltest observe/lockui/browsertest | \
+		$(raced) xargs -P 2 -I {} sh -c 'echo "go vet in {}" && cd {} && GOWORK=off go vet ./...'
+	@printf '%s\n' observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock | \
+		$(raced) xargs -P 2 -I {} sh -c 'echo "go vet and staticcheck in {}" && cd {} && go vet ./... && $(staticcheck) ./...'
+	cd verify && GOWORK=off go vet ./...
+	cd verify/interop && GOWORK=off go vet ./...
+	cd rlockvet && go vet ./... && $(staticcheck) ./...
 	go run github.com/golangci/misspell/cmd/misspell@v0.8.0 -error $$(git ls-files '*.md' '*.go' '*.lua')
-	cd cmd/fencelock && GOOS=windows go build -o /dev/null .
 
 mutants: ## the tests against code that is broken on purpose, rule by rule
 	go run ./internal/test/mutants

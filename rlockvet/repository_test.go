@@ -4,10 +4,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/analysis/suite/vet"
 	"golang.org/x/tools/go/packages"
 
 	"github.com/fencelock/fencelock/rlockvet"
@@ -21,19 +23,52 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// look fails the test with what the checks report in a module.
-func look(t *testing.T, dir string) {
-	pkgs, err := packages.Load(&packages.Config{
+// The command compiles for Windows.
+func TestCommandOnWindows(t *testing.T) {
+	pkgs := load(t, filepath.Join("..", "cmd", "fencelock"), fromSource, "GOOS=windows")
+	packages.Visit(pkgs, nil, func(pkg *packages.Package) {
+		for _, err := range pkg.Errors {
+			t.Error(err)
+		}
+	})
+}
+
+// Where the types of imported packages come from. What make test compiles is there for make lint,
+// and with -race. To compile the rest, for Windows or for bench, takes many times as long as to read
+// its source.
+const (
+	fromCompiler = packages.NeedExportFile
+	fromSource   = packages.NeedDeps
+)
+
+// load returns the packages of a module.
+func load(t *testing.T, dir string, types packages.LoadMode, env ...string) []*packages.Package {
+	config := &packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedTypes |
-			packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedExportFile,
+			packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule | types,
 		Dir:   dir,
-		Env:   append(os.Environ(), "GOWORK="+workspace(dir)),
-		Tests: true,
-	}, "./...")
-	if err != nil {
-		t.Fatal(err)
+		Env:   append(append(os.Environ(), "GOWORK="+workspace(dir)), env...),
+		Tests: len(env) == 0,
 	}
-	graph, err := checker.Analyze(rlockvet.Analyzers, pkgs, nil)
+	if types == fromCompiler {
+		config.BuildFlags = []string{"-race"}
+	} else {
+		config.Env = append(config.Env, "CGO_ENABLED=0") // whose files are made with the compiler
+	}
+	pkgs, err := packages.Load(config, "./...")
+	if err != nil || len(pkgs) == 0 {
+		t.Fatal(pkgs, err)
+	}
+	return pkgs
+}
+
+// look fails the test with what the checks report in a module; in bench also with what go vet does.
+func look(t *testing.T, dir string) {
+	types, checks := fromCompiler, rlockvet.Analyzers
+	if dir == filepath.Join("..", "bench") {
+		types, checks = fromSource, slices.Concat(checks, vet.Suite)
+	}
+	graph, err := checker.Analyze(checks, load(t, dir, types), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +87,8 @@ func look(t *testing.T, dir string) {
 		}
 		for _, d := range root.Diagnostics {
 			at := root.Package.Fset.Position(d.Pos)
-			if file := filepath.Base(at.Filename); !strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "example_test.go") {
+			file, own := filepath.Base(at.Filename), slices.Contains(rlockvet.Analyzers, root.Analyzer)
+			if !own || !strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "example_test.go") {
 				t.Errorf("%s: %s: %s", at, root.Analyzer.Name, d.Message)
 			}
 		}
