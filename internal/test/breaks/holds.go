@@ -122,14 +122,18 @@ var ofHolds = []Break{
 		Pkg:   "./rlock", Run: "P4_AClosedClientIsGarbage",
 	},
 	{
-		Name:  "P42: the answer to a renewal undoes a later Extend",
+		Name: "P42: the answer to a renewal undoes a later Extend", Short: "extend-forgotten",
 		Edits: []Edit{{"watchdog Watchdog.fly", "if renewed.After(*l.deadline.Load()) {", "if true {"}},
 		Pkg:   "./rlock", Run: "P42_ARenewal",
 	},
 	{
-		Name:  "P42: a renewal that reaches Redis behind an Extend undoes it",
+		Name: "P42: a renewal that reaches Redis behind an Extend undoes it", Short: "extend-undone",
 		Edits: []Edit{{"scripts/renew.lua", "math.max(left, lease)", "lease"}},
 		Pkg:   "./rlock", Run: "P42_ARenewal",
+	},
+	{
+		Name: "P2: each third re-entry fails", Short: "third-fails",
+		Edits: []Edit{{"scripts/level.lua level", "if there == 0 then", "if tonumber(lease) > 0 and tonumber(op) % 3 == 0 then return nil, redis.error_reply('ERR the third') end if there == 0 then"}},
 	},
 	{
 		Name: "P4: nothing is renewed", Short: "watchdog-off",

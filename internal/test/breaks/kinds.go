@@ -26,6 +26,10 @@ var ofKinds = []Break{
 		Pkg: "./rlock", Run: "P43_ALinkThatBecomesSlow",
 	},
 	{
+		Name: "Inv1: a semaphore gives a slot too many", Short: "slot-many",
+		Edits: []Edit{{"fenced NewSemaphore", "name, permits, optionsOf(opts)", "name, permits+1, optionsOf(opts)"}},
+	},
+	{
 		Name:  "P44: who takes a permit does not call the next one",
 		Edits: []Edit{{"scripts/permit.lua others", "verdict == 1 and closed(last) == 0", "false"}},
 		Pkg:   "./fenced", Run: "P44_TwoReleases",
