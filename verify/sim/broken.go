@@ -25,7 +25,7 @@ func runBroken(ctx context.Context, set settings, out, progress io.Writer) error
 		}
 		looked++
 		began := time.Now()
-		found, worlds, again, err := b.find(ctx, set)
+		found, worlds, err := b.find(ctx, set)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.Short, err)
 		}
@@ -33,7 +33,7 @@ func runBroken(ctx context.Context, set settings, out, progress io.Writer) error
 		switch reason, rare := rareBugs[b.Short]; {
 		case found != nil:
 			v := found.Violations[0]
-			how = fmt.Sprintf("seed %d, after %v of virtual time: %s%s", found.Seed, v.At.Round(time.Second), v.Rule, again)
+			how = fmt.Sprintf("seed %d, after %v of virtual time: %s", found.Seed, v.At.Round(time.Second), v.Rule)
 		case rare:
 			how = "not found: " + reason
 		default:
@@ -52,11 +52,11 @@ func runBroken(ctx context.Context, set settings, out, progress io.Writer) error
 	return nil
 }
 
-// find plays worlds with the bug until one shows it. again says how often that one shows it again, where set asks for it.
-func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int, again string, err error) {
+// find plays worlds with the bug until one shows it.
+func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int, err error) {
 	program, remove, err := buildWorker(ctx, b.Edits...)
 	if err != nil {
-		return nil, 0, "", err
+		return nil, 0, err
 	}
 	defer remove()
 	set.Servers = b.servers
@@ -82,9 +82,5 @@ func (b bug) find(ctx context.Context, set settings) (found *outcome, worlds int
 			found = &o
 		}
 	})
-	if err == nil && found != nil && set.again > 0 {
-		again, err = failsAgain(ctx, set, program, *found)
-		again = "; it " + again
-	}
-	return found, worlds, again, err
+	return found, worlds, err
 }

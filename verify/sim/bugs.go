@@ -61,6 +61,11 @@ var playedWith = []struct {
 	{"handoff-lost", "replies,dead,late", 1},
 	{"unlock-left", "rights", 1},
 	{"first-polls", "dies", 1},
+	{"slot-many", "none", 1},
+	{"read-beside", "none", 1},
+	{"extend-undone", "none", 1},
+	{"extend-forgotten", "none", 1},
+	{"third-fails", "none", 1},
 }
 
 var bugs = func() (all []bug) {

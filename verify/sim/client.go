@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -25,7 +27,9 @@ type client struct {
 	rdbs    []*redis.Client
 	locker  locker
 	id      string
-	locks   []lock
+	locks   []lock // nil for what Redisson's client does not play
+	reads   []lock // the sides that read; nil for other kinds
+	books   *engine.Lock
 	gone    atomic.Bool   // the process is dead: what its callers see nobody sees
 	leaving chan struct{} // closed when its callers are to begin no more calls
 	leave   sync.Once
@@ -37,15 +41,6 @@ type locker interface {
 	ID() string
 	Close() error
 	Shutdown(context.Context) error
-}
-
-// A lock is what callers use.
-type lock interface {
-	TryLockAndGetToken(ctx context.Context, wait, lease time.Duration) (context.Context, int64, error)
-	LockAndGetToken(ctx context.Context) (context.Context, int64, error)
-	LockLeaseAndGetToken(ctx context.Context, lease time.Duration) (context.Context, int64, error)
-	HoldCount(ctx context.Context) (int, error)
-	Unlock(ctx context.Context) error
 }
 
 // start starts the process that has this place in the plan.
@@ -64,7 +59,8 @@ func (w *world) start(place int) {
 		c.ways = append(c.ways, one)
 		c.rdbs = append(c.rdbs, redis.NewClient(one.options()))
 	}
-	c.locker, c.locks = w.newLocker(place, c.rdbs)
+	c.locks, c.reads = make([]lock, w.Locks), make([]lock, w.Locks)
+	c.locker = c.newLocker()
 	c.id = c.locker.ID()
 	w.mu.Lock()
 	w.clients[place] = c
@@ -76,61 +72,75 @@ func (w *world) start(place int) {
 	}
 }
 
-func (w *world) newLocker(place int, rdbs []*redis.Client) (locker, []lock) {
-	var locks []lock
-	if w.Clients[place].Redisson {
-		r := newRedisson(rdbs[0])
-		for _, name := range w.plan.lockNames() {
-			locks = append(locks, r.lock(name))
+// newLocker makes the client of the library, or Redisson's, and its locks.
+func (c *client) newLocker() locker {
+	p := c.Clients[c.place]
+	if p.Redisson {
+		r := newRedisson(c.rdbs[0])
+		for i, name := range c.lockNames() {
+			if c.kind(name) == plain {
+				c.locks[i] = r.lock(name)
+			}
 		}
-		return r, locks
+		return r
 	}
 	var opts []fenced.Option
-	if w.Floor {
+	if c.Floor {
 		opts = append(opts, fenced.WithClockFloor())
 	}
-	if w.Stable {
+	if c.Stable {
 		opts = append(opts, fenced.WithStableToken())
 	}
-	client := []rlock.Option{rlock.WithLogger(nothing)}
-	if lease := w.Clients[place].Lease; lease > 0 {
-		client = append(client, rlock.WithLease(lease))
+	with := []rlock.Option{rlock.WithLogger(nothing)}
+	if p.Lease > 0 {
+		with = append(with, rlock.WithLease(p.Lease))
 	}
-	if n := w.Clients[place].Handoffs; n >= 0 {
-		client = append(client, rlock.WithHandoffs(n))
+	if p.Handoffs >= 0 {
+		with = append(with, rlock.WithHandoffs(p.Handoffs))
 	}
-	if w.Clients[place].Presence {
-		client = append(client, rlock.WithPresence("sim"))
+	if p.Presence {
+		with = append(with, rlock.WithPresence("sim"))
 	}
-	if w.Clients[place].Traced {
-		client = append(client, rlock.WithTrace(w.tally.trace()))
+	if p.Traced {
+		with = append(with, rlock.WithTrace(c.tally.trace()))
 	}
-	if len(rdbs) > 1 {
-		nodes := make([]redis.UniversalClient, len(rdbs))
-		for i, rdb := range rdbs {
+	if len(c.rdbs) > 1 {
+		nodes := make([]redis.UniversalClient, len(c.rdbs))
+		for i, rdb := range c.rdbs {
 			nodes[i] = rdb
 		}
-		q, err := quorum.New(nodes, quorum.WithMaxLease(3*time.Minute), quorum.WithLockOptions(client...))
+		q, err := quorum.New(nodes, quorum.WithMaxLease(3*time.Minute), quorum.WithLockOptions(with...))
 		if err != nil {
 			panic(err)
 		}
-		for _, name := range w.plan.lockNames() {
-			locks = append(locks, quorum.NewLock(q, name, opts...))
+		for i, name := range c.lockNames() {
+			c.locks[i] = fencedLock{quorum.NewLock(q, name, opts...)}
 		}
-		return q, locks
+		c.books = (*engine.Lock)(quorum.NewLock(q, "L0"))
+		return q
 	}
-	r, err := rlock.New(rdbs[0], client...)
+	r, err := rlock.New(c.rdbs[0], with...)
 	if err != nil {
 		panic(err)
 	}
-	for _, name := range w.plan.lockNames() {
-		if w.Plain {
-			locks = append(locks, plainLock{rlock.NewLock(r, name)})
-			continue
+	for i, name := range c.lockNames() {
+		switch kind := c.kind(name); {
+		case kind > 0:
+			c.locks[i] = permitLock{fenced.NewSemaphore(r, name, int(kind), opts...), r}
+		case kind == pages && c.Plain:
+			both := rlock.NewRWLock(r, name)
+			c.locks[i], c.reads[i] = plainLock{both.Write()}, plainLock{both.Read()}
+		case kind == pages:
+			both := fenced.NewRWLock(r, name, opts...)
+			c.locks[i], c.reads[i] = fencedLock{both.Write()}, fencedLock{both.Read()}
+		case c.Plain:
+			c.locks[i] = plainLock{rlock.NewLock(r, name)}
+		default:
+			c.locks[i] = fencedLock{fenced.NewLock(r, name, opts...)}
 		}
-		locks = append(locks, fenced.NewLock(r, name, opts...))
 	}
-	return r, locks
+	c.books = (*engine.Lock)(rlock.NewLock(r, "L0"))
+	return r
 }
 
 func (p plan) lockNames() []string { return allLocks[:p.Locks] }
@@ -235,27 +245,29 @@ func (c *client) makes(caller int, one call) {
 		}
 		cancel()
 	}()
-	h := c.asks(waitCtx, event{Caller: caller, Levels: 1}, one.Lock, one.Wait, one.Lease, longest)
+	h := c.asks(waitCtx, event{Caller: caller, Levels: 1}, one, one.Wait, longest)
 	giveUp()
 	if h == nil {
 		return
 	}
+	h.extends(one.Extend)
 	c.holds(h.ctx, one.Hold)
+	h.remains()
 	if one.Hold > 10*time.Millisecond && h.ctx.Err() == nil {
 		h.counts(h.ctx, 1)
 	}
-	if one.Stranger && h.ctx.Err() == nil {
-		if other := c.asks(rlock.NewHolder(h.ctx), event{Caller: caller, Levels: 2}, one.Lock, 0, 0, 0); other != nil { // the hold was lost a moment ago
+	if one.Stranger && h.ctx.Err() == nil { // it gets what has room for two
+		if other := c.asks(rlock.NewHolder(h.ctx), event{Caller: caller, Levels: 2}, call{Lock: one.Lock, Reads: one.Reads}, 0, 0); other != nil {
 			other.unlock()
 		}
 	}
-	if one.Nested > 0 && h.ctx.Err() == nil {
+	if one.Nested > 0 && h.ctx.Err() == nil && h.again != nil {
 		if h.nests(h.ctx, one.Nested, 2, max(one.Depth, 1)+1) {
 			h.counts(h.ctx, 1)
 		}
 	}
 	if one.Other > one.Lock && h.ctx.Err() == nil { // in one order: nobody waits for each other
-		if other := c.asks(h.ctx, event{Caller: caller, Levels: 2}, one.Other, time.Second, 0, time.Second); other != nil {
+		if other := c.asks(h.ctx, event{Caller: caller, Levels: 2}, call{Lock: one.Other, Reads: one.Reads}, time.Second, time.Second); other != nil {
 			c.holds(other.ctx, time.Second)
 			other.unlock()
 		}
@@ -270,37 +282,40 @@ func (c *client) makes(caller int, one call) {
 // A hold is what a call has got.
 type hold struct {
 	*client
-	lock lock
-	e    event // what its events have in common
-	ctx  context.Context
-	over func() bool // ends the note of the context's end
+	*taken
+	again    reentrant   // the lock; nil for a semaphore
+	e        event       // what its events have in common
+	over     func() bool // ends the note of the context's end
+	extended bool
 }
 
 // asks makes an acquiring call, and returns the hold; nil where there is none. e has the caller, and 2 levels where the call is made in a hold
 // of another lock.
-func (c *client) asks(ctx context.Context, e event, which int, wait, lease, longest time.Duration) *hold {
+func (c *client) asks(ctx context.Context, e event, one call, wait, longest time.Duration) *hold {
+	l := c.locks[one.Lock]
+	if l == nil {
+		return nil
+	}
+	h := &hold{client: c}
+	if e.Reads = one.Reads && one.By != byTerm && c.reads[one.Lock] != nil; e.Reads { // nobody leads who reads
+		l = c.reads[one.Lock]
+	}
+	h.again, _ = l.(reentrant)
 	c.mu.Lock()
 	c.calls++
-	e.Lock, e.Call = c.lockNames()[which], c.calls
-	h := &hold{client: c, lock: c.locks[which], e: e}
+	e.Lock, e.Call = c.lockNames()[one.Lock], c.calls
+	h.e = e
 	c.mu.Unlock()
 	h.note(asks, func(e *event) { e.For = longest })
-	var token int64
 	var err error
-	switch {
-	case wait >= 0:
-		h.ctx, token, err = h.lock.TryLockAndGetToken(ctx, wait, lease)
-	case lease > 0:
-		h.ctx, token, err = h.lock.LockLeaseAndGetToken(ctx, lease)
-	default:
-		h.ctx, token, err = h.lock.LockAndGetToken(ctx)
-	}
+	h.taken, err = l.take(ctx, one.By, wait, one.Lease)
 	h.ends("acquire", err)
 	if err != nil {
 		h.note(refused, func(e *event) { e.Text = text(err) })
 		return nil
 	}
-	h.note(got, func(e *event) { e.Token, e.For = token, lease })
+	c.tally.did("hold of " + c.nameOf(one, e.Reads))
+	h.note(got, func(e *event) { e.Token, e.For, e.Slot = h.token, one.Lease, h.slot })
 	h.over = context.AfterFunc(h.ctx, func() {
 		h.note(ended, func(e *event) {
 			h.ends("the end of a context", context.Cause(h.ctx))
@@ -312,6 +327,20 @@ func (c *client) asks(ctx context.Context, e event, which int, wait, lease, long
 	return h
 }
 
+// nameOf is the kind of lock that the call takes, and the way.
+func (c *client) nameOf(one call, reads bool) string {
+	what := "a lock"
+	switch kind := c.kind(c.lockNames()[one.Lock]); {
+	case kind > 0:
+		what = "a semaphore"
+	case reads:
+		what = "what is read"
+	case kind == pages:
+		what = "what is written"
+	}
+	return what + [...]string{"", " by Acquire", " by Do", " by a leader"}[one.By]
+}
+
 func (h *hold) note(kind string, set func(*event)) {
 	e := h.e
 	e.Kind = kind
@@ -321,16 +350,56 @@ func (h *hold) note(kind string, set func(*event)) {
 	h.client.note(e)
 }
 
+// extends has the lease last for so long, from now on at the least.
+func (h *hold) extends(d time.Duration) {
+	if d == 0 || h.extend == nil {
+		return
+	}
+	h.note(extends, func(e *event) { e.For = d })
+	err := h.extend(h.ctx, d)
+	h.ends("Extend", err)
+	h.note(extended, func(e *event) { e.Text = text(err) })
+	h.extended = err == nil
+}
+
+// remains notes for how long an extended lease lasts still.
+func (h *hold) remains() {
+	if !h.extended || h.ctx.Err() != nil {
+		return
+	}
+	if left, err := h.left(h.ctx); err == nil && h.ctx.Err() == nil {
+		h.note(remains, func(e *event) { e.For = left })
+	}
+}
+
 // nests re-enters the lock from the level of this context, and again from the new level, until so many are open. It tells whether the level below
 // goes on as before.
 func (h *hold) nests(ctx context.Context, d time.Duration, level, levels int) bool {
-	if _, redisson := h.lock.(*redissonLock); !redisson {
-		failed, _, _ := h.lock.TryLockAndGetToken(ctx, 0, 1) // no lease is so short
-		_ = h.lock.Unlock(failed)                            // the hold goes on
+	l := h.again
+	if read := h.reads[h.number()]; read != nil && level%2 == 0 { // who writes may read
+		l = read.(reentrant)
 	}
-	inner, next, err := h.lock.TryLockAndGetToken(ctx, 10*time.Second, 0)
-	h.ends("re-entry", err)
-	if err != nil {
+	if _, redisson := l.(*redissonLock); !redisson {
+		without, _, _ := l.TryLockAndGetToken(ctx, 0, 1) // no lease is so short
+		_ = l.Unlock(without)                            // the hold goes on
+	}
+	began := time.Now()
+	fails := func(what string, err error) {
+		if h.ends(what, err); err != nil {
+			h.note(failed, func(e *event) { e.For, e.Text = time.Since(began), text(err) })
+		}
+	}
+	if h.e.Reads {
+		_, _, err := h.locks[h.number()].(reentrant).TryLockAndGetToken(ctx, 0, 0)
+		if h.ends("writing while it reads", err); err == nil {
+			err = errors.New("who reads has got it to write")
+		} else if errors.Is(err, rlock.ErrUpgrade) {
+			err = nil
+		}
+		fails("an upgrade", err)
+	}
+	inner, next, err := l.TryLockAndGetToken(ctx, 10*time.Second, 0)
+	if fails("re-entry", err); err != nil {
 		return false
 	}
 	h.note(nested, func(e *event) { e.Token, e.Levels = next, level })
@@ -340,14 +409,21 @@ func (h *hold) nests(ctx context.Context, d time.Duration, level, levels int) bo
 		h.holds(inner, d)
 		h.counts(inner, level)
 	}
-	err = h.lock.Unlock(inner)
-	h.ends("Unlock of a level", err)
+	began = time.Now()
+	err = l.Unlock(inner)
+	fails("Unlock of a level", err)
 	return err == nil
 }
 
+// number is the number of the lock.
+func (h *hold) number() int { return slices.Index(allLocks, h.e.Lock) }
+
 // counts notes the hold count that Redis has, where so many levels are open.
 func (h *hold) counts(ctx context.Context, levels int) {
-	n, err := h.lock.HoldCount(ctx)
+	if h.again == nil {
+		return
+	}
+	n, err := h.again.HoldCount(ctx)
 	h.ends("HoldCount", err)
 	if err == nil && ctx.Err() == nil {
 		h.note(counted, func(e *event) { e.Count, e.Levels = n, levels })
@@ -356,7 +432,7 @@ func (h *hold) counts(ctx context.Context, levels int) {
 
 // ends counts how a call of the library has ended, or what it has got.
 func (h *hold) ends(what string, err error) {
-	if _, redisson := h.lock.(*redissonLock); !redisson {
+	if !h.Clients[h.place].Redisson {
 		h.tally.ends(what, err)
 	}
 }
@@ -364,7 +440,7 @@ func (h *hold) ends(what string, err error) {
 func (h *hold) unlock() {
 	h.over()
 	h.note(unlocks, nil)
-	err := h.lock.Unlock(h.ctx)
+	err := h.taken.unlock()
 	h.ends("Unlock", err)
 	h.note(unlocked, func(e *event) { e.Text = text(err) })
 }
@@ -392,6 +468,8 @@ func text(err error) string {
 		return "another has it"
 	case errors.Is(err, rlock.ErrUnlocked):
 		return "unlocked"
+	case errors.Is(err, rlock.ErrUpgrade):
+		return "upgrade"
 	case errors.Is(err, context.Canceled):
 		return "gave up"
 	}

@@ -129,6 +129,7 @@ var sortsOfErrors = []struct {
 	{"lost", isError(rlock.ErrLost)},
 	{"not held", isError(rlock.ErrNotHeld)},
 	{"unlocked", isError(rlock.ErrUnlocked)},
+	{"an upgrade", isError(rlock.ErrUpgrade)},
 	{"closed", isError(rlock.ErrClosed)},
 	{"not confirmed", isError(rlock.ErrUnconfirmed)},
 	{"no majority", isError(quorum.ErrNoMajority)},

@@ -32,6 +32,12 @@ var expected = []struct {
 	{"the end of a context: ", []string{"lost", "gave up", "connection refused", "no answer"}},
 	{"", []string{"Close: well", "Shutdown: well", "ForceUnlock: well", "ForceUnlock of a hold"}},
 	{"hold ", []string{"unlocked", "lost"}},
+	{"hold of ", []string{
+		"a lock", "a lock by Acquire", "a lock by Do", "a lock by a leader", "a semaphore", "a semaphore by Acquire", "a semaphore by Do",
+		"what is read", "what is read by Acquire", "what is read by Do", "what is written", "what is written by Acquire", "what is written by Do",
+	}},
+	{"Extend: ", []string{"well", "lost", "no answer", "connection refused"}},
+	{"writing while it reads: ", []string{"an upgrade"}},
 	{"renewal ", []string{"that is well", "of a hold that is gone", "that fails", "of several leases", "of many leases"}},
 	{"", []string{"wait", "subscription up", "subscription down", "release in the background", "its confirmation", "its end without one"}},
 }

@@ -30,6 +30,31 @@ func (p *plan) differ(r *rand.Rand, l limits) {
 	}
 }
 
+// mixes has locks be of several kinds, and calls take them in several ways.
+func (p *plan) mixes(r *rand.Rand) {
+	for range p.Locks {
+		if p.Servers == 1 {
+			p.Kinds = append(p.Kinds, pick(r, plain, plain, pages, pages, kind(1+r.IntN(3))))
+		}
+	}
+	most := 100 * time.Second
+	if p.Crowd {
+		most = 10 * time.Second
+	}
+	p.eachCaller(func(c *callerPlan) {
+		for i := range c.Calls {
+			one := &c.Calls[i]
+			one.By, one.Reads = pick(r, byContext, byContext, byHold, byHold, byDo), r.IntN(3) > 0
+			if one.Wait < 0 && one.Lease == 0 && r.IntN(3) == 0 {
+				one.By = byTerm
+			}
+			if one.By == byHold && r.IntN(3) == 0 {
+				one.Extend = time.Second + upTo(r, most).Truncate(time.Millisecond)
+			}
+		}
+	})
+}
+
 // forced has locks forced open, at any time of the storm.
 func (p *plan) forced(r *rand.Rand, only []string) (all []fault) {
 	if len(only) > 0 && !slices.Contains(only, forces) {

@@ -4,8 +4,8 @@ import "time"
 
 // A clock that drifts is set each tick. By the hundredth of a lease and the millisecond that clients leave (P6) nothing may come of it.
 const (
-	driftTick = 100 * time.Millisecond
-	driftStep = 900 * time.Microsecond
+	driftTick = 111 * time.Millisecond
+	driftStep = time.Millisecond
 )
 
 // drifts is a fault: the server's clock runs faster, or slower, than those of all clients. No promise is off for that. Two of these at once

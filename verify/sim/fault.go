@@ -79,7 +79,9 @@ var faultKinds = append([]faultKind{
 	{"delete", "a lock's key is deleted by hand", unheard, false, false, aLock, func(w *world, f fault) func() {
 		lock := w.lockOf(f)
 		for _, s := range w.servers {
-			s.m.Del(lock)
+			for _, key := range w.keysOf(lock) {
+				s.m.Del(key)
+			}
 		}
 		w.note(event{Kind: lost, Lock: lock, Text: "the key of " + lock})
 		return nil
@@ -102,66 +104,18 @@ var faultKinds = append([]faultKind{
 		w.net.each(w.of(f), func(l *link) { l.dead = true })
 		return nil
 	}},
-	{"replies", "some replies are lost, with their links", silently, false, false, itsLinks, func(w *world, f fault) func() {
-		ways := w.waysOf(f)
-		w.set(func() {
-			for _, one := range ways {
-				one.loses = uint64(2 + f.X%20)
-			}
-		})
-		return func() {
-			w.set(func() {
-				for _, one := range ways {
-					one.loses = 0
-				}
-			})
-		}
-	}},
-	{"tears", "links end in the middle of some commands and replies", soon, false, false, itsLinks, func(w *world, f fault) func() {
-		ways := w.waysOf(f)
-		w.set(func() {
-			for _, one := range ways {
-				one.tears = uint64(2 + f.X%50)
-			}
-		})
-		return func() {
-			w.set(func() {
-				for _, one := range ways {
-					one.tears = 0
-				}
-			})
-		}
-	}},
-	{"messages", "messages are lost", unheard, false, false, itsLinks, func(w *world, f fault) func() {
-		ways := w.waysOf(f)
-		w.set(func() {
-			for _, one := range ways {
-				one.silent = true
-			}
-		})
-		return func() {
-			w.set(func() {
-				for _, one := range ways {
-					one.silent = false
-				}
-			})
-		}
-	}},
-	{"late", "replies are late, by up to ten seconds", soon, false, false, itsLinks, func(w *world, f fault) func() {
-		ways := w.waysOf(f)
-		w.set(func() {
-			for _, one := range ways {
-				one.late = f.late()
-			}
-		})
-		return func() {
-			w.set(func() {
-				for _, one := range ways {
-					one.late = 0
-				}
-			})
-		}
-	}},
+	{"replies", "some replies are lost, with their links", silently, false, false, itsLinks, meanwhile(
+		func(one *way, f fault) { one.loses = uint64(2 + f.X%20) }, func(one *way) { one.loses = 0 },
+	)},
+	{"tears", "links end in the middle of some commands and replies", soon, false, false, itsLinks, meanwhile(
+		func(one *way, f fault) { one.tears = uint64(2 + f.X%50) }, func(one *way) { one.tears = 0 },
+	)},
+	{"messages", "messages are lost", unheard, false, false, itsLinks, meanwhile(
+		func(one *way, _ fault) { one.silent = true }, func(one *way) { one.silent = false },
+	)},
+	{"late", "replies are late, by up to ten seconds", soon, false, false, itsLinks, meanwhile(
+		func(one *way, f fault) { one.late = f.late() }, func(one *way) { one.late = 0 },
+	)},
 	{"away", "clients are cut off; what they have sent arrives later", soon, false, false, itsLinks, func(w *world, f fault) func() {
 		ways := w.waysOf(f)
 		for _, one := range ways {
@@ -321,7 +275,11 @@ func (w *world) forcesOpen(f fault) {
 	if c == nil {
 		return
 	}
-	lock, can := c.locks[n].(interface {
+	l := c.locks[n]
+	if c.reads[n] != nil && f.X%2 == 0 {
+		l = c.reads[n]
+	}
+	lock, can := l.(interface {
 		ForceUnlock(ctx context.Context) (bool, error)
 	})
 	if !can {
@@ -334,6 +292,24 @@ func (w *world) forcesOpen(f fault) {
 		w.tally.did("ForceUnlock of a hold")
 	}
 	w.note(gone)
+}
+
+// meanwhile is a fault of ways.
+func meanwhile(begin func(*way, fault), end func(*way)) func(*world, fault) func() {
+	return func(w *world, f fault) func() {
+		ways := w.waysOf(f)
+		each := func(do func(*way)) func() {
+			return func() {
+				w.set(func() {
+					for _, one := range ways {
+						do(one)
+					}
+				})
+			}
+		}
+		each(func(one *way) { begin(one, f) })()
+		return each(end)
+	}
 }
 
 // set changes what is wrong.

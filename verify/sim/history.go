@@ -19,6 +19,8 @@ type event struct {
 	Count  int           `json:",omitempty"`
 	Levels int           `json:",omitempty"`
 	Server int           `json:",omitempty"` // of a fault
+	Reads  bool          `json:",omitempty"` // of a call: it is to read
+	Slot   string        `json:",omitempty"` // of a permit: the lock of its slot
 }
 
 // The kinds of an event.
@@ -28,6 +30,10 @@ const (
 	nested   = "nested"   // a re-entry has succeeded
 	refused  = "refused"  // it has not got the lock; Text: the error
 	ended    = "ended"    // the context of the hold has ended; Text: the cause
+	failed   = "failed"   // a re-entry, or the Unlock of a level; For: how long it took, Text: the error
+	extends  = "extends"  // Extend begins, by For
+	extended = "extended" // and is over; Text: the error
+	remains  = "remains"  // the lease lasts for For, as the client and the servers say
 	unlocks  = "unlocks"  // Unlock begins, of the last level
 	unlocked = "unlocked" // and is over; Text: the error
 	counted  = "counted"  // HoldCount says Count, where Levels are open

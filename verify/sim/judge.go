@@ -24,6 +24,7 @@ const (
 	endsInTime  = "invariants 6, 7: a call ends with its wait"
 	contextEnds = "invariant 3: a context ends before its lease"
 	losesInTime = "P10: a hold that Redis has not got ends within a lease"
+	extendKept  = "P42: a lease lasts for as long as Extend has said"
 	staysHeld   = "P11: a hold is not lost for nothing"
 	closeEnds   = "P12: Close ends the holds, and none begins after it"
 	nobodysLock = "P3, P38: no lock is taken that nobody holds"
@@ -34,16 +35,17 @@ const (
 
 // The bounds, where nothing is broken.
 const (
-	longest    = 3 * time.Minute // of the leases in plans
-	wayThere   = time.Second     // what a call with wait 0 may take, and all others beyond their wait
-	unlockMost = 5 * time.Second // WithUnlockTimeout
-	closeMost  = unlockMost + 2*time.Second
-	freeMost   = soon                   // for how long a lock that is waited for may be free,
-	lookMost   = 10*time.Second + soon  // and for how long behind two clients that are gone: who is the third in the line looks by itself (P32)
-	askedMost  = silently + soon        // for how long a client may have a lock for a call that waits: its acquire had no answer
-	nobodyMost = soon                   // and for how long without one
-	wakeMost   = 100 * time.Millisecond // for how long calls go on to wait that Close or Shutdown ends
-	signsMost  = 10 * time.Second       // for how long a client asks for a lock that it has released, with each sign of another server (P38)
+	longest     = 3 * time.Minute // of the leases in plans
+	wayThere    = time.Second     // what a call with wait 0 may take, and all others beyond their wait
+	unlockMost  = 5 * time.Second // WithUnlockTimeout
+	closeMost   = unlockMost + 2*time.Second
+	freeMost    = soon                   // for how long a lock that is waited for may be free,
+	lookMost    = 10*time.Second + soon  // and for how long behind two clients that are gone: who is the third in the line looks by itself (P32)
+	askedMost   = silently + soon        // for how long a client may have a lock for a call that waits: its acquire had no answer
+	nobodyMost  = soon                   // and for how long without one
+	wakeMost    = 100 * time.Millisecond // for how long calls go on to wait that Close or Shutdown ends
+	remainsMost = 20 * time.Millisecond  // what is lost of a lease on the way
+	signsMost   = 10 * time.Second       // for how long a client asks for a lock that it has released, with each sign of another server (P38)
 )
 
 // judge reads a history, and returns what is wrong with it.
@@ -107,11 +109,15 @@ type judgedClient struct {
 }
 
 type judgedLock struct {
-	owner   string        // as the servers have it
-	since   time.Duration // when they were first seen to
-	seen    time.Duration // the same, whatever calls say since
-	told    bool          // the violation
-	largest *judgedHold   // of the holds whose acquire has returned
+	kind    kind
+	owner   string                  // as the servers have it; of a semaphore: anything where no slot is free
+	fields  map[string]*judgedField // those of the owner
+	reads   time.Duration           // since when all who have it read; 0 where they do not
+	wrote   time.Duration           // until when a call has waited to write
+	since   time.Duration           // when they were first seen to
+	seen    time.Duration           // the same, whatever calls say since
+	told    bool                    // that somebody sleeps
+	largest *judgedHold             // of the holds whose acquire has returned
 	live    []*judgedHold
 	waits   map[int]*judgedHold
 	freed   time.Duration // when it was released last; 0 where it was taken since, or what became of it was judged
@@ -121,9 +127,17 @@ type judgedLock struct {
 	empty      time.Duration // when the line was seen to be empty last: a client of the library has released the lock, and no call waited for it
 }
 
+// A judgedField is that of one who has a lock, as the servers have it.
+type judgedField struct {
+	since time.Duration
+	told  bool // that it is nobody's
+}
+
 type judgedHold struct {
 	client   *judgedClient
 	lock     string
+	key      string // the lock that the servers have: that of the slot of a permit; "" where that is not known
+	reads    bool
 	call     int
 	asked    time.Duration
 	most     time.Duration
@@ -132,7 +146,7 @@ type judgedHold struct {
 	lease    time.Duration // of the call; 0: renewed
 	leased   time.Duration // when the lease began, at the earliest
 	reenters bool
-	before   *judgedHold // with the largest token that was known when its last acquire began
+	before   map[string]*judgedHold // by each key: with the largest token that was known when its last acquire began
 	token    int64
 	field    string        // as the servers have it; "" where that is not known
 	has      bool          // the call has returned the lock
@@ -141,6 +155,12 @@ type judgedHold struct {
 	told     bool          // the violation
 	lost     bool          // its loss was judged
 	redisson bool
+
+	extending time.Duration // the Extend that is under way asks for so long
+	extendsAt time.Duration // when it began
+	extended  time.Duration // the longest that an Extend has asked for
+	kept      time.Duration // until when the lease lasts by an Extend that has succeeded,
+	mayLast   time.Duration // and by those that may have
 
 	idle      bool // the lock was free when the call began, and nobody else wanted it
 	overtaken int  // so many later calls of other clients had the lock before this one
@@ -158,7 +178,7 @@ func (j *judging) violated(rule, lock, format string, args ...any) {
 func (j *judging) lock(name string) *judgedLock {
 	l := j.locks[name]
 	if l == nil {
-		l = &judgedLock{waits: make(map[int]*judgedHold)}
+		l = &judgedLock{kind: j.kind(name), waits: make(map[int]*judgedHold)}
 		j.locks[name] = l
 	}
 	return l
@@ -177,7 +197,7 @@ func (j *judging) forgottenSince(lock string, at time.Duration) bool {
 
 // isOf tells whether it was of this lock, at this time or later.
 func (l loss) isOf(lock string, at time.Duration) bool {
-	return l.at >= at && (l.lock == "" || l.lock == lock)
+	return l.at >= at && (l.lock == "" || l.lock == lockOfKey(lock))
 }
 
 // reads takes in one event.
@@ -203,7 +223,7 @@ func (j *judging) reads(e event) {
 		c.hindered, c.had = j.hinders(c), make(map[string]bool)
 		for _, h := range j.holds {
 			if h.client == c && h.has {
-				c.had[h.lock] = true
+				c.had[h.key] = true
 			}
 		}
 		if e.Text == "Shutdown" {
@@ -240,7 +260,10 @@ func (j *judging) reads(e event) {
 	case left:
 		j.leftover(e)
 	case asks:
-		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, within: e.Levels > 1, before: j.lock(e.Lock).largest, redisson: c.redisson}
+		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, within: e.Levels > 1, reads: e.Reads, before: make(map[string]*judgedHold), redisson: c.redisson}
+		for _, key := range j.keysOf(e.Lock) {
+			h.before[key] = j.lock(key).largest
+		}
 		if slices.ContainsFunc(j.losses, func(l loss) bool { return l.at >= c.asked }) {
 			c.heard = e.At
 		}
@@ -267,27 +290,40 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 	switch e.Kind {
 	case got:
 		l.leaves(h, j.now)
+		of := j.slot(h, e.Slot)
 		h.has, h.got, h.lease, h.leased, h.told = true, e.At, e.For, e.At, false
 		if h.client.closing {
-			h.client.had[h.lock] = true
+			h.client.had[h.key] = true
 		}
 		if j.broken > 0 || h.asked < j.settled {
 			h.leased = h.asked // the answer may have been late
 		}
 		l.touched(e.At)
-		l.freed, l.idle = 0, 0
+		if l.idle = 0; len(l.live)+1 >= max(int(l.kind), 1) {
+			l.freed = 0
+		}
 		j.overtakes(h, l)
 		j.open(h)
-		j.alone(h, l)
-		j.grows(h, l, e.Token)
-		l.live = append(l.live, h)
+		j.alone(h, of)
+		j.grows(h, of, e.Token)
+		if l.live = append(l.live, h); of != l {
+			of.live = append(of.live, h)
+		}
 	case nested:
 		h.reenters = true
-		if j.Stable && !h.redisson {
+		if (j.Stable || l.kind == pages) && !h.redisson {
 			j.same(h, e.Token)
 		} else {
 			j.grows(h, l, e.Token)
 		}
+	case failed:
+		j.levels(h, e)
+	case extends:
+		h.extending, h.extendsAt, h.extended = e.For, e.At, max(h.extended, e.For)
+	case extended:
+		j.extends(h, e)
+	case remains:
+		j.remains(h, e)
 	case refused:
 		j.answers(h, l, e.Text)
 		if l.freed > 0 && j.Distance > 0 { // it may have been called, and its client passes that on from far away
@@ -333,6 +369,9 @@ func (l *judgedLock) touched(at time.Duration) {
 func (l *judgedLock) leaves(h *judgedHold, at time.Duration) {
 	if l.waits[h.call] != nil && h.most != 0 {
 		h.client.wanted[h.lock] = at
+		if !h.reads {
+			l.wrote = at
+		}
 	}
 	delete(l.waits, h.call)
 }
@@ -342,8 +381,12 @@ func (j *judging) forget(h *judgedHold) {
 	l := j.lock(h.lock)
 	l.leaves(h, j.now)
 	delete(j.holds, h.call)
-	if h.has || h.asked <= l.since { // a call that began later, and was refused, has not taken it
-		h.client.ends[h.lock] = j.now
+	for _, key := range j.keysOf(h.lock) {
+		of := j.lock(key)
+		if h.has && key == h.key || j.mayHave(h, of) { // a call that began later, and was refused, has not taken it
+			h.client.ends[key] = j.now
+		}
+		of.live = slices.DeleteFunc(of.live, func(o *judgedHold) bool { return o == h })
 	}
 	l.live = slices.DeleteFunc(l.live, func(o *judgedHold) bool { return o == h })
 }
@@ -369,21 +412,56 @@ func (j *judging) passes(to time.Duration) {
 		return
 	}
 	for _, name := range j.lockNames() {
-		l := j.locks[name]
-		if l == nil || l.told {
-			continue
-		}
-		if l.owner == "" {
+		if l := j.locks[name]; l != nil && !l.told {
 			j.sleeps(name, l)
-		} else {
-			j.nobodys(name, l)
 		}
 	}
+	for _, name := range j.keyNames() {
+		if l := j.locks[name]; l != nil {
+			for _, field := range slices.Sorted(maps.Keys(l.fields)) {
+				j.nobodys(name, l, field)
+			}
+		}
+	}
+}
+
+// slot takes in the slot that the hold has, and returns its lock; that of the hold where it has no slot.
+func (j *judging) slot(h *judgedHold, slot string) *judgedLock {
+	if h.key = h.lock; slot != "" {
+		h.key = slot
+	}
+	if !slices.Contains(j.keysOf(h.lock), h.key) {
+		j.violated(oneHolder, h.lock, "%s, call %d, got %s, and there are %d permits", h.client.name, h.call, h.key, j.kind(h.lock))
+	}
+	return j.lock(h.key)
+}
+
+// mayHave tells whether what the client has of the lock, as the servers have it, may be of the call.
+func (j *judging) mayHave(h *judgedHold, l *judgedLock) bool {
+	for field, f := range l.fields {
+		if j.clientOf(field) == h.client && h.asked <= f.since {
+			return true
+		}
+	}
+	return false
 }
 
 // mustTake tells whether the call waits for the lock, and has to take it when it is free.
 func (h *judgedHold) mustTake() bool {
 	return h.most != 0 && !h.redisson && h.client.gone == 0 && h.client.closes == 0
+}
+
+// openTo tells since when the lock has been open to the call, as the servers have it; what others read is, where nobody waits to write.
+func (l *judgedLock) openTo(h *judgedHold) (since time.Duration, open bool) {
+	if l.owner == "" {
+		return l.since, true
+	}
+	for _, w := range l.waits {
+		if !w.reads && w.most != 0 {
+			return 0, false
+		}
+	}
+	return max(l.reads, l.wrote), h.reads && l.reads > 0
 }
 
 // sleeps requires that a free lock is taken by who waits for it.
@@ -394,8 +472,12 @@ func (j *judging) sleeps(name string, l *judgedLock) {
 		if !h.mustTake() || first != nil && first.asked < h.asked {
 			continue
 		}
-		from := max(l.since, h.asked, j.wellFrom(h.client, name))
-		if j.now-from > lookMost || j.now-max(from, j.allWellFrom(h.client, name)) > freeMost && j.now-j.loneFrom(name) > freeMost {
+		since, open := l.openTo(h)
+		if !open {
+			continue
+		}
+		from := max(since, h.asked, j.wellFrom(h.client, name))
+		if j.now-from > lookMost || l.owner == "" && j.now-max(from, j.allWellFrom(h.client, name)) > freeMost && j.now-j.loneFrom(name) > freeMost {
 			first, free = h, j.now-from
 		}
 	}
@@ -426,21 +508,21 @@ func (j *judging) leftPlace(c *judgedClient, lock string) bool {
 	return at > j.lock(lock).empty && ever && at < max(wanted, j.harmedUntil(c, lock, true))+soon
 }
 
-// owner is the client that has the lock, as the servers have it; nil for nobody, and for who is no client at all.
-func (j *judging) owner(l *judgedLock) *judgedClient {
-	id, _, _ := strings.Cut(l.owner, ":")
+// clientOf is the client with this field; nil for who is no client at all.
+func (j *judging) clientOf(field string) *judgedClient {
+	id, _, _ := strings.Cut(field, ":")
 	return j.byID[id]
 }
 
 // nobodys requires that who has a lock has it for a call.
-func (j *judging) nobodys(name string, l *judgedLock) {
-	c := j.owner(l)
-	if c == nil || c.redisson { // who is no client at all has been told of
+func (j *judging) nobodys(name string, l *judgedLock, field string) {
+	c, f := j.clientOf(field), l.fields[field]
+	if c == nil || c.redisson || f.told { // who is no client at all has been told of
 		return
 	}
 	most := nobodyMost
 	for _, h := range j.holds {
-		if h.client != c || h.lock != name || h.asked > l.since { // a call that began later has not taken it
+		if h.client != c || h.lock != lockOfKey(name) || h.has && h.key != name || h.asked > f.since { // a call that began later has not taken it
 			continue
 		}
 		if h.has {
@@ -448,17 +530,17 @@ func (j *judging) nobodys(name string, l *judgedLock) {
 		}
 		most = askedMost
 	}
-	from, is := j.nobodysFrom(c, name, l)
+	from, is := j.nobodysFrom(c, name, f)
 	if taken := j.now - from; is && taken > most {
-		l.told = true
-		j.violated(nobodysLock, name, "%s has it by %s, and no call of its own, for %v", c.name, l.owner, taken)
+		f.told = true
+		j.violated(nobodysLock, name, "%s has it by %s, and no call of its own, for %v", c.name, field, taken)
 	}
 }
 
 // nobodysFrom is from when on the client may not have the lock without a call; never where it is none.
-func (j *judging) nobodysFrom(c *judgedClient, name string, l *judgedLock) (from time.Duration, is bool) {
+func (j *judging) nobodysFrom(c *judgedClient, name string, f *judgedField) (from time.Duration, is bool) {
 	well := j.harmedUntil(c, name, false)
-	from = max(l.since, well, c.ends[name], c.heard)
+	from = max(f.since, well, c.ends[name], c.heard)
 	switch {
 	case c.gone > 0:
 		from = max(from, c.gone+longest, well+longest) // what it has sent may arrive when its network is back
@@ -467,6 +549,9 @@ func (j *judging) nobodysFrom(c *judgedClient, name string, l *judgedLock) (from
 	case c.closed:
 		from = max(from, c.closedAt)
 	case c.closes > 0:
+		return 0, false
+	}
+	if kind := j.kind(lockOfKey(name)); kind != plain && j.lostSince(name, j.now-longest) { // a release that was forgotten is not sent again (P38, P43)
 		return 0, false
 	}
 	switch {

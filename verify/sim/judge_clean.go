@@ -60,8 +60,11 @@ func (j *judging) mostOf(one time.Duration) time.Duration {
 
 // isFreed notes that a call has released the lock, and nobody has it.
 func (j *judging) isFreed(l *judgedLock) {
+	if len(l.live) < max(int(l.kind), 1) {
+		l.freed = j.now
+	}
 	if len(l.live) == 0 {
-		l.freed, l.idle = j.now, j.now
+		l.idle = j.now
 	}
 }
 
@@ -96,7 +99,7 @@ func (j *judging) overtakes(h *judgedHold, l *judgedLock) {
 			w.overtaken++
 		}
 	}
-	if h.most != 0 && !h.redisson && !j.Crowd && j.clean(h.asked) {
+	if h.most != 0 && !h.redisson && !j.Crowd && l.kind == plain && j.clean(h.asked) {
 		j.turns.Taken++
 		j.turns.Overtaken += h.overtaken
 	}

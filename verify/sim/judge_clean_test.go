@@ -15,7 +15,7 @@ func earlier(kind string, call int) step {
 	return changed(kind, call, func(e *event) { e.At -= seconds(moment) })
 }
 
-const taken = "another has it"
+const notGot = "another has it"
 
 func TestJudgeCleanHandoff(t *testing.T) {
 	waits := history(a.asks(40, 99), b.holds(39, 41, 1))
@@ -40,7 +40,7 @@ func TestJudgeCleanHandoff(t *testing.T) {
 		{"of a quorum", withQuorum, history(waits, a.got(41.5, 2)), nil, soonTaken},
 		{"far away", farAway, history(waits, a.got(41.2, 2)), nil, soonTaken},
 		{"far away, late", farAway, history(waits, a.got(41.2, 2)), changed(got, 1, func(e *event) { e.At += seconds(moment) }), soonTaken},
-		{"far away, each that was called and gave up has time to pass it on", farAway, history(waits, r.asks(40.5, 0.6), r.no(41.1, taken), a.got(41.3, 2)),
+		{"far away, each that was called and gave up has time to pass it on", farAway, history(waits, r.asks(40.5, 0.6), r.no(41.1, notGot), a.got(41.3, 2)),
 			without(refused), soonTaken},
 		{"of a quorum, late", withQuorum, history(waits, a.got(41.5, 2)), changed(got, 1, func(e *event) { e.At += seconds(moment) }), soonTaken},
 	})
@@ -50,19 +50,19 @@ func TestJudgeCleanAnswers(t *testing.T) {
 	other := history(b.asks(38, 0), b.got(38, 1), redisHas(38, "B:1"))
 	free := b.holds(39, 40, 1)
 	try(t, []twin{
-		{"it waits", nil, history(other, a.asks(40, 5), a.no(44.999, taken)), earlier(refused, 1), waitsLong},
+		{"it waits", nil, history(other, a.asks(40, 5), a.no(44.999, notGot)), earlier(refused, 1), waitsLong},
 		{"its own context has ended", nil, history(other, a.asks(40, 5), a.no(41, "gave up")), says(refused, "EOF"), noFailures},
 		{"over a connection that is dead", nil, history(other, a.asks(40, 0.999), a.no(40.999, "no answer from Redis within the wait")),
 			changed(asks, 1, func(e *event) { e.For = seconds(1) }), noFailures},
 		{"the hold around it is lost", nil, history(other, a.asks(40, 5), a.no(41, "lost")), says(refused, "EOF"), noFailures},
-		{"its lock was unlocked", nil, history(other, a.asks(40, 5), a.no(41, "unlocked")), says(refused, taken), waitsLong},
+		{"its lock was unlocked", nil, history(other, a.asks(40, 5), a.no(41, "unlocked")), says(refused, notGot), waitsLong},
 		{"before the clean phase", nil, history(other, broken(5, 9, 11), a.asks(49.999, 5), a.no(51, "EOF")), later(asks, 1), noFailures},
 		{"its client closes", nil, history(other, a.closes(41, "Close"), a.asks(40, 5), a.no(41, "closed")), without(closes), noFailures},
 		{"Redisson's may", withRedisson, history(other, r.asks(40, 5), r.no(41, "EOF")), nil, noFailures},
-		{"a lock that was free a moment ago", nil, history(free, a.asks(41, 0), a.no(41.002, taken)), later(asks, 1), takesFree},
-		{"a free lock that another call wants", nil, history(free, b.as(4).asks(41.5, 9), a.asks(41.6, 0), a.no(41.7, taken)),
+		{"a lock that was free a moment ago", nil, history(free, a.asks(41, 0), a.no(41.002, notGot)), later(asks, 1), takesFree},
+		{"a free lock that another call wants", nil, history(free, b.as(4).asks(41.5, 9), a.asks(41.6, 0), a.no(41.7, notGot)),
 			changed(asks, 4, func(e *event) { e.At += seconds(1) }), takesFree},
-		{"that comes in between", nil, history(free, b.as(4).asks(41.65, 9), a.asks(41.6, 0), a.no(41.7, taken)),
+		{"that comes in between", nil, history(free, b.as(4).asks(41.65, 9), a.asks(41.6, 0), a.no(41.7, notGot)),
 			changed(asks, 4, func(e *event) { e.At += seconds(1) }), takesFree},
 	})
 }

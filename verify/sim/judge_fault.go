@@ -57,7 +57,7 @@ func kindOf(text string) *faultKind {
 
 // hurts tells whether the harm is one to this client and this lock.
 func (h harm) hurts(c *judgedClient, lock string) bool {
-	return (h.client == "" || c.isAt(h.client)) && (h.lock == "" || h.lock == lock)
+	return (h.client == "" || c.isAt(h.client)) && (h.lock == "" || h.lock == lockOfKey(lock))
 }
 
 // on tells whether the harm is on this server.
@@ -185,12 +185,16 @@ func (j *judging) counts(name string, l *judgedLock, to time.Duration) {
 		j.shares.Waited += to - j.now
 		j.shares.WaitedJudged += max(0, to-max(from, j.now))
 	}
-	c := j.owner(l)
-	if c == nil || c.redisson {
-		return
-	}
-	j.shares.Taken += to - j.now
-	if from, is := j.nobodysFrom(c, name, l); is {
-		j.shares.TakenJudged += max(0, to-max(from, j.now))
+	for _, key := range j.keysOf(name) {
+		for field, f := range j.lock(key).fields {
+			c := j.clientOf(field)
+			if c == nil || c.redisson {
+				continue
+			}
+			j.shares.Taken += to - j.now
+			if from, is := j.nobodysFrom(c, key, f); is {
+				j.shares.TakenJudged += max(0, to-max(from, j.now))
+			}
+		}
 	}
 }

@@ -22,9 +22,9 @@ func (j *judging) renewedLease(c *judgedClient) time.Duration {
 // promised is the longest lease that was promised to the hold.
 func (h *judgedHold) promised() time.Duration {
 	if h.lease > 0 && !h.reenters {
-		return h.lease
+		return max(h.lease, h.extended)
 	}
-	return max(h.lease, renewed)
+	return max(h.lease, h.extended, renewed)
 }
 
 // lives tells whether the context of the hold lives.
@@ -38,14 +38,14 @@ func (j *judging) open(h *judgedHold) {
 	}
 }
 
-// alone requires that no other hold of the lock is alive. A hold whose data is gone may live for its lease, and one whose answer was late may
+// alone requires that no other hold of the lock is alive, but for those that read where this one does. A hold whose data is gone may live for its lease, and one whose answer was late may
 // begin after its data is gone.
 func (j *judging) alone(h *judgedHold, l *judgedLock) {
 	if j.forgottenSince(h.lock, h.leased) {
 		return
 	}
 	for _, o := range l.live {
-		if !o.lives() || o.redisson || j.forgottenSince(h.lock, max(o.asked, j.now-o.promised()-wayThere)) {
+		if !o.lives() || o.redisson || o.reads && h.reads || j.forgottenSince(h.lock, max(o.asked, j.now-o.promised()-wayThere)) {
 			continue
 		}
 		j.violated(oneHolder, h.lock, "%s, call %d, got it while %s, call %d, has it with token %d since %v", h.client.name, h.call, o.client.name, o.call, o.token, o.got)
@@ -54,10 +54,10 @@ func (j *judging) alone(h *judgedHold, l *judgedLock) {
 
 // grows requires that the token is larger than those of acquires that had returned when this one was called.
 func (j *judging) grows(h *judgedHold, l *judgedLock, token int64) {
-	if j.Plain {
+	if j.Plain && l.kind <= 0 && h.key == h.lock {
 		return
 	}
-	if b := h.before; b != nil && token <= b.token && !j.tokensLost(h, b) {
+	if b := h.before[h.key]; b != nil && (token < b.token || token == b.token && !(h.reads && b.reads)) && !j.tokensLost(h, b) {
 		j.violated(tokensGrow, h.lock, "%s, call %d, got token %d, after %s, call %d, had got %d", h.client.name, h.call, token, b.client.name, b.call, b.token)
 	}
 	h.token = token
@@ -66,7 +66,7 @@ func (j *judging) grows(h *judgedHold, l *judgedLock, token int64) {
 		kept.before = nil
 		l.largest = &kept
 	}
-	h.before = l.largest
+	h.before[h.key] = l.largest
 }
 
 // same requires that a re-entry has its hold's token.
@@ -87,17 +87,47 @@ func (j *judging) tokensLost(h, before *judgedHold) bool {
 
 // owned takes in who has the lock, as the servers have it.
 func (j *judging) owned(l *judgedLock, e event) {
-	id, _, _ := strings.Cut(e.Text, ":")
-	c := j.byID[id]
-	if c == nil && e.Text != "" {
-		j.violated(nobodysLock, e.Lock, "%s has it, and is no client's", e.Text)
-	}
 	l.owner, l.since, l.seen, l.told = e.Text, e.At, e.At, false
-	for _, h := range l.live {
-		if h.client == c && h.field == "" {
-			h.field = e.Text
+	before, writes := l.fields, false
+	l.fields = make(map[string]*judgedField)
+	for _, field := range strings.Fields(e.Text) {
+		writes = writes || strings.HasSuffix(field, ":write")
+		c := j.clientOf(field)
+		if c == nil {
+			j.violated(nobodysLock, e.Lock, "%s has it, and is no client's", field)
+		}
+		if l.fields[field] = before[field]; before[field] == nil {
+			l.fields[field] = &judgedField{since: e.At}
+		}
+		for _, h := range l.live {
+			if h.client == c && h.field == "" && !h.reads {
+				h.field = field
+			}
 		}
 	}
+	switch reads := l.kind == pages && e.Text != "" && !writes; {
+	case !reads:
+		l.reads = 0
+	case l.reads == 0:
+		l.reads = e.At
+	}
+	if name := lockOfKey(e.Lock); name != e.Lock {
+		j.isFull(name, j.lock(name), e)
+	}
+}
+
+// isFull takes in whether a slot of a semaphore is free, as the servers have it.
+func (j *judging) isFull(name string, l *judgedLock, e event) {
+	full := e.Text
+	for _, key := range j.keysOf(name) {
+		if j.lock(key).owner == "" {
+			full = ""
+		}
+	}
+	if (full == "") != (l.owner == "") {
+		l.since, l.told = e.At, false
+	}
+	l.owner = full
 }
 
 // keeps requires that a hold is lost for a reason: the end of its lease, or a fault that leaves its renewals no time; and that its own Unlock
@@ -110,6 +140,11 @@ func (j *judging) keeps(h *judgedHold, e event) {
 		return
 	}
 	h.lost = true
+	if kept := h.kept - h.extended/50 - wayThere; j.now < kept && h.kept > 0 {
+		h.told = true
+		j.violated(extendKept, h.lock, "%s, call %d, has lost it after %v, and its lease was extended for %v more", h.client.name, h.call, j.now-h.got, h.kept-j.now)
+		return
+	}
 	if h.lease > 0 && j.now >= h.leased+h.lease-h.lease/50-wayThere {
 		return
 	}
@@ -161,16 +196,16 @@ func (j *judging) late(h *judgedHold) (rule, text string) {
 	case h.ended:
 	case c.closed && j.now > c.closedAt+wayThere:
 		return closeEnds, fmt.Sprintf("has a context that lives, and the client is closed since %v", c.closedAt)
-	case h.lease > 0 && !h.reenters && j.now > h.got+h.lease:
+	case h.lease > 0 && !h.reenters && j.now > max(h.got+h.lease, h.mayLast) && h.extending == 0:
 		return contextEnds, fmt.Sprintf("has a context that lives, and had its lease of %v at %v", h.lease, h.got)
 	default:
 		lost, since := j.notHad(h)
 		switch {
 		case !lost:
 		case j.now > since+h.promised()+wayThere:
-			return losesInTime, fmt.Sprintf("has a context that lives, and Redis has %q in its place since %v", j.lock(h.lock).owner, since)
-		case j.lock(h.lock).seen > 0 && j.now > max(since, h.got+lookEach) && !j.lostSince(h.lock, h.asked):
-			return contextEnds, fmt.Sprintf("has a context that lives, and Redis has %q in its place since %v, and has lost nothing", j.lock(h.lock).owner, since)
+			return losesInTime, fmt.Sprintf("has a context that lives, and Redis has %q in its place since %v", j.lock(h.key).owner, since)
+		case j.lock(h.key).seen > 0 && j.now > max(since, h.got+lookEach) && !j.lostSince(h.lock, h.asked):
+			return contextEnds, fmt.Sprintf("has a context that lives, and Redis has %q in its place since %v, and has lost nothing", j.lock(h.key).owner, since)
 		}
 	}
 	return "", ""
@@ -199,14 +234,46 @@ func (j *judging) callEnds(h *judgedHold) (by time.Duration, bound bool) {
 // notHad tells whether the servers have somebody else, or nobody, in place of the hold, and since when. Several servers may have it again for a
 // moment that nobody looks at: while they are broken they excuse it.
 func (j *judging) notHad(h *judgedHold) (is bool, since time.Duration) {
-	l := j.lock(h.lock)
-	id, _, _ := strings.Cut(l.owner, ":")
-	if j.byID[id] == h.client && (h.field == "" || h.field == l.owner) {
-		return false, 0
+	l := j.lock(h.key)
+	for field := range l.fields {
+		if j.clientOf(field) == h.client && (h.field == "" || h.field == field) {
+			return false, 0
+		}
 	}
 	since = max(l.seen, h.got)
 	if j.Servers > 1 {
 		since = max(since, j.settled)
 	}
 	return j.Servers == 1 || j.broken == 0, since
+}
+
+// extends takes in that an Extend is over. One that has failed may have been done.
+func (j *judging) extends(h *judgedHold, e event) {
+	h.mayLast = max(h.mayLast, j.now+h.extending)
+	if e.Text == "" {
+		h.kept = max(h.kept, h.extendsAt+h.extending)
+	}
+	h.extending = 0
+	if e.Text != "" && e.Text != "lost" && j.isPlain(h, h.extendsAt, e.Text) {
+		j.violated(noFailures, h.lock, "%s, call %d: Extend says %s", h.client.name, h.call, e.Text)
+	}
+}
+
+// remains requires that the lease lasts for as long as Extend has said.
+func (j *judging) remains(h *judgedHold, e event) {
+	if short := h.kept - h.extended/50 - remainsMost - j.now - e.For; short > 0 && h.client.closes == 0 && !j.lostSince(h.lock, h.asked) {
+		j.violated(extendKept, h.lock, "%s, call %d: its lease lasts for %v, and was extended for %v more", h.client.name, h.call, e.For, h.kept-j.now-e.For)
+	}
+}
+
+// levels requires that no level of a hold fails for nothing.
+func (j *judging) levels(h *judgedHold, e event) {
+	if e.Text != "lost" && j.isPlain(h, j.now-e.For, e.Text) {
+		j.violated(noFailures, h.lock, "%s, call %d: a level of its hold has failed: %s", h.client.name, h.call, e.Text)
+	}
+}
+
+// isPlain tells whether the error of a call in a hold, from this time on, is that of no fault, and of no end of the hold.
+func (j *judging) isPlain(h *judgedHold, from time.Duration, why string) bool {
+	return !h.redisson && !h.ended && h.client.closes == 0 && !j.stopped && j.clean(from) && why != "gave up"
 }

@@ -43,7 +43,7 @@ func (p plan) longestLease() time.Duration {
 	for _, c := range p.Clients {
 		for _, caller := range c.Callers {
 			for _, one := range caller.Calls {
-				most = max(most, one.Lease)
+				most = max(most, one.Lease, one.Extend)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func TestJudgeClientsHaveNothingLeft(t *testing.T) {
 		{"a release within a lease of a fault", nil, history(settled, a.keepsLeft(44.999, owedReleases)), later(left, 0), nothingLeft},
 		{"a release within the longest lease", leases, history(settled, a.keepsLeft(68.999, owedReleases)), later(left, 0), nothingLeft},
 		{"nothing else after a fault", nil, history(settled, a.keepsLeft(9, owedReleases)), says(left, openHolds), nothingLeft},
-		{"a channel of a link that has died", nil, history(deadLink, remains(9, "", leftChannel+"x")), says(begins, "cut: links"), nothingLeft},
-		{"a key", nil, history(deadLink, remains(9, "", leftChannel+"x")), says(left, "the key x"), nothingLeft},
+		{"a channel of a link that has died", nil, history(deadLink, leaves(9, "", leftChannel+"x")), says(begins, "cut: links"), nothingLeft},
+		{"a key", nil, history(deadLink, leaves(9, "", leftChannel+"x")), says(left, "the key x"), nothingLeft},
 	})
 }

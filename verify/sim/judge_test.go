@@ -141,7 +141,7 @@ func restarted(e *event) { e.Text = restarts + "all data of a server" }
 
 func clockSet(at float64) event { return event{At: seconds(at), Kind: lost, Text: "time: 5s"} }
 
-func remains(at float64, lock, what string) event {
+func leaves(at float64, lock, what string) event {
 	return event{At: seconds(at), Kind: left, Lock: lock, Text: what}
 }
 

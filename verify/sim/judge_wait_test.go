@@ -84,11 +84,11 @@ func TestJudgeNobodysLock(t *testing.T) {
 
 func TestJudgeNothingIsLeft(t *testing.T) {
 	try(t, []twin{
-		{"a key", nil, nil, more(remains(9, "", "the key x")), nothingLeft},
-		{"a lock", nil, nil, more(remains(9, "L0", "A:1")), nothingLeft},
-		{"of a process that has died", nil, history(a.dies(1), remains(180.999, "L0", "A:1")), later(left, 0), nothingLeft},
-		{"of a client that is closed", nil, history(a.closes(1, "Close"), a.closed(2), remains(181.999, "L0", "A:1")), later(left, 0), nothingLeft},
-		{"of Redisson's", withRedisson, history(remains(9, "L0", "R:1")), nil, nothingLeft},
-		{"of nobody", withRedisson, history(remains(9, "L0", "R:1")), says(left, "Z:1"), nothingLeft},
+		{"a key", nil, nil, more(leaves(9, "", "the key x")), nothingLeft},
+		{"a lock", nil, nil, more(leaves(9, "L0", "A:1")), nothingLeft},
+		{"of a process that has died", nil, history(a.dies(1), leaves(180.999, "L0", "A:1")), later(left, 0), nothingLeft},
+		{"of a client that is closed", nil, history(a.closes(1, "Close"), a.closed(2), leaves(181.999, "L0", "A:1")), later(left, 0), nothingLeft},
+		{"of Redisson's", withRedisson, history(leaves(9, "L0", "R:1")), nil, nothingLeft},
+		{"of nobody", withRedisson, history(leaves(9, "L0", "R:1")), says(left, "Z:1"), nothingLeft},
 	})
 }

@@ -25,8 +25,8 @@ const (
 // notice writes down what is left after the last call: locks on the servers, other keys, and what clients have in memory but for releases.
 func (w *world) notice() {
 	for _, s := range w.servers {
-		for _, lock := range w.lockNames() {
-			if owner := s.owner(lock); owner != "" {
+		for _, lock := range w.keyNames() {
+			for _, owner := range strings.Fields(s.owner(lock)) {
 				w.note(event{Kind: left, Lock: lock, Text: owner, For: s.m.TTL(lock)})
 			}
 		}
@@ -55,10 +55,13 @@ func (w *world) leftovers() {
 // never expire.
 func (w *world) noticeKeys(s *server, but ...string) {
 	but = append(but, "redisson_lock_token:")
+	s.ticks()
 	for _, key := range s.m.Keys() {
 		switch ttl := s.m.TTL(key); {
 		case slices.ContainsFunc(but, func(begin string) bool { return strings.HasPrefix(key, begin) }):
-		case !slices.Contains(w.lockNames(), key):
+		case strings.HasSuffix(key, ownKeyEnd):
+			w.note(event{Kind: left, Lock: lockOfKey(key), Text: strings.TrimPrefix(key, "{"+lockOfKey(key)+"}:"), For: ttl})
+		case !slices.Contains(w.keyNames(), key):
 			w.note(event{Kind: left, Text: "the key " + key, For: ttl})
 		case ttl == 0:
 			w.note(event{Kind: left, Text: "the key " + key + ", which never expires"})
@@ -94,14 +97,14 @@ func (c *client) noticeLeft(what string, n int) {
 	}
 }
 
-// eachClient calls do for each client of the library, with one of its locks.
+// eachClient calls do for each client of the library, with a lock of it.
 func (w *world) eachClient(do func(*client, *engine.Lock)) {
 	w.mu.Lock()
 	everyone := slices.Clone(w.everyone)
 	w.mu.Unlock()
 	for _, c := range everyone {
-		if of := inner(c.locks[0]); of != nil {
-			do(c, of)
+		if c.books != nil {
+			do(c, c.books)
 		}
 	}
 }

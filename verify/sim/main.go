@@ -35,7 +35,7 @@ Flags:
 type settings struct {
 	limits
 	seed                uint64
-	n, jobs, again      int
+	n, jobs             int
 	shrink              int
 	time                time.Duration
 	story, list, broken bool
@@ -79,7 +79,6 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.Uint64Var(&set.Schedule, "schedule", 0, "which goroutine runs next, of several that can: another schedule for each number")
 	flags.IntVar(&set.jobs, "jobs", runtime.NumCPU(), "number of worlds at the same time")
 	flags.IntVar(&set.shrink, "shrink", 300, "how many smaller plans are tried to shrink a seed that fails; 0 for not at all")
-	flags.IntVar(&set.again, "again", 0, "play each world that fails so many times more, and tell how often it fails again")
 	flags.BoolVar(&set.story, "story", false, "print all that happened")
 	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
 	flags.StringVar(&set.only, "only", "*", "with -broken: names of bugs, separated by commas; * stands for anything")
@@ -91,7 +90,7 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	if flags.NArg() > 0 {
 		return set, fmt.Errorf("%q is not a flag; -h tells more", flags.Arg(0))
 	}
-	if set.Length < 4*time.Minute || set.n < 0 || set.again < 0 || set.shrink < 0 || set.time < 0 || set.jobs < 1 || set.Clients < 0 {
+	if set.Length < 4*time.Minute || set.n < 0 || set.shrink < 0 || set.time < 0 || set.jobs < 1 || set.Clients < 0 {
 		return set, errors.New("-length is at least 4m, -jobs at least 1, and nothing is negative")
 	}
 	if set.Servers != 0 && set.Servers != 1 && set.Servers != 5 {

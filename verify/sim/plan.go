@@ -15,6 +15,7 @@ type plan struct {
 	Stable   bool
 	Crowd    bool          // many callers want many locks for a moment
 	Plain    bool          // locks without tokens, and without the two options above
+	Kinds    []kind        // of the locks; all are plain where it is empty
 	Distance time.Duration // between clients and servers, beside what the smallest network has
 	Locks    int
 	Storm    time.Duration // in which callers begin to call, and faults come
@@ -43,6 +44,9 @@ type call struct {
 	Pause    time.Duration // before it
 	Beat     bool          // and before that until the next multiple of crowdBeat: many callers come at the same moment
 	Lock     int
+	By       how
+	Reads    bool          // of a read-write lock: it takes the side that reads
+	Extend   time.Duration // the hold, as it begins; 0 for not at all
 	Wait     time.Duration // 0: try once; below 0: as long as its context
 	Lease    time.Duration // 0: renewed by the watchdog
 	GiveUp   time.Duration // when the context of the call ends; 0 for never
@@ -113,6 +117,7 @@ func newPlan(seed uint64, l limits) plan {
 		p.Distance = 15 * time.Millisecond
 	}
 	p.Plain = more.IntN(8) == 0 && p.Servers == 1
+	p.mixes(rand.New(rand.NewPCG(seed, 6)))
 	if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == rolls }) {
 		first := &p.Clients[0]
 		first.Callers = append(first.Callers, newKeeper(other, p))

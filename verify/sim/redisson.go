@@ -71,7 +71,7 @@ const redissonLease = 30 * time.Second
 
 func (l *redissonLock) channel() string { return "redisson_lock__channel:{" + l.name + "}" }
 
-func (l *redissonLock) take(ctx context.Context, field string, lease time.Duration) (ttl time.Duration, token int64, err error) {
+func (l *redissonLock) asks(ctx context.Context, field string, lease time.Duration) (ttl time.Duration, token int64, err error) {
 	if lease == 0 {
 		lease = redissonLease
 	}
@@ -82,9 +82,13 @@ func (l *redissonLock) take(ctx context.Context, field string, lease time.Durati
 	return time.Duration(got[0]) * time.Millisecond, got[1], nil
 }
 
+func (l *redissonLock) take(ctx context.Context, _ how, wait, lease time.Duration) (*taken, error) {
+	return takesByContext(ctx, l, wait, lease)
+}
+
 func (l *redissonLock) TryLockAndGetToken(ctx context.Context, wait, lease time.Duration) (context.Context, int64, error) {
 	if h, is := ctx.Value(redissonKey{l.name}).(*redissonHold); is {
-		ttl, token, err := l.take(ctx, h.field, lease)
+		ttl, token, err := l.asks(ctx, h.field, lease)
 		if err != nil || ttl >= 0 {
 			return nil, 0, firstError(err, rlock.ErrNotAcquired) // it was lost, and another has it
 		}
@@ -93,7 +97,7 @@ func (l *redissonLock) TryLockAndGetToken(ctx context.Context, wait, lease time.
 	}
 	until := time.Now().Add(wait)
 	field := fmt.Sprintf("%s:%d", l.id, l.threads.Add(1))
-	ttl, token, err := l.take(ctx, field, lease)
+	ttl, token, err := l.asks(ctx, field, lease)
 	if err == nil && ttl < 0 {
 		return l.held(ctx, field, lease), token, nil
 	}
@@ -104,7 +108,7 @@ func (l *redissonLock) TryLockAndGetToken(ctx context.Context, wait, lease time.
 	defer func() { _ = heard.Close() }()
 	messages := heard.Channel()
 	for {
-		ttl, token, err := l.take(ctx, field, lease)
+		ttl, token, err := l.asks(ctx, field, lease)
 		if err == nil && ttl < 0 {
 			return l.held(ctx, field, lease), token, nil
 		}

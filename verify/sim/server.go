@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -47,6 +48,9 @@ func newServer(n *network, number int) *server {
 
 // answers answers what the server in memory has no answer to, or another one.
 func (s *server) answers(c *redisserver.Peer, cmd string, args ...string) bool {
+	if strings.HasPrefix(cmd, "EVAL") { // no script runs
+		s.ticks()
+	}
 	s.net.mu.Lock()
 	denied, ahead, run, began, refused := s.denied, s.ahead, s.run, s.began, s.refusedBy(cmd)
 	if cmd != denied && refused == nil {
@@ -63,6 +67,9 @@ func (s *server) answers(c *redisserver.Peer, cmd string, args ...string) bool {
 	}
 	return memredis.Tells(c, cmd, args, fmt.Sprintf("run-%d-%d", s.number, run), began, time.Now().Add(ahead))
 }
+
+// ticks sets the clock by which leases end: as that of Redis it has whole milliseconds, and what is left of two leases differs by the same at any time.
+func (s *server) ticks() { s.m.SetTime(time.Now().Truncate(time.Millisecond)) }
 
 func (s *server) address() string { return fmt.Sprintf("10.0.%d.%d:6379", s.number, s.run) }
 
@@ -107,14 +114,27 @@ func (s *server) close() {
 	s.m.Close()
 }
 
-// owner returns the field of who has the lock; "" for nobody.
+// owner returns the field of who has the lock, or the fields of those who read; "" for nobody.
 func (s *server) owner(lock string) string {
+	s.ticks()
 	fields, _ := s.m.HKeys(lock)
 	if len(fields) == 0 {
 		return ""
 	}
-	return strings.TrimSuffix(fields[0], "#")
+	mode := s.m.HGet(lock, "mode")
+	if mode == "" {
+		return strings.TrimSuffix(fields[0], "#")
+	}
+	fields = slices.DeleteFunc(fields, func(f string) bool {
+		return f == "mode" || f == "phase" || mode == "read" && !s.m.Exists(ownKey(lock, f))
+	})
+	return strings.Join(fields, " ")
 }
+
+// ownKey is the key that a hold which reads has for itself.
+func ownKey(lock, field string) string { return "{" + lock + "}:" + field + ownKeyEnd }
+
+const ownKeyEnd = ":rwlock_timeout:1"
 
 // settle waits until the server has executed all that has arrived.
 func (s *server) settle() { time.Sleep(time.Nanosecond) }
@@ -124,7 +144,7 @@ func (s *server) jump(by time.Duration) {
 	s.net.mu.Lock()
 	s.ahead += by
 	s.net.mu.Unlock()
-	if by > 0 {
+	if s.ticks(); by > 0 {
 		s.m.FastForward(by)
 		return
 	}
@@ -164,6 +184,7 @@ type savedKey struct {
 }
 
 func (s *server) snapshot() snapshot {
+	s.ticks()
 	snap := snapshot{at: time.Now()}
 	for _, name := range s.m.Keys() {
 		k := savedKey{name: name, kind: s.m.Type(name), ttl: s.m.TTL(name)}
@@ -188,7 +209,8 @@ func (s *server) snapshot() snapshot {
 // restore makes the server one that knows what this one knew at the time of the snapshot.
 func (s *server) restore(snap snapshot) {
 	s.m.FlushAll()
-	past := time.Since(snap.at)
+	past := time.Since(snap.at).Truncate(time.Millisecond)
+	s.ticks()
 	for _, k := range snap.keys {
 		if k.ttl > 0 && k.ttl <= past {
 			continue

@@ -132,7 +132,9 @@ func (s *shrinking) locks() {
 		for i := range p.Faults {
 			p.Faults[i].X = s.sameLock(p.Faults[i], which)
 		}
-		p.Locks--
+		if p.Locks--; which < len(p.Kinds) {
+			p.Kinds = slices.Delete(slices.Clone(p.Kinds), which, which+1)
+		}
 		if !s.try(p) {
 			which++
 		}
@@ -162,6 +164,7 @@ func (s *shrinking) simpler(atOnce bool) {
 		func(p *plan) { p.Stable = false },
 		func(p *plan) { p.Distance = 0 },
 		func(p *plan) { p.Plain = false },
+		func(p *plan) { p.Kinds = nil },
 		func(p *plan) {
 			for i := range p.Clients {
 				c := &p.Clients[i]
@@ -177,6 +180,8 @@ func (s *shrinking) simpler(atOnce bool) {
 		func(c *call) { c.Ends = false },
 		func(c *call) { c.Other = c.Lock },
 		func(c *call) { c.GiveUp = 0 },
+		func(c *call) { c.By = byContext },
+		func(c *call) { c.Extend = 0 },
 		func(c *call) { c.Lease = 0 },
 		func(c *call) { c.Stranger = false },
 		func(c *call) { c.Depth = 0 },

@@ -43,7 +43,7 @@ func tell(out io.Writer, p plan, history []event, violations []violation) {
 		fmt.Fprintf(out, "  %s  %s, and it goes on\n", clock(begun[text]), text)
 	}
 	for _, e := range history {
-		if e.At < from || e.At > to || lock != "" && e.Lock != "" && e.Lock != lock || e.Kind == counted && e.Count == e.Levels {
+		if e.At < from || e.At > to || lock != "" && e.Lock != "" && lockOfKey(e.Lock) != lockOfKey(lock) || e.Kind == counted && e.Count == e.Levels {
 			continue
 		}
 		fmt.Fprintf(out, "  %s  %s\n", clock(e.At), e)
@@ -82,6 +82,17 @@ func (p plan) String() string {
 	return fmt.Sprintf("seed %d: %d servers, %d clients, %d callers, up to %d calls, %d locks, %d faults, %s", p.Seed, p.Servers, len(p.Clients), callers, calls, p.Locks, len(p.Faults), strings.Join(append(with, "defaults else"), ", "))
 }
 
+// what is what the call has got, or asks for.
+func (e event) what() string {
+	switch {
+	case e.Slot != "":
+		return e.Slot
+	case e.Reads:
+		return e.Lock + " to read"
+	}
+	return e.Lock
+}
+
 func (e event) String() string {
 	who := fmt.Sprintf("%-6s", e.Client)
 	if e.Call > 0 {
@@ -91,23 +102,31 @@ func (e event) String() string {
 	case asks:
 		switch {
 		case e.For < 0:
-			return fmt.Sprintf("%s asks for %s, and waits for as long as it takes", who, e.Lock)
+			return fmt.Sprintf("%s asks for %s, and waits for as long as it takes", who, e.what())
 		case e.For == 0:
-			return fmt.Sprintf("%s tries %s", who, e.Lock)
+			return fmt.Sprintf("%s tries %s", who, e.what())
 		}
-		return fmt.Sprintf("%s asks for %s, and waits %v at most", who, e.Lock, e.For)
+		return fmt.Sprintf("%s asks for %s, and waits %v at most", who, e.what(), e.For)
 	case got:
 		lease := ""
 		if e.For > 0 {
 			lease = fmt.Sprintf(", for %v", e.For)
 		}
-		return fmt.Sprintf("%s has %s, with token %d%s", who, e.Lock, e.Token, lease)
+		return fmt.Sprintf("%s has %s, with token %d%s", who, e.what(), e.Token, lease)
 	case nested:
 		return fmt.Sprintf("%s re-enters %s, with token %d: %d levels are open", who, e.Lock, e.Token, e.Levels)
 	case refused:
 		return fmt.Sprintf("%s has not got %s: %s", who, e.Lock, e.Text)
 	case ended:
 		return fmt.Sprintf("%s: the context of its hold of %s has ended: %s", who, e.Lock, e.Text)
+	case failed:
+		return fmt.Sprintf("%s: a level of %s has failed after %v: %s", who, e.Lock, e.For, e.Text)
+	case extends:
+		return fmt.Sprintf("%s extends its lease of %s, to %v from now", who, e.Lock, e.For)
+	case extended:
+		return strings.TrimSuffix(fmt.Sprintf("%s: its Extend is over: %s", who, e.Text), ": ")
+	case remains:
+		return fmt.Sprintf("%s: its lease of %s lasts for %v more", who, e.Lock, e.For)
 	case unlocks:
 		return fmt.Sprintf("%s unlocks %s", who, e.Lock)
 	case unlocked:

@@ -24,7 +24,7 @@ func TestStory(t *testing.T) {
 // A bug is found by the command, in a plan that was shrunk, and told.
 func TestStoryOfABug(t *testing.T) {
 	b := bugs[0]
-	found, worlds, _, err := b.find(t.Context(), settings{seed: 1, jobs: 2, limits: limits{Length: 1 << 39}})
+	found, worlds, err := b.find(t.Context(), settings{seed: 1, jobs: 2, limits: limits{Length: 1 << 39}})
 	if err != nil || found == nil {
 		t.Fatalf("%s was not found in %d worlds: %v", b.Short, worlds, err)
 	}

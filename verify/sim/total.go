@@ -80,13 +80,6 @@ func (t *total) stories(ctx context.Context, set settings, out, progress io.Writ
 		}
 		told[rule] = true
 		fmt.Fprintf(out, "\nseed %d: %s\n", o.Seed, o.verdict())
-		if set.again > 0 {
-			text, err := failsAgain(ctx, set, set.program, o)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(out, text)
-		}
 		if set.shrink > 0 && rule != itEnds {
 			o = shrink(ctx, set, o, progress)
 		}

@@ -151,7 +151,7 @@ func (w *world) watch(over chan struct{}) {
 }
 
 func (w *world) look(before map[string]string) {
-	for _, lock := range w.lockNames() {
+	for _, lock := range w.keyNames() {
 		owner := w.owner(lock)
 		if owner == before[lock] {
 			continue
@@ -161,7 +161,7 @@ func (w *world) look(before map[string]string) {
 	}
 }
 
-// owner returns the field by which the lock is taken: on most of the servers.
+// owner returns the fields by which the lock is taken: on most of the servers.
 func (w *world) owner(lock string) string {
 	votes := make(map[string]int)
 	for _, s := range w.servers {
