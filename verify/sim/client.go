@@ -250,8 +250,9 @@ func (c *client) makes(caller int, one call) {
 	if h == nil {
 		return
 	}
+	c.holds(h.ctx, one.Hold/2)
 	h.extends(one.Extend)
-	c.holds(h.ctx, one.Hold)
+	c.holds(h.ctx, one.Hold-one.Hold/2)
 	h.remains()
 	if one.Hold > 10*time.Millisecond && h.ctx.Err() == nil {
 		h.counts(h.ctx, 1)
@@ -350,7 +351,7 @@ func (h *hold) note(kind string, set func(*event)) {
 	h.client.note(e)
 }
 
-// extends has the lease last for so long, from now on at the least.
+// extends has the lease last for at least so long from now on.
 func (h *hold) extends(d time.Duration) {
 	if d == 0 || h.extend == nil {
 		return

@@ -551,7 +551,7 @@ func (j *judging) nobodysFrom(c *judgedClient, name string, f *judgedField) (fro
 	case c.closes > 0:
 		return 0, false
 	}
-	if kind := j.kind(lockOfKey(name)); kind != plain && j.lostSince(name, j.now-longest) { // a release that was forgotten is not sent again (P38, P43)
+	if kind := j.kind(lockOfKey(name)); kind != plain && j.lostSince(name, max(f.since-lookEach, j.now-longest)) { // a release that was forgotten is not sent again (P38, P43)
 		return 0, false
 	}
 	switch {
