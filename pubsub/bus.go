@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -39,11 +40,11 @@ type Bus struct {
 	ctx      context.Context
 	shutdown context.CancelFunc
 
-	wanted  Sharding
-	changed func(node string, up bool) // of OnChange
+	wanted   Sharding
+	sharding atomic.Int32               // a Sharding; Auto until the server was asked
+	changed  func(node string, up bool) // of OnChange
 
 	mu       sync.Mutex
-	sharding Sharding  // Auto until the server was asked
 	asked    *question // under way; nil for none
 	channels map[string]*channel
 	links    map[string]*link     // by the address of the node, "" where there is one link
@@ -71,13 +72,14 @@ type Subscription struct {
 
 // New returns a bus on rdb. The bus connects with the first subscription, and logs to log what keeps it from listening.
 func New(rdb redis.UniversalClient, sharding Sharding, log *slog.Logger) *Bus {
-	b := &Bus{rdb: rdb, log: log, wanted: sharding, sharding: sharding, changed: func(string, bool) {}, channels: map[string]*channel{}, links: map[string]*link{}, left: map[string]time.Time{}}
+	b := &Bus{rdb: rdb, log: log, wanted: sharding, changed: func(string, bool) {}, channels: map[string]*channel{}, links: map[string]*link{}, left: map[string]time.Time{}}
 	b.cluster, _ = rdb.(*redis.ClusterClient)
+	b.sharding.Store(int32(sharding))
 	switch {
 	case b.cluster == nil:
-		b.sharding = Off
+		b.sharding.Store(int32(Off))
 	case sharding == On && b.guessed():
-		b.sharding = Auto
+		b.sharding.Store(int32(Auto))
 	}
 	b.ctx, b.shutdown = context.WithCancel(context.Background())
 	return b
@@ -163,9 +165,9 @@ func (b *Bus) Close() {
 // answer, each no longer than its context allows.
 func (b *Bus) Sharded(ctx context.Context) bool {
 	b.mu.Lock()
-	if b.sharding != Auto {
-		defer b.mu.Unlock()
-		return b.sharding == On
+	if sharded, known := b.Known(); known {
+		b.mu.Unlock()
+		return sharded
 	}
 	q := b.asked
 	if q == nil {
@@ -193,7 +195,7 @@ func (b *Bus) ask(ctx context.Context, q *question) {
 	q.answer = b.probe(ctx)
 	b.mu.Lock()
 	if q.answer != Auto {
-		b.sharding = q.answer
+		b.sharding.Store(int32(q.answer))
 	}
 	b.asked = nil
 	b.mu.Unlock()
@@ -202,9 +204,8 @@ func (b *Bus) ask(ctx context.Context, q *question) {
 
 // Known returns what Sharded does, without asking a server. known is false where Sharded would have to ask.
 func (b *Bus) Known() (sharded, known bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sharding == On, b.sharding != Auto
+	s := Sharding(b.sharding.Load())
+	return s == On, s != Auto
 }
 
 // probe asks the server: On or Off, or Auto where no answer came within probeTimeout.
@@ -280,7 +281,7 @@ func (b *Bus) knows(ctx context.Context) Sharding {
 // place gives each of the channels to the link of its node, at once or, where a node must be looked up, later. With b.mu
 // held.
 func (b *Bus) place(channels ...*channel) {
-	if b.sharding == Off {
+	if sharded, known := b.Known(); known && !sharded {
 		for _, ch := range channels {
 			b.attach(ch, "", b.rdb)
 		}
@@ -318,10 +319,7 @@ func (b *Bus) placeOne(ch *channel, sharded bool) bool {
 		}
 		address, node = master.Options().Addr, master
 	} else {
-		b.mu.Lock()
-		unknown := b.sharding == Auto
-		b.mu.Unlock()
-		if unknown {
+		if _, known := b.Known(); !known {
 			return b.forget(ch)
 		}
 	}
@@ -346,7 +344,8 @@ func (b *Bus) forget(ch *channel) bool {
 func (b *Bus) attach(ch *channel, address string, node redis.UniversalClient) {
 	l := b.links[address]
 	if l == nil {
-		l = &link{bus: b, address: address, node: node, sharded: b.sharding == On, nudge: make(chan struct{}, 1), channels: map[string]*channel{}}
+		sharded, _ := b.Known()
+		l = &link{bus: b, address: address, node: node, sharded: sharded, nudge: make(chan struct{}, 1), channels: map[string]*channel{}}
 		b.links[address] = l
 		go l.run()
 	}
