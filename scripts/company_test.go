@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/linemodel"
 )
 
 // neighbour is another lock, whose ops travel in one batch with those of a sequence.
@@ -24,12 +26,12 @@ func (q *sequence) settle() error {
 		q.company = append(q.company, n)
 		switch name {
 		case "wrong":
-			n.m.wrong = true
+			n.m.Wrong = true
 			if err := q.s.rdb.Set(ctx, n.keys.Lock, "x", 0).Err(); err != nil {
 				return err
 			}
 		case "spoilt":
-			n.m.spoilt = true
+			n.m.Spoilt = true
 			if err := q.s.rdb.Set(ctx, n.keys.Token, spoiltCounter, 0).Err(); err != nil {
 				return err
 			}
@@ -53,35 +55,35 @@ func (q *sequence) leave() {
 // op is anything that a client may send for this lock, or a copy of it: few holds and few numbers, so that they meet.
 func (n *neighbour) op(q *sequence) op {
 	field := func() string { return fmt.Sprintf("01234567-89ab-cdef-0123-456789abcdef:9%d", q.rng.IntN(4)/3) }
-	o := op{field: field(), fenced: q.rng.IntN(2) == 0, lease: q.lease()}
+	o := op{Field: field(), Fenced: q.rng.IntN(2) == 0, Lease: q.lease()}
 	ticket := func() string { return []string{"", "x:1", "y:1", "x:2"}[q.rng.IntN(4)] }
 	switch k := q.rng.IntN(16); {
 	case k >= 14:
-		o.kind, o.again = "leave", ticket()
+		o.Kind, o.Again = "leave", ticket()
 	case k >= 12:
-		if o.kind, o.again = "release", ticket(); o.again == "" {
-			o.kind = "quick"
+		if o.Kind, o.Again = "release", ticket(); o.Again == "" {
+			o.Kind = "quick"
 		}
 	case k >= 10:
-		o.kind, o.turn = "wait", Turn{Ticket: ticket(), Look: q.rng.IntN(2) == 0}
+		o.Kind, o.Turn = "wait", linemodel.Turn{Ticket: ticket(), Look: q.rng.IntN(2) == 0}
 	case k < 3:
-		o.kind = "acquire"
+		o.Kind = "acquire"
 	case k < 6:
-		o.kind, o.count, o.change = "level", 1+q.rng.IntN(3), 8+q.rng.Int64N(4)
+		o.Kind, o.Count, o.Change = "level", 1+q.rng.IntN(3), 8+q.rng.Int64N(4)
 		if q.rng.IntN(3) == 0 {
-			o.lease = 0
+			o.Lease = 0
 		}
 	case k < 8:
-		o.kind, o.old = "transfer", field()
+		o.Kind, o.Old = "transfer", field()
 	default:
-		o.kind = "unlock"
+		o.Kind = "unlock"
 	}
 	return o
 }
 
 // accompany sends the op in one batch with ops of the neighbours, and checks what those are told. Their state is checked
 // at the end.
-func (q *sequence) accompany(composed Op) (outcome, error) {
+func (q *sequence) accompany(one Op) (outcome, error) {
 	place := q.rng.IntN(6)
 	count := 1 + max(place, q.rng.IntN(6))
 	if count == 1 {
@@ -90,17 +92,17 @@ func (q *sequence) accompany(composed Op) (outcome, error) {
 	ops, with, of := make([]Op, count), make([]op, count), make([]*neighbour, count)
 	for i := range ops {
 		if i == place {
-			ops[i] = composed
+			ops[i] = one
 			continue
 		}
 		n := q.company[min(q.rng.IntN(6), len(q.company)-1)] // the last one has the rarest paths
 		of[i], with[i] = n, n.op(q)
-		ops[i], _ = with[i].op(n.keys)
+		ops[i], _ = composed(with[i], n.keys)
 		q.trace = append(q.trace, fmt.Sprintf("    %s it in a batch, for %s: %v", map[bool]string{true: "before", false: "after"}[i < place], n.name, with[i]))
 	}
-	at := span{lo: time.Now()}
+	at := span{Lo: time.Now()}
 	said := together(q.s, ops...)
-	at.hi = time.Now()
+	at.Hi = time.Now()
 	if q.blind {
 		return said[place], nil
 	}
@@ -108,17 +110,17 @@ func (q *sequence) accompany(composed Op) (outcome, error) {
 		if n == nil {
 			continue
 		}
-		got, left, err := with[i].reply(said[i])
+		got, left, err := answerTo(with[i], said[i])
 		if err != nil {
 			return outcome{}, fmt.Errorf("%s: %w", n.name, err)
 		}
-		n.m.line.now = got.place
-		want := n.m.apply(with[i], at)
+		n.m.Line.Now = got.Place
+		want := n.m.Apply(with[i], at)
 		if got != want {
 			return outcome{}, fmt.Errorf("%s: the reply is %+v, want %+v", n.name, got, want)
 		}
-		if want.ttl {
-			if err := n.m.checkTTL(left, at); err != nil {
+		if want.TTL {
+			if err := checkTTL(&n.m, left, at); err != nil {
 				return outcome{}, fmt.Errorf("%s: in the reply: %w", n.name, err)
 			}
 		}
@@ -131,19 +133,19 @@ func (n *neighbour) check(q *sequence) error {
 	if q.blind {
 		return nil
 	}
-	if n.m.wrong {
+	if n.m.Wrong {
 		if v, err := q.s.rdb.Get(context.Background(), n.keys.Lock).Result(); err != nil || v != "x" {
 			return fmt.Errorf("%s: the key of another type is now %q, %v", n.name, v, err)
 		}
 		return nil
 	}
-	at := span{lo: time.Now()}
+	at := span{Lo: time.Now()}
 	got, err := take(q.s.rdb, n.keys)
 	if err != nil {
 		return err
 	}
-	at.hi = time.Now()
-	if err := n.m.check(got, at); err != nil {
+	at.Hi = time.Now()
+	if err := check(&n.m, got, at); err != nil {
 		return fmt.Errorf("%s, after it: %w", n.name, err)
 	}
 	return nil

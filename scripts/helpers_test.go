@@ -54,7 +54,7 @@ func take(rdb redis.UniversalClient, keys *Keys) (snapshot, error) {
 	}
 	s := snapshot{hash: hash.Val(), counter: counter.Val()}
 	for _, z := range line.Val() {
-		s.line = append(s.line, stay{z.Member.(string), int64(z.Score)})
+		s.line = append(s.line, stay{Ticket: z.Member.(string), Score: int64(z.Score)})
 	}
 	ms, err := pttl.Int64()
 	if s.pttl = ms; err == nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/test/linemodel"
 )
 
 // The part of the sequences that is about the line.
@@ -42,22 +44,22 @@ func (q *sequence) stepLine() error {
 			return nil
 		}
 		h.held = false
-		o := op{kind: "release", field: h.field, known: q.rng.IntN(3) - 1}
+		o := op{Kind: "release", Field: h.field, Known: q.rng.IntN(3) - 1}
 		if q.rng.IntN(3) == 0 && !h.ticket {
-			o = op{kind: "quick", field: h.field}
+			o = op{Kind: "quick", Field: h.field}
 		} else if q.rng.IntN(2) == 0 && !w.in {
-			o.again = w.ticket()
+			o.Again = w.ticket()
 		}
 		return q.compose(o)
 	case n < 16:
-		o := op{kind: "leave"}
+		o := op{Kind: "leave"}
 		if len(w.tickets) > 0 && q.rng.IntN(4) > 0 {
-			o.again = w.tickets[len(w.tickets)-1]
+			o.Again = w.tickets[len(w.tickets)-1]
 			w.in, w.hold = false, nil
 		}
 		return q.compose(o)
 	case n < 17:
-		return q.run("", op{kind: "expire"})
+		return q.run("", op{Kind: "expire"})
 	default:
 		return q.stepListen([]string{w.id, ""}[q.rng.IntN(2)])
 	}
@@ -65,15 +67,15 @@ func (q *sequence) stepLine() error {
 
 // stepListen makes a client, or anybody on the lock's own channel, listen, or not any more.
 func (q *sequence) stepListen(client string) error {
-	if q.m.line.listened[client] {
-		return q.run("", op{kind: "turn away", field: client})
+	if q.m.Line.Listened[client] > 0 {
+		return q.run("", op{Kind: "turn away", Field: client})
 	}
-	return q.run("", op{kind: "listen", field: client})
+	return q.run("", op{Kind: "listen", Field: client})
 }
 
 // stepWait is a try of the client, in turn.
 func (q *sequence) stepWait(w *aClient) error {
-	if !q.m.line.listened[w.id] && q.rng.IntN(4) > 0 {
+	if q.m.Line.Listened[w.id] == 0 && q.rng.IntN(4) > 0 {
 		if err := q.stepListen(w.id); err != nil {
 			return err
 		}
@@ -83,25 +85,25 @@ func (q *sequence) stepWait(w *aClient) error {
 	}
 	h := w.hold
 	o := h.acquire
-	o.kind = "wait"
+	o.Kind = "wait"
 	last := ""
 	if n := len(w.tickets); n > 0 && !w.in {
 		last = w.tickets[n-1]
 	}
 	if q.rng.IntN(5) > 0 {
-		o.turn.Ticket = w.ticket()
+		o.Turn.Ticket = w.ticket()
 		h.ticket = true
 		if place := q.places[last]; place != 0 && q.rng.IntN(4) > 0 {
-			o.placeOf, o.turn.Score = last, place
+			o.PlaceOf, o.Turn.Score = last, place
 		}
 	}
-	if o.turn.Look = q.rng.IntN(2) == 0; o.turn.Look && len(q.lastState.line) > 0 && q.rng.IntN(2) == 0 {
-		o.turn.Stale = q.lastState.line[q.rng.IntN(4)%len(q.lastState.line)].ticket
+	if o.Turn.Look = q.rng.IntN(2) == 0; o.Turn.Look && len(q.lastState.line) > 0 && q.rng.IntN(2) == 0 {
+		o.Turn.Stale = q.lastState.line[q.rng.IntN(4)%len(q.lastState.line)].Ticket
 	}
 	if err := q.compose(o); err != nil {
 		return err
 	}
-	if q.m.field == h.field {
+	if q.m.Field == h.field {
 		h.held, h.count, w.in = true, 1, false
 	}
 	return nil
@@ -122,35 +124,35 @@ func (q *sequence) fair(o op, got reply, heard []string, before, after snapshot)
 		return fmt.Errorf("line: it has no expiry: %d ms", after.linePTTL)
 	}
 	for _, s := range after.line {
-		q.places[s.ticket] = s.score
+		q.places[s.Ticket] = s.Score
 	}
-	there := lined{stays: before.line}
-	if o.kind == "wait" && o.turn.Ticket != "" && o.turn.Score != 0 {
-		there.join(o.turn.Ticket, o.turn.Score, span{})
+	there := linemodel.Line{Stays: before.line}
+	if o.Kind == "wait" && o.Turn.Ticket != "" && o.Turn.Score != 0 {
+		there.Join(o.Turn.Ticket, o.Turn.Score, span{})
 	}
-	line := make([]string, 0, len(there.stays)) // that the op meets, as far as somebody listens
-	for i, s := range there.stays {
-		own := s.ticket == o.turn.Ticket && o.kind == "wait"
-		if own || q.m.line.listened[clientOf(s.ticket)] && (i > 0 || s.ticket != o.turn.Stale) {
-			line = append(line, s.ticket)
+	line := make([]string, 0, len(there.Stays)) // that the op meets, as far as somebody listens
+	for i, s := range there.Stays {
+		own := s.Ticket == o.Turn.Ticket && o.Kind == "wait"
+		if own || q.m.Line.Listened[linemodel.ClientOf(s.Ticket)] > 0 && (i > 0 || s.Ticket != o.Turn.Stale) {
+			line = append(line, s.Ticket)
 		}
 	}
-	_, was := before.hash[o.field]
-	_, is := after.hash[o.field]
+	_, was := before.hash[o.Field]
+	_, is := after.hash[o.Field]
 	if !was && is { // also again, as a ghost
-		q.alone[o.field] = (o.kind == "acquire" || o.kind == "wait") && len(before.hash) == 0 && len(after.line) == 0
+		q.alone[o.Field] = (o.Kind == "acquire" || o.Kind == "wait") && len(before.hash) == 0 && len(after.line) == 0
 	}
 	switch {
-	case o.kind == "wait" && got.held:
-		if slices.ContainsFunc(after.line, func(s stay) bool { return s.ticket == o.turn.Ticket }) {
-			return fmt.Errorf("line: %s has the lock and is in the line", o.turn.Ticket)
+	case o.Kind == "wait" && got.Held:
+		if slices.ContainsFunc(after.line, func(s stay) bool { return s.Ticket == o.Turn.Ticket }) {
+			return fmt.Errorf("line: %s has the lock and is in the line", o.Turn.Ticket)
 		}
-		if len(before.hash) == 0 && is && len(line) > 0 && line[0] != o.turn.Ticket {
+		if len(before.hash) == 0 && is && len(line) > 0 && line[0] != o.Turn.Ticket {
 			return fmt.Errorf("line: it took the lock out of turn, before %s", line[0])
 		}
-	case (o.kind == "release" || o.kind == "quick" && q.alone[o.field]) && was && !is:
-		if o.again != "" && q.m.line.listened[clientOf(o.again)] && !slices.Contains(line, o.again) {
-			line = append(line, o.again)
+	case (o.Kind == "release" || o.Kind == "quick" && q.alone[o.Field]) && was && !is:
+		if o.Again != "" && q.m.Line.Listened[linemodel.ClientOf(o.Again)] > 0 && !slices.Contains(line, o.Again) {
+			line = append(line, o.Again)
 		}
 		var called []string
 		for _, said := range heard {
@@ -178,7 +180,7 @@ func marked(before, after map[string]string) bool {
 func (q *sequence) endLine() error {
 	for _, w := range q.clients {
 		for _, ticket := range w.tickets {
-			if err := q.send("at the end: ", op{kind: "leave", again: ticket}); err != nil {
+			if err := q.send("at the end: ", op{Kind: "leave", Again: ticket}); err != nil {
 				return err
 			}
 		}

@@ -48,7 +48,7 @@ func (h *homeStand) vote(turn Turn) Answer {
 func (h *homeStand) holds(field string, tickets ...string) {
 	h.Helper()
 	if a := h.ask(Vote(h.keys, field, lease)); !a.Held {
-		h.Fatalf("%s has not got the free lock: %+v", short(field), a)
+		h.Fatalf("%s has not got the free lock: %+v", field, a)
 	}
 	for i, ticket := range tickets {
 		if a := h.vote(Turn{Ticket: ticket}); a.Held || a.Before != min(i, 2) {
@@ -271,7 +271,7 @@ func TestNodeLine_AStaleFirst(t *testing.T) {
 func TestNodeLine_AnOldPlace(t *testing.T) {
 	homeWays(t, func(h *homeStand) {
 		h.holds(newField(), "a:1", "b:1")
-		place := mustTake(t, h.direct, h.keys).line[0].score
+		place := mustTake(t, h.direct, h.keys).line[0].Score
 		h.direct.ZRem(t.Context(), h.keys.Line, "a:1")
 		if a := h.vote(Turn{Ticket: "a:2", Score: place}); a.Held || a.Score != place || a.Before != 0 {
 			t.Errorf("it is told %+v, want place %d", a, place)
@@ -432,7 +432,7 @@ func TestNodeLine_AReleaseThatEnters(t *testing.T) {
 			t.Errorf("the release says %+v %+v", a, a.Report)
 		}
 		h.tickets("b:1", "a:2")
-		if line := mustTake(t, h.direct, h.keys).line; len(line) != 2 || line[1].score != a.Score {
+		if line := mustTake(t, h.direct, h.keys).line; len(line) != 2 || line[1].Score != a.Score {
 			t.Errorf("the line is %v, and the release says place %d", line, a.Score)
 		}
 		h.hears("b c b:1 0 "+field+" 5", "a w a:2 b:1 1")

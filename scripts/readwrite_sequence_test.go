@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/test/linemodel"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
@@ -394,9 +395,9 @@ func (r *rwRun) granted(h *rwHold, op Op, a Answer, before rwState) error {
 		return nil
 	}
 	if line := r.state.line; len(line) > 0 && h.seat.write() && !op.turn.Called && !op.turn.Look {
-		r.seatOf(line[0].ticket).knows = true // P32: it is not told that it is the first, and looks as those do who are behind
+		r.seatOf(line[0].Ticket).knows = true // P32: it is not told that it is the first, and looks as those do who are behind
 	}
-	if slices.ContainsFunc(r.state.line, func(o stay) bool { return o.ticket == op.turn.Ticket }) {
+	if slices.ContainsFunc(r.state.line, func(o stay) bool { return o.Ticket == op.turn.Ticket }) {
 		return fmt.Errorf("line: %s has the lock, and is in the line with %s", h.field, op.turn.Ticket)
 	}
 	own := int64(1) << 62
@@ -404,13 +405,13 @@ func (r *rwRun) granted(h *rwHold, op Op, a Answer, before rwState) error {
 		own = op.turn.Score
 	}
 	for _, o := range before.line {
-		if o.ticket == op.turn.Ticket {
-			own = o.score
+		if o.Ticket == op.turn.Ticket {
+			own = o.Score
 		}
 	}
 	for _, o := range before.line {
-		if o.score < own && slices.Contains(r.state.line, o) {
-			return fmt.Errorf("Inv14: %s has the lock before %s", h.field, o.ticket)
+		if o.Score < own && slices.Contains(r.state.line, o) {
+			return fmt.Errorf("Inv14: %s has the lock before %s", h.field, o.Ticket)
 		}
 	}
 	return nil
@@ -453,7 +454,7 @@ func (r *rwRun) release(h *rwHold, op Op) error {
 		return fmt.Errorf("Inv5: the hold is there: %v, and the answer is %v", want, a.Held)
 	}
 	opened := before.mode() != "" && r.state.mode() == ""
-	if opened && a.Receivers == 0 && (len(r.state.line) == 0 || r.seatOf(r.state.line[0].ticket).by.deaf) {
+	if opened && a.Receivers == 0 && (len(r.state.line) == 0 || r.seatOf(r.state.line[0].Ticket).by.deaf) {
 		return fmt.Errorf("P37: nobody was told that %s was released", h.field)
 	}
 	return nil
@@ -612,7 +613,7 @@ func (r *rwRun) observe() error {
 	}
 	r.state = rwState{hash: hash.Val(), left: left.Val()}
 	for _, z := range line.Val() {
-		r.state.line = append(r.state.line, stay{z.Member.(string), int64(z.Score)})
+		r.state.line = append(r.state.line, stay{Ticket: z.Member.(string), Score: int64(z.Score)})
 	}
 	if r.state.mode() != "read" {
 		r.phase = 0
@@ -671,7 +672,7 @@ func (r *rwRun) exclusive() error {
 
 // seatOf returns whose ticket it is.
 func (r *rwRun) seatOf(ticket string) *seat {
-	id := clientOf(ticket)
+	id := linemodel.ClientOf(ticket)
 	i := slices.IndexFunc(r.seats, func(s *seat) bool { return s.keys.InLine(s.by.id) == id })
 	return r.seats[i]
 }
@@ -739,34 +740,34 @@ func (r *rwRun) look() (again bool, err error) {
 		r.dirty = false
 		return false, nil
 	}
-	first := r.seatOf(line[0].ticket)
-	if first.awake() && first.wants && first.ticket == line[0].ticket && !first.knows && !first.back {
-		return false, fmt.Errorf("P31: %s is the first, and does not know it", line[0].ticket)
+	first := r.seatOf(line[0].Ticket)
+	if first.awake() && first.wants && first.ticket == line[0].Ticket && !first.knows && !first.back {
+		return false, fmt.Errorf("P31: %s is the first, and does not know it", line[0].Ticket)
 	}
 	if !r.state.open(first.write()) {
-		if s := r.seatOf(line[min(1, len(line)-1)].ticket); !first.awake() && r.state.open(s.write()) && s.awake() && s.wants && s.ticket == line[1].ticket {
-			return true, r.passes(s, line[0].ticket)
+		if s := r.seatOf(line[min(1, len(line)-1)].Ticket); !first.awake() && r.state.open(s.write()) && s.awake() && s.wants && s.ticket == line[1].Ticket {
+			return true, r.passes(s, line[0].Ticket)
 		}
 		r.dirty = false
 		return false, nil
 	}
 	if first.awake() && !r.dirty {
-		return false, fmt.Errorf("Inv8: %s sleeps, and the mode is %q", line[0].ticket, r.state.mode())
+		return false, fmt.Errorf("Inv8: %s sleeps, and the mode is %q", line[0].Ticket, r.state.mode())
 	}
 	r.dirty = false
 	for i, o := range line {
-		s := r.seatOf(o.ticket)
+		s := r.seatOf(o.Ticket)
 		if !s.awake() {
 			continue
 		}
-		if !s.wants || s.ticket != o.ticket { // it will be called
+		if !s.wants || s.ticket != o.Ticket { // it will be called
 			if i > 0 {
 				continue
 			}
 			r.dirty = true
-			return true, r.giveUp(s, o.ticket)
+			return true, r.giveUp(s, o.Ticket)
 		}
-		return true, r.looks(s, i, line[0].ticket)
+		return true, r.looks(s, i, line[0].Ticket)
 	}
 	return false, nil
 }
@@ -783,7 +784,7 @@ func (r *rwRun) looks(s *seat, before int, head string) error {
 	if err != nil || before == 0 || r.dirty {
 		return err
 	}
-	if line := r.state.line; len(line) > 0 && line[0].ticket == head && r.state.open(r.seatOf(head).write()) {
+	if line := r.state.line; len(line) > 0 && line[0].Ticket == head && r.state.open(r.seatOf(head).write()) {
 		return fmt.Errorf("Inv8: %s stays the first, and does not come", head)
 	}
 	r.dirty = true // the next one may be late too
@@ -797,7 +798,7 @@ func (r *rwRun) passes(s *seat, head string) error {
 		r.dirty = false
 		err := r.attempt(s, Turn{Look: true, Stale: stale})
 		r.dirty = r.dirty || len(r.owed) > owed
-		if err != nil || r.dirty || len(r.state.line) == 0 || r.state.line[0].ticket != head {
+		if err != nil || r.dirty || len(r.state.line) == 0 || r.state.line[0].Ticket != head {
 			return err
 		}
 		if r.seatOf(head).by.deaf { // for which nobody listens
@@ -828,7 +829,7 @@ func (r *rwRun) finish() error {
 		}
 	}
 	for _, o := range r.state.line {
-		if err := r.giveUp(r.seatOf(o.ticket), o.ticket); err != nil {
+		if err := r.giveUp(r.seatOf(o.Ticket), o.Ticket); err != nil {
 			return err
 		}
 	}

@@ -26,7 +26,7 @@ func (c caller) naiveUnlock(field string) any {
 func (c caller) mustHold(field string) {
 	c.Helper()
 	if a := c.acquire(field, lease); !a.Held {
-		c.Fatalf("%s has not got the free lock", short(field))
+		c.Fatalf("%s has not got the free lock", field)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/test/linemodel"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
@@ -112,8 +113,8 @@ func (s *stand) hears(want ...string) {
 func (s *stand) age(d time.Duration) {
 	s.Helper()
 	for _, x := range mustTake(s, s.direct, s.keys).line {
-		if x.score < 0 {
-			locktest.NoError(s, s.direct.ZIncrBy(s.Context(), s.keys.Line, -2*float64(d.Milliseconds()), x.ticket).Err())
+		if x.Score < 0 {
+			locktest.NoError(s, s.direct.ZIncrBy(s.Context(), s.keys.Line, -2*float64(d.Milliseconds()), x.Ticket).Err())
 		}
 	}
 }
@@ -124,7 +125,7 @@ func (s *stand) tickets(want ...string) {
 	got := mustTake(s, s.direct, s.keys)
 	var names []string
 	for _, x := range got.line {
-		names = append(names, x.ticket)
+		names = append(names, x.Ticket)
 	}
 	if !slices.Equal(names, want) {
 		s.Errorf("in the line are %q, want %q", names, want)
@@ -305,7 +306,7 @@ func TestP27_WhoIsCalledIsToldOfStrangers(t *testing.T) {
 // or it is not.
 func withTurn(client string, n int, turn bool) string {
 	for i := 100; ; i++ {
-		if field := fmt.Sprint(client, ":", i); (choice(field, n) == 0) == turn {
+		if field := fmt.Sprint(client, ":", i); (linemodel.Choice(field, n) == 0) == turn {
 			return field
 		}
 	}
@@ -862,7 +863,7 @@ func TestP24_TheSecondHasCalledTheFirst(t *testing.T) {
 func TestP22_TheFirstComesBack(t *testing.T) {
 	s := newLine(t, "b", "c")
 	holder := s.queue("a:1", "b:1", "c:1")
-	place := mustTake(s, s.direct, s.keys).line[0].score
+	place := mustTake(s, s.direct, s.keys).line[0].Score
 	s.release(holder, "")
 	s.hears("b c b:1 0", "c w c:1 b:1 1") // nobody listens for a
 	s.listen(true, "a")

@@ -30,7 +30,7 @@ func (c caller) mustGet(old, field string) Answer {
 	c.Helper()
 	a := c.transfer(old, field, lease)
 	if !a.Held {
-		c.Fatalf("%s has not got the lock of %s", short(field), short(old))
+		c.Fatalf("%s has not got the lock of %s", field, old)
 	}
 	return a
 }

@@ -14,11 +14,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/test/linemodel"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
 // aged is what is left of an expiry after the op "age": less than any lease.
-const aged = 5 * time.Second
+const aged = linemodel.Aged
 
 var leases = []time.Duration{20 * time.Second, time.Minute, 10 * time.Minute, 100 * 365 * 24 * time.Hour}
 
@@ -70,7 +71,7 @@ func newSequence(rdb redis.UniversalClient, keys *Keys, seed uint64, blind bool)
 		arrived: map[string]bool{}, entered: map[string]bool{}, freed: map[string]bool{}, ghosts: map[string]bool{}, places: map[string]int64{}, alone: map[string]bool{}, levels: map[string]int64{},
 		lastState: snapshot{hash: map[string]string{}, pttl: -2},
 	}
-	q.m.line.listened = map[string]bool{}
+	q.m.Line.Listened = map[string]int{}
 	for _, id := range []string{"a", "b", "c", "d"} {
 		q.clients = append(q.clients, &aClient{id: id})
 	}
@@ -116,19 +117,19 @@ func (q *sequence) step() error {
 			return nil
 		}
 		h.held = false
-		return q.send("", op{kind: "unlock", field: h.field})
+		return q.send("", op{Kind: "unlock", Field: h.field})
 	case n < 59:
-		o := op{kind: "renew"}
+		o := op{Kind: "renew"}
 		for range 1 + q.rng.IntN(3) {
 			if h := q.pick(); h != nil {
-				o.targets = append(o.targets, target{h.field, q.lease()})
+				o.Targets = append(o.Targets, target{Field: h.field, Lease: q.lease()})
 			}
 		}
 		return q.send("", o)
 	case n < 62:
-		o := op{kind: "inspect"}
+		o := op{Kind: "inspect"}
 		if h := q.pick(); h != nil {
-			o.field = h.field
+			o.Field = h.field
 		}
 		return q.send("", o)
 	case n < 87:
@@ -137,21 +138,21 @@ func (q *sequence) step() error {
 		}
 		return q.send("copy: ", q.sent[q.rng.IntN(len(q.sent))])
 	case n < 91:
-		return q.run("", op{kind: "age"})
+		return q.run("", op{Kind: "age"})
 	case n < 94:
-		return q.run("", op{kind: "expire"})
+		return q.run("", op{Kind: "expire"})
 	case n < 95:
-		return q.run("", op{kind: "persist"})
+		return q.run("", op{Kind: "persist"})
 	case n < 97:
-		return q.run("", op{kind: "drop counter"})
+		return q.run("", op{Kind: "drop counter"})
 	default:
 		if len(q.java) > 0 && q.rng.IntN(2) == 0 {
-			return q.run("", op{kind: "redisson unlock", field: q.java[len(q.java)-1], lease: q.lease()})
+			return q.run("", op{Kind: "redisson unlock", Field: q.java[len(q.java)-1], Lease: q.lease()})
 		}
 		if len(q.java) == 0 || q.rng.IntN(2) == 0 {
 			q.java = append(q.java, q.newField("01234567-89ab-cdef-0123-456789abcdef"))
 		}
-		return q.run("", op{kind: "redisson lock", field: q.java[len(q.java)-1], lease: q.lease()})
+		return q.run("", op{Kind: "redisson lock", Field: q.java[len(q.java)-1], Lease: q.lease()})
 	}
 }
 
@@ -186,7 +187,7 @@ func (q *sequence) stepAcquire() error {
 // newHold is a new hold of this client.
 func (q *sequence) newHold(client string) *hold {
 	h := &hold{field: q.newField(client), fenced: q.rng.IntN(4) > 0}
-	h.acquire = op{kind: "acquire", field: h.field, fenced: h.fenced, lease: q.lease()}
+	h.acquire = op{Kind: "acquire", Field: h.field, Fenced: h.fenced, Lease: q.lease()}
 	q.holds = append(q.holds, h)
 	return h
 }
@@ -199,14 +200,14 @@ func (q *sequence) stepTransfer() error {
 	}
 	h := q.newHold("01234567-89ab-cdef-0123-456789abcdef")
 	o := h.acquire
-	o.kind, o.old, o.lease = "transfer", old.field, q.lease()
+	o.Kind, o.Old, o.Lease = "transfer", old.field, q.lease()
 	old.held = false
 	if q.rng.IntN(5) == 0 {
 		q.delay(o)
 		return nil
 	}
 	err := q.send("", o)
-	if q.m.field == h.field {
+	if q.m.Field == h.field {
 		h.held, h.count = true, 1
 	}
 	return err
@@ -214,7 +215,7 @@ func (q *sequence) stepTransfer() error {
 
 func (q *sequence) sendAcquire(h *hold) error {
 	err := q.send("", h.acquire)
-	if q.m.field == h.field {
+	if q.m.Field == h.field {
 		h.held, h.count = true, 1
 	}
 	return err
@@ -228,14 +229,14 @@ func (q *sequence) stepLevel() error {
 	}
 	if h.open == nil {
 		h.change += 1 + q.rng.Int64N(6) // any growing numbers do; they soon have two digits
-		o := op{kind: "level", field: h.field, change: h.change}
+		o := op{Kind: "level", Field: h.field, Change: h.change}
 		if h.count > 1 && q.rng.IntN(2) == 0 {
 			h.count--
 		} else {
 			h.count++
-			o.fenced, o.lease = h.fenced, q.lease()
+			o.Fenced, o.Lease = h.fenced, q.lease()
 		}
-		o.count = h.count
+		o.Count = h.count
 		h.open = &o
 		if q.rng.IntN(5) == 0 {
 			q.delay(o)
@@ -259,8 +260,8 @@ func (q *sequence) send(note string, o op) error {
 	}
 	err := q.run(note, o)
 	q.arrived[o.String()] = true
-	if o.kind == "unlock" || o.kind == "release" || o.kind == "quick" {
-		q.freed[o.field] = true
+	if o.Kind == "unlock" || o.Kind == "release" || o.Kind == "quick" {
+		q.freed[o.Field] = true
 	}
 	return err
 }
@@ -269,38 +270,38 @@ func (q *sequence) send(note string, o op) error {
 func (q *sequence) run(note string, o op) error {
 	q.trace = append(q.trace, note+o.String())
 	before := q.lastState
-	at := span{lo: time.Now()}
+	at := span{Lo: time.Now()}
 	got, left, err := q.call(o)
 	if err != nil {
 		return err
 	}
-	at.hi = time.Now()
-	read := span{lo: time.Now()}
+	at.Hi = time.Now()
+	read := span{Lo: time.Now()}
 	after, err := take(q.s.rdb, q.keys)
 	if err != nil {
 		return err
 	}
-	read.hi = time.Now()
-	q.m.line.now, q.m.line.seen = got.place, after.line
-	want := q.m.apply(o, at)
+	read.Hi = time.Now()
+	q.m.Line.Now, q.m.Line.Seen = got.Place, after.line
+	want := q.m.Apply(o, at)
 	if got != want && !q.blind {
 		return fmt.Errorf("the reply is %+v, want %+v", got, want)
 	}
-	if want.ttl && !q.blind {
-		if err := q.m.checkTTL(left, at); err != nil {
+	if want.TTL && !q.blind {
+		if err := checkTTL(&q.m, left, at); err != nil {
 			return fmt.Errorf("in the reply: %w", err)
 		}
 	}
 	q.lastState = after
-	if err := q.m.check(after, read); err != nil && !q.blind {
+	if err := check(&q.m, after, read); err != nil && !q.blind {
 		return fmt.Errorf("after it: %w", err)
 	}
 	heard, err := q.ear.heard(q.s.rdb)
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(heard, q.m.line.said) && !q.blind {
-		return fmt.Errorf("the clients hear %q, want %q", heard, q.m.line.said)
+	if !slices.Equal(heard, q.m.Line.Said) && !q.blind {
+		return fmt.Errorf("the clients hear %q, want %q", heard, q.m.Line.Said)
 	}
 	if err := q.fair(o, got, heard, before, after); err != nil {
 		return err
@@ -310,19 +311,19 @@ func (q *sequence) run(note string, o op) error {
 
 // invariants are numbers 1, 2, 5 and 10 of docs/protocol.md, as far as scripts keep them, read from Redis's state alone: the model may be wrong too.
 func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
-	_, was := before.hash[o.field]
-	_, is := after.hash[o.field]
-	passes := o.kind == "transfer"
-	takes := o.kind == "acquire" || o.kind == "wait" || passes
-	entered := takes && !was && is || o.kind == "redisson lock" && is && got.held ||
-		o.kind == "level" && was && q.levels[o.field] < o.change
-	if entered && got.token != 0 {
-		if got.token <= q.token {
-			return fmt.Errorf("invariant 2: token %d was given after token %d", got.token, q.token)
+	_, was := before.hash[o.Field]
+	_, is := after.hash[o.Field]
+	passes := o.Kind == "transfer"
+	takes := o.Kind == "acquire" || o.Kind == "wait" || passes
+	entered := takes && !was && is || o.Kind == "redisson lock" && is && got.Held ||
+		o.Kind == "level" && was && q.levels[o.Field] < o.Change
+	if entered && got.Token != 0 {
+		if got.Token <= q.token {
+			return fmt.Errorf("invariant 2: token %d was given after token %d", got.Token, q.token)
 		}
-		q.token = got.token
+		q.token = got.Token
 	}
-	if o.kind == "drop counter" {
+	if o.Kind == "drop counter" {
 		q.token = 0
 	}
 
@@ -338,32 +339,32 @@ func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 
 	late := q.arrived[o.String()]
 	same := maps.Equal(before.hash, after.hash)
-	if !same && (o.kind == "renew" || o.kind == "inspect") {
+	if !same && (o.Kind == "renew" || o.Kind == "inspect") {
 		return fmt.Errorf("invariant 10: it changed the hash from %v to %v", before.hash, after.hash)
 	}
-	ghost := q.ghosts[o.field]
+	ghost := q.ghosts[o.Field]
 	switch {
 	case !late || same:
-	case (o.kind == "acquire" || o.kind == "wait") && len(before.hash) == 0 && maps.Equal(after.hash, map[string]string{o.field: "1"}):
+	case (o.Kind == "acquire" || o.Kind == "wait") && len(before.hash) == 0 && maps.Equal(after.hash, map[string]string{o.Field: "1"}):
 		ghost = true // nobody can tell it from the first; its unlock, sent again, removes it (P3)
-	case passes && q.ghosts[o.old] && before.hash[o.old] != "" && maps.Equal(after.hash, map[string]string{o.field: "1"}):
+	case passes && q.ghosts[o.Old] && before.hash[o.Old] != "" && maps.Equal(after.hash, map[string]string{o.Field: "1"}):
 		ghost = true // of a ghost
-	case o.kind == "level" && ghost && was && q.levels[o.field] < o.change:
-	case o.kind == "wait" && o.turn.Ticket != "" && marked(before.hash, after.hash): // a ghost in the line: P19
-	case (o.kind == "unlock" || o.kind == "release" || o.kind == "quick") && ghost && was && len(after.hash) == 0:
+	case o.Kind == "level" && ghost && was && q.levels[o.Field] < o.Change:
+	case o.Kind == "wait" && o.Turn.Ticket != "" && marked(before.hash, after.hash): // a ghost in the line: P19
+	case (o.Kind == "unlock" || o.Kind == "release" || o.Kind == "quick") && ghost && was && len(after.hash) == 0:
 	default:
 		return fmt.Errorf("invariant 5: a copy changed the hash from %v to %v", before.hash, after.hash)
 	}
 	if late && same && before.counter != "" && before.counter != after.counter {
 		return fmt.Errorf("invariant 5: a copy moved the counter from %s to %s", before.counter, after.counter)
 	}
-	if o.kind == "level" && is {
-		q.levels[o.field] = max(q.levels[o.field], o.change)
+	if o.Kind == "level" && is {
+		q.levels[o.Field] = max(q.levels[o.Field], o.Change)
 	}
 	if takes && !was && is {
-		q.ghosts[o.field] = ghost || q.entered[o.field] || q.ghosts[o.old] || q.freed[o.field]
-		q.entered[o.field] = true
-		q.levels[o.field] = 0
+		q.ghosts[o.Field] = ghost || q.entered[o.Field] || q.ghosts[o.Old] || q.freed[o.Field]
+		q.entered[o.Field] = true
+		q.levels[o.Field] = 0
 	}
 	return nil
 }
@@ -372,7 +373,7 @@ func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 func (q *sequence) end() error {
 	q.rng.Shuffle(len(q.holds), func(i, j int) { q.holds[i], q.holds[j] = q.holds[j], q.holds[i] })
 	for _, h := range q.holds {
-		if err := q.send("at the end: ", op{kind: "unlock", field: h.field}); err != nil {
+		if err := q.send("at the end: ", op{Kind: "unlock", Field: h.field}); err != nil {
 			return err
 		}
 	}
