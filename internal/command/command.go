@@ -39,8 +39,8 @@ type Attempts interface {
 // isOver stands for the function of a command that is over.
 var isOver = new(func())
 
-// errNotSent tells that a command was taken back before it left.
-var errNotSent = errors.New("no connection to Redis was free in time")
+// ErrNotSent tells that a command was taken back before it left.
+var ErrNotSent = errors.New("no connection to Redis was free in time")
 
 // Done tells whether the command is over: SentAt, Answer and Err are final then.
 func (f *Command) Done() bool { return f.done.Load() }
@@ -49,7 +49,7 @@ func (f *Command) Done() bool { return f.done.Load() }
 func (f *Command) AlsoNotify(n Notifier) { f.also = n }
 
 // Unanswered tells whether a command that is over got no answer, so that Redis may have executed it.
-func (f *Command) Unanswered() bool { return f.Err != errNotSent && scripts.Unanswered(f.Err) }
+func (f *Command) Unanswered() bool { return f.Err != ErrNotSent && scripts.Unanswered(f.Err) }
 
 // AfterFunc has the function called when the command is over, or calls it at once where the command is over. A command has one such function
 // at most.
@@ -151,7 +151,7 @@ func (s *Sender) TakeBack(f *Command) {
 	if f.alone || !s.Store.TakeBack(&f.Op) {
 		return
 	}
-	f.Err = errNotSent
+	f.Err = ErrNotSent
 	if f.attempts != nil {
 		f.attempts.TakenBack()
 	}
@@ -186,7 +186,7 @@ func (s *Sender) Do(ctx context.Context, began time.Time, bound, each time.Durat
 	switch {
 	case !over:
 		maybeExecuted, err = true, ErrSilence
-	case scripts.Passing(f.Err): // errNotSent too
+	case scripts.Passing(f.Err): // ErrNotSent too
 		maybeExecuted, err = f.Unanswered(), f.Err
 	default:
 		answer, err = f.Answer, f.Err

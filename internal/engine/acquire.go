@@ -6,19 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/presence"
 	"github.com/fencelock/fencelock/observe/locktrace"
-	"github.com/fencelock/fencelock/scripts"
 )
-
-// onceMore bounds how long a call that does not wait asks Redis: how long it waits for an answer, and how long it repeats a command after an
-// error that goes away by itself, such as that of a broken connection.
-const onceMore = time.Second
-
-// mostOnceMore bounds the pauses between these repeats.
-const mostOnceMore = onceMore / 8
 
 // minExpiry is the shortest expiry of a counter.
 const minExpiry = time.Second
@@ -125,7 +116,7 @@ func (l *Lock) checkLease(lease time.Duration) error {
 
 // run takes the lock, or re-enters it. What it has begun it ends also where a method of the user's context panics.
 func (w *waiter) run() (*holder.Level, error) {
-	w.lockState = w.client.lockState(w.stateKey())
+	w.lockState = w.Lock.lockState()
 	defer w.lockState.removeUser()
 	w.wakeup = w.client.commands.Wakeup()
 	defer w.client.commands.PutWakeup(w.wakeup)
@@ -161,79 +152,6 @@ func (w *waiter) run() (*holder.Level, error) {
 	}
 }
 
-// tryOnce asks once, for a call with wait 0.
-func (w *waiter) tryOnce() (lv *holder.Level, err error) {
-	h := w.lockState.beginTry(w)
-	defer func() { w.lockState.endTry(w, lv) }()
-	if h != nil && h.Err() == nil && h.Lease.Deadline().Age() < time.Second {
-		return nil, ErrNotAcquired // Redis could say nothing else
-	}
-	var said error
-	var pauses command.Backoff
-	for {
-		lv, a, again, err := w.askOnce()
-		if err == command.ErrSilence && said != nil {
-			err = said
-		}
-		said = err
-		pause := pauses.Next(err, mostOnceMore)
-		if err == nil && a != nil && a.Why != nil { // nobody has the lock
-			again, pause = true, min(max(a.TTL, time.Millisecond), mostOnceMore)
-		}
-		switch {
-		case lv != nil:
-			return lv, nil
-		case w.ctx.Err() != nil:
-			return nil, w.contextEnded()
-		case !again || errors.Is(err, ErrUnconfirmed) || time.Since(w.began)+pause > min(onceMore, w.client.set.Patience):
-			if err == nil {
-				return nil, notAcquired(a.Why)
-			}
-			return nil, w.client.withDial(err, w.began)
-		case !command.Sleep(w.ctx, pause):
-			return nil, with(holder.ContextError(w.ctx), err)
-		}
-	}
-}
-
-// askOnce sends one attempt of a call that does not wait. It returns a level where that took the lock, and otherwise why not: an error, or the
-// answer by which Redis has refused. again: another attempt may have the lock.
-func (w *waiter) askOnce() (lv *holder.Level, a *scripts.Answer, again bool, err error) {
-	ls, c := w.lockState, &w.own
-	f := w.attempt(c, w.wakeup)
-	if w.kind.shared() && w.client.usesLine() { // who waits comes first
-		sharded, _ := w.client.bus.Known()
-		inTurn(f, scripts.Turn{Sharded: sharded, Look: !w.request.waits() || w.endsWithin(soon)})
-	}
-	c.send(f)
-	rest := time.Until(w.began.Add(onceMore + w.client.set.confirmTimes()))
-	if w.request.waits() {
-		rest = w.client.set.silence()
-	}
-	for due := time.Now().Add(min(w.lease, rest)); !f.Done() && time.Now().Before(due); {
-		w.wakeup.NotifyAt(due)
-		select {
-		case <-w.wakeup.C():
-			continue
-		case <-w.bound.end:
-		case <-w.client.closed:
-		}
-		break
-	}
-	ls.mu.Lock()
-	o, a, again := ls.verdict(w, c, f)
-	ls.mu.Unlock()
-	if o.hold == nil {
-		return nil, a, again, o.err
-	}
-	if lv, err = w.begin(o); lv == nil { // Redis has a hold that nobody gets
-		ls.mu.Lock()
-		ls.claimAnew(c, w)
-		ls.mu.Unlock()
-	}
-	return lv, a, passing(err), err
-}
-
 // begin makes a hold of a waiter that has got the lock.
 func (w *waiter) begin(o outcome) (*holder.Level, error) {
 	if w.ctx.Err() != nil {
@@ -264,7 +182,7 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 		h.End(ErrClosed, "", nil)
 		return nil, ErrClosed
 	}
-	over := h.lockState.registerHold(h, o)
+	over := h.lockState.registerHold(h, o, w)
 	w.holder.Add(&h.Hold)
 	w.client.dog.Add(&h.Lease, o.sentAt, w.lease)
 	w.client.presenter.takes(w.lease)

@@ -155,7 +155,7 @@ func TestTheOutcomeOfACallThatReenters(t *testing.T) {
 		attempt.answers(scripts.Answer{}, locktest.Reply("WRONGTYPE Operation against a key"))
 		go func() { // as others do whose change lets the asker see
 			s.ls.mu.Lock()
-			s.ls.unlock()
+			s.ls.unlock(time.Now())
 		}()
 		for range 200 {
 			runtime.Gosched()
@@ -176,7 +176,7 @@ func TestInv8_TheWaitEndsAsTheLockComesFree(t *testing.T) {
 		s.ls.mu.Lock()
 		giveUp()
 		s.ls.onLineMessage(true, "c "+ticket+" 0")
-		s.ls.unlock()
+		s.ls.unlock(time.Now())
 		<-over
 		began := time.Now()
 		s.next(time.Minute)

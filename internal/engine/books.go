@@ -24,7 +24,7 @@ func (c *Client) InQueue(name string) (n int, idle bool) {
 		for w := ls.first; w != nil; w = w.next {
 			n++
 		}
-		idle = idle && (ls.first == nil || ls.state == watching)
+		idle = idle && (ls.first == nil || ls.room.Watching())
 		ls.mu.Unlock()
 	}
 	return n, n > 0 && idle
@@ -57,7 +57,7 @@ func (c *Client) onBooks() (locks, holds, releases int) {
 	c.mu.Unlock()
 	for ls, n := range uses {
 		ls.mu.Lock()
-		if n == 1 && ls.contention != nil && ls.contention.lingerTimer != nil {
+		if n == 1 && ls.lingers != nil {
 			delete(uses, ls)
 		}
 		ls.mu.Unlock()

@@ -20,6 +20,7 @@ import (
 	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/internal/quorums"
 	"github.com/fencelock/fencelock/internal/releases"
+	"github.com/fencelock/fencelock/internal/room"
 	"github.com/fencelock/fencelock/internal/tell"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/pubsub"
@@ -39,6 +40,7 @@ type Client struct {
 
 	commands command.Sender
 	spares
+	rooms room.Settings
 
 	lastField     atomic.Int64
 	followedHolds atomic.Int64 // holds for which the client is subscribed
@@ -51,7 +53,6 @@ type Client struct {
 
 // spares are what is over, and is used again.
 type spares struct {
-	spareAskers  sync.Pool // of *asker
 	spareWaiters sync.Pool // of *waiter; the client's own, as channels must not leave the bubble of a test in virtual time
 }
 
@@ -96,7 +97,8 @@ type books struct {
 	mu          sync.Mutex
 	locks       map[stateKey]*lockState
 	lately      *lately      // nil for none
-	forced      []forcedHold // permits of its own that the client has released by force
+	forced      []forcedHold // holds of its own that the client has released by force
+	anyForced   atomic.Bool  // forced has some
 	spareStates []*lockState // of locks that nothing refers to any more
 	firstHold   *hold        // the list of the registered holds, linked by prev and next
 	held        int
@@ -174,6 +176,7 @@ func newClient(set Settings) *Client {
 		closing: closing{draining: make(chan struct{}), closed: make(chan struct{}), closeEnded: make(chan struct{})},
 		books:   books{locks: make(map[stateKey]*lockState)},
 	}
+	c.rooms = room.Settings{Poll: set.Poll, Patience: set.Patience, Silence: set.silence()}
 	c.dog = watchdog.New(c.renewLeases)
 	c.releaser = releases.New(releasing{c}, set.Log)
 	c.commands.Heard = c.noteServer

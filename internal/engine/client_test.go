@@ -21,7 +21,7 @@ import (
 func TestInv9_ListOfHolds(t *testing.T) {
 	for _, ends := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		c, _ := newFakeClient(t, new(fakeBus), Limits{})
-		ls := c.lockState(stateKey{name: "l"})
+		ls := NewLock(c, "l", LockOptions{}).lockState()
 		var want []*hold
 		check := func() {
 			t.Helper()
@@ -62,7 +62,7 @@ func TestP12_NoHoldBeginsAfterClose(t *testing.T) {
 	})
 	l := NewLock(c, "l", LockOptions{})
 	ctx := context.Background()
-	w := &waiter{Lock: l, lease: time.Minute, ctx: ctx, under: ctx, holder: holder.New(ctx), lockState: c.lockState(stateKey{name: "l"})}
+	w := &waiter{Lock: l, lease: time.Minute, ctx: ctx, under: ctx, holder: holder.New(ctx), lockState: NewLock(c, "l", LockOptions{}).lockState()}
 	locktest.NoError(t, c.Close())
 	lv, err := w.begin(outcome{hold: takenBy(c, "l", time.Minute), sentAt: watchdog.Now()})
 	locktest.IsError(t, err, ErrClosed)

@@ -4,12 +4,13 @@ import (
 	"errors"
 
 	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/internal/room"
 	"github.com/fencelock/fencelock/scripts"
 )
 
 // The errors that callers act on; package rlock shows them, and says what they mean.
 var (
-	ErrNotAcquired = errors.New("not acquired: held by someone else")
+	ErrNotAcquired = room.ErrNotAcquired
 	ErrNotHeld     = holder.ErrNotHeld
 	ErrUnconfirmed = scripts.ErrUnconfirmed
 	ErrLost        = holder.ErrLost

@@ -11,7 +11,6 @@ import (
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/releases"
 	"github.com/fencelock/fencelock/scripts"
-	"github.com/fencelock/fencelock/watchdog"
 )
 
 // forcePause is between two attempts to release a lock that was handed on before the first one came.
@@ -78,7 +77,7 @@ func (plain) force(bound context.Context, l *Lock) (freed, again bool, err error
 		l.client.releaser.QuorumDone(releases.NewAttempts(l.keys, state.Field, lease), until)
 	}
 	freed = answer.Held || maybeExecuted || answer.Copies > 0
-	ls := l.client.lockState(l.stateKey())
+	ls := l.lockState()
 	defer ls.removeUser()
 	ls.holdForcedOpen(state, freed)
 	return freed, !freed, nil
@@ -94,22 +93,11 @@ type forcedHold struct {
 // holdForcedOpen ends what this client has of the hold that was seen, which is gone from Redis. freed: by ForceUnlock, so that
 // the answer which tells of the hold may still be under way.
 func (ls *lockState) holdForcedOpen(seen scripts.State, freed bool) {
-	ls.mu.Lock()
-	if now := time.Now(); freed && strings.HasPrefix(seen.Field, ls.client.id+":") {
+	if freed && strings.HasPrefix(seen.Field, ls.client.id+":") {
 		// A repeat of the attempt may have extended the lease since it was seen: by no more than that was, or the client's.
-		one := forcedHold{seen.Field, now, now.Add(2 * max(seen.TTL, ls.client.set.Lease))}
-		if ls.client.owns(seen.Field) {
-			past := ls.pastHolds()
-			past.forced = withForced(past.forced, one)
-		} else { // of a permit, whose acquire is not one of the slot's lock
-			ls.client.mu.Lock()
-			ls.client.forced = withForced(ls.client.forced, one)
-			ls.client.mu.Unlock()
-		}
+		ls.client.noteForced(seen.Field, 2*max(seen.TTL, ls.client.set.Lease))
 	}
-	h := ls.hold
-	ls.mu.Unlock()
-	if h != nil && h.attempts.Field == seen.Field {
+	if h := ls.currentHold(); h != nil && h.attempts.Field == seen.Field {
 		how := forcedOpenText
 		if !freed {
 			how = goneText
@@ -120,19 +108,23 @@ func (ls *lockState) holdForcedOpen(seen scripts.State, freed bool) {
 	}
 }
 
-// withForced adds one to the holds that were forced open, without those that no answer counts of any more.
-func withForced(all []forcedHold, one forcedHold) []forcedHold {
-	return append(slices.DeleteFunc(all, func(f forcedHold) bool { return one.at.After(f.until) }), one)
+// noteForced notes a hold that was forced open. No answer that has the hold counts after this time.
+func (c *Client) noteForced(field string, within time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.forced = slices.DeleteFunc(c.forced, func(f forcedHold) bool { return now.After(f.until) })
+	c.forced = append(c.forced, forcedHold{field, now, now.Add(within)})
+	c.anyForced.Store(true)
 }
 
 // wasForced tells whether the hold of this field, taken by a command that was sent at this time, has been released by
-// ForceUnlock meanwhile. With ls.mu held.
-func (ls *lockState) wasForced(field string, sent watchdog.Instant) bool {
-	is := func(f forcedHold) bool { return f.field == field && !sent.Time().After(f.at) }
-	if ls.client.owns(field) {
-		return ls.past != nil && slices.ContainsFunc(ls.past.forced, is)
+// ForceUnlock meanwhile. The hold is noted as the client's by then: ForceUnlock either finds it, or is found here.
+func (c *Client) wasForced(field string, sent time.Time) bool {
+	if !c.anyForced.Load() {
+		return false
 	}
-	ls.client.mu.Lock()
-	defer ls.client.mu.Unlock()
-	return slices.ContainsFunc(ls.client.forced, is)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.forced, func(f forcedHold) bool { return f.field == field && !sent.After(f.at) })
 }

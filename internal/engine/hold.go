@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencelock/fencelock/internal/holder"
 	"github.com/fencelock/fencelock/internal/releases"
+	"github.com/fencelock/fencelock/internal/room"
 	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/watchdog"
 )
@@ -25,15 +26,25 @@ type hold struct {
 
 	prev, next *hold // of the client's, guarded by client.mu
 
-	waited        *waited // nil until the user asks for it; guarded by lockState.mu
-	changes       countChanges
+	waited  *waited // nil until the user asks for it; guarded by lockState.mu
+	changes countChanges
+	taking
+	ending
+}
+
+// taking is how a hold was taken.
+type taking struct {
+	stable      bool // it keeps its first token
+	passedOn    bool // a handoff, also one without an answer, was to make it
+	uncontended bool // by an attempt, before this client was in the line
+}
+
+// ending is what a hold knows of its end, and of what may come before that.
+type ending struct {
 	failedRenewal atomic.Pointer[failedRenewal] // what became of the last renewal that failed
 	gone          atomic.Bool                   // Redis said that it has no such hold
 	warned        atomic.Bool                   // warnOnce has logged that a call waits for the hold
 	unregistered  atomic.Bool                   // taken off the client's books
-	stable        bool                          // keeps its first token
-	passedOn      bool                          // a handoff, also one without an answer, was to make it
-	uncontended   bool                          // taken by an attempt, before this client was in the line
 }
 
 // isShare tells whether the hold is one of a shared lock (kind).
@@ -159,16 +170,25 @@ func (h *hold) loseUntold(how string, gone bool) bool {
 	if !gone {
 		h.lockState.setLost(h)
 	}
-	h.unregister()
+	h.unregister(nil)
 	return true
 }
 
-// unregister takes the hold off the books of the client.
-func (h *hold) unregister() {
-	if h.unregistered.Swap(true) {
+// unregister takes the hold off the books of the client, and tells its room, which a share has for itself, and the room in whose queue it was waited for.
+// released: what its release has come to; nil or zero for none.
+func (h *hold) unregister(released *room.Event) {
+	over := h.unregistered.Swap(true)
+	if released != nil && released.What != room.Released {
+		released = nil
+	}
+	if released != nil && (over || h.isShare()) {
+		h.of.happened(*released)
+		released = nil
+	}
+	if over {
 		return
 	}
-	h.lockState.unregisterHold(h)
+	h.lockState.unregisterHold(h, released)
 	h.lockState.client.unregisterHold(h)
 }
 

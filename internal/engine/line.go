@@ -7,22 +7,21 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/command"
-	"github.com/fencelock/fencelock/internal/line"
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// usesLine tells whether clients wait in a line in Redis. They do not where a message reaches more connections than the server counts (a
-// cluster without sharded channels), and where the user has no right to the line. There they listen for releases, and all try.
-func (c *Client) usesLine() bool {
-	if c.lineForbidden() {
-		return false
-	}
-	sharded, known := c.bus.Known()
-	return known && (sharded || !c.cluster)
-}
+// usesLine tells whether clients wait in a line in Redis. They do not where there is none, and where the user has no right to the line. There they listen for
+// releases, and all try.
+func (c *Client) usesLine() bool { return !c.lineForbidden() && c.hasLine(c.bus.Known()) }
+
+// hasLine tells whether there is a line: a message reaches no more connections than the server counts, as it does in a cluster without sharded channels.
+func (c *Client) hasLine(sharded, known bool) bool { return known && (sharded || !c.cluster) }
 
 // lineForbidden tells whether the client does without the line for a while, as the user lacks a right to it (P30).
-func (c *Client) lineForbidden() bool { return c.noLineUntil.Load() > int64(time.Since(c.born)) }
+func (c *Client) lineForbidden() bool {
+	until := c.noLineUntil.Load()
+	return until != 0 && until > int64(time.Since(c.born))
+}
 
 // noLineTime is how long a client without the right to the line does without it.
 const noLineTime = time.Minute
@@ -118,203 +117,4 @@ func (l *leaveOp) sendAgain() {
 	if l.again = true; !isClosed(l.client.closed) {
 		l.send()
 	}
-}
-
-// soon is how long a call may last that does not get to a look of its own: it has those who keep it from a free lock asked at once whether they are alive.
-const soon = 2 * line.CalledTimeout
-
-// stood tells whether Redis has said that the client is in the line, or was. With ls.mu held.
-func (ls *lockState) stood() bool {
-	p := ls.place()
-	return p != nil && p.Stood()
-}
-
-// lineTurn is the client's part in the line, for an attempt. It enters only while it would hear that it is called. With ls.mu held.
-func (ls *lockState) lineTurn() (t scripts.Turn) {
-	if p := ls.place(); p != nil {
-		t = p.Turn(time.Now(), ls.hearsCalls(), ls.newTicket)
-	}
-	t.Look = t.Look || !t.Called && !ls.stood() && ls.first.endsWithin(soon)
-	t.Sharded, _ = ls.client.bus.Known()
-	t.Unproven = t.Ticket != "" && !ls.client.lineProven.Load()
-	return t
-}
-
-// leavePlace takes the client out of the line, and returns the ticket with which it was there; "" where it was in none. With ls.mu held.
-func (ls *lockState) leavePlace() (ticket string) {
-	p := ls.place()
-	if p == nil {
-		return ""
-	}
-	stood := p.Stood()
-	if ticket = p.GiveUp(time.Now()); ticket != "" {
-		ls.client.newLeave(ls.contention.keys, ticket, stood).send()
-	}
-	return ticket
-}
-
-// hearsCalls tells whether the client would hear that it is called. With ls.mu held.
-func (ls *lockState) hearsCalls() bool {
-	return ls.contention != nil && ls.contention.calls != nil && ls.contention.calls.Live()
-}
-
-// newTicket returns a ticket for one stay in the line. With ls.mu held.
-func (ls *lockState) newTicket() string {
-	return ls.client.distance.Ticket(ls.contention.keys.TicketOf(ls.client.newField()))
-}
-
-// listenForCalls makes the client listen for calls, and tells whether it would hear one. With ls.mu held.
-func (ls *lockState) listenForCalls(keys *scripts.Keys) bool {
-	r := ls.contentionFor(keys)
-	if r.calls == nil {
-		ls.expectNews()
-		r.calls = ls.client.bus.Subscribe(keys, keys.Calls(ls.client.id), ls.onLineMessage)
-	}
-	return r.calls.Live()
-}
-
-// onLineMessage is called for each message about the client's place in the line, with message true, and when messages arrive again or no
-// longer, with message false: some may have been missed then. It takes no mutex but that of the news: the bus calls it with the bus's mutex
-// held, and the bus is called with ls.mu held.
-func (ls *lockState) onLineMessage(message bool, text string) {
-	ls.news.Load().add(told{place: true, message: message, text: text})
-	if ls.firstWakeup.Load() != nil {
-		ls.Notify()
-		return
-	}
-	go func() { // it may be a call for a place that the client has left (P19)
-		ls.mu.Lock()
-		ls.unlock()
-	}()
-}
-
-// ownListeners is how many of those who hear of a release on the lock's own channel are this client: 1 or 0.
-func (ls *lockState) ownListeners(keys *scripts.Keys) int {
-	if ls.news.Load() != nil && ls.client.bus.Hears(keys) {
-		return 1
-	}
-	return 0
-}
-
-// stopListening ends the subscription to the lock's own channel of a client that is called, if nothing else needs it. With ls.mu held.
-func (ls *lockState) stopListening() {
-	if ls.subscription != nil && !ls.holdFollowed {
-		ls.subscription.Drop()
-		ls.subscription = nil
-	}
-}
-
-// linger keeps the lock state, and the calls that are listened for, for a while after the last one has left. With ls.mu held.
-func (ls *lockState) linger(d time.Duration) {
-	if isClosed(ls.client.draining) {
-		d = 0
-	}
-	r := ls.contention
-	r.lingerUntil = time.Now().Add(d)
-	if r.lingerTimer == nil {
-		ls.addUser()
-		r.lingerTimer = time.AfterFunc(max(d, 1), ls.lingerEnded)
-	} else if d == 0 {
-		r.lingerTimer.Reset(1)
-	}
-}
-
-// lingerEnded ends what linger began.
-func (ls *lockState) lingerEnded() {
-	ls.mu.Lock()
-	r := ls.contention
-	if r == nil || r.lingerTimer == nil { // it was fired again as it ended
-		ls.mu.Unlock()
-		return
-	}
-	if left := time.Until(r.lingerUntil); left > 0 && !isClosed(ls.client.draining) {
-		r.lingerTimer.Reset(left)
-		ls.mu.Unlock()
-		return
-	}
-	r.lingerTimer = nil
-	if ls.first == nil && r.calls != nil {
-		r.calls.Drop() // a release counts who listens, and a call that is heard by nobody is lost
-		r.calls = nil
-	}
-	ls.mu.Unlock()
-	ls.removeUser()
-}
-
-// leftLine notes that an attempt with this ticket has taken the lock, or was refused a right to the line, which ends the stay in the line.
-// refused: Redis may not have taken the ticket out. With ls.mu held.
-func (ls *lockState) leftLine(ticket string, refused bool) {
-	p := ls.place()
-	switch {
-	case p == nil:
-	case refused && p.Stood():
-		ls.leavePlace()
-	default:
-		p.Leave(time.Now(), ticket)
-	}
-}
-
-// endLinger ends a lingering, as the client is shutting down.
-func (ls *lockState) endLinger() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.contention != nil && ls.contention.lingerTimer != nil {
-		ls.contention.lingerTimer.Reset(1)
-	}
-}
-
-// ticketForRelease returns the ticket with which the client enters the line again when it releases the lock, as others wait here; or "".
-func (ls *lockState) ticketForRelease() string {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.first == nil || !ls.client.lineProven.Load() || !ls.hearsCalls() {
-		return ""
-	}
-	return ls.contention.place.EnterByRelease(time.Now(), ls.newTicket)
-}
-
-// enteredByRelease notes that a release with this ticket is over, and the score that the client got by it in the line; 0 for none.
-func (ls *lockState) enteredByRelease(ticket string, score int64) {
-	ls.mu.Lock()
-	defer ls.unlock()
-	if p := ls.place(); p != nil && p.EnteredByRelease(ticket, score) {
-		ls.client.newLeave(ls.contention.keys, ticket, score != 0).send() // the first may have come too soon (P19)
-	}
-}
-
-// released notes the answer to a release of h, which was begun at this time. Where there is no line, this client leaves the lock for a
-// moment to the others that were told.
-func (ls *lockState) released(h *hold, a scripts.Answer, began time.Time) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.client.usesLine() {
-		if a.Held && ls.contention != nil { // otherwise the client is in no line
-			ls.contention.calledByReleaseOf = h
-		}
-		return
-	}
-	told := a.Receivers
-	if ls.subscription != nil && ls.subscription.Live() {
-		told-- // one of them is this client
-	}
-	if told > 0 {
-		stands := max(2*time.Since(began), minYield)
-		ls.contentionFor(h.attempts.Keys).yieldUntil = time.Now().Add(stands)
-		ls.linger(stands)
-	}
-}
-
-// lingerTime is how long a client that waits no more still listens to be called: its callers may come back, and what it has sent may
-// arrive late.
-const lingerTime = 2 * time.Second
-
-// minYield is how long a client at least leaves the lock to others after its own release, where there is no line.
-const minYield = 5 * time.Millisecond
-
-// yieldsFor is how long the client leaves the lock to others, where there is no line. With ls.mu held.
-func (ls *lockState) yieldsFor() time.Duration {
-	if ls.contention == nil || ls.contention.yieldUntil.IsZero() {
-		return 0
-	}
-	return time.Until(ls.contention.yieldUntil)
 }

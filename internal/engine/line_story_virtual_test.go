@@ -31,7 +31,7 @@ func tellLine(t *testing.T, set func(*Settings), test func(*lineStory)) {
 				set(s)
 			}
 		})
-		s := &lineStory{T: t, client: c, store: store, lock: NewLock(c, "l", LockOptions{}), ls: c.lockState(stateKey{name: "l"})}
+		s := &lineStory{T: t, client: c, store: store, lock: NewLock(c, "l", LockOptions{}), ls: NewLock(c, "l", LockOptions{}).lockState()}
 		defer s.ls.removeUser()
 		test(s)
 	})
@@ -106,7 +106,7 @@ func TestP27_CalledInVainAfterAnError(t *testing.T) {
 func (s *lineStory) besideOutsiders() bool {
 	s.ls.mu.Lock()
 	defer s.ls.mu.Unlock()
-	return s.ls.besideOutsiders()
+	return s.ls.room.BesideOutsiders(time.Now())
 }
 
 type passingError struct{}

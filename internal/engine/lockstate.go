@@ -5,28 +5,46 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fencelock/fencelock/internal/line"
+	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/room"
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A lockState is what a client knows of one lock: its own hold of it, if it has one, and the queue of its waiters, in order of arrival, for the
-// first of which it asks Redis. A lockState exists while somebody uses it.
+// A lockState is the shell of a room, which is what the client knows of one lock: it has what the room is not to know, gives the room the events, and does what
+// the room says, with mu held. It exists while somebody uses it.
 type lockState struct {
 	client *Client
 	key    stateKey
-	users  int32 // how many calls, holds and timers use the state; guarded by client.mu
+	keys   *scripts.Keys // of the lock
 
-	checking atomic.Bool          // Redis is to be asked soon whether this client's own hold is still there
+	users    int32                // how many calls, holds and timers use the state; guarded by client.mu
+	checking atomic.Bool          // Redis is to be asked soon whether the hold is still there
 	news     atomic.Pointer[news] // nil before there has been a subscription
 
-	mu sync.Mutex
-	queue
-	*asker // nil while nobody waits
-	ownHolds
-	run          handoffRun
-	subscription Subscription // to the lock's own channel; nil for none
-	contact      *contact     // nil before Redis has said anything to a waiter
-	contention   *contention  // nil before another client wanted the lock
+	mu   sync.Mutex
+	room room.Room
+	calls
+	sent
+	freed        bool             // the lock of a hold that is over was freed (P38)
+	exited       exit             // of the latest hold that is to be unlocked without a pass
+	hold         *hold            // the client's own, as far as it knows; nil for none
+	holdFollowed bool             // the hold has lasted for a while: messages on the channel may be about it
+	channels     *[2]Subscription // by room.Channel; nil before there has been one
+	lingers      *time.Timer      // uses the state while the room listens without calls; nil for none
+}
+
+// sent is what the room has sent.
+type sent struct {
+	claimed *hold      // that the attempts are for, or that the head of the queue was granted; nil for none
+	latest  attempt    // of them
+	pass    *unlocking // for which an Unlock waits; nil for none
+}
+
+// An attempt is one that the room has sent.
+type attempt struct {
+	command *command.Command // nil for none
+	number  room.Attempt
+	inLine  bool // with a ticket
 }
 
 // A stateKey tells the states of locks apart. Both sides of a read-write lock have its name.
@@ -38,91 +56,59 @@ type stateKey struct {
 // stateKey is the key of the lock's state.
 func (l *Lock) stateKey() stateKey { return stateKey{name: l.id.Name, side: l.keys.Side()} }
 
-// ownHolds is what a lockState keeps of its client's own holds.
-type ownHolds struct {
-	hold         *hold      // the client's own, as far as it knows
-	holdFollowed bool       // the hold has lasted for a while: messages on the channel may be about it
-	ends         uint32     // of the client's holds, so far
-	past         *pastHolds // nil for none
-}
-
-// pastHolds are holds of the client that are over, and may still be there in Redis.
-type pastHolds struct {
-	lost   *hold        // the latest that was lost without a word of Redis, and is not to be released by others
-	forced []forcedHold // that ForceUnlock has ended, and that a late answer may still tell of
-}
-
-// pastHolds returns ls.past, made if need be. With ls.mu held.
-func (ls *lockState) pastHolds() *pastHolds {
-	if ls.past == nil {
-		ls.past = new(pastHolds)
-	}
-	return ls.past
-}
-
-// contention is what a lockState keeps while other clients want the lock too. The lockState's mu guards it.
-type contention struct {
-	keys              *scripts.Keys // of the lock
-	place             line.Place    // of this client in the line
-	calls             Subscription  // on which the client is called when it is its turn; nil before it had to wait for another one
-	lingerTimer       *time.Timer   // uses the lock state after the last call has left, until lingerUntil; nil for none
-	lingerUntil       time.Time     // when the timer ends its use
-	calledByReleaseOf *hold         // whose release has called the first client in the line
-	yieldUntil        time.Time     // until when others come first, where there is no line
-}
-
-// contentionFor returns ls.contention, made for the lock with these keys if need be. With ls.mu held.
-func (ls *lockState) contentionFor(keys *scripts.Keys) *contention {
-	if ls.contention == nil {
-		ls.contention = &contention{keys: keys}
-	}
-	return ls.contention
-}
-
-// place is the client's place in the line; nil before it had to wait for another client. With ls.mu held.
-func (ls *lockState) place() *line.Place {
-	if ls.contention == nil {
-		return nil
-	}
-	return &ls.contention.place
-}
-
-// lockState returns the state with this key, and counts one user of the state more. The user calls removeUser in the end.
-func (c *Client) lockState(key stateKey) *lockState {
+// lockState returns the state of the lock, and counts one user of the state more. The user calls removeUser in the end.
+func (l *Lock) lockState() *lockState {
+	c, key := l.client, l.stateKey()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ls := c.locks[key]
 	if ls == nil {
-		ls = c.newState(key)
+		ls = c.newState(key, l, l.kind)
 		c.locks[key] = ls
 	}
 	ls.users++
 	return ls
 }
 
-// newState returns a state without users. With c.mu held.
-func (c *Client) newState(key stateKey) (ls *lockState) {
+// newState returns a state without users, of the lock, or of one hold of it, which is as that of a plain one. With c.mu held.
+func (c *Client) newState(key stateKey, l *Lock, k kind) (ls *lockState) {
 	if n := len(c.spareStates); n > 0 {
 		ls, c.spareStates = c.spareStates[n-1], c.spareStates[:n-1]
 	} else {
 		ls = &lockState{client: c}
 	}
-	ls.key = key
+	ls.key, ls.keys = key, l.keys
+	ls.room.Reset(&c.rooms, room.Kind{
+		Once: k.shared() || c.limits.several(), Shared: k.shared(), Joins: k.joins(), Passes: int32(c.set.Handoffs), Tries: int32(c.limits.Tries),
+	}, ls)
 	return ls
 }
 
 // ownState returns a state for one share alone, and counts a user.
-func (c *Client) ownState() *lockState {
+func (l *Lock) ownState() *lockState {
+	c := l.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ls := c.newState(stateKey{})
+	ls := c.newState(stateKey{}, l, plain{})
 	ls.users = 1
+	return ls
+}
+
+// stateInUse returns the state with this key, and counts a user; nil where nobody uses one.
+func (c *Client) stateInUse(key stateKey) *lockState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ls := c.locks[key]
+	if ls != nil {
+		ls.users++
+	}
 	return ls
 }
 
 // stateOfHold returns the state of the client's hold with this field, a new one where there is no
 // such hold, and counts a user.
-func (c *Client) stateOfHold(field string) *lockState {
+func (l *Lock) stateOfHold(field string) *lockState {
+	c := l.client
 	c.mu.Lock()
 	for h := c.firstHold; h != nil; h = h.next {
 		if h.attempts.Field == field {
@@ -132,7 +118,7 @@ func (c *Client) stateOfHold(field string) *lockState {
 		}
 	}
 	c.mu.Unlock()
-	return c.ownState()
+	return l.ownState()
 }
 
 // addUser counts one user more of the state, which has one already.
@@ -161,7 +147,7 @@ func (c *Client) removeUserLocked(ls *lockState) {
 }
 
 // maxSpare bounds the states that are kept to be used again.
-const maxSpare = 256
+const maxSpare = 1024
 
 // reset makes an unused state as if it were new; false where a message or a timer may still be about the lock that it was
 // for.
@@ -171,86 +157,117 @@ func (ls *lockState) reset() bool {
 	if ls.news.Load() != nil {
 		return false
 	}
-	ls.contact, ls.run, ls.past, ls.contention = nil, handoffRun{}, nil, nil
+	ls.sent = sent{}
 	return true
 }
 
-// unsubscribeIfUnused ends the subscription if nobody is there for whom it is. With ls.mu held.
-func (ls *lockState) unsubscribeIfUnused() {
-	if ls.subscription != nil && ls.first == nil && !ls.holdFollowed {
-		if ls.client.usesLine() {
-			ls.subscription.Drop() // those in the line would take this client for an outsider
-		} else {
-			ls.subscription.Close()
-		}
-		ls.subscription = nil
+// Field implements room.Shell.
+func (ls *lockState) Field() string {
+	return ls.first.kind.field(ls.client, ls.first.keys)
+}
+
+// Ticket implements room.Shell.
+func (ls *lockState) Ticket() string {
+	return ls.client.distance.Ticket(ls.keys.TicketOf(ls.client.newField()))
+}
+
+// facts are what the client knows of its server.
+func (c *Client) facts() room.Facts {
+	sharded, known := c.bus.Known()
+	forbidden := c.lineForbidden()
+	return room.Facts{
+		Line:      !forbidden && c.hasLine(sharded, known),
+		Forbidden: forbidden,
+		Sharded:   sharded,
+		Proven:    c.lineProven.Load(),
+		Draining:  isClosed(c.draining),
 	}
 }
 
-// followHold subscribes for a hold that has lasted for a while, to learn soon that it was forced open.
-func (ls *lockState) followHold(h *hold) {
+// step gives the room an event. With ls.mu held.
+func (ls *lockState) step(now time.Time, ev *room.Event) {
+	ev.Facts = ls.client.facts()
+	ev.Facts.Hears = ls.channels != nil && ls.channels[room.Calls] != nil && ls.channels[room.Calls].Live() // in a quorum it moves
+	ev.Facts.Listens = ls.ownListeners(ls.keys) > 0
+	ev.Facts.HeadEnds = ls.first != nil && isClosed(ls.first.bound.end)
+	ls.room.Step(now, ev)
+}
+
+// lock takes mu for what steps, and returns the time.
+func (ls *lockState) lock() time.Time {
+	ls.mu.Lock()
+	return time.Now()
+}
+
+// happened is step, of something that happened to this hold or call.
+func (ls *lockState) happened(ev room.Event) {
+	now := ls.lock()
+	defer ls.unlock(now)
+	ls.step(now, &ev)
+}
+
+// unlock sees to all that has changed, and gives ls.mu back, which was taken at this time.
+func (ls *lockState) unlock(now time.Time) {
+	ls.see(now)
+	ls.unlockSeen()
+}
+
+// unlockSeen is unlock where nothing has changed since all was seen to.
+func (ls *lockState) unlockSeen() {
+	due := ls.room.Due()
+	switch {
+	case due.IsZero():
+	case ls.first != nil:
+		ls.first.wakeup.NotifyAt(due)
+	case ls.lingers == nil:
+		ls.addUser()
+		ls.lingers = time.AfterFunc(max(time.Until(due), 1), ls.lingerEnded)
+	}
+	ls.mu.Unlock()
+}
+
+// see gives the room what has come, and the time. With ls.mu held.
+func (ls *lockState) see(now time.Time) {
+	for {
+		due := ls.room.Due()
+		switch {
+		case ls.hearNews(now, false):
+		case ls.pass != nil && ls.pass.command != nil && ls.pass.command.Done():
+			ls.answered(now, ls.pass.attempt)
+		case ls.latest.command != nil && ls.latest.command.Done():
+			ls.answered(now, ls.latest)
+		case !due.IsZero() && !now.Before(due):
+			ls.step(now, &room.Event{What: room.Tick})
+		default:
+			return
+		}
+	}
+}
+
+// lingerEnded lets the room stop listening, as nobody has come back.
+func (ls *lockState) lingerEnded() {
+	now := ls.lock()
+	if ls.lingers == nil { // it was fired again as it ended
+		ls.mu.Unlock()
+		return
+	}
+	ls.step(now, &room.Event{What: room.Tick})
+	if due := ls.room.Due(); ls.first == nil && !due.IsZero() {
+		ls.lingers.Reset(max(time.Until(due), 1))
+		ls.mu.Unlock()
+		return
+	}
+	ls.lingers = nil
+	ls.mu.Unlock()
+	ls.removeUser()
+}
+
+// endLinger ends a lingering, as the client is shutting down.
+func (ls *lockState) endLinger() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if ls.hold != h {
-		return
-	}
-	if ls.client.followedHolds.Add(1) > maxFollowed {
-		ls.client.followedHolds.Add(-1)
-		return
-	}
-	ls.holdFollowed = true
-	ls.subscribe(h.lock.keys)
-}
-
-// unfollowHold ends what followHold began. With ls.mu held.
-func (ls *lockState) unfollowHold() {
-	if ls.holdFollowed {
-		ls.holdFollowed = false
-		ls.client.followedHolds.Add(-1)
-	}
-}
-
-// listen subscribes to the lock's channel, and tells whether messages arrive. With ls.mu held.
-func (ls *lockState) listen(keys *scripts.Keys) (live bool) {
-	ls.subscribe(keys)
-	return ls.subscription.Live()
-}
-
-// subscribe makes sure of the subscription. With ls.mu held.
-func (ls *lockState) subscribe(keys *scripts.Keys) {
-	if ls.subscription == nil {
-		ls.expectNews()
-		ls.subscription = ls.client.bus.Subscribe(keys, keys.Channel(), ls.onReleaseMessage)
-	}
-}
-
-// maxFollowed bounds the holds for which a client is subscribed (followHold): after a reconnect Redis is asked about each of them. The client
-// notices beyond this bound that a hold was forced open when it renews the lease, and for a hold with a lease of its own with the
-// next command.
-const maxFollowed = 1000
-
-// askAfter is the time from a message to the question whether the client's own hold is still there. Most messages are about the hold
-// before it. One question answers all messages of this time, and there is none where the hold is over by then.
-const askAfter = 100 * time.Millisecond
-
-// onReleaseMessage is called for each message on the lock's own channel, with message true, and when messages arrive again or no longer,
-// with message false. The first waiter looks then. In any case Redis is asked, askAfter later, whether this client's own hold is still
-// there, because the hold may have been forced open: a message is a reason to ask, never a verdict. onReleaseMessage takes no mutex but that
-// of the news: the bus calls it with the bus's mutex held, and the bus is called with ls.mu held.
-func (ls *lockState) onReleaseMessage(message bool, _ string) {
-	if ls.firstWakeup.Load() != nil { // otherwise whoever waits next asks anyway
-		ls.news.Load().add(told{message: message})
-		ls.Notify()
-	}
-	if ls.checking.CompareAndSwap(false, true) {
-		time.AfterFunc(askAfter, ls.checkHold)
-	}
-}
-
-func (ls *lockState) checkHold() {
-	ls.checking.Store(false)
-	if h := ls.currentHold(); h != nil {
-		ls.client.dog.Ask(&h.Lease)
+	if ls.lingers != nil {
+		ls.lingers.Reset(1)
 	}
 }
 
@@ -259,53 +276,4 @@ func (ls *lockState) currentHold() *hold {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	return ls.hold
-}
-
-// registerHold notes that h is the client's hold of the lock, by this outcome of a waiter. A hold that is noted still has been lost, unless its
-// last level is closed. over: this client has released h meanwhile, by ForceUnlock.
-func (ls *lockState) registerHold(h *hold, o outcome) (over bool) {
-	ls.mu.Lock()
-	ls.gotLock()
-	old := ls.hold
-	if old != nil {
-		old.waited.end()
-	}
-	ls.unfollowHold()
-	ls.hold = h
-	if !h.passedOn { // otherwise the run goes on, and others may be in the line (P36)
-		ls.run = handoffRun{began: o.sentAt.Time()}
-		h.uncontended = !h.isShare() && (ls.contention == nil || !ls.contention.place.Entered())
-	}
-	over = ls.wasForced(h.attempts.Field, o.sentAt)
-	ls.mu.Unlock()
-	if old != nil {
-		old.lose("another holder has the lock", false)
-	}
-	return over
-}
-
-// unregisterHold notes that h is no longer the client's hold of the lock. The asker looks then: it did nothing about messages that came
-// while h was there, and none comes when a lease runs out. It does not look where the release of h has called the first client in the line,
-// and this client is in the line.
-func (ls *lockState) unregisterHold(h *hold) {
-	ls.mu.Lock()
-	defer ls.unlock()
-	r := ls.contention
-	called := r != nil && r.calledByReleaseOf == h
-	if called {
-		r.calledByReleaseOf = nil
-	}
-	ls.ends++
-	if ls.hold != h {
-		return
-	}
-	ls.hold = nil
-	h.waited.end()
-	ls.unfollowHold()
-	ls.unsubscribeIfUnused()
-	free := !called || !ls.inLine()
-	ls.mayBeFree(free)
-	if !free {
-		ls.stopListening() // it listened as it had the lock, and is to be no outsider to the others
-	}
 }

@@ -18,20 +18,20 @@ func TestInv9_SpareStates(t *testing.T) {
 	defer func() { _ = c.Close() }()
 	var states []*lockState
 	for i := range maxSpare + 5 {
-		states = append(states, c.lockState(stateKey{name: fmt.Sprint("l", i)}))
+		states = append(states, NewLock(c, fmt.Sprint("l", i), LockOptions{}).lockState())
 	}
 	for _, ls := range states {
 		ls.removeUser()
 	}
 	locktest.Equal(t, "states that are kept", len(c.spareStates), maxSpare)
 
-	ls := c.lockState(stateKey{name: "one"})
-	ls.contact, ls.run, ls.contention = new(contact), handoffRun{handoffs: 3}, new(contention)
+	ls := NewLock(c, "one", LockOptions{}).lockState()
+	ls.claimed, ls.latest = new(hold), attempt{number: 3}
 	ls.removeUser()
-	again := c.lockState(stateKey{name: "another"})
+	again := NewLock(c, "another", LockOptions{}).lockState()
 	locktest.Equal(t, "it is used again", again == ls, true)
-	if again.key.name != "another" || again.asker != nil || again.contact != nil || again.run != (handoffRun{}) || again.contention != nil {
-		t.Errorf("it is not as new: %q, %v, %v, %v, %v", again.key.name, again.asker, again.contact, again.run, again.contention)
+	if again.key.name != "another" || again.keys.Lock != "another" || again.claimed != nil || again.latest != (attempt{}) || !again.room.Unused() {
+		t.Errorf("it is not as new: %q, %v, %v", again.key.name, again.claimed, again.latest)
 	}
 
 	again.expectNews()
@@ -63,7 +63,7 @@ func TestInv9_FollowedHolds(t *testing.T) {
 		locktest.NoError(t, err)
 		locktest.IsError(t, first.Err(), ErrLost)
 		followed("as soon as another hold has the lock", 0)
-		ls := c.lockState(stateKey{name: "l"})
+		ls := NewLock(c, "l", LockOptions{}).lockState()
 		ls.followHold(lost)
 		followed("for one that is lost", 0)
 		locktest.Equal(t, "the client's own hold", ls.currentHold() == l.ownHold(holder.Of(second)), true)

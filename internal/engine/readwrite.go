@@ -44,7 +44,7 @@ func (side) counts() bool                               { return false } // the 
 func (side) field(c *Client, keys *scripts.Keys) string { return c.newSharedField(keys) }
 
 func (side) take(w *waiter, h *hold, _ int) *holder.Lock {
-	h.lockState = w.client.ownState()
+	h.lockState = w.ownState()
 	return &w.id
 }
 
@@ -111,18 +111,10 @@ func (w *waiter) mayReenter(own *hold) bool {
 func (w *waiter) joinReaders() (lv *holder.Level, err error) {
 	w.lockState.beginTry(w)
 	defer func() { w.lockState.endTry(w, lv) }()
-	sent := time.Now()
-	lv, a, again, err := w.askOnce()
+	lv, _, again, err := w.askOnce(true)
 	if lv != nil {
 		return lv, nil
 	}
-	w.lockState.mu.Lock()
-	if err == nil {
-		w.lockState.noteAnswer(a.Why)
-	} else if again {
-		w.lockState.noteFailure(sent, err)
-	}
-	w.lockState.mu.Unlock()
 	switch {
 	case w.bound.ctx.Err() != nil:
 		return nil, w.gaveUp()
@@ -134,14 +126,6 @@ func (w *waiter) joinReaders() (lv *holder.Level, err error) {
 
 // errJoin has a call that waits to read leave the queue, and ask beside all others, as one of them reads now.
 var errJoin = errors.New("join those that read")
-
-// joinAll has all calls of the queue that waits to read ask at once. With ls.mu held.
-func (ls *lockState) joinAll() {
-	for w := ls.first; w != nil; w = w.next {
-		w.outcome.err = errJoin
-		w.wakeup.Notify()
-	}
-}
 
 // reenter opens one level more of the hold. Redis is asked where the lease is to be longer alone (P52).
 func (side) reenter(w *waiter, h *hold) (*holder.Level, error) {
@@ -199,7 +183,7 @@ func (side) force(bound context.Context, l *Lock) (freed, again bool, err error)
 		l.client.releaseAnswered(answer, l.keys)
 		gone := answer.Held || maybeExecuted || answer.Copies > 0
 		freed = freed || gone
-		ls := l.client.stateOfHold(field)
+		ls := l.stateOfHold(field)
 		ls.holdForcedOpen(seen, gone)
 		ls.removeUser()
 	}

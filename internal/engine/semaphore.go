@@ -31,7 +31,7 @@ func (permits) field(c *Client, keys *scripts.Keys) string { return c.newSharedF
 func (permits) take(w *waiter, h *hold, slot int) *holder.Lock {
 	l := w.SlotLock(slot)
 	l.releaseKeys, l.slot = w.keys.PermitIn(slot), slot
-	h.lock, h.lockState = l, w.client.lockState(l.stateKey())
+	h.lock, h.lockState = l, l.lockState()
 	return &l.id
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/internal/room"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -70,8 +71,9 @@ func (l *Lock) levelFor(ctx context.Context) (*holder.Level, error) {
 // release gives up a hold whose last level was closed, at this time.
 func (h *hold) release(lost bool, now time.Time) (err error) {
 	h.lockState.client.underWay.Add(1)
+	var said room.Event // what the release has come to
 	defer func() {
-		h.unregister()
+		h.unregister(&said)
 		h.Released()
 		h.lockState.client.underWay.Add(-1)
 		h.unlocked(now, err) // the last of it: the function that is told may use the client
@@ -87,50 +89,29 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 		return h.Loss()
 	}
 	bound := max(min(h.lockState.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)
-	if !h.lockState.hasWaiters() {
-		return h.releaseForAll(now, bound, false)
-	}
-	passed, maybePassed := h.handOff(bound / 3)
-	if passed {
+	x, waited := h.lockState.exit(h, now, bound/3)
+	if x.passed {
+		h.releaseConfirmed()
 		return nil
 	}
-	used := time.Since(now)
-	return h.releaseForAll(now.Add(used), bound-used, maybePassed)
-}
-
-// handOff hands the lock to the first waiter of this client by a command, and waits for the answer no longer than within. passed: Redis
-// has confirmed the handoff. maybePassed: the command, or a copy of it, got no answer, so Redis may have executed it.
-func (h *hold) handOff(within time.Duration) (passed, maybePassed bool) {
-	wake, began := h.lockState.client.commands.Wakeup(), time.Now()
-	defer h.lockState.client.commands.PutWakeup(wake)
-	f := h.lockState.startHandoff(h, wake)
-	if f == nil {
-		return false, false
+	used := time.Duration(0)
+	if waited {
+		used = time.Since(now)
 	}
-	if !h.lockState.client.commands.Await(f, wake, began, within, nil) {
-		h.lockState.cancelHandoff(f)
-		return false, true
-	}
-	if f.Answer.Held {
-		h.releaseConfirmed()
-		return true, false
-	}
-	if scripts.Denied(f.Err) && h.lockState.client.handoffDenied.CompareAndSwap(false, true) {
-		h.lockState.client.set.Log.Warn("rlock: Redis refuses to pass a lock on within the process, for want of a right: each release goes to all who wait", "error", f.Err)
-	}
-	return false, f.Answer.Copies > 0 || f.Unanswered()
+	said, err = h.releaseForAll(now.Add(used), bound-used, x.ticket, x.doubt)
+	return err
 }
 
 // releaseForAll releases the lock in Redis, so that any client may take it. The release has begun at this time, and takes no longer than
-// bound. maybePassed: a handoff before the release got no answer, so Redis may have executed it, and a release that finds nothing is no loss.
-func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed bool) error {
+// bound. ticket: see sendRelease. maybePassed: a handoff before the release got no answer, so Redis may have executed it, and a release that finds nothing is
+// no loss.
+func (h *hold) releaseForAll(began time.Time, bound time.Duration, ticket string, maybePassed bool) (said room.Event, err error) {
 	c := h.lockState.client
-	ticket := h.lockState.ticketForRelease()
 	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
-	h.lockState.enteredByRelease(ticket, answer.Score)
+	said = room.Event{What: room.Released, Field: h.attempts.Field, Ticket: ticket, Got: answer.Held, Score: answer.Score, Heard: answer.Receivers, Err: err, At: began}
 	if err != nil && !scripts.OtherType(err) {
 		c.releaser.UnlockFailed(&h.attempts)
-		return fmt.Errorf("release not confirmed, it is sent again in the background: %w", c.withDial(err, began))
+		return said, fmt.Errorf("release not confirmed, it is sent again in the background: %w", c.withDial(err, began))
 	}
 	if answer.Owed {
 		c.releaser.QuorumDone(&h.attempts, time.Time{})
@@ -139,12 +120,9 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, maybePassed b
 	}
 	c.releaseAnswered(answer, h.lock.releaseKeys)
 	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 {
-		return lostTo(err)
+		return said, lostTo(err)
 	}
-	if !h.isShare() || !c.usesLine() {
-		h.of.released(h, answer, began)
-	}
-	return nil
+	return said, nil
 }
 
 // sendRelease sends the release until it is answered, as command.Sender.Do does. ticket is the one with which the client enters the line again

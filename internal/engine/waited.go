@@ -103,7 +103,7 @@ func (c *Client) unwatch(w *waited) {
 
 // tellShares tells the client's own holds of a semaphore or a read-write lock that a call of the client has been refused, and waits. With ls.mu held.
 func (ls *lockState) tellShares() {
-	if !ls.first.kind.shared() {
+	if ls.first == nil || !ls.first.kind.shared() {
 		return
 	}
 	ls.client.mu.Lock()
@@ -116,9 +116,12 @@ func (ls *lockState) tellShares() {
 // look looks for calls of the client that wait for a share already. A call that asks is told to w if it is refused.
 func (w *waited) look() {
 	for _, key := range w.shared.sides() {
-		ls := w.lockState.client.lockState(key)
+		ls := w.lockState.client.stateInUse(key)
+		if ls == nil {
+			continue
+		}
 		ls.mu.Lock()
-		if ls.first != nil && ls.state == watching {
+		if ls.room.Watching() {
 			w.tell()
 		}
 		ls.mu.Unlock()

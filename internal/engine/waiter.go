@@ -6,7 +6,6 @@ import (
 
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/holder"
-	"github.com/fencelock/fencelock/internal/line"
 )
 
 // A waiter is one acquiring call under way. A call with wait 0 is one too: it waits for nothing but the answer of Redis.
@@ -22,15 +21,17 @@ type waiter struct {
 	began     time.Time
 	lockState *lockState
 	wakeup    *command.Wakeup // notified when there may be something to see
-	own       claim           // of a call that does not wait; the others have lockState.claim
+	inQueue   bool            // of the room
+	own       *hold           // that a call is to get which does not wait
 	traced
 	attemptCount int // so many attempts, so far, of which Limits.Tries bounds the number
 
 	queued
 }
 
-// queued is what lockState.mu guards of a waiter, while that is in the queue of this client's waiters, or in lockState.trying.
+// queued is what lockState.mu guards of a waiter, while that is in the queue of the room.
 type queued struct {
+	number     uint64 // in the queue of the room
 	prev, next *waiter
 	outcome    outcome
 }
@@ -45,9 +46,6 @@ type bound struct {
 
 // waits tells whether the call waits for others.
 func (r Request) waits() bool { return r.Forever || r.Wait > 0 }
-
-// endsSoon tells whether the call is to end before it would listen on the lock's own channel, or soon after.
-func (w *waiter) endsSoon() bool { return w.endsWithin(2 * line.FirstListensAfter) }
 
 // endsWithin tells whether the call is to end within this time.
 func (w *waiter) endsWithin(d time.Duration) bool {

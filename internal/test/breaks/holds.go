@@ -28,7 +28,7 @@ var ofHolds = []Break{
 	},
 	{
 		Name: "Inv3, P6: the deadline counts from the reply", Short: "deadline-reply",
-		Edits: []Edit{{"internal/engine claim.taken", "sentAt: by.SentAt", "sentAt: watchdog.Now()"}},
+		Edits: []Edit{{"internal/engine hold.takenBy", "sentAt: f.SentAt", "sentAt: watchdog.Now()"}},
 		Pkg:   "./rlock", Run: "DeadlineCounts",
 	},
 	{

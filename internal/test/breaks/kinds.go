@@ -56,7 +56,7 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P30: who releases a permit without a line leaves it to nobody",
-		Edits: []Edit{{"internal/engine hold.releaseForAll", "if !h.isShare() || !c.usesLine() {", "if !h.isShare() {"}},
+		Edits: []Edit{{"internal/engine hold.unregister", "h.of.happened(*released)", ""}},
 		Pkg:   "./fenced", Run: "P30_OthersComeFirstWithoutALine",
 	},
 	{
@@ -101,7 +101,7 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P49: calls of one client that wait to read ask one after the other",
-		Edits: []Edit{{"internal/engine lockState.leave", "ls.joinAll()", ""}},
+		Edits: []Edit{{"internal/room Room.leave", "r.joinAll()", ""}},
 		Pkg:   "./fenced", Run: "P49_AllCallsOfAClientReadAtOnce",
 	},
 	{

@@ -23,7 +23,7 @@ var ofLine = []Break{
 	},
 	{
 		Name: "P18: a client whose last caller has given up stays in the line", Short: "ticket-left",
-		Edits: []Edit{{"internal/engine lockState.leavePlace", "ls.client.newLeave(ls.contention.keys, ticket, stood).send()", "_ = stood"}},
+		Edits: []Edit{{"internal/room Room.leavePlace", "r.emit(Effect{Do: LeaveLine, Ticket: ticket, Stood: stood, After: after})", "_ = stood"}},
 		Pkg:   "./rlock", Run: "P31_",
 	},
 	{
@@ -43,22 +43,22 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P19: an attempt that arrives after its client has left keeps a place in the line",
-		Edits: []Edit{{"internal/engine lockState.rest", "underWay.AfterFunc(func() {", "_ = (func() {"}},
+		Edits: []Edit{{"internal/room Room.rest", "after = underWay", "_ = underWay"}},
 		Pkg:   "./rlock", Run: "P19_TheAttemptComesAfterTheLeave",
 	},
 	{
 		Name:  "P19: a release that arrives after its client has left keeps a place in the line",
-		Edits: []Edit{{"internal/engine lockState.enteredByRelease", "p != nil && p.EnteredByRelease(ticket, score)", "p != nil && p.EnteredByRelease(ticket, score) && false"}},
+		Edits: []Edit{{"internal/room Room.released", "r.others.place.EnteredByRelease(ev.Ticket, ev.Score) {", "r.others.place.EnteredByRelease(ev.Ticket, ev.Score) && false {"}},
 		Pkg:   "./rlock", Run: "P19_TheReleaseComesAfterTheLeave",
 	},
 	{
 		Name: "P19: a client that is called for a place that it has not got keeps silent", Short: "called-ghost",
-		Edits: []Edit{{"internal/engine lockState.hearNews", "ls.client.leaveLine(ls.contention.keys, ghost)", ""}},
+		Edits: []Edit{{"internal/room Room.hear", "r.emit(Effect{Do: LeaveLine, Ticket: ghost})", ""}},
 		Pkg:   "./rlock", Run: "P19_",
 	},
 	{
 		Name:  "P20: a client enters although it would not hear a call",
-		Edits: []Edit{{"internal/engine lockState.lineTurn", "p.Turn(time.Now(), ls.hearsCalls(),", "p.Turn(time.Now(), true,"}},
+		Edits: []Edit{{"internal/room Room.turn", "r.others.place.Turn(r.now, r.hearsCalls(),", "r.others.place.Turn(r.now, true,"}},
 		Pkg:   "./rlock", Run: "P20_",
 	},
 	{
@@ -117,7 +117,7 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P24: a call that lasts for less than 0.2 s asks nobody",
-		Edits: []Edit{{"internal/engine lockState.lineTurn", "t.Look = t.Look || !t.Called && !ls.stood() && ls.first.endsWithin(soon)", ""}},
+		Edits: []Edit{{"internal/room Room.turn", "t.Look = t.Look || !t.Called && !stood && r.endsWithin(&r.asker.queue[0], Soon)", "_ = stood"}},
 		Pkg:   "./rlock", Run: "P24_WhoIsGone",
 	},
 	{
@@ -162,7 +162,7 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P27: a series beside strangers is as long as any",
-		Edits: []Edit{{"internal/engine handoffRun.next", "most = min(most, runBesideOutsiders)", ""}},
+		Edits: []Edit{{"internal/room Room.unlocking", "most = min(most, besideOutsiders)", ""}},
 		Pkg:   "./rlock", Run: "P27_Series",
 	},
 	{
@@ -197,7 +197,7 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P30: no client tries what the line takes before it enters",
-		Edits: []Edit{{"internal/engine lockState.lineTurn", `t.Unproven = t.Ticket != "" && !ls.client.lineProven.Load()`, ""}},
+		Edits: []Edit{{"internal/room Room.turn", `t.Unproven = t.Ticket != "" && !r.facts.Proven`, ""}},
 		Pkg:   "./rlock", Run: "P30_",
 	},
 	{
@@ -222,12 +222,12 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P32: a call is lost with its caller",
-		Edits: []Edit{{"internal/engine lockState.leave", "(!keeps || asks && time.Since(ls.sentAt) >= youngAttempt) { ls.client.commands.TakeBack(underWay) ls.command, ls.state = nil, resting", "true {\nls.client.commands.TakeBack(underWay)\nls.command, ls.state = nil, watching"}},
+		Edits: []Edit{{"internal/room Room.handOver", "if a.underWay != 0 && (!keeps || old) { r.emit(Effect{Do: TakeBack, Attempt: a.underWay}) a.claim.doubt = true a.underWay, a.state = 0, resting", "if a.underWay != 0 {\nr.emit(Effect{Do: TakeBack, Attempt: a.underWay})\na.claim.doubt = true || old\na.underWay, a.state = 0, watching"}},
 		Pkg:   "./rlock", Run: "P32_",
 	},
 	{
 		Name:  "P33: there is a line where the server does not count all who listen",
-		Edits: []Edit{{"internal/engine Client.usesLine", "return known && (sharded || !c.cluster)", "return known && (sharded || !sharded)"}},
+		Edits: []Edit{{"internal/engine Client.hasLine", "return known && (sharded || !c.cluster)", "return known && (sharded || !sharded)"}},
 		Pkg:   "./rlock", Run: "P33_",
 	},
 	{
@@ -247,12 +247,12 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P36: a hold that took the lock in turn does not look at the line",
-		Edits: []Edit{{"internal/engine lockState.registerHold", "ls.contention == nil || !ls.contention.place.Entered()", "true"}},
+		Edits: []Edit{{"internal/engine lockState.registerHold", "!ls.room.Entered()", "true"}},
 		Pkg:   "./rlock", Run: "P36_",
 	},
 	{
 		Name:  "P36: a hold that was passed on without an answer does not look at the line",
-		Edits: []Edit{{"internal/engine lockState.startHandoff", "c.hold.passedOn = true", ""}},
+		Edits: []Edit{{"internal/engine lockState.sendPass", "h.passedOn = true", ""}},
 		Pkg:   "./rlock", Run: "P36_AfterAHandoff",
 	},
 	{

@@ -164,7 +164,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "P1: each attempt at a quorum has the same field",
-		Edits: []Edit{{"internal/engine lockState.claimAnew", "w.asksAnew() && c.hold.attempts.Uncertain()", "false"}},
+		Edits: []Edit{{"internal/room Room.claimAnew", "r.kind.Once && c.doubt", "false && c.doubt"}},
 		Pkg:   "./quorum", Run: "P1_EachAttempt",
 	},
 	{

@@ -60,14 +60,14 @@ var ofReleases = []Break{
 	},
 	{
 		Name:  "P12: a handoff that is answered by its copy has passed nothing on",
-		Edits: []Edit{{"internal/engine hold.handOff", "return false, f.Answer.Copies > 0 || f.", "return false, f."}},
+		Edits: []Edit{{"internal/room Room.passAnswered", "lost || ev.Answer != nil && ev.Answer.Copies > 0", "lost"}},
 		Pkg:   "./rlock", Run: "P12_HandoffAnsweredByItsCopy",
 	},
 	{
 		Name: "P12: a handoff without an answer has passed nothing on", Short: "handoff-lost",
 		Edits: []Edit{
-			{"internal/engine hold.handOff", "return false, true", "return false, false"},
-			{"internal/engine hold.handOff", "return false, f.Answer.Copies > 0 || f.Unanswered()", "return false, false"},
+			{"internal/room Room.gaveUpPass", "r.passOver(Release, true)", "r.passOver(Release, false)"},
+			{"internal/room Room.passAnswered", "lost := scripts.Unanswered(ev.Err) && ev.Err != command.ErrNotSent", "lost := false"},
 		},
 	},
 	{
@@ -77,14 +77,14 @@ var ofReleases = []Break{
 	{
 		Name: "P38: a hold that is over keeps its own client from the lock", Short: "over-kept",
 		Edits: []Edit{
-			{"internal/engine lockState.releaseIfOver", `over := field != "" && ls.client.owns(field) && ls.ends == c.ends && !ls.has(field)`, "over := false"},
+			{"internal/room Room.isOver", `return field != "" && r.ends == ends && !r.Has(field)`, "return false"},
 			{"internal/engine Client.releaseAnswered", `if a.Own != "" { c.releaseOver(keys, a.Own) }`, ""},
 		},
 		Pkg: "./rlock", Run: "P38_AHoldThatIsOver",
 	},
 	{
 		Name: "P38: the hold that is there is released", Short: "over-taken",
-		Edits: []Edit{{"internal/engine lockState.has", "is(ls.hold) ||", ""}},
+		Edits: []Edit{{"internal/room Room.Has", "field == r.own.field ||", ""}},
 		Pkg:   "./rlock", Run: "P38_AHoldThatIsThere",
 	},
 	{

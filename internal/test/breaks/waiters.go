@@ -29,12 +29,12 @@ var ofWaiters = []Break{
 	},
 	{
 		Name:  "Inv12: nobody is told of a nested call with the outer context",
-		Edits: []Edit{{"internal/engine lockState.see", "ls.suspectNestedCall()", ""}},
+		Edits: []Edit{{"internal/room Room.look", "r.suspect()", ""}},
 		Pkg:   "./rlock", Run: "NestedCallWithTheOuterContext",
 	},
 	{
 		Name: "P6: a waiter's attempt is waited for when its lease is over", Short: "patience-long",
-		Edits: []Edit{{"internal/engine lockState.ask", "ls.awaitAnswer(f, asking)", "ls.awaitAnswer(f, asking)\nls.due = time.Now().Add(time.Hour)"}},
+		Edits: []Edit{{"internal/room Room.ask", "r.await(asking)", "r.await(asking)\nr.asker.due = r.now.Add(time.Hour)"}},
 		Pkg:   "./rlock", Run: "P6_AttemptThatHangs",
 	},
 	{
@@ -59,7 +59,7 @@ var ofWaiters = []Break{
 	},
 	{
 		Name:  "Inv9: a lock state lingers for ever",
-		Edits: []Edit{{"internal/engine lockState.linger", "r.lingerTimer = time.AfterFunc(max(d, 1), ls.lingerEnded)", "r.lingerTimer = time.AfterFunc(24*365*time.Hour, ls.lingerEnded)"}},
+		Edits: []Edit{{"internal/room Room.rest", "r.linger(lingerTime)", "r.linger(365 * 24 * time.Hour)"}},
 		Pkg:   "./rlock", Run: "LineLingers|Books",
 	},
 	{
@@ -69,7 +69,7 @@ var ofWaiters = []Break{
 	},
 	{
 		Name:  "P41: a client tells nobody who has a permit or reads of a call of its own",
-		Edits: []Edit{{"internal/engine lockState.refused", "ls.tellShares()", ""}},
+		Edits: []Edit{{"internal/engine lockState.answered", "ls.tellShares()", ""}},
 		Pkg:   "./rlock", Run: "P41_CallsOfTheSame",
 	},
 	{
@@ -104,32 +104,32 @@ var ofWaiters = []Break{
 	},
 	{
 		Name:  "P15, Inv8: the waiter is not told that Redis does not answer its transfer",
-		Edits: []Edit{{"internal/engine hold.handOff", "h.lockState.cancelHandoff(f)", ""}},
+		Edits: []Edit{{"internal/room Room.gaveUpPass", "r.asker.claim.doubt, r.asker.underWay = true, 0 r.ask()", ""}},
 		Pkg:   "./rlock", Run: "HandoffWithoutAnAnswer",
 	},
 	{
 		Name:  "P15: a handoff without an answer begins a series anew",
-		Edits: []Edit{{"internal/engine lockState.registerHold", "if !h.passedOn {", "if !o.handedOver {"}},
+		Edits: []Edit{{"internal/engine lockState.registerHold", "Got: h.passedOn", "Got: o.handedOver"}},
 		Pkg:   "./rlock", Run: "P15_ASeries",
 	},
 	{
 		Name:  "Inv8: the next call of a client sleeps, although the one before has sent nothing",
-		Edits: []Edit{{"internal/engine lockState.lead", "case ls.state == resting || !ls.inLine():", "case !ls.inLine():"}},
+		Edits: []Edit{{"internal/room Room.lead", "case r.asker.state == resting || !r.inLine():", "case !r.inLine():"}},
 		Pkg:   "./internal/engine", Run: "Inv8_TheWaitEnds",
 	},
 	{
 		Name:  "Inv8: a call whose wait is over takes the news along that it has sent nothing for",
-		Edits: []Edit{{"internal/engine lockState.ask", "ls.state = resting", ""}},
+		Edits: []Edit{{"internal/room Room.ask", "r.asker.state = resting", ""}},
 		Pkg:   "./internal/engine", Run: "Inv8_TheWaitEnds",
 	},
 	{
 		Name:  "Inv8: a call takes the news along whose attempt is taken back",
-		Edits: []Edit{{"internal/engine lockState.leave", "ls.command, ls.state = nil, resting", "ls.command, ls.state = nil, watching"}},
+		Edits: []Edit{{"internal/room Room.handOver", "a.underWay, a.state = 0, resting", "a.underWay, a.state = 0, watching"}},
 		Pkg:   "./rlock", Run: "LeaderGivesUp",
 	},
 	{
 		Name:  "P15: WithHandoffs bounds nothing",
-		Edits: []Edit{{"internal/engine handoffRun.next", "r.handoffs >= most ||", ""}},
+		Edits: []Edit{{"internal/room run.next", "r.passes >= most ||", ""}},
 		Pkg:   "./rlock", Run: "HandoffsAreBoundedByCount",
 	},
 	{

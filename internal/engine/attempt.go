@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/scripts"
+	"github.com/fencelock/fencelock/watchdog"
+)
+
+// An outcome is what a waiter waits for: a hold by which Redis has given it the lock, or an error.
+type outcome struct {
+	hold       *hold // nil for none
+	sentAt     watchdog.Instant
+	token      int64
+	handedOver bool // by another hold of this client
+	slot       int  // of a permit
+	err        error
+}
+
+// takenBy is the outcome of a command that has taken the lock.
+func (h *hold) takenBy(f *command.Command) outcome {
+	return outcome{hold: h, sentAt: f.SentAt, token: f.Answer.Token, slot: f.Answer.Slot}
+}
+
+// newHold is the hold that attempts with this field are for, of what the call asks for.
+func (w *waiter) newHold(field string) *hold {
+	h := &hold{lock: w.Lock, lockState: w.lockState, of: w.lockState}
+	h.stable = w.options.Stable
+	h.Lease.Owner = h
+	h.attempts.Init(w.keys, field, w.lease)
+	return h
+}
+
+// attempt is one acquire for the hold, to be sent next. Operations are large values. Those that this function, pass and inTurn keep on the stack are gone
+// before the command is sent, so that the stack of a caller that waits stays at 4 KiB.
+//
+//go:noinline
+func (w *waiter) attempt(h *hold, waits command.Notifier) *command.Command {
+	w.attemptCount++
+	op := scripts.Acquire(w.keys, w.options.Fenced, h.attempts.Field, w.lease)
+	return w.client.commands.New(w.options.counted(op), &h.attempts, waits)
+}
+
+// pass is one by which the hold with this field passes the lock on.
+//
+//go:noinline
+func (w *waiter) pass(h *hold, waits command.Notifier, from string) *command.Command {
+	op := scripts.Transfer(w.keys, w.options.Fenced, h.attempts.Field, w.lease, from)
+	return w.client.commands.New(w.options.counted(op), &h.attempts, waits)
+}
+
+//go:noinline
+func inTurn(f *command.Command, t *scripts.Turn) { f.Op = f.Op.InTurn(*t) }
+
+// send sends an attempt. Where an earlier one may have taken the lock it is a repeat, and goes by itself.
+func (h *hold) send(f *command.Command) {
+	if sender := &h.lockState.client.commands; h.attempts.Uncertain() {
+		sender.SendAlone(f)
+	} else {
+		sender.Send(f)
+	}
+}
+
+// note notes what the answer to an attempt tells beside who has the lock.
+func (c *Client) note(keys *scripts.Keys, f *command.Command) {
+	a, err := &f.Answer, f.Err
+	c.heard(c.slotOf(keys), f.SentAt.Time(), err)
+	if a.Outside {
+		c.lineRefused(keys, a.Renamed)
+	}
+	if err == nil && !a.Held {
+		c.distance.Measured(f.SentAt.Age())
+	}
+	if a.Own != "" && !c.owns(a.Own) {
+		a.Own = ""
+	}
+}
+
+// late tells whether an answer to an attempt that was sent at this time comes when the lease can no longer be trusted.
+func late(sent watchdog.Instant, lease time.Duration, now time.Time) bool {
+	return !now.Before(watchdog.DeadlineOf(sent, lease).Time())
+}
+
+// abandon leaves a hold that nobody gets to the releaser, where its attempts may have taken the lock.
+func (c *Client) abandon(h *hold) {
+	if h.attempts.GiveUp() {
+		c.releaser.Abandon(&h.attempts)
+	}
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/room"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// Do implements room.Shell. With ls.mu held.
+func (ls *lockState) Do(e room.Effect) {
+	switch e.Do {
+	case room.Send:
+		ls.sendAttempt(&e)
+	case room.Pass:
+		ls.sendPass(&e)
+	case room.TakeBack:
+		ls.takeBack(e.Attempt)
+	case room.Grant:
+		ls.grant(&e)
+	case room.Fail:
+		ls.fail(&e)
+	case room.Join:
+		ls.joinAll()
+	case room.Abandon:
+		ls.abandon(&e)
+	case room.FreeOver:
+		ls.freed = true
+		ls.client.releaser.WasOver(ls.keys, e.Field, ls.client.set.Lease)
+	case room.Passed, room.Release:
+		ls.exits(&e)
+	case room.LeaveLine:
+		ls.leaveLine(&e)
+	case room.Listen:
+		ls.subscribe(e.Channel)
+	case room.Unlisten:
+		ls.unsubscribe(e.Channel, e.Drop)
+	case room.Waits:
+		ls.waits(e.Call)
+	case room.Wanted:
+		ls.hold.waited.tell()
+	case room.Suspect:
+		ls.suspect(e.At)
+	}
+}
+
+// claimFor makes the hold that attempts with this field are for.
+func (ls *lockState) claimFor(e *room.Effect) *hold {
+	if e.New {
+		ls.claimed = ls.first.newHold(e.Field)
+	}
+	return ls.claimed
+}
+
+// sendAttempt sends an attempt.
+func (ls *lockState) sendAttempt(e *room.Effect) {
+	h := ls.claimFor(e)
+	f := ls.first.attempt(h, ls)
+	if e.InTurn {
+		inTurn(f, &e.Turn)
+	}
+	ls.latest = attempt{number: e.Attempt, command: f, inLine: e.Turn.Ticket != ""}
+	h.send(f)
+}
+
+// sendPass sends a command by which an own hold passes the lock on.
+func (ls *lockState) sendPass(e *room.Effect) {
+	h, u := ls.claimFor(e), &unlocking{wakeup: ls.client.commands.Wakeup()}
+	f := ls.first.pass(h, u.wakeup, e.Old)
+	f.AlsoNotify(ls)
+	h.passedOn = true
+	ls.latest = attempt{number: e.Attempt, command: f}
+	u.attempt, ls.pass = ls.latest, u
+	ls.client.commands.Send(f)
+}
+
+// takeBack ends the wait for an attempt, whose answer counts for its hold alone from then on, but for a pass.
+func (ls *lockState) takeBack(number room.Attempt) {
+	if ls.latest.number == number && ls.latest.command != nil {
+		ls.client.commands.TakeBack(ls.latest.command)
+		if ls.pass == nil || ls.pass.number != number {
+			ls.latest.number = 0 // its answer counts for its hold alone
+		}
+	}
+}
+
+// answered gives the room the answer to an attempt.
+func (ls *lockState) answered(now time.Time, one attempt) {
+	f, c := one.command, ls.client
+	answer, err := &f.Answer, f.Err
+	c.note(ls.keys, f)
+	if err == nil && one.inLine && !answer.Held && answer.Before != scripts.NotInLine {
+		c.lineProven.Store(true)
+	}
+	if err == nil && !answer.Held {
+		ls.tellShares()
+	}
+	pass := ls.pass
+	if pass != nil && pass.command == f && scripts.Denied(err) && c.handoffDenied.CompareAndSwap(false, true) {
+		c.set.Log.Warn("rlock: Redis refuses to pass a lock on within the process, for want of a right: each release goes to all who wait", "error", err)
+	}
+	isLate := err == nil && answer.Held && ls.claimed != nil && late(f.SentAt, ls.claimed.attempts.LongestLease(), now)
+	ls.step(now, &room.Event{What: room.Answered, Attempt: one.number, Answer: answer, Late: isLate, Err: err})
+	if pass != nil && pass.command == f {
+		ls.pass = nil
+	}
+	if ls.latest.command == f {
+		ls.latest = attempt{}
+	}
+	if one.number != 0 && err != command.ErrNotSent {
+		c.commands.Recycle(f)
+	}
+}
+
+// grant gives the head of the queue the lock.
+func (ls *lockState) grant(e *room.Effect) {
+	w := ls.first
+	w.outcome = ls.claimed.takenBy(ls.latest.command)
+	w.outcome.handedOver = e.Handed
+	w.wakeup.Notify()
+}
+
+// fail ends the wait of the head of the queue.
+func (ls *lockState) fail(e *room.Effect) {
+	w := ls.first
+	w.outcome.err = e.Err
+	if e.Dial {
+		w.outcome.err = ls.client.withDial(e.Err, e.At)
+	}
+	w.wakeup.Notify()
+}
+
+// abandon leaves a hold that nobody gets to the releaser, where its attempts may have taken the lock.
+func (ls *lockState) abandon(e *room.Effect) {
+	h := ls.claimed
+	if ls.claimed = nil; e.Doubt && h.attempts.Uncertain() {
+		ls.client.releaser.Release(&h.attempts)
+	} else {
+		ls.client.abandon(h)
+	}
+}
+
+// leaveLine takes a ticket out of the line, again when an attempt is over by which it may enter.
+func (ls *lockState) leaveLine(e *room.Effect) {
+	keys, ticket, c := ls.keys, e.Ticket, ls.client
+	c.newLeave(keys, ticket, e.Stood).send()
+	if f := ls.latest.command; e.After != 0 && f != nil {
+		f.AfterFunc(func() { c.newLeave(keys, ticket, f.Answer.Score != 0).send() })
+	}
+}
+
+// subscribe listens on a channel of the lock.
+func (ls *lockState) subscribe(ch room.Channel) {
+	if ls.channels == nil {
+		ls.channels = new([2]Subscription)
+	}
+	if ls.channels[ch] == nil {
+		ls.expectNews()
+		name, hear := ls.keys.Channel(), ls.onReleaseMessage
+		if ch == room.Calls {
+			name, hear = ls.keys.Calls(ls.client.id), ls.onLineMessage
+		}
+		ls.channels[ch] = ls.client.bus.Subscribe(ls.keys, name, hear)
+	}
+	if ls.channels[ch].Live() {
+		ls.addNews(told{place: ch == room.Calls})
+	}
+}
+
+func (ls *lockState) unsubscribe(ch room.Channel, drop bool) {
+	s := ls.channels[ch]
+	if ls.channels[ch] = nil; s == nil {
+		return
+	}
+	if drop {
+		s.Drop() // those in the line would take this client for an outsider
+	} else {
+		s.Close()
+	}
+}
+
+// suspect logs, once for a hold, that it has had the lock for a whole lease while calls of its client waited. A nested call that was given
+// the context from before Lock waits like this for ever, as happens in code that was ported from Java.
+func (ls *lockState) suspect(since time.Time) {
+	if h := ls.hold; h != nil && time.Since(since) >= h.attempts.LongestLease() {
+		h.warnOnce("rlock: a call waits for a hold of its own client, for as long as a lease by now; if this is meant as a nested call, pass the context that Lock returned")
+	}
+}

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"strings"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/command"
+	"github.com/fencelock/fencelock/internal/room"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// An exit is how the Unlock of a hold goes on, as the room says.
+type exit struct {
+	over   bool   // the room has said:
+	passed bool   // the lock was passed on; otherwise it is to be released,
+	doubt  bool   // and may have been passed on
+	ticket string // with which the client enters the line by the release
+}
+
+// An unlocking is an Unlock that waits for a pass.
+type unlocking struct {
+	attempt
+	exit
+	wakeup *command.Wakeup
+}
+
+// exit asks the room what becomes of the hold, and waits for a pass no longer than within. waited: there was one.
+func (ls *lockState) exit(h *hold, began time.Time, within time.Duration) (x exit, waited bool) {
+	ls.mu.Lock()
+	ls.exited = exit{}
+	ls.step(began, &room.Event{What: room.Unlocking, Field: h.attempts.Field})
+	u := ls.pass
+	if x = ls.exited; x.over {
+		ls.unlock(began)
+		return x, false
+	}
+	ls.see(began)
+	for !u.over {
+		ls.unlockSeen()
+		u.wakeup.NotifyAt(began.Add(within))
+		u.wakeup.Wait(nil)
+		now := ls.lock()
+		if ls.see(now); !u.over && now.Sub(began) >= within {
+			ls.giveUpPass(now, u, h.attempts.Field)
+		}
+	}
+	ls.unlockSeen()
+	ls.client.commands.PutWakeup(u.wakeup)
+	return u.exit, true
+}
+
+// exits has an Unlock go on. With ls.mu held.
+func (ls *lockState) exits(e *room.Effect) {
+	x := exit{true, e.Do == room.Passed, e.Doubt, e.Ticket}
+	if e.Waited {
+		ls.pass.exit = x
+		ls.pass.wakeup.Notify()
+	} else {
+		ls.exited = x
+	}
+}
+
+// giveUpPass ends the wait for the pass from the hold with this field. With ls.mu held.
+func (ls *lockState) giveUpPass(now time.Time, u *unlocking, field string) {
+	ls.client.commands.TakeBack(u.command)
+	if ls.see(now); !u.over { // it had left
+		u.command = nil
+		ls.step(now, &room.Event{What: room.GaveUp, Field: field})
+		ls.pass = nil
+		ls.see(now)
+	}
+}
+
+// followHold subscribes for a hold that has lasted for a while, to learn soon that it was forced open.
+func (ls *lockState) followHold(h *hold) {
+	now := ls.lock()
+	defer ls.unlock(now)
+	if ls.hold != h {
+		return
+	}
+	if ls.client.followedHolds.Add(1) > maxFollowed {
+		ls.client.followedHolds.Add(-1)
+		return
+	}
+	ls.holdFollowed = true
+	ls.step(now, &room.Event{What: room.Kept, Field: h.attempts.Field})
+}
+
+// unfollowHold ends what followHold began. With ls.mu held.
+func (ls *lockState) unfollowHold() {
+	if ls.holdFollowed {
+		ls.holdFollowed = false
+		ls.client.followedHolds.Add(-1)
+	}
+}
+
+// maxFollowed bounds the holds for which a client is subscribed (followHold): after a reconnect Redis is asked about each of them. The client
+// notices beyond this bound that a hold was forced open when it renews the lease, and for a hold with a lease of its own with the
+// next command.
+const maxFollowed = 1000
+
+// registerHold notes that h is the client's hold of the lock, by this outcome of a waiter, which leaves the queue if it is in that of the same state. A hold that is
+// noted still has been lost, unless its last level is closed. over: this client has released h meanwhile, by ForceUnlock.
+func (ls *lockState) registerHold(h *hold, o outcome, w *waiter) (over bool) {
+	now := o.sentAt.Time()
+	ls.mu.Lock()
+	old := ls.hold
+	if old != nil {
+		old.waited.end()
+	}
+	ls.unfollowHold()
+	ls.hold = h
+	if !h.passedOn { // otherwise others may be in the line (P36)
+		h.uncontended = !h.isShare() && !ls.room.Entered()
+	}
+	leaves := w.inQueue && w.lockState == ls
+	ev := room.Event{What: room.Began, Field: h.attempts.Field, Got: h.passedOn, At: o.sentAt.Time()}
+	if leaves {
+		ls.leaveLocked(now, w, &ev)
+	} else {
+		ls.step(now, &ev)
+	}
+	ls.unlock(now)
+	if old != nil {
+		old.lose("another holder has the lock", false)
+	}
+	return ls.client.wasForced(h.attempts.Field, o.sentAt.Time())
+}
+
+// unregisterHold notes that h is no longer the client's hold of the lock. released: what its release has come to; nil for none.
+func (ls *lockState) unregisterHold(h *hold, released *room.Event) {
+	now := ls.lock()
+	defer ls.unlock(now)
+	if ls.hold == h {
+		ls.hold = nil
+		h.waited.end()
+		ls.unfollowHold()
+	}
+	ev := room.Event{Field: h.attempts.Field}
+	if released != nil {
+		ev = *released
+	}
+	ev.What, ev.Ends = room.Ended, released != nil
+	ls.step(now, &ev)
+}
+
+// setLost notes that the hold is lost by this client's clock. Redis keeps it for a margin longer.
+func (ls *lockState) setLost(h *hold) {
+	ls.happened(room.Event{What: room.Lost, Field: h.attempts.Field})
+}
+
+// releaseOver releases the hold of this field, which a release has found in place of its own, if it is one of this client's that is over.
+func (c *Client) releaseOver(keys *scripts.Keys, field string) {
+	if !c.owns(field) {
+		return
+	}
+	c.mu.Lock()
+	ls := c.locks[stateKey{name: keys.Lock, side: keys.Side()}]
+	c.mu.Unlock()
+	if ls != nil { // otherwise there is no call, and no hold
+		ls.mu.Lock()
+		has := ls.room.Has(field)
+		ls.mu.Unlock()
+		if has {
+			return
+		}
+	}
+	c.releaser.WasOver(keys, field, c.set.Lease)
+}
+
+// owns tells whether the field is of a hold of this client, and not one of a semaphore or a read-write lock.
+func (c *Client) owns(field string) bool {
+	return strings.HasPrefix(field, c.id+":") && !strings.HasPrefix(field, c.id+":-")
+}

@@ -1,0 +1,165 @@
+package room
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+const (
+	// youngAttempt is for how long a next call waits for the answer to an attempt when the call
+	// leaves that it was sent for. An older one may get none, which may be why that call leaves.
+	youngAttempt = 100 * time.Millisecond
+	// lingerTime is how long a client that waits no more still listens for its calls: its callers
+	// may come back, and what it has sent may arrive late.
+	lingerTime = 2 * time.Second
+	// drainPause lets those leave that a shutdown ends before the next one asks.
+	drainPause = time.Millisecond
+)
+
+func (r *Room) join(c Call) {
+	if r.own.field != "" {
+		r.emit(Effect{Do: Wanted, Field: r.own.field})
+	}
+	if r.asker == nobody {
+		r.asker = askers.Get().(*asker)
+	}
+	r.asker.queue = append(r.asker.queue, c)
+	if n := len(r.asker.queue); n > 1 {
+		r.waits(&r.asker.queue[n-1])
+		return
+	}
+	if r.mayAsk() && !r.health.Known() { // nobody else is known to want the lock
+		r.ask()
+		return
+	}
+	r.lead()
+}
+
+// waits says, once, that the call waits for others.
+func (r *Room) waits(c *Call) {
+	if !c.waits {
+		c.waits = true
+		r.emit(Effect{Do: Waits, Call: c.ID})
+	}
+}
+
+// lead is for a call that has become the head. What is under way goes on, for that call.
+func (r *Room) lead() {
+	head := &r.asker.queue[0]
+	if r.others.place != nil {
+		r.others.place.Told() // its looks are not those of the one before
+	}
+	err := r.health.PatienceOver(r.now, head.Began, r.set.Patience)
+	switch {
+	case r.asker.underWay != 0:
+	case err != nil:
+		r.fail(err, head.Began)
+	case !r.mayAsk(): // the end of the own hold, or a message, is soon enough
+		r.waits(head)
+		r.listen(Own)
+		r.watch(r.set.Poll)
+	case r.asker.state == resting || !r.inLine():
+		r.takeTurn()
+	}
+}
+
+// leave takes a call out of the queue. What was begun for it goes on for the next head where that
+// asks for the same, and is abandoned otherwise. got: the field of the hold that the call has.
+func (r *Room) leave(id uint64, got string) {
+	at, found := slices.BinarySearchFunc(r.asker.queue, id, func(c Call, id uint64) int { return cmp.Compare(c.ID, id) })
+	if !found {
+		return
+	}
+	if at > 0 {
+		r.asker.queue = slices.Delete(r.asker.queue, at, at+1)
+		return
+	}
+	if len(r.asker.queue) == 1 {
+		r.asker.queue = r.asker.queue[:0] // its memory is used again
+	} else {
+		r.asker.queue = r.asker.queue[1:]
+	}
+	if got != "" && r.kind.Joins {
+		r.joinAll()
+	}
+	was, underWay := r.asker.state, r.asker.underWay
+	if was == granted {
+		r.asker.state = resting
+	}
+	r.handOver(was, got)
+	switch {
+	case len(r.asker.queue) == 0:
+		r.rest(was, underWay)
+	case r.asker.queue[0].joins && r.asker.underWay == 0: // it leaves, too
+		r.watch(r.set.Poll)
+	case r.facts.Draining && r.asker.underWay == 0 && r.mayAsk(): // most calls leave now
+		r.watch(drainPause)
+	default:
+		r.lead()
+	}
+}
+
+// handOver keeps for the next head what it can use of the claim and the attempt of the one before.
+func (r *Room) handOver(was state, got string) {
+	a, field := r.asker, r.asker.claim.field
+	keeps := len(r.asker.queue) > 0 && field != "" && a.claim.terms == r.asker.queue[0].Terms &&
+		was != granted && !(was == asking && r.kind.Once)
+	old := was == asking && r.now.Sub(a.sent) >= youngAttempt
+	if a.underWay != 0 && (!keeps || old) {
+		r.emit(Effect{Do: TakeBack, Attempt: a.underWay})
+		a.claim.doubt = true
+		a.underWay, a.state = 0, resting
+	}
+	if field != "" && !keeps {
+		a.claim = claim{}
+		if got != field {
+			r.emit(Effect{Do: Abandon, Field: field})
+		}
+	}
+}
+
+// joinAll has all calls leave the queue, and ask beside the one that was granted the lock.
+func (r *Room) joinAll() {
+	for i := range r.asker.queue {
+		r.asker.queue[i].joins = true
+	}
+	if len(r.asker.queue) > 0 {
+		r.emit(Effect{Do: Join})
+	}
+}
+
+// rest ends the asking, as nobody waits any more.
+func (r *Room) rest(was state, underWay Attempt) {
+	r.asker.course = course{}
+	askers.Put(r.asker)
+	r.asker = nobody
+	r.unlistenIfUnused()
+	if !r.others.heard[Calls].asked {
+		return
+	}
+	after := Attempt(0)
+	if was == asking {
+		after = underWay // it may enter the line after the leave
+	}
+	r.leavePlace(after)
+	r.linger(lingerTime)
+}
+
+// linger listens for calls for a while after the last one has left.
+func (r *Room) linger(d time.Duration) {
+	if r.facts.Draining {
+		d = 0
+	}
+	if until := r.now.Add(d); d == 0 || until.After(r.others.lingers) {
+		r.contend().lingers = until
+	}
+}
+
+func (r *Room) lingerOver() {
+	r.others.lingers = time.Time{}
+	if r.others.heard[Calls].asked {
+		r.others.heard[Calls] = hearing{}
+		r.emit(Effect{Do: Unlisten, Channel: Calls, Drop: true})
+	}
+}

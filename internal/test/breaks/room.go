@@ -1,0 +1,45 @@
+package breaks
+
+// What a client's waiting for one lock decides. The searches of internal/room find these by their fixed walks. Other breaks of that package are with their rules.
+var ofRoom = []Break{
+	{
+		Name:  "Inv8: nobody asks when the client's own hold is over",
+		Edits: []Edit{{"internal/room Room.holdEnded", "r.mayBeFree(free)", "r.mayBeFree(false)"}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+	{
+		Name:  "Inv8: a client that is in no line takes itself for called by its own release",
+		Edits: []Edit{{"internal/room Room.holdEnded", "!called || !r.inLine()", "!called"}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+	{
+		Name:  "Inv8: what is heard during an attempt is forgotten at its answer",
+		Edits: []Edit{{"internal/room Room.judge", "handed, c :=", "r.asker.freed = false\nif r.place != nil && r.asker.state == asking {\nr.place.Heed(r.now, 0)\n}\nhanded, c :="}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+	{
+		Name:  "the newest call of a client comes before those that wait behind the first",
+		Edits: []Edit{{"internal/room Room.join", "r.asker.queue = append(r.asker.queue, c)", "r.asker.queue = slices.Insert(r.asker.queue, min(1, len(r.asker.queue)), c)"}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+	{
+		Name:  "P3: what a call has asked for that has left is not released",
+		Edits: []Edit{{"internal/room Room.handOver", "got != field", "got != c.field && was.underWay == 0"}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+	{
+		Name:  "P15: an Unlock that waits for its pass no longer releases nothing",
+		Edits: []Edit{{"internal/room Room.gaveUpPass", "r.passOver(Release, true)", "r.own.pass = pass{}"}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+	{
+		Name:  "P22: a client whose channel was away enters the line at the end",
+		Edits: []Edit{{"internal/room Room.changed", "r.others.place.ChannelLost()", "r.others.place = nil"}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+	{
+		Name:  "the answer to an attempt that was taken back is taken for that to the latest",
+		Edits: []Edit{{"internal/room Room.answered", "ev.Attempt != 0 && ev.Attempt == r.asker.underWay", "ev.Attempt != 0 && r.asker.underWay != 0"}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+}
