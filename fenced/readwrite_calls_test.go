@@ -89,6 +89,24 @@ func TestP49_AllCallsOfAClientReadAtOnce(t *testing.T) {
 	})
 }
 
+// Inv12: a call whose wait ends before Redis has answered that it may read as well was kept from the
+// lock by others, and not by silence.
+func TestInv12_TheWaitEndsAsOthersRead(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l := fenced.NewRWLock(newClient(t, rdb), "repo")
+		locktest.NoError(t, hold(t, l.Read()).Unlock(t.Context())) // the scripts are loaded
+		writes := hold(t, repo(t, m).Write())
+		slowly(rdb, 100*time.Millisecond)
+		first := locktest.Start(func() error { _, err := l.Read().Acquire(t.Context(), rlock.Wait(time.Minute)); return err })
+		locktest.Sleep(500 * time.Millisecond)
+		second := locktest.Start(func() error { _, err := l.Read().Acquire(t.Context(), rlock.Wait(2*time.Second)); return err })
+		locktest.Sleep(1850 * time.Millisecond)
+		locktest.NoError(t, writes.Unlock(t.Context()))
+		locktest.NoError(t, <-first)
+		locktest.IsError(t, <-second, rlock.ErrNotAcquired)
+	})
+}
+
 // Inv6, Inv12: a wait to read ends in time where Redis is silent, and says so.
 func TestInv6_AWaitToReadWhereRedisIsSilent(t *testing.T) {
 	for _, wait := range []time.Duration{100 * time.Millisecond, 600 * time.Millisecond} {

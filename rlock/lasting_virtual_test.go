@@ -21,9 +21,11 @@ func TestTraceOfLasting(t *testing.T) {
 		l := rlock.NewLock(c, "l")
 		first := acquire(t, t.Context(), l)
 		inner := acquire(t, first.Context(), l, rlock.Reenter(), rlock.Lasting("naps"))
+		unlocked := make(chan struct{})
 		next := locktest.Start(func() error {
 			h, err := l.Acquire(t.Context(), rlock.Lasting("leads"))
 			if err == nil {
+				<-unlocked // each hold's end is told by the goroutine of its own Unlock
 				err = h.Unlock(t.Context())
 			}
 			return err
@@ -31,6 +33,7 @@ func TestTraceOfLasting(t *testing.T) {
 		locktest.Sleep(1)
 		locktest.NoError(t, inner.Unlock(t.Context()))
 		locktest.NoError(t, first.Unlock(t.Context()))
+		close(unlocked)
 		locktest.NoError(t, <-next)
 		var words []string
 		for _, e := range told[locktrace.AcquireDone](&tr) {

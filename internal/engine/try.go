@@ -147,8 +147,10 @@ func (ls *lockState) verdict(now time.Time, w *waiter, f *command.Command, sent 
 	case a.Held:
 		return w.own.takenBy(f), a, false
 	}
+	// Where the wait ends a moment after the attempt was sent, it was no silence that has kept the call from the lock.
+	says := o.err == nil || again && (o.err != command.ErrSilence || 2*now.Sub(sent) > now.Sub(w.began))
 	ls.freed = false
-	ls.step(now, &room.Event{What: room.Asked, Field: w.own.attempts.Field, Answer: a, Err: o.err, At: sent, Got: joins && (o.err == nil || again)})
+	ls.step(now, &room.Event{What: room.Asked, Field: w.own.attempts.Field, Answer: a, Err: o.err, At: sent, Got: joins && says})
 	again = again || ls.freed
 	ls.tryAnew(now, w)
 	return o, a, again

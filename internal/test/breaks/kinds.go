@@ -100,6 +100,11 @@ var ofKinds = []Break{
 		Pkg:   "./fenced", Run: "P50_AWriterIsNotPassed",
 	},
 	{
+		Name:  "Inv12: a call whose wait ends as it may read says that Redis is silent",
+		Edits: []Edit{{"internal/engine lockState.verdict", "(o.err != command.ErrSilence || 2*now.Sub(sent) > now.Sub(w.began))", "sent.Before(now)"}},
+		Pkg:   "./fenced", Run: "Inv12_TheWaitEndsAsOthersRead",
+	},
+	{
 		Name:  "P49: calls of one client that wait to read ask one after the other",
 		Edits: []Edit{{"internal/room Room.leave", "r.joinAll()", ""}},
 		Pkg:   "./fenced", Run: "P49_AllCallsOfAClientReadAtOnce",
