@@ -13,7 +13,7 @@
 // # Who runs a room
 //
 // The engine is a monitor, and a room has no goroutine. Whoever changes a lock state takes lockState.mu, gives the room the event (step), and does what the room
-// says (do). Before unlocking, see gives the room what has come meanwhile: messages, answers, the time. An answer, a message or the time wakes the first
+// says (Do). Before unlocking, see gives the room what has come meanwhile: messages, answers, the time. An answer, a message or the time wakes the first
 // waiter's goroutine, which does the same. A command that is answered while it is sent only notes that: a step never begins within another one.
 // A call with wait 0 stands in no queue: it sends its attempts itself (askOnce), and tells the room what they have come to.
 //
@@ -26,7 +26,7 @@
 //	countChanges.mu, news.mu, outage.mu, toldOfWait.mu, tracedHolds.mu: none
 //
 // lockState.mu comes before Client.mu where a timer that lingers is counted as a user of the state, and where a hold watches for calls that wait, or is told of one
-// (waited.go). Client.mu comes before lockState.mu where the last user of a state goes, and reset empties it. These do not wait for each other: the former
+// (waited.go). Client.mu comes before lockState.mu where the last user of a state goes, and reset empties it, and where newState uses it again. These do not wait for each other: the former
 // are called for a user of the state, and reset only where no user is left and the client has forgotten the state. Others may have the mutex of such a state
 // (notifyAll, endLinger, InUse, InQueue, Books, waiting, HoldGone, releaseOver, checkHold), but do not take Client.mu with it.
 //

@@ -77,7 +77,10 @@ func (c *Client) newState(key stateKey, l *Lock, k kind) (ls *lockState) {
 	} else {
 		ls = &lockState{client: c}
 	}
-	ls.key, ls.keys = key, l.keys
+	ls.key = key
+	ls.mu.Lock() // others may look at a state that they have seen before it was given back
+	defer ls.mu.Unlock()
+	ls.keys = l.keys
 	ls.room.Reset(&c.rooms, room.Kind{
 		Once: k.shared() || c.limits.several(), Shared: k.shared(), Joins: k.joins(), Passes: int32(c.set.Handoffs), Tries: int32(c.limits.Tries),
 	}, ls)

@@ -16,7 +16,8 @@ func (oneName) Do(Effect)      {}
 // BenchmarkFree is what a room does for a free lock that is taken and unlocked: seven steps.
 func BenchmarkFree(b *testing.B) {
 	set := &Settings{Poll: time.Second, Patience: 10 * time.Second, Silence: 10 * time.Second}
-	r := New(set, Kind{Passes: 32}, oneName{})
+	r := new(Room)
+	r.Reset(set, Kind{Passes: 32}, oneName{})
 	now := time.Now()
 	facts := Facts{Line: true, Proven: true}
 	held := &scripts.Answer{Held: true}

@@ -16,32 +16,34 @@
 //
 // # States
 //
-// They are those of the head of the queue. table_test.go has the transitions.
+// They are those of the head of the queue. table_test.go has stories that go through them.
 //
-//		        a call joins                          Redis gives the lock,
-//		        the empty queue                       or an error that does not pass
-//		resting ───────────────▶ asking ───────────────────────────────────▶ granted
-//		   ▲                     ▲   │                                        ▲   │
-//		   │   called, a release │   │ refused, or an error                   │   │
-//		   │   was told, time to │   │ that passes                            │   │
-//		   │   look, own hold    │   ▼                                        │   │
-//		   │   over             watching ── own hold passes the lock ──▶ passing  │
-//		   │                     ▲   │      (also from yielding)                  │
-//		   │                     │   │ called, while a client listens             │
-//		   │                5 ms │   ▼ that is in no line                         │
-//		   │              asking ◀── yielding                                     │
-//		   │                                                                      │
-//		   └── the last call leaves ◀──────────── the head leaves ◀───────────────┘
-//		                                          with its outcome; the next leads
+//	        a call joins                          Redis gives the lock,
+//	        the empty queue                       or an error that does not pass
+//	resting ───────────────▶ asking ───────────────────────────────────▶ granted
+//	   ▲                     ▲   │                                        ▲   │
+//	   │   called, a release │   │ refused, or an error                   │   │
+//	   │   was told, time to │   │ that passes                            │   │
+//	   │   look, own hold    │   ▼                                        │   │
+//	   │   over             watching ── own hold passes the lock ──▶ passing  │
+//	   │                     ▲   │      (also from yielding)                  │
+//	   │                     │   │ called, while a client listens             │
+//	   │                5 ms │   ▼ that is in no line                         │
+//	   │              asking ◀── yielding                                     │
+//	   │                                                                      │
+//	   └── the last call leaves ◀──────────── the head leaves ◀───────────────┘
+//	                                          with its outcome; the next leads
 //
-//	  - resting: nothing is begun. A room without calls rests.
-//	  - watching: the head waits for a message, or for its own look when it is due. While the client's
-//	    own hold has the lock, messages wait too.
-//	  - yielding: the client was called, and leaves the lock to outsiders for 5 ms (P27).
-//	  - asking: an attempt is under way. Its answer is of no use from due on.
-//	  - passing: the own hold passes the lock on. It ends as asking does, or at once where Unlock has
-//	    waited long enough (P15).
-//	  - granted: the head has its outcome, and is about to leave.
+// In these states:
+//
+//   - resting: nothing is under way. A room without calls rests.
+//   - watching: the head waits for a message, or for its own look when it is due. While the client's
+//     own hold has the lock, messages wait too.
+//   - yielding: the client was called, and leaves the lock to outsiders for 5 ms (P27).
+//   - asking: an attempt is under way. Its answer is of no use from due on.
+//   - passing: the own hold passes the lock on. It ends as asking does, or at once where Unlock has
+//     waited long enough (P15).
+//   - granted: the head has its outcome, and is about to leave.
 //
 // Where the head leaves during an attempt, a next call on the same terms waits for that answer. The
 // room takes back an attempt older than 100 ms, and asks anew with the same claim. A claim that the
@@ -49,9 +51,10 @@
 //
 // # What holds after each Step
 //
-//   - One attempt at most is waited for. The room ignores the answers to all others.
+//   - One attempt at most is waited for. The room ignores the answers to all others, but for one to a
+//     pass, for which an Unlock waits.
 //   - Where somebody waits, Due is set or the head is granted: no room sleeps for ever.
-//   - A claim ends in one of three ways: Grant and then Left with Got, or Abandon.
+//   - A claim ends in one of two ways: by Grant and then Left with its field, or by Abandon.
 //   - A ticket ends in an attempt that takes the lock, or in LeaveLine.
 //   - Each Unlocking is followed by one Passed or Release for its hold.
 package room

@@ -2,7 +2,7 @@ package room
 
 import "slices"
 
-// A try is a call that asks without waiting.
+// A try is a call that asks beside the queue.
 type try struct {
 	field string
 	ends  uint32 // Room.ends, when its last attempt was sent

@@ -23,9 +23,9 @@ const (
 	Unlocking             // the hold with Field is to be unlocked: Passed or Release follows
 	GaveUp                // Unlock waits no longer for the pass of Field: Release follows
 	Released              // that release is over; it was begun at At. Got: it has freed the hold
-	Trying                // a call that does not wait asks with Field
-	Tried                 // it asks no longer
-	Asked                 // an attempt of it has Answer or Err; it was sent at At. Got: it waits next
+	Trying                // a call asks with Field beside the queue: it does not wait, or may read at once
+	Tried                 // that call asks no longer
+	Asked                 // an attempt of that call, sent at At, has Answer or Err. Got: it tells who waits
 	Lost                  // the hold with Field is lost by the clock: Redis may have it for a while
 )
 
@@ -43,8 +43,8 @@ type Event struct {
 	Late    bool // the answer grants the lock for less time than can be trusted
 	Err     error
 	Field   string
-	Ticket  string // with which the client was to enter the line again,
-	Score   int64  // and that it got there; 0 for none
+	Ticket  string // with which the client was to enter the line by the release,
+	Score   int64  // and its score there; 0 where the release entered none
 	Heard   int    // so many connections were told of the release
 	At      time.Time
 	Text    string
@@ -107,7 +107,7 @@ const (
 	Abandon             // nobody gets what Field may have taken. Doubt: it is released at once
 	FreeOver            // Redis has Field, of a hold of this client that is over
 	Passed              // the unlock of Field is over. Waited: it has waited for a pass
-	Release             // Field by a command that enters Ticket. Doubt: it may have been passed on. Waited
+	Release             // Field, by a command that enters Ticket. Doubt: it may have been passed on. Waited: as above
 	LeaveLine           // with Ticket. After: again when that attempt is over
 	Listen              // on Channel; Changed follows when it is live
 	Unlisten            // to Channel. Drop: at once, as others count who listens

@@ -118,15 +118,8 @@ type own struct {
 // A hearing is what a room knows of a channel.
 type hearing struct{ asked, live bool }
 
-// New returns the room of a lock of this kind.
-func New(set *Settings, kind Kind, shell Shell) *Room {
-	r := new(Room)
-	r.Reset(set, kind, shell)
-	return r
-}
-
-// Reset makes a room that nobody uses, and where nobody is listened for, one for another lock. It
-// keeps its memory.
+// Reset makes a zero room one for a lock of this kind, or one that nobody uses, and where nobody is
+// listened for, one for another lock.
 func (r *Room) Reset(set *Settings, kind Kind, shell Shell) {
 	r.set, r.kind, r.shell = set, kind, shell
 	r.own, r.ends, r.asker, r.others, r.health = own{}, 0, nobody, alone, nothing
@@ -203,18 +196,10 @@ func (r *Room) Due() time.Time {
 	return r.others.lingers
 }
 
-// Unused tells whether the room may be forgotten: nobody waits, holds, tries or is listened for.
+// Unused tells whether nobody waits, holds, tries or is listened for.
 func (r *Room) Unused() bool {
 	return len(r.asker.queue) == 0 && r.own.field == "" && len(r.others.tries) == 0 && r.others.lingers.IsZero() &&
 		!r.others.heard[Calls].asked && !r.others.heard[Own].asked
-}
-
-// Waiting returns how many calls wait, and the head; the zero Call where there is none.
-func (r *Room) Waiting() (n int, head Call) {
-	if len(r.asker.queue) == 0 {
-		return 0, Call{}
-	}
-	return len(r.asker.queue), r.asker.queue[0]
 }
 
 // Watching tells whether the head of the queue waits for a message.

@@ -194,7 +194,7 @@ func (w *world) state() string {
 	text := fmt.Sprintf("taken %v, line %v", w.taken(), w.line().Stays)
 	for i := range w.clients {
 		c := &w.clients[i]
-		n, _ := c.room.Waiting()
+		n := len(c.room.asker.queue)
 		text += fmt.Sprintf("; client %d: %d wait, %s, due %v, holds %+v, owes %+v, unused %t", i, n,
 			stateNames[c.room.asker.state], c.room.Due().Sub(w.now), c.holds, c.owed, c.room.Unused())
 	}
@@ -250,9 +250,11 @@ func (c *client) hash(h *maphash.Hash) {
 	o := r.others
 	maphash.WriteComparable(h, o.heard)
 	maphash.WriteComparable(h, o.pass)
-	maphash.WriteComparable(h, [2]string{o.calledBy, o.lost})
+	maphash.WriteComparable(h, [3]string{o.calledBy, o.lost, o.blocker})
+	maphash.WriteComparable(h, [2]uint32{r.ends, uint32(r.attempts)})
+	writeAll(h, o.tries)
 	maphash.WriteComparable(h, *r.health)
-	maphash.WriteComparable(h, [2]time.Time{o.lingers, o.yields})
+	maphash.WriteComparable(h, [3]time.Time{o.lingers, o.yields, o.since})
 	writeAll(h, r.asker.queue)
 	if o.place != nil {
 		maphash.WriteComparable(h, *o.place)

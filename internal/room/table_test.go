@@ -22,7 +22,8 @@ type bench struct {
 func newBench(t *testing.T, kind Kind) *bench {
 	b := &bench{T: t, now: epoch, names: names{client: 1}, facts: Facts{Line: true, Proven: true}}
 	set := &Settings{Poll: time.Second, Patience: 10 * time.Second, Silence: 10 * time.Second}
-	b.room = New(set, kind, &b.names)
+	b.room = new(Room)
+	b.room.Reset(set, kind, &b.names)
 	return b
 }
 

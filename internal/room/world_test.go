@@ -174,7 +174,8 @@ func newWorld(g game) *world {
 	for i := range g.players {
 		c := client{names: names{client: i}}
 		c.set = Settings{Poll: time.Second, Patience: 10 * time.Second, Silence: 10 * time.Second}
-		c.room = New(&c.set, g.kind, nil)
+		c.room = new(Room)
+		c.room.Reset(&c.set, g.kind, nil)
 		w.clients = append(w.clients, c)
 	}
 	w.rewire()

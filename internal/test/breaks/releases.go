@@ -67,7 +67,7 @@ var ofReleases = []Break{
 		Name: "P12: a handoff without an answer has passed nothing on", Short: "handoff-lost",
 		Edits: []Edit{
 			{"internal/room Room.gaveUpPass", "r.passOver(Release, true)", "r.passOver(Release, false)"},
-			{"internal/room Room.passAnswered", "lost := scripts.Unanswered(ev.Err) && ev.Err != command.ErrNotSent", "lost := false"},
+			{"internal/room Room.passAnswered", "lost := scripts.Unanswered(ev.Err) && ev.Err != command.ErrNotSent", "lost := scripts.Unanswered(ev.Err) && ev.Err == command.ErrNotSent"},
 		},
 	},
 	{

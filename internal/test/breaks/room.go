@@ -14,7 +14,7 @@ var ofRoom = []Break{
 	},
 	{
 		Name:  "Inv8: what is heard during an attempt is forgotten at its answer",
-		Edits: []Edit{{"internal/room Room.judge", "handed, c :=", "r.asker.freed = false\nif r.place != nil && r.asker.state == asking {\nr.place.Heed(r.now, 0)\n}\nhanded, c :="}},
+		Edits: []Edit{{"internal/room Room.judge", "handed, c :=", "r.asker.freed = false\nif r.others.place != nil && r.asker.state == asking {\nr.others.place.Heed(r.now, 0)\n}\nhanded, c :="}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 	{
@@ -24,12 +24,12 @@ var ofRoom = []Break{
 	},
 	{
 		Name:  "P3: what a call has asked for that has left is not released",
-		Edits: []Edit{{"internal/room Room.handOver", "got != field", "got != c.field && was.underWay == 0"}},
+		Edits: []Edit{{"internal/room Room.handOver", "got != field", "got != field && a.underWay == 0"}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 	{
 		Name:  "P15: an Unlock that waits for its pass no longer releases nothing",
-		Edits: []Edit{{"internal/room Room.gaveUpPass", "r.passOver(Release, true)", "r.own.pass = pass{}"}},
+		Edits: []Edit{{"internal/room Room.gaveUpPass", "r.passOver(Release, true)", "r.others.pass = pass{}"}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 	{
