@@ -87,3 +87,21 @@ func TestContentionIsNoNestedCall(t *testing.T) {
 		}
 	})
 }
+
+// Two short waits behind one long hold, with nobody waiting in between, are no nested call.
+func TestShortWaitsAreNoNestedCall(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, _ *miniredis.Miniredis, rdb *redis.Client) {
+		log := new(locktest.Log)
+		l := rlock.NewLock(newClient(t, rdb, rlock.WithLease(20*time.Second), rlock.WithLogger(slog.New(log))), "mine")
+		held := take(t, l, t.Context())
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
+			_, err := l.Lock(ctx)
+			cancel()
+			locktest.IsError(t, err, context.DeadlineExceeded)
+			locktest.Sleep(time.Hour)
+		}
+		locktest.Equal(t, "lines", len(logLines(log, logNested)), 0)
+		locktest.NoError(t, l.Unlock(held))
+	})
+}

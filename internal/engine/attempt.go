@@ -65,7 +65,9 @@ func (h *hold) send(f *command.Command) {
 // note notes what the answer to an attempt tells beside who has the lock.
 func (c *Client) note(keys *scripts.Keys, f *command.Command) {
 	a, err := &f.Answer, f.Err
-	c.heard(c.slotOf(keys), f.SentAt.Time(), err)
+	if err != command.ErrNotSent { // which says nothing of Redis
+		c.heard(c.slotOf(keys), f.SentAt.Time(), err)
+	}
 	if a.Outside {
 		c.lineRefused(keys, a.Renamed)
 	}

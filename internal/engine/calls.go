@@ -30,8 +30,7 @@ func (w *waiter) terms() room.Terms {
 
 // join puts the waiter at the end of the queue.
 func (ls *lockState) join(w *waiter) {
-	now := w.began
-	ls.mu.Lock()
+	now := ls.lock()
 	defer ls.unlock(now)
 	w.inQueue, w.number = true, 1
 	if ls.first == nil {
@@ -118,7 +117,9 @@ func (q *calls) remove(w *waiter) {
 	}
 	*next, *prev = w.next, w.prev
 	w.prev, w.next = nil, nil
-	if q.firstWakeup.Store(nil); q.first != nil {
+	if q.first == nil {
+		q.firstWakeup.Store(nil)
+	} else { // it is not nil meanwhile: who hears a message takes no mutex, and would wake nobody
 		q.firstWakeup.Store(q.first.wakeup)
 	}
 }

@@ -163,9 +163,6 @@ func (ls *lockState) subscribe(ch room.Channel) {
 		}
 		ls.channels[ch] = ls.client.bus.Subscribe(ls.keys, name, hear)
 	}
-	if ls.channels[ch].Live() {
-		ls.addNews(told{place: ch == room.Calls})
-	}
 }
 
 func (ls *lockState) unsubscribe(ch room.Channel, drop bool) {

@@ -85,13 +85,17 @@ func (s *fakeStore) all() []fakeSend {
 	return append([]fakeSend(nil), s.sent...)
 }
 
-// A fakeBus is a Bus that knows whether channels are sharded, and never wakes anybody.
+// A fakeBus is a Bus that knows whether channels are sharded. It wakes whoever subscribes, if that is
+// live, and nobody else.
 type fakeBus struct {
 	sharded bool
 	live    bool // what its subscriptions say
 }
 
-func (b *fakeBus) Subscribe(*scripts.Keys, string, func(message bool, text string)) Subscription {
+func (b *fakeBus) Subscribe(_ *scripts.Keys, _ string, wake func(message bool, text string)) Subscription {
+	if b.live {
+		wake(false, "")
+	}
 	return &fakeSubscription{live: b.live}
 }
 

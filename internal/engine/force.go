@@ -113,7 +113,6 @@ func (c *Client) noteForced(field string, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	c.forced = slices.DeleteFunc(c.forced, func(f forcedHold) bool { return now.After(f.until) })
 	c.forced = append(c.forced, forcedHold{field, now, now.Add(within)})
 	c.anyForced.Store(true)
 }
@@ -126,5 +125,8 @@ func (c *Client) wasForced(field string, sent time.Time) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := time.Now()
+	c.forced = slices.DeleteFunc(c.forced, func(f forcedHold) bool { return now.After(f.until) })
+	c.anyForced.Store(len(c.forced) > 0)
 	return slices.ContainsFunc(c.forced, func(f forcedHold) bool { return f.field == field && !sent.After(f.at) })
 }

@@ -27,6 +27,7 @@ type unlocking struct {
 // exit asks the room what becomes of the hold, and waits for a pass no longer than within. waited: there was one.
 func (ls *lockState) exit(h *hold, began time.Time, within time.Duration) (x exit, waited bool) {
 	ls.mu.Lock()
+	ls.hearAnswers(began)
 	ls.exited = exit{}
 	ls.step(began, &room.Event{What: room.Unlocking, Field: h.attempts.Field})
 	u := ls.pass

@@ -199,7 +199,23 @@ func (ls *lockState) step(now time.Time, ev *room.Event) {
 // lock takes mu for what steps, and returns the time.
 func (ls *lockState) lock() time.Time {
 	ls.mu.Lock()
-	return time.Now()
+	now := time.Now()
+	ls.hearAnswers(now)
+	return now
+}
+
+// hearAnswers gives the room the answers that are there: an attempt whose answer has come is not silent, whoever is the next to step. It tells whether there was one.
+// With ls.mu held.
+func (ls *lockState) hearAnswers(now time.Time) (any bool) {
+	if ls.pass != nil && ls.pass.command != nil && ls.pass.command.Done() {
+		ls.answered(now, ls.pass.attempt)
+		any = true
+	}
+	if ls.latest.command != nil && ls.latest.command.Done() {
+		ls.answered(now, ls.latest)
+		any = true
+	}
+	return any
 }
 
 // happened is step, of something that happened to this hold or call.
@@ -235,10 +251,7 @@ func (ls *lockState) see(now time.Time) {
 		due := ls.room.Due()
 		switch {
 		case ls.hearNews(now, false):
-		case ls.pass != nil && ls.pass.command != nil && ls.pass.command.Done():
-			ls.answered(now, ls.pass.attempt)
-		case ls.latest.command != nil && ls.latest.command.Done():
-			ls.answered(now, ls.latest)
+		case ls.hearAnswers(now):
 		case !due.IsZero() && !now.Before(due):
 			ls.step(now, &room.Event{What: room.Tick})
 		default:

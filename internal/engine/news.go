@@ -49,11 +49,6 @@ func (ls *lockState) expectNews() {
 	}
 }
 
-func (ls *lockState) addNews(t told) {
-	ls.expectNews()
-	ls.news.Load().add(t)
-}
-
 // hearNews gives the room what was told; false where that is nothing. more: another event follows. With ls.mu held.
 func (ls *lockState) hearNews(now time.Time, more bool) bool {
 	n := ls.news.Load()
@@ -61,8 +56,8 @@ func (ls *lockState) hearNews(now time.Time, more bool) bool {
 		return false
 	}
 	all := n.take()
-	for _, t := range all {
-		ev := room.Event{What: room.Told, More: more}
+	for i, t := range all {
+		ev := room.Event{What: room.Told, More: more || i < len(all)-1}
 		ch := room.Own
 		if t.place {
 			ch = room.Calls
@@ -87,8 +82,9 @@ const askAfter = 100 * time.Millisecond
 // there, because the hold may have been forced open: a message is a reason to ask, never a verdict. onReleaseMessage takes no mutex but that
 // of the news: the bus calls it with the bus's mutex held, and the bus is called with ls.mu held.
 func (ls *lockState) onReleaseMessage(message bool, _ string) {
-	if ls.firstWakeup.Load() != nil || !message { // otherwise whoever waits next asks anyway
-		ls.news.Load().add(told{message: message})
+	n := ls.news.Load()
+	if ls.firstWakeup.Load() != nil || !message && !n.any.Load() { // otherwise whoever waits next asks anyway
+		n.add(told{message: message})
 		ls.Notify()
 	}
 	if ls.checking.CompareAndSwap(false, true) {

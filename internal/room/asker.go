@@ -148,7 +148,7 @@ func (r *Room) judge(ev *Event) {
 // claimAnew ends a claim that another part of what is asked for may be taken by (Kind.Once).
 func (r *Room) claimAnew(a *scripts.Answer, err error) {
 	c := &r.asker.claim
-	if a == nil || err == ErrLate || scripts.Unanswered(err) || a.Copies > 0 || a.Owed {
+	if a == nil || a.Held || err == ErrLate || scripts.Unanswered(err) || a.Copies > 0 || a.Owed {
 		c.doubt = true
 	}
 	if r.kind.Once && c.doubt && c.field != "" {
@@ -270,10 +270,10 @@ func (r *Room) look() {
 
 // suspect says that a hold of the client's own has had the lock while calls of the client wait.
 func (r *Room) suspect() {
-	if r.own.field != r.others.blocker {
-		r.contend().blocker, r.contend().since = r.own.field, r.now
+	if r.own.field != r.asker.blocker {
+		r.asker.blocker, r.asker.since = r.own.field, r.now
 	}
 	if r.own.field != "" {
-		r.emit(Effect{Do: Suspect, Field: r.own.field, At: r.others.since})
+		r.emit(Effect{Do: Suspect, Field: r.own.field, At: r.asker.since})
 	}
 }

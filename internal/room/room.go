@@ -47,8 +47,6 @@ type others struct {
 	lost     string      // the own hold that was lost last by the clock alone: Redis lets it run out
 	tries    []try
 	pass     pass
-	blocker  string    // the own hold that was seen last at a look,
-	since    time.Time // for the first time
 	lingers  time.Time // until when the room listens for calls without anybody waiting; zero for not
 	yields   time.Time // until when others come first, where there is no line
 }
@@ -80,6 +78,8 @@ type course struct {
 	claim    claim
 	freed    bool // the lock may be free: a release was heard, or the client's own hold is over
 	pauses   command.Backoff
+	blocker  string    // the own hold that was seen last at a look,
+	since    time.Time // for the first time
 }
 
 // nobody is the asker where nobody waits. It does not change.

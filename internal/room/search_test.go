@@ -250,11 +250,11 @@ func (c *client) hash(h *maphash.Hash) {
 	o := r.others
 	maphash.WriteComparable(h, o.heard)
 	maphash.WriteComparable(h, o.pass)
-	maphash.WriteComparable(h, [3]string{o.calledBy, o.lost, o.blocker})
+	maphash.WriteComparable(h, [2]string{o.calledBy, o.lost})
 	maphash.WriteComparable(h, [2]uint32{r.ends, uint32(r.attempts)})
 	writeAll(h, o.tries)
 	maphash.WriteComparable(h, *r.health)
-	maphash.WriteComparable(h, [3]time.Time{o.lingers, o.yields, o.since})
+	maphash.WriteComparable(h, [2]time.Time{o.lingers, o.yields})
 	writeAll(h, r.asker.queue)
 	if o.place != nil {
 		maphash.WriteComparable(h, *o.place)

@@ -105,6 +105,11 @@ var ofKinds = []Break{
 		Pkg:   "./fenced", Run: "Inv12_TheWaitEndsAsOthersRead",
 	},
 	{
+		Name:  "P43: what replicas have not confirmed is asked for again with its field",
+		Edits: []Edit{{"internal/room Room.claimAnew", "a == nil || a.Held ||", "a == nil ||"}},
+		Pkg:   "./fenced", Run: "P43_WhatReplicas",
+	},
+	{
 		Name:  "P49: calls of one client that wait to read ask one after the other",
 		Edits: []Edit{{"internal/room Room.leave", "r.joinAll()", ""}},
 		Pkg:   "./fenced", Run: "P49_AllCallsOfAClientReadAtOnce",
