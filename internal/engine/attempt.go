@@ -32,23 +32,32 @@ func (w *waiter) newHold(field string) *hold {
 	return h
 }
 
-// attempt is one acquire for the hold, to be sent next. Operations are large values. Those that this function, pass and inTurn keep on the stack are gone
+// attempt is one acquire for the hold, to be sent next. Operations are large values. Those that this function, pass, withFloor and inTurn keep on the stack are gone
 // before the command is sent, so that the stack of a caller that waits stays at 4 KiB.
 //
 //go:noinline
 func (w *waiter) attempt(h *hold, waits command.Notifier) *command.Command {
 	w.attemptCount++
-	op := scripts.Acquire(w.keys, w.options.Fenced, h.attempts.Field, w.lease)
-	return w.client.commands.New(w.options.counted(op), &h.attempts, waits)
+	f := w.client.commands.New(scripts.Acquire(w.keys, w.options.Fenced, h.attempts.Field, w.lease), &h.attempts, waits)
+	if w.options.Floor {
+		withFloor(f, w.options.Expiry)
+	}
+	return f
 }
 
 // pass is one by which the hold with this field passes the lock on.
 //
 //go:noinline
 func (w *waiter) pass(h *hold, waits command.Notifier, from string) *command.Command {
-	op := scripts.Transfer(w.keys, w.options.Fenced, h.attempts.Field, w.lease, from)
-	return w.client.commands.New(w.options.counted(op), &h.attempts, waits)
+	f := w.client.commands.New(scripts.Transfer(w.keys, w.options.Fenced, h.attempts.Field, w.lease, from), &h.attempts, waits)
+	if w.options.Floor {
+		withFloor(f, w.options.Expiry)
+	}
+	return f
 }
+
+//go:noinline
+func withFloor(f *command.Command, expiry time.Duration) { f.Op = f.Op.WithFloor(expiry) }
 
 //go:noinline
 func inTurn(f *command.Command, t *scripts.Turn) { f.Op = f.Op.InTurn(*t) }

@@ -9,29 +9,29 @@ import (
 )
 
 // Do implements room.Shell. With ls.mu held.
-func (ls *lockState) Do(e room.Effect) {
+func (ls *lockState) Do(e *room.Effect) {
 	switch e.Do {
 	case room.Send:
-		ls.sendAttempt(&e)
+		ls.sendAttempt(e)
 	case room.Pass:
-		ls.sendPass(&e)
+		ls.sendPass(e)
 	case room.TakeBack:
 		ls.takeBack(e.Attempt)
 	case room.Grant:
-		ls.grant(&e)
+		ls.grant(e)
 	case room.Fail:
-		ls.fail(&e)
+		ls.fail(e)
 	case room.Join:
 		ls.joinAll()
 	case room.Abandon:
-		ls.abandon(&e)
+		ls.abandon(e)
 	case room.FreeOver:
 		ls.freed = true
 		ls.client.releaser.WasOver(ls.keys, e.Field, ls.client.set.Lease)
 	case room.Passed, room.Release:
-		ls.exits(&e)
+		ls.exits(e)
 	case room.LeaveLine:
-		ls.leaveLine(&e)
+		ls.leaveLine(e)
 	case room.Listen:
 		ls.subscribe(e.Channel)
 	case room.Unlisten:

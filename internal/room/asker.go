@@ -44,7 +44,8 @@ func (r *Room) ask() {
 		return
 	}
 	head, c := &r.asker.queue[0], &r.asker.claim
-	e := Effect{Do: Send, New: c.field == ""}
+	e := effect(Send)
+	e.New = c.field == ""
 	r.claimFor(head)
 	head.attempts++
 	c.ends, c.ticket = r.ends, ""
@@ -61,7 +62,7 @@ func (r *Room) ask() {
 		r.asker.silent = r.now
 	}
 	e.Attempt, e.Field = r.asker.underWay, c.field
-	r.emit(e)
+	r.do(e)
 }
 
 func (r *Room) claimFor(c *Call) {
@@ -106,7 +107,7 @@ func (r *Room) answered(ev *Event) {
 
 // silence is for an attempt that has no answer for as long as it is waited for.
 func (r *Room) silence() {
-	r.emit(Effect{Do: TakeBack, Attempt: r.asker.underWay})
+	r.takeBack(r.asker.underWay)
 	r.judge(&Event{Err: command.ErrSilence})
 }
 
@@ -127,7 +128,7 @@ func (r *Room) judge(ev *Event) {
 		return
 	}
 	if err == nil && r.isOver(c.ends, answer.Own) {
-		r.emit(Effect{Do: FreeOver, Field: answer.Own})
+		r.freeOver(answer.Own)
 	}
 	c.ends = r.ends
 	r.claimAnew(answer, err)
@@ -141,7 +142,7 @@ func (r *Room) judge(ev *Event) {
 	case err == ErrLate || scripts.Passing(err):
 		r.failed(err)
 	default:
-		r.decide(Effect{Do: Fail, Err: err})
+		r.decide(fails(err))
 	}
 }
 
@@ -152,7 +153,7 @@ func (r *Room) claimAnew(a *scripts.Answer, err error) {
 		c.doubt = true
 	}
 	if r.kind.Once && c.doubt && c.field != "" {
-		r.emit(Effect{Do: Abandon, Field: c.field, Doubt: true})
+		r.abandon(c.field, true)
 		*c = claim{ticket: c.ticket, ends: c.ends}
 	}
 }
@@ -161,22 +162,26 @@ func (r *Room) claimAnew(a *scripts.Answer, err error) {
 func (r *Room) grant(ev *Event, handed bool) {
 	r.asker.silent = time.Time{}
 	c := &r.asker.claim
-	r.decide(Effect{Do: Grant, Attempt: ev.Attempt, Field: c.field, Handed: handed})
+	e := effect(Grant)
+	e.Attempt, e.Field, e.Handed = ev.Attempt, c.field, handed
+	r.decide(e)
 	if r.others.place != nil {
 		r.others.place.Taken(r.now)
 	}
 }
 
 // decide ends the wait of the head of the queue, which leaves.
-func (r *Room) decide(e Effect) {
+func (r *Room) decide(e *Effect) {
 	r.asker.state, r.asker.due = granted, time.Time{}
 	e.Call = r.asker.queue[0].ID
-	r.emit(e)
+	r.do(e)
 }
 
 // fail is decide with an error that came in place of an answer.
 func (r *Room) fail(err error, since time.Time) {
-	r.decide(Effect{Do: Fail, Err: err, Dial: true, At: since})
+	e := fails(err)
+	e.Dial, e.At = true, since
+	r.decide(e)
 }
 
 // failed is for an error in place of an answer, which passes.
@@ -203,7 +208,7 @@ func (r *Room) refused(a *scripts.Answer) {
 		if err == nil {
 			err = ErrNotAcquired
 		}
-		r.decide(Effect{Do: Fail, Err: err})
+		r.decide(fails(err))
 		return
 	}
 	r.waits(head)

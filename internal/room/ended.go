@@ -47,7 +47,7 @@ func (r *Room) asked(t *try, ev *Event) {
 		return
 	}
 	if r.isOver(t.ends, ev.Answer.Own) {
-		r.emit(Effect{Do: FreeOver, Field: ev.Answer.Own})
+		r.freeOver(ev.Answer.Own)
 	}
 	t.ends = r.ends
 }

@@ -110,7 +110,7 @@ func (r *Room) unlocking(field string) {
 	s := r.asker.state
 	waits := len(r.asker.queue) > 0 && (s == watching || s == yielding)
 	if !waits || r.own.field != field || r.others.pass.old != "" || r.facts.HeadEnds || r.facts.Draining {
-		r.release(Effect{Field: field})
+		r.release(field, false, false)
 		return
 	}
 	most := r.kind.Passes
@@ -118,7 +118,7 @@ func (r *Room) unlocking(field string) {
 		most = min(most, besideOutsiders)
 	}
 	if !r.own.run.next(r.now, most) {
-		r.release(Effect{Field: field})
+		r.release(field, false, false)
 		return
 	}
 	isNew := r.asker.claim.field == ""
@@ -126,9 +126,10 @@ func (r *Room) unlocking(field string) {
 	r.await(passing)
 	c := &r.asker.claim
 	r.contend().pass = pass{r.asker.underWay, field}
-	e := Effect{Do: Pass, Attempt: r.asker.underWay, Old: field}
+	e := effect(Pass)
+	e.Attempt, e.Old = r.asker.underWay, field
 	e.Field, e.New = c.field, isNew
-	r.emit(e)
+	r.do(e)
 }
 
 // passAnswered ends a pass. Where the lock was not passed on, it is released. One that replicas have
@@ -145,12 +146,13 @@ func (r *Room) passAnswered(ev *Event) {
 func (r *Room) passOver(do Do, doubt bool) {
 	old := r.others.pass.old
 	r.others.pass = pass{}
-	e := Effect{Do: do, Field: old, Doubt: doubt, Waited: true}
 	if do == Release {
-		r.release(e)
-	} else {
-		r.emit(e)
+		r.release(old, doubt, true)
+		return
 	}
+	e := effect(Passed)
+	e.Field, e.Waited = old, true
+	r.do(e)
 }
 
 // gaveUpPass is for a pass that Redis does not answer: the asker asks by itself, and the lock is
@@ -168,13 +170,14 @@ func (r *Room) gaveUpPass(field string) {
 }
 
 // release has the lock released for all. Where others wait here the client enters the line by it.
-func (r *Room) release(e Effect) {
-	e.Do = Release
+func (r *Room) release(field string, doubt, waited bool) {
+	e := effect(Release)
+	e.Field, e.Doubt, e.Waited = field, doubt, waited
 	enters := r.facts.Line && r.facts.Proven && r.hearsCalls()
 	if len(r.asker.queue) > 0 && r.others.place != nil && enters {
 		e.Ticket = r.others.place.EnterByRelease(r.now, r.shell.Ticket)
 	}
-	r.emit(e)
+	r.do(e)
 }
 
 // released notes what a release has come to.

@@ -17,14 +17,16 @@ const (
 	drainPause = time.Millisecond
 )
 
-func (r *Room) join(c Call) {
+func (r *Room) join(c *Call) {
 	if r.own.field != "" {
-		r.emit(Effect{Do: Wanted, Field: r.own.field})
+		e := effect(Wanted)
+		e.Field = r.own.field
+		r.do(e)
 	}
 	if r.asker == nobody {
 		r.asker = askers.Get().(*asker)
 	}
-	r.asker.queue = append(r.asker.queue, c)
+	r.asker.queue = append(r.asker.queue, *c)
 	if n := len(r.asker.queue); n > 1 {
 		r.waits(&r.asker.queue[n-1])
 		return
@@ -40,7 +42,9 @@ func (r *Room) join(c Call) {
 func (r *Room) waits(c *Call) {
 	if !c.waits {
 		c.waits = true
-		r.emit(Effect{Do: Waits, Call: c.ID})
+		e := effect(Waits)
+		e.Call = c.ID
+		r.do(e)
 	}
 }
 
@@ -107,14 +111,14 @@ func (r *Room) handOver(was state, got string) {
 		was != granted && !(was == asking && r.kind.Once)
 	old := was == asking && r.now.Sub(a.sent) >= youngAttempt
 	if a.underWay != 0 && (!keeps || old) {
-		r.emit(Effect{Do: TakeBack, Attempt: a.underWay})
+		r.takeBack(a.underWay)
 		a.claim.doubt = true
 		a.underWay, a.state = 0, resting
 	}
 	if field != "" && !keeps {
 		a.claim = claim{}
 		if got != field {
-			r.emit(Effect{Do: Abandon, Field: field})
+			r.abandon(field, false)
 		}
 	}
 }

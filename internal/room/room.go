@@ -19,7 +19,7 @@ type Settings struct {
 type Shell interface {
 	Field() string  // of a claim; never used again
 	Ticket() string // of a stay in the line; never used again
-	Do(e Effect)    // does what is to be done
+	Do(e *Effect)   // does what is to be done, and does not keep it
 }
 
 // A Room is what one client knows of one lock: who waits for it, and what is done about that. A room
@@ -136,12 +136,59 @@ func (r *Room) Step(now time.Time, ev *Event) {
 	}
 }
 
-func (r *Room) emit(e Effect) { r.shell.Do(e) }
+// emit has the shell do what is to be done.
+func (r *Room) emit(e Effect) {
+	in := effect(e.Do)
+	*in = e
+	r.do(in)
+}
+
+// effect returns an effect for do. Effects are large values: on the way to a command they do not belong
+// on the stack, which stays at 4 KiB for a caller that waits.
+func effect(do Do) *Effect {
+	e := effects.Get().(*Effect)
+	e.Do = do
+	return e
+}
+
+// do has the shell do what is to be done.
+func (r *Room) do(e *Effect) {
+	r.shell.Do(e)
+	*e = Effect{}
+	effects.Put(e)
+}
+
+func fails(err error) *Effect {
+	e := effect(Fail)
+	e.Err = err
+	return e
+}
+
+func (r *Room) takeBack(a Attempt) {
+	e := effect(TakeBack)
+	e.Attempt = a
+	r.do(e)
+}
+
+func (r *Room) abandon(field string, doubt bool) {
+	e := effect(Abandon)
+	e.Field, e.Doubt = field, doubt
+	r.do(e)
+}
+
+func (r *Room) freeOver(field string) {
+	e := effect(FreeOver)
+	e.Field = field
+	r.do(e)
+}
+
+// effects are those that are over, and are used again.
+var effects = sync.Pool{New: func() any { return new(Effect) }}
 
 func (r *Room) take(ev *Event) {
 	switch ev.What {
 	case Joined:
-		r.join(ev.Call)
+		r.join(&ev.Call)
 	case Left:
 		if ev.Begins {
 			r.began(ev)

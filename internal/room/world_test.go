@@ -149,7 +149,7 @@ type names struct {
 	out       []Effect // of the latest step
 }
 
-func (n *names) Do(e Effect) { n.out = append(n.out, e) }
+func (n *names) Do(e *Effect) { n.out = append(n.out, *e) }
 
 // step has the room take the event, and returns what is to be done.
 func (n *names) step(r *Room, now time.Time, ev *Event) []Effect {

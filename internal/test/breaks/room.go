@@ -19,7 +19,7 @@ var ofRoom = []Break{
 	},
 	{
 		Name:  "the newest call of a client comes before those that wait behind the first",
-		Edits: []Edit{{"internal/room Room.join", "r.asker.queue = append(r.asker.queue, c)", "r.asker.queue = slices.Insert(r.asker.queue, min(1, len(r.asker.queue)), c)"}},
+		Edits: []Edit{{"internal/room Room.join", "r.asker.queue = append(r.asker.queue, *c)", "r.asker.queue = slices.Insert(r.asker.queue, min(1, len(r.asker.queue)), *c)"}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 	{
