@@ -11,7 +11,8 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// A Command is one operation under way, for somebody who may stop waiting for it. Sender.New makes one.
+// A Command is one operation under way, for somebody who may stop waiting for it. Sender.New makes
+// one.
 type Command struct {
 	scripts.Op
 	attempts  Attempts // of the hold that the command may take; nil if it takes nothing
@@ -26,7 +27,8 @@ type Command struct {
 	Err    error
 }
 
-// A Notifier waits for several things. It is notified when one of them has changed, and looks which.
+// A Notifier waits for several things. It is notified when one of them has changed, and looks
+// which.
 type Notifier interface{ Notify() }
 
 // Attempts is told what becomes of the commands that may take one hold.
@@ -45,14 +47,16 @@ var ErrNotSent = errors.New("no connection to Redis was free in time")
 // Done tells whether the command is over: SentAt, Answer and Err are final then.
 func (f *Command) Done() bool { return f.done.Load() }
 
-// AlsoNotify has somebody else notified too when the command is over. It is called before the command is sent.
+// AlsoNotify has somebody else notified too when the command is over. It is called before the
+// command is sent.
 func (f *Command) AlsoNotify(n Notifier) { f.also = n }
 
-// Unanswered tells whether a command that is over got no answer, so that Redis may have executed it.
+// Unanswered tells whether a command that is over got no answer, so that Redis may have executed
+// it.
 func (f *Command) Unanswered() bool { return f.Err != ErrNotSent && scripts.Unanswered(f.Err) }
 
-// AfterFunc has the function called when the command is over, or calls it at once where the command is over. A command has one such function
-// at most.
+// AfterFunc has the function called when the command is over, or calls it at once where the command
+// is over. A command has one such function at most.
 func (f *Command) AfterFunc(do func()) {
 	if !f.afterFunc.CompareAndSwap(nil, &do) {
 		do()
@@ -89,15 +93,16 @@ func (f *Command) Answered(a scripts.Answer, err error) {
 	f.finish()
 }
 
-// Store is where commands go: *scripts.Scripts, whose methods say what these do, or what takes its place.
+// Store is where commands go: *scripts.Scripts, whose methods say what these do, or what takes its
+// place.
 type Store interface {
 	Send(op *scripts.Op, caller scripts.Caller)
 	TakeBack(op *scripts.Op) bool
 	Do(ctx context.Context, op scripts.Op) (scripts.Answer, error)
 }
 
-// A Sender sends the commands of one client. What it uses again and again is its own, as channels must not leave the bubble of a test in
-// virtual time.
+// A Sender sends the commands of one client. What it uses again and again is its own, as channels
+// must not leave the bubble of a test in virtual time.
 type Sender struct {
 	Store Store
 	Heard func(err error) // is told what came of the first attempt of Do; nil for nobody
@@ -106,7 +111,8 @@ type Sender struct {
 	wakeups  sync.Pool // of *Wakeup that nobody waits for
 }
 
-// New returns a command that is to be sent. waits is notified when it is over. a is told what becomes of it; nil for nobody.
+// New returns a command that is to be sent. waits is notified when it is over. a is told what
+// becomes of it; nil for nobody.
 func (s *Sender) New(op scripts.Op, a Attempts, waits Notifier) *Command {
 	f, _ := s.commands.Get().(*Command)
 	if f == nil {
@@ -116,8 +122,8 @@ func (s *Sender) New(op scripts.Op, a Attempts, waits Notifier) *Command {
 	return f
 }
 
-// Recycle gives back a command that is over. One that was abandoned is left to the garbage collector: it may still be
-// answered; so is one that somebody else waits for.
+// Recycle gives back a command that is over. One that was abandoned is left to the garbage
+// collector: it may still be answered; so is one that somebody else waits for.
 func (s *Sender) Recycle(f *Command) {
 	if f.also == nil {
 		*f = Command{}
@@ -133,8 +139,8 @@ func (s *Sender) Send(f *Command) {
 	s.Store.Send(&f.Op, f)
 }
 
-// SendAlone sends the command by itself. A repeat of one that got no answer goes so: if it is what keeps Redis from
-// answering, it is not to keep its neighbours from their answers too.
+// SendAlone sends the command by itself. A repeat of one that got no answer goes so: if it is what
+// keeps Redis from answering, it is not to keep its neighbours from their answers too.
 func (s *Sender) SendAlone(f *Command) {
 	if f.attempts != nil {
 		f.attempts.Sent()
@@ -158,8 +164,9 @@ func (s *Sender) TakeBack(f *Command) {
 	f.finish()
 }
 
-// Await waits until the command is over, which notifies the wake-up, and takes it back where it is not over at the time d after began, or when end is closed before that.
-// It returns false where the command goes on.
+// Await waits until the command is over, which notifies the wake-up, and takes it back where it is
+// not over at the time d after began, or when end is closed before that. It returns false where the
+// command goes on.
 func (s *Sender) Await(f *Command, wake *Wakeup, began time.Time, d time.Duration, end <-chan struct{}) bool {
 	for !f.Done() {
 		wake.NotifyAt(began.Add(d))
@@ -171,9 +178,10 @@ func (s *Sender) Await(f *Command, wake *Wakeup, began time.Time, d time.Duratio
 	return true
 }
 
-// Do sends an op that may be repeated: first in a batch with others, and, where no answer has come at the time each after began, by itself
-// as Repeat does. It takes no longer than bound since began, and ends with ctx. maybeExecuted: an earlier attempt got no answer, so Redis may
-// have executed it.
+// Do sends an op that may be repeated: first in a batch with others, and, where no answer has come
+// at the time each after began, by itself as Repeat does. It takes no longer than bound since
+// began, and ends with ctx. maybeExecuted: an earlier attempt got no answer, so Redis may have
+// executed it.
 func (s *Sender) Do(ctx context.Context, began time.Time, bound, each time.Duration, op scripts.Op) (answer scripts.Answer, maybeExecuted bool, err error) {
 	wake := s.Wakeup()
 	defer s.PutWakeup(wake)

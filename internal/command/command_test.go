@@ -14,7 +14,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// copies is a Store in which each copy of a command has an outcome of its own. What follows the last outcome has the last one's.
+// copies is a Store in which each copy of a command has an outcome of its own. What follows the
+// last outcome has the last one's.
 type copies struct {
 	Store
 	outcomes []copyOutcome
@@ -58,8 +59,9 @@ func (s *copies) Do(ctx context.Context, _ scripts.Op) (scripts.Answer, error) {
 	return o.answer, o.err
 }
 
-// P12: what becomes of a command that is repeated until it is answered: the answer to any of its copies, and whether one without an answer
-// may have been executed, so that a repeat which finds nothing to do is no loss.
+// P12: what becomes of a command that is repeated until it is answered: the answer to any of its
+// copies, and whether one without an answer may have been executed, so that a repeat which finds
+// nothing to do is no loss.
 func TestP12_CopiesOfACommand(t *testing.T) {
 	const (
 		bound, each = time.Second, 300 * time.Millisecond
@@ -119,7 +121,8 @@ func TestP12_CopiesOfACommand(t *testing.T) {
 	}
 }
 
-// P19: what is to follow a command, such as a leave of the line, is done when the command is over, or at once where it is, and once.
+// P19: what is to follow a command, such as a leave of the line, is done when the command is over,
+// or at once where it is, and once.
 func TestP19_AfterACommand(t *testing.T) {
 	for what, over := range map[string]bool{"while the command is under way": false, "when it is over": true} {
 		called := 0

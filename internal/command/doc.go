@@ -1,10 +1,12 @@
-// Package command is the one way in which a call waits for the answer of Redis to a command. An acquire, an Unlock, a hold count, a
-// ForceUnlock and a question use it. The caller may stop waiting: the command goes on, and its answer counts for its attempts (P3).
+// Package command is the one way in which a call waits for the answer of Redis to a command. An
+// acquire, an Unlock, a hold count, a ForceUnlock and a question use it. The caller may stop
+// waiting: the command goes on, and its answer counts for its attempts (P3).
 //
 // # State
 //
-// A Command is one operation under way. A Wakeup wakes the one goroutine that waits for it, and for other things. A Sender has the Store, and
-// what is used again and again. A Backoff is the pauses between the repeats of a command.
+// A Command is one operation under way. A Wakeup wakes the one goroutine that waits for it, and for
+// other things. A Sender has the Store, and what is used again and again. A Backoff is the pauses
+// between the repeats of a command.
 //
 // # Rules
 //
@@ -17,6 +19,6 @@
 //
 // # Mutexes
 //
-// The package has none. The Store may be called, and calls Command.Answered, with mutexes held that internal/engine/doc.go names: a Command
-// calls its attempts, its wake-ups and its AfterFunc there.
+// The package has none. The Store may be called, and calls Command.Answered, with mutexes held that
+// internal/engine/doc.go names: a Command calls its attempts, its wake-ups and its AfterFunc there.
 package command

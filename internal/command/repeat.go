@@ -35,10 +35,11 @@ func (b *Backoff) Next(err error, most time.Duration) time.Duration {
 	return b.pause
 }
 
-// AfterEnded returns the pause after an error of a connection that had ended; false after another error, and after too many. A connection that
-// was idle while its server went away fails at once. go-redis hands out all of these before it dials, and with TLS, or a dialer of the
-// user's, it does not see that they have ended. A call that waited longer and longer after each of them would fail beside a server that
-// answers.
+// AfterEnded returns the pause after an error of a connection that had ended; false after another
+// error, and after too many. A connection that was idle while its server went away fails at once.
+// go-redis hands out all of these before it dials, and with TLS, or a dialer of the user's, it does
+// not see that they have ended. A call that waited longer and longer after each of them would fail
+// beside a server that answers.
 func (b *Backoff) AfterEnded(err error) (pause time.Duration, ended bool) {
 	if scripts.Ended(err) && b.ended < maxEnded {
 		b.ended++
@@ -47,15 +48,18 @@ func (b *Backoff) AfterEnded(err error) (pause time.Duration, ended bool) {
 	return 0, false
 }
 
-// Repeat sends a command that may be repeated, again and again until it is answered, fails for good, or ctx ends. An attempt that has no
-// answer after the time each is followed by another one. An answer to an earlier attempt counts as well, so that there is one also where
-// the way to Redis takes longer than each. maybeExecuted: an earlier attempt got no answer, so Redis may have executed it. Where the last
-// attempt only ran out of time, its error is joined with the last one that says more.
+// Repeat sends a command that may be repeated, again and again until it is answered, fails for
+// good, or ctx ends. An attempt that has no answer after the time each is followed by another one.
+// An answer to an earlier attempt counts as well, so that there is one also where the way to Redis
+// takes longer than each. maybeExecuted: an earlier attempt got no answer, so Redis may have
+// executed it. Where the last attempt only ran out of time, its error is joined with the last one
+// that says more.
 func Repeat[T any](ctx context.Context, each time.Duration, send func(context.Context) (T, error)) (value T, maybeExecuted bool, err error) {
 	return repeat(ctx, each, make(chan T, 1), send)
 }
 
-// repeat is Repeat beside an attempt that the caller has made. answered, with room for one, gets the first answer to any of them.
+// repeat is Repeat beside an attempt that the caller has made. answered, with room for one, gets
+// the first answer to any of them.
 func repeat[T any](ctx context.Context, each time.Duration, answered chan T, send func(context.Context) (T, error)) (value T, maybeExecuted bool, err error) {
 	type failure struct {
 		value T
@@ -111,7 +115,8 @@ func offer[T any](answered chan<- T, answer T) {
 	}
 }
 
-// await waits for an answer, for what else there may be, or until ctx ends. An answer that is there counts before all else.
+// await waits for an answer, for what else there may be, or until ctx ends. An answer that is there
+// counts before all else.
 func await[T, U any](ctx context.Context, answered <-chan T, other <-chan U) (answer T, ok bool, got U) {
 	select {
 	case answer = <-answered:

@@ -16,8 +16,8 @@ import (
 	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
-// An attempt that was refused, or for which no connection could be had in time, and that then hung until its time was over,
-// says what was said before.
+// An attempt that was refused, or for which no connection could be had in time, and that then hung
+// until its time was over, says what was said before.
 func TestRepeatSaysWhatWasSaidBefore(t *testing.T) {
 	for _, said := range []error{errReadOnly, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}, fmt.Errorf("dial: %w", context.DeadlineExceeded)} {
 		synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,8 @@ func TestP8_PausesAfterEndedConnections(t *testing.T) {
 	locktest.Equal(t, "the longest pause", b.Next(errReadOnly, LastBackoff), LastBackoff)
 }
 
-// A command that is refused again and again is repeated after 10 ms, then after twice as long each time, up to half a second.
+// A command that is refused again and again is repeated after 10 ms, then after twice as long each
+// time, up to half a second.
 func TestRetryPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -104,7 +105,8 @@ func TestP12_RetryInDoubt(t *testing.T) {
 	}
 }
 
-// P12: an attempt that ends with the caller's context may have been executed too. Its error, context.Canceled, is none that goes away.
+// P12: an attempt that ends with the caller's context may have been executed too. Its error,
+// context.Canceled, is none that goes away.
 func TestP12_RetryEndsWithItsContext(t *testing.T) {
 	for range 50 { // which of the two is seen first, the end or the error, is not certain
 		ctx, cancel := context.WithCancel(t.Context())
@@ -118,7 +120,8 @@ func TestP12_RetryEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Where no attempt says anything, not even that its time is over, the error is that of the time alone.
+// Where no attempt says anything, not even that its time is over, the error is that of the time
+// alone.
 func TestRetryOfSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A Wakeup wakes one goroutine that waits for several things: whoever changes one of them notifies, and the goroutine looks
-// which of them it was. A wake-up may be notified for nothing, by somebody who still meant its user before.
+// A Wakeup wakes one goroutine that waits for several things: whoever changes one of them notifies,
+// and the goroutine looks which of them it was. A wake-up may be notified for nothing, by somebody
+// who still meant its user before.
 type Wakeup struct {
 	ch       chan struct{}
 	alarm    *time.Timer  // notifies too
@@ -54,9 +55,9 @@ func (wake *Wakeup) Notify() {
 	}
 }
 
-// NotifyAt notifies once at this time, or earlier: an alarm that is set is left alone if it comes before. So whoever was
-// woken too early asks again; nearly nobody is, as most are woken by somebody else long before, and to set and to stop a
-// timer each time costs more than that.
+// NotifyAt notifies once at this time, or earlier: an alarm that is set is left alone if it comes
+// before. So whoever was woken too early asks again; nearly nobody is, as most are woken by
+// somebody else long before, and to set and to stop a timer each time costs more than that.
 func (wake *Wakeup) NotifyAt(t time.Time) {
 	at := int64(t.Sub(epoch))
 	if set := wake.alarmAt.Load(); set != 0 && set <= at {

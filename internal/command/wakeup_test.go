@@ -8,8 +8,9 @@ import (
 	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
-// A wake-up rings at the earliest of the times that it was asked for. Whoever asks again after that is rung for again. What was asked for
-// more than maxAlarm ahead ends with its user, and does not keep the next user's alarm from being set.
+// A wake-up rings at the earliest of the times that it was asked for. Whoever asks again after that
+// is rung for again. What was asked for more than maxAlarm ahead ends with its user, and does not
+// keep the next user's alarm from being set.
 func TestWakeupRings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(Sender)

@@ -14,11 +14,13 @@ import (
 // minExpiry is the shortest expiry of a counter.
 const minExpiry = time.Second
 
-// errOvertaken tells that a call may not re-enter after all: another call of its holder has opened or closed a level first.
+// errOvertaken tells that a call may not re-enter after all: another call of its holder has opened
+// or closed a level first.
 var errOvertaken = errors.New("overtaken")
 
-// acquire takes the lock for the holder that the context under carries, or for a new one. ctx bounds the wait. What acquire returns is derived
-// from under, which has the values of ctx; nil for ctx itself.
+// acquire takes the lock for the holder that the context under carries, or for a new one. ctx
+// bounds the wait. What acquire returns is derived from under, which has the values of ctx; nil for
+// ctx itself.
 func (l *Lock) acquire(ctx, under context.Context, r Request) (context.Context, *holder.Level, error) {
 	if err := l.checkRequest(ctx, r); err != nil {
 		return nil, nil, err
@@ -114,7 +116,8 @@ func (l *Lock) checkLease(lease time.Duration) error {
 	return l.client.set.checkConfirmed(lease)
 }
 
-// run takes the lock, or re-enters it. What it has begun it ends also where a method of the user's context panics.
+// run takes the lock, or re-enters it. What it has begun it ends also where a method of the user's
+// context panics.
 func (w *waiter) run() (*holder.Level, error) {
 	w.lockState = w.Lock.lockState()
 	defer w.lockState.removeUser()
@@ -130,7 +133,8 @@ func (w *waiter) run() (*holder.Level, error) {
 			}
 		}
 		if err := own.Err(); err != nil {
-			return nil, err // before anything is sent: the lock may be free, and is not for this holder
+			// before anything is sent: the lock may be free, and is not for this holder
+			return nil, err
 		}
 		if !w.request.waits() && !own.lock.kind.joins() {
 			return nil, errSameHolder
@@ -159,8 +163,8 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 	}
 	if own := w.ownHold(w.holder); own != nil {
 		if !own.lock.kind.joins() {
-			// It was there when the call began to wait, and is gone from Redis without having been unlocked. A holder does
-			// not get a new hold before it has learned of the loss.
+			// It was there when the call began to wait, and is gone from Redis without having been
+			// unlocked. A holder does not get a new hold before it has learned of the loss.
 			own.lose("the lock was free although it was held", true)
 			return nil, ErrLost
 		}
@@ -190,7 +194,8 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 		w.way = locktrace.FromHandoff
 	}
 	if over {
-		h.lose(forcedOpenText, false) // a repeat of the attempt may have taken it anew: Unlock releases that
+		// a repeat of the attempt may have taken it anew: Unlock releases that
+		h.lose(forcedOpenText, false)
 	}
 	return lv, nil
 }

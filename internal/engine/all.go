@@ -9,9 +9,11 @@ import (
 	"time"
 )
 
-// All takes locks in the order of their names, each with the context of the one before, so that the loss of any ends the last context. It runs
-// fn with that, and unlocks in reverse order, also where fn panics. The tokens are in the order of the locks. The wait of the request is one budget for all of
-// them. wrap makes the error of a method of a lock, nil for none of them; fn's error stays as it is.
+// All takes locks in the order of their names, each with the context of the one before, so that the
+// loss of any ends the last context. It runs fn with that, and unlocks in reverse order, also where
+// fn panics. The tokens are in the order of the locks. The wait of the request is one budget for
+// all of them. wrap makes the error of a method of a lock, nil for none of them; fn's error stays
+// as it is.
 func All(ctx context.Context, locks []*Lock, r Request, wrap func(l *Lock, err error) error, fn func(ctx context.Context, tokens []int64) error) (err error) {
 	order, bad := inOrder(locks)
 	if bad != nil {
@@ -26,7 +28,8 @@ func All(ctx context.Context, locks []*Lock, r Request, wrap func(l *Lock, err e
 			}
 		}
 		held, token, failed := l.Acquire(ctx, each)
-		if n > 0 && each.Wait > 0 && errors.Is(failed, context.DeadlineExceeded) && ctx.Err() == nil { // what is left of the wait was too short for an answer
+		// what is left of the wait was too short for an answer
+		if n > 0 && each.Wait > 0 && errors.Is(failed, context.DeadlineExceeded) && ctx.Err() == nil {
 			each.Wait = 0
 			held, token, failed = l.Acquire(ctx, each)
 		}

@@ -29,8 +29,8 @@ func (s *lineStory) locks(ctx context.Context) <-chan locktest.Result {
 	})
 }
 
-// Inv12: where a call's context has ended by the time at which its goroutine sees an answer or an error, the call says why it ended, and sends
-// nothing more.
+// Inv12: where a call's context has ended by the time at which its goroutine sees an answer or an
+// error, the call says why it ended, and sends nothing more.
 func TestInv12_TheContextEndsAsTheAnswerComes(t *testing.T) {
 	for what, c := range map[string]struct {
 		answer scripts.Answer
@@ -85,9 +85,10 @@ func TestP32_ALookAfterAnError(t *testing.T) {
 	})
 }
 
-// P3, P1: where calls of a queue end one after the other while Redis does not answer, the attempt that is under way is the next one's for
-// youngAttempt, and not repeated for each of them. At several servers no two calls have one attempt; how many of those that end at once send
-// one, the scheduler decides.
+// P3, P1: where calls of a queue end one after the other while Redis does not answer, the attempt
+// that is under way is the next one's for youngAttempt, and not repeated for each of them. At
+// several servers no two calls have one attempt; how many of those that end at once send one, the
+// scheduler decides.
 func TestP1_CallsThatEndWithoutAnAnswer(t *testing.T) {
 	for _, c := range []struct {
 		several     bool
@@ -137,7 +138,8 @@ func TestP1_CallsThatEndWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// An outcome is read under the mutex alone. Run it with -race: a waiter becomes a re-entry while another goroutine sees to its attempt.
+// An outcome is read under the mutex alone. Run it with -race: a waiter becomes a re-entry while
+// another goroutine sees to its attempt.
 func TestTheOutcomeOfACallThatReenters(t *testing.T) {
 	tellLine(t, func(s *Settings) { s.Poll = 100 * time.Millisecond }, func(s *lineStory) {
 		one := s.locks(s.Context())

@@ -32,8 +32,9 @@ func (w *waiter) newHold(field string) *hold {
 	return h
 }
 
-// attempt is one acquire for the hold, to be sent next. Operations are large values. Those that this function, pass, withFloor and inTurn keep on the stack are gone
-// before the command is sent, so that the stack of a caller that waits stays at 4 KiB.
+// attempt is one acquire for the hold, to be sent next. Operations are large values. Those that
+// this function, pass, withFloor and inTurn keep on the stack are gone before the command is sent,
+// so that the stack of a caller that waits stays at 4 KiB.
 //
 //go:noinline
 func (w *waiter) attempt(h *hold, waits command.Notifier) *command.Command {
@@ -62,7 +63,8 @@ func withFloor(f *command.Command, expiry time.Duration) { f.Op = f.Op.WithFloor
 //go:noinline
 func inTurn(f *command.Command, t *scripts.Turn) { f.Op = f.Op.InTurn(*t) }
 
-// send sends an attempt. Where an earlier one may have taken the lock it is a repeat, and goes by itself.
+// send sends an attempt. Where an earlier one may have taken the lock it is a repeat, and goes by
+// itself.
 func (h *hold) send(f *command.Command) {
 	if sender := &h.lockState.client.commands; h.attempts.Uncertain() {
 		sender.SendAlone(f)
@@ -88,12 +90,14 @@ func (c *Client) note(keys *scripts.Keys, f *command.Command) {
 	}
 }
 
-// late tells whether an answer to an attempt that was sent at this time comes when the lease can no longer be trusted.
+// late tells whether an answer to an attempt that was sent at this time comes when the lease can no
+// longer be trusted.
 func late(sent watchdog.Instant, lease time.Duration, now time.Time) bool {
 	return !now.Before(watchdog.DeadlineOf(sent, lease).Time())
 }
 
-// abandon leaves a hold that nobody gets to the releaser, where its attempts may have taken the lock.
+// abandon leaves a hold that nobody gets to the releaser, where its attempts may have taken the
+// lock.
 func (c *Client) abandon(h *hold) {
 	if h.attempts.GiveUp() {
 		c.releaser.Abandon(&h.attempts)

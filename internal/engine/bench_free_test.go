@@ -7,7 +7,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// BenchmarkFreeAcquire is a lock and an unlock on a store that answers at once: what the client alone costs.
+// BenchmarkFreeAcquire is a lock and an unlock on a store that answers at once: what the client
+// alone costs.
 func BenchmarkFreeAcquire(b *testing.B) {
 	c, store := newFakeClient(b, &fakeBus{live: true}, Limits{})
 	store.onSend(nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// InQueue tells how many calls of the client are in the queue for the lock, of a read-write lock in those of both sides, and whether the first of them
-// waits to be told.
+// InQueue tells how many calls of the client are in the queue for the lock, of a read-write lock in
+// those of both sides, and whether the first of them waits to be told.
 func (c *Client) InQueue(name string) (n int, idle bool) {
 	idle = true
 	for _, side := range []scripts.Side{scripts.NoSide, scripts.Reads, scripts.Writes} {
@@ -72,7 +72,8 @@ func (c *Client) LockStates() int {
 	return len(c.locks)
 }
 
-// InUse returns the names of the locks that the client holds, and of those that calls of it wait for.
+// InUse returns the names of the locks that the client holds, and of those that calls of it wait
+// for.
 func (c *Client) InUse() (held, waiting []string) {
 	c.mu.Lock()
 	for h := c.firstHold; h != nil; h = h.next {
@@ -92,8 +93,8 @@ func (c *Client) InUse() (held, waiting []string) {
 	return held, waiting
 }
 
-// HoldGone tells the client that Redis has its hold of this lock no longer, as a renewal would; expired: because the lease ran out.
-// field: of the hold that is meant, "" for any.
+// HoldGone tells the client that Redis has its hold of this lock no longer, as a renewal would;
+// expired: because the lease ran out. field: of the hold that is meant, "" for any.
 func (c *Client) HoldGone(name, field string, expired bool) {
 	how := goneText
 	if expired {

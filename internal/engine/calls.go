@@ -40,7 +40,8 @@ func (ls *lockState) join(w *waiter) {
 		w.number = ls.last.number + 1
 		w.prev, ls.last.next = ls.last, w
 		ls.last = w
-		w.wakeup.NotifyAt(now.Add(ls.client.set.Poll)) // its holder may have a hold by then, by another call
+		// its holder may have a hold by then, by another call
+		w.wakeup.NotifyAt(now.Add(ls.client.set.Poll))
 	}
 	ls.step(now, &room.Event{What: room.Joined, Call: room.Call{ID: w.number, Terms: w.terms(), Began: w.began, Until: w.bound.until}})
 }
@@ -62,7 +63,8 @@ func (ls *lockState) joinAll() {
 	}
 }
 
-// outcomeOf is what the waiter has got so far. brokenOff: the call is to end, as the trace's function has not returned.
+// outcomeOf is what the waiter has got so far. brokenOff: the call is to end, as the trace's
+// function has not returned.
 func (ls *lockState) outcomeOf(w *waiter) (o outcome, brokenOff bool) {
 	now := ls.lock()
 	ls.see(now)
@@ -78,7 +80,8 @@ func (ls *lockState) alarm(w *waiter, at time.Time) {
 	ls.mu.Unlock()
 }
 
-// leave takes the waiter, which has got this level or none, out of the queue, where it is there still.
+// leave takes the waiter, which has got this level or none, out of the queue, where it is there
+// still.
 func (ls *lockState) leave(w *waiter, lv *holder.Level) {
 	if !w.inQueue {
 		return

@@ -14,7 +14,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// Inv8: while a call waits, who hears a message finds the first one's wake-up, also as another leaves.
+// Inv8: while a call waits, who hears a message finds the first one's wake-up, also as another
+// leaves.
 func TestInv8_TheFirstCallIsFoundAsOthersLeave(t *testing.T) {
 	var q calls
 	first, other := &waiter{wakeup: new(command.Wakeup)}, &waiter{wakeup: new(command.Wakeup)}

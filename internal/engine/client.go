@@ -28,7 +28,8 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// Client is what the locks of one process share. rlock.Client is this type with the methods that users have.
+// Client is what the locks of one process share. rlock.Client is this type with the methods that
+// users have.
 type Client struct {
 	set      Settings
 	id       string
@@ -44,7 +45,8 @@ type Client struct {
 
 	lastField     atomic.Int64
 	followedHolds atomic.Int64 // holds for which the client is subscribed
-	underWay      atomic.Int64 // how many acquiring calls, releases and leaves of the line are under way
+	// how many acquiring calls, releases and leaves of the line are under way
+	underWay atomic.Int64
 
 	reports
 	closing
@@ -53,7 +55,8 @@ type Client struct {
 
 // spares are what is over, and is used again.
 type spares struct {
-	spareWaiters sync.Pool // of *waiter; the client's own, as channels must not leave the bubble of a test in virtual time
+	// of *waiter; the client's own, as channels must not leave the bubble of a test in virtual time
+	spareWaiters sync.Pool
 }
 
 // A server is what a client works with: one Redis, or what takes its place.
@@ -70,17 +73,19 @@ type server struct {
 
 // lineUse is what a client knows of all lines together.
 type lineUse struct {
-	distance      line.Distance
-	noLineUntil   atomic.Int64 // until when no line is used, as the user lacks a right to it, since born; 0 for never
-	lineProven    atomic.Bool  // the client has been in a line: the user may do all that it takes
-	handoffDenied atomic.Bool  // Redis has refused a handoff, as the user lacks a right
+	distance line.Distance
+	// until when no line is used, as the user lacks a right to it, since born; 0 for never
+	noLineUntil   atomic.Int64
+	lineProven    atomic.Bool // the client has been in a line: the user may do all that it takes
+	handoffDenied atomic.Bool // Redis has refused a handoff, as the user lacks a right
 }
 
 // reports is what a client tells its user, and others.
 type reports struct {
 	tracedHolds tracedHolds // empty where tellsOfHolds is false
-	events      tell.Outbox // what the trace is still to be told of other than by the caller's own goroutine
-	presenter   *presenter  // nil without WithPresence
+	// what the trace is still to be told of other than by the caller's own goroutine
+	events      tell.Outbox
+	presenter   *presenter // nil without WithPresence
 	outage      outage
 	unpublished atomic.Int64 // how many releases Redis refused to publish
 }
@@ -102,8 +107,10 @@ type books struct {
 	spareStates []*lockState // of locks that nothing refers to any more
 	firstHold   *hold        // the list of the registered holds, linked by prev and next
 	held        int
-	watched     map[stateKey]map[*waited]struct{} // by the key of the semaphore, or of the side that reads; empty where nobody watches
-	idle        chan struct{}                     // closed when nothing is held and nobody waits, for Shutdown
+	// by the key of the semaphore, or of the side that reads; empty where nobody watches
+	watched map[stateKey]map[*waited]struct{}
+	// closed when nothing is held and nobody waits, for Shutdown
+	idle chan struct{}
 }
 
 var errNilClient = errors.New("rlock: New: rdb is nil: pass a *redis.Client or a *redis.ClusterClient")
@@ -154,14 +161,16 @@ func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
 	return c, nil
 }
 
-// NewOn returns a client on what takes the place of one Redis, with settings that CheckSeveral has accepted.
+// NewOn returns a client on what takes the place of one Redis, with settings that CheckSeveral has
+// accepted.
 func NewOn(store Store, bus Bus, limits Limits, set Settings) *Client {
 	if limits.several() {
 		set.Handoffs = 0
 	}
 	c := newClient(set)
 	if limits.several() {
-		c.id = quorums.NewID(limits.Servers) // whoever looks at one of them alone is told by each field
+		// whoever looks at one of them alone is told by each field
+		c.id = quorums.NewID(limits.Servers)
 	}
 	c.store, c.commands.Store, c.bus, c.limits = store, store, bus, limits
 	return c
@@ -191,7 +200,8 @@ func (c *Client) Close() error {
 		c.mu.Unlock()
 		select {
 		case <-c.closeEnded:
-		case <-time.After(c.set.UnlockTimeout): // a trace's function, which that Close waits for, may have called this one
+		// a trace's function, which that Close waits for, may have called this one
+		case <-time.After(c.set.UnlockTimeout):
 		}
 		return nil
 	}
@@ -223,7 +233,8 @@ func (c *Client) Close() error {
 // Closed returns a channel that is closed when Close has begun, also by Shutdown.
 func (c *Client) Closed() <-chan struct{} { return c.closed }
 
-// awaitReleases waits until no call is under way, and nothing is taken that no release has freed, or ctx ends.
+// awaitReleases waits until no call is under way, and nothing is taken that no release has freed,
+// or ctx ends.
 func (c *Client) awaitReleases(ctx context.Context) {
 	for next := time.Now(); ; {
 		if now := time.Now(); !now.Before(next) {
@@ -278,8 +289,8 @@ func (c *Client) drain() {
 	}
 }
 
-// shutsOut tells whether calls of the holder end because the client is closed, or shutting down. Those that are nested in a hold, which Shutdown
-// waits for, go on.
+// shutsOut tells whether calls of the holder end because the client is closed, or shutting down.
+// Those that are nested in a hold, which Shutdown waits for, go on.
 func (c *Client) shutsOut(who *holder.Holder) bool {
 	return isClosed(c.draining) && (isClosed(c.closed) || !who.HoldsAny(c))
 }
@@ -307,8 +318,9 @@ func isClosed(ch <-chan struct{}) bool {
 // newField returns a new hold's field. Its number is never used again.
 func (c *Client) newField() string { return c.fieldOf(1) }
 
-// newSharedField is newField for a hold of a semaphore or a read-write lock, whose fields have negative numbers. The state that the hold is to have
-// has not heard of the field before the answer has, and nobody takes it for that of a hold which is over (owns).
+// newSharedField is newField for a hold of a semaphore or a read-write lock, whose fields have
+// negative numbers. The state that the hold is to have has not heard of the field before the answer
+// has, and nobody takes it for that of a hold which is over (owns).
 func (c *Client) newSharedField(keys *scripts.Keys) string { return keys.FieldOf(c.fieldOf(-1)) }
 
 // fieldOf returns a new field whose number has this sign.
@@ -317,9 +329,9 @@ func (c *Client) fieldOf(sign int64) string {
 	return string(strconv.AppendInt(append(field, ':'), sign*c.lastField.Add(1), 10))
 }
 
-// registerHold puts an open hold into the list of holds, and counts the hold as a user of the lock state: the call that has got the hold is
-// another user, and the hold may outlive that call, or be lost before it returns. registerHold returns false, and does nothing, once the
-// client is closed.
+// registerHold puts an open hold into the list of holds, and counts the hold as a user of the lock
+// state: the call that has got the hold is another user, and the hold may outlive that call, or be
+// lost before it returns. registerHold returns false, and does nothing, once the client is closed.
 func (c *Client) registerHold(h *hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -338,7 +350,8 @@ func (c *Client) registerHold(h *hold) bool {
 	return true
 }
 
-// unregisterHold takes the hold out of the list of holds, and removes it from the users of the lock state.
+// unregisterHold takes the hold out of the list of holds, and removes it from the users of the lock
+// state.
 func (c *Client) unregisterHold(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -371,10 +384,10 @@ func (c *Client) idleIfUnused() {
 	}
 }
 
-// releaseAnswered does what the answer to a release asks for. More: the release has reached its bound before it called anybody, and the
-// client goes on calling, by a leave (P29). Own: see releaseOver. Outside: see lineRefused. Untold: Redis refused to publish
-// the release; the
-// log tells of the first one.
+// releaseAnswered does what the answer to a release asks for. More: the release has reached its
+// bound before it called anybody, and the client goes on calling, by a leave (P29). Own: see
+// releaseOver. Outside: see lineRefused. Untold: Redis refused to publish the release; the log
+// tells of the first one.
 func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
 	if a.Own != "" {
 		c.releaseOver(keys, a.Own)
@@ -441,7 +454,8 @@ func (c *Client) sendRenewals(ctx context.Context, batch []watchdog.Renewal) []e
 		if outcome[i] == nil {
 			continue
 		}
-		gone, renews := errors.Is(outcome[i], scripts.ErrGone), batch[i].Length > 0 // otherwise it was the question whether the hold is there
+		// Without a length it was the question whether the hold is there.
+		gone, renews := errors.Is(outcome[i], scripts.ErrGone), batch[i].Length > 0
 		if gone || renews {
 			batch[i].Owner.(*hold).renewalFailed(outcome[i])
 		}

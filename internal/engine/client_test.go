@@ -17,7 +17,8 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// Inv9: the client's list has the holds that are registered, the newest first, in whatever order they end. Each is a user of its lock's state.
+// Inv9: the client's list has the holds that are registered, the newest first, in whatever order
+// they end. Each is a user of its lock's state.
 func TestInv9_ListOfHolds(t *testing.T) {
 	for _, ends := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		c, _ := newFakeClient(t, new(fakeBus), Limits{})
@@ -55,7 +56,8 @@ func TestInv9_ListOfHolds(t *testing.T) {
 	}
 }
 
-// P12: a call whose answer comes when the client is closed gets no hold: nobody would renew it, or end its context.
+// P12: a call whose answer comes when the client is closed gets no hold: nobody would renew it, or
+// end its context.
 func TestP12_NoHoldBeginsAfterClose(t *testing.T) {
 	c, _ := newFakeClient(t, new(fakeBus), Limits{}, func(s *Settings) {
 		s.Trace = &locktrace.Trace{HoldDone: func(e locktrace.HoldDone) { t.Errorf("told of a hold: %+v", e) }}
@@ -92,8 +94,8 @@ func TestP29_TheReleaserGoesOnCalling(t *testing.T) {
 	})
 }
 
-// P30: a client that was refused the line does without it for a minute, also where the refusal came with the answer to a release, and says so
-// once.
+// P30: a client that was refused the line does without it for a minute, also where the refusal came
+// with the answer to a release, and says so once.
 func TestP30_TheLineIsUsedAgain(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		const line = "lacks a right to the line"
@@ -114,7 +116,8 @@ func TestP30_TheLineIsUsedAgain(t *testing.T) {
 	})
 }
 
-// P10: releases that Redis refuses to publish are counted, and the first is logged with the right that is missing.
+// P10: releases that Redis refuses to publish are counted, and the first is logged with the right
+// that is missing.
 func TestP10_WhatIsNeededToPublish(t *testing.T) {
 	for _, sharded := range []bool{false, true} {
 		redistest.Virtual(t, func(t *testing.T) {
@@ -135,8 +138,9 @@ func TestP10_WhatIsNeededToPublish(t *testing.T) {
 	}
 }
 
-// What becomes of each renewal of a batch: what the watchdog is told, and what the hold says when it is lost. Renewals that fail are logged
-// together. The question whether a hold is there is no renewal, and what fails because the client is closed is not logged.
+// What becomes of each renewal of a batch: what the watchdog is told, and what the hold says when
+// it is lost. Renewals that fail are logged together. The question whether a hold is there is no
+// renewal, and what fails because the client is closed is not logged.
 func TestOutcomesOfRenewals(t *testing.T) {
 	gone := fmt.Errorf("%w: the key has another type", scripts.ErrGone)
 	all := []struct {
@@ -196,7 +200,8 @@ func TestOutcomesOfRenewals(t *testing.T) {
 	}
 }
 
-// Where several servers have a lock it is not handed on within the client: one command cannot do that on all of them.
+// Where several servers have a lock it is not handed on within the client: one command cannot do
+// that on all of them.
 func TestNoHandoffsWithSeveralServers(t *testing.T) {
 	for _, several := range []bool{false, true} {
 		c, _ := newFakeClient(t, new(fakeBus), Limits{Servers: map[bool]int{true: 5}[several]}, func(s *Settings) { s.Handoffs = 7 })

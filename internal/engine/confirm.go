@@ -59,7 +59,8 @@ func (s *Settings) checkConfirmation() error {
 	return nil
 }
 
-// checkTimeout checks the timeout of a confirmation against the lease: each of its renewals has a third.
+// checkTimeout checks the timeout of a confirmation against the lease: each of its renewals has a
+// third.
 func (s *Settings) checkTimeout(option string, timeout time.Duration) error {
 	if timeout < time.Millisecond || timeout >= s.Lease/3 {
 		return fmt.Errorf("rlock: %s: use a timeout from a millisecond to less than a third of the lease, which is %v: renewals too must be confirmed in time", option, s.Lease)
@@ -67,7 +68,8 @@ func (s *Settings) checkTimeout(option string, timeout time.Duration) error {
 	return nil
 }
 
-// checkReads checks the timeout of a confirmation against that of reads: a reply that comes later breaks the connection.
+// checkReads checks the timeout of a confirmation against that of reads: a reply that comes later
+// breaks the connection.
 func (s *Settings) checkReads(rdb redis.UniversalClient) error {
 	c := s.confirmation()
 	if c == nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// Each bound of WithReplicas and WithFsync is refused by itself, and the values next to it are accepted.
+// Each bound of WithReplicas and WithFsync is refused by itself, and the values next to it are
+// accepted.
 func TestConfirmationBounds(t *testing.T) {
 	replicas := func(n int, timeout time.Duration) Settings {
 		return Settings{Lease: 30 * time.Second, Replicas: &scripts.Confirmation{Replicas: n, Timeout: timeout}}
@@ -47,8 +48,8 @@ func TestConfirmationBounds(t *testing.T) {
 	}
 }
 
-// A confirmation that may come later than reads of the Redis client end is refused. A client whose reads do not end may wait as long as it is
-// asked to.
+// A confirmation that may come later than reads of the Redis client end is refused. A client whose
+// reads do not end may wait as long as it is asked to.
 func TestConfirmationWithinReads(t *testing.T) {
 	for _, c := range []struct {
 		what           string
@@ -68,7 +69,8 @@ func TestConfirmationWithinReads(t *testing.T) {
 	}
 }
 
-// The first command of a re-entry has a third of an unlock's time, and the time for its confirmation on top.
+// The first command of a re-entry has a third of an unlock's time, and the time for its
+// confirmation on top.
 func TestFirstCommandOfAReentry(t *testing.T) {
 	for _, c := range []struct {
 		what string

@@ -75,7 +75,8 @@ func (ls *lockState) sendPass(e *room.Effect) {
 	ls.client.commands.Send(f)
 }
 
-// takeBack ends the wait for an attempt, whose answer counts for its hold alone from then on, but for a pass.
+// takeBack ends the wait for an attempt, whose answer counts for its hold alone from then on, but
+// for a pass.
 func (ls *lockState) takeBack(number room.Attempt) {
 	if ls.latest.number == number && ls.latest.command != nil {
 		ls.client.commands.TakeBack(ls.latest.command)
@@ -131,7 +132,8 @@ func (ls *lockState) fail(e *room.Effect) {
 	w.wakeup.Notify()
 }
 
-// abandon leaves a hold that nobody gets to the releaser, where its attempts may have taken the lock.
+// abandon leaves a hold that nobody gets to the releaser, where its attempts may have taken the
+// lock.
 func (ls *lockState) abandon(e *room.Effect) {
 	h := ls.claimed
 	if ls.claimed = nil; e.Doubt && h.attempts.Uncertain() {
@@ -177,8 +179,9 @@ func (ls *lockState) unsubscribe(ch room.Channel, drop bool) {
 	}
 }
 
-// suspect logs, once for a hold, that it has had the lock for a whole lease while calls of its client waited. A nested call that was given
-// the context from before Lock waits like this for ever, as happens in code that was ported from Java.
+// suspect logs, once for a hold, that it has had the lock for a whole lease while calls of its
+// client waited. A nested call that was given the context from before Lock waits like this for
+// ever, as happens in code that was ported from Java.
 func (ls *lockState) suspect(since time.Time) {
 	if h := ls.hold; h != nil && time.Since(since) >= h.attempts.LongestLease() {
 		h.warnOnce("rlock: a call waits for a hold of its own client, for as long as a lease by now; if this is meant as a nested call, pass the context that Lock returned")

@@ -45,14 +45,16 @@ func (s *fakeStore) Send(op *scripts.Op, caller scripts.Caller) {
 	}
 }
 
-// onSend sets the function that is called with each op that is sent from now on; with nil nothing happens to them.
+// onSend sets the function that is called with each op that is sent from now on; with nil nothing
+// happens to them.
 func (s *fakeStore) onSend(on func(caller scripts.Caller)) {
 	s.mu.Lock()
 	s.on = on
 	s.mu.Unlock()
 }
 
-// answers writes each release that is sent from now on, and answers it with what this function says.
+// answers writes each release that is sent from now on, and answers it with what this function
+// says.
 func (s *fakeStore) answers(answer func() error) {
 	s.onSend(func(caller scripts.Caller) {
 		caller.Sending(nil)
@@ -85,8 +87,8 @@ func (s *fakeStore) all() []fakeSend {
 	return append([]fakeSend(nil), s.sent...)
 }
 
-// A fakeBus is a Bus that knows whether channels are sharded. It wakes whoever subscribes, if that is
-// live, and nobody else.
+// A fakeBus is a Bus that knows whether channels are sharded. It wakes whoever subscribes, if that
+// is live, and nobody else.
 type fakeBus struct {
 	sharded bool
 	live    bool // what its subscriptions say
@@ -146,7 +148,8 @@ func holdOn(c *Client, keys *scripts.Keys, field string, lease time.Duration) *h
 	return h
 }
 
-// takenBy returns a hold of the client, which has not begun, and of which an attempt has taken the lock, with this lease.
+// takenBy returns a hold of the client, which has not begun, and of which an attempt has taken the
+// lock, with this lease.
 func takenBy(c *Client, lock string, lease time.Duration) *hold {
 	h := holdOn(c, scripts.KeysOf(lock), c.newField(), lease)
 	h.attempts.Sent()

@@ -13,7 +13,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// forcePause is between two attempts to release a lock that was handed on before the first one came.
+// forcePause is between two attempts to release a lock that was handed on before the first one
+// came.
 const forcePause = time.Millisecond
 
 // forcedOpenText is how a hold was lost that this client forced open itself.
@@ -22,8 +23,9 @@ const forcedOpenText = "forced open"
 // goneText is how a hold was lost that Redis has no longer.
 const goneText = "the lock was released by someone else, or its key is gone"
 
-// ForceUnlock is rlock.Lock.ForceUnlock. It releases the hold of whoever has the lock, and tells whether there was one. A hold that is
-// unlocked or handed on before the release comes is not released: ForceUnlock looks again, for as long as the client's patience.
+// ForceUnlock is rlock.Lock.ForceUnlock. It releases the hold of whoever has the lock, and tells
+// whether there was one. A hold that is unlocked or handed on before the release comes is not
+// released: ForceUnlock looks again, for as long as the client's patience.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.checkAsk(ctx); err != nil {
 		return false, err
@@ -90,11 +92,12 @@ type forcedHold struct {
 	until time.Time // no answer that has the hold counts after this
 }
 
-// holdForcedOpen ends what this client has of the hold that was seen, which is gone from Redis. freed: by ForceUnlock, so that
-// the answer which tells of the hold may still be under way.
+// holdForcedOpen ends what this client has of the hold that was seen, which is gone from Redis.
+// freed: by ForceUnlock, so that the answer which tells of the hold may still be under way.
 func (ls *lockState) holdForcedOpen(seen scripts.State, freed bool) {
 	if freed && strings.HasPrefix(seen.Field, ls.client.id+":") {
-		// A repeat of the attempt may have extended the lease since it was seen: by no more than that was, or the client's.
+		// A repeat of the attempt may have extended the lease since it was seen: by no more than
+		// that was, or the client's.
 		ls.client.noteForced(seen.Field, 2*max(seen.TTL, ls.client.set.Lease))
 	}
 	if h := ls.currentHold(); h != nil && h.attempts.Field == seen.Field {
@@ -117,8 +120,9 @@ func (c *Client) noteForced(field string, within time.Duration) {
 	c.anyForced.Store(true)
 }
 
-// wasForced tells whether the hold of this field, taken by a command that was sent at this time, has been released by
-// ForceUnlock meanwhile. The hold is noted as the client's by then: ForceUnlock either finds it, or is found here.
+// wasForced tells whether the hold of this field, taken by a command that was sent at this time,
+// has been released by ForceUnlock meanwhile. The hold is noted as the client's by then:
+// ForceUnlock either finds it, or is found here.
 func (c *Client) wasForced(field string, sent time.Time) bool {
 	if !c.anyForced.Load() {
 		return false

@@ -11,15 +11,18 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// A Held is a level of a hold in the hand of its user. rlock.Hold and fenced.Hold are the two forms that users have, and say what the methods
-// do. A nil one, and a zero value, hold nothing (unmade.go).
+// A Held is a level of a hold in the hand of its user. rlock.Hold and fenced.Hold are the two forms
+// that users have, and say what the methods do. A nil one, and a zero value, hold nothing
+// (unmade.go).
 type Held struct {
 	lock  *Lock
 	level *holder.Level
-	ctx   context.Context // of the level; it does not end with the context of the call that took the lock
+	// of the level; it does not end with the context of the call that took the lock
+	ctx context.Context
 }
 
-// Hold takes the lock for a new holder or, with r.Reenter, for that of ctx. ctx bounds the wait alone.
+// Hold takes the lock for a new holder or, with r.Reenter, for that of ctx. ctx bounds the wait
+// alone.
 func (l *Lock) Hold(ctx context.Context, r Request) (*Held, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -49,7 +52,8 @@ func (l *Lock) hold(ctx, under context.Context, r Request) (*Held, error) {
 	return &Held{l, lv, held}, nil
 }
 
-// waitsForItself is why a call for a new holder, with the context of this one, would wait for a hold of its own; nil if it would not.
+// waitsForItself is why a call for a new holder, with the context of this one, would wait for a
+// hold of its own; nil if it would not.
 func (l *Lock) waitsForItself(ctx context.Context, who *holder.Holder) error {
 	if who == nil || l.checkMade() != nil || ctx.Err() != nil {
 		return nil // the acquire sees to these
@@ -131,7 +135,8 @@ func (h *Held) Extend(ctx context.Context, lease time.Duration) error {
 	return in.extend(ctx, h.ctx, h.level, lease, patience)
 }
 
-// extend makes the lease of the hold last this long from now, if it would end before that. held is the context of this level.
+// extend makes the lease of the hold last this long from now, if it would end before that. held is
+// the context of this level.
 func (h *hold) extend(ctx, held context.Context, lv *holder.Level, lease, patience time.Duration) error {
 	c, began := h.lockState.client, time.Now()
 	bound, cancel := context.WithTimeout(ctx, patience)

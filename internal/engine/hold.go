@@ -14,15 +14,16 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// A hold is one holder's possession of one lock, with what Redis and the client have of it. Its field in Redis belongs to no other hold,
-// ever.
+// A hold is one holder's possession of one lock, with what Redis and the client have of it. Its
+// field in Redis belongs to no other hold, ever.
 type hold struct {
 	holder.Hold // its levels and their contexts, its lease and its token
 
 	lock      *Lock // of a permit that of its slot
 	lockState *lockState
-	of        *lockState        // in whose queue it was waited for; of a plain lock: lockState
-	attempts  releases.Attempts // what became of the attempts to acquire it; they have the field in Redis
+	of        *lockState // in whose queue it was waited for; of a plain lock: lockState
+	// what became of the attempts to acquire it; they have the field in Redis
+	attempts releases.Attempts
 
 	prev, next *hold // of the client's, guarded by client.mu
 
@@ -43,8 +44,9 @@ type taking struct {
 type ending struct {
 	failedRenewal atomic.Pointer[failedRenewal] // what became of the last renewal that failed
 	gone          atomic.Bool                   // Redis said that it has no such hold
-	warned        atomic.Bool                   // warnOnce has logged that a call waits for the hold
-	unregistered  atomic.Bool                   // taken off the client's books
+	// warnOnce has logged that a call waits for the hold
+	warned       atomic.Bool
+	unregistered atomic.Bool // taken off the client's books
 }
 
 // isShare tells whether the hold is one of a shared lock (kind).
@@ -53,7 +55,8 @@ func (h *hold) isShare() bool { return h.of != h.lockState }
 // holdOfLevel returns the hold that the level belongs to.
 func holdOfLevel(lv *holder.Level) *hold { return lv.Hold.Lease.Owner.(*hold) }
 
-// ownHold returns the holder's hold of the lock, open or not unlocked yet, or nil. A holder that writes reads too.
+// ownHold returns the holder's hold of the lock, open or not unlocked yet, or nil. A holder that
+// writes reads too.
 func (l *Lock) ownHold(who *holder.Holder) *hold {
 	h := who.Find(&l.id)
 	if h == nil && l.within != nil {
@@ -65,8 +68,8 @@ func (l *Lock) ownHold(who *holder.Holder) *hold {
 	return h.Lease.Owner.(*hold)
 }
 
-// Renewal implements watchdog.Owner: a hold is renewed while somebody is there to unlock a level of it that has no lease
-// of its own.
+// Renewal implements watchdog.Owner: a hold is renewed while somebody is there to unlock a level of
+// it that has no lease of its own.
 func (h *hold) Renewal() time.Duration {
 	renewed, dropped := h.Renewed()
 	if renewed {
@@ -98,7 +101,8 @@ type failedRenewal struct {
 
 // renewalFailed notes that a renewal was not confirmed.
 func (h *hold) renewalFailed(err error) {
-	if err == context.DeadlineExceeded { // the watchdog's own, and not what ended somebody's context
+	// the watchdog's own, and not what ended somebody's context
+	if err == context.DeadlineExceeded {
 		err = errNoAnswer
 	}
 	h.failedRenewal.Store(&failedRenewal{err, time.Now()})
@@ -125,8 +129,8 @@ func (h *hold) Lost(err error) {
 
 const ranOutText = "the lease ran out"
 
-// ranOut says how a lease has ended that was not renewed in time. Where it was not to be renewed any more, because the contexts that its
-// levels were taken with had ended, ranOut says so.
+// ranOut says how a lease has ended that was not renewed in time. Where it was not to be renewed
+// any more, because the contexts that its levels were taken with had ended, ranOut says so.
 func (h *hold) ranOut() string {
 	if _, why := h.Renewable(); why != nil {
 		return ranOutText + ", which was not renewed any more: " + why.Error()
@@ -149,7 +153,8 @@ func endOf(how string) locktrace.End {
 	return locktrace.Lost
 }
 
-// loseUntold is lose, but leaves it to the caller to tell the trace; false where there is nothing to tell.
+// loseUntold is lose, but leaves it to the caller to tell the trace; false where there is nothing
+// to tell.
 func (h *hold) loseUntold(how string, gone bool) bool {
 	renewable, _ := h.Renewable()
 	why := h.lastRenewalError()
@@ -160,7 +165,8 @@ func (h *hold) loseUntold(how string, gone bool) bool {
 	h.lockState.client.dog.Remove(&h.Lease)
 	severity, text := slog.LevelWarn, "rlock: lock lost"
 	if how == ranOutText && why == nil && !renewable {
-		severity, text = slog.LevelInfo, "rlock: a lease that is not renewed ran out" // as its user may mean it to
+		// as its user may mean it to
+		severity, text = slog.LevelInfo, "rlock: a lease that is not renewed ran out"
 	}
 	attrs := []any{"lock", h.lock.keys.Lock, "how", how}
 	if why != nil {
@@ -174,8 +180,9 @@ func (h *hold) loseUntold(how string, gone bool) bool {
 	return true
 }
 
-// unregister takes the hold off the books of the client, and tells its room, which a share has for itself, and the room in whose queue it was waited for.
-// released: what its release has come to; nil or zero for none.
+// unregister takes the hold off the books of the client, and tells its room, which a share has for
+// itself, and the room in whose queue it was waited for. released: what its release has come to;
+// nil or zero for none.
 func (h *hold) unregister(released *room.Event) {
 	over := h.unregistered.Swap(true)
 	if released != nil && released.What != room.Released {
@@ -192,8 +199,9 @@ func (h *hold) unregister(released *room.Event) {
 	h.lockState.client.unregisterHold(h)
 }
 
-// lost tells whether the hold has ended with ErrLost at this time. Unlike Err it reads no other clocks as long as the monotonic clock
-// says that the lease is good. That is enough for Unlock, which sends Redis a command next: Redis knows whether the hold is there.
+// lost tells whether the hold has ended with ErrLost at this time. Unlike Err it reads no other
+// clocks as long as the monotonic clock says that the lease is good. That is enough for Unlock,
+// which sends Redis a command next: Redis knows whether the hold is there.
 func (h *hold) lost(now time.Time) bool {
 	if h.remaining(now) <= 0 && h.Lease.Passed() {
 		h.lose(h.ranOut(), false)

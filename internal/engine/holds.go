@@ -24,7 +24,8 @@ type unlocking struct {
 	wakeup *command.Wakeup
 }
 
-// exit asks the room what becomes of the hold, and waits for a pass no longer than within. waited: there was one.
+// exit asks the room what becomes of the hold, and waits for a pass no longer than within. waited:
+// there was one.
 func (ls *lockState) exit(h *hold, began time.Time, within time.Duration) (x exit, waited bool) {
 	ls.mu.Lock()
 	ls.hearAnswers(began)
@@ -72,7 +73,8 @@ func (ls *lockState) giveUpPass(now time.Time, u *unlocking, field string) {
 	}
 }
 
-// followHold subscribes for a hold that has lasted for a while, to learn soon that it was forced open.
+// followHold subscribes for a hold that has lasted for a while, to learn soon that it was forced
+// open.
 func (ls *lockState) followHold(h *hold) {
 	now := ls.lock()
 	defer ls.unlock(now)
@@ -95,13 +97,14 @@ func (ls *lockState) unfollowHold() {
 	}
 }
 
-// maxFollowed bounds the holds for which a client is subscribed (followHold): after a reconnect Redis is asked about each of them. The client
-// notices beyond this bound that a hold was forced open when it renews the lease, and for a hold with a lease of its own with the
-// next command.
+// maxFollowed bounds the holds for which a client is subscribed (followHold): after a reconnect
+// Redis is asked about each of them. The client notices beyond this bound that a hold was forced
+// open when it renews the lease, and for a hold with a lease of its own with the next command.
 const maxFollowed = 1000
 
-// registerHold notes that h is the client's hold of the lock, by this outcome of a waiter, which leaves the queue if it is in that of the same state. A hold that is
-// noted still has been lost, unless its last level is closed. over: this client has released h meanwhile, by ForceUnlock.
+// registerHold notes that h is the client's hold of the lock, by this outcome of a waiter, which
+// leaves the queue if it is in that of the same state. A hold that is noted still has been lost,
+// unless its last level is closed. over: this client has released h meanwhile, by ForceUnlock.
 func (ls *lockState) registerHold(h *hold, o outcome, w *waiter) (over bool) {
 	now := o.sentAt.Time()
 	ls.mu.Lock()
@@ -128,7 +131,8 @@ func (ls *lockState) registerHold(h *hold, o outcome, w *waiter) (over bool) {
 	return ls.client.wasForced(h.attempts.Field, o.sentAt.Time())
 }
 
-// unregisterHold notes that h is no longer the client's hold of the lock. released: what its release has come to; nil for none.
+// unregisterHold notes that h is no longer the client's hold of the lock. released: what its
+// release has come to; nil for none.
 func (ls *lockState) unregisterHold(h *hold, released *room.Event) {
 	now := ls.lock()
 	defer ls.unlock(now)
@@ -150,7 +154,8 @@ func (ls *lockState) setLost(h *hold) {
 	ls.happened(room.Event{What: room.Lost, Field: h.attempts.Field})
 }
 
-// releaseOver releases the hold of this field, which a release has found in place of its own, if it is one of this client's that is over.
+// releaseOver releases the hold of this field, which a release has found in place of its own, if it
+// is one of this client's that is over.
 func (c *Client) releaseOver(keys *scripts.Keys, field string) {
 	if !c.owns(field) {
 		return
@@ -169,7 +174,8 @@ func (c *Client) releaseOver(keys *scripts.Keys, field string) {
 	c.releaser.WasOver(keys, field, c.set.Lease)
 }
 
-// owns tells whether the field is of a hold of this client, and not one of a semaphore or a read-write lock.
+// owns tells whether the field is of a hold of this client, and not one of a semaphore or a
+// read-write lock.
 func (c *Client) owns(field string) bool {
 	return strings.HasPrefix(field, c.id+":") && !strings.HasPrefix(field, c.id+":-")
 }

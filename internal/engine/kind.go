@@ -8,18 +8,20 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A kind is what locks differ in: a plain lock (below), a semaphore (semaphore.go), and each side of
-// a read-write lock (readwrite.go). Locks of one kind have equal values.
+// A kind is what locks differ in: a plain lock (below), a semaphore (semaphore.go), and each side
+// of a read-write lock (readwrite.go). Locks of one kind have equal values.
 type kind interface {
 	// refuses is why no lock of this name and client can be of the kind; nil if it can.
 	refuses(l *Lock) error
 
-	// shared tells whether several holds may be there at once, as shares of the lock. Each of them has
-	// a state of its own then, as if it were the hold of a plain lock; a claim without an answer gets
-	// a new field (P43); and a call that does not wait comes behind those in the line (P45).
+	// shared tells whether several holds may be there at once, as shares of the lock. Each of them
+	// has a state of its own then, as if it were the hold of a plain lock; a claim without an
+	// answer gets a new field (P43); and a call that does not wait comes behind those in the line
+	// (P45).
 	shared() bool
 
-	// joins tells whether all calls of a client may have the lock at once, where one of them has it.
+	// joins tells whether all calls of a client may have the lock at once, where one of them has
+	// it.
 	joins() bool
 
 	// counts tells whether Redis counts the levels of a hold.
@@ -41,7 +43,8 @@ type kind interface {
 	// look asks Redis who has the lock.
 	look(bound context.Context, l *Lock, field string) (scripts.State, error)
 
-	// force releases the holds that it sees, and no others. again: they were gone before the release came.
+	// force releases the holds that it sees, and no others. again: they were gone before the
+	// release came.
 	force(bound context.Context, l *Lock) (freed, again bool, err error)
 }
 

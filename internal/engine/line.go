@@ -10,14 +10,16 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// usesLine tells whether clients wait in a line in Redis. They do not where there is none, and where the user has no right to the line. There they listen for
-// releases, and all try.
+// usesLine tells whether clients wait in a line in Redis. They do not where there is none, and
+// where the user has no right to the line. There they listen for releases, and all try.
 func (c *Client) usesLine() bool { return !c.lineForbidden() && c.hasLine(c.bus.Known()) }
 
-// hasLine tells whether there is a line: a message reaches no more connections than the server counts, as it does in a cluster without sharded channels.
+// hasLine tells whether there is a line: a message reaches no more connections than the server
+// counts, as it does in a cluster without sharded channels.
 func (c *Client) hasLine(sharded, known bool) bool { return known && (sharded || !c.cluster) }
 
-// lineForbidden tells whether the client does without the line for a while, as the user lacks a right to it (P30).
+// lineForbidden tells whether the client does without the line for a while, as the user lacks a
+// right to it (P30).
 func (c *Client) lineForbidden() bool {
 	until := c.noLineUntil.Load()
 	return until != 0 && until > int64(time.Since(c.born))
@@ -26,7 +28,8 @@ func (c *Client) lineForbidden() bool {
 // noLineTime is how long a client without the right to the line does without it.
 const noLineTime = time.Minute
 
-// lineRefused notes an answer that says that Redis did something without the line, and logs why, once (P30). renamed: see scripts.Answer.
+// lineRefused notes an answer that says that Redis did something without the line, and logs why,
+// once (P30). renamed: see scripts.Answer.
 func (c *Client) lineRefused(keys *scripts.Keys, renamed bool) {
 	if first := c.noLineUntil.Swap(int64(time.Since(c.born)+noLineTime)) == 0; first && renamed {
 		c.set.Log.Warn("rlock: a hook of the Redis client, or a proxy, changes the names of keys, and of no channel: clients cannot be called by the line in which they wait for a lock. "+
@@ -47,7 +50,8 @@ func (c *Client) callingFirst(op scripts.Op, again string, known int) scripts.Op
 	return op.Calling(again, known)
 }
 
-// callingFirst is the hold's release, which calls the first client in the line. again: the ticket with which this one enters, or "".
+// callingFirst is the hold's release, which calls the first client in the line. again: the ticket
+// with which this one enters, or "".
 func (h *hold) callingFirst(op scripts.Op, again string) scripts.Op {
 	if h.isShare() {
 		return h.lockState.client.callingFirst(op, "", max(h.of.ownListeners(h.lock.releaseKeys), h.lockState.ownListeners(h.lock.releaseKeys)))
@@ -59,8 +63,8 @@ func (h *hold) callingFirst(op scripts.Op, again string) scripts.Op {
 	return h.lockState.client.callingFirst(op, again, known)
 }
 
-// A leaveOp takes a ticket of this client out of the line, or goes on with a call that has reached its bound (P29). No call waits for its
-// answer.
+// A leaveOp takes a ticket of this client out of the line, or goes on with a call that has reached
+// its bound (P29). No call waits for its answer.
 type leaveOp struct {
 	client *Client
 	op     scripts.Op
@@ -72,16 +76,19 @@ type leaveOp struct {
 }
 
 const (
-	// leaveTime is how long a leave that was not done is sent again. A line that nobody uses any more is gone by then.
+	// leaveTime is how long a leave that was not done is sent again. A line that nobody uses any
+	// more is gone by then.
 	leaveTime = 10 * time.Minute
 	// lastLeavePause is the longest pause between two of them.
 	lastLeavePause = 10 * time.Second
 )
 
-// leaveLine takes the ticket out of the line in Redis. With "" it calls the first client there. A leave that gets no answer is sent again: a
-// release may call the client for the ticket that stays, and the client hears nothing, as it listens no more, but Redis does not know that
-// where its connection has died without a word (P19). So is a leave that is refused, where the ticket was in the line: those behind two such
-// tickets hear of no release that calls nobody, such as Redisson's. Other tickets are left once, as failing calls can make thousands of them.
+// leaveLine takes the ticket out of the line in Redis. With "" it calls the first client there. A
+// leave that gets no answer is sent again: a release may call the client for the ticket that stays,
+// and the client hears nothing, as it listens no more, but Redis does not know that where its
+// connection has died without a word (P19). So is a leave that is refused, where the ticket was in
+// the line: those behind two such tickets hear of no release that calls nobody, such as Redisson's.
+// Other tickets are left once, as failing calls can make thousands of them.
 func (c *Client) leaveLine(keys *scripts.Keys, ticket string) { c.newLeave(keys, ticket, false).send() }
 
 func (c *Client) newLeave(keys *scripts.Keys, ticket string, stood bool) *leaveOp {
@@ -99,7 +106,8 @@ func (*leaveOp) Sending(scripts.Caller) {}
 
 // Answered implements scripts.Caller.
 func (l *leaveOp) Answered(a scripts.Answer, err error) {
-	if a.Outside && !l.again { // the repeats are not to keep the client from the lines of other locks
+	// the repeats are not to keep the client from the lines of other locks
+	if a.Outside && !l.again {
 		l.client.lineRefused(l.keys, a.Renamed)
 	}
 	refused := l.stood && (a.Stays || err != nil && !errors.Is(err, redis.ErrClosed))

@@ -91,7 +91,8 @@ func (s *lineStory) enters(before int) (ticket string) {
 	return ticketOf(second.op)
 }
 
-// P27: a call is in vain also where the attempt that followed it got an error, and its repeat finds that somebody else has the lock.
+// P27: a call is in vain also where the attempt that followed it got an error, and its repeat finds
+// that somebody else has the lock.
 func TestP27_CalledInVainAfterAnError(t *testing.T) {
 	tellLine(t, nil, func(s *lineStory) {
 		s.calls()

@@ -27,7 +27,8 @@ func (o *LockOptions) counted(op scripts.Op) scripts.Op {
 	return op
 }
 
-// Lock is a lock of one name, of which rlock.Lock and fenced.Lock are the two forms that users have.
+// Lock is a lock of one name, of which rlock.Lock and fenced.Lock are the two forms that users
+// have.
 type Lock struct {
 	client  *Client
 	id      holder.Lock
@@ -35,7 +36,8 @@ type Lock struct {
 	keys    *scripts.Keys
 	options LockOptions
 
-	within      *holder.Lock  // of the side that reads the one that writes, whose holder reads too; nil for another lock
+	// of the side that reads the one that writes, whose holder reads too; nil for another lock
+	within      *holder.Lock
 	releaseKeys *scripts.Keys // by which a hold is released; keys, but for a permit
 	slot        int           // of a permit; noSlot for another lock
 }
@@ -49,7 +51,8 @@ func newLock(client *Client, id holder.Lock, k kind, keys *scripts.Keys, options
 	return &Lock{client: client, id: id, kind: k, keys: keys, releaseKeys: keys, slot: noSlot, options: options}
 }
 
-// NewSemaphore returns the semaphore of this name with n permits, as a lock of which Hold takes any slot. It asks no one.
+// NewSemaphore returns the semaphore of this name with n permits, as a lock of which Hold takes any
+// slot. It asks no one.
 func NewSemaphore(client *Client, name string, n int, options LockOptions) *Lock {
 	l := &Lock{client: client, id: holder.Lock{Client: client, Name: name}, kind: permits{n: n}, options: options}
 	if name != "" && n >= 1 && n <= scripts.MostPermits {
@@ -80,7 +83,8 @@ func (l *Lock) checkMade() error {
 	return nil
 }
 
-// CheckUse is why no acquire of the lock can succeed, whatever Redis says; nil if that is not known.
+// CheckUse is why no acquire of the lock can succeed, whatever Redis says; nil if that is not
+// known.
 func (l *Lock) CheckUse() error {
 	if err := l.checkName(); err != nil {
 		return err
@@ -94,7 +98,8 @@ func (l *Lock) CheckUse() error {
 	return nil
 }
 
-// Draining returns the channel that is closed when Shutdown or Close of the lock's client has begun.
+// Draining returns the channel that is closed when Shutdown or Close of the lock's client has
+// begun.
 func (l *Lock) Draining() <-chan struct{} { return l.client.draining }
 
 func (l *Lock) checkName() error {
@@ -116,7 +121,8 @@ type Request struct {
 	Lasting string // and this says what its holder does meanwhile; "" for another hold
 }
 
-// MakeRequest returns the request of these options of Acquire, which is one that waits as long as its context lives.
+// MakeRequest returns the request of these options of Acquire, which is one that waits as long as
+// its context lives.
 func MakeRequest[O ~func(*Request)](opts []O) (Request, error) {
 	r := Request{Forever: true}
 	for _, opt := range opts {
@@ -128,8 +134,9 @@ func MakeRequest[O ~func(*Request)](opts []O) (Request, error) {
 	return r, nil
 }
 
-// Acquire takes the lock, and returns the token of this acquire, 0 for a lock without tokens. On an error the context is the
-// one passed in, and knows that this acquire has failed: no Unlock with it releases a level of a hold outside.
+// Acquire takes the lock, and returns the token of this acquire, 0 for a lock without tokens. On an
+// error the context is the one passed in, and knows that this acquire has failed: no Unlock with it
+// releases a level of a hold outside.
 func (l *Lock) Acquire(ctx context.Context, r Request) (context.Context, int64, error) {
 	held, lv, err := l.acquire(ctx, nil, r)
 	switch {
@@ -184,7 +191,8 @@ func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	if h == nil {
 		return 0, nil
 	}
-	state, err := h.lock.inspect(ctx, h.attempts.Field) // a level that reads may be one of a hold that writes
+	// a level that reads may be one of a hold that writes
+	state, err := h.lock.inspect(ctx, h.attempts.Field)
 	if state.Count > 0 && !h.lock.kind.counts() {
 		return h.Count(), err
 	}

@@ -10,14 +10,16 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A lockState is the shell of a room, which is what the client knows of one lock: it has what the room is not to know, gives the room the events, and does what
-// the room says, with mu held. It exists while somebody uses it.
+// A lockState is the shell of a room, which is what the client knows of one lock: it has what the
+// room is not to know, gives the room the events, and does what the room says, with mu held. It
+// exists while somebody uses it.
 type lockState struct {
 	client *Client
 	key    stateKey
 	keys   *scripts.Keys // of the lock
 
-	users    int32                // how many calls, holds and timers use the state; guarded by client.mu
+	// how many calls, holds and timers use the state; guarded by client.mu
+	users    int32
 	checking atomic.Bool          // Redis is to be asked soon whether the hold is still there
 	news     atomic.Pointer[news] // nil before there has been a subscription
 
@@ -25,17 +27,20 @@ type lockState struct {
 	room room.Room
 	calls
 	sent
-	freed        bool             // the lock of a hold that is over was freed (P38)
-	exited       exit             // of the latest hold that is to be unlocked without a pass
-	hold         *hold            // the client's own, as far as it knows; nil for none
-	holdFollowed bool             // the hold has lasted for a while: messages on the channel may be about it
+	freed  bool  // the lock of a hold that is over was freed (P38)
+	exited exit  // of the latest hold that is to be unlocked without a pass
+	hold   *hold // the client's own, as far as it knows; nil for none
+	// the hold has lasted for a while: messages on the channel may be about it
+	holdFollowed bool
 	channels     *[2]Subscription // by room.Channel; nil before there has been one
-	lingers      *time.Timer      // uses the state while the room listens without calls; nil for none
+	// uses the state while the room listens without calls; nil for none
+	lingers *time.Timer
 }
 
 // sent is what the room has sent.
 type sent struct {
-	claimed *hold      // that the attempts are for, or that the head of the queue was granted; nil for none
+	// that the attempts are for, or that the head of the queue was granted; nil for none
+	claimed *hold
 	latest  attempt    // of them
 	pass    *unlocking // for which an Unlock waits; nil for none
 }
@@ -56,7 +61,8 @@ type stateKey struct {
 // stateKey is the key of the lock's state.
 func (l *Lock) stateKey() stateKey { return stateKey{name: l.id.Name, side: l.keys.Side()} }
 
-// lockState returns the state of the lock, and counts one user of the state more. The user calls removeUser in the end.
+// lockState returns the state of the lock, and counts one user of the state more. The user calls
+// removeUser in the end.
 func (l *Lock) lockState() *lockState {
 	c, key := l.client, l.stateKey()
 	c.mu.Lock()
@@ -70,7 +76,8 @@ func (l *Lock) lockState() *lockState {
 	return ls
 }
 
-// newState returns a state without users, of the lock, or of one hold of it, which is as that of a plain one. With c.mu held.
+// newState returns a state without users, of the lock, or of one hold of it, which is as that of a
+// plain one. With c.mu held.
 func (c *Client) newState(key stateKey, l *Lock, k kind) (ls *lockState) {
 	if n := len(c.spareStates); n > 0 {
 		ls, c.spareStates = c.spareStates[n-1], c.spareStates[:n-1]
@@ -152,8 +159,8 @@ func (c *Client) removeUserLocked(ls *lockState) {
 // maxSpare bounds the states that are kept to be used again.
 const maxSpare = 1024
 
-// reset makes an unused state as if it were new; false where a message or a timer may still be about the lock that it was
-// for.
+// reset makes an unused state as if it were new; false where a message or a timer may still be
+// about the lock that it was for.
 func (ls *lockState) reset() bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -190,7 +197,8 @@ func (c *Client) facts() room.Facts {
 // step gives the room an event. With ls.mu held.
 func (ls *lockState) step(now time.Time, ev *room.Event) {
 	ev.Facts = ls.client.facts()
-	ev.Facts.Hears = ls.channels != nil && ls.channels[room.Calls] != nil && ls.channels[room.Calls].Live() // in a quorum it moves
+	// in a quorum it moves
+	ev.Facts.Hears = ls.channels != nil && ls.channels[room.Calls] != nil && ls.channels[room.Calls].Live()
 	ev.Facts.Listens = ls.ownListeners(ls.keys) > 0
 	ev.Facts.HeadEnds = ls.first != nil && isClosed(ls.first.bound.end)
 	ls.room.Step(now, ev)
@@ -204,8 +212,8 @@ func (ls *lockState) lock() time.Time {
 	return now
 }
 
-// hearAnswers gives the room the answers that are there: an attempt whose answer has come is not silent, whoever is the next to step. It tells whether there was one.
-// With ls.mu held.
+// hearAnswers gives the room the answers that are there: an attempt whose answer has come is not
+// silent, whoever is the next to step. It tells whether there was one. With ls.mu held.
 func (ls *lockState) hearAnswers(now time.Time) (any bool) {
 	if ls.pass != nil && ls.pass.command != nil && ls.pass.command.Done() {
 		ls.answered(now, ls.pass.attempt)

@@ -10,8 +10,8 @@ import (
 	"github.com/fencelock/fencelock/internal/test/redistest"
 )
 
-// Inv9: of the states of locks that nobody uses any more a client keeps a bounded number, as new, for other locks. It keeps none that a
-// message may still be about.
+// Inv9: of the states of locks that nobody uses any more a client keeps a bounded number, as new,
+// for other locks. It keeps none that a message may still be about.
 func TestInv9_SpareStates(t *testing.T) {
 	c, err := newTestClient(redistest.New(t))
 	locktest.NoError(t, err)
@@ -40,7 +40,8 @@ func TestInv9_SpareStates(t *testing.T) {
 	locktest.Equal(t, "states that are kept after one that a message may be about", len(c.spareStates), kept)
 }
 
-// Inv9: the holds that a client listens for are counted as long as they are there, and none above the bound is listened for.
+// Inv9: the holds that a client listens for are counted as long as they are there, and none above
+// the bound is listened for.
 func TestInv9_FollowedHolds(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		m, rdb := redistest.Pipe(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// news is what a bus has told of one lock, in order, and the room has not heard. The bus tells with its own mutex held, and is called with
-// lockState.mu held.
+// news is what a bus has told of one lock, in order, and the room has not heard. The bus tells with
+// its own mutex held, and is called with lockState.mu held.
 type news struct {
 	any atomic.Bool // all is not empty
 	mu  sync.Mutex
@@ -49,7 +49,8 @@ func (ls *lockState) expectNews() {
 	}
 }
 
-// hearNews gives the room what was told; false where that is nothing. more: another event follows. With ls.mu held.
+// hearNews gives the room what was told; false where that is nothing. more: another event follows.
+// With ls.mu held.
 func (ls *lockState) hearNews(now time.Time, more bool) bool {
 	n := ls.news.Load()
 	if n == nil {
@@ -73,17 +74,21 @@ func (ls *lockState) hearNews(now time.Time, more bool) bool {
 	return len(all) > 0
 }
 
-// askAfter is the time from a message to the question whether the client's own hold is still there. Most messages are about the hold
-// before it. One question answers all messages of this time, and there is none where the hold is over by then.
+// askAfter is the time from a message to the question whether the client's own hold is still there.
+// Most messages are about the hold before it. One question answers all messages of this time, and
+// there is none where the hold is over by then.
 const askAfter = 100 * time.Millisecond
 
-// onReleaseMessage is called for each message on the lock's own channel, with message true, and when messages arrive again or no longer,
-// with message false. The first waiter looks then. In any case Redis is asked, askAfter later, whether this client's own hold is still
-// there, because the hold may have been forced open: a message is a reason to ask, never a verdict. onReleaseMessage takes no mutex but that
-// of the news: the bus calls it with the bus's mutex held, and the bus is called with ls.mu held.
+// onReleaseMessage is called for each message on the lock's own channel, with message true, and
+// when messages arrive again or no longer, with message false. The first waiter looks then. In any
+// case Redis is asked, askAfter later, whether this client's own hold is still there, because the
+// hold may have been forced open: a message is a reason to ask, never a verdict. onReleaseMessage
+// takes no mutex but that of the news: the bus calls it with the bus's mutex held, and the bus is
+// called with ls.mu held.
 func (ls *lockState) onReleaseMessage(message bool, _ string) {
 	n := ls.news.Load()
-	if ls.firstWakeup.Load() != nil || !message && !n.any.Load() { // otherwise whoever waits next asks anyway
+	// With nobody waiting nothing is noted: whoever waits next asks anyway.
+	if ls.firstWakeup.Load() != nil || !message && !n.any.Load() {
 		n.add(told{message: message})
 		ls.Notify()
 	}
@@ -99,9 +104,10 @@ func (ls *lockState) checkHold() {
 	}
 }
 
-// onLineMessage is called for each message about the client's place in the line, with message true, and when messages arrive again or no
-// longer, with message false: some may have been missed then. It takes no mutex but that of the news: the bus calls it with the bus's mutex
-// held, and the bus is called with ls.mu held.
+// onLineMessage is called for each message about the client's place in the line, with message true,
+// and when messages arrive again or no longer, with message false: some may have been missed then.
+// It takes no mutex but that of the news: the bus calls it with the bus's mutex held, and the bus
+// is called with ls.mu held.
 func (ls *lockState) onLineMessage(message bool, text string) {
 	ls.news.Load().add(told{place: true, message: message, text: text})
 	if ls.firstWakeup.Load() != nil {
@@ -113,7 +119,8 @@ func (ls *lockState) onLineMessage(message bool, text string) {
 	}()
 }
 
-// ownListeners is how many of those who hear of a release on the lock's own channel are this client: 1 or 0.
+// ownListeners is how many of those who hear of a release on the lock's own channel are this
+// client: 1 or 0.
 func (ls *lockState) ownListeners(keys *scripts.Keys) int {
 	if ls.news.Load() != nil && ls.client.bus.Hears(keys) {
 		return 1

@@ -12,11 +12,14 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// An outage is a time in which Redis answers nothing, or only with errors that pass. The log says when it begins, that it goes on, and when
-// it is over. In a cluster it is one of the node that has slot; other nodes may answer meanwhile.
+// An outage is a time in which Redis answers nothing, or only with errors that pass. The log says
+// when it begins, that it goes on, and when it is over. In a cluster it is one of the node that has
+// slot; other nodes may answer meanwhile.
 type outage struct {
-	on       atomic.Bool
-	answered atomic.Int64 // when the latest command was sent that was answered, since client.born; by it an error is known to be a late one
+	on atomic.Bool
+	// when the latest command was sent that was answered, since client.born; by it an error is
+	// known to be a late one
+	answered atomic.Int64
 
 	mu     sync.Mutex
 	slot   uint16
@@ -27,11 +30,13 @@ type outage struct {
 }
 
 const (
-	// shortOutage is how long an outage lasts before it is worth a line: a connection that broke is none.
+	// shortOutage is how long an outage lasts before it is worth a line: a connection that broke is
+	// none.
 	shortOutage = time.Second
 	// The first pause between two lines of an outage, which doubles, and the longest.
 	firstOutagePause, lastOutagePause = tell.Every, 10 * time.Minute
-	// forgetOutage is how long after its latest error an outage is over, whoever is answered: nobody asks the node any more.
+	// forgetOutage is how long after its latest error an outage is over, whoever is answered:
+	// nobody asks the node any more.
 	forgetOutage = time.Minute
 )
 

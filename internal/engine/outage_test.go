@@ -33,8 +33,8 @@ func outageLines(log *locktest.Log, began time.Time) (all []string) {
 	return all
 }
 
-// An outage begins with the first command that fails and ends with an answer. A connection that broke is none, and neither is a late error
-// of a command beside which others were answered.
+// An outage begins with the first command that fails and ends with an answer. A connection that
+// broke is none, and neither is a late error of a command beside which others were answered.
 func TestOutages(t *testing.T) {
 	for _, c := range []struct {
 		what    string

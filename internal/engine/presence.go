@@ -16,7 +16,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A presenter writes into Redis what the client says of itself (WithPresence), from its first acquire until it is closed.
+// A presenter writes into Redis what the client says of itself (WithPresence), from its first
+// acquire until it is closed.
 type presenter struct {
 	client *Client
 	on     []redis.UniversalClient // the servers, of a quorum several
@@ -57,7 +58,8 @@ func (p *presenter) end(ctx context.Context) {
 	}
 }
 
-// takes has the client write soon if a lease of this length, from now on, outlasts what was written.
+// takes has the client write soon if a lease of this length, from now on, outlasts what was
+// written.
 func (p *presenter) takes(lease time.Duration) {
 	if p == nil || int64(time.Since(p.client.born)+lease) <= p.until.Load() {
 		return
@@ -72,7 +74,8 @@ func (p *presenter) run() {
 	defer close(p.done)
 	p.first = time.Since(p.client.born)
 	next, pause := time.NewTimer(0), soonAfter
-	due, regular := time.Now(), time.Now() // when the timer fires, and when the client writes in any case
+	// when the timer fires, and when the client writes in any case
+	due, regular := time.Now(), time.Now()
 	defer next.Stop()
 	for {
 		select {
@@ -100,9 +103,9 @@ func (p *presenter) run() {
 	}
 }
 
-// soonAfter is when the client writes again after its first call: what that has got is not in the first write, and a program that takes
-// one lock and works is seen with it. It is the same after the acquire of a lease that outlasts what was written, if the lock is held
-// still.
+// soonAfter is when the client writes again after its first call: what that has got is not in the
+// first write, and a program that takes one lock and works is seen with it. It is the same after
+// the acquire of a lease that outlasts what was written, if the lock is held still.
 const soonAfter = time.Second
 
 // outlasted tells whether a lease may outlast what was written.
@@ -118,7 +121,8 @@ func longestLease(holds []*hold) (longest time.Duration) {
 	return longest
 }
 
-// write writes once. A failure is logged when it begins: until it is over others see less, and no lock suffers.
+// write writes once. A failure is logged when it begins: until it is over others see less, and no
+// lock suffers.
 func (p *presenter) write() {
 	now, said := time.Since(p.client.born), p.client.present()
 	said.There = now - p.first
@@ -189,7 +193,8 @@ func (c *Client) present() *presence.Client {
 	return said
 }
 
-// holdsByAge are the client's holds, the oldest one first: somebody who looks for a lock that is stuck needs it.
+// holdsByAge are the client's holds, the oldest one first: somebody who looks for a lock that is
+// stuck needs it.
 func (c *Client) holdsByAge() []*hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,8 +206,9 @@ func (c *Client) holdsByAge() []*hold {
 	return holds
 }
 
-// waiting is how many calls of this client ask or wait for the lock, when the first of them began, and its word of rlock.Lasting. A call that waits
-// for a hold which is meant to last is the first one only where there are no others.
+// waiting is how many calls of this client ask or wait for the lock, when the first of them began,
+// and its word of rlock.Lasting. A call that waits for a hold which is meant to last is the first
+// one only where there are no others.
 func (ls *lockState) waiting() (calls int, began time.Time, lasting string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

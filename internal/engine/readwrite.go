@@ -15,7 +15,8 @@ import (
 
 // A read-write lock is two Locks, its sides. Any number of holds read at a time, or one writes.
 
-// ErrUpgrade is the error of a call that would write within a hold of its own holder that reads: it would wait for itself.
+// ErrUpgrade is the error of a call that would write within a hold of its own holder that reads: it
+// would wait for itself.
 var ErrUpgrade = errors.New("this holder reads, and would wait for itself to write: unlock the read lock first, or take the write lock in the first place")
 
 // NewReadWrite returns both sides of the read-write lock of this name. It asks no one.
@@ -38,9 +39,11 @@ func (side) refuses(l *Lock) error {
 	return plain{}.refuses(l)
 }
 
-func (side) shared() bool                               { return true }
-func (s side) joins() bool                              { return scripts.Side(s) == scripts.Reads }
-func (side) counts() bool                               { return false } // the levels are the client's own (P52)
+func (side) shared() bool  { return true }
+func (s side) joins() bool { return scripts.Side(s) == scripts.Reads }
+
+// the levels are the client's own (P52)
+func (side) counts() bool                               { return false }
 func (side) field(c *Client, keys *scripts.Keys) string { return c.newSharedField(keys) }
 
 func (side) take(w *waiter, h *hold, _ int) *holder.Lock {
@@ -67,7 +70,8 @@ func (l *Lock) checkBeside(before *Lock) error {
 	return fmt.Errorf("a plain lock and a read-write lock are called %q: they are one key, which is of one kind; give one of them another name", l.id.Name)
 }
 
-// levelOf returns the nearest level of the lock on ctx's chain, or nil. A level that reads within a hold that writes is one of that hold.
+// levelOf returns the nearest level of the lock on ctx's chain, or nil. A level that reads within a
+// hold that writes is one of that hold.
 func (l *Lock) levelOf(ctx context.Context) *holder.Level {
 	lv := holder.LevelOf(ctx, &l.id)
 	if lv == nil && l.within != nil {
@@ -76,7 +80,8 @@ func (l *Lock) levelOf(ctx context.Context) *holder.Level {
 	return lv
 }
 
-// sideOf is the side of a read-write lock by which the level was taken; NoSide of another lock. A level that reads may be one of a hold that writes.
+// sideOf is the side of a read-write lock by which the level was taken; NoSide of another lock. A
+// level that reads may be one of a hold that writes.
 func sideOf(lv *holder.Level) scripts.Side {
 	if lv.OtherSide {
 		return scripts.Reads
@@ -101,13 +106,15 @@ func (s side) mayEnter(l *Lock, who *holder.Holder) error {
 	return ErrUpgrade
 }
 
-// mayReenter tells whether the call gets a level of its holder's hold: it is nested in that, or that one reads.
+// mayReenter tells whether the call gets a level of its holder's hold: it is nested in that, or
+// that one reads.
 func (w *waiter) mayReenter(own *hold) bool {
 	return own.lock.kind.joins() || own.ReentryCount(w.under) > 0
 }
 
-// joinReaders asks once, without the queue, for a call that is to read: all calls of a client may read at once, and would have their answers one after the other
-// in the queue. It returns neither a level nor an error where the call is to wait in the queue.
+// joinReaders asks once, without the queue, for a call that is to read: all calls of a client may
+// read at once, and would have their answers one after the other in the queue. It returns neither a
+// level nor an error where the call is to wait in the queue.
 func (w *waiter) joinReaders() (lv *holder.Level, err error) {
 	w.lockState.beginTry(w)
 	defer func() { w.lockState.endTry(w, lv) }()
@@ -124,10 +131,12 @@ func (w *waiter) joinReaders() (lv *holder.Level, err error) {
 	return nil, nil
 }
 
-// errJoin has a call that waits to read leave the queue, and ask beside all others, as one of them reads now.
+// errJoin has a call that waits to read leave the queue, and ask beside all others, as one of them
+// reads now.
 var errJoin = errors.New("join those that read")
 
-// reenter opens one level more of the hold. Redis is asked where the lease is to be longer alone (P52).
+// reenter opens one level more of the hold. Redis is asked where the lease is to be longer alone
+// (P52).
 func (side) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	if !w.mayReenter(h) {
 		return nil, errOvertaken
@@ -148,7 +157,8 @@ func (side) reenter(w *waiter, h *hold) (*holder.Level, error) {
 		w.holdNumber = w.client.tracedHolds.number(h)
 	}
 	if w.request.Lease == 0 && renewed || h.remaining(time.Now()) >= w.lease {
-		w.client.dog.Extend(&h.Lease, watchdog.Now(), 0) // not the lease: with the new level there may be something to renew
+		// not the lease: with the new level there may be something to renew
+		w.client.dog.Extend(&h.Lease, watchdog.Now(), 0)
 		return lv, nil
 	}
 	patience := w.client.set.Patience

@@ -41,7 +41,8 @@ func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	token := w.options.Fenced && !(h.stable && h.Token() != 0)
 
 	h.attempts.Extend(w.lease) // whether an answer comes or not
-	sent := watchdog.Now()     // of the first attempt: a repeat of one that was executed extends nothing
+	// of the first attempt: a repeat of one that was executed extends nothing
+	sent := watchdog.Now()
 	answer, _, err := w.client.commands.Do(bound, sent.Time(), patience, w.client.onReentry(),
 		w.options.counted(scripts.Level(w.keys, token, h.attempts.Field, w.lease, count, h.changes.next())))
 	if scripts.OtherType(err) && !token {
@@ -71,7 +72,8 @@ func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.client.dog.Extend(&h.Lease, sent, w.lease) // again: with the new level there may be something to renew
+	// again: with the new level there may be something to renew
+	w.client.dog.Extend(&h.Lease, sent, w.lease)
 	w.client.presenter.takes(w.lease)
 	if w.way = locktrace.Reentry; w.client.set.Trace != nil {
 		w.holdNumber = w.client.tracedHolds.number(h)
@@ -79,8 +81,9 @@ func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	return lv, nil
 }
 
-// correctCount sets the hold count in Redis to the number of open levels, after a re-entry whose outcome is not known. Only those who read
-// the count need that: the next change sets the count anyway, and the last Unlock deletes it.
+// correctCount sets the hold count in Redis to the number of open levels, after a re-entry whose
+// outcome is not known. Only those who read the count need that: the next change sets the count
+// anyway, and the last Unlock deletes it.
 func (h *hold) correctCount() {
 	count := h.Count()
 	if count == 0 || h.Err() != nil {
@@ -94,7 +97,8 @@ func (h *hold) correctCount() {
 	}()
 }
 
-// countChanges lets the commands that change the count of a hold in Redis go one after the other, each with a number of its own (P2).
+// countChanges lets the commands that change the count of a hold in Redis go one after the other,
+// each with a number of its own (P2).
 type countChanges struct {
 	mu     sync.Mutex
 	turn   chan struct{} // holds a value while such a command is under way; made by the first begin

@@ -10,7 +10,8 @@ import (
 	"github.com/fencelock/fencelock/observe/locktrace"
 )
 
-// A release that is delayed is told once, and its end once: for how long it was delayed, and whether Redis has confirmed it.
+// A release that is delayed is told once, and its end once: for how long it was delayed, and
+// whether Redis has confirmed it.
 func TestTraceOfDelayedReleases(t *testing.T) {
 	for what, c := range map[string]struct {
 		after     time.Duration // the store confirms releases from then on; 0: never

@@ -7,12 +7,13 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A semaphore is a Lock whose keys are those of several slots. Its calls wait in one queue, and its client has one place in one line. What a
-// call gets is a hold of the lock of one slot, by the lockState of that lock: from then on the hold is one like any other, but for its
-// release, which calls those who wait for a permit.
+// A semaphore is a Lock whose keys are those of several slots. Its calls wait in one queue, and its
+// client has one place in one line. What a call gets is a hold of the lock of one slot, by the
+// lockState of that lock: from then on the hold is one like any other, but for its release, which
+// calls those who wait for a permit.
 
-// permits is the kind of a semaphore with n of them. Nobody asks who has the semaphore's own Lock, or
-// re-enters it: the locks of the slots are plain.
+// permits is the kind of a semaphore with n of them. Nobody asks who has the semaphore's own Lock,
+// or re-enters it: the locks of the slots are plain.
 type permits struct {
 	plain
 	n int
@@ -62,5 +63,6 @@ func (l *Lock) SlotLock(slot int) *Lock {
 	return NewLock(l.client, l.keys.SlotName(slot), LockOptions{Fenced: true, Floor: l.options.Floor, Expiry: l.options.Expiry})
 }
 
-// CallFirst has Redis call the first client that waits for a permit, if a slot is free. Nobody waits for that.
+// CallFirst has Redis call the first client that waits for a permit, if a slot is free. Nobody
+// waits for that.
 func (l *Lock) CallFirst() { l.client.leaveLine(l.keys, "") }

@@ -67,7 +67,8 @@ func (s *Settings) SetPresence(name string) {
 // maxPresence bounds the name of WithPresence.
 const maxPresence = 200
 
-// SetLog makes log the client's, with what repeats itself throttled; nil is refused by MakeSettings.
+// SetLog makes log the client's, with what repeats itself throttled; nil is refused by
+// MakeSettings.
 func (s *Settings) SetLog(log *slog.Logger) {
 	if s.Log = log; log != nil {
 		s.Log = tell.Throttled(log)
@@ -108,7 +109,8 @@ func checkLease(lease time.Duration) error {
 	return nil
 }
 
-// meant asks about a duration that looks like a bare number, as Java takes them: of seconds, or of milliseconds.
+// meant asks about a duration that looks like a bare number, as Java takes them: of seconds, or of
+// milliseconds.
 func meant(d time.Duration) string {
 	switch {
 	case d <= 0 || d >= time.Millisecond:

@@ -9,7 +9,8 @@ import (
 	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
-// Inv12: each setting is taken at the ends of its range and refused beyond them, by an error that names the option.
+// Inv12: each setting is taken at the ends of its range and refused beyond them, by an error that
+// names the option.
 func TestInv12_RangesOfSettings(t *testing.T) {
 	durations := func(least, most time.Duration, set func(s *Settings, d time.Duration)) map[string]func(*Settings) {
 		all := make(map[string]func(*Settings))
@@ -52,7 +53,8 @@ func TestLeaseIsCutToMilliseconds(t *testing.T) {
 	locktest.Equal(t, "lease", set.Lease, 1500*time.Millisecond)
 }
 
-// Inv12: who has given a bare number, as Java takes it, is asked whether seconds or milliseconds are meant. Others are not.
+// Inv12: who has given a bare number, as Java takes it, is asked whether seconds or milliseconds
+// are meant. Others are not.
 func TestInv12_BareNumbers(t *testing.T) {
 	for d, unit := range map[time.Duration]string{
 		-1: "", 0: "", 1: "Second", 999: "Second", 1000: "Millisecond", time.Millisecond - 1: "Millisecond", time.Millisecond: "", time.Second: "",

@@ -8,8 +8,9 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// Store is where the locks are: *scripts.Scripts, whose methods say what these do, or the nodes of a quorum. A store of several
-// servers says with Answer.Owed that some of them have not confirmed a release, or may have taken what the others refused.
+// Store is where the locks are: *scripts.Scripts, whose methods say what these do, or the nodes of
+// a quorum. A store of several servers says with Answer.Owed that some of them have not confirmed a
+// release, or may have taken what the others refused.
 type Store interface {
 	Send(op *scripts.Op, caller scripts.Caller)
 	TakeBack(op *scripts.Op) bool
@@ -20,17 +21,22 @@ type Store interface {
 
 // Limits is what a client's store bounds, or cannot do. The zero value is for one Redis.
 type Limits struct {
-	Servers int                     // so many are the store: one attempt may be taken by some of them, and there are no handoffs; 0: it is one Redis
-	Longest time.Duration           // of leases; 0: as long as Redis allows
-	Tries   int                     // of one call; 0: as many as its wait allows
-	Owes    func(field string) bool // tells whether some server may still have this field, or get it late, that may answer a release; nil: each does
+	// so many are the store: one attempt may be taken by some of them, and there are no handoffs;
+	// 0: it is one Redis
+	Servers int
+	Longest time.Duration // of leases; 0: as long as Redis allows
+	Tries   int           // of one call; 0: as many as its wait allows
+	// tells whether some server may still have this field, or get it late, that may answer a
+	// release; nil: each does
+	Owes func(field string) bool
 }
 
 // several tells whether the store is several servers.
 func (l *Limits) several() bool { return l.Servers > 0 }
 
-// Bus is what wakes waiters: *pubsub.Bus, whose methods say what these do, or those of the nodes of a quorum. The keys are those of the lock
-// that a channel is about; Hears is about the lock's own channel.
+// Bus is what wakes waiters: *pubsub.Bus, whose methods say what these do, or those of the nodes of
+// a quorum. The keys are those of the lock that a channel is about; Hears is about the lock's own
+// channel.
 type Bus interface {
 	Subscribe(keys *scripts.Keys, channel string, wake func(message bool, text string)) Subscription
 	Hears(keys *scripts.Keys) bool

@@ -13,8 +13,9 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// tracedHolds has the numbers and the ages of a client's open holds, for the trace and for WithPresence. It is empty where the client has
-// neither (tellsOfHolds), which is why a hold has no fields for this.
+// tracedHolds has the numbers and the ages of a client's open holds, for the trace and for
+// WithPresence. It is empty where the client has neither (tellsOfHolds), which is why a hold has no
+// fields for this.
 type tracedHolds struct {
 	mu    sync.Mutex
 	holds map[*hold]tracedHold
@@ -97,8 +98,8 @@ type traced struct {
 	holdNumber uint64 // 0 without a trace
 }
 
-// waitStarted notes, and has the trace told once, that the call waits for other holders. The function runs beside the wait: the other
-// waiters of the queue may depend on this one.
+// waitStarted notes, and has the trace told once, that the call waits for other holders. The
+// function runs beside the wait: the other waiters of the queue may depend on this one.
 func (w *waiter) waitStarted() {
 	if w.contended {
 		return
@@ -118,8 +119,8 @@ func (w *waiter) waitStarted() {
 	}()
 }
 
-// toldOfWait is the call of the trace's WaitStarted for one acquiring call. Where the function panics, or ends its goroutine, before the
-// acquiring call has ended, that ends in the same way.
+// toldOfWait is the call of the trace's WaitStarted for one acquiring call. Where the function
+// panics, or ends its goroutine, before the acquiring call has ended, that ends in the same way.
 type toldOfWait struct {
 	mu       sync.Mutex
 	ended    bool
@@ -204,7 +205,8 @@ func (w *waiter) acquireDone(lv *holder.Level, err error) {
 	returned = true
 }
 
-// done is the event of a hold that has ended at this time, and why; false where the trace is not to be told, or was told before.
+// done is the event of a hold that has ended at this time, and why; false where the trace is not to
+// be told, or was told before.
 func (h *hold) done(at time.Time, end locktrace.End, err error) (e locktrace.HoldDone, is bool) {
 	if !h.lockState.client.tellsOfHolds() {
 		return e, false
@@ -230,11 +232,12 @@ func (h *hold) tellDone(at time.Time, end locktrace.End, err error) {
 	}
 }
 
-// tellHoldDone has the trace told of the hold. It is a function of its own so that the event of an Unlock needs no memory.
+// tellHoldDone has the trace told of the hold. It is a function of its own so that the event of an
+// Unlock needs no memory.
 func (c *Client) tellHoldDone(e locktrace.HoldDone) { c.tell(func() { c.set.Trace.HoldDone(e) }) }
 
-// tell has a function of the trace called by the outbox: a renewal, a subscription or the queue depends on the goroutine that has something
-// to tell.
+// tell has a function of the trace called by the outbox: a renewal, a subscription or the queue
+// depends on the goroutine that has something to tell.
 func (c *Client) tell(call func()) {
 	if !c.events.Add(call) {
 		c.set.Log.Warn("rlock: a function of the trace does not return: events are left out")
@@ -287,7 +290,8 @@ func (c *Client) renewalDone(batch []watchdog.Renewal, outcome []error, began ti
 	}
 }
 
-// SubscriptionChanged tells the trace that a connection on which the client listens is up, or is down.
+// SubscriptionChanged tells the trace that a connection on which the client listens is up, or is
+// down.
 func (c *Client) SubscriptionChanged(node string, up bool) {
 	if t := c.set.Trace; t != nil && t.SubscriptionChanged != nil {
 		c.tell(func() { t.SubscriptionChanged(locktrace.SubscriptionChanged{Client: c.id, Node: node, Up: up}) })

@@ -12,8 +12,9 @@ import (
 	"github.com/fencelock/fencelock/watchdog"
 )
 
-// Of a round trip that renews several holds the trace is told the least time that a lease had left, whichever hold comes first, and the
-// length of that lease. A hold that Redis was only asked about is not counted.
+// Of a round trip that renews several holds the trace is told the least time that a lease had left,
+// whichever hold comes first, and the length of that lease. A hold that Redis was only asked about
+// is not counted.
 func TestMarginOfARenewal(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		_, rdb := redistest.Pipe(t)
@@ -51,8 +52,9 @@ func TestMarginOfARenewal(t *testing.T) {
 	})
 }
 
-// A renewal that finds its hold gone is told as such while the hold is there for the client, and so is a question; one that got no answer is told
-// as failed. A question that got no answer is no event, and after Close there is none.
+// A renewal that finds its hold gone is told as such while the hold is there for the client, and so
+// is a question; one that got no answer is told as failed. A question that got no answer is no
+// event, and after Close there is none.
 func TestToldOfARenewal(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {
 		var told []locktrace.RenewalDone
@@ -112,7 +114,8 @@ func TestToldOfARenewal(t *testing.T) {
 	})
 }
 
-// A hold of a dropped holder that ran out is told as dropped. One that was forced open, or ended with its client, is told as that.
+// A hold of a dropped holder that ran out is told as dropped. One that was forced open, or ended
+// with its client, is told as that.
 func TestEndsOfDroppedHolders(t *testing.T) {
 	for end, want := range map[locktrace.End]locktrace.End{
 		locktrace.Lost: locktrace.Dropped, locktrace.Forced: locktrace.Forced, locktrace.Closed: locktrace.Closed,

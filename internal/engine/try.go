@@ -10,8 +10,9 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// onceMore bounds how long a call that does not wait asks Redis: how long it waits for an answer, and how long it repeats a command after an
-// error that goes away by itself, such as that of a broken connection.
+// onceMore bounds how long a call that does not wait asks Redis: how long it waits for an answer,
+// and how long it repeats a command after an error that goes away by itself, such as that of a
+// broken connection.
 const onceMore = time.Second
 
 // mostOnceMore bounds the pauses between these repeats.
@@ -52,8 +53,9 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 	}
 }
 
-// askOnce sends one attempt of a call that does not wait. It returns a level where that took the lock, and otherwise why not: an error, or the
-// answer by which Redis has refused. again: another attempt may have the lock.
+// askOnce sends one attempt of a call that does not wait. It returns a level where that took the
+// lock, and otherwise why not: an error, or the answer by which Redis has refused. again: another
+// attempt may have the lock.
 func (w *waiter) askOnce(joins bool) (lv *holder.Level, a *scripts.Answer, again bool, err error) {
 	ls := w.lockState
 	f := w.attempt(w.own, w.wakeup)
@@ -91,7 +93,8 @@ func (w *waiter) askOnce(joins bool) (lv *holder.Level, a *scripts.Answer, again
 	return lv, a, passing(err), err
 }
 
-// beginTry notes a call that asks without being in the queue, and what it asks for. It returns the client's hold of the lock, or nil.
+// beginTry notes a call that asks without being in the queue, and what it asks for. It returns the
+// client's hold of the lock, or nil.
 func (ls *lockState) beginTry(w *waiter) *hold {
 	now := ls.lock()
 	defer ls.unlock(now)
@@ -115,9 +118,11 @@ func (ls *lockState) endTry(w *waiter, lv *holder.Level) {
 	}
 }
 
-// tryAnew is for several servers, of which some may have taken what others refused, and for a semaphore or a read-write lock: an attempt without an answer may
-// have any slot, or be one of those that read. That is released, and the next attempt has another field: a late copy of the release must not meet it, and a late
-// copy of the attempt must not take a second slot for the same hold (P43). With ls.mu held.
+// tryAnew is for several servers, of which some may have taken what others refused, and for a
+// semaphore or a read-write lock: an attempt without an answer may have any slot, or be one of
+// those that read. That is released, and the next attempt has another field: a late copy of the
+// release must not meet it, and a late copy of the attempt must not take a second slot for the same
+// hold (P43). With ls.mu held.
 func (ls *lockState) tryAnew(now time.Time, w *waiter) {
 	if w.asksAnew() && w.own.attempts.Uncertain() {
 		ls.client.releaser.Release(&w.own.attempts)
@@ -126,9 +131,11 @@ func (ls *lockState) tryAnew(now time.Time, w *waiter) {
 	}
 }
 
-// verdict says what an attempt of a call has come to that asks without being in the queue. The outcome has the hold where the command has taken the lock, an
-// error where no answer counts, and neither where Redis has refused. a is the answer of a command that is over, and nil of one that is not waited for any longer.
-// again: another attempt may take the lock. sent: when the attempt was. joins: the call waits in the queue next. With ls.mu held.
+// verdict says what an attempt of a call has come to that asks without being in the queue. The
+// outcome has the hold where the command has taken the lock, an error where no answer counts, and
+// neither where Redis has refused. a is the answer of a command that is over, and nil of one that
+// is not waited for any longer. again: another attempt may take the lock. sent: when the attempt
+// was. joins: the call waits in the queue next. With ls.mu held.
 func (ls *lockState) verdict(now time.Time, w *waiter, f *command.Command, sent time.Time, joins bool) (o outcome, a *scripts.Answer, again bool) {
 	client := ls.client
 	if f.Done() {
@@ -147,7 +154,8 @@ func (ls *lockState) verdict(now time.Time, w *waiter, f *command.Command, sent 
 	case a.Held:
 		return w.own.takenBy(f), a, false
 	}
-	// Where the wait ends a moment after the attempt was sent, it was no silence that has kept the call from the lock.
+	// Where the wait ends a moment after the attempt was sent, it was no silence that has kept the
+	// call from the lock.
 	says := o.err == nil || again && (o.err != command.ErrSilence || 2*now.Sub(sent) > now.Sub(w.began))
 	ls.freed = false
 	ls.step(now, &room.Event{What: room.Asked, Field: w.own.attempts.Field, Answer: a, Err: o.err, At: sent, Got: joins && says})

@@ -11,8 +11,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// Unlock is rlock.Lock.Unlock. It releases the level that levelFor finds for ctx. The last level of a hold releases the lock, any other
-// lowers the hold count.
+// Unlock is rlock.Lock.Unlock. It releases the level that levelFor finds for ctx. The last level of
+// a hold releases the lock, any other lowers the hold count.
 func (l *Lock) Unlock(ctx context.Context) error {
 	lv, err := l.levelFor(ctx)
 	if err != nil {
@@ -40,8 +40,8 @@ func unlock(ctx context.Context, lv *holder.Level) error {
 	return h.lowerCount(ctx)
 }
 
-// levelFor returns the level that an Unlock with ctx releases: ctx's own, or, for a context that carries the holder but
-// no level of this lock, the holder's newest.
+// levelFor returns the level that an Unlock with ctx releases: ctx's own, or, for a context that
+// carries the holder but no level of this lock, the holder's newest.
 func (l *Lock) levelFor(ctx context.Context) (*holder.Level, error) {
 	if err := l.checkMade(); err != nil {
 		return nil, err
@@ -79,12 +79,14 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 		h.unlocked(now, err) // the last of it: the function that is told may use the client
 	}()
 	h.lockState.client.dog.Remove(&h.Lease) // before the release, so that no renewal follows it
-	if lost || h.Loss() != nil {            // since it was looked at; without a level it cannot be any more
+	// since it was looked at; without a level it cannot be any more
+	if lost || h.Loss() != nil {
 		if h.gone.Load() && !h.lockState.client.limits.several() {
 			h.attempts.Released()
 		}
 		if h.attempts.NeedsRelease() {
-			h.lockState.client.releaser.Release(&h.attempts) // a renewal that got no answer may have kept it in Redis
+			// a renewal that got no answer may have kept it in Redis
+			h.lockState.client.releaser.Release(&h.attempts)
 		}
 		return h.Loss()
 	}
@@ -102,9 +104,10 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 	return err
 }
 
-// releaseForAll releases the lock in Redis, so that any client may take it. The release has begun at this time, and takes no longer than
-// bound. ticket: see sendRelease. maybePassed: a handoff before the release got no answer, so Redis may have executed it, and a release that finds nothing is
-// no loss.
+// releaseForAll releases the lock in Redis, so that any client may take it. The release has begun
+// at this time, and takes no longer than bound. ticket: see sendRelease. maybePassed: a handoff
+// before the release got no answer, so Redis may have executed it, and a release that finds nothing
+// is no loss.
 func (h *hold) releaseForAll(began time.Time, bound time.Duration, ticket string, maybePassed bool) (said room.Event, err error) {
 	c := h.lockState.client
 	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
@@ -125,8 +128,8 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, ticket string
 	return said, nil
 }
 
-// sendRelease sends the release until it is answered, as command.Sender.Do does. ticket is the one with which the client enters the line again
-// by the release, or "".
+// sendRelease sends the release until it is answered, as command.Sender.Do does. ticket is the one
+// with which the client enters the line again by the release, or "".
 func (h *hold) sendRelease(ticket string, began time.Time, bound time.Duration) (answer scripts.Answer, maybeExecuted bool, err error) {
 	c := h.lockState.client
 	if sharded, known := c.bus.Known(); known {
@@ -175,7 +178,8 @@ func (h *hold) lowerCount(ctx context.Context) error {
 	return nil
 }
 
-// lostTo is ErrLost of a hold that Redis has not got; err: what Redis said of the other object that is at the lock's key, or nil where none is.
+// lostTo is ErrLost of a hold that Redis has not got; err: what Redis said of the other object that
+// is at the lock's key, or nil where none is.
 func lostTo(err error) error {
 	if err == nil {
 		return ErrLost

@@ -9,8 +9,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// notAcquiredError is why a call that began at this time has waited in vain: somebody else held the lock, as far as Redis said, or
-// Redis did not say.
+// notAcquiredError is why a call that began at this time has waited in vain: somebody else held the
+// lock, as far as Redis said, or Redis did not say.
 func (ls *lockState) notAcquiredError(began time.Time) error {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -31,8 +31,8 @@ func (ls *lockState) notAcquiredError(began time.Time) error {
 	return notAcquired(refusal)
 }
 
-// lastError is what Redis, or the network, said last to calls for the lock that began at this time or later, if that is an
-// error.
+// lastError is what Redis, or the network, said last to calls for the lock that began at this time
+// or later, if that is an error.
 func (ls *lockState) lastError(began time.Time) error {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -43,7 +43,8 @@ func (ls *lockState) lastError(began time.Time) error {
 	return ls.client.dials.Since(health.HeardSince(began))
 }
 
-// withDial is an error in place of an answer, joined with why no connection was made since this time, where that may be the cause.
+// withDial is an error in place of an answer, joined with why no connection was made since this
+// time, where that may be the cause.
 func (c *Client) withDial(err error, since time.Time) error {
 	if !scripts.Unanswered(err) { // Redis has answered, or the error is of a dial
 		return err
@@ -51,7 +52,8 @@ func (c *Client) withDial(err error, since time.Time) error {
 	return with(err, c.dials.Since(since))
 }
 
-// with is the error of a call that waited no longer, joined with what kept it from an answer, if that is known.
+// with is the error of a call that waited no longer, joined with what kept it from an answer, if
+// that is known.
 func with(err, said error) error {
 	if said == nil {
 		return err
@@ -59,7 +61,8 @@ func with(err, said error) error {
 	return fmt.Errorf("%w: %w", err, said)
 }
 
-// notAcquired is the error of a call that has not got the lock: why, or ErrNotAcquired where why is nil, as another holder has the lock.
+// notAcquired is the error of a call that has not got the lock: why, or ErrNotAcquired where why is
+// nil, as another holder has the lock.
 func notAcquired(why error) error {
 	if why != nil {
 		return why

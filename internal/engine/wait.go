@@ -6,8 +6,9 @@ import (
 	"github.com/fencelock/fencelock/internal/holder"
 )
 
-// waitInQueue puts the waiter into the queue of this client's waiters, waits until it has the lock or the wait is over, and takes the waiter
-// out of the queue, whatever ends the wait: a method of the user's context may panic.
+// waitInQueue puts the waiter into the queue of this client's waiters, waits until it has the lock
+// or the wait is over, and takes the waiter out of the queue, whatever ends the wait: a method of
+// the user's context may panic.
 func (w *waiter) waitInQueue() (lv *holder.Level, err error) {
 	defer func() { w.lockState.leave(w, lv) }()
 	w.lockState.join(w)
@@ -24,7 +25,8 @@ func (w *waiter) untilDone() (*holder.Level, error) {
 		if own := w.ownHold(w.holder); own == nil {
 			waits = w.wakeup.Wait(w.bound.end)
 		} else {
-			// A hold of the same holder, taken through another context: the call may become a nested one.
+			// A hold of the same holder, taken through another context: the call may become a
+			// nested one.
 			changed := own.Changed()
 			if err := own.Err(); err != nil {
 				return nil, err
@@ -56,8 +58,8 @@ func (w *waiter) untilDone() (*holder.Level, error) {
 	}
 }
 
-// waitBehindOwn waits until there may be something to see, or until the caller's own hold has changed, of which no level can be re-entered;
-// false when the wait is over.
+// waitBehindOwn waits until there may be something to see, or until the caller's own hold has
+// changed, of which no level can be re-entered; false when the wait is over.
 func (w *waiter) waitBehindOwn(own *hold, changed <-chan struct{}) bool {
 	if warnAt := w.began.Add(w.client.set.Poll); time.Now().Before(warnAt) {
 		w.lockState.alarm(w, warnAt)

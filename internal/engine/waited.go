@@ -8,20 +8,24 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A waited tells the user of a hold that somebody waits for the lock. It hears of the waiters of its own client when they come, of those for a share when
-// they are refused, and of other clients when one enters an empty line. It asks Redis for those who are in the line already, and now and then for those whose
-// message was lost.
+// A waited tells the user of a hold that somebody waits for the lock. It hears of the waiters of
+// its own client when they come, of those for a share when they are refused, and of other clients
+// when one enters an empty line. It asks Redis for those who are in the line already, and now and
+// then for those whose message was lost.
 type waited struct {
 	lockState *lockState
 	keys      *scripts.Keys
-	shared    stateKey      // of the semaphore, or of the side of a read-write lock; zero of a plain lock
-	told      chan struct{} // closed when somebody waits
-	closed    atomic.Bool   // it is
-	over      atomic.Bool   // the hold is over; changed with lockState.mu held
+	// of the semaphore, or of the side of a read-write lock; zero of a plain lock
+	shared stateKey
+	told   chan struct{} // closed when somebody waits
+	closed atomic.Bool   // it is
+	over   atomic.Bool   // the hold is over; changed with lockState.mu held
 
-	pauses   command.Backoff // after errors
-	asking   atomic.Bool     // a question is under way, or waits to be asked again; it guards pauses
-	asksMore atomic.Bool     // it is to be asked once more after its answer, as something was missed meanwhile
+	pauses command.Backoff // after errors
+	// a question is under way, or waits to be asked again; it guards pauses
+	asking atomic.Bool
+	// it is to be asked once more after its answer, as something was missed meanwhile
+	asksMore atomic.Bool
 
 	// Guarded by lockState.mu; nil for a hold that was over.
 	channel Subscription // on which other clients tell
@@ -44,7 +48,8 @@ func (h *Held) Waited() <-chan struct{} {
 	return w.told
 }
 
-// waitedOf returns what tells of those who wait for the hold. watches: it is told from now on of calls for a share.
+// waitedOf returns what tells of those who wait for the hold. watches: it is told from now on of
+// calls for a share.
 func (ls *lockState) waitedOf(h *hold) (w *waited, watches bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -68,7 +73,8 @@ func (ls *lockState) waitedOf(h *hold) (w *waited, watches bool) {
 	return w, watches
 }
 
-// sides are the keys of the states in whose queues calls wait for a share of what has this key: both sides of a read-write lock, or a semaphore.
+// sides are the keys of the states in whose queues calls wait for a share of what has this key:
+// both sides of a read-write lock, or a semaphore.
 func (k stateKey) sides() [2]stateKey {
 	both := [2]stateKey{k, k}
 	if k.side != scripts.NoSide {
@@ -101,7 +107,8 @@ func (c *Client) unwatch(w *waited) {
 	}
 }
 
-// tellShares tells the client's own holds of a semaphore or a read-write lock that a call of the client has been refused, and waits. With ls.mu held.
+// tellShares tells the client's own holds of a semaphore or a read-write lock that a call of the
+// client has been refused, and waits. With ls.mu held.
 func (ls *lockState) tellShares() {
 	if ls.first == nil || !ls.first.kind.shared() {
 		return
@@ -113,7 +120,8 @@ func (ls *lockState) tellShares() {
 	}
 }
 
-// look looks for calls of the client that wait for a share already. A call that asks is told to w if it is refused.
+// look looks for calls of the client that wait for a share already. A call that asks is told to w
+// if it is refused.
 func (w *waited) look() {
 	for _, key := range w.shared.sides() {
 		ls := w.lockState.client.stateInUse(key)
@@ -136,7 +144,8 @@ func (w *waited) tell() {
 	}
 }
 
-// hear is called for each message on the channel, and when messages arrive, or no longer: some may have been missed before. It takes no mutex.
+// hear is called for each message on the channel, and when messages arrive, or no longer: some may
+// have been missed before. It takes no mutex.
 func (w *waited) hear(message bool, _ string) {
 	if message {
 		w.tell()
@@ -145,7 +154,8 @@ func (w *waited) hear(message bool, _ string) {
 	}
 }
 
-// ask asks Redis whether somebody is in the line. Where a question is under way it is asked once more after that.
+// ask asks Redis whether somebody is in the line. Where a question is under way it is asked once
+// more after that.
 func (w *waited) ask() {
 	if w.asking.Swap(true) {
 		w.asksMore.Store(true)

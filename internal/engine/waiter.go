@@ -8,16 +8,18 @@ import (
 	"github.com/fencelock/fencelock/internal/holder"
 )
 
-// A waiter is one acquiring call under way. A call with wait 0 is one too: it waits for nothing but the answer of Redis.
+// A waiter is one acquiring call under way. A call with wait 0 is one too: it waits for nothing but
+// the answer of Redis.
 type waiter struct {
 	*Lock
-	request   Request
-	lease     time.Duration   // in whole milliseconds
-	ctx       context.Context // the caller's
-	under     context.Context // what the level's context is derived from
-	bound     bound           // of the wait
-	holder    *holder.Holder
-	caller    *holder.Holder // of the caller's context, or holder: during Shutdown it is let in while it has a hold
+	request Request
+	lease   time.Duration   // in whole milliseconds
+	ctx     context.Context // the caller's
+	under   context.Context // what the level's context is derived from
+	bound   bound           // of the wait
+	holder  *holder.Holder
+	// of the caller's context, or holder: during Shutdown it is let in while it has a hold
+	caller    *holder.Holder
 	began     time.Time
 	lockState *lockState
 	wakeup    *command.Wakeup // notified when there may be something to see
@@ -36,8 +38,8 @@ type queued struct {
 	outcome    outcome
 }
 
-// A bound is when a wait ends: with the caller's context, or when its time is over. The methods of ctx are the user's, and only the call's own
-// goroutine calls them.
+// A bound is when a wait ends: with the caller's context, or when its time is over. The methods of
+// ctx are the user's, and only the call's own goroutine calls them.
 type bound struct {
 	ctx   context.Context
 	end   <-chan struct{} // closed when ctx ends

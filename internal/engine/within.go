@@ -12,8 +12,9 @@ type result[T any] struct {
 	err   error
 }
 
-// Within returns what ask does, or, where ctx ends first, the error of ctx. ask goes on then, on a goroutine of its own, and must use
-// nothing that its caller changes: a read from Redis cannot be interrupted.
+// Within returns what ask does, or, where ctx ends first, the error of ctx. ask goes on then, on a
+// goroutine of its own, and must use nothing that its caller changes: a read from Redis cannot be
+// interrupted.
 func Within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	got, ok := detach(ctx, func() result[T] {
 		value, err := ask()
@@ -25,8 +26,8 @@ func Within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	return got.value, got.err
 }
 
-// detach runs f on a goroutine of its own and returns its result; ok is false when ctx ended first. A read from Redis
-// cannot be interrupted by a context; the caller can.
+// detach runs f on a goroutine of its own and returns its result; ok is false when ctx ended first.
+// A read from Redis cannot be interrupted by a context; the caller can.
 func detach[T any](ctx context.Context, f func() T) (result T, ok bool) {
 	ch := make(chan T, 1)
 	go func() { ch <- f() }()

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// A Distance is how long a command of this client and its answer are on their way, as the refused attempts have shown it. A client that is
-// called needs so long to come: the call is half of a round trip under way, and the attempt the other half.
+// A Distance is how long a command of this client and its answer are on their way, as the refused
+// attempts have shown it. A client that is called needs so long to come: the call is half of a
+// round trip under way, and the attempt the other half.
 type Distance struct{ nanoseconds atomic.Int64 }
 
-// Measured notes a round trip. The distance moves a quarter of the way to it: one answer that was late says little.
+// Measured notes a round trip. The distance moves a quarter of the way to it: one answer that was
+// late says little.
 func (d *Distance) Measured(roundTrip time.Duration) {
 	old := d.nanoseconds.Load()
 	if old == 0 {
@@ -25,8 +27,9 @@ func (d *Distance) timeToCome() time.Duration {
 	return min(max(3*time.Duration(d.nanoseconds.Load()), CalledTimeout), maxCalledTimeout)
 }
 
-// Ticket returns the ticket of a stay in the line, made of a name of the client that it never uses again. A client that needs longer than
-// CalledTimeout to come says so in the ticket, in milliseconds after the name: whoever watches this client reads it there.
+// Ticket returns the ticket of a stay in the line, made of a name of the client that it never uses
+// again. A client that needs longer than CalledTimeout to come says so in the ticket, in
+// milliseconds after the name: whoever watches this client reads it there.
 func (d *Distance) Ticket(name string) string {
 	if needs := d.timeToCome(); needs > CalledTimeout {
 		name += ":" + strconv.FormatInt(needs.Milliseconds(), 10)

@@ -1,11 +1,13 @@
-// Package line is one client's side of the line in which the clients wait for a lock: what the client knows of its own place, what it has
-// heard, when it looks by itself, and whether it leaves the lock to others for a moment. The line itself is in Redis (scripts/line.lua), and
-// docs/line.md says how it works.
+// Package line is one client's side of the line in which the clients wait for a lock: what the
+// client knows of its own place, what it has heard, when it looks by itself, and whether it leaves
+// the lock to others for a moment. The line itself is in Redis (scripts/line.lua), and docs/line.md
+// says how it works.
 //
 // # State
 //
-// A Place is all that a client knows of its place in the line for one lock. It is a value: the time is an argument, and what the client is
-// to do is returned. A Place sends nothing, subscribes to nothing and waits for nothing.
+// A Place is all that a client knows of its place in the line for one lock. It is a value: the time
+// is an argument, and what the client is to do is returned. A Place sends nothing, subscribes to
+// nothing and waits for nothing.
 //
 // # Rules
 //

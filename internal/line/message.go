@@ -17,16 +17,17 @@ type notice struct {
 	lost      bool   // the client is not in the line any more, or may not be
 }
 
-// A released is what a call in a quorum says of the hold that was released: its field, and the latest token that its holder knew. The zero
-// value is of a call that says nothing.
+// A released is what a call in a quorum says of the hold that was released: its field, and the
+// latest token that its holder knew. The zero value is of a call that says nothing.
 type released struct {
 	field string
 	token int64
 }
 
-// Hear notes a message about the client's place; line.lua says what they are. ghost is the ticket of a call for a place that the client
-// has not got: the client is to leave the line with that ticket (P19). For all other messages ghost is "": those about a place that the
-// client has just left may be late, and a leave for each would have the others called anew.
+// Hear notes a message about the client's place; line.lua says what they are. ghost is the ticket
+// of a call for a place that the client has not got: the client is to leave the line with that
+// ticket (P19). For all other messages ghost is "": those about a place that the client has just
+// left may be late, and a leave for each would have the others called anew.
 func (p *Place) Hear(now time.Time, text string) (ghost string) {
 	words := strings.Split(text, " ")
 	if len(words) < 2 {
@@ -65,8 +66,9 @@ func (p *Place) Hear(now time.Time, text string) (ghost string) {
 	return ""
 }
 
-// ChannelLost notes that the channel on which the client is called was away, or is back, or that the ticket may not be in the line any more:
-// with its next attempt the client enters the line again, with its old score (P22).
+// ChannelLost notes that the channel on which the client is called was away, or is back, or that
+// the ticket may not be in the line any more: with its next attempt the client enters the line
+// again, with its old score (P22).
 func (p *Place) ChannelLost() { p.entersAgain = p.ticket != "" && p.score != 0 }
 
 // Pending tells whether anything was heard that Heed has not seen.
@@ -82,8 +84,8 @@ const (
 	Watch            // wait to be told something, and look by itself after a while
 )
 
-// Heed takes what was heard since the last time, and returns what the client does, and after what time. own is how many of those who hear
-// of a release on the lock's own channel are this client.
+// Heed takes what was heard since the last time, and returns what the client does, and after what
+// time. own is how many of those who hear of a release on the lock's own channel are this client.
 func (p *Place) Heed(now time.Time, own int) (Reaction, time.Duration) {
 	n := p.notice
 	p.notice = notice{}
@@ -112,9 +114,10 @@ func (p *Place) Heed(now time.Time, own int) (Reaction, time.Duration) {
 	return Nothing, 0
 }
 
-// yieldsTo tells whether a client that was called leaves the lock to outsiders, which are in no line and have been told of the release: it is
-// their turn (P37). So many outsiders have heard of it. The client does not yield where there are none, where no outsider used its last
-// yields, or where it was called in vain in this stay (P27).
+// yieldsTo tells whether a client that was called leaves the lock to outsiders, which are in no
+// line and have been told of the release: it is their turn (P37). So many outsiders have heard of
+// it. The client does not yield where there are none, where no outsider used its last yields, or
+// where it was called in vain in this stay (P27).
 func (p *Place) yieldsTo(outsiders int, now time.Time) bool {
 	return outsiders > 0 && p.yields.allows(now) && !p.calledInVainAt.After(p.enteredAt)
 }

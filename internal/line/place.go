@@ -6,8 +6,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A Place is what a client knows of its place in the line for one lock. A client is in the line once, whichever of its calls asks. With the
-// zero value the client is in no line.
+// A Place is what a client knows of its place in the line for one lock. A client is in the line
+// once, whichever of its calls asks. With the zero value the client is in no line.
 type Place struct {
 	stay
 	entered bool // the client has had a ticket before
@@ -26,7 +26,8 @@ type Place struct {
 	yields         yieldPolicy
 }
 
-// A stay is what the client knows of its own place in one stay in the line. Nothing of it outlasts the stay.
+// A stay is what the client knows of its own place in one stay in the line. Nothing of it outlasts
+// the stay.
 type stay struct {
 	ticket            string    // with which the client is in the line; "" for none
 	enteredAt         time.Time // when the ticket was made
@@ -50,23 +51,27 @@ const (
 )
 
 const (
-	// CalledTimeout is how long a client that was called may take before it is taken out of the line, and maxCalledTimeout how long one
-	// may that is far from Redis (Distance). A frozen client, or a host that is throttled for longer, loses its place.
+	// CalledTimeout is how long a client that was called may take before it is taken out of the
+	// line, and maxCalledTimeout how long one may that is far from Redis (Distance). A frozen
+	// client, or a host that is throttled for longer, loses its place.
 	CalledTimeout    = 100 * time.Millisecond
 	maxCalledTimeout = time.Second
-	// FirstListensAfter is after what time the first client in the line listens on the lock's own channel too: the release of a
-	// Redisson client calls nobody, and is told there alone.
+	// FirstListensAfter is after what time the first client in the line listens on the lock's own
+	// channel too: the release of a Redisson client calls nobody, and is told there alone.
 	FirstListensAfter = 20 * time.Millisecond
-	// secondListensAfter is after what time the second does, too: the first may be frozen, and others may have the lock again and again.
+	// secondListensAfter is after what time the second does, too: the first may be frozen, and
+	// others may have the lock again and again.
 	secondListensAfter = 300 * time.Millisecond
-	// lookWhileKept is how long a client that is to read waits before it looks the third time, where others read and those before it wait to write: each
-	// look asks these for a sign of life, and finds out who has given none since the one before.
+	// lookWhileKept is how long a client that is to read waits before it looks the third time,
+	// where others read and those before it wait to write: each look asks these for a sign of life,
+	// and finds out who has given none since the one before.
 	lookWhileKept = 400 * time.Millisecond
 )
 
-// Turn returns the client's part in the line for an attempt that is sent now. hears: the client would hear that it is called; otherwise it
-// does not enter the line. fresh makes the ticket of a new stay. Turn drops the notices that the client was called and that its place was
-// lost: the attempt asks about both.
+// Turn returns the client's part in the line for an attempt that is sent now. hears: the client
+// would hear that it is called; otherwise it does not enter the line. fresh makes the ticket of a
+// new stay. Turn drops the notices that the client was called and that its place was lost: the
+// attempt asks about both.
 func (p *Place) Turn(now time.Time, hears bool, fresh func() string) scripts.Turn {
 	t := scripts.Turn{Look: p.next == looks, Stale: p.overdue(now), Called: p.called || p.notice.called}
 	t.Quiet = t.Look && p.quiet > 1
@@ -95,7 +100,8 @@ func (p *Place) enter(now time.Time, fresh func() string) string {
 	return p.ticket
 }
 
-// EnterByRelease returns the ticket with which the client enters the line by a release; "" where the client is in the line.
+// EnterByRelease returns the ticket with which the client enters the line by a release; "" where
+// the client is in the line.
 func (p *Place) EnterByRelease(now time.Time, fresh func() string) string {
 	if p.InLine() {
 		return ""
@@ -105,8 +111,9 @@ func (p *Place) EnterByRelease(now time.Time, fresh func() string) string {
 	return ticket
 }
 
-// EnteredByRelease notes that a release is over, and the score that this ticket got by it, at the end of the line. score 0: the release
-// entered no ticket, as far as is known. left: the stay with the ticket is over.
+// EnteredByRelease notes that a release is over, and the score that this ticket got by it, at the
+// end of the line. score 0: the release entered no ticket, as far as is known. left: the stay with
+// the ticket is over.
 func (p *Place) EnteredByRelease(ticket string, score int64) (left bool) {
 	p.enteringByRelease = false
 	if p.ticket == ticket && ticket != "" && score != 0 {
@@ -115,8 +122,8 @@ func (p *Place) EnteredByRelease(ticket string, score int64) (left bool) {
 	return p.ticket != ticket && ticket != ""
 }
 
-// Leave ends the stay in the line with this ticket: the client has taken the lock with it, or gives its place up. It does nothing where
-// the client has another ticket by now.
+// Leave ends the stay in the line with this ticket: the client has taken the lock with it, or gives
+// its place up. It does nothing where the client has another ticket by now.
 func (p *Place) Leave(now time.Time, ticket string) {
 	if ticket != "" && p.ticket == ticket {
 		p.lastStay = now.Sub(p.enteredAt)
@@ -124,7 +131,8 @@ func (p *Place) Leave(now time.Time, ticket string) {
 	}
 }
 
-// GiveUp ends the client's stay in the line, and returns the ticket that is to be taken out of the line in Redis; "" for none.
+// GiveUp ends the client's stay in the line, and returns the ticket that is to be taken out of the
+// line in Redis; "" for none.
 func (p *Place) GiveUp(now time.Time) string {
 	ticket := p.ticket
 	p.Leave(now, ticket)
@@ -142,25 +150,29 @@ func (p *Place) Taken(now time.Time) {
 // Entered tells whether the client has been in the line, or was to enter it.
 func (p *Place) Entered() bool { return p.entered }
 
-// Stood tells whether the ticket was in the line, as Redis has said, or may be by a release that is under way.
+// Stood tells whether the ticket was in the line, as Redis has said, or may be by a release that is
+// under way.
 func (p *Place) Stood() bool { return p.ticket != "" && (p.score != 0 || p.enteringByRelease) }
 
 // InLine tells whether the client is in the line, as far as Redis has said.
 func (p *Place) InLine() bool { return p.ticket != "" && p.score != 0 && !p.entersAgain }
 
-// Behind tells whether the client leaves messages of a release to others (P26): the client is in the line, or a release that is under
-// way enters its ticket, and the client is not the first, and has not been the second for secondListensAfter. A client whose channel was
-// away is not counted as in the line.
+// Behind tells whether the client leaves messages of a release to others (P26): the client is in
+// the line, or a release that is under way enters its ticket, and the client is not the first, and
+// has not been the second for secondListensAfter. A client whose channel was away is not counted as
+// in the line.
 func (p *Place) Behind(now time.Time) bool {
 	return p.ticket != "" && (p.score != 0 || p.enteringByRelease) && !p.entersAgain && p.firstSince.IsZero() && age(p.secondSince, now) < secondListensAfter
 }
 
-// BesideOutsiders tells whether others than the clients in the line have taken the lock a moment ago.
+// BesideOutsiders tells whether others than the clients in the line have taken the lock a moment
+// ago.
 func (p *Place) BesideOutsiders(now time.Time) bool {
 	return !p.calledInVainAt.IsZero() && now.Sub(p.calledInVainAt) < maxNoYield
 }
 
-// Due notes that the time has come for which the client was to wait: it asks now. yielding: for which it was to leave the lock to outsiders.
+// Due notes that the time has come for which the client was to wait: it asks now. yielding: for
+// which it was to leave the lock to outsiders.
 func (p *Place) Due(yielding bool) {
 	if yielding {
 		p.next = yielded
@@ -173,7 +185,8 @@ func (p *Place) Due(yielding bool) {
 // Told notes that the lock may be free.
 func (p *Place) Told() { p.quiet = 0 }
 
-// since returns since when something is so: began, or now where it has not been so before. The zero time says that it is not so.
+// since returns since when something is so: began, or now where it has not been so before. The zero
+// time says that it is not so.
 func since(began time.Time, is bool, now time.Time) time.Time {
 	switch {
 	case !is:

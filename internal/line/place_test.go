@@ -38,7 +38,8 @@ func (v *visit) held(before int) (time.Duration, Listening) {
 	return v.Refused(v.now, &scripts.Answer{TTL: time.Minute, Score: 7, Before: before}, time.Second, false)
 }
 
-// isFree is an answer: it is the turn of the client with this ticket, and so many clients are before this one.
+// isFree is an answer: it is the turn of the client with this ticket, and so many clients are
+// before this one.
 func (v *visit) isFree(head string, before int) time.Duration {
 	after, _ := v.Refused(v.now, &scripts.Answer{TTL: scripts.NoKey, Score: 7, Before: before, Head: head}, time.Second, false)
 	return after
@@ -48,7 +49,8 @@ func (v *visit) hear(text string) string { return v.Hear(v.now, text) }
 
 func (v *visit) heed(own int) (Reaction, time.Duration) { return v.Heed(v.now, own) }
 
-// P24: a first one that says that it lives right behind its call is not watched, whichever of the two the second acts on first.
+// P24: a first one that says that it lives right behind its call is not watched, whichever of the
+// two the second acts on first.
 func TestP24_AliveBeforeTheCallIsActedOn(t *testing.T) {
 	v := visitor()
 	v.held(1)
@@ -64,7 +66,8 @@ func TestP24_AliveBeforeTheCallIsActedOn(t *testing.T) {
 	locktest.Equal(t, "whom it takes out then", v.turn().Stale, "a:1")
 }
 
-// P24: an answer to an attempt that was sent before the first one has said that it lives is no reason to watch it; a later answer is.
+// P24: an answer to an attempt that was sent before the first one has said that it lives is no
+// reason to watch it; a later answer is.
 func TestP24_AliveBeforeAnOldAnswer(t *testing.T) {
 	v := visitor()
 	v.hear("a b:1")
@@ -76,8 +79,9 @@ func TestP24_AliveBeforeAnOldAnswer(t *testing.T) {
 	locktest.Equal(t, "whom it takes out after a later one", v.turn().Stale, "a:1")
 }
 
-// P24: a called client has CalledTimeout from when this one knows of the call. The time begins again for another client, for the same one
-// where that was to be taken out and is called still, and for one that a message says is called anew.
+// P24: a called client has CalledTimeout from when this one knows of the call. The time begins
+// again for another client, for the same one where that was to be taken out and is called still,
+// and for one that a message says is called anew.
 func TestP24_TheTimeOfACalledClient(t *testing.T) {
 	v := visitor()
 	step := func(what, head string, left time.Duration) {
@@ -122,7 +126,8 @@ func TestP24_TheTimeOfACalledClient(t *testing.T) {
 	late("in another stay", "")
 }
 
-// P24: a called client that is far from Redis, which its ticket says, has longer to come, and a second at most.
+// P24: a called client that is far from Redis, which its ticket says, has longer to come, and a
+// second at most.
 func TestP24_TheTimeOfAFarClient(t *testing.T) {
 	for ticket, time := range map[string]time.Duration{
 		"a:1": CalledTimeout, "a:1:30": CalledTimeout, "a:1:360": 360 * time.Millisecond, "a:1:1000": time.Second, "a:1:99999999999": time.Second,
@@ -139,8 +144,8 @@ func TestP24_TheTimeOfAFarClient(t *testing.T) {
 	}
 }
 
-// P24: a client says in its tickets how long it needs to come, where that is longer than CalledTimeout: three of its round trips, of which one
-// late answer is no measure.
+// P24: a client says in its tickets how long it needs to come, where that is longer than
+// CalledTimeout: three of its round trips, of which one late answer is no measure.
 func TestP24_WhatAClientNeedsToCome(t *testing.T) {
 	var d Distance
 	for i, step := range []struct {
@@ -160,8 +165,9 @@ func TestP24_WhatAClientNeedsToCome(t *testing.T) {
 	}
 }
 
-// P26: a client leaves the messages of a release to others while it is in the line, as far as Redis has said or a release is to enter it, is
-// not the first, and has not been the second for secondListensAfter.
+// P26: a client leaves the messages of a release to others while it is in the line, as far as Redis
+// has said or a release is to enter it, is not the first, and has not been the second for
+// secondListensAfter.
 func TestP26_WhoIsInTheLineAndBehind(t *testing.T) {
 	byRelease := func(v *visit) { v.EnterByRelease(v.now, v.fresh) }
 	for what, c := range map[string]struct {
@@ -234,8 +240,8 @@ func TestP26_WhoIsInTheLineAndBehind(t *testing.T) {
 	}
 }
 
-// P26: a client that is in the line enters by no release; one that has left it enters with a new ticket, and with its own where its place is
-// not known.
+// P26: a client that is in the line enters by no release; one that has left it enters with a new
+// ticket, and with its own where its place is not known.
 func TestP26_TheTicketOfARelease(t *testing.T) {
 	v := visitor()
 	locktest.Equal(t, "whose place is not known", v.EnterByRelease(v.now, v.fresh), "b:1")
@@ -245,7 +251,8 @@ func TestP26_TheTicketOfARelease(t *testing.T) {
 	locktest.Equal(t, "out of the line", v.EnterByRelease(v.now, v.fresh), "b:2")
 }
 
-// P22: a client whose channel was away enters with its old place, but not one that was taken out as late, before or after that.
+// P22: a client whose channel was away enters with its old place, but not one that was taken out as
+// late, before or after that.
 func TestP22_ThePlaceToEnterWith(t *testing.T) {
 	const away, late = "", "d b:1"
 	for _, c := range []struct {
@@ -283,8 +290,8 @@ func TestP31_WhoDoesNotHearEntersNoLine(t *testing.T) {
 	locktest.Equal(t, "it has entered then", p.Entered(), true)
 }
 
-// P18, P19: what is said of another stay of the client, or says nothing, changes nothing. A call for another stay is one that the client is to
-// pass on.
+// P18, P19: what is said of another stay of the client, or says nothing, changes nothing. A call
+// for another stay is one that the client is to pass on.
 func TestP19_MessagesOfAnotherStay(t *testing.T) {
 	for text, ghost := range map[string]string{
 		"": "", "c": "", "c b:9 0": "b:9", "w b:9 a:1": "", "w b:9 a:1 1": "", "n b:9": "", "a b:9": "", "d b:9": "",
@@ -300,7 +307,8 @@ func TestP19_MessagesOfAnotherStay(t *testing.T) {
 	}
 }
 
-// What a client has heard is there once. An attempt asks about a call and a lost place: they are no news any more when the attempt is sent.
+// What a client has heard is there once. An attempt asks about a call and a lost place: they are no
+// news any more when the attempt is sent.
 func TestNoticesOfAPlace(t *testing.T) {
 	v := visitor()
 	v.hear("w b:1 a:1")
@@ -339,8 +347,8 @@ func TestP18_WhatIsALook(t *testing.T) {
 	locktest.Equal(t, "after a yield", v.turn().Look, false)
 }
 
-// P32: a client that is behind the second in the line of a free lock looks after twice its last stay, within 10 polls. A leave without a ticket, or with
-// another one, is no stay.
+// P32: a client that is behind the second in the line of a free lock looks after twice its last
+// stay, within 10 polls. A leave without a ticket, or with another one, is no stay.
 func TestP32_TheLastStay(t *testing.T) {
 	v := &visit{Place: new(Place), now: time.Unix(1_700_000_000, 0)}
 	v.Leave(v.now, "")
@@ -362,7 +370,8 @@ func TestP32_TheLastStay(t *testing.T) {
 	}
 }
 
-// P24, P32: a client behind the second, whose look has had those before it asked for a sign of life, looks again when their time is over.
+// P24, P32: a client behind the second, whose look has had those before it asked for a sign of
+// life, looks again when their time is over.
 func TestP24_BehindTheSecondAfterALook(t *testing.T) {
 	v := visitor()
 	v.Due(false)
@@ -395,8 +404,9 @@ func TestP25_WhoListens(t *testing.T) {
 	}
 }
 
-// P27: a client that was called leaves the lock to outsiders where others than itself have heard of the release, and not again in a stay in
-// which it was called in vain. For a second after that it is beside outsiders.
+// P27: a client that was called leaves the lock to outsiders where others than itself have heard of
+// the release, and not again in a stay in which it was called in vain. For a second after that it
+// is beside outsiders.
 func TestP27_WhenAClientYields(t *testing.T) {
 	v := visitor()
 	called := func(what string, listeners, own int, does Reaction, after time.Duration) {
@@ -433,8 +443,8 @@ func TestP27_WhenAClientYields(t *testing.T) {
 	called("none was used", 1, 0, Ask, 0)
 }
 
-// P27: a call is in vain where the client then finds the lock with a client that is in no line, and not where it is another one's turn. A look
-// after that is no call.
+// P27: a call is in vain where the client then finds the lock with a client that is in no line, and
+// not where it is another one's turn. A look after that is no call.
 func TestP27_ACallIsInVainOnce(t *testing.T) {
 	v := visitor()
 	vain := func(what string, ago time.Duration, is bool) {
@@ -505,8 +515,8 @@ func TestP27_AYieldCountsOnce(t *testing.T) {
 	locktest.Equal(t, "it may yield again", v.yields.allows(v.now), true)
 }
 
-// P7, P30: who is in no line looks ever more rarely while it would hear of a release, each poll at a key that never expires, at the end of a
-// lease, and soon where it is to enter the line.
+// P7, P30: who is in no line looks ever more rarely while it would hear of a release, each poll at
+// a key that never expires, at the end of a lease, and soon where it is to enter the line.
 func TestP30_LooksOutsideTheLine(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {

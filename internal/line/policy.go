@@ -7,18 +7,20 @@ import (
 )
 
 const (
-	// yieldTime is how long a client that was called leaves the lock to outsiders, which are in no line: a JVM needs about a
-	// millisecond to wake up and ask.
+	// yieldTime is how long a client that was called leaves the lock to outsiders, which are in no
+	// line: a JVM needs about a millisecond to wake up and ask.
 	yieldTime = 5 * time.Millisecond
-	// maxUnusedYields is how many times in a row a client yields for nothing: a JVM on a busy machine misses some. After more of them
-	// the client does not yield for a while, up to maxNoYield.
+	// maxUnusedYields is how many times in a row a client yields for nothing: a JVM on a busy
+	// machine misses some. After more of them the client does not yield for a while, up to
+	// maxNoYield.
 	maxUnusedYields = 3
 	maxNoYield      = time.Second
 )
 
-// A yieldPolicy decides whether a client that was called leaves the lock for a moment to outsiders, which are in no line. With the
-// zero value the client does. After several yields in a row that no outsider used the client does not yield for a while: a connection
-// that listens on the lock's channel counts as an outsider, also if it does not want the lock.
+// A yieldPolicy decides whether a client that was called leaves the lock for a moment to outsiders,
+// which are in no line. With the zero value the client does. After several yields in a row that no
+// outsider used the client does not yield for a while: a connection that listens on the lock's
+// channel counts as an outsider, also if it does not want the lock.
 type yieldPolicy struct {
 	unused int       // so many times in a row the client has yielded, and no outsider has taken the lock
 	after  time.Time // the client does not yield before this time
@@ -48,8 +50,9 @@ type lookPolicy struct {
 	lastStay  time.Duration // how long the client was in the line the last time
 }
 
-// next returns how long the client waits to be told something before it looks by itself. ttl is what is left of the lease, before how
-// many clients are before this one in the line. The doubled poll below is poll, doubled with each quiet look, up to 10 polls.
+// next returns how long the client waits to be told something before it looks by itself. ttl is
+// what is left of the lease, before how many clients are before this one in the line. The doubled
+// poll below is poll, doubled with each quiet look, up to 10 polls.
 //
 //   - A lease without an expiry: one poll.
 //   - The first client, which does not listen yet: until it has been the first for FirstListensAfter, when it begins to listen.

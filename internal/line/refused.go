@@ -15,9 +15,10 @@ const (
 	Ignores // the client is called, and is to be no outsider to the others
 )
 
-// Refused notes the answer to an attempt that was sent with the place's ticket and has not got the lock, and returns for how long the client
-// waits to be told something before it looks by itself. poll is that of WithPollInterval. endsSoon: the call that asks is to end before
-// it would listen on the lock's own channel, or soon after.
+// Refused notes the answer to an attempt that was sent with the place's ticket and has not got the
+// lock, and returns for how long the client waits to be told something before it looks by itself.
+// poll is that of WithPollInterval. endsSoon: the call that asks is to end before it would listen
+// on the lock's own channel, or soon after.
 func (p *Place) Refused(now time.Time, a *scripts.Answer, poll time.Duration, endsSoon bool) (time.Duration, Listening) {
 	free := a.TTL == scripts.NoKey // it is another client's turn
 	kept := !free && a.Head != ""  // the first one waits to write; this client is to read, and others do (P55)
@@ -61,8 +62,9 @@ func (p *Place) Refused(now time.Time, a *scripts.Answer, poll time.Duration, en
 	return look, listening
 }
 
-// RefusedOutside is Refused for a client that is not in the line. entering: the client enters the line as soon as it would hear a call.
-// listens: the client hears of releases on the lock's own channel.
+// RefusedOutside is Refused for a client that is not in the line. entering: the client enters the
+// line as soon as it would hear a call. listens: the client hears of releases on the lock's own
+// channel.
 func (p *Place) RefusedOutside(now time.Time, a *scripts.Answer, poll time.Duration, entering, listens bool) time.Duration {
 	p.asked = told
 	switch {
@@ -79,12 +81,14 @@ func (p *Place) RefusedOutside(now time.Time, a *scripts.Answer, poll time.Durat
 	return poll
 }
 
-// Quiet tells whether the last attempt was a look for which there was no other reason than that its time had come.
+// Quiet tells whether the last attempt was a look for which there was no other reason than that its
+// time had come.
 func (p *Place) Quiet() bool { return p.quiet > 0 }
 
-// watch notes that the client with this ticket has been called, or with "" that none has, and returns for how long that client may still
-// take to come. out is the ticket that the last attempt was to take out of the line, or "": if out is the ticket that is called still, its
-// time begins again.
+// watch notes that the client with this ticket has been called, or with "" that none has, and
+// returns for how long that client may still take to come. out is the ticket that the last attempt
+// was to take out of the line, or "": if out is the ticket that is called still, its time begins
+// again.
 func (p *Place) watch(ticket, out string, now time.Time) time.Duration {
 	if p.calledTicket != ticket || ticket == out {
 		p.calledTicket, p.calledSince = ticket, now
@@ -92,8 +96,8 @@ func (p *Place) watch(ticket, out string, now time.Time) time.Duration {
 	return max(timeToComeOf(ticket)-now.Sub(p.calledSince), time.Millisecond)
 }
 
-// watchUnlessAlive is watch for the answer to the last attempt. If the first client has said since that attempt was sent that it is alive,
-// it is not watched: the answer is about an earlier call.
+// watchUnlessAlive is watch for the answer to the last attempt. If the first client has said since
+// that attempt was sent that it is alive, it is not watched: the answer is about an earlier call.
 func (p *Place) watchUnlessAlive(ticket string, now time.Time) time.Duration {
 	if p.alive {
 		return timeToComeOf(ticket)
@@ -109,9 +113,10 @@ func (p *Place) overdue(now time.Time) string {
 	return p.calledTicket
 }
 
-// watchFromBehind is for a client that is the third or later in the line of a free lock: the second client watches the first, and this
-// one watches nobody. It returns how long the client waits before it looks: twice its last stay in the line, so that a client that comes
-// back again and again waits as long as others do; at least twice CalledTimeout, and no longer than ten polls.
+// watchFromBehind is for a client that is the third or later in the line of a free lock: the second
+// client watches the first, and this one watches nobody. It returns how long the client waits
+// before it looks: twice its last stay in the line, so that a client that comes back again and
+// again waits as long as others do; at least twice CalledTimeout, and no longer than ten polls.
 func (p *Place) watchFromBehind(poll time.Duration) time.Duration {
 	p.calledTicket = ""
 	return min(max(2*CalledTimeout, 2*p.lastStay), 10*poll)

@@ -132,8 +132,8 @@ func (r *Room) unlocking(field string) {
 	r.do(e)
 }
 
-// passAnswered ends a pass. Where the lock was not passed on, it is released. One that replicas have
-// not confirmed has an error, and the lock was passed on.
+// passAnswered ends a pass. Where the lock was not passed on, it is released. One that replicas
+// have not confirmed has an error, and the lock was passed on.
 func (r *Room) passAnswered(ev *Event) {
 	if ev.Answer != nil && ev.Answer.Held {
 		r.passOver(Passed, false)
@@ -182,7 +182,8 @@ func (r *Room) release(field string, doubt, waited bool) {
 
 // released notes what a release has come to.
 func (r *Room) released(ev *Event) {
-	if r.others.place != nil && r.others.place.EnteredByRelease(ev.Ticket, ev.Score) { // the leave may have come first (P19)
+	// the leave may have come first (P19)
+	if r.others.place != nil && r.others.place.EnteredByRelease(ev.Ticket, ev.Score) {
 		r.emit(Effect{Do: LeaveLine, Ticket: ev.Ticket, Stood: ev.Score != 0})
 	}
 	if ev.Err != nil || !ev.Got {

@@ -22,8 +22,8 @@ type Shell interface {
 	Do(e *Effect)   // does what is to be done, and does not keep it
 }
 
-// A Room is what one client knows of one lock: who waits for it, and what is done about that. A room
-// is small where nobody waits, and nobody else wants the lock.
+// A Room is what one client knows of one lock: who waits for it, and what is done about that. A
+// room is small where nobody waits, and nobody else wants the lock.
 type Room struct {
 	set      *Settings
 	shell    Shell
@@ -44,11 +44,13 @@ type others struct {
 	place    *line.Place // nil before the client had to wait for another one
 	heard    [2]hearing  // by Channel
 	calledBy string      // the own hold whose release has called the first client in the line
-	lost     string      // the own hold that was lost last by the clock alone: Redis lets it run out
-	tries    []try
-	pass     pass
-	lingers  time.Time // until when the room listens for calls without anybody waiting; zero for not
-	yields   time.Time // until when others come first, where there is no line
+	// the own hold that was lost last by the clock alone: Redis lets it run out
+	lost  string
+	tries []try
+	pass  pass
+	// until when the room listens for calls without anybody waiting; zero for not
+	lingers time.Time
+	yields  time.Time // until when others come first, where there is no line
 }
 
 // alone is what a room knows of others where there are none. It does not change.
@@ -127,7 +129,8 @@ func (r *Room) Reset(set *Settings, kind Kind, shell Shell) {
 
 // Step takes an event, and has its shell do what is to be done, one after the other.
 func (r *Room) Step(now time.Time, ev *Event) {
-	if r.facts = ev.Facts; now.After(r.now) { // who has waited for the shell's mutex may come with an older time
+	// who has waited for the shell's mutex may come with an older time
+	if r.facts = ev.Facts; now.After(r.now) {
 		r.now = now
 	}
 	r.take(ev)
@@ -143,8 +146,8 @@ func (r *Room) emit(e Effect) {
 	r.do(in)
 }
 
-// effect returns an effect for do. Effects are large values: on the way to a command they do not belong
-// on the stack, which stays at 4 KiB for a caller that waits.
+// effect returns an effect for do. Effects are large values: on the way to a command they do not
+// belong on the stack, which stays at 4 KiB for a caller that waits.
 func effect(do Do) *Effect {
 	e := effects.Get().(*Effect)
 	e.Do = do

@@ -304,8 +304,8 @@ const (
 	calmBound = 5 * time.Millisecond
 	// lateBound is the same where answers are late, or calls with wait 0 take the lock out of turn.
 	lateBound = 600 * time.Millisecond
-	// outsiderBound is the same where others release the lock without a call: the second client looks
-	// so late, if it is told of an earlier call of the first one.
+	// outsiderBound is the same where others release the lock without a call: the second client
+	// looks so late, if it is told of an earlier call of the first one.
 	outsiderBound = 100 * time.Millisecond
 	// harmBound is the same after harm.
 	harmBound = 11 * time.Second

@@ -9,7 +9,8 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A bench is a room in a test, and the time there. Its client hears its calls as soon as it listens.
+// A bench is a room in a test, and the time there. Its client hears its calls as soon as it
+// listens.
 type bench struct {
 	*testing.T
 	room  *Room
@@ -278,7 +279,8 @@ type replyError string
 func (e replyError) Error() string { return string(e) }
 func (replyError) RedisError()     {}
 
-// What is different where an attempt without an answer may have taken any part of what is asked for.
+// What is different where an attempt without an answer may have taken any part of what is asked
+// for.
 func TestKinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind  Kind
