@@ -1,14 +1,14 @@
 -- confirm looks at a lock that is held. It confirms that the asking hold has the lock already, or tells how long another
 -- hold's lease lasts.
 --
--- lock, counter, lease, field, expiry   see acquire below
+-- lock, counter, lease, field, expiry, tokens   see acquire below
 -- mark                                          true: the client is to enter the line (P36). The hold that has the lock gets
 --                                               its second field, as number 0 of its changes, so that its release looks at
 --                                               the line
 --
 -- returns as acquire does. Where another hold has the lock, the second value is pttl alone, a third value is true if that hold has
 -- its second field, or if the hash has no hold's field, and a fourth is that hold's field if it is of the client that asks
-local function confirm(lock, counter, lease, field, expiry, mark)
+local function confirm(lock, counter, lease, field, expiry, tokens, mark)
   local token = 0
   local holder, other, second = holding(lock, field)
   if not holder then
@@ -40,7 +40,7 @@ local function confirm(lock, counter, lease, field, expiry, mark)
   -- counter since the first copy, so the counter's value is the last of this hold's tokens.
   if counter then
     local why
-    token, why = again(counter, expiry)
+    token, why = again(counter, expiry, tokens)
     if not token then
       return nil, why
     end
@@ -58,14 +58,14 @@ end
 
 -- begin takes a free lock for a new hold.
 --
--- lock, counter, lease, field, expiry   see acquire below
+-- lock, counter, lease, field, expiry, tokens   see acquire below
 --
 -- returns as acquire does
-local function begin(lock, counter, lease, field, expiry)
+local function begin(lock, counter, lease, field, expiry, tokens)
   local token = 0
   if counter then
     local why
-    token, why = take(counter, expiry)
+    token, why = take(counter, expiry, tokens)
     if not token then
       return nil, why
     end
@@ -89,20 +89,20 @@ end
 -- counter  the fencing counter; nil for a lock without tokens
 -- lease    milliseconds
 -- field    <uuid>:<number> of the hold, never used for another hold
--- expiry   of the counter, see take in token.lua; nil for tokens without a floor
+-- expiry, tokens   see take in token.lua
 --
 -- returns 1, token   the hold has the lock; its latest token, 0 without a counter
 --         0, pttl    another hold has the lock; milliseconds until the lock's key expires, -1 where it never does
 --         0, {pttl, own}   the same, where that hold, of the field own, is of the client that asks
 --         nil, error
-local function acquire(lock, counter, lease, field, expiry)
+local function acquire(lock, counter, lease, field, expiry, tokens)
   local exists = redis.pcall('EXISTS', lock)
   if type(exists) == 'table' then
     return nil, exists
   end
   if exists == 1 then
-    local verdict, value, _, owned = confirm(lock, counter, lease, field, expiry)
+    local verdict, value, _, owned = confirm(lock, counter, lease, field, expiry, tokens)
     return verdict, owned and {value, owned} or value
   end
-  return begin(lock, counter, lease, field, expiry)
+  return begin(lock, counter, lease, field, expiry, tokens)
 end

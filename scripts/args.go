@@ -29,18 +29,28 @@ func (op *Op) appendKeys(args []any) []any {
 
 // argCount is how many arguments the op has.
 func (op *Op) argCount() int {
-	if op.floored {
-		return len(op.kind.arguments) + 1
+	n := len(op.kind.arguments)
+	switch {
+	case op.several():
+		return n + 2
+	case op.floored:
+		return n + 1
 	}
-	return len(op.kind.arguments)
+	return n
 }
 
 func (op *Op) appendArgs(args []any) []any {
 	for _, value := range op.kind.arguments {
 		args = append(args, value(op))
 	}
-	if op.floored {
+	switch {
+	case op.floored:
 		args = append(args, op.expiry.Milliseconds())
+	case op.several():
+		args = append(args, "")
+	}
+	if op.several() {
+		args = append(args, op.tokens)
 	}
 	return args
 }
@@ -48,6 +58,8 @@ func (op *Op) appendArgs(args []any) []any {
 // name is what the batch script calls the op.
 func (op *Op) name() any {
 	switch {
+	case op.several():
+		return op.kind.names[3]
 	case op.floored:
 		return op.kind.names[2]
 	case op.fenced:

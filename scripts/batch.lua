@@ -1,8 +1,8 @@
 -- batch does several operations, each as if it were alone: an operation that fails does not fail its neighbours.
 --
 -- KEYS  for each operation: the lock, then the line if the operation uses it, then the counter if the operation uses it
--- ARGV  for each operation: its name, with a + where it uses a counter, and a second + where the counter has a floor; then
---       the operation's arguments
+-- ARGV  for each operation: its name, with a + where it uses a counter, a second + where the counter has a floor, and a third where
+--       several tokens are taken; then the operation's arguments
 --
 -- In place of BRANCHES op.go puts a branch for each name: it calls the operation, and moves k and a on.
 --

@@ -32,13 +32,14 @@ func floored(keys *Keys, holder, next string, expiry time.Duration) map[string]O
 }
 
 // The tokens of a counter with a floor are at least the server's time, and never the same twice; also where the counter is ahead of
-// the clock. Alone and in a batch.
+// the clock. Alone and in a batch; one token, and five in a row.
 func TestFloor_TokensAreAtLeastTheTime(t *testing.T) {
 	rdb := redistest.New(t)
 	s := New(rdb)
 	for _, name := range []string{"acquire", "level", "transfer"} {
 		for _, company := range []bool{false, true} {
 			for _, counter := range []string{"absent", "small", "ahead"} {
+				tokens := map[bool]int{true: 5, false: 1}[counter != "small"]
 				t.Run(fmt.Sprintf("%s %v %s", name, company, counter), func(t *testing.T) {
 					c, holder, next := newCaller(t, rdb), newField(), newField()
 					if name != "acquire" {
@@ -55,7 +56,7 @@ func TestFloor_TokensAreAtLeastTheTime(t *testing.T) {
 						least = before + time.Hour.Microseconds()
 						rdb.Set(t.Context(), c.keys.Token, least-1, 0)
 					}
-					op := floored(c.keys, holder, next, 0)[name]
+					op := floored(c.keys, holder, next, 0)[name].TakingTokens(tokens)
 					var got outcome
 					if company {
 						got = together(s, Acquire(newKeys(t), true, newField(), lease), op)[1]
@@ -65,11 +66,12 @@ func TestFloor_TokensAreAtLeastTheTime(t *testing.T) {
 					if got.err != nil || !got.Held {
 						t.Fatalf("%+v", got)
 					}
-					if counter == "ahead" && got.Token != least {
-						t.Errorf("the token is %d, want %d", got.Token, least)
+					first := got.Token - int64(tokens) + 1
+					if counter == "ahead" && first != least {
+						t.Errorf("the first token is %d, want %d", first, least)
 					}
-					if got.Token < least || counter != "ahead" && got.Token > serverTime(t, rdb)+1 {
-						t.Errorf("the token is %d, asked for at %d", got.Token, before)
+					if first < least || counter != "ahead" && first > serverTime(t, rdb)+1 {
+						t.Errorf("the first token is %d, asked for at %d", first, before)
 					}
 					if kept := rdb.Get(t.Context(), c.keys.Token).Val(); kept != strconv.FormatInt(got.Token, 10) {
 						t.Errorf("the counter is %s, the token %d", kept, got.Token)

@@ -8,8 +8,8 @@ import (
 // A kind is a kind of operation. The parameters of its Lua function are the declaration of what is sent.
 type kind struct {
 	verb      Verb            // what the op does
-	names     []any           // in a batch: without a counter, with one, and with one that has a floor; as many of these as there are
-	arguments []func(*Op) any // without the floor's
+	names     []any           // in a batch: without a counter, with one, with one that has a floor, and with one of which several tokens are taken; as many of these as there are
+	arguments []func(*Op) any // without the floor's, and the number of tokens
 	script    *script         // does one op alone
 	lined     bool            // the line is one of the op's keys
 	without   *kind           // which does the same without the line; nil for an op that is about the line alone, and for one that does not use the line
@@ -86,6 +86,8 @@ func newKind(verb Verb, name string, sc *script, left ...string) kind {
 	for _, p := range parameters[1:] {
 		if p == "expiry" {
 			k.names = append(k.names, name+"++")
+		} else if p == "tokens" {
+			k.names = append(k.names, name+"+++")
 		} else if value := values[p]; value != nil {
 			k.arguments = append(k.arguments, value)
 		} else {
@@ -95,7 +97,7 @@ func newKind(verb Verb, name string, sc *script, left ...string) kind {
 	return k
 }
 
-// values are the arguments of the scripts, by the names of their parameters. The last parameter, expiry, is for an op with a floor.
+// values are the arguments of the scripts, by the names of their parameters. The last parameters are for an op with a floor, expiry, and for one that takes several tokens.
 var values = map[string]func(*Op) any{
 	"lease":   func(op *Op) any { return op.lease.Milliseconds() },
 	"field":   func(op *Op) any { return op.field },

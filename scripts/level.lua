@@ -8,12 +8,12 @@
 -- field    <uuid>:<number> of the hold
 -- count    the new hold count
 -- op       number of this change, growing within the hold
--- expiry   of the counter, see take in token.lua; nil for tokens without a floor
+-- expiry, tokens   see take in token.lua
 --
 -- returns 1, token   done (token 0 without a counter)
 --         -2, 0      the hold is gone; level never takes a lock
 --         nil, error
-local function level(lock, counter, lease, field, count, op, expiry)
+local function level(lock, counter, lease, field, count, op, expiry, tokens)
   local there = redis.pcall('HEXISTS', lock, field)
   if type(there) == 'table' then
     return nil, there
@@ -34,7 +34,7 @@ local function level(lock, counter, lease, field, count, op, expiry)
   if tonumber(latest or 0) >= tonumber(op) then
     if counter then
       local why
-      token, why = again(counter, expiry)
+      token, why = again(counter, expiry, tokens)
       if not token then
         return nil, why
       end
@@ -50,7 +50,7 @@ local function level(lock, counter, lease, field, count, op, expiry)
   end
   if counter then
     local why
-    token, why = take(counter, expiry)
+    token, why = take(counter, expiry, tokens)
     if not token then
       return nil, why
     end

@@ -28,9 +28,9 @@ type (
 func composed(o op, keys *Keys) (Op, bool) {
 	switch o.Kind {
 	case "acquire":
-		return Acquire(keys, o.Fenced, o.Field, o.Lease), true
+		return Acquire(keys, o.Fenced, o.Field, o.Lease).TakingTokens(o.Tokens), true
 	case "wait":
-		return Acquire(keys, o.Fenced, o.Field, o.Lease).InTurn(Turn{Ticket: o.Turn.Ticket, Score: o.Turn.Score, Look: o.Turn.Look, Stale: o.Turn.Stale}), true
+		return Acquire(keys, o.Fenced, o.Field, o.Lease).TakingTokens(o.Tokens).InTurn(Turn{Ticket: o.Turn.Ticket, Score: o.Turn.Score, Look: o.Turn.Look, Stale: o.Turn.Stale}), true
 	case "release":
 		return Unlock(keys, o.Field, false).Calling(o.Again, o.Known), true
 	case "quick":
@@ -38,11 +38,11 @@ func composed(o op, keys *Keys) (Op, bool) {
 	case "leave":
 		return Leave(keys, o.Again, false), true
 	case "level":
-		return Level(keys, o.Fenced, o.Field, o.Lease, o.Count, o.Change), true
+		return Level(keys, o.Fenced, o.Field, o.Lease, o.Count, o.Change).TakingTokens(o.Tokens), true
 	case "unlock":
 		return Unlock(keys, o.Field, false), true
 	case "transfer":
-		return Transfer(keys, o.Fenced, o.Field, o.Lease, o.Old), true
+		return Transfer(keys, o.Fenced, o.Field, o.Lease, o.Old).TakingTokens(o.Tokens), true
 	}
 	return Op{}, false
 }

@@ -26,6 +26,7 @@ type request struct {
 	field  string        // of the hold
 	lease  time.Duration // sent in whole milliseconds
 	expiry time.Duration // of the counter
+	tokens int           // how many are taken; 0 for one
 
 	count  int    // of Level: the new count
 	change int64  // of Level: the number of the change
@@ -132,6 +133,17 @@ func (op Op) WithFloor(expiry time.Duration) Op {
 	}
 	return op
 }
+
+// TakingTokens returns the op, which takes the lock, passes it on or re-enters it, as one that takes n tokens in a row, of which
+// Answer.Token is the last: its holds may use the others too, in order, as long as it has the lock. An op without a token, and one
+// for a semaphore or a read-write lock, stays as it is.
+func (op Op) TakingTokens(n int) Op {
+	op.tokens = n
+	return op
+}
+
+// several tells whether the op takes more than one token.
+func (op *Op) several() bool { return op.tokens > 1 && op.fenced && len(op.kind.names) > 3 }
 
 // Do sends the op alone, and blocks until there is an answer or an error. The end of the context stops neither a read
 // nor a command that was sent. The error is go-redis's own, maybe with a sentence added, or ErrUnconfirmed.

@@ -162,6 +162,9 @@ func (q *sequence) newField(client string) string {
 	return fmt.Sprint(client, ":", q.named)
 }
 
+// tokens is how many an op takes: mostly one.
+func (q *sequence) tokens() int { return max(0, q.rng.IntN(12)-8) }
+
 func (q *sequence) lease() time.Duration { return leases[q.rng.IntN(len(leases))] }
 
 func (q *sequence) pick() *hold {
@@ -187,7 +190,7 @@ func (q *sequence) stepAcquire() error {
 // newHold is a new hold of this client.
 func (q *sequence) newHold(client string) *hold {
 	h := &hold{field: q.newField(client), fenced: q.rng.IntN(4) > 0}
-	h.acquire = op{Kind: "acquire", Field: h.field, Fenced: h.fenced, Lease: q.lease()}
+	h.acquire = op{Kind: "acquire", Field: h.field, Fenced: h.fenced, Tokens: q.tokens(), Lease: q.lease()}
 	q.holds = append(q.holds, h)
 	return h
 }
@@ -234,7 +237,7 @@ func (q *sequence) stepLevel() error {
 			h.count--
 		} else {
 			h.count++
-			o.Fenced, o.Lease = h.fenced, q.lease()
+			o.Fenced, o.Tokens, o.Lease = h.fenced, q.tokens(), q.lease()
 		}
 		o.Count = h.count
 		h.open = &o
@@ -318,8 +321,8 @@ func (q *sequence) invariants(o op, got reply, before, after snapshot) error {
 	entered := takes && !was && is || o.Kind == "redisson lock" && is && got.Held ||
 		o.Kind == "level" && was && q.levels[o.Field] < o.Change
 	if entered && got.Token != 0 {
-		if got.Token <= q.token {
-			return fmt.Errorf("invariant 2: token %d was given after token %d", got.Token, q.token)
+		if first := got.Token - int64(max(o.Tokens, 1)) + 1; first <= q.token {
+			return fmt.Errorf("invariant 2: token %d was given after token %d", first, q.token)
 		}
 		q.token = got.Token
 	}

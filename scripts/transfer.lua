@@ -6,12 +6,12 @@
 -- lease    milliseconds of the new hold
 -- field    <uuid>:<number> of the new hold
 -- old      <uuid>:<number> of the hold that gives the lock up, whatever its count
--- expiry   of the counter, see take in token.lua; nil for tokens without a floor
+-- expiry, tokens   see take in token.lua
 --
 -- returns 1, token   the new hold has the lock; its latest token, 0 without a counter
 --         -2, 0      the old hold is gone; nothing was passed on
 --         nil, error
-local function transfer(lock, counter, lease, field, old, expiry)
+local function transfer(lock, counter, lease, field, old, expiry, tokens)
   local token = 0
   local counts = redis.pcall('HMGET', lock, field, old)
   if counts.err then
@@ -20,7 +20,7 @@ local function transfer(lock, counter, lease, field, old, expiry)
   if counts[1] then -- this is a repeat: the new hold has the lock already, and nothing is counted twice
     if counter then
       local why
-      token, why = again(counter, expiry)
+      token, why = again(counter, expiry, tokens)
       if not token then
         return nil, why
       end
@@ -44,7 +44,7 @@ local function transfer(lock, counter, lease, field, old, expiry)
   end
   if counter then
     local why
-    token, why = take(counter, expiry)
+    token, why = take(counter, expiry, tokens)
     if not token then
       return nil, why
     end

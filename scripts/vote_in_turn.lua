@@ -7,7 +7,7 @@ local function askInTurn(lock, line, counter, lease, field, publish, ticket, pla
   end
   local head, holder, calls = nil, '', true
   if there == 0 then
-    local verdict, value, second = confirm(lock, nil, lease, field, nil, ticket ~= '')
+    local verdict, value, second = confirm(lock, nil, lease, field, nil, nil, ticket ~= '')
     if verdict ~= 0 then
       return nil, value
     end

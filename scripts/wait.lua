@@ -1,13 +1,13 @@
 -- inTurn does what wait, below, does for a user with all rights to the line. Where the user was refused one, inTurn may return 0 for a
 -- free lock.
-local function inTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry)
+local function inTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry, tokens)
   local held = closed(lock)
   if type(held) == 'table' then
     return nil, held
   end
   local left, head, calls, owned = -2, nil, true, nil
   if held > 0 then
-    local verdict, value, second, of = confirm(lock, counter, lease, field, expiry, ticket ~= '')
+    local verdict, value, second, of = confirm(lock, counter, lease, field, expiry, tokens, ticket ~= '')
     if verdict == 1 and ticket ~= '' then
       lined('ZREM', line, ticket)
     end
@@ -22,7 +22,7 @@ local function inTurn(lock, line, counter, lease, field, publish, ticket, place,
       return 0, left
     end
     if may then
-      local verdict, value = begin(lock, counter, lease, field, expiry)
+      local verdict, value = begin(lock, counter, lease, field, expiry, tokens)
       if verdict and head then
         taken(line, publish, ticket, look)
       end
@@ -59,7 +59,7 @@ end
 --          lock is free, it is taken out of the line (P24); '' for none
 -- unproven the line's name, from a client that has not been in a line so far: before it enters prove (line.lua) tries what the line takes;
 --          otherwise ''
--- expiry   of the counter, see take in token.lua; nil for tokens without a floor
+-- expiry, tokens   see take in token.lua
 --
 -- returns 1, token                        the hold has the lock; its latest token, 0 without a counter
 --         0, {pttl, before, place, head, own}  the hold has not got the lock. pttl: milliseconds until the lock's key expires, -1
@@ -69,13 +69,13 @@ end
 --                                         ticket where the lock is free, otherwise ''. own: the field of the hold that has the
 --                                         lock, where that is of the client that asks, otherwise not there
 --         nil, error
-local function wait(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry)
-  local verdict, value = inTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry)
+local function wait(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry, tokens)
+  local verdict, value = inTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, expiry, tokens)
   if refused and ticket ~= '' then
     lined('ZREM', line, ticket)
   end
   if refused and verdict == 0 then
-    local taken, left = acquire(lock, counter, lease, field, expiry)
+    local taken, left = acquire(lock, counter, lease, field, expiry, tokens)
     if taken == 0 and type(left) == 'table' then
       return 0, {left[1], -1, 0, '', left[2]}
     end

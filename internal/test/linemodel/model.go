@@ -23,6 +23,7 @@ type Op struct {
 	Kind    string // acquire, wait, level, unlock, release, quick, leave, transfer, renew, inspect; and what others do: see Model.Apply
 	Field   string
 	Fenced  bool
+	Tokens  int // that are taken in a row, with Fenced; 0 for one
 	Lease   time.Duration
 	Old     string // of transfer
 	Count   int
@@ -60,16 +61,16 @@ type Target struct {
 func (o Op) String() string {
 	switch o.Kind {
 	case "acquire":
-		return fmt.Sprintf("acquire %s lease=%v fenced=%v", short(o.Field), o.Lease, o.Fenced)
+		return fmt.Sprintf("acquire %s lease=%v %s", short(o.Field), o.Lease, o.fenced())
 	case "wait":
-		return fmt.Sprintf("wait %s lease=%v fenced=%v ticket=%s place of=%s look=%v stale=%s",
-			short(o.Field), o.Lease, o.Fenced, o.Turn.Ticket, o.PlaceOf, o.Turn.Look, o.Turn.Stale)
+		return fmt.Sprintf("wait %s lease=%v %s ticket=%s place of=%s look=%v stale=%s",
+			short(o.Field), o.Lease, o.fenced(), o.Turn.Ticket, o.PlaceOf, o.Turn.Look, o.Turn.Stale)
 	case "release", "quick", "leave":
 		return fmt.Sprintf("%s %s ticket=%s known=%d", o.Kind, short(o.Field), o.Again, o.Known)
 	case "transfer":
-		return fmt.Sprintf("transfer %s to %s lease=%v fenced=%v", short(o.Old), short(o.Field), o.Lease, o.Fenced)
+		return fmt.Sprintf("transfer %s to %s lease=%v %s", short(o.Old), short(o.Field), o.Lease, o.fenced())
 	case "level":
-		return fmt.Sprintf("level %s count=%d change=%d lease=%v fenced=%v", short(o.Field), o.Count, o.Change, o.Lease, o.Fenced)
+		return fmt.Sprintf("level %s count=%d change=%d lease=%v %s", short(o.Field), o.Count, o.Change, o.Lease, o.fenced())
 	case "renew":
 		s := "renew"
 		for _, x := range o.Targets {
@@ -79,6 +80,8 @@ func (o Op) String() string {
 	}
 	return o.Kind + " " + short(o.Field)
 }
+
+func (o Op) fenced() string { return fmt.Sprintf("fenced=%v tokens=%d", o.Fenced, o.Tokens) }
 
 // short is the number of a hold.
 func short(field string) string {
@@ -194,7 +197,7 @@ func (m *Model) Apply(o Op, at Span) Reply {
 		m.Field = o.Field
 		m.Count++
 		m.Forever, m.Expires = false, at.Plus(o.Lease)
-		return Reply{Held: true, Token: m.next()}
+		return Reply{Held: true, Token: m.next(o)}
 	case "redisson unlock":
 		if m.Field != o.Field {
 			return Reply{}
@@ -241,14 +244,14 @@ func (m *Model) enter(o Op, at Span) Reply {
 	m.free()
 	m.Field, m.Count, m.Expires = o.Field, 1, at.Plus(o.Lease)
 	if o.Fenced {
-		return Reply{Held: true, Token: m.next()}
+		return Reply{Held: true, Token: m.next(o)}
 	}
 	return Reply{Held: true}
 }
 
 func (m *Model) repeat(o Op, at Span) Reply {
 	m.extend(o.Lease, at)
-	return Reply{Held: true, Token: m.current(o.Fenced)}
+	return Reply{Held: true, Token: m.current(o)}
 }
 
 func (m *Model) level(o Op, at Span) Reply {
@@ -258,14 +261,14 @@ func (m *Model) level(o Op, at Span) Reply {
 	case o.Fenced && m.Spoilt:
 		return Reply{Failed: NoNumber}
 	case o.Change <= m.Change: // a repeat, or an older one
-		return Reply{Held: true, Token: m.current(o.Fenced)}
+		return Reply{Held: true, Token: m.current(o)}
 	}
 	m.Count, m.Change = o.Count, o.Change
 	if o.Lease > 0 {
 		m.extend(o.Lease, at)
 	}
 	if o.Fenced {
-		return Reply{Held: true, Token: m.next()}
+		return Reply{Held: true, Token: m.next(o)}
 	}
 	return Reply{Held: true}
 }
@@ -295,20 +298,20 @@ func (m *Model) extend(lease time.Duration, at Span) {
 	}
 }
 
-// next takes a token.
-func (m *Model) next() int64 {
+// next takes so many tokens as the op asks for, and returns the last.
+func (m *Model) next(o Op) int64 {
 	m.Counted = true
-	m.Counter++
+	m.Counter += int64(max(o.Tokens, 1))
 	return m.Counter
 }
 
 // current is the counter's value: the latest token of the hold that has the lock.
-func (m *Model) current(fenced bool) int64 {
+func (m *Model) current(o Op) int64 {
 	switch {
-	case !fenced:
+	case !o.Fenced:
 		return 0
 	case !m.Counted:
-		return m.next()
+		return m.next(o)
 	}
 	return m.Counter
 }
