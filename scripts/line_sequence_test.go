@@ -133,7 +133,7 @@ func (q *sequence) fair(o op, got reply, heard []string, before, after snapshot)
 	line := make([]string, 0, len(there.Stays)) // that the op meets, as far as somebody listens
 	for i, s := range there.Stays {
 		own := s.Ticket == o.Turn.Ticket && o.Kind == "wait"
-		if own || q.m.Line.Listened[linemodel.ClientOf(s.Ticket)] > 0 && (i > 0 || s.Ticket != o.Turn.Stale) {
+		if own || q.m.Line.Listened[linemodel.ClientOf(s.Ticket)] > 0 && (i > 0 || s.Ticket != o.Turn.Stale) && !s.Late(time.Now()) {
 			line = append(line, s.Ticket)
 		}
 	}

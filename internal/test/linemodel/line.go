@@ -203,6 +203,12 @@ func (s Stay) asked() (since int64, came bool) {
 	return rest / 2, rest&1 == 1
 }
 
+// Late tells whether the client was asked, and has not come within its time.
+func (s Stay) Late(now time.Time) bool {
+	since, came := s.asked()
+	return since != 0 && !came && now.UnixMilli()-since >= 100
+}
+
 // within tells whether less than this many milliseconds are over since this time. Where the test cannot know, as both happen at once, Redis
 // decides. A span without a length is an instant that is known.
 func (at Span) within(since, has int64, redis func() bool) bool {
