@@ -15,6 +15,11 @@ func dialFenced(addr string) (*client, error) {
 	})
 }
 
+// dialLocal passes locks on within the client.
+func dialLocal(addr string) (*client, error) {
+	return dialWith(addr, func(c *rlock.Client, key string) lockFunc { return lockOf(fenced.NewLock(c, key)) }, nil, rlock.WithLocalHandoffs(64))
+}
+
 func lockOf(lock *fenced.Lock) lockFunc {
 	return func(ctx context.Context) (int64, func() error, error) {
 		held, token, err := lock.LockAndGetToken(ctx)
@@ -44,8 +49,12 @@ func dialRlock(addr string, lock func(*rlock.Client, string) lockFunc) (*client,
 }
 
 func dialSides(addr string, lock, read func(*rlock.Client, string) lockFunc) (*client, error) {
+	return dialWith(addr, lock, read)
+}
+
+func dialWith(addr string, lock, read func(*rlock.Client, string) lockFunc, opts ...rlock.Option) (*client, error) {
 	rdb := open(addr)
-	c, err := rlock.New(rdb)
+	c, err := rlock.New(rdb, opts...)
 	if err != nil {
 		_ = rdb.Close()
 		return nil, err

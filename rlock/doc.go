@@ -43,7 +43,7 @@
 //
 // Commands of calls that are made at the same time travel together. The waiters of one lock in one client wait in a queue;
 // the first one asks Redis, and when a hold of this client ends the lock passes to it in one round trip, a bounded number
-// of times (WithHandoffs). Then it is released for everybody.
+// of times (WithHandoffs), or without asking Redis (WithLocalHandoffs). Then it is released for everybody.
 //
 // Clients that wait for one lock stand in a line in Redis, each of them once. A release calls the first one, and no other
 // client takes the lock before it, but for calls with wait 0 and clients that know of no line, such as Redisson's. So what a

@@ -47,7 +47,7 @@ func handoffStorm(t *testing.T, length time.Duration, rough bool) {
 	}
 	for i := range 3 {
 		rdb := redistest.Client(t, s.proxy.Addr(), func(o *redis.Options) { o.ReadTimeout = patience })
-		c := newClient(t, rdb, rlock.WithLease(lease), rlock.WithPollInterval(100*time.Millisecond), rlock.WithHandoffs(4*i))
+		c := newClient(t, rdb, rlock.WithLease(lease), rlock.WithPollInterval(100*time.Millisecond), rlock.WithHandoffs(4*i), rlock.WithLocalHandoffs(8*(i%2)))
 		clients = append(clients, c)
 		for j := range 8 {
 			l := fenced.NewLock(c, "a")

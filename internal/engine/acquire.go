@@ -190,7 +190,10 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 	w.holder.Add(&h.Hold)
 	w.client.dog.Add(&h.Lease, o.sentAt, w.lease)
 	w.client.presenter.takes(w.lease)
-	if w.way = locktrace.FromRedis; o.handedOver {
+	switch w.way = locktrace.FromRedis; {
+	case h.local:
+		w.way = locktrace.FromLocal
+	case o.handedOver:
 		w.way = locktrace.FromHandoff
 	}
 	if over {

@@ -20,29 +20,51 @@ type outcome struct {
 
 // takenBy is the outcome of a command that has taken the lock.
 func (h *hold) takenBy(f *command.Command) outcome {
-	return outcome{hold: h, sentAt: f.SentAt, token: f.Answer.Token, slot: f.Answer.Slot}
+	h.takenAt = f.SentAt
+	return outcome{hold: h, sentAt: f.SentAt, token: h.reserve(f.Answer.Token), slot: f.Answer.Slot}
 }
 
 // newHold is the hold that attempts with this field are for, of what the call asks for.
 func (w *waiter) newHold(field string) *hold {
-	h := &hold{lock: w.Lock, lockState: w.lockState, of: w.lockState}
-	h.stable = w.options.Stable
-	h.Lease.Owner = h
+	h := new(struct {
+		hold
+		own possession
+	})
+	h.possession = &h.own
+	h.init(w)
 	h.attempts.Init(w.keys, field, w.lease)
-	return h
+	return &h.hold
+}
+
+// takeOver is the outcome of a call to which this hold of the client is passed on locally: a hold
+// of its own, with the same field and lease in Redis, and a token that was reserved. With ls.mu
+// held.
+func (w *waiter) takeOver(from *hold) outcome {
+	h := &hold{possession: from.possession}
+	h.init(w)
+	h.local, h.passedOn, h.uncontended = true, from.passedOn, from.uncontended
+	o := outcome{hold: h, sentAt: from.takenAt, handedOver: true}
+	if w.options.Fenced {
+		o.token = from.nextToken
+	}
+	return o
+}
+
+// init makes a hold one of what the call asks for.
+func (h *hold) init(w *waiter) {
+	h.lock, h.lockState, h.of, h.stable = w.Lock, w.lockState, w.lockState, w.options.Stable
+	h.Lease.Owner = h
 }
 
 // attempt is one acquire for the hold, to be sent next. Operations are large values. Those that
-// this function, pass, withFloor and inTurn keep on the stack are gone before the command is sent,
-// so that the stack of a caller that waits stays at 4 KiB.
+// this function, pass, counts and inTurn keep on the stack are gone before the command is sent, so
+// that the stack of a caller that waits stays at 4 KiB.
 //
 //go:noinline
 func (w *waiter) attempt(h *hold, waits command.Notifier) *command.Command {
 	w.attemptCount++
 	f := w.client.commands.New(scripts.Acquire(w.keys, w.options.Fenced, h.attempts.Field, w.lease), &h.attempts, waits)
-	if w.options.Floor {
-		withFloor(f, w.options.Expiry)
-	}
+	w.counts(f)
 	return f
 }
 
@@ -51,14 +73,19 @@ func (w *waiter) attempt(h *hold, waits command.Notifier) *command.Command {
 //go:noinline
 func (w *waiter) pass(h *hold, waits command.Notifier, from string) *command.Command {
 	f := w.client.commands.New(scripts.Transfer(w.keys, w.options.Fenced, h.attempts.Field, w.lease, from), &h.attempts, waits)
-	if w.options.Floor {
-		withFloor(f, w.options.Expiry)
-	}
+	w.counts(f)
 	return f
 }
 
+// counts has the attempt take tokens as the lock does.
+func (l *Lock) counts(f *command.Command) {
+	if l.options.Floor || l.tokens() > 1 {
+		l.count(f)
+	}
+}
+
 //go:noinline
-func withFloor(f *command.Command, expiry time.Duration) { f.Op = f.Op.WithFloor(expiry) }
+func (l *Lock) count(f *command.Command) { f.Op = l.counted(f.Op) }
 
 //go:noinline
 func inTurn(f *command.Command, t *scripts.Turn) { f.Op = f.Op.InTurn(*t) }

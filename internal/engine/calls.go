@@ -22,12 +22,6 @@ func (q *calls) Notify() {
 	}
 }
 
-// terms are on what the call asks for the lock.
-func (w *waiter) terms() room.Terms {
-	o := &w.options
-	return room.Terms{Lease: w.lease, Fenced: o.Fenced, Stable: o.Stable, Floor: o.Floor, Expiry: o.Expiry, Permits: int32(w.keys.Permits())}
-}
-
 // join puts the waiter at the end of the queue.
 func (ls *lockState) join(w *waiter) {
 	now := ls.lock()
@@ -43,7 +37,7 @@ func (ls *lockState) join(w *waiter) {
 		// its holder may have a hold by then, by another call
 		w.wakeup.NotifyAt(now.Add(ls.client.set.Poll))
 	}
-	ls.step(now, &room.Event{What: room.Joined, Call: room.Call{ID: w.number, Terms: w.terms(), Began: w.began, Until: w.bound.until}})
+	ls.step(now, &room.Event{What: room.Joined, Call: room.Call{ID: w.number, Terms: w.terms(w.lease), Began: w.began, Until: w.bound.until}})
 }
 
 // waits tells the trace that the first call, or the one that has just come, waits for others.

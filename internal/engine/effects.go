@@ -117,8 +117,13 @@ func (ls *lockState) answered(now time.Time, one attempt) {
 // grant gives the head of the queue the lock.
 func (ls *lockState) grant(e *room.Effect) {
 	w := ls.first
-	w.outcome = ls.claimed.takenBy(ls.latest.command)
-	w.outcome.handedOver = e.Handed
+	if e.Local {
+		w.outcome = w.takeOver(ls.hold)
+		ls.passed = w.outcome.hold
+	} else {
+		w.outcome = ls.claimed.takenBy(ls.latest.command)
+		w.outcome.handedOver = e.Handed
+	}
 	w.wakeup.Notify()
 }
 
@@ -136,6 +141,11 @@ func (ls *lockState) fail(e *room.Effect) {
 // lock.
 func (ls *lockState) abandon(e *room.Effect) {
 	h := ls.claimed
+	if p := ls.passed; p != nil && p.attempts.Field == e.Field {
+		ls.passed = nil
+		ls.client.abandon(p)
+		return
+	}
 	if ls.claimed = nil; e.Doubt && h.attempts.Uncertain() {
 		ls.client.releaser.Release(&h.attempts)
 	} else {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -22,21 +23,52 @@ type hold struct {
 	lock      *Lock // of a permit that of its slot
 	lockState *lockState
 	of        *lockState // in whose queue it was waited for; of a plain lock: lockState
-	// what became of the attempts to acquire it; they have the field in Redis
-	attempts releases.Attempts
+	*possession
 
 	prev, next *hold // of the client's, guarded by client.mu
 
-	waited  *waited // nil until the user asks for it; guarded by lockState.mu
-	changes countChanges
+	waited *waited // nil until the user asks for it; guarded by lockState.mu
 	taking
 	ending
+}
+
+// A possession is what Redis has of a hold, by its field. The holds that follow each other by local
+// handoffs share it.
+type possession struct {
+	// what became of the attempts to acquire it; they have the field in Redis
+	attempts releases.Attempts
+	changes  countChanges
+	takenAt  watchdog.Instant // when the attempt was sent that has taken it
+	reserved atomic.Int64     // the last token that the latest command has taken for its holds
+	// of them, for the next hold; guarded by lockState.mu
+	nextToken int64
+}
+
+// reserve notes the tokens that a command has taken, of which this is the last, and returns the
+// first.
+func (h *hold) reserve(last int64) int64 {
+	n := int64(h.lock.tokens())
+	if n == 1 {
+		return last
+	}
+	h.reserved.Store(last)
+	return last - n + 1
+}
+
+// left is how many tokens are left for local handoffs, of a lock without tokens as many as may be.
+func (h *hold) left() int32 {
+	if !h.lock.options.Fenced {
+		return math.MaxInt32
+	}
+	return int32(max(0, h.reserved.Load()-h.Token()))
 }
 
 // taking is how a hold was taken.
 type taking struct {
 	stable      bool // it keeps its first token
 	passedOn    bool // a handoff, also one without an answer, was to make it
+	local       bool // by a local handoff
+	wentOn      bool // it was passed on by one
 	uncontended bool // by an attempt, before this client was in the line
 }
 

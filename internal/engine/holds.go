@@ -13,6 +13,7 @@ import (
 type exit struct {
 	over   bool   // the room has said:
 	passed bool   // the lock was passed on; otherwise it is to be released,
+	local  bool   // by a local handoff
 	doubt  bool   // and may have been passed on
 	ticket string // with which the client enters the line by the release
 }
@@ -27,10 +28,15 @@ type unlocking struct {
 // exit asks the room what becomes of the hold, and waits for a pass no longer than within. waited:
 // there was one.
 func (ls *lockState) exit(h *hold, began time.Time, within time.Duration) (x exit, waited bool) {
+	ev := room.Event{What: room.Unlocking, Field: h.attempts.Field}
+	next := int64(0)
+	if ls.client.set.LocalHandoffs > 0 {
+		ev.Call.Terms, ev.Tokens, next = h.lock.terms(h.attempts.LongestLease()), h.left(), h.Token()+1
+	}
 	ls.mu.Lock()
 	ls.hearAnswers(began)
-	ls.exited = exit{}
-	ls.step(began, &room.Event{What: room.Unlocking, Field: h.attempts.Field})
+	ls.exited, h.nextToken = exit{}, next
+	ls.step(began, &ev)
 	u := ls.pass
 	if x = ls.exited; x.over {
 		ls.unlock(began)
@@ -53,7 +59,7 @@ func (ls *lockState) exit(h *hold, began time.Time, within time.Duration) (x exi
 
 // exits has an Unlock go on. With ls.mu held.
 func (ls *lockState) exits(e *room.Effect) {
-	x := exit{true, e.Do == room.Passed, e.Doubt, e.Ticket}
+	x := exit{true, e.Do == room.Passed, e.Local, e.Doubt, e.Ticket}
 	if e.Waited {
 		ls.pass.exit = x
 		ls.pass.wakeup.Notify()
@@ -114,11 +120,17 @@ func (ls *lockState) registerHold(h *hold, o outcome, w *waiter) (over bool) {
 	}
 	ls.unfollowHold()
 	ls.hold = h
-	if !h.passedOn { // otherwise others may be in the line (P36)
+	if ls.passed == h {
+		ls.passed = nil
+	}
+	switch { // where a handoff was to make it, others may be in the line (P36)
+	case h.local:
+		h.uncontended = h.uncontended && !ls.room.Entered()
+	case !h.passedOn:
 		h.uncontended = !h.isShare() && !ls.room.Entered()
 	}
 	leaves := w.inQueue && w.lockState == ls
-	ev := room.Event{What: room.Began, Field: h.attempts.Field, Got: h.passedOn, At: o.sentAt.Time()}
+	ev := room.Event{What: room.Began, Field: h.attempts.Field, Got: h.passedOn || h.local, At: o.sentAt.Time()}
 	if leaves {
 		ls.leaveLocked(now, w, &ev)
 	} else {
@@ -140,6 +152,9 @@ func (ls *lockState) unregisterHold(h *hold, released *room.Event) {
 		ls.hold = nil
 		h.waited.end()
 		ls.unfollowHold()
+	}
+	if h.wentOn { // its field is that of another hold
+		return
 	}
 	ev := room.Event{Field: h.attempts.Field}
 	if released != nil {

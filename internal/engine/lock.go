@@ -8,6 +8,7 @@ import (
 
 	"github.com/fencelock/fencelock/internal/command"
 	"github.com/fencelock/fencelock/internal/holder"
+	"github.com/fencelock/fencelock/internal/room"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -17,14 +18,6 @@ type LockOptions struct {
 	Stable bool          // a hold keeps its first
 	Floor  bool          // they are at least the server's time in microseconds,
 	Expiry time.Duration // and their counter expires so long after the last one; 0: never
-}
-
-// counted is the op with the lock's way of counting tokens.
-func (o *LockOptions) counted(op scripts.Op) scripts.Op {
-	if o.Floor {
-		return op.WithFloor(o.Expiry)
-	}
-	return op
 }
 
 // Lock is a lock of one name, of which rlock.Lock and fenced.Lock are the two forms that users
@@ -40,6 +33,31 @@ type Lock struct {
 	within      *holder.Lock
 	releaseKeys *scripts.Keys // by which a hold is released; keys, but for a permit
 	slot        int           // of a permit; noSlot for another lock
+}
+
+// counted is the op with the lock's way of counting tokens.
+func (l *Lock) counted(op scripts.Op) scripts.Op {
+	if n := l.tokens(); n > 1 {
+		op = op.TakingTokens(n)
+	}
+	if l.options.Floor {
+		op = op.WithFloor(l.options.Expiry)
+	}
+	return op
+}
+
+// tokens is how many an op takes: with local handoffs also those for the holds after it.
+func (l *Lock) tokens() int {
+	if l.kind.shared() || !l.options.Fenced {
+		return 1
+	}
+	return l.client.set.LocalHandoffs + 1
+}
+
+// terms are on what a hold has the lock that was taken with this lease.
+func (l *Lock) terms(lease time.Duration) room.Terms {
+	o := &l.options
+	return room.Terms{Lease: lease, Fenced: o.Fenced, Stable: o.Stable, Floor: o.Floor, Expiry: o.Expiry, Permits: int32(l.keys.Permits())}
 }
 
 // NewLock returns the lock of this name. It asks no one.

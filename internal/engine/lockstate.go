@@ -42,6 +42,7 @@ type sent struct {
 	// that the attempts are for, or that the head of the queue was granted; nil for none
 	claimed *hold
 	latest  attempt    // of them
+	passed  *hold      // that the head was granted by a local handoff, until it begins; nil for none
 	pass    *unlocking // for which an Unlock waits; nil for none
 }
 
@@ -88,9 +89,14 @@ func (c *Client) newState(key stateKey, l *Lock, k kind) (ls *lockState) {
 	ls.mu.Lock() // others may look at a state that they have seen before it was given back
 	defer ls.mu.Unlock()
 	ls.keys = l.keys
-	ls.room.Reset(&c.rooms, room.Kind{
-		Once: k.shared() || c.limits.several(), Shared: k.shared(), Joins: k.joins(), Passes: int32(c.set.Handoffs), Tries: int32(c.limits.Tries),
-	}, ls)
+	of := room.Kind{
+		Once: k.shared() || c.limits.several(), Shared: k.shared(), Joins: k.joins(),
+		Passes: int32(c.set.Handoffs), LocalPasses: int32(c.set.LocalHandoffs), Tries: int32(c.limits.Tries),
+	}
+	if of.Shared {
+		of.LocalPasses = 0
+	}
+	ls.room.Reset(&c.rooms, of, ls)
 	return ls
 }
 

@@ -44,7 +44,7 @@ func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	// of the first attempt: a repeat of one that was executed extends nothing
 	sent := watchdog.Now()
 	answer, _, err := w.client.commands.Do(bound, sent.Time(), patience, w.client.onReentry(),
-		w.options.counted(scripts.Level(w.keys, token, h.attempts.Field, w.lease, count, h.changes.next())))
+		w.counted(scripts.Level(w.keys, token, h.attempts.Field, w.lease, count, h.changes.next())))
 	if scripts.OtherType(err) && !token {
 		h.lose(foundGone("a re-entry", err), true)
 		return nil, lostTo(err)
@@ -67,6 +67,8 @@ func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	w.client.dog.Extend(&h.Lease, sent, w.lease)
 	if !token {
 		answer.Token = 0
+	} else {
+		answer.Token = h.reserve(answer.Token)
 	}
 	lv, err := h.Open(w.under, w.holder, w.request.Lease == 0, answer.Token)
 	if err != nil {

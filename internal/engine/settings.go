@@ -25,6 +25,7 @@ type Settings struct {
 	UnlockTimeout time.Duration
 	Patience      time.Duration
 	Handoffs      int
+	LocalHandoffs int // 0: none
 	Sharding      pubsub.Sharding
 	Log           *slog.Logger
 	Trace         *locktrace.Trace      // nil: none
@@ -92,6 +93,9 @@ func (s *Settings) check() error {
 	}
 	if s.Handoffs < 0 || s.Handoffs > 1<<20 {
 		return fmt.Errorf("rlock: WithHandoffs(%d): use 0 or more, and a million or less", s.Handoffs)
+	}
+	if s.LocalHandoffs < 0 || s.LocalHandoffs > 1<<16 {
+		return fmt.Errorf("rlock: WithLocalHandoffs(%d): use 0 or more, and 65536 or less", s.LocalHandoffs)
 	}
 	if s.presenceErr != nil {
 		return s.presenceErr

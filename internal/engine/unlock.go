@@ -92,7 +92,11 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 	}
 	bound := max(min(h.lockState.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)
 	x, waited := h.lockState.exit(h, now, bound/3)
-	if x.passed {
+	switch {
+	case x.local:
+		h.wentOn = true
+		return nil
+	case x.passed:
 		h.releaseConfirmed()
 		return nil
 	}

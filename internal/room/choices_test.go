@@ -278,8 +278,8 @@ func (c *client) ticket() string {
 
 // joined is the call with this number, which waits from now on. Some end soon, some ask for more.
 func (w *world) joined(id uint64) (one waitingCall, call Call) {
-	one = waitingCall{id: id}
-	call = Call{ID: id, Terms: Terms{Lease: lease, Floor: id%4 == 0}, Began: w.now}
+	one = waitingCall{id: id, terms: Terms{Lease: lease, Floor: id%4 == 0}}
+	call = Call{ID: id, Terms: one.terms, Began: w.now}
 	if id%3 == 0 {
 		one.until = w.now.Add(Soon - 50*time.Millisecond)
 		call.Until = one.until
@@ -301,7 +301,7 @@ func (w *world) ofCall(ch choice, c *client) {
 		w.try(i, c, waitingCall{})
 	case begins:
 		one := c.calls[ch.at]
-		w.begins(i, c, one.granted, true)
+		w.begins(i, c, one, true)
 		w.leaves(i, c, ch.at, one.granted)
 	case endsCall:
 		w.budget.ends--
@@ -322,14 +322,20 @@ func (w *world) leaves(i int, c *client, at int, got string) {
 }
 
 // begins notes a hold of the client. more: its call leaves the queue at once.
-func (w *world) begins(i int, c *client, field string, more bool) {
+func (w *world) begins(i int, c *client, one waitingCall, more bool) {
+	field := one.granted
 	a, entered := c.aim(field), c.room.others.place != nil && c.room.others.place.Entered()
-	if a.open, a.taken = false, false; !a.passed {
+	h := held{field: field, terms: one.terms, tokens: (w.kind.LocalPasses + 1) / 2, share: w.kind.Shared, uncontend: !a.passed && !w.kind.Shared && !entered}
+	local := one.local.field != ""
+	if local {
+		h.tokens, h.uncontend, c.passed = one.local.tokens-1, one.local.uncontend && !entered, ""
+	} else if !a.passed {
 		c.handed = 0
 	}
-	c.holds = append(c.holds, held{field: field, share: w.kind.Shared, uncontend: !a.passed && !w.kind.Shared && !entered})
+	a.open, a.taken = false, false
+	c.holds = append(c.holds, h)
 	if !w.kind.Shared {
-		w.step(i, Event{What: Began, Field: field, Got: a.passed, At: w.now, More: more})
+		w.step(i, Event{What: Began, Field: field, Got: a.passed || local, At: w.now, More: more})
 	}
 }
 
@@ -353,7 +359,7 @@ func (w *world) tried(i int, c *client, r reply) {
 	c.tries = slices.Delete(c.tries, at, at+1)
 	held := r.err == nil && a.Held
 	if held {
-		w.begins(i, c, one.granted, false)
+		w.begins(i, c, one, false)
 	} else {
 		w.step(i, Event{What: Asked, Field: one.granted, Answer: &a, Err: r.err, At: w.now, Got: one.joins})
 	}
@@ -378,7 +384,7 @@ func (w *world) ofHold(ch choice, c *client) {
 			w.releases(i, c, h.field, "")
 			return
 		}
-		w.step(i, Event{What: Unlocking, Field: h.field})
+		w.step(i, Event{What: Unlocking, Field: h.field, Call: Call{Terms: h.terms}, Tokens: h.tokens})
 	case keeps:
 		w.budget.keeps--
 		h.kept = true

@@ -39,7 +39,7 @@ func describeEffect(e *Effect) string {
 	case TakeBack:
 		return fmt.Sprint("take back attempt ", e.Attempt)
 	case Grant:
-		return fmt.Sprintf("grant %s to call %d", e.Field, e.Call)
+		return fmt.Sprintf("grant %s to call %d%s", e.Field, e.Call, map[bool]string{true: ", locally"}[e.Local])
 	case Fail:
 		return fmt.Sprintf("fail call %d: %v", e.Call, e.Err)
 	case Join:
@@ -49,7 +49,7 @@ func describeEffect(e *Effect) string {
 	case FreeOver:
 		return "free " + e.Field
 	case Passed:
-		return e.Field + " is passed on"
+		return e.Field + map[bool]string{false: " is passed on", true: " goes on"}[e.Local]
 	case Release:
 		if e.Ticket != "" {
 			return "release " + e.Field + " and enter as " + e.Ticket

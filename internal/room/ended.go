@@ -16,7 +16,7 @@ func (r *Room) isOver(ends uint32, field string) bool {
 
 // Has tells whether a hold of this client, or a call that asks for the lock, has this field.
 func (r *Room) Has(field string) bool {
-	return field == r.own.field || field == r.others.lost || field == r.asker.claim.field ||
+	return field == r.own.field || field == r.others.lost || field == r.asker.claim.field || field == r.asker.passed ||
 		slices.ContainsFunc(r.others.tries, func(t try) bool { return t.field == field })
 }
 

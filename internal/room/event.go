@@ -20,7 +20,7 @@ const (
 	Began                 // the client has a hold with Field, by a command sent at At. Got: a pass was to make it
 	Ended                 // the hold with Field is over. Ends: as Released
 	Kept                  // the hold with Field has lasted: its end by force is to be heard of
-	Unlocking             // the hold with Field is to be unlocked: Passed or Release follows
+	Unlocking             // the hold with Field is to be unlocked: Passed or Release follows. Call.Terms and Tokens: for a local pass
 	GaveUp                // Unlock waits no longer for the pass of Field: Release follows
 	Released              // that release is over; it was begun at At. Got: it has freed the hold
 	Trying                // a call asks with Field beside the queue: it does not wait, or may read at once
@@ -46,6 +46,7 @@ type Event struct {
 	Ticket  string // with which the client was to enter the line by the release,
 	Score   int64  // and its score there; 0 where the release entered none
 	Heard   int    // so many connections were told of the release
+	Tokens  int32  // so many are reserved for those to whom the hold is passed on locally
 	At      time.Time
 	Text    string
 	Channel Channel
@@ -101,12 +102,12 @@ const (
 	Send      Do = iota // Attempt for the claim of Field. New: it is the first. InTurn: with Turn
 	Pass                // the same, of which Old passes the lock on to Field
 	TakeBack            // Attempt, if it has not left: it is waited for no longer
-	Grant               // Call has the lock, by Attempt for Field. Handed: it was passed on
+	Grant               // Call has the lock, by Attempt for Field. Handed: it was passed on. Local: without an attempt
 	Fail                // Call ends with Err. Dial: joined with why there is no connection since At
 	Join                // all calls leave the queue, and ask beside each other
 	Abandon             // nobody gets what Field may have taken. Doubt: it is released at once
 	FreeOver            // Redis has Field, of a hold of this client that is over
-	Passed              // the unlock of Field is over. Waited: it has waited for a pass
+	Passed              // the unlock of Field is over. Waited: it has waited for a pass. Local: Field goes on, for the next call
 	Release             // Field, by a command that enters Ticket. Doubt: it may have been passed on. Waited: as above
 	LeaveLine           // with Ticket. After: again when that attempt is over
 	Listen              // on Channel; Changed follows when it is live
@@ -127,6 +128,7 @@ type Effect struct {
 	InTurn  bool
 	Turn    scripts.Turn
 	Handed  bool
+	Local   bool
 	Err     error
 	Dial    bool
 	At      time.Time

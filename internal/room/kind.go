@@ -12,6 +12,9 @@ type Kind struct {
 	Joins bool
 	// Passes bounds how many times in a row a hold passes the lock on to the client's next call.
 	Passes int32
+	// LocalPasses bounds the same for passes within the client, of which Redis is not told; 0 for
+	// none.
+	LocalPasses int32
 	// Tries bounds the attempts of one call; 0 for as many as its wait allows.
 	Tries int32
 }

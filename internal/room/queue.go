@@ -107,8 +107,13 @@ func (r *Room) leave(id uint64, got string) {
 // handOver keeps for the next head what it can use of the claim and the attempt of the one before.
 func (r *Room) handOver(was state, got string) {
 	a, field := r.asker, r.asker.claim.field
+	passed := a.passed
+	if a.passed = ""; passed != "" && got != passed { // nobody has it any more
+		r.ends++
+		r.abandon(passed, false)
+	}
 	keeps := len(r.asker.queue) > 0 && field != "" && a.claim.terms == r.asker.queue[0].Terms &&
-		was != granted && !(was == asking && r.kind.Once)
+		(was != granted || passed != "") && !(was == asking && r.kind.Once)
 	old := was == asking && r.now.Sub(a.sent) >= youngAttempt
 	if a.underWay != 0 && (!keeps || old) {
 		r.takeBack(a.underWay)

@@ -78,7 +78,8 @@ type course struct {
 	silent   time.Time // since when attempts, one after the other, had no answer; zero for none
 	due      time.Time // when the asker looks by itself; zero for never
 	claim    claim
-	freed    bool // the lock may be free: a release was heard, or the client's own hold is over
+	freed    bool   // the lock may be free: a release was heard, or the client's own hold is over
+	passed   string // the own hold that the head was granted by a local pass; "" for none
 	pauses   command.Backoff
 	blocker  string    // the own hold that was seen last at a look,
 	since    time.Time // for the first time

@@ -235,7 +235,7 @@ func writeAll[T comparable](h *maphash.Hash, all []T) {
 
 func (c *client) hash(h *maphash.Hash) {
 	maphash.WriteComparable(h, [7]bool{c.dead, c.broken, c.hears, c.subs[0], c.subs[1], c.proven, c.drains})
-	maphash.WriteComparable(h, [3]string{c.away, c.took, c.copied})
+	maphash.WriteComparable(h, [4]string{c.away, c.took, c.copied, c.passed})
 	writeAll(h, c.calls)
 	writeAll(h, c.tries)
 	writeAll(h, c.holds)
@@ -313,6 +313,7 @@ const (
 
 var (
 	plain  = Kind{Passes: 3}
+	local  = Kind{Passes: 3, LocalPasses: 4}
 	permit = Kind{Once: true, Shared: true}
 	reads  = Kind{Once: true, Shared: true, Joins: true}
 	quorum = Kind{Once: true, Tries: 3}
@@ -321,9 +322,13 @@ var (
 
 // What may happen in the searches.
 var games = map[string]game{
-	"calm":        {kind: plain, budget: budget{joins: 12, ends: 4, keeps: 2}, bound: calmBound},
-	"tries":       {kind: plain, budget: budget{joins: 12, ends: 4, tries: 6}, bound: lateBound},
-	"passes":      {kind: plain, budget: budget{joins: 16, gaveUp: 4}, bound: calmBound},
+	"calm":               {kind: plain, budget: budget{joins: 12, ends: 4, keeps: 2}, bound: calmBound},
+	"tries":              {kind: plain, budget: budget{joins: 12, ends: 4, tries: 6}, bound: lateBound},
+	"passes":             {kind: plain, budget: budget{joins: 16, gaveUp: 4}, bound: calmBound},
+	"local passes":       {kind: local, budget: budget{joins: 20, ends: 4, keeps: 2}, bound: calmBound},
+	"local passes, late": {kind: local, budget: budget{joins: 20, ends: 6, late: 20, tries: 4, drains: 1}, bound: lateBound},
+	"local passes, harm": {kind: local, outsides: 1, bound: harmBound, budget: budget{joins: 20, ends: 5, losses: 4, copies: 3, breaks: 3, deaths: 1, lost: 2,
+		late: 10, gaveUp: 3, tries: 3, outs: 3, keeps: 2, drains: 1}},
 	"late":        {kind: plain, budget: budget{joins: 16, ends: 6, late: 20, drains: 1}, bound: lateBound},
 	"losses":      {kind: plain, budget: budget{joins: 12, ends: 3, losses: 4, copies: 3, late: 10, gaveUp: 3, tries: 2}, bound: harmBound},
 	"connections": {kind: plain, budget: budget{joins: 12, ends: 3, breaks: 4, late: 10, keeps: 2}, bound: harmBound},
@@ -416,6 +421,7 @@ func TestExhaustive(t *testing.T) {
 		{"two calls, a copy", 0, game{budget: budget{joins: 2, copies: 1}, bound: harmBound}},
 		{"two calls, a broken connection", 100 * time.Millisecond, game{budget: budget{joins: 2, breaks: 1}, bound: harmBound}},
 		{"two calls, a death", 100 * time.Millisecond, game{budget: budget{joins: 2, deaths: 1}, bound: harmBound}},
+		{"three calls, a local pass", 20 * time.Millisecond, game{kind: Kind{LocalPasses: 1}, budget: budget{joins: 3, ends: 1}, bound: calmBound}},
 		{"three calls for a permit, a loss", 20 * time.Millisecond, game{kind: permit, slots: 1, budget: budget{joins: 3, losses: 1}, bound: harmBound}},
 		{"calls and an outsider", 100 * time.Millisecond, game{outsides: 1, budget: budget{joins: 2, outs: 1}, bound: outsiderBound}},
 	} {

@@ -79,8 +79,10 @@ type message struct {
 // A waitingCall is an application's call.
 type waitingCall struct {
 	id      uint64
+	terms   Terms
 	until   time.Time
 	granted string // field
+	local   held   // that was passed on to the call; zero for none
 	failed  bool
 	ended   bool // its context has
 	joins   bool // it is to leave the queue, and ask beside it
@@ -89,7 +91,9 @@ type waitingCall struct {
 // A held is an application's hold.
 type held struct {
 	field     string
-	share     bool // it is no hold to the room
+	terms     Terms
+	tokens    int32 // that are left for local passes
+	share     bool  // it is no hold to the room
 	uncontend bool
 	unlocking bool
 	over      bool // to be ended
@@ -137,6 +141,7 @@ type client struct {
 	copied string // the field of an attempt that was sent twice
 	took   string // the ticket with which an attempt has taken the lock
 	away   string // its ticket when its connection broke; "" once it has asked again
+	passed string // a hold that was passed on locally, and is nobody's; "" for none
 }
 
 type after struct {
@@ -284,10 +289,15 @@ func (w *world) effect(i int, c *client, e Effect) {
 			c.calls[j].joins = true
 		}
 	case Abandon:
-		w.ends(c, e.Field, false)
+		w.ends(c, e.Field, e.Field == c.passed)
 	case FreeOver:
 		w.freesOver(i, c, e.Field)
 	case Passed:
+		if e.Local {
+			c.passed = e.Field
+			c.holds = slices.DeleteFunc(c.holds, func(h held) bool { return h.field == e.Field })
+			break
+		}
 		c.hold(e.Field).over = true
 		w.ends(c, e.Field, false)
 	case Release:
@@ -331,6 +341,14 @@ func (w *world) granted(i int, c *client, e Effect) {
 		w.fault("client %d: call %d is granted the lock twice", i, e.Call)
 	}
 	one.granted = e.Field
+	if e.Local {
+		h := c.hold(e.Field)
+		if c.handed++; h == nil || h.sent || h.tokens == 0 || h.terms != one.terms || c.handed > int(max(w.kind.LocalPasses, w.kind.Passes)) {
+			w.fault("client %d passes %s on locally to call %d, which has %+v: %+v, %d in a row", i, e.Field, e.Call, one.terms, h, c.handed)
+			return
+		}
+		one.local = *h
+	}
 }
 
 // releases sends the release of a hold.

@@ -95,9 +95,10 @@ const (
 	FromRedis       // by an attempt that Redis granted
 	FromHandoff     // from the hold before it in the same client, by one command
 	Reentry         // the holder had it already
+	FromLocal       // from the hold before it in the same client, which Redis was not told of: a local handoff
 )
 
-var ways = [...]string{"not acquired", "redis", "handoff", "reentry"}
+var ways = [...]string{"not acquired", "redis", "handoff", "reentry", "local"}
 
 // String returns the way in a word, as a label of a metric has it.
 func (w Way) String() string { return name(ways[:], int(w)) }

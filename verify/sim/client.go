@@ -98,6 +98,9 @@ func (c *client) newLocker() locker {
 	if p.Handoffs >= 0 {
 		with = append(with, rlock.WithHandoffs(p.Handoffs))
 	}
+	if p.Local > 0 {
+		with = append(with, rlock.WithLocalHandoffs(p.Local))
+	}
 	if p.Presence {
 		with = append(with, rlock.WithPresence("sim"))
 	}

@@ -30,6 +30,7 @@ type clientPlan struct {
 	Traced   bool          // it has trace functions
 	Lease    time.Duration // of WithLease; 0 for the default
 	Handoffs int           // of WithHandoffs; below 0 for the default
+	Local    int           // of WithLocalHandoffs
 	Presence bool          // it says that it is there
 	Callers  []callerPlan
 }
@@ -118,6 +119,9 @@ func newPlan(seed uint64, l limits) plan {
 	}
 	p.Plain = more.IntN(8) == 0 && p.Servers == 1
 	p.mixes(rand.New(rand.NewPCG(seed, 6)))
+	for i, r := 0, rand.New(rand.NewPCG(seed, 7)); i < len(p.Clients) && p.Servers == 1; i++ {
+		p.Clients[i].Local = pick(r, 0, 0, 2, 20)
+	}
 	if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == rolls }) {
 		first := &p.Clients[0]
 		first.Callers = append(first.Callers, newKeeper(other, p))

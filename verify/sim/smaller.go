@@ -168,7 +168,7 @@ func (s *shrinking) simpler(atOnce bool) {
 		func(p *plan) {
 			for i := range p.Clients {
 				c := &p.Clients[i]
-				c.Traced, c.Presence, c.Handoffs = false, false, -1
+				c.Traced, c.Presence, c.Handoffs, c.Local = false, false, -1, 0
 			}
 		},
 	} {

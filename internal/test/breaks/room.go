@@ -42,4 +42,24 @@ var ofRoom = []Break{
 		Edits: []Edit{{"internal/room Room.answered", "ev.Attempt != 0 && ev.Attempt == r.asker.underWay", "ev.Attempt != 0 && r.asker.underWay != 0"}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
+	{
+		Name:  "a local pass gives a call a hold on other terms",
+		Edits: []Edit{{"internal/room Room.passesLocally", "ev.Call.Terms != head.Terms", "false"}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+	{
+		Name:  "Inv2: a hold is passed on locally without a token",
+		Edits: []Edit{{"internal/room Room.passesLocally", "ev.Tokens == 0", "false"}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+	{
+		Name:  "a run of local passes has no end",
+		Edits: []Edit{{"internal/room run.next", "r.passes >= most", "false"}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
+	{
+		Name:  "Inv9: a hold that was passed on locally to a call that ends is not released",
+		Edits: []Edit{{"internal/room Room.handOver", "r.abandon(passed, false)", ""}},
+		Pkg:   "./internal/room", Run: "TestRandom",
+	},
 }

@@ -14,7 +14,7 @@ var ofScripts = []Break{
 	},
 	{
 		Name:  "P9: acquire gives a repeat a new token",
-		Edits: []Edit{{"scripts/acquire.lua confirm", "again(counter, expiry)", "take(counter, expiry)"}},
+		Edits: []Edit{{"scripts/acquire.lua confirm", "again(counter, expiry, tokens)", "take(counter, expiry)"}},
 		Pkg:   "./scripts", Run: "^TestSequences_TheInvariants", Says: "invariant 5: a copy moved the counter",
 	},
 	{
@@ -72,7 +72,7 @@ var ofScripts = []Break{
 	},
 	{
 		Name:  "P15: transfer gives a repeat a new token",
-		Edits: []Edit{{"scripts/transfer.lua", "again(counter, expiry)", "take(counter, expiry)"}},
+		Edits: []Edit{{"scripts/transfer.lua", "again(counter, expiry, tokens)", "take(counter, expiry)"}},
 		Pkg:   "./scripts", Run: "^TestSequences_TheInvariants", Says: "invariant 5: a copy moved the counter",
 	},
 	{

@@ -14,7 +14,7 @@ var ofTokens = []Break{
 	},
 	{
 		Name: "Inv2: a token is read, not taken", Short: "token-read",
-		Edits: []Edit{{"scripts/token.lua take", "token = redis.pcall('INCRBY', counter, '1')", "token = tonumber(redis.call('GET', counter) or 0) + 1"}},
+		Edits: []Edit{{"scripts/token.lua take", "token = redis.pcall('INCRBY', counter, tokens)", "token = tonumber(redis.call('GET', counter) or 0) + 1"}},
 		Pkg:   "./scripts", Run: "^TestSequences_Scripts",
 	},
 	{
