@@ -101,7 +101,7 @@ func work(in io.Reader, out io.Writer) error {
 	if o.Lease > 0 {
 		lease = o.Lease
 	}
-	client, locks, hangUp, err := o.connect(rlock.WithLease(lease), rlock.WithPollInterval(o.Poll), rlock.WithUnlockTimeout(unlockTimeout))
+	client, locks, hangUp, err := o.connect(rlock.WithLease(lease), rlock.WithPollInterval(o.Poll), rlock.WithUnlockTimeout(unlockTimeout), rlock.WithLocalHandoffs(16*(o.Process%2)))
 	if err != nil {
 		return err
 	}
