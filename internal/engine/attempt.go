@@ -26,14 +26,19 @@ func (h *hold) takenBy(f *command.Command) outcome {
 
 // newHold is the hold that attempts with this field are for, of what the call asks for.
 func (w *waiter) newHold(field string) *hold {
-	h := new(struct {
-		hold
-		own possession
-	})
-	h.possession = &h.own
+	var h *hold
+	if w.client.set.LocalHandoffs > 0 { // the possession outlives the hold, and is not to keep its contexts
+		h = &hold{possession: new(possession)}
+	} else {
+		both := new(struct {
+			hold
+			own possession
+		})
+		h, both.possession = &both.hold, &both.own
+	}
 	h.init(w)
 	h.attempts.Init(w.keys, field, w.lease)
-	return &h.hold
+	return h
 }
 
 // takeOver is the outcome of a call to which this hold of the client is passed on locally: a hold

@@ -142,7 +142,7 @@ func logTo(log *locktest.Log) func(*Settings) { return func(s *Settings) { s.Set
 // holdOn returns a hold of the client, which has not begun, with this field.
 func holdOn(c *Client, keys *scripts.Keys, field string, lease time.Duration) *hold {
 	ls := &lockState{client: c}
-	h := &hold{lock: newLock(c, holder.Lock{Client: c, Name: keys.Lock}, plain{}, keys, LockOptions{}), lockState: ls, of: ls}
+	h := &hold{possession: new(possession), lock: newLock(c, holder.Lock{Client: c, Name: keys.Lock}, plain{}, keys, LockOptions{}), lockState: ls, of: ls}
 	h.Lease.Owner = h
 	h.attempts.Init(keys, field, lease)
 	return h

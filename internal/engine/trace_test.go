@@ -25,7 +25,7 @@ func TestMarginOfARenewal(t *testing.T) {
 		locktest.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		renewal := func(left, asked time.Duration) watchdog.Renewal {
-			h := &hold{lockState: &lockState{client: c}}
+			h := &hold{possession: new(possession), lockState: &lockState{client: c}}
 			h.Lease.Owner = h
 			c.dog.Add(&h.Lease, watchdog.Now(), left)
 			t.Cleanup(func() { c.dog.Remove(&h.Lease) })

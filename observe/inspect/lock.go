@@ -10,7 +10,7 @@ type Lock struct {
 	Name    string
 	Holder  *Holder       // nil: the lock is free, or Unknown says why nobody can tell
 	TTL     time.Duration // until the lease ends, if it is not renewed, 100 years at most; NoExpiry for a lock that stays for ever, 0 for a free one
-	Token   int64         // the last fencing token that was given; 0 for none
+	Token   int64         // the last fencing token that was given, or reserved for local handoffs; 0 for none
 	Waiting int           // clients in the line. Redisson's clients, and those without a right to the line, are in none
 	Line    []Waiter      // the first MaxLine of them, the next one first
 	Other   string        // why what stands at the lock's key is no lock, or may not be read, in words; "" for a lock. It has nothing of what stands there. "a semaphore": the locks of its slots are those of the name with a number in place of the *, and Line is who waits for any of them
