@@ -90,7 +90,7 @@ func storm(t *testing.T, s *site, w *witness, length time.Duration, javaWorker f
 	}
 	for i := range 2 * stormClients {
 		if i%2 == 0 {
-			l := fenced.NewLock(s.named(ourName), "l")
+			l := fenced.NewLock(s.named(ourName, rlock.WithLocalHandoffs(8*(i/2))), "l")
 			for j := range 2 {
 				run(fmt.Sprint("go ", i+j), uint64(i+j), func(who string, rng *rand.Rand) error { return ourWorker(ctx, l, who, w, rng) })
 			}
