@@ -37,56 +37,14 @@ func (op *Op) promises() bool {
 	return !op.isUnlock() && !op.onlyLine() && (op.kind.verb != ToLevel || op.fenced || op.lease > 0)
 }
 
-// A pipeliner makes pipelines. For one server, the commands of a pipeline go over one connection.
-type pipeliner interface{ Pipeline() redis.Pipeliner }
-
-// A route is how commands go to the one server that has their keys. A server confirms what came over the same connection as
-// the request for the confirmation, and a cluster client would send that request to any node.
-type route struct {
-	on     pipeliner
-	text   bool      // the commands carry the text of their scripts
-	asking bool      // on is to get the slot of the commands, and has their keys already: each needs an ASKING before it
-	from   pipeliner // with asking, the node that still has the slot
-}
-
-// args returns the script's command as it is to be added to the pipe next. On a route with asking it adds an ASKING first.
-func (to route) args(ctx context.Context, pipe redis.Pipeliner, sc *script, args []any) []any {
-	if to.asking {
-		_ = pipe.Process(ctx, command{redis.NewCmd(ctx, "asking")})
-	}
-	if to.text {
-		return sc.whole(args)
-	}
-	return args
-}
-
-// asked tells that a command's slot is moving from the node of the route to another one, which has the command's keys by
-// now, and returns the address of that. Without confirmations the cluster client finds the node, and follows by itself.
-func (s *Scripts) asked(to route, err error) (addr string, ask bool) {
-	if s.cluster == nil || s.confirm == nil || to.asking {
-		return "", false
-	}
-	return redis.IsAskError(err)
-}
-
-// follow calls send with a route to the node at this address, by a Redis client of its own. The cluster client may not know
-// that node yet, and returns no client for an address.
-func (s *Scripts) follow(from route, addr string, send func(route)) {
-	o := *from.on.(*redis.Client).Options()
-	o.Addr, o.MinIdleConns = addr, 0
-	node := s.cluster.Options().NewClient(&o)
-	defer func() { _ = node.Close() }()
-	send(route{on: node, asking: true, from: from.on})
-}
-
 // deliverConfirmed is deliver of ops some of which need a confirmation. It asks for one confirmation for all ops that go to
 // the same server.
 func (s *Scripts) deliverConfirmed(ctx context.Context, ops []*Op) {
 	if s.cluster == nil {
-		s.sendConfirmed(ctx, route{on: s.rdb}, s.group(ops))
+		s.exchange(ctx, route{on: s.rdb}, posted(s.group(ops), true), true)
 		return
 	}
-	s.byNode(ctx, s.group(ops), func(on *redis.Client, groups []group) { s.sendConfirmed(ctx, route{on: on}, groups) })
+	s.byNode(ctx, s.group(ops), func(on *redis.Client, groups []group) { s.exchange(ctx, route{on: on}, posted(groups, true), true) })
 }
 
 // sole is the Caller of an op that goes alone, and keeps the answer for doConfirmed.
@@ -105,106 +63,6 @@ func (s *Scripts) doConfirmed(ctx context.Context, op Op) (Answer, error) {
 	op.caller, op.state = &heard, sent
 	s.deliverConfirmed(ctx, []*Op{&op})
 	return heard.answer, heard.err
-}
-
-// sendConfirmed sends a command for each group, and behind them the request for their confirmation.
-func (s *Scripts) sendConfirmed(ctx context.Context, to route, groups []group) {
-	pipe := to.on.Pipeline()
-	cmds := make([]*prompt, len(groups))
-	for i, g := range groups {
-		args := to.args(ctx, pipe, g.script(), g.args())
-		cmds[i] = &prompt{command: command{redis.NewCmd(ctx, args...)}, group: g}
-		_ = pipe.Process(ctx, cmds[i])
-	}
-	failed, unconfirmed := s.exec(ctx, pipe)
-	var again, split, unlined []group
-	moved := make(map[string][]group)
-	for _, cmd := range cmds {
-		reply, err := cmd.Result()
-		err = s.astray(err)
-		if err == nil && !cmd.read {
-			if reply != nil {
-				cmd.look(reply)
-			} else {
-				err = failed // a hook of the user's did not let the command through
-			}
-		}
-		addr, ask := s.asked(to, err)
-		switch g := cmd.group; {
-		case cmd.read:
-			for _, p := range cmd.promises {
-				p.op.tell(p.answer, unconfirmed)
-			}
-		case unknown(err) && !to.text:
-			again = append(again, g)
-		case len(g) > 1 && (s.refused(err) || ask): // Redis 6 says ASK also while some of the keys are on this node
-			split = append(split, apart(g)...)
-		case len(g) == 1 && g[0].lineRefused(err):
-			unlined = append(unlined, group{g[0].withoutLine(err)})
-		case ask:
-			moved[addr] = append(moved[addr], g)
-		default:
-			g.answered(nil, err)
-		}
-	}
-	if len(again) > 0 {
-		s.sendConfirmed(ctx, route{on: to.on, asking: to.asking, from: to.from, text: true}, again)
-	}
-	if len(split) > 0 {
-		s.sendConfirmed(ctx, route{on: to.on}, split)
-	}
-	if len(unlined) > 0 {
-		on := to.on
-		if to.asking {
-			on = to.from // Redis 6 says ASK also where the lock is on that node, and the line is not
-		}
-		s.sendConfirmed(ctx, route{on: on}, unlined)
-	}
-	for addr, groups := range moved {
-		s.follow(to, addr, func(to route) { s.sendConfirmed(ctx, to, groups) })
-	}
-}
-
-// A prompt is the command of a group. go-redis sets the command's error as soon as it has read the reply, and goes on to
-// wait for the confirmation. In between the prompt answers the ops that need no confirmation, or have got nothing.
-type prompt struct {
-	command
-	group    group
-	read     bool
-	promises []promise
-}
-
-// A promise is an op whose answer waits for the confirmation.
-type promise struct {
-	op     *Op
-	answer Answer
-}
-
-// SetErr implements redis.Cmder.
-func (p *prompt) SetErr(err error) {
-	p.command.SetErr(err)
-	if reply := p.Val(); err == nil && reply != nil && !p.read {
-		p.look(reply)
-	}
-}
-
-// look reads the reply, and answers the ops that do not wait for the confirmation.
-func (p *prompt) look(reply any) {
-	p.read = true
-	tell := func(op *Op, a Answer, err error) {
-		if err == nil && a.Held && op.promises() {
-			p.promises = append(p.promises, promise{op, a})
-		} else {
-			op.tell(a, err)
-		}
-	}
-	if len(p.group) > 1 {
-		parseBatch(p.group, reply, nil, tell)
-		return
-	}
-	op := p.group[0]
-	a, err := op.parse(reply, nil)
-	tell(op, a, err)
 }
 
 // exec sends the pipeline, and at its end the request for the confirmation of all that is in it. failed is the first error.

@@ -32,10 +32,10 @@ func (s *Scripts) deliver(ctx context.Context, ops []*Op) {
 		groups = apart(ops)
 	}
 	if s.cluster != nil && (ops[0].batcher == nil || ops[0].batcher.mixed) {
-		s.byNode(ctx, groups, func(_ *redis.Client, groups []group) { s.pipeline(ctx, groups, false) })
+		s.byNode(ctx, groups, func(_ *redis.Client, groups []group) { s.exchange(ctx, route{on: s.rdb}, posted(groups, false), false) })
 		return
 	}
-	s.pipeline(ctx, groups, false)
+	s.exchange(ctx, route{on: s.rdb}, posted(groups, false), false)
 }
 
 // byNode calls send for each node of the cluster, with the groups whose keys are there. The calls run at the same time: no
@@ -140,45 +140,6 @@ func (g group) answered(reply any, err error) {
 	parseBatch(g, reply, err, (*Op).tell)
 }
 
-// pipeline sends a command for each group, in one round trip. With whole each command carries the text of its script.
-func (s *Scripts) pipeline(ctx context.Context, groups []group, whole bool) {
-	pipe := s.rdb.Pipeline()
-	cmds := make([]command, len(groups))
-	for i, g := range groups {
-		args := g.args()
-		if whole {
-			args = g.script().whole(args)
-		}
-		cmds[i] = command{redis.NewCmd(ctx, args...)}
-		_ = pipe.Process(ctx, cmds[i])
-	}
-	_, failed := pipe.Exec(ctx)
-	var again, split []group
-	for i, g := range groups {
-		reply, err := cmds[i].Result()
-		if err == nil && reply == nil {
-			err = failed // a hook of the user's did not let the command through
-		}
-		err = s.astray(err)
-		switch {
-		case unknown(err) && !whole:
-			again = append(again, g)
-		case len(g) > 1 && s.refused(err):
-			split = append(split, apart(g)...)
-		case len(g) == 1 && g[0].lineRefused(err):
-			split = append(split, group{g[0].withoutLine(err)})
-		default:
-			g.answered(reply, err)
-		}
-	}
-	if len(again) > 0 {
-		s.pipeline(ctx, again, true)
-	}
-	if len(split) > 0 {
-		s.pipeline(ctx, split, false)
-	}
-}
-
 // refused tells that a command for several locks was refused as a whole, with nothing done, for a reason that may not hold
 // for each of the locks: what it asked for is to be sent lock by lock. After CROSSSLOT refused remembers that something on
 // the way takes no command for several slots. TRYAGAIN, of a slot that is moving to another node with some of its keys,
@@ -189,4 +150,62 @@ func (s *Scripts) refused(err error) bool {
 		return true
 	}
 	return forbidden(err) || split(err)
+}
+
+// A mail is a group of ops in an exchange.
+type mail struct {
+	group
+	confirm  bool      // the exchange ends with a confirmation
+	promises []promise // that wait for it
+}
+
+// A promise is an op whose answer waits for the confirmation.
+type promise struct {
+	op     *Op
+	answer Answer
+}
+
+// posted are the groups as parcels.
+func posted(groups []group, confirm bool) []parcel {
+	all := make([]parcel, len(groups))
+	for i, g := range groups {
+		all[i] = &mail{group: g, confirm: confirm}
+	}
+	return all
+}
+
+func (m *mail) several() bool    { return len(m.group) > 1 }
+func (m *mail) apart() []parcel  { return posted(apart(m.group), m.confirm) }
+func (m *mail) failed(err error) { m.answered(nil, err) }
+func (m *mail) early() bool      { return true }
+
+func (m *mail) unlined(err error) parcel {
+	if op := m.group[0]; op.lineRefused(err) {
+		return &mail{group: group{op.withoutLine(err)}, confirm: m.confirm}
+	}
+	return nil
+}
+
+// read answers the ops that do not wait for the confirmation: they need none, or have got nothing.
+func (m *mail) read(reply any) {
+	tell := func(op *Op, a Answer, err error) {
+		if m.confirm && err == nil && a.Held && op.promises() {
+			m.promises = append(m.promises, promise{op, a})
+		} else {
+			op.tell(a, err)
+		}
+	}
+	if m.several() {
+		parseBatch(m.group, reply, nil, tell)
+		return
+	}
+	op := m.group[0]
+	a, err := op.parse(reply, nil)
+	tell(op, a, err)
+}
+
+func (m *mail) confirmed(unconfirmed error) {
+	for _, p := range m.promises {
+		p.op.tell(p.answer, unconfirmed)
+	}
 }

@@ -107,7 +107,7 @@ func (s *Scripts) renewOnce(ctx context.Context, holds []Renewal) {
 		s.renewMany(ctx, slices.Collect(slices.Chunk(holds, 1)))
 		return
 	}
-	s.renewed(holds, reply, err, nil)
+	s.renewed(holds, reply, err)
 }
 
 // renewBoth is renewOnce of holds of which some read, and others do not: a script renews holds of one sort.
@@ -163,56 +163,17 @@ func (s *Scripts) renewMany(ctx context.Context, parts [][]Renewal) {
 		if err != nil {
 			err = s.astray(err)
 			for _, part := range parts {
-				s.renewed(part, nil, err, nil)
+				s.renewed(part, nil, err)
 			}
 			return
 		}
 		to.on = on
 	}
-	s.renewBy(ctx, to, parts)
-}
-
-// renewBy is renewMany by this route. A part is sent again where the server has not got the script, refuses a command for
-// several holds, or has given the keys to another node.
-func (s *Scripts) renewBy(ctx context.Context, to route, parts [][]Renewal) {
-	pipe := to.on.Pipeline()
-	cmds := make([]command, len(parts))
+	parcels := make([]parcel, len(parts))
 	for i, part := range parts {
-		cmds[i] = command{redis.NewCmd(ctx, to.args(ctx, pipe, s.renewOf(part), s.renewArgs(part))...)}
-		_ = pipe.Process(ctx, cmds[i])
+		parcels[i] = &renewals{s, part}
 	}
-	var unconfirmed error
-	if s.confirm != nil {
-		_, unconfirmed = s.exec(ctx, pipe)
-	} else {
-		_, _ = pipe.Exec(ctx) // each command has its own outcome
-	}
-	var again, split [][]Renewal
-	moved := make(map[string][][]Renewal)
-	for i, part := range parts {
-		reply, err := cmds[i].Result()
-		err = s.astray(err)
-		addr, ask := s.asked(to, err)
-		switch {
-		case unknown(err) && !to.text:
-			again = append(again, part)
-		case len(part) > 1 && (s.refused(err) || ask): // Redis 6 says ASK also while some of the keys are on this node
-			split = slices.AppendSeq(split, slices.Chunk(part, 1))
-		case ask:
-			moved[addr] = append(moved[addr], part)
-		default:
-			s.renewed(part, reply, err, unconfirmed)
-		}
-	}
-	if len(again) > 0 {
-		s.renewBy(ctx, route{on: to.on, asking: to.asking, from: to.from, text: true}, again)
-	}
-	if len(split) > 0 {
-		s.renewBy(ctx, route{on: to.on}, split)
-	}
-	for addr, parts := range moved {
-		s.follow(to, addr, func(to route) { s.renewBy(ctx, to, parts) })
-	}
+	s.exchange(ctx, to, parcels, s.confirm != nil)
 }
 
 // renewArgs returns the command that renews the holds, and clears the Err of each.
@@ -241,17 +202,43 @@ func (s *Scripts) renewArgs(holds []Renewal) []any {
 	return args
 }
 
-// renewed sets the Err of each hold from the reply to the script, or from err. unconfirmed says why the extensions are
-// not to count, or is nil.
-func (s *Scripts) renewed(holds []Renewal, reply any, err, unconfirmed error) {
+// renewed notes what has become of the holds: the reply, or an error in place of it.
+func (s *Scripts) renewed(holds []Renewal, reply any, err error) {
 	if err == nil {
 		err = parseRenewed(reply, holds, s.reports)
 	}
 	for i := range holds {
-		switch hold := &holds[i]; {
-		case err != nil:
-			hold.Err = explain(hold.Keys, err)
-		case hold.Err == nil && hold.Lease > 0:
+		if err != nil {
+			holds[i].Err = explain(holds[i].Keys, err)
+		}
+	}
+}
+
+// renewals are the holds that one script renews.
+type renewals struct {
+	of    *Scripts
+	holds []Renewal
+}
+
+func (r *renewals) script() *script      { return r.of.renewOf(r.holds) }
+func (r *renewals) args() []any          { return r.of.renewArgs(r.holds) }
+func (r *renewals) several() bool        { return len(r.holds) > 1 }
+func (r *renewals) unlined(error) parcel { return nil }
+func (r *renewals) early() bool          { return false }
+func (r *renewals) read(reply any)       { r.of.renewed(r.holds, reply, nil) }
+func (r *renewals) failed(err error)     { r.of.renewed(r.holds, nil, err) }
+
+func (r *renewals) apart() []parcel {
+	all := make([]parcel, len(r.holds))
+	for i := range all {
+		all[i] = &renewals{r.of, r.holds[i : i+1]}
+	}
+	return all
+}
+
+func (r *renewals) confirmed(unconfirmed error) {
+	for i := range r.holds {
+		if hold := &r.holds[i]; hold.Err == nil && hold.Lease > 0 {
 			hold.Err = unconfirmed
 		}
 	}

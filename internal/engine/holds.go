@@ -123,12 +123,9 @@ func (ls *lockState) registerHold(h *hold, o outcome, w *waiter) (over bool) {
 	if ls.passed == h {
 		ls.passed = nil
 	}
-	switch { // where a handoff was to make it, others may be in the line (P36)
-	case h.local:
-		h.uncontended = h.uncontended && !ls.room.Entered()
-	case !h.passedOn:
-		h.uncontended = !h.isShare() && !ls.room.Entered()
-	}
+	// Where a handoff was to make it, others may be in the line (P36).
+	before := h.uncontended || !h.local && !h.passedOn
+	h.uncontended = before && !h.isShare() && !ls.room.Entered()
 	leaves := w.inQueue && w.lockState == ls
 	ev := room.Event{What: room.Began, Field: h.attempts.Field, Got: h.passedOn || h.local, At: o.sentAt.Time()}
 	if leaves {
