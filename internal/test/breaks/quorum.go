@@ -173,6 +173,11 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "P3_LateVote",
 	},
 	{
+		Name:  "P3, P40: a field that is given up is asked for on further nodes",
+		Edits: []Edit{{"quorum fieldRecord.voting", "if rec.closed {", "if false {"}},
+		Pkg:   "./quorum", Run: "P3_NoVoteAfter",
+	},
+	{
 		Name:  "P3: a node's vote matters for a lease, whether the node is heard of or not",
 		Edits: []Edit{{"quorum nodeRecord.isOwed", "now.Before(until) || m.unheard || now", "now.Before(until) || now"}},
 		Pkg:   "./quorum", Run: "P3_NodesThatStoodStill",
