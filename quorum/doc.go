@@ -39,8 +39,8 @@
 // The call names the hold that was released. A node to which the release has not come yet drops that hold for the called client, as
 // the release would. The hold's own client alone names it, when it has given the hold up on all nodes: after that it asks no node to take or to extend
 // the lock for that hold, and a vote that comes late has no effect but to be released. So it is as if the called client had brought
-// the release. Such a node says to the release that it has released the hold, and Unlock does not take the hold for lost. verify/handover searches
-// through these rules, which are the same for a client's own next acquire after its Unlock, with every order of steps, lost and late messages, second copies and a ForceUnlock.
+// the release. Such a node says to the release that it has released the hold, and Unlock does not take the hold for lost. The same
+// rules are those of a client's own next acquire after its Unlock.
 //
 // Where clients see different homes, or the home is not there, several callers may have each a part of the nodes. They try again
 // after a random time, which doubles from one time to the next (WithRetryDelay); a call whose wait ends meanwhile gets ErrSplitVote. A client that finds the

@@ -21,6 +21,10 @@ type Rules struct {
 	AcceptsBehind     bool // T7: a node without a counter accepts a number that was not made for one
 	FloorWithoutSlack bool // T7: the number is only a quarter of the delay ahead of the time where a voter has no counter
 	TrustsTaken       bool // T7: the client takes a node that took p2 for one that had a counter
+	AcceptsAnything   bool // T7: a node accepts whatever it is told, also for a field that it has not got
+	NoClock           bool // T7: the number is one more than the counters that were told
+	LatestClock       bool // T7: the number is at least the largest of the times, not the middle one
+	NotAhead          bool // T7: the number is not ahead of the time where a voter has no counter
 }
 
 // Bounds say how much can happen in a search. Times are in ticks.
@@ -114,7 +118,7 @@ func (m *Model) proposes(s *State, g int, p2 bool) bool {
 
 // accepts says whether a node with that counter accepts the proposal of the second round (T7).
 func (m *Model) accepts(counter int, a *Attempt) bool {
-	return m.larger(int(a.token), counter) && (counter > 0 || a.none || m.AcceptsBehind)
+	return m.AcceptsAnything || m.larger(int(a.token), counter) && (counter > 0 || a.none || m.AcceptsBehind)
 }
 
 // decides says whether so many nodes are enough for a token (T5).
@@ -126,7 +130,13 @@ func (m *Model) counts(n *Node) bool { return n.young == 0 || m.YoungCounts }
 // number returns what the client proposes in the second round, by the times that were told to it (T7).
 func (m *Model) number(a *Attempt, times [nodes]int) int {
 	middle := times[0] + times[1] + times[2] - max(times[0], times[1], times[2]) - min(times[0], times[1], times[2])
-	if a.none {
+	switch {
+	case m.NoClock:
+		middle = 0
+	case m.LatestClock:
+		middle = max(times[0], times[1], times[2])
+	}
+	if a.none && !m.NotAhead && !m.NoClock {
 		middle += m.Ahead
 		if !m.FloorWithoutSlack {
 			middle += m.Slack

@@ -342,7 +342,7 @@ func (x *search) accept(s State, i int) {
 	for n := range s.nodes {
 		t := s
 		node := &t.nodes[n]
-		if !node.of[i].yes || node.of[i].proposed || node.holder != uint8(i+1) {
+		if !node.of[i].yes || node.of[i].proposed || node.holder != uint8(i+1) && !x.AcceptsAnything {
 			continue
 		}
 		node.of[i].proposed = true

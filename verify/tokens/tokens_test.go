@@ -74,6 +74,10 @@ var naive = []row{
 	{name: "T7 any number where there is no counter, second copy", model: Model{Rules{AcceptsBehind: true}, Bounds{Used: true, Flushes: 1, Delay: 2, Ahead: 1, Repeats: 1}}},
 	{name: "T7 no slack in the second round", model: Model{Rules{FloorWithoutSlack: true}, Bounds{Used: true, Flushes: 1, Delay: 2, Ahead: 1, Slack: 1}}},
 	{name: "T7 a taken p2 passes for a counter", large: true, model: Model{Rules{TrustsTaken: true}, Bounds{Used: true, Flushes: 1, Wrong: 1, Honest: true, Delay: 2, Ahead: 1}}},
+	{name: "T7 any number, whoever has the node", model: Model{Rules{AcceptsAnything: true}, Bounds{Restarts: 1, Delay: 2, Ahead: 1}}},
+	{name: "T7 no clock", model: Model{Rules{NoClock: true}, Bounds{Restarts: 1, Delay: 2, Ahead: 1}}},
+	{name: "T7 the latest clock", model: Model{Rules{LatestClock: true}, Bounds{Restarts: 1, Wrong: 1, Honest: true, Delay: 2, Ahead: 1}}},
+	{name: "T7 not ahead", model: Model{Rules{NotAhead: true}, Bounds{Used: true, Flushes: 1, Delay: 2, Ahead: 1}}},
 }
 
 // limits are what the rules do not promise: after two FLUSHALL both attempts are told of no counter.
