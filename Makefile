@@ -1,6 +1,6 @@
 # make help says what there is.
 
-.PHONY: help test programs built root failovers deep again databases metrics adapters command browser vet newcomer interop model verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies server release-check
+.PHONY: help test programs built root failovers deep again databases metrics adapters command browser vet newcomer interop verify sim lint mutants fuzz bench bench-others bench-guards bench-topologies server release-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -85,9 +85,6 @@ newcomer: ## a module in an empty folder: a class of Redisson's, ported, its tes
 
 interop: ## Redisson on the other side of the lock (installs a JDK and Maven)
 	.ci/interop
-
-model: ## the Promela model of the protocol, and what Spin refutes (installs spin), about 4 minutes
-	.ci/model
 
 verify: ## clients in many processes, real servers, faults by seed, for half an hour; then bugs on purpose, each to be found
 	@server=$$(.ci/redis-server) && cd verify && export REDIS_SERVER="$$server" GOWORK=off && go run . -for 30m && go run . -broken

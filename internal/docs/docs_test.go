@@ -46,7 +46,7 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 
 var (
 	links = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	named = regexp.MustCompile(`\b(?:rlock|fenced|scripts|watchdog|pubsub|quorum|guard|observe|internal|verify|bench|docs|examples)/[a-zA-Z0-9_./-]*\.(?:go|lua|md|pml|sh)\b`)
+	named = regexp.MustCompile(`\b(?:rlock|fenced|scripts|watchdog|pubsub|quorum|guard|observe|internal|verify|bench|docs|examples)/[a-zA-Z0-9_./-]*\.(?:go|lua|md|sh)\b`)
 )
 
 func documents(t *testing.T) []string {
