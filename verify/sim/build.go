@@ -32,10 +32,13 @@ func buildWorker(ctx context.Context, edits ...breaks.Edit) (program string, rem
 		return "", nil, err
 	}
 	return files.Build(ctx, overlay.Program{
-		Dir: filepath.Join(overlay.Root(), "verify", "sim"), Env: []string{"GOEXPERIMENT=norandomizedheapbase64"},
+		Dir: filepath.Join(overlay.Root(), "verify", "sim"), Env: oneHeap,
 		Modules: []overlay.Module{overlay.Miniredis, {Path: "github.com/redis/go-redis/v9", Patch: pubsubWaits}},
 	})
 }
+
+// oneHeap has the heap begin at the same address in each process.
+var oneHeap = []string{"GOEXPERIMENT=norandomizedheapbase64"}
 
 // processEdits make all processes say the same of themselves: what is sent decides how long it takes.
 var processEdits = []overlay.Edit{

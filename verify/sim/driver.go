@@ -17,6 +17,8 @@ import (
 // A worker is a process that does one task. It has one processor, and collects no garbage below a bound of memory: what happens in a world
 // hangs on its plan then.
 
+var oneProcessor = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off"}
+
 // taskTime bounds one task in real time.
 const taskTime = 5 * time.Minute
 
@@ -31,7 +33,7 @@ func do(ctx context.Context, program string, one task) (outcome, error) {
 	defer cancel()
 	said := new(tail)
 	cmd := exec.CommandContext(bounded, program, workerFlag)
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMEMLIMIT=2GiB", "GOTRACEBACK=all")
+	cmd.Env = append(append(os.Environ(), oneProcessor...), "GOMEMLIMIT=2GiB", "GOTRACEBACK=all")
 	p := one.plan()
 	if p.Schedule > 0 {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", overlay.ScheduleVariable, p.Schedule))
@@ -82,8 +84,13 @@ func (t *tail) String() string {
 	return text[:min(len(text), 1<<14)]
 }
 
-// all has tasks done by several workers, until next says that there are no more, and calls each for every outcome, one at a time.
+// all has tasks done by several workers.
 func all(ctx context.Context, program string, jobs int, next func() (task, bool), each func(outcome)) error {
+	return parallel(ctx, jobs, next, func(ctx context.Context, one task) (outcome, error) { return do(ctx, program, one) }, each)
+}
+
+// parallel has several goroutines do what next returns, until next says that there is no more, and calls each for every outcome, one at a time.
+func parallel[T, O any](ctx context.Context, jobs int, next func() (T, bool), do func(context.Context, T) (O, error), each func(O)) error {
 	var mu sync.Mutex
 	var workers sync.WaitGroup
 	var first error
@@ -96,7 +103,7 @@ func all(ctx context.Context, program string, jobs int, next func() (task, bool)
 				if !more {
 					return
 				}
-				o, err := do(ctx, program, one)
+				o, err := do(ctx, one)
 				mu.Lock()
 				switch {
 				case err == nil:

@@ -22,6 +22,8 @@ const help = `sim runs clients of fencelock in virtual time, with leases and out
   go run ./sim -seed 17 -n 1          one seed
   go run ./sim -seed 17 -n 1 -story   and all that happened in it
   go run ./sim -seed 17 -n 1 -schedule 3  and with other goroutines first, of several that can run
+  go run ./sim -tests                 the library's tests in virtual time, under 64 schedules
+  go run ./sim -tests -seed 17 -n 1 -only P24_Wakes  one test under one schedule
   go run ./sim -faults freeze,dies    with these faults alone; -list prints them
   go run ./sim -broken                with bugs on purpose, each of which must be found
 
@@ -39,7 +41,7 @@ type settings struct {
 	shrink              int
 	time                time.Duration
 	story, list, broken bool
-	covers              bool
+	covers, tests       bool
 	only, program       string
 }
 
@@ -81,7 +83,8 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.IntVar(&set.shrink, "shrink", 300, "how many smaller plans are tried to shrink a seed that fails; 0 for not at all")
 	flags.BoolVar(&set.story, "story", false, "print all that happened")
 	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
-	flags.StringVar(&set.only, "only", "*", "with -broken: names of bugs, separated by commas; * stands for anything")
+	flags.BoolVar(&set.tests, "tests", false, "run the library's tests in virtual time, in place of worlds, under -n schedules, -seed the first")
+	flags.StringVar(&set.only, "only", "*", "with -broken: names of bugs, separated by commas; * stands for anything. With -tests: see go test -run")
 	flags.BoolVar(&set.covers, "covers", false, "require that all was done that the gate's worlds do (-seed 1 -n 60), and tell how often")
 	flags.BoolVar(&set.list, "list", false, "print the names of faults and bugs, and end")
 	if err := flags.Parse(args); err != nil {
@@ -118,6 +121,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if set.list {
 		list(out)
 		return nil
+	}
+	if set.tests {
+		return runTests(ctx, set, packages, out, progress)
 	}
 	if set.broken {
 		return runBroken(ctx, set, out, progress)
