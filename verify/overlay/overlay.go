@@ -5,9 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,15 +150,15 @@ func modFile(ctx context.Context, program, dir string, modules []Module) (string
 		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 			return "", fmt.Errorf("a copy of %s: %w", m.Path, err)
 		}
-		f, err := Patch(to, m.Patch)
-		if err == nil {
-			err = f.Edit(to, m.Edits...)
+		if err := patch(ctx, to, m.Patch); err != nil {
+			return "", fmt.Errorf("%s: %w", m.Path, err)
 		}
-		if err != nil {
+		f := make(Files)
+		if err := f.Edit(to, m.Edits...); err != nil {
 			return "", fmt.Errorf("%s: %w", m.Path, err)
 		}
 		for path, text := range f {
-			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // what was copied may not be written
+			if err := os.Remove(path); err != nil { // what was copied may not be written
 				return "", fmt.Errorf("a copy of %s: %w", m.Path, err)
 			}
 			if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -181,6 +179,18 @@ func modFile(ctx context.Context, program, dir string, modules []Module) (string
 		return "", fmt.Errorf("a build: %w", err)
 	}
 	return file, nil
+}
+
+// patch makes the change of a patch, the output of git diff, to the files in the directory.
+func patch(ctx context.Context, dir string, change []byte) error {
+	cmd := exec.CommandContext(ctx, "git", "apply", "-")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // they are no part of a repository around them
+	cmd.Stdin = bytes.NewReader(change)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("its patch does not fit, make it anew for this version: %w\n%s", err, said)
+	}
+	return nil
 }
 
 // goSays returns what the go command prints in the directory, without a workspace.

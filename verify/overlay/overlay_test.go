@@ -35,6 +35,12 @@ func TestBuild(t *testing.T) {
 	if _, _, err := f.Build(t.Context(), hello); err == nil || !strings.Contains(err.Error(), "syntax error") {
 		t.Errorf("the changed file was not compiled: %v", err)
 	}
+	other := Module{Path: Miniredis.Path, Patch: []byte("--- a/miniredis.go\n+++ b/miniredis.go\n@@ -1 +1 @@\n-package other\n+package miniredis\n")}
+	hello.Modules = []Module{other}
+	if _, _, err := (Files{}).Build(t.Context(), hello); err == nil || !strings.Contains(err.Error(), "make it anew") {
+		t.Errorf("a patch of another file: %v", err)
+	}
+	hello.Modules = []Module{Miniredis}
 	program, remove, err := Files{}.Build(t.Context(), hello)
 	if err != nil {
 		t.Fatal(err)
