@@ -27,7 +27,7 @@ type Edit struct {
 }
 
 // All are the breaks.
-var All = slices.Concat(ofHolds, ofReleases, ofWaiters, ofTokens, ofLine, ofServers, ofQuorum, ofKinds, ofGuards, ofLooks, ofScripts, ofRoom)
+var All = slices.Concat(ofHolds, ofReleases, ofWaiters, ofTokens, ofLine, ofServers, ofQuorum, ofKinds, ofGuards, ofScripts, ofRoom)
 
 // Called returns the break with the short name, which has to be there.
 func Called(short string) Break {

@@ -13,11 +13,6 @@ var ofGuards = []Break{
 		Pkg:   "./guard/redisguard", Run: "QuestionsForKeys",
 	},
 	{
-		Name:  "redisguard: a server that insists is not told the keys of a command",
-		Edits: []Edit{{"guard/redisguard Writer.command", "if !w.guard.sharded && !w.guard.insists.Load() {", "if !w.guard.sharded {"}},
-		Pkg:   "./guard/redisguard", Run: "InsistsOnDeclaredKeys",
-	},
-	{
 		Name:  "Inv4: the token of who found nothing does not count",
 		Edits: []Edit{{"guard Memory.do", "case errors.Is(err, ErrAbsent): found = k.found", "case errors.Is(err, ErrAbsent):\nseen, found = before, k.found"}},
 		Pkg:   "./guard", Run: "MemoryAbsent",
@@ -26,11 +21,6 @@ var ofGuards = []Break{
 		Name:  "guard.Memory: a write in a write waits for itself",
 		Edits: []Edit{{"guard mark.isHeldBy", "if h == k.holder.Load() {", "if false {"}},
 		Pkg:   "./guard", Run: "Memory_Nested",
-	},
-	{
-		Name:  "httpguard: the headers of an answer without a body are not looked at",
-		Edits: []Edit{{"guard/httpguard Handler", "a.say(http.StatusOK)", ""}},
-		Pkg:   "./guard/httpguard", Run: "NotForCaches",
 	},
 	{
 		Name:  "Inv4: a placeholder without an argument takes the guard's own",

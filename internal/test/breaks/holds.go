@@ -72,16 +72,6 @@ var ofHolds = []Break{
 		Pkg:   "./rlock", Run: "ErrLooksAtTheClock",
 	},
 	{
-		Name:  "P6: a repeated re-entry counts from the repeat",
-		Edits: []Edit{{"internal/engine plain.reenter", "switch { case err != nil: h.correctCount()", "sent = watchdog.Now()\nswitch {\ncase err != nil:\nh.correctCount()"}},
-		Pkg:   "./rlock", Run: "RepeatedReentry",
-	},
-	{
-		Name:  "Inv12: a hold at whose key a string is goes on after an Extend",
-		Edits: []Edit{{"internal/engine hold.extend", "errors.Is(renewal[0].Err, scripts.ErrGone)", "renewal[0].Err == scripts.ErrGone"}},
-		Pkg:   "./rlock", Run: "HoldsLostToAString",
-	},
-	{
 		Name:  "Inv12: an Unlock that finds a string at the lock's key does not say that the hold was lost",
 		Edits: []Edit{{"internal/engine hold.releaseForAll", "if err != nil && !scripts.OtherType(err) {", "if err != nil {"}},
 		Pkg:   "./rlock", Run: "HoldsLostToAString",
@@ -90,11 +80,6 @@ var ofHolds = []Break{
 		Name:  "Inv12: a re-entry with a token that finds a string at the lock's key leaves the hold",
 		Edits: []Edit{{"internal/engine plain.reenter", "w.client.dog.Ask(&h.Lease)", ""}},
 		Pkg:   "./rlock", Run: "ReentryWithATokenAndAString",
-	},
-	{
-		Name:  "Inv12: an Unlock of a hold that is nil succeeds",
-		Edits: []Edit{{"internal/engine Held.Unlock", "return errUnmade", "return nil"}},
-		Pkg:   "./fenced", Run: "HoldsThatNobodyMade",
 	},
 	{
 		Name:  "P11: an Unlock with the outer context releases the newest level",

@@ -3,11 +3,6 @@ package breaks
 // Semaphores and read-write locks.
 var ofKinds = []Break{
 	{
-		Name:  "P43: an attempt for a permit without an answer is repeated with its field",
-		Edits: []Edit{{"internal/engine Lock.asksAnew", "l.client.limits.several() || l.kind.shared()", "l.client.limits.several()"}},
-		Pkg:   "./fenced", Run: "P43_LostReply",
-	},
-	{
 		Name:  "P43: copies of an attempt for a permit are sent",
 		Edits: []Edit{{"scripts batcher.watch", "} else if op.isSentOnce() {", "} else if false {"}},
 		Pkg:   "./scripts", Run: "P43_NoCopies",
@@ -128,11 +123,6 @@ var ofKinds = []Break{
 		Name:  "P42: a renewal shortens the lease of a reader",
 		Edits: []Edit{{"scripts/readwrite_renew.lua", "math.max(left, lease)", "lease"}},
 		Pkg:   "./scripts", Run: "P42_ReadWrite",
-	},
-	{
-		Name:  "P52: who writes within a lost read hears that it reads",
-		Edits: []Edit{{"internal/engine side.mayEnter", "if err := reading.Err(); err != nil { return err }", ""}},
-		Pkg:   "./fenced", Run: "P52_WriteWithinALostRead",
 	},
 	{
 		Name:  "P37: a reader that is forced out while others read is not told",

@@ -37,11 +37,6 @@ var ofLine = []Break{
 		Pkg:   "./rlock", Run: "P19_ALeave",
 	},
 	{
-		Name:  "P19: a leave that is refused is forgotten, and its ticket stays",
-		Edits: []Edit{{"internal/engine leaveOp.Answered", "case (refused || scripts.Passing(err)) &&", "case (refused && false || scripts.Passing(err)) &&"}},
-		Pkg:   "./rlock", Run: "P30_TheRightIsBack",
-	},
-	{
 		Name:  "P19: an attempt that arrives after its client has left keeps a place in the line",
 		Edits: []Edit{{"internal/room Room.rest", "after = underWay", "_ = underWay"}},
 		Pkg:   "./rlock", Run: "P19_TheAttemptComesAfterTheLeave",
@@ -70,11 +65,6 @@ var ofLine = []Break{
 		Name:  "P22: who had a place goes to the end",
 		Edits: []Edit{{"scripts/line.lua enter", "if place ~= '' then", "if false then"}},
 		Pkg:   "./scripts", Run: "P22_",
-	},
-	{
-		Name:  "P22: a client whose connection was away enters at the end",
-		Edits: []Edit{{"internal/line Place.ChannelLost", `p.ticket != "" && p.score != 0`, "false"}},
-		Pkg:   "./rlock", Run: "P22_",
 	},
 	{
 		Name:  "P23: the second is not told to watch",

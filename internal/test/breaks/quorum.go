@@ -90,24 +90,9 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "TestNewClients_Refused",
 	},
 	{
-		Name:  "Redlock: the first answer of a node has no more time than others",
-		Edits: []Edit{{"quorum round.dueOf", "a.first {", "false {"}},
-		Pkg:   "./quorum", Run: "TestNewClients",
-	},
-	{
 		Name:  "Redlock: the home's no ends a call that does not wait",
 		Edits: []Edit{{"quorum attempt.homeDecides", "case t.Quiet, !at.order.Lined && holder != at.before.owner:", "case t.Quiet:"}},
 		Pkg:   "./quorum", Run: "TestRemnantOfAHold",
-	},
-	{
-		Name:  "Redlock: who looks asks the home alone",
-		Edits: []Edit{{"quorum attempt.homeDecides", "(!t.Look || holder == at.before.owner)", "true"}},
-		Pkg:   "./quorum", Run: "TestRemnantOfAHold",
-	},
-	{
-		Name:  "Redlock: a call that does not wait takes split votes for an answer",
-		Edits: []Edit{{"internal/engine waiter.tryOnce", "a != nil && a.Why != nil", "false"}},
-		Pkg:   "./quorum", Run: "TestOnce_|TestRemnantOfAHold",
 	},
 	{
 		Name:  "Redlock: a vote that came behind its release is left to the next try of the release",
@@ -243,11 +228,6 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "MajorityFirst_Unlock",
 	},
 	{
-		Name:  "Redlock: a node that is slow keeps a client waiting",
-		Edits: []Edit{{"quorum store.acquire", "at.votes.slow, at.votes.hedge = at.hedge, hedge", "at.votes.hedge = hedge"}},
-		Pkg:   "./quorum", Run: "MajorityFirst_OneNode",
-	},
-	{
 		Name:  "Inv12: what a failed attempt leaves on nodes that do not count has an owner",
 		Edits: []Edit{{"quorum attempt.owner", "at.counting() < at.store.majority", "false"}},
 		Pkg:   "./quorum", Run: "Inv12_PatienceOfSeveral",
@@ -255,11 +235,6 @@ var ofQuorum = []Break{
 	{
 		Name:  "Inv12: a home is believed that may have restarted",
 		Edits: []Edit{{"quorum attempt.homeRefused", `return a.report.Run != "" || at.order.Turn.Ticket != "" || a.first || a.node.toldLately() || at.counting() >= at.store.majority`, "return true"}},
-		Pkg:   "./quorum", Run: "Inv12_PatienceOfSeveral",
-	},
-	{
-		Name:  "Inv12: a home is believed that is all that is left",
-		Edits: []Edit{{"quorum attempt.judge", "(owner != nil || at.order.Lined) && at.counting() >= s.majority", "(owner != nil || at.order.Lined)"}},
 		Pkg:   "./quorum", Run: "Inv12_PatienceOfSeveral",
 	},
 	{

@@ -88,28 +88,8 @@ var ofReleases = []Break{
 		Pkg:   "./rlock", Run: "P38_AHoldThatIsThere",
 	},
 	{
-		Name:  "P38: a connection that has ended is no sign of another server",
-		Edits: []Edit{{"internal/engine Client.noteServer", "|| err != nil && scripts.Stale(err)", ""}},
-		Pkg:   "./rlock", Run: "P38_Others",
-	},
-	{
 		Name: "P38: locks are not noted when they are released", Short: "lately-empty",
 		Edits: []Edit{{"internal/engine Client.unregisterHold", "c.lately.note(h.lock.keys)", ""}},
 		Pkg:   "./rlock", Run: "P38_Others",
-	},
-	{
-		Name:  "a release that Redis has confirmed is told as delayed as long as it is sent again",
-		Edits: []Edit{{"internal/releases Releaser.confirm", "rl.tellEnd(r, true)", ""}},
-		Pkg:   "./rlock", Run: "TestDelayedReleases_AfterASilence",
-	},
-	{
-		Name:  "a release is told as delayed at once",
-		Edits: []Edit{{"internal/releases release.isLate", "now.Sub(r.began) >= lateAfter", "true"}},
-		Pkg:   "./quorum", Run: "TestDelayedReleases_OfAContendedQuorum",
-	},
-	{
-		Name:  "a release that no majority confirms is not told as delayed",
-		Edits: []Edit{{"internal/releases release.isLate", "!r.confirmed &&", "false &&"}},
-		Pkg:   "./quorum", Run: "TestDelayedReleases_WithoutAMajority",
 	},
 }

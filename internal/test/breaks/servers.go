@@ -56,14 +56,4 @@ var ofServers = []Break{
 		Edits: []Edit{{"scripts/token.lua take", "redis.pcall('TIME')", "redis.call('TIME')"}},
 		Pkg:   "./scripts", Run: "Floor_P14",
 	},
-	{
-		Name:  "many ops wait for the batches before them",
-		Edits: []Edit{{"scripts batcher.room", "return maxInFlight + maxExtra", "return maxInFlight"}},
-		Pkg:   "./scripts", Run: "ManyDoNotWait$",
-	},
-	{
-		Name:  "the watchdog asks about all slots of a cluster at one moment",
-		Edits: []Edit{{"watchdog backlog.gap", "&& p.flying < large {", "{"}},
-		Pkg:   "./watchdog", Run: "ManySlotsAskedAtOnce|Gap",
-	},
 }

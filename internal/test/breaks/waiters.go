@@ -73,11 +73,6 @@ var ofWaiters = []Break{
 		Pkg:   "./rlock", Run: "P41_CallsOfTheSame",
 	},
 	{
-		Name:  "P41: who has a permit or reads hears of no call of its own client that waits already",
-		Edits: []Edit{{"internal/engine Held.Waited", "w.look()", "_ = watches"}},
-		Pkg:   "./rlock", Run: "P41_CallsOfTheSame",
-	},
-	{
 		Name:  "P41: a holder asks once",
 		Edits: []Edit{{"internal/engine waited.askAgain", "w.timer.Reset(asksWaited)", "_ = 0"}},
 		Pkg:   "./rlock", Run: "P41_AMessageThatIsLost",
@@ -93,16 +88,6 @@ var ofWaiters = []Break{
 		Pkg:   "./internal/tell", Run: "P39_",
 	},
 	{
-		Name:  "lines that were held back are forgotten",
-		Edits: []Edit{{"internal/tell throttle.tell", "m.heldBack = 0", "m.heldBack, n = 0, 0"}},
-		Pkg:   "./rlock", Run: "LogIsThrottled",
-	},
-	{
-		Name:  "Shutdown does not wait for what is on its way",
-		Edits: []Edit{{"internal/engine Client.idleIfUnused", "len(c.locks) == 0", "c.held == 0"}},
-		Pkg:   "./rlock", Run: "ShutdownWaitsForACall",
-	},
-	{
 		Name:  "P15, Inv8: the waiter is not told that Redis does not answer its transfer",
 		Edits: []Edit{{"internal/room Room.gaveUpPass", "r.asker.claim.doubt, r.asker.underWay = true, 0 r.ask()", ""}},
 		Pkg:   "./rlock", Run: "HandoffWithoutAnAnswer",
@@ -115,11 +100,6 @@ var ofWaiters = []Break{
 	{
 		Name:  "Inv8: the next call of a client sleeps, although the one before has sent nothing",
 		Edits: []Edit{{"internal/room Room.lead", "case r.asker.state == resting || !r.inLine():", "case !r.inLine():"}},
-		Pkg:   "./internal/engine", Run: "Inv8_TheWaitEnds",
-	},
-	{
-		Name:  "Inv8: a call whose wait is over takes the news along that it has sent nothing for",
-		Edits: []Edit{{"internal/room Room.ask", "r.asker.state = resting", ""}},
 		Pkg:   "./internal/engine", Run: "Inv8_TheWaitEnds",
 	},
 	{
