@@ -9,13 +9,6 @@ type bug struct {
 	servers int    // of these worlds; 0: by the seed
 }
 
-// rareBugs are those that a few worlds may not find, and why. docs/verification.md says what shows them.
-var rareBugs = map[string]string{
-	"close-leaves":  "Close has to begin within the half millisecond of an attempt, or the thirty where servers are far",
-	"patience-long": "the ReadTimeout and copies (P8) answer in its place",
-	"refusal-slow":  "no pause is longer than a third of the lease",
-}
-
 // playedWith says in which worlds each break is looked for.
 var playedWith = []struct {
 	short, faults string
@@ -41,12 +34,9 @@ var playedWith = []struct {
 	{"over-taken", "", 1},
 	{"lately-empty", "failover", 1},
 	{"wait-unbounded", "freeze,dead", 1},
-	{"patience-long", "freeze,dead", 1},
-	{"refusal-slow", "rights", 1},
 	{"watchdog-off", "cut", 1},
 	{"no-copies", "dead", 1},
 	{"no-poll", "messages", 1},
-	{"close-leaves", "leaves", 1},
 	{"called-ghost", "replies,dead,away", 1},
 	{"ticket-left", "cut", 1},
 	{"deaf-for-good", "rights", 1},

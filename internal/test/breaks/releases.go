@@ -29,7 +29,7 @@ var ofReleases = []Break{
 		Edits: []Edit{{"internal/releases sentRelease.Answered", "r.attempts.hear() { r.answers = 0", "r.attempts.hear() {"}},
 	},
 	{
-		Name: "P3: a release of a hold that Redis refuses waits ever longer", Short: "refusal-slow",
+		Name:  "P3: a release of a hold that Redis refuses waits ever longer",
 		Edits: []Edit{{"internal/releases sentRelease.Answered", "if err != nil && r.reason == unlockFailed {", "if false {"}},
 		Pkg:   "./rlock", Run: "P3_RefusedRelease",
 	},
@@ -44,7 +44,7 @@ var ofReleases = []Break{
 		Pkg:   "./rlock", Run: "P3_FirstCopyOfAcquireAfterItsUnlock",
 	},
 	{
-		Name: "P12: Close does not wait for what is under way", Short: "close-leaves",
+		Name:  "P12: Close does not wait for what is under way",
 		Edits: []Edit{{"internal/engine Client.Close", "c.awaitReleases(ctx)", "_ = ctx"}},
 		Pkg:   "./rlock", Run: "P12_Close",
 	},

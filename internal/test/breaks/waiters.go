@@ -33,7 +33,7 @@ var ofWaiters = []Break{
 		Pkg:   "./rlock", Run: "NestedCallWithTheOuterContext",
 	},
 	{
-		Name: "P6: a waiter's attempt is waited for when its lease is over", Short: "patience-long",
+		Name:  "P6: a waiter's attempt is waited for when its lease is over",
 		Edits: []Edit{{"internal/room Room.ask", "r.await(asking)", "r.await(asking)\nr.asker.due = r.now.Add(time.Hour)"}},
 		Pkg:   "./rlock", Run: "P6_AttemptThatHangs",
 	},
