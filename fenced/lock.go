@@ -32,7 +32,8 @@ func WithStableToken() Option { return func(o *engine.LockOptions) { o.Stable = 
 // What it needs of the server's clock: while the counter is there, nothing: tokens grow whatever the clock does. When it was
 // lost, the clock must not be behind the one that the last tokens came from: keep servers and their replicas on NTP, and set no
 // clock back by hand in such a moment. Tokens are then numbers of 16 digits, which JSON and JavaScript still hold
-// exactly, and grow in leaps. An acquire costs three commands more inside its script.
+// exactly, and grow in leaps. An acquire costs three commands more inside its script;
+// one to read four, or, beside others that read, one.
 //
 // All locks of this name should have the option. One without it, and Redisson, takes the last token + 1, which is right
 // beside it, but begins at 1 if it is the first one after the loss.

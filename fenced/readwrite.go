@@ -11,7 +11,9 @@ import (
 // A hold that writes has a token of its own, larger than all before. Holds that read at the same time share one, which is larger than that of the writer
 // before them: they are of one phase. A guard accepts equal tokens and refuses smaller ones. So storage refuses a writer that was paused as soon as
 // one of the next readers has shown its token, with a Check or a write, and a reader that was paused as soon as the next writer has. From a reader's first Check that was
-// accepted to its last, nobody else's write was accepted. A reader that shows no token is kept from writers by time alone. A hold keeps its token: a
+// accepted to its last, nobody else's write was accepted. With WithClockFloor a
+// restart or a failover of the server ends the phase, and the next reader has a larger token: a writer with a token larger than the phase's may have come
+// and gone, of which the server knows nothing. Storage then refuses those who read since before. The user needs the right to INFO for that. A reader that shows no token is kept from writers by time alone. A hold keeps its token: a
 // re-entry takes no new one, as with WithStableToken.
 //
 // Those who wait are served in the order in which their clients came: a client that waits to write is not passed by others that read. Redisson's

@@ -24,7 +24,7 @@ func nodeServer(t *testing.T) *redis.Client {
 	}
 	t.Cleanup(m.Close)
 	redistest.TellUptime(m, "0123456789abcdef", time.Now().Add(-time.Hour))
-	return redistest.Client(t, m.Addr())
+	return redistest.Client(t, m.Addr(), func(o *redis.Options) { o.ReadTimeout = time.Minute }) // as New does
 }
 
 // nodeWays are an op alone, and one in company.

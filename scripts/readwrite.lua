@@ -1,7 +1,8 @@
 -- A read-write lock is a hash in the form of Redisson's RReadWriteLock. Its field mode is read or write. Each hold has a field with its count, 1:
 -- <uuid>:<number> of a hold that reads, <uuid>:<number>:write of the one that writes. A hold that reads also has a key of its own,
 -- {NAME}:<field>:rwlock_timeout:1, which lasts as long as its lease. The hash lasts as long as the longest of these (P46). In mode read the field
--- phase is t and a number: the token that all holds with tokens have which read now (P48).
+-- phase is t and a number: the token that all holds with tokens have which read now (P48). Where that token has a floor a colon and the server's
+-- replication id follow.
 
 -- reads tells whether the hold of this field reads.
 local function reads(field) return string.sub(field, -6) ~= ':write' end
@@ -54,6 +55,13 @@ local function lasting(lock, left, lease)
   return type(extended) == 'table' and extended or nil
 end
 
+-- replicationId returns the id by which Redis tells histories of its data apart. A server has another one since it was started or promoted, and then may
+-- have forgotten tokens. '' where the server does not tell it.
+local function replicationId()
+  local info = redis.pcall('INFO', 'replication')
+  return type(info) == 'string' and string.match(info, 'master_replid:(%w+)') or ''
+end
+
 -- beginRead takes a lock for a hold that reads.
 --
 -- mode                                  '' or 'read'
@@ -67,14 +75,16 @@ local function beginRead(mode, lock, counter, lease, field, expiry)
     if type(said) == 'table' then
       return nil, said
     end
-    token = tonumber(string.match(said, '^t(%d+)$') or '')
-    if not token then -- the first hold with tokens of this phase
+    local id = expiry and replicationId() or ''
+    local kept, of = string.match(said, '^t(%d+):?(%w*)$')
+    token = tonumber((id == '' or of == id) and kept or '')
+    if not token then -- the first hold with tokens of this phase, or with a floor since the server has this id
       local why
       token, why = take(counter, expiry)
       if not token then
         return nil, why
       end
-      phase = 't' .. string.format('%.0f', token) -- no number: Redisson's release takes a number for the count of a hold (P47)
+      phase = 't' .. string.format('%.0f', token) .. (id ~= '' and ':' .. id or '') -- no number: Redisson's release takes a number for the count of a hold (P47)
     end
   end
   local left = mode == 'read' and redis.pcall('PTTL', lock) or 0

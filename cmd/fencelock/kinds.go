@@ -239,6 +239,7 @@ func (t *trial) locks(keys *scripts.Keys, core, ofLock string) []right {
 func readWriteRights(t *trial) []right {
 	return slices.Concat(t.locks(t.keys(), needReadWrite, t.ofLock()),
 		each(needReadWrite, ofLease, []any{"SET", t.lease(), 1, "PX", 60000}, []any{"PTTL", t.lease()}, []any{"PEXPIRE", t.lease(), 60000}),
+		each(needFloor, "", []any{"INFO", "replication"}),
 		t.hears(needMessages, ofReadWrite, scripts.ReadWriteOf(t.name, scripts.Reads).Channel()))
 }
 

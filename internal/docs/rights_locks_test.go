@@ -258,7 +258,7 @@ func TestRightsConnection(t *testing.T) {
 // readAndWrite has clients read, and write, and wait for each other.
 func readAndWrite(u *rightsUse) {
 	name := u.prefix + "page"
-	page := func() *fenced.RWLock { return fenced.NewRWLock(u.client(), name) }
+	page := func() *fenced.RWLock { return fenced.NewRWLock(u.client(), name, fenced.WithClockFloor()) }
 	first, second := page(), page()
 	held, err := first.Read().LockLease(u.ctx, lasting)
 	u.must(err, "acquire to read")
@@ -350,7 +350,7 @@ func TestRightsOfAllScripts(t *testing.T) {
 	lists := rightsLists(t)
 	rare := map[string]string{
 		"del":    "repairs what a user without the right to PEXPIRE has done",
-		"info":   "a quorum's only",
+		"info":   "a quorum's, and of read-write locks",
 		"pubsub": "a quorum's only, which does without",
 	}
 	for name, script := range map[string][]string{

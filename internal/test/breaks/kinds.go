@@ -80,6 +80,16 @@ var ofKinds = []Break{
 		Pkg:   "./fenced", Run: "P48_TokensOfPhasesWithAFloor",
 	},
 	{
+		Name:  "P48: with a floor readers join a phase from before a failover",
+		Edits: []Edit{{"scripts/readwrite.lua beginRead", "(id == '' or of == id) and kept or ''", "kept or ''"}},
+		Pkg:   "./scripts", Run: "P48_AStartEndsAPhaseWithAFloor",
+	},
+	{
+		Name:  "P48: who may not ask for the replication id ends a phase with a floor",
+		Edits: []Edit{{"scripts/readwrite.lua beginRead", "(id == '' or of == id)", "of == id"}},
+		Pkg:   "./scripts", Run: "P48_WithoutTheRightToINFO",
+	},
+	{
 		Name: "P48: who reads takes no token", Short: "read-token",
 		Edits: []Edit{{"scripts/readwrite.lua beginRead", "token, why = take(counter, expiry)", "token = tonumber(redis.call('GET', counter) or 0)"}},
 		Pkg:   "./fenced", Run: "P48_TokensOfPhases",

@@ -18,7 +18,7 @@ const (
 	lastInvariant = 12
 )
 
-// rules are the names of all invariants and rules of docs/protocol.md, but for P17, which is what is different in tests.
+// rules are the names of all invariants and rules of docs/protocol.md. No rule has the number 17.
 func rules() []string {
 	var all []string
 	for i := range lastInvariant {
