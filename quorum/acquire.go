@@ -46,6 +46,10 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 	}
 	at.votes.op, at.votes.heard, at.votes.judge = at.vote, at.voted, at.judge
 	order, home, hedge := s.sortedFor(lock)
+	if o.Within > 0 {
+		at.until = time.Now().Add(o.Within - o.Within/50)
+		hedge = min(hedge, o.Within/3)
+	}
 	at.home, at.hedgeAfter = home, hedge
 	ask := s.majority
 	at.strangers = slices.ContainsFunc(s.nodes, (*node).stranger)
@@ -68,7 +72,7 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 		done(scripts.Answer{}, errors.New("quorum: the field of a hold was used again"))
 		return
 	}
-	at.votes.start(s.nodes, order[:ask], s.within(o.Lease))
+	at.votes.start(s.nodes, order[:ask], at.within())
 	s.probe(order[ask:], o.Keys, at.strangers)
 }
 
@@ -124,7 +128,7 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 		}
 		return true, at.undecided
 	}
-	if missing := s.majority - yes - open; missing > 0 && owner == nil && len(at.left) > 0 {
+	if missing := s.majority - yes - open; missing > 0 && owner == nil && len(at.left) > 0 && !at.isOver() {
 		if !at.widen(missing) { // the call has ended meanwhile, and its release is under way
 			return true, at.giveUp
 		}
@@ -198,7 +202,7 @@ func (at *attempt) widen(n int) bool {
 	if !at.rec.voting(more, at.lease) {
 		return false
 	}
-	at.votes.widen(more, at.store.within(at.order.Lease))
+	at.votes.widen(more, at.within())
 	return true
 }
 
@@ -248,6 +252,10 @@ func (at *attempt) failed(answer scripts.Answer, err error) {
 	answer.Owed = at.store.drop(at.order.Field, at.rec)
 	if m, tooFew := err.(*MajorityError); tooFew {
 		m.nothing = !answer.Owed
+		m.addUnasked(at.store.nodes, &at.votes)
+		if !at.until.IsZero() { // what the home alone says next is no answer
+			at.store.note(at.order.Keys.Channel(), func(l *seen) { l.splits = max(l.splits, 1) })
+		}
 	}
 	at.tell(answer, err)
 }
@@ -387,6 +395,20 @@ func (at *attempt) owner() *share {
 	return nil
 }
 
+// alone tells whether no answer names another client's hold, to a call that does not wait: what nodes have is left of earlier attempts of this client, whose
+// votes or releases come late. With votes.mu held.
+func (at *attempt) alone() bool {
+	if at.until.IsZero() {
+		return false
+	}
+	for a := range at.votes.all {
+		if a.state == answered && !a.yes && !at.store.givenUp(a.report.Holder) {
+			return false
+		}
+	}
+	return true
+}
+
 // followOwner notes the owner, and takes a node that the owner has for the home, if the home says that the owner has not got it: the owner's release
 // calls there.
 func (at *attempt) followOwner(owner *share) {
@@ -417,6 +439,9 @@ func (at *attempt) refused(owner *share) (scripts.Answer, error) {
 	}
 	if at.counting() < s.majority {
 		return scripts.Answer{}, s.majorityError(&at.votes, at.counts)
+	}
+	if at.alone() {
+		return scripts.Answer{}, s.majorityError(&at.votes, saidYes)
 	}
 	return scripts.Answer{TTL: s.split(at.order.Keys.Channel()), Why: ErrSplitVote}, nil
 }

@@ -48,7 +48,8 @@
 // the second time it asks other nodes too. The poll interval bounds how long that takes.
 //
 // A call that does not wait is told that another has the lock where a majority says so. Where nobody has a majority it asks again, for a second
-// at most, and then returns ErrSplitVote. Handoffs between the goroutines of a
+// at most, and then returns ErrSplitVote if another client has some node, and otherwise a *MajorityError, which names the nodes that have not answered, or
+// do not count. Handoffs between the goroutines of a
 // process are off: each hold is taken from the nodes.
 //
 // A renewal counts when a majority has confirmed it. On a node that has lost the hold, or never had it, the renewal takes

@@ -28,6 +28,7 @@ type election struct {
 	more       func(begins bool) bool // see attempt.more; nil where all nodes are asked anyway
 	hedgeAfter time.Duration          // who has not answered after this time is slow
 	first      int64                  // what was proposed with the votes to nodes without a counter; 0 for nothing
+	until      time.Time              // when the caller leaves, a moment before that; zero where it waits for as long as the rounds take
 	enough     int                    // so many nodes must answer a proposal that they have not got the hold, and it is gone
 
 	// Guarded by votes.mu.
@@ -63,9 +64,21 @@ func (e *election) propose() {
 	}
 	s.noteCounter(o.Keys.Channel(), token) // some node may have accepted it, whatever becomes of it
 	e.proposal = p
-	p.start(s.nodes, yes, s.within(o.Lease))
+	p.start(s.nodes, yes, e.within())
 	e.votes.mu.Unlock()
 }
+
+// within is how long a round of the election that begins now waits.
+func (e *election) within() span {
+	w := e.store.within(e.order.Lease)
+	if !e.until.IsZero() {
+		w.all = max(min(w.all, time.Until(e.until)), time.Millisecond)
+	}
+	return w
+}
+
+// isOver tells whether the caller is about to leave.
+func (e *election) isOver() bool { return !e.until.IsZero() && !time.Now().Before(e.until) }
 
 // votedLate proposes the token also to a node that votes yes when others were proposed it. A node that had no counter may have forgotten one, and
 // is proposed only a token that was made for such nodes. With votes.mu held.

@@ -44,6 +44,9 @@ var errSilent = fmt.Errorf("%w (see WithNodeTimeout)", plain.ErrSilent)
 // errNotYet is the error of a node whose answer was not waited for any longer.
 var errNotYet = errors.New("it had not answered yet when the others had")
 
+// errLeft is the error of a node that has an earlier attempt of this client.
+var errLeft = errors.New("it had not released an earlier attempt of this client yet")
+
 // errUnasked is the error of a node that was not asked.
 var errUnasked = errors.New("it was not asked")
 
@@ -175,6 +178,8 @@ func (s *store) majorityError(r *round, counts func(*ask) bool) *MajorityError {
 			err = errNoUptime
 		case a.state == answered && !n.counts(a.report):
 			err = n.tooYoung(a.report)
+		case a.state == answered && s.givenUp(a.report.Holder):
+			err = errLeft
 		case a.state == answered:
 			err = errors.New("it refused")
 		case a.state == failed:

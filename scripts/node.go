@@ -273,6 +273,8 @@ type Order struct {
 	Newcomers bool // of an Unlock: it calls only who has entered the line since the hold took the lock
 	Turn      Turn // of an Acquire in turn; of Leave and of an Unlock: Ticket
 	Known     int  // of an Unlock: see Op.Calling
+
+	Within time.Duration // of an Acquire: for how long the answer is waited for; 0 where that is as long as it takes
 }
 
 // Verb is what an op does. A store of several servers goes by it.
@@ -292,6 +294,6 @@ func (op *Op) Order() Order {
 	return Order{
 		Verb: op.kind.verb, Keys: op.keys, Field: op.field, Fenced: op.fenced, Expiry: op.expiry,
 		Lease: op.lease.Truncate(time.Millisecond), Count: op.count, Change: op.change,
-		Lined: op.kind.lined, Newcomers: op.kind == &unlocksForNewcomers, Turn: op.turn, Known: op.known,
+		Lined: op.kind.lined, Newcomers: op.kind == &unlocksForNewcomers, Turn: op.turn, Known: op.known, Within: op.within,
 	}
 }

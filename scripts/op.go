@@ -39,6 +39,8 @@ type request struct {
 	turn  Turn // of an Acquire in turn, and of Vote; of Leave, of an Unlock and of Withdraw: Ticket and Sharded
 	known int  // of an Unlock that calls, and of Withdraw: how many of those who listen are the client itself
 	tell  bool // of Withdraw: those who listen are told
+
+	within time.Duration // see Within
 }
 
 // Acquire takes the lock for the hold of this field, or confirms that the hold has the lock. With fenced it takes a token.
@@ -61,6 +63,12 @@ type Turn struct {
 	Quiet   bool   // in a quorum: the client looks, and has heard nothing since it looked before
 	Gone    string // in a quorum: the field that the call has named, of a hold that its holder has given up; "" for none
 	Counter int64  // in a quorum: the latest token that the call has told, 0 for none
+}
+
+// Within returns the op, an Acquire, as one whose caller waits so long for the answer. Several servers answer in that time, whatever they have heard by then.
+func (op Op) Within(d time.Duration) Op {
+	op.within = d
+	return op
 }
 
 // InTurn returns the op, an Acquire, as one that takes the lock only if no other client is before this one in the line. If

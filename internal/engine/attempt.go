@@ -95,6 +95,9 @@ func (l *Lock) count(f *command.Command) { f.Op = l.counted(f.Op) }
 //go:noinline
 func inTurn(f *command.Command, t *scripts.Turn) { f.Op = f.Op.InTurn(*t) }
 
+//go:noinline
+func within(f *command.Command, d time.Duration) { f.Op = f.Op.Within(d) }
+
 // send sends an attempt. Where an earlier one may have taken the lock it is a repeat, and goes by
 // itself.
 func (h *hold) send(f *command.Command) {

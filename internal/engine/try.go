@@ -63,12 +63,14 @@ func (w *waiter) askOnce(joins bool) (lv *holder.Level, a *scripts.Answer, again
 		sharded, _ := w.client.bus.Known()
 		inTurn(f, &scripts.Turn{Sharded: sharded, Look: !w.request.waits() || w.endsWithin(room.Soon)})
 	}
-	sent := time.Now()
-	w.own.send(f)
 	rest := time.Until(w.began.Add(onceMore + w.client.set.confirmTimes()))
 	if w.request.waits() {
 		rest = w.client.set.silence()
+	} else {
+		within(f, rest)
 	}
+	sent := time.Now()
+	w.own.send(f)
 	for due := time.Now().Add(min(w.lease, rest)); !f.Done() && time.Now().Before(due); {
 		w.wakeup.NotifyAt(due)
 		select {

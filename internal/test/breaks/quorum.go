@@ -3,6 +3,26 @@ package breaks
 // Quorums.
 var ofQuorum = []Break{
 	{
+		Name:  "Inv12: a call that does not wait hears nothing of a quorum whose nodes have more time than the call",
+		Edits: []Edit{{"quorum store.acquire", "if o.Within > 0 {", "if false {"}},
+		Pkg:   "./quorum", Run: "Inv12_ATryNames",
+	},
+	{
+		Name:  "Inv12: a call that does not wait asks other nodes later than it waits",
+		Edits: []Edit{{"quorum store.acquire", "hedge = min(hedge, o.Within/3)", ""}},
+		Pkg:   "./quorum", Run: "Inv12_ATryNames",
+	},
+	{
+		Name:  "Inv12: the engine does not say how long a call that does not wait waits",
+		Edits: []Edit{{"internal/engine waiter.askOnce", "within(f, rest)", ""}},
+		Pkg:   "./quorum", Run: "Inv12_ATryNames",
+	},
+	{
+		Name:  "Inv12: what this client's earlier attempts have left is a split vote",
+		Edits: []Edit{{"quorum attempt.alone", "if a.state == answered && !a.yes && !at.store.givenUp(a.report.Holder) {", "if a.state == answered {"}},
+		Pkg:   "./quorum", Run: "Inv12_NobodyHasALock",
+	},
+	{
 		Name:  "Inv9: a hold that a majority has lost is left to the other nodes",
 		Edits: []Edit{{"internal/engine hold.release", "&& !h.lockState.client.limits.several()", ""}},
 		Pkg:   "./quorum", Run: "Inv9_ALostHold",
