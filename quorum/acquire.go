@@ -315,7 +315,7 @@ func (at *attempt) tell(answer scripts.Answer, err error) {
 
 // forcedOpen ends an attempt that had a majority, and was forced open before it had its token.
 func (at *attempt) forcedOpen() {
-	at.over(scripts.Answer{TTL: at.store.split(at.order.Keys.Channel())}, nil)
+	at.over(scripts.Answer{TTL: at.store.split(at.order.Keys.Channel()), Why: ErrSplitVote}, nil)
 }
 
 // spread takes the lock for a hold, which has lasted for a while, on the nodes that were not asked for their votes. It is a renewal: the hold

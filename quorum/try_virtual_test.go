@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +44,27 @@ func TestInv12_ATryNamesTheNodesThatDoNotCount(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Inv12: after an attempt that had too few nodes the word of one node is no split vote.
+func TestInv12_ATryAfterOneWithoutAMajority(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		holder := s.user()
+		_, err := holder.lock("l").Lock(t.Context())
+		locktest.NoError(t, err)
+		locktest.Sleep(100 * time.Millisecond)
+		order := quorum.Order(holder.Client, "l")
+		s.restart(order[0])
+		u := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Millisecond))) // each call asks once
+		u.on(func(int, string, []any, func() error) error {
+			time.Sleep(5 * time.Second)
+			return errRefused
+		}, order[2])
+		for range 2 { // the first one finds the home young, and the second one has another home
+			_, err = u.lock("l").TryLock(t.Context(), 0, 0)
+			locktest.IsError(t, err, quorum.ErrRestarted)
+		}
+	})
 }
 
 // Inv12: nobody is said to have a lock that nobody has asked for but this client: what the nodes have of its earlier attempts, as their answers are late, is
@@ -92,4 +114,25 @@ func TestInv12_NobodyHasALockThatNobodyElseWants(t *testing.T) {
 	if taken < 100 || failed < 10 {
 		t.Errorf("%d calls got the lock, and %d did not: the nodes are not as late as they were to be", taken, failed)
 	}
+}
+
+// Inv12: a call that does not wait, and whose attempt was forced open before it had its token, asks again: nobody has the lock.
+func TestInv12_ATryThatIsForcedOpen(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		u := s.user()
+		var forced atomic.Bool
+		u.on(func(_ int, op string, _ []any, next func() error) error {
+			if op == "raise" && forced.CompareAndSwap(false, true) {
+				for _, m := range s.minis {
+					m.Del("l")
+				}
+				time.Sleep(time.Millisecond)
+			}
+			return next()
+		}, 0, 1, 2)
+		held, err := u.lock("l").TryLock(t.Context(), 0, 0)
+		locktest.Equal(t, "the attempt was forced open", forced.Load(), true)
+		locktest.NoError(t, err)
+		locktest.NoError(t, u.lock("l").Unlock(held))
+	})
 }

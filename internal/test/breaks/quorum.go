@@ -3,6 +3,16 @@ package breaks
 // Quorums.
 var ofQuorum = []Break{
 	{
+		Name:  "Inv12: after an attempt without a majority the home's word alone is a split vote",
+		Edits: []Edit{{"quorum attempt.failed", "l.splits = max(l.splits, 1)", "l.splits += 0"}},
+		Pkg:   "./quorum", Run: "Inv12_ATryAfterOne",
+	},
+	{
+		Name:  "Inv12: who was forced open before it had its token is told that somebody has the lock",
+		Edits: []Edit{{"quorum attempt.forcedOpen", ", Why: ErrSplitVote", ""}},
+		Pkg:   "./quorum", Run: "Inv12_ATryThatIsForcedOpen",
+	},
+	{
 		Name:  "Inv12: a call that does not wait hears nothing of a quorum whose nodes have more time than the call",
 		Edits: []Edit{{"quorum store.acquire", "if o.Within > 0 {", "if false {"}},
 		Pkg:   "./quorum", Run: "Inv12_ATryNames",
