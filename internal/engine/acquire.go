@@ -136,7 +136,7 @@ func (w *waiter) run() (*holder.Level, error) {
 			// before anything is sent: the lock may be free, and is not for this holder
 			return nil, err
 		}
-		if !w.request.waits() && !own.lock.kind.joins() {
+		if !w.request.waits() && !own.lock.kind.together() {
 			return nil, errSameHolder
 		}
 	}
@@ -144,12 +144,12 @@ func (w *waiter) run() (*holder.Level, error) {
 		return w.tryOnce()
 	}
 	for joins := !w.lockState.hasWaiters(); ; joins = true {
-		if joins && w.kind.joins() {
-			if lv, err := w.joinReaders(); lv != nil || err != nil {
+		if joins && w.kind.together() {
+			if lv, err := w.readBeside(); lv != nil || err != nil {
 				return lv, err
 			}
 		}
-		if lv, err := w.waitInQueue(); err != errJoin {
+		if lv, err := w.waitInQueue(); err != errAskBeside {
 			return lv, err
 		}
 		w.outcome = outcome{}
@@ -162,7 +162,7 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 		return nil, w.ctx.Err()
 	}
 	if own := w.ownHold(w.holder); own != nil {
-		if !own.lock.kind.joins() {
+		if !own.lock.kind.together() {
 			// It was there when the call began to wait, and is gone from Redis without having been
 			// unlocked. A holder does not get a new hold before it has learned of the loss.
 			own.lose("the lock was free although it was held", true)

@@ -49,10 +49,10 @@ func (ls *lockState) waits(number uint64) {
 	}
 }
 
-// joinAll has all calls leave the queue, and ask beside each other.
-func (ls *lockState) joinAll() {
+// askBeside has all calls leave the queue, and ask beside each other.
+func (ls *lockState) askBeside() {
 	for w := ls.first; w != nil; w = w.next {
-		w.outcome.err = errJoin
+		w.outcome.err = errAskBeside
 		w.wakeup.Notify()
 	}
 }

@@ -21,8 +21,8 @@ func (ls *lockState) Do(e *room.Effect) {
 		ls.grant(e)
 	case room.Fail:
 		ls.fail(e)
-	case room.Join:
-		ls.joinAll()
+	case room.AskBeside:
+		ls.askBeside()
 	case room.Abandon:
 		ls.abandon(e)
 	case room.FreeOver:

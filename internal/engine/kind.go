@@ -20,9 +20,9 @@ type kind interface {
 	// (P45).
 	shared() bool
 
-	// joins tells whether all calls of a client may have the lock at once, where one of them has
+	// together tells whether all calls of a client may have the lock at once, where one of them has
 	// it.
-	joins() bool
+	together() bool
 
 	// counts tells whether Redis counts the levels of a hold.
 	counts() bool
@@ -62,7 +62,7 @@ func (plain) refuses(l *Lock) error {
 }
 
 func (plain) shared() bool                                { return false }
-func (plain) joins() bool                                 { return false }
+func (plain) together() bool                              { return false }
 func (plain) counts() bool                                { return true }
 func (plain) field(c *Client, _ *scripts.Keys) string     { return c.newField() }
 func (plain) take(w *waiter, _ *hold, _ int) *holder.Lock { return &w.id }

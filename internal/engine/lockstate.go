@@ -90,7 +90,7 @@ func (c *Client) newState(key stateKey, l *Lock, k kind) (ls *lockState) {
 	defer ls.mu.Unlock()
 	ls.keys = l.keys
 	of := room.Kind{
-		Once: k.shared() || c.limits.several(), Shared: k.shared(), Joins: k.joins(),
+		Once: k.shared() || c.limits.several(), Shared: k.shared(), Together: k.together(),
 		Passes: int32(c.set.Handoffs), LocalPasses: int32(c.set.LocalHandoffs), Tries: int32(c.limits.Tries),
 	}
 	if of.Shared {

@@ -39,8 +39,8 @@ func (side) refuses(l *Lock) error {
 	return plain{}.refuses(l)
 }
 
-func (side) shared() bool  { return true }
-func (s side) joins() bool { return scripts.Side(s) == scripts.Reads }
+func (side) shared() bool     { return true }
+func (s side) together() bool { return scripts.Side(s) == scripts.Reads }
 
 // the levels are the client's own (P52)
 func (side) counts() bool                               { return false }
@@ -109,13 +109,13 @@ func (s side) mayEnter(l *Lock, who *holder.Holder) error {
 // mayReenter tells whether the call gets a level of its holder's hold: it is nested in that, or
 // that one reads.
 func (w *waiter) mayReenter(own *hold) bool {
-	return own.lock.kind.joins() || own.ReentryCount(w.under) > 0
+	return own.lock.kind.together() || own.ReentryCount(w.under) > 0
 }
 
-// joinReaders asks once, without the queue, for a call that is to read: all calls of a client may
+// readBeside asks once, without the queue, for a call that is to read: all calls of a client may
 // read at once, and would have their answers one after the other in the queue. It returns neither a
 // level nor an error where the call is to wait in the queue.
-func (w *waiter) joinReaders() (lv *holder.Level, err error) {
+func (w *waiter) readBeside() (lv *holder.Level, err error) {
 	w.lockState.beginTry(w)
 	defer func() { w.lockState.endTry(w, lv) }()
 	lv, _, again, err := w.askOnce(true)
@@ -131,9 +131,9 @@ func (w *waiter) joinReaders() (lv *holder.Level, err error) {
 	return nil, nil
 }
 
-// errJoin has a call that waits to read leave the queue, and ask beside all others, as one of them
-// reads now.
-var errJoin = errors.New("join those that read")
+// errAskBeside has a call that waits to read leave the queue, and ask beside all others, as one of
+// them reads now.
+var errAskBeside = errors.New("join those that read")
 
 // reenter opens one level more of the hold. Redis is asked where the lease is to be longer alone
 // (P52).
@@ -147,7 +147,7 @@ func (side) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	renewed, _ := h.Renewable()
 	lv, err := h.Open(w.under, w.holder, w.request.Lease == 0, 0)
 	switch {
-	case err == ErrUnlocked && h.lock.kind.joins():
+	case err == ErrUnlocked && h.lock.kind.together():
 		return nil, errOvertaken // by another call of the holder, which has unlocked it
 	case err != nil:
 		return nil, err

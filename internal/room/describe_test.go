@@ -42,7 +42,7 @@ func describeEffect(e *Effect) string {
 		return fmt.Sprintf("grant %s to call %d%s", e.Field, e.Call, map[bool]string{true: ", locally"}[e.Local])
 	case Fail:
 		return fmt.Sprintf("fail call %d: %v", e.Call, e.Err)
-	case Join:
+	case AskBeside:
 		return "all others ask beside"
 	case Abandon:
 		return "abandon " + e.Field

@@ -74,7 +74,7 @@ type Call struct {
 
 	attempts int32 // so far
 	waits    bool  // for others: Waits was said
-	joins    bool  // it leaves the queue, to ask beside the others
+	beside   bool  // it leaves the queue, to ask beside the others
 }
 
 // Terms are on what a claim asks for the lock. Calls with the same terms share a claim.
@@ -104,7 +104,7 @@ const (
 	TakeBack            // Attempt, if it has not left: it is waited for no longer
 	Grant               // Call has the lock, by Attempt for Field. Handed: it was passed on. Local: without an attempt
 	Fail                // Call ends with Err. Dial: joined with why there is no connection since At
-	Join                // all calls leave the queue, and ask beside each other
+	AskBeside           // all calls leave the queue, and ask beside each other
 	Abandon             // nobody gets what Field may have taken. Doubt: it is released at once
 	FreeOver            // Redis has Field, of a hold of this client that is over
 	Passed              // the unlock of Field is over. Waited: it has waited for a pass. Local: Field goes on, for the next call

@@ -8,8 +8,8 @@ type Kind struct {
 	// Shared: several holds may be there, each with a room of its own, so that none of this
 	// client's keeps its calls from asking.
 	Shared bool
-	// Joins: who is granted the lock has all others in the queue ask beside it.
-	Joins bool
+	// Together: who is granted the lock has all others in the queue ask beside it.
+	Together bool
 	// Passes bounds how many times in a row a hold passes the lock on to the client's next call.
 	Passes int32
 	// LocalPasses bounds the same for passes within the client, of which Redis is not told; 0 for

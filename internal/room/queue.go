@@ -84,18 +84,18 @@ func (r *Room) leave(id uint64, got string) {
 	} else {
 		r.asker.queue = r.asker.queue[1:]
 	}
-	if got != "" && r.kind.Joins {
-		r.joinAll()
+	if got != "" && r.kind.Together {
+		r.askBeside()
 	}
 	was, underWay := r.asker.state, r.asker.underWay
 	if was == granted {
 		r.asker.state = resting
 	}
-	r.handOver(was, got)
+	r.keepForNext(was, got)
 	switch {
 	case len(r.asker.queue) == 0:
 		r.rest(was, underWay)
-	case r.asker.queue[0].joins && r.asker.underWay == 0: // it leaves, too
+	case r.asker.queue[0].beside && r.asker.underWay == 0: // it leaves, too
 		r.watch(r.set.Poll)
 	case r.facts.Draining && r.asker.underWay == 0 && r.mayAsk(): // most calls leave now
 		r.watch(drainPause)
@@ -104,8 +104,9 @@ func (r *Room) leave(id uint64, got string) {
 	}
 }
 
-// handOver keeps for the next head what it can use of the claim and the attempt of the one before.
-func (r *Room) handOver(was state, got string) {
+// keepForNext keeps for the next head what it can use of the claim and the attempt of the one
+// before.
+func (r *Room) keepForNext(was state, got string) {
 	a, field := r.asker, r.asker.claim.field
 	passed := a.passed
 	if a.passed = ""; passed != "" && got != passed { // nobody has it any more
@@ -128,13 +129,13 @@ func (r *Room) handOver(was state, got string) {
 	}
 }
 
-// joinAll has all calls leave the queue, and ask beside the one that was granted the lock.
-func (r *Room) joinAll() {
+// askBeside has all calls leave the queue, and ask beside the one that was granted the lock.
+func (r *Room) askBeside() {
 	for i := range r.asker.queue {
-		r.asker.queue[i].joins = true
+		r.asker.queue[i].beside = true
 	}
 	if len(r.asker.queue) > 0 {
-		r.emit(Effect{Do: Join})
+		r.emit(Effect{Do: AskBeside})
 	}
 }
 

@@ -284,7 +284,7 @@ func (w *world) effect(i int, c *client, e Effect) {
 		w.granted(i, c, e)
 	case Fail:
 		c.call(e.Call).failed = true
-	case Join:
+	case AskBeside:
 		for j := range c.calls {
 			c.calls[j].joins = true
 		}

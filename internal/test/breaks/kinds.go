@@ -116,12 +116,12 @@ var ofKinds = []Break{
 	},
 	{
 		Name:  "P49: calls of one client that wait to read ask one after the other",
-		Edits: []Edit{{"internal/room Room.leave", "r.joinAll()", ""}},
+		Edits: []Edit{{"internal/room Room.leave", "r.askBeside()", ""}},
 		Pkg:   "./fenced", Run: "P49_AllCallsOfAClientReadAtOnce",
 	},
 	{
 		Name:  "P52: calls of one holder that read beside each other end each other's holds",
-		Edits: []Edit{{"internal/engine waiter.mayReenter", "own.lock.kind.joins() || own.ReentryCount(w.under) > 0", "own.ReentryCount(w.under) > 0"}},
+		Edits: []Edit{{"internal/engine waiter.mayReenter", "own.lock.kind.together() || own.ReentryCount(w.under) > 0", "own.ReentryCount(w.under) > 0"}},
 		Pkg:   "./fenced", Run: "P52_CallsOfOneHolder",
 	},
 	{

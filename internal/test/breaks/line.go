@@ -212,7 +212,7 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P32: a call is lost with its caller",
-		Edits: []Edit{{"internal/room Room.handOver", "if a.underWay != 0 && (!keeps || old) { r.takeBack(a.underWay) a.claim.doubt = true a.underWay, a.state = 0, resting", "if a.underWay != 0 {\nr.takeBack(a.underWay)\na.claim.doubt = true || old\na.underWay, a.state = 0, watching"}},
+		Edits: []Edit{{"internal/room Room.keepForNext", "if a.underWay != 0 && (!keeps || old) { r.takeBack(a.underWay) a.claim.doubt = true a.underWay, a.state = 0, resting", "if a.underWay != 0 {\nr.takeBack(a.underWay)\na.claim.doubt = true || old\na.underWay, a.state = 0, watching"}},
 		Pkg:   "./rlock", Run: "P32_",
 	},
 	{

@@ -24,7 +24,7 @@ var ofRoom = []Break{
 	},
 	{
 		Name:  "P3: what a call has asked for that has left is not released",
-		Edits: []Edit{{"internal/room Room.handOver", "got != field", "got != field && was != asking"}},
+		Edits: []Edit{{"internal/room Room.keepForNext", "got != field", "got != field && was != asking"}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 	{
@@ -59,7 +59,7 @@ var ofRoom = []Break{
 	},
 	{
 		Name:  "Inv9: a hold that was passed on locally to a call that ends is not released",
-		Edits: []Edit{{"internal/room Room.handOver", "r.abandon(passed, false)", ""}},
+		Edits: []Edit{{"internal/room Room.keepForNext", "r.abandon(passed, false)", ""}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 }
