@@ -8,7 +8,8 @@
 //	call      an acquiring call that waits; a room has a queue of them
 //	claim     the field that takes the lock next for the head of the queue, and on what terms
 //	attempt   one command that may take the lock for a claim; a pass is one, too
-//	pass      a command by which the client's own hold gives the lock to its next call
+//	pass      a command by which the client's own hold gives the lock to its next call; a local pass
+//	          takes none
 //	grant     the answer that gives a claim the lock
 //	place     the client's place in the line (package line)
 //	look      an attempt for which there is no other reason than the time
@@ -43,7 +44,8 @@
 //   - asking: an attempt is under way. Its answer is of no use from due on.
 //   - passing: the own hold passes the lock on. It ends as asking does, or at once where Unlock has
 //     waited long enough (P15).
-//   - granted: the head has its outcome, and is about to leave.
+//   - granted: the head has its outcome, and is about to leave. By a local pass it has the own hold
+//     itself: Redis is not told. Where it leaves without that, the hold is abandoned.
 //
 // Where the head leaves during an attempt, a next call on the same terms waits for that answer. The
 // room takes back an attempt older than 100 ms, and asks anew with the same claim. A claim that the

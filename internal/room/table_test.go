@@ -279,6 +279,33 @@ type replyError string
 func (e replyError) Error() string { return string(e) }
 func (replyError) RedisError()     {}
 
+// A hold goes on for the next call, of which Redis is not told, where there is a token and the call
+// asks for the same.
+func TestLocalPasses(t *testing.T) {
+	unlocking := Event{What: Unlocking, Field: "1:1", Tokens: 1, Call: Call{Terms: Terms{Lease: time.Minute}}}
+	otherTerms, noToken := unlocking, unlocking
+	otherTerms.Call.Terms.Fenced, noToken.Tokens = true, 0
+	passed := append(behindOwn[:6:6], step{event: unlocking, says: says("grant 1:1 to call 2, locally", "1:1 goes on"), state: "granted"})
+	for name, steps := range map[string][]step{
+		"to a call that begins": append(passed[:7:7],
+			step{event: Event{What: Began, Field: "1:1", Got: true}, state: "granted"},
+			step{event: left(2, "1:1"), says: says("stop listening to the lock's channel"), state: "resting"}),
+		"to a call that leaves": append(passed[:7:7],
+			step{event: left(2, ""), says: says("abandon 1:1", "stop listening to the lock's channel"), state: "resting"}),
+		"and another call comes": append(passed[:7:7],
+			step{event: joined(3), says: says("call 3 waits"), state: "granted"},
+			step{event: left(2, ""), says: says("abandon 1:1", "send attempt 2 for 1:2"), state: "asking"}),
+		"not on other terms": append(behindOwn[:6:6],
+			step{event: otherTerms, says: says("pass by attempt 2 from 1:1 to 1:2"), state: "passing"}),
+		"not without a token": append(behindOwn[:6:6],
+			step{event: noToken, says: says("pass by attempt 2 from 1:1 to 1:2"), state: "passing"}),
+		"not after the run": append(behindOwn[:6:6],
+			step{event: unlocking, after: maxRun + 1, says: says("release 1:1"), state: "watching"}),
+	} {
+		t.Run(name, func(t *testing.T) { newBench(t, local).play(steps) })
+	}
+}
+
 // What is different where an attempt without an answer may have taken any part of what is asked
 // for.
 func TestKinds(t *testing.T) {
