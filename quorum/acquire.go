@@ -122,7 +122,7 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 	if owner != nil {
 		at.followOwner(owner)
 	}
-	if !at.order.Lined && at.homeRefused() && owner == nil && yes < s.majority && at.before.splits == 0 {
+	if !at.order.Lined && at.homeRefused() && owner == nil && yes < s.majority && at.before.splits == 0 && !at.alone() {
 		if open > 0 && !at.late {
 			return false, nil
 		}
@@ -263,6 +263,7 @@ func (at *attempt) failed(answer scripts.Answer, err error) {
 // over ends an attempt that had a majority.
 func (at *attempt) over(answer scripts.Answer, err error) {
 	if !answer.Held {
+		at.rec.fail()
 		answer.Owed = true
 		at.tell(answer, err)
 		return
@@ -315,6 +316,10 @@ func (at *attempt) tell(answer scripts.Answer, err error) {
 
 // forcedOpen ends an attempt that had a majority, and was forced open before it had its token.
 func (at *attempt) forcedOpen() {
+	if !at.until.IsZero() {
+		at.over(scripts.Answer{}, errForcedOpen)
+		return
+	}
 	at.over(scripts.Answer{TTL: at.store.split(at.order.Keys.Channel()), Why: ErrSplitVote}, nil)
 }
 

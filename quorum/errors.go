@@ -47,6 +47,9 @@ var errNotYet = errors.New("it had not answered yet when the others had")
 // errLeft is the error of a node that has an earlier attempt of this client.
 var errLeft = errors.New("it had not released an earlier attempt of this client yet")
 
+// errForcedOpen is the error of an attempt whose call does not wait: it asks again, and nobody is known to have the lock.
+var errForcedOpen = errors.New("a node had released the hold before it had its token")
+
 // errUnasked is the error of a node that was not asked.
 var errUnasked = errors.New("it was not asked")
 

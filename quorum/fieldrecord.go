@@ -14,6 +14,7 @@ import (
 type fieldRecord struct {
 	mu     sync.Mutex
 	silent bool         // the attempt failed, and another one would fail too: its release calls nobody
+	failed bool         // the attempt has ended without the lock
 	closed bool         // the field is being released: no node is asked for its vote any more
 	until  time.Time    // when the lease of the field is over on every node
 	nodes  []nodeRecord // by node
@@ -206,6 +207,13 @@ func (rec *fieldRecord) silence() {
 	rec.mu.Unlock()
 }
 
+// fail notes that the attempt has ended without the lock.
+func (rec *fieldRecord) fail() {
+	rec.mu.Lock()
+	rec.failed = true
+	rec.mu.Unlock()
+}
+
 // isSilent tells whether the release of the field calls nobody.
 func (rec *fieldRecord) isSilent() bool {
 	rec.mu.Lock()
@@ -217,7 +225,7 @@ func (rec *fieldRecord) isSilent() bool {
 func (rec *fieldRecord) isGivenUp() bool {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	return rec.closed || rec.silent
+	return rec.closed || rec.silent || rec.failed
 }
 
 // closing begins a release. It returns the nodes that the release goes to, and those of them with no vote under way, whose answer

@@ -9,7 +9,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Inv12: who was forced open before it had its token is told that somebody has the lock",
-		Edits: []Edit{{"quorum attempt.forcedOpen", ", Why: ErrSplitVote", ""}},
+		Edits: []Edit{{"quorum attempt.forcedOpen", "if !at.until.IsZero() {", "if false {"}, {"quorum attempt.forcedOpen", ", Why: ErrSplitVote", ""}},
 		Pkg:   "./quorum", Run: "Inv12_ATryThatIsForcedOpen",
 	},
 	{
