@@ -25,7 +25,7 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 	if h != nil && h.Err() == nil && h.Lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
-	var said error
+	var said error // what Redis has said last: an error, or why nobody has the lock
 	var pauses command.Backoff
 	for {
 		lv, a, again, err := w.askOnce(false)
@@ -35,6 +35,7 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 		said = err
 		pause := pauses.Next(err, mostOnceMore)
 		if err == nil && a != nil && a.Why != nil { // nobody has the lock
+			said = a.Why
 			again, pause = true, min(max(a.TTL, time.Millisecond), mostOnceMore)
 		}
 		switch {
