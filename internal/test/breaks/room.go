@@ -43,22 +43,22 @@ var ofRoom = []Break{
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 	{
-		Name:  "a local pass gives a call a hold on other terms",
+		Name:  "P56: a local pass gives a call a hold on other terms",
 		Edits: []Edit{{"internal/room Room.passesLocally", "ev.Call.Terms != head.Terms", "false"}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 	{
-		Name:  "Inv2: a hold is passed on locally without a token",
+		Name:  "P56, Inv2: a hold is passed on locally without a token",
 		Edits: []Edit{{"internal/room Room.passesLocally", "ev.Tokens == 0", "false"}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 	{
-		Name:  "a run of local passes has no end",
+		Name:  "P56: a run of local passes has no end",
 		Edits: []Edit{{"internal/room run.next", "r.passes >= most", "false"}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 	{
-		Name:  "Inv9: a hold that was passed on locally to a call that ends is not released",
+		Name:  "P56, Inv9: a hold that was passed on locally to a call that ends is not released",
 		Edits: []Edit{{"internal/room Room.keepForNext", "r.abandon(passed, false)", ""}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},

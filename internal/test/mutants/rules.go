@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	lastRule      = 55
+	lastRule      = 56
 	lastInvariant = 12
 )
 
