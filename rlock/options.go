@@ -49,13 +49,14 @@ func WithHandoffs(n int) Option { return func(s *engine.Settings) { s.Handoffs =
 // WithLocalHandoffs lets a lock pass up to n times in a row from one goroutine of this client to the next without asking Redis,
 // where the calls ask for the same lease and tokens; 0, none, by default. So a key that many goroutines of a few processes want
 // passes at the speed of memory. Redis keeps one hold for all of them, with its lease and renewals. Each has a holder, a context and
-// a fencing token of its own: the acquire that takes the lock reserves n tokens more, and those that are not used are a gap. A
-// series ends after 20 ms, after a tenth of the lease, or where nobody waits here; then Redis is asked as without this option.
+// a fencing token of its own: an acquire for which others wait here reserves n tokens more, and those that are not used are a gap. A
+// series ends after 20 ms, after a tenth of the lease, or where nobody waits here; then Redis is asked as without this option. With
+// fenced.WithClockFloor or fenced.WithCounterExpiry it has 32 local handoffs at most: tokens are not to run ahead of the clock.
 //
 // What it costs: an Unlock that passes the lock on returns nil without having asked Redis, so that it does not notice that the lock
 // was forced open less than 20 ms ago. The last one of the series is told, and a guard refuses the tokens. A holder of a series has
 // up to a tenth of its lease less. Waiters in other processes wait for the series to end. It has no effect on semaphores,
-// read-write locks and quorums. n is from 0 to 65,536.
+// read-write locks and quorums. n is from 0 to 1,024.
 func WithLocalHandoffs(n int) Option {
 	return func(s *engine.Settings) { s.LocalHandoffs = n }
 }

@@ -58,6 +58,7 @@ func TestRequestToRelease(t *testing.T) {
 		locktest.Equal(t, "requests with a waiter", one.asked, 1)
 		locktest.IsError(t, three.take(time.Second), handler.ErrLockTimeout)
 		locktest.IsError(t, three.Unlock(), rlock.ErrNotHeld)
+		synctest.Wait() // three has left the line
 		locktest.NoError(t, one.Unlock())
 		locktest.NoError(t, <-took)
 		locktest.NoError(t, two.Unlock())

@@ -20,15 +20,19 @@ type outcome struct {
 
 // takenBy is the outcome of a command that has taken the lock.
 func (h *hold) takenBy(f *command.Command) outcome {
-	h.takenAt = f.SentAt
-	return outcome{hold: h, sentAt: f.SentAt, token: h.reserve(f.Answer.Token), slot: f.Answer.Slot}
+	token := f.Answer.Token
+	if s := h.series; s != nil {
+		s.takenAt = f.SentAt
+		token = s.reserve(token, s.tokens)
+	}
+	return outcome{hold: h, sentAt: f.SentAt, token: token, slot: f.Answer.Slot}
 }
 
 // newHold is the hold that attempts with this field are for, of what the call asks for.
 func (w *waiter) newHold(field string) *hold {
 	var h *hold
-	if w.client.set.LocalHandoffs > 0 { // the possession outlives the hold, and is not to keep its contexts
-		h = &hold{possession: new(possession)}
+	if w.client.set.LocalHandoffs > 0 && !w.kind.shared() { // the possession outlives the hold, and is not to keep its contexts
+		h = &hold{possession: &possession{series: new(series)}}
 	} else {
 		both := new(struct {
 			hold
@@ -39,20 +43,6 @@ func (w *waiter) newHold(field string) *hold {
 	h.init(w)
 	h.attempts.Init(w.keys, field, w.lease)
 	return h
-}
-
-// takeOver is the outcome of a call to which this hold of the client is passed on locally: a hold
-// of its own, with the same field and lease in Redis, and a token that was reserved. With ls.mu
-// held.
-func (w *waiter) takeOver(from *hold) outcome {
-	h := &hold{possession: from.possession}
-	h.init(w)
-	h.local, h.passedOn, h.uncontended = true, from.passedOn, from.uncontended
-	o := outcome{hold: h, sentAt: from.takenAt, handedOver: true}
-	if w.options.Fenced {
-		o.token = from.nextToken
-	}
-	return o
 }
 
 // init makes a hold one of what the call asks for.
@@ -69,7 +59,7 @@ func (h *hold) init(w *waiter) {
 func (w *waiter) attempt(h *hold, waits command.Notifier) *command.Command {
 	w.attemptCount++
 	f := w.client.commands.New(scripts.Acquire(w.keys, w.options.Fenced, h.attempts.Field, w.lease), &h.attempts, waits)
-	w.counts(f)
+	w.counts(h, f)
 	return f
 }
 
@@ -78,19 +68,28 @@ func (w *waiter) attempt(h *hold, waits command.Notifier) *command.Command {
 //go:noinline
 func (w *waiter) pass(h *hold, waits command.Notifier, from string) *command.Command {
 	f := w.client.commands.New(scripts.Transfer(w.keys, w.options.Fenced, h.attempts.Field, w.lease, from), &h.attempts, waits)
-	w.counts(f)
+	w.counts(h, f)
 	return f
 }
 
-// counts has the attempt take tokens as the lock does.
-func (l *Lock) counts(f *command.Command) {
-	if l.options.Floor || l.tokens() > 1 {
-		l.count(f)
+// counts has the attempt take tokens as the lock does, also for those who wait with the call: it
+// has waited itself, or another one is behind it. All attempts of a hold ask for as many tokens, as
+// Redis says the last one to each (P9).
+func (w *waiter) counts(h *hold, f *command.Command) {
+	n := 1
+	if s := h.series; s != nil {
+		if s.tokens == 0 {
+			s.tokens = w.reserves(w.inQueue && (w.contended || w.next != nil))
+		}
+		n = s.tokens
+	}
+	if w.options.Floor || n > 1 {
+		w.count(f, n)
 	}
 }
 
 //go:noinline
-func (l *Lock) count(f *command.Command) { f.Op = l.counted(f.Op) }
+func (l *Lock) count(f *command.Command, tokens int) { f.Op = l.counted(f.Op, tokens) }
 
 //go:noinline
 func inTurn(f *command.Command, t *scripts.Turn) { f.Op = f.Op.InTurn(*t) }

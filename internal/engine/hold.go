@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -38,29 +37,7 @@ type possession struct {
 	// what became of the attempts to acquire it; they have the field in Redis
 	attempts releases.Attempts
 	changes  countChanges
-	takenAt  watchdog.Instant // when the attempt was sent that has taken it
-	reserved atomic.Int64     // the last token that the latest command has taken for its holds
-	// of them, for the next hold; guarded by lockState.mu
-	nextToken int64
-}
-
-// reserve notes the tokens that a command has taken, of which this is the last, and returns the
-// first.
-func (h *hold) reserve(last int64) int64 {
-	n := int64(h.lock.tokens())
-	if n == 1 {
-		return last
-	}
-	h.reserved.Store(last)
-	return last - n + 1
-}
-
-// left is how many tokens are left for local handoffs, of a lock without tokens as many as may be.
-func (h *hold) left() int32 {
-	if !h.lock.options.Fenced {
-		return math.MaxInt32
-	}
-	return int32(max(0, h.reserved.Load()-h.Token()))
+	series   *series // nil without local handoffs
 }
 
 // taking is how a hold was taken.
@@ -233,7 +210,7 @@ func (h *hold) unregister(released *room.Event) {
 
 // lost tells whether the hold has ended with ErrLost at this time. Unlike Err it reads no other
 // clocks as long as the monotonic clock says that the lease is good. That is enough for Unlock,
-// which sends Redis a command next: Redis knows whether the hold is there.
+// which sends Redis a command next, or looks at all clocks before a local handoff (offers).
 func (h *hold) lost(now time.Time) bool {
 	if h.remaining(now) <= 0 && h.Lease.Passed() {
 		h.lose(h.ranOut(), false)

@@ -30,12 +30,14 @@ type unlocking struct {
 func (ls *lockState) exit(h *hold, began time.Time, within time.Duration) (x exit, waited bool) {
 	ev := room.Event{What: room.Unlocking, Field: h.attempts.Field}
 	next := int64(0)
-	if ls.client.set.LocalHandoffs > 0 {
-		ev.Call.Terms, ev.Tokens, next = h.lock.terms(h.attempts.LongestLease()), h.left(), h.Token()+1
+	if h.series != nil {
+		next = h.offers(&ev)
 	}
 	ls.mu.Lock()
 	ls.hearAnswers(began)
-	ls.exited, h.nextToken = exit{}, next
+	if ls.exited = (exit{}); h.series != nil {
+		h.series.next = next
+	}
 	ls.step(began, &ev)
 	u := ls.pass
 	if x = ls.exited; x.over {

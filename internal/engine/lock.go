@@ -35,10 +35,10 @@ type Lock struct {
 	slot        int           // of a permit; noSlot for another lock
 }
 
-// counted is the op with the lock's way of counting tokens.
-func (l *Lock) counted(op scripts.Op) scripts.Op {
-	if n := l.tokens(); n > 1 {
-		op = op.TakingTokens(n)
+// counted is the op, which takes so many tokens, with the lock's way of counting them.
+func (l *Lock) counted(op scripts.Op, tokens int) scripts.Op {
+	if tokens > 1 {
+		op = op.TakingTokens(tokens)
 	}
 	if l.options.Floor {
 		op = op.WithFloor(l.options.Expiry)
@@ -46,12 +46,17 @@ func (l *Lock) counted(op scripts.Op) scripts.Op {
 	return op
 }
 
-// tokens is how many an op takes: with local handoffs also those for the holds after it.
-func (l *Lock) tokens() int {
-	if l.kind.shared() || !l.options.Fenced {
+// reserves is how many tokens an op takes, with those for local handoffs where calls of the client
+// wait.
+func (l *Lock) reserves(wait bool) int {
+	n := l.client.set.LocalHandoffs
+	switch {
+	case !wait || l.kind.shared() || !l.options.Fenced:
 		return 1
+	case l.options.Floor:
+		return min(n, mostOnFloor) + 1
 	}
-	return l.client.set.LocalHandoffs + 1
+	return n + 1
 }
 
 // terms are on what a hold has the lock that was taken with this lease.

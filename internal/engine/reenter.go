@@ -38,19 +38,23 @@ func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	if count == 0 {
 		return nil, errOvertaken
 	}
-	token := w.options.Fenced && !(h.stable && h.Token() != 0)
+	token, tokens := w.options.Fenced && !(h.stable && h.Token() != 0), 1
+	if token && h.series != nil {
+		tokens = w.reserves(w.lockState.hasWaiters())
+	}
 
 	h.attempts.Extend(w.lease) // whether an answer comes or not
 	// of the first attempt: a repeat of one that was executed extends nothing
 	sent := watchdog.Now()
 	answer, _, err := w.client.commands.Do(bound, sent.Time(), patience, w.client.onReentry(),
-		w.counted(scripts.Level(w.keys, token, h.attempts.Field, w.lease, count, h.changes.next())))
+		w.counted(scripts.Level(w.keys, token, h.attempts.Field, w.lease, count, h.changes.next()), tokens))
 	if scripts.OtherType(err) && !token {
 		h.lose(foundGone("a re-entry", err), true)
 		return nil, lostTo(err)
 	} else if scripts.OtherType(err) { // of the counter, or of the lock
 		w.client.dog.Ask(&h.Lease)
 	}
+	h.changes.said(count, err)
 	switch {
 	case err != nil:
 		h.correctCount()
@@ -65,10 +69,11 @@ func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 		return nil, ErrLost
 	}
 	w.client.dog.Extend(&h.Lease, sent, w.lease)
-	if !token {
+	switch {
+	case !token:
 		answer.Token = 0
-	} else {
-		answer.Token = h.reserve(answer.Token)
+	case h.series != nil:
+		answer.Token = h.series.reserve(answer.Token, tokens)
 	}
 	lv, err := h.Open(w.under, w.holder, w.request.Lease == 0, answer.Token)
 	if err != nil {
@@ -104,7 +109,26 @@ func (h *hold) correctCount() {
 type countChanges struct {
 	mu     sync.Mutex
 	turn   chan struct{} // holds a value while such a command is under way; made by the first begin
+	above  int           // by how much the count in Redis is above one; unsure where no answer says so
 	latest int64         // number; it is whose turn it is that counts on
+}
+
+const unsure = -1
+
+// said notes what the answer to a command that sets this count has said.
+func (c *countChanges) said(count int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.above = count - 1; err != nil {
+		c.above = unsure
+	}
+}
+
+// isOne tells whether the count in Redis is one, and no change is under way.
+func (c *countChanges) isOne() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.above == 0 && len(c.turn) == 0
 }
 
 // begin waits until it is the caller's turn; false where ctx has ended first.

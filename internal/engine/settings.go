@@ -65,6 +65,15 @@ func (s *Settings) SetPresence(name string) {
 	}
 }
 
+const (
+	// maxLocalHandoffs bounds those of a series, as each takes a token of the 2^53 that there are.
+	maxLocalHandoffs = 1024
+	// mostOnFloor bounds them where tokens are times in microseconds: where a series is taken
+	// 20,000 times a second, its tokens do not run ahead of the clock, and are not given again
+	// where the counter is lost.
+	mostOnFloor = 32
+)
+
 // maxPresence bounds the name of WithPresence.
 const maxPresence = 200
 
@@ -94,8 +103,8 @@ func (s *Settings) check() error {
 	if s.Handoffs < 0 || s.Handoffs > 1<<20 {
 		return fmt.Errorf("rlock: WithHandoffs(%d): use 0 or more, and a million or less", s.Handoffs)
 	}
-	if s.LocalHandoffs < 0 || s.LocalHandoffs > 1<<16 {
-		return fmt.Errorf("rlock: WithLocalHandoffs(%d): use 0 or more, and 65536 or less", s.LocalHandoffs)
+	if s.LocalHandoffs < 0 || s.LocalHandoffs > maxLocalHandoffs {
+		return fmt.Errorf("rlock: WithLocalHandoffs(%d): use 0 or more, and %d or less", s.LocalHandoffs, maxLocalHandoffs)
 	}
 	if s.presenceErr != nil {
 		return s.presenceErr

@@ -172,6 +172,7 @@ func (h *hold) lowerCount(ctx context.Context) error {
 		return nil // the outer level was unlocked meanwhile, and all is released
 	}
 	answer, _, err := c.commands.Do(ctx, time.Now(), bound, bound/3, scripts.Level(h.lock.keys, false, h.attempts.Field, 0, count, h.changes.next()))
+	h.changes.said(count, err)
 	if err != nil && !scripts.OtherType(err) {
 		return fmt.Errorf("hold count not confirmed, the last Unlock releases the lock in any case: %w", err)
 	}

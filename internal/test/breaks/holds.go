@@ -63,7 +63,7 @@ var ofHolds = []Break{
 	},
 	{
 		Name:  "P2: re-entries all have the same number",
-		Edits: []Edit{{"internal/engine plain.reenter", "count, h.changes.next())))", "count, h.changes.latest+1)))"}},
+		Edits: []Edit{{"internal/engine plain.reenter", "count, h.changes.next()), tokens))", "count, h.changes.latest+1), tokens))"}},
 		Pkg:   "./rlock", Run: "P2_|ManyReentries",
 	},
 	{

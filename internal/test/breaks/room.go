@@ -62,4 +62,24 @@ var ofRoom = []Break{
 		Edits: []Edit{{"internal/room Room.keepForNext", "r.abandon(passed, false)", ""}},
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
+	{
+		Name:  "P56, Inv1: a lease that Redis has not confirmed is passed on",
+		Edits: []Edit{{"internal/engine hold.offers", "promised.After(h.Lease.Deadline()) ||", "false && promised.After(h.Lease.Deadline()) ||"}},
+		Pkg:   "./rlock", Run: "P56_ALeaseWithoutAnAnswer",
+	},
+	{
+		Name:  "P56: the hold count of the holder before is passed on",
+		Edits: []Edit{{"internal/engine hold.offers", "|| !h.changes.isOne()", ""}},
+		Pkg:   "./rlock", Run: "P56_AHoldCount",
+	},
+	{
+		Name:  "P56, Inv2: tokens that are times run ahead of the clock",
+		Edits: []Edit{{"internal/engine Lock.reserves", "min(n, mostOnFloor) + 1", "n + 1"}},
+		Pkg:   "./rlock", Run: "P56_FewTokens",
+	},
+	{
+		Name:  "P56, P9: the attempts of a hold ask for different numbers of tokens",
+		Edits: []Edit{{"internal/engine waiter.counts", "s.tokens == 0", "true"}},
+		Pkg:   "./rlock", Run: "P56_",
+	},
 }

@@ -9,7 +9,7 @@ var ofTokens = []Break{
 	},
 	{
 		Name:  "P9: a stable token changes",
-		Edits: []Edit{{"internal/engine plain.reenter", "token := w.options.Fenced && !(h.stable && h.Token() != 0)", "token := w.options.Fenced"}},
+		Edits: []Edit{{"internal/engine plain.reenter", "token, tokens := w.options.Fenced && !(h.stable && h.Token() != 0), 1", "token, tokens := w.options.Fenced, 1"}},
 		Pkg:   "./fenced", Run: "Stable",
 	},
 	{
