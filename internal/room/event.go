@@ -38,6 +38,7 @@ type Event struct {
 	Got     bool
 	Begins  bool
 	Ends    bool
+	Tokens  int32 // so many are reserved for those to whom the hold is passed on locally
 	Attempt Attempt
 	Answer  *scripts.Answer
 	Late    bool // the answer grants the lock for less time than can be trusted
@@ -46,7 +47,6 @@ type Event struct {
 	Ticket  string // with which the client was to enter the line by the release,
 	Score   int64  // and its score there; 0 where the release entered none
 	Heard   int    // so many connections were told of the release
-	Tokens  int32  // so many are reserved for those to whom the hold is passed on locally
 	At      time.Time
 	Text    string
 	Channel Channel
