@@ -22,7 +22,7 @@ type Command struct {
 	afterFunc atomic.Pointer[func()] // called when the command is over; nil for none, isOver from then on
 
 	done   atomic.Bool // the fields below are final
-	SentAt watchdog.Instant
+	SentAt watchdog.Instant // of one that may take a hold
 	Answer scripts.Answer
 	Err    error
 }
@@ -77,11 +77,19 @@ func (f *Command) finish() {
 
 // Sending implements scripts.Caller.
 func (f *Command) Sending(with scripts.Caller) {
-	if with, together := with.(*Command); together {
-		f.SentAt = with.SentAt
+	never := watchdog.Instant{}
+	if f.SentAt = never; f.attempts == nil {
+		return // no lease counts from it, and reading the clocks takes a system call
+	}
+	first, together := with.(*Command)
+	if !together {
+		f.SentAt = watchdog.Now()
 		return
 	}
-	f.SentAt = watchdog.Now()
+	if first.SentAt == never {
+		first.SentAt = watchdog.Now()
+	}
+	f.SentAt = first.SentAt
 }
 
 // Answered implements scripts.Caller.
