@@ -17,7 +17,7 @@ func dialFenced(addr string) (*client, error) {
 
 // dialLocal passes locks on within the client.
 func dialLocal(addr string) (*client, error) {
-	return dialWith(addr, func(c *rlock.Client, key string) lockFunc { return lockOf(fenced.NewLock(c, key)) }, nil, rlock.WithLocalHandoffs(64))
+	return dialWith(addr, func(c *rlock.Client, key string) lockFunc { return lockOf(fenced.NewLock(c, key)) }, nil, rlock.WithLocalHandoffs(256))
 }
 
 func lockOf(lock *fenced.Lock) lockFunc {

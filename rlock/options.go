@@ -55,7 +55,7 @@ func WithHandoffs(n int) Option { return func(s *engine.Settings) { s.Handoffs =
 //
 // What it costs: an Unlock that passes the lock on returns nil without having asked Redis, so that it does not notice that the lock
 // was forced open less than 20 ms ago. The last one of the series is told, and a guard refuses the tokens. A holder of a series has
-// up to a tenth of its lease less. Waiters in other processes wait for the series to end. It has no effect on semaphores,
+// up to a tenth of its lease less. Waiters in other processes wait for the series to end: the larger n is, the longer. It has no effect on semaphores,
 // read-write locks and quorums. n is from 0 to 1,024.
 func WithLocalHandoffs(n int) Option {
 	return func(s *engine.Settings) { s.LocalHandoffs = n }
