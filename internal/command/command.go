@@ -21,7 +21,7 @@ type Command struct {
 	also      Notifier               // somebody else who waits for it; nil for nobody
 	afterFunc atomic.Pointer[func()] // called when the command is over; nil for none, isOver from then on
 
-	done   atomic.Bool // the fields below are final
+	done   atomic.Bool      // the fields below are final
 	SentAt watchdog.Instant // of one that may take a hold
 	Answer scripts.Answer
 	Err    error
