@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
+	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -192,6 +194,42 @@ func TestConfirm_ReplicaHasIt(t *testing.T) {
 	locktest.IsError(t, err, rlock.ErrUnconfirmed)
 	wantTold(t, err, "1 of 2 replicas")
 	s.wantFree("a")
+}
+
+// P56: a local handoff needs no confirmation: with the acquire a replica has confirmed the hold, and the counter behind all its tokens.
+func TestConfirm_LocalHandoffs(t *testing.T) {
+	s := confirmNew(t)
+	var local atomic.Int64
+	l := s.lock("a", rlock.WithReplicas(1, 3*time.Second), rlock.WithLocalHandoffs(16), rlock.WithTrace(&locktrace.Trace{
+		AcquireDone: func(e locktrace.AcquireDone) {
+			if e.By == locktrace.FromLocal {
+				local.Add(1)
+			}
+		},
+	}))
+	replica := s.Replicas[0].Client()
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			err := l.Do(t.Context(), func(ctx context.Context, token int64) error {
+				if last, err := replica.Get(ctx, "redisson_lock_token:{a}").Int64(); err != nil || last < token {
+					t.Errorf("token %d, the replica's counter %d: %v", token, last, err)
+				}
+				if n := replica.HLen(ctx, "a").Val(); n == 0 {
+					t.Error("the replica has no hold")
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	s.wantFree("a")
+	if local.Load() == 0 {
+		t.Error("there was no local handoff")
+	}
 }
 
 // A call that may wait keeps what it has taken until a replica has it.
