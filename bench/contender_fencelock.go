@@ -69,13 +69,13 @@ func dialWith(addr string, lock, read func(*rlock.Client, string) lockFunc, opts
 // dialQuorum says nothing of nodes that do not answer in time: a busy machine has such.
 func dialQuorum(addrs []string) (*client, error) {
 	rdbs, closeAll := openAll(addrs)
-	c, err := quorum.New(rdbs, quorum.WithLockOptions(rlock.WithLease(quorumLease), rlock.WithLogger(slog.New(slog.DiscardHandler))))
+	c, err := quorum.New(rdbs, rlock.WithLease(quorumLease), rlock.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		closeAll()
 		return nil, err
 	}
 	return &client{
-		lock:  func(key string) lockFunc { return lockOf(quorum.NewLock(c, key)) },
+		lock:  func(key string) lockFunc { return lockOf(fenced.NewLock(c, key)) },
 		close: func() { _ = c.Close(); closeAll() },
 	}, nil
 }

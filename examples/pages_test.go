@@ -63,10 +63,10 @@ func TestNestedCallWithAnotherContext(t *testing.T) {
 	defer client.Close()
 	lock := fenced.NewLock(client, "lock:account:42")
 	noError(t, lock.Do(t.Context(), func(held context.Context, _ int64) error {
-		if _, err := lock.TryLock(t.Context(), 50*time.Millisecond, 0); !errors.Is(err, rlock.ErrNotAcquired) {
+		if _, _, err := lock.TryLockAndGetToken(t.Context(), 50*time.Millisecond, 0); !errors.Is(err, rlock.ErrNotAcquired) {
 			t.Errorf("with the context from before Lock: %v", err)
 		}
-		again, err := lock.TryLock(held, 50*time.Millisecond, 0)
+		again, _, err := lock.TryLockAndGetToken(held, 50*time.Millisecond, 0)
 		noError(t, err)
 		return lock.Unlock(again)
 	}))

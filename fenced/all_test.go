@@ -21,13 +21,13 @@ func TestTokensOfDoAll(t *testing.T) {
 		locktest.DeepEqual(t, "tokens", tokens, []int64{1, 4, 1})
 		return nil
 	}))
-	err := fenced.TryDoAll(t.Context(), 0, 0, []*fenced.Lock{a, fenced.NewLock(client, "a", fenced.WithStableToken())}, nil)
-	locktest.ErrorSays(t, err, "rlock: TryDoAll: fn is nil")
-	err = fenced.TryDoAll(t.Context(), 0, 0, []*fenced.Lock{a, fenced.NewLock(client, "a", fenced.WithStableToken())},
-		func(context.Context, []int64) error { return nil })
+	err := fenced.DoAll(t.Context(), []*fenced.Lock{a, fenced.NewLock(client, "a", fenced.WithStableToken())}, nil, rlock.Wait(0))
+	locktest.ErrorSays(t, err, "rlock: DoAll: fn is nil")
+	err = fenced.DoAll(t.Context(), []*fenced.Lock{a, fenced.NewLock(client, "a", fenced.WithStableToken())},
+		func(context.Context, []int64) error { return nil }, rlock.Wait(0))
 	locktest.ErrorSays(t, err, `"a"`, "options")
-	held, err := b.Lock(t.Context())
+	held, _, err := b.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
-	locktest.IsError(t, fenced.TryDoAll(t.Context(), 0, 0, []*fenced.Lock{a, b}, func(context.Context, []int64) error { return nil }), rlock.ErrNotAcquired)
+	locktest.IsError(t, fenced.DoAll(t.Context(), []*fenced.Lock{a, b}, func(context.Context, []int64) error { return nil }, rlock.Wait(0)), rlock.ErrNotAcquired)
 	locktest.NoError(t, b.Unlock(held))
 }

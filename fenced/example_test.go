@@ -134,7 +134,7 @@ func ExampleLock_Acquire() {
 }
 
 // A job that runs on every node, and does its work on one of them. ErrNotAcquired means that it is another's turn.
-func ExampleLock_TryDo() {
+func ExampleLock_Do_once() {
 	client, done := exampleClient()
 	defer done()
 	lock := fenced.NewLock(client, "report:daily")
@@ -144,7 +144,7 @@ func ExampleLock_TryDo() {
 		return nil
 	}
 	for range 2 { // twice in a row, not at the same time: both get their turn
-		err := lock.TryDo(context.Background(), 0, 0, report) // one try, and the watchdog's lease
+		err := lock.Do(context.Background(), report, rlock.Wait(0)) // one try, and the watchdog's lease
 		if errors.Is(err, rlock.ErrNotAcquired) {
 			fmt.Println("another node is at it")
 		}
@@ -367,7 +367,7 @@ func ExampleSemaphore() {
 		return
 	}
 	defer b.Unlock(ctx)
-	_, err = jobs.TryAcquire(ctx, 0, 0)
+	_, err = jobs.Acquire(ctx, rlock.Wait(0))
 	fmt.Println(a.Slot(), b.Slot(), errors.Is(err, rlock.ErrNotAcquired))
 
 	if err := a.Unlock(ctx); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// Hold is a hold of a lock in a variable, with its token: what Acquire returns. It ends with its Unlock, or when the lock is lost, and with
+// Hold is a hold of a lock, or a permit of a Semaphore, in a variable, with its token: what Acquire returns. It ends with its Unlock, or when the lock is lost, and with
 // nothing else. It may be used by any number of goroutines. A Hold that is dropped without an Unlock is not renewed any more once it is garbage.
-// A nil Hold, and a zero value, hold nothing: their errors are rlock.ErrNotHeld, and say so.
-type Hold engine.Held
+// A nil Hold, and a zero value, hold nothing: their errors are rlock.ErrNotHeld, and say so; their slot is -1.
+type Hold struct{ held engine.Held }
 
 // Acquire takes the lock, and returns the hold, which has the token. ctx bounds how long this call waits, and not the hold: when ctx ends later the
 // hold goes on, until its Unlock or its loss. The options are rlock.Wait, rlock.Lease, rlock.Reenter and rlock.Lasting. Use Acquire where the hold is kept in a
@@ -29,10 +29,26 @@ func (l *Lock) Acquire(ctx context.Context, opts ...rlock.AcquireOption) (*Hold,
 		return nil, l.wrap("Acquire", err)
 	}
 	held, err := l.engine().Hold(ctx, r)
-	return (*Hold)(held), l.wrap("Acquire", err)
+	if err != nil {
+		return nil, l.wrap("Acquire", err)
+	}
+	return &Hold{held}, nil
 }
 
-func (h *Hold) engine() *engine.Held { return (*engine.Held)(h) }
+// engine is what is in the hold; nil for a nil one, which its methods take for one that nobody has.
+func (h *Hold) engine() *engine.Held {
+	if h == nil {
+		return nil
+	}
+	return &h.held
+}
+
+// Name returns the name of the lock; of a permit that of its slot, such as "{jobs}:3": the name to show a guard together with Token where the slot
+// itself is what is guarded.
+func (h *Hold) Name() string { return h.engine().Lock().Name() }
+
+// Slot returns the slot of a permit, from 0 to n-1. No other living permit of the semaphore has it. It is -1 for the hold of a lock.
+func (h *Hold) Slot() int { return h.engine().Slot() }
 
 // Token returns the token to show with a write: the latest of the hold, as a re-entry takes a new one. It asks nobody. After the end of the hold
 // it stays the same: storage that checks tokens refuses it as soon as it has seen the next holder's.
@@ -62,10 +78,10 @@ func (h *Hold) Remaining() time.Duration { return h.engine().Remaining() }
 // The error is rlock.ErrLost, rlock.ErrUnlocked or rlock.ErrClosed for a hold that is over, ctx's own if that ends first, or what Redis said
 // after rlock.WithPatience; Redis may have extended the lease all the same then, and the hold goes on with the lease that it knows of.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
-	return (*Lock)(h.engine().Lock()).wrap("Extend", h.engine().Extend(ctx, d))
+	return wrap("Extend", h.engine().Lock(), h.engine().Extend(ctx, d))
 }
 
-// Waited returns a channel that is closed when somebody waits for the lock, for a holder that gives it up then. The channel stays closed: use it
+// Waited returns a channel that is closed when somebody waits for the lock, or for any permit of the semaphore, for a holder that gives it up then. The channel stays closed: use it
 // together with Done. It is closed at once if somebody waits already, otherwise as soon as one comes; within 10 s where a message of Redis was
 // lost. It asks Redis in the background, and is not closed while Redis is away.
 //
@@ -83,5 +99,5 @@ func (h *Hold) Waited() <-chan struct{} { return h.engine().Waited() }
 // in any case. rlock.ErrLost: the lock had been lost, so that what was done under it may have met another holder's work. rlock.ErrNotHeld:
 // it was unlocked before; nothing happened.
 func (h *Hold) Unlock(ctx context.Context) error {
-	return (*Lock)(h.engine().Lock()).wrap("Unlock", h.engine().Unlock(ctx))
+	return wrap("Unlock", h.engine().Lock(), h.engine().Unlock(ctx))
 }

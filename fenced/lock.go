@@ -8,21 +8,22 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-// Lock is a reentrant lock whose acquires give tokens. All acquiring methods take a token, those whose names say so return it. A
-// Lock holds no state, and may be copied and used by any number of goroutines.
+// Lock is a reentrant lock whose acquires give tokens. A Lock holds no state, and may be copied and used by any number of goroutines.
 //
 // Re-entry takes a new token too, as in Redisson, and a holder's current token is its latest. A write of the outer
 // function after an inner call must therefore show the current one, from Token or TokenFrom, not one that was stored
 // before; or the lock is made with WithStableToken.
-type Lock engine.Lock
+type Lock struct{ lock *engine.Lock }
 
 // Option changes how a lock gives its tokens.
-type Option func(*engine.LockOptions)
+type Option func(*options)
+
+type options = engine.LockOptions
 
 // WithStableToken keeps the first token for the whole hold: a re-entry returns the same one, as in Hazelcast's
 // FencedLock. For code that stores the token in a variable across nested calls. The first acquire of a hold decides,
 // whichever Lock value re-enters it.
-func WithStableToken() Option { return func(o *engine.LockOptions) { o.Stable = true } }
+func WithStableToken() Option { return func(o *options) { o.Stable = true } }
 
 // WithClockFloor makes tokens survive the loss of the counter: the next one is the larger of the last one + 1 and the
 // server's time in microseconds since 1970. Without it tokens begin again at 1 after FLUSHALL, after a failover to a
@@ -37,7 +38,7 @@ func WithStableToken() Option { return func(o *engine.LockOptions) { o.Stable = 
 //
 // All locks of this name should have the option. One without it, and Redisson, takes the last token + 1, which is right
 // beside it, but begins at 1 if it is the first one after the loss.
-func WithClockFloor() Option { return func(o *engine.LockOptions) { o.Floor = true } }
+func WithClockFloor() Option { return func(o *options) { o.Floor = true } }
 
 // WithCounterExpiry lets the counter expire so long after the last token that a lock with this option took, so that a
 // million locks with names of their own, one for each order, do not stay in Redis for ever. It includes WithClockFloor: after
@@ -48,7 +49,7 @@ func WithClockFloor() Option { return func(o *engine.LockOptions) { o.Floor = tr
 // taken, and theirs begin again at 1. So all locks of the name need the option, and a name that Redisson locks too cannot
 // have it.
 func WithCounterExpiry(d time.Duration) Option {
-	return func(o *engine.LockOptions) {
+	return func(o *options) {
 		o.Floor, o.Expiry = true, d
 		if d <= 0 {
 			o.Expiry = 1 // too short: the first call says so
@@ -59,7 +60,7 @@ func WithCounterExpiry(d time.Duration) Option {
 // NewLock returns the fenced lock of this name. It asks no one: two locks of one name are the same lock. The name is the key of the lock
 // in Redis, and any text but the empty one; rlock.NewLock says more of names.
 func NewLock(client *rlock.Client, name string, opts ...Option) *Lock {
-	return (*Lock)(engine.NewLock((*engine.Client)(client), name, optionsOf(opts)))
+	return &Lock{engine.NewLock(engine.ClientOf(client), name, optionsOf(opts))}
 }
 
 // optionsOf is how locks with these options give tokens.
@@ -73,7 +74,15 @@ func optionsOf(opts []Option) engine.LockOptions {
 	return options
 }
 
-func (l *Lock) engine() *engine.Lock { return (*engine.Lock)(l) }
+// engine is what is in the lock; nil for a nil one, which its methods refuse.
+func (l *Lock) engine() *engine.Lock {
+	if l == nil {
+		return nil
+	}
+	return l.lock
+}
+
+func init() { engine.LockOf = func(lock any) *engine.Lock { return lock.(*Lock).engine() } }
 
 // acquire is an acquiring method with this name.
 func (l *Lock) acquire(ctx context.Context, op string, r engine.Request) (context.Context, int64, error) {
@@ -81,18 +90,10 @@ func (l *Lock) acquire(ctx context.Context, op string, r engine.Request) (contex
 	return held, token, l.wrap(op, err)
 }
 
-func (l *Lock) do(ctx context.Context, op string, r engine.Request, fn func(context.Context, int64) error) error {
-	if fn == nil {
-		return l.wrap(op, engine.ErrNothingToDo)
-	}
-	held, token, err := l.acquire(ctx, op, r)
-	if err != nil {
-		return err
-	}
-	return engine.Do(func() error { return fn(held, token) }, func() error { return l.wrap(op, l.engine().Unlock(held)) })
-}
+func (l *Lock) wrap(op string, err error) error { return wrap(op, l.engine(), err) }
 
-func (l *Lock) wrap(op string, err error) error {
+// wrap is the error of a method of the lock; nil for none.
+func wrap(op string, l *engine.Lock, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -142,52 +143,25 @@ func (l *Lock) TryLockAndGetToken(ctx context.Context, wait, lease time.Duration
 	return l.acquire(ctx, "TryLockAndGetToken", engine.Request{Wait: wait, Lease: lease})
 }
 
-// Lock takes the lock, waiting for as long as ctx lives, for code that asks for the token later, with Token or TokenFrom: this acquire
-// takes a token all the same. The returned context carries the holder: pass it on, and give it to Unlock. The lease is the watchdog's,
-// renewed until Unlock.
+// Do takes the lock as LockAndGetToken does, for the holder of ctx, which bounds the hold too; runs fn with that context and token; and unlocks. With
+// rlock.Wait and rlock.Lease it takes the lock as TryLockAndGetToken does. A panic in fn unlocks and goes on.
 //
-// While Redis is away the call tries again for rlock.WithPatience, and then returns what Redis said. The errors, and what is returned with
-// one, are those of LockAndGetToken.
-func (l *Lock) Lock(ctx context.Context) (context.Context, error) {
-	ctx, _, err := l.acquire(ctx, "Lock", engine.Request{Forever: true})
-	return ctx, err
-}
-
-// LockLease takes the lock with a lease of 10 ms or more that nobody renews, for code that asks for the token later, with Token or
-// TokenFrom. The lock is lost after the lease if it was not unlocked before; lease 0 is the watchdog's, as in Lock.
-//
-// While Redis is away the call tries again for rlock.WithPatience, and then returns what Redis said. The errors, and what is returned with
-// one, are those of LockAndGetToken.
-func (l *Lock) LockLease(ctx context.Context, lease time.Duration) (context.Context, error) {
-	ctx, _, err := l.acquire(ctx, "LockLease", engine.Request{Forever: true, Lease: lease})
-	return ctx, err
-}
-
-// TryLock takes the lock if it comes free within wait, for code that asks for the token later, with Token or TokenFrom. wait 0 asks once,
-// any other wait is a millisecond or more; lease 0 is the watchdog's, otherwise 10 ms or more, and not renewed.
-//
-// After the wait the error is rlock.ErrNotAcquired if somebody else held the lock, and what Redis said if Redis was away: with wait 0 a
-// connection that fails is tried again, and an answer waited for, for a second at most. What is returned with
-// an error is as with LockAndGetToken.
-func (l *Lock) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
-	ctx, _, err := l.acquire(ctx, "TryLock", engine.Request{Wait: wait, Lease: lease})
-	return ctx, err
-}
-
-// Do takes the lock as LockAndGetToken does, runs fn with that context and token, and unlocks. A panic in fn unlocks and goes on.
-//
-// The error says all there is to say: that of the acquire, in which case fn did not run; otherwise fn's own, joined with Unlock's, which is
-// rlock.ErrLost where the lock was lost, also if fn returned nil. When Redis goes away while fn runs, fn's context ends in time, and the
-// release is sent again in the background. A nil fn is an error.
-func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, token int64) error) error {
-	return l.do(ctx, "Do", engine.Request{Forever: true}, fn)
-}
-
-// TryDo takes the lock as TryLockAndGetToken does, with this wait and lease, runs fn with that context and token, and unlocks.
-// rlock.ErrNotAcquired means that somebody else held the lock for the whole wait, and that fn did not run. The error, a panic in fn, and
-// what happens when Redis goes away are as in Do.
-func (l *Lock) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx context.Context, token int64) error) error {
-	return l.do(ctx, "TryDo", engine.Request{Wait: wait, Lease: lease}, fn)
+// The error says all there is to say: that of the acquire, such as rlock.ErrNotAcquired after rlock.Wait, in which case fn did not run; otherwise
+// fn's own, joined with Unlock's, which is rlock.ErrLost where the lock was lost, also if fn returned nil. When Redis goes away while fn runs,
+// fn's context ends in time, and the release is sent again in the background. A nil fn is an error.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, token int64) error, opts ...rlock.AcquireOption) error {
+	if fn == nil {
+		return l.wrap("Do", engine.ErrNothingToDo)
+	}
+	r, err := engine.MakeRequest(opts)
+	if err != nil {
+		return l.wrap("Do", err)
+	}
+	held, token, err := l.acquire(ctx, "Do", r)
+	if err != nil {
+		return err
+	}
+	return engine.Do(func() error { return fn(held, token) }, func() error { return l.wrap("Do", l.engine().Unlock(held)) })
 }
 
 // Unlock releases ctx's own level of the hold, and ends the context that its acquire returned, with rlock.ErrUnlocked. With a context that
@@ -260,10 +234,10 @@ func (l *Lock) Remaining(ctx context.Context) (time.Duration, error) {
 	return left, l.wrap("Remaining", err)
 }
 
-// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, whoever holds it, in whole milliseconds, 100 years at most.
+// TTL asks Redis for how long the lock stays taken if its lease is not renewed, whoever holds it, in whole milliseconds, 100 years at most.
 // time.Duration(-2) means that nobody holds the lock, time.Duration(-1) that its key does not expire. While Redis is away it asks again for
 // rlock.WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
-func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {
-	ttl, err := l.engine().RemainTTL(ctx)
-	return ttl, l.wrap("RemainTTL", err)
+func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
+	ttl, err := l.engine().TTL(ctx)
+	return ttl, l.wrap("TTL", err)
 }

@@ -61,7 +61,7 @@ func current(t testing.TB, l *fenced.Lock, ctx context.Context, want int64) {
 	locktest.Equal(t, "TokenFrom", token, want)
 }
 
-// calls are all acquiring calls; those that do not return the token give the one in the context.
+// calls are all acquiring calls that return what they have taken.
 var calls = []struct {
 	name, op string
 	waits    bool
@@ -78,26 +78,19 @@ var calls = []struct {
 	{"TryLockAndGetToken wait lease", "TryLockAndGetToken", true, 7 * time.Minute, func(l *fenced.Lock, ctx context.Context) (context.Context, int64, error) {
 		return l.TryLockAndGetToken(ctx, time.Minute, 7*time.Minute)
 	}},
-	{"Lock", "Lock", true, 30 * time.Second, tokenless((*fenced.Lock).Lock)},
-	{"LockLease", "LockLease", true, 7 * time.Minute, tokenless(func(l *fenced.Lock, ctx context.Context) (context.Context, error) {
-		return l.LockLease(ctx, 7*time.Minute)
-	})},
-	{"TryLock 0 lease", "TryLock", false, 7 * time.Minute, tokenless(func(l *fenced.Lock, ctx context.Context) (context.Context, error) {
-		return l.TryLock(ctx, 0, 7*time.Minute)
-	})},
-	{"TryLock wait 0", "TryLock", true, 30 * time.Second, tokenless(func(l *fenced.Lock, ctx context.Context) (context.Context, error) {
-		return l.TryLock(ctx, time.Minute, 0)
-	})},
+	{"Acquire", "Acquire", true, 30 * time.Second, acquired()},
+	{"Acquire Lease", "Acquire", true, 7 * time.Minute, acquired(rlock.Lease(7 * time.Minute))},
+	{"Acquire Wait 0 Lease", "Acquire", false, 7 * time.Minute, acquired(rlock.Wait(0), rlock.Lease(7*time.Minute))},
 }
 
-func tokenless(call func(*fenced.Lock, context.Context) (context.Context, error)) func(*fenced.Lock, context.Context) (context.Context, int64, error) {
+// acquired is Acquire for the holder of the context, as the other calls are.
+func acquired(opts ...rlock.AcquireOption) func(*fenced.Lock, context.Context) (context.Context, int64, error) {
 	return func(l *fenced.Lock, ctx context.Context) (context.Context, int64, error) {
-		held, err := call(l, ctx)
+		h, err := l.Acquire(ctx, append(opts, rlock.Reenter())...)
 		if err != nil {
-			return held, 0, err
+			return ctx, 0, err
 		}
-		token, err := l.Token(held)
-		return held, token, err
+		return h.Context(), h.Token(), nil
 	}
 }
 
@@ -209,11 +202,16 @@ func TestBadArguments(t *testing.T) {
 		call     func() (context.Context, int64, error)
 	}{
 		{"TryLockAndGetToken", "negative", func() (context.Context, int64, error) { return l.TryLockAndGetToken(ctx, -1, 0) }},
-		{"TryLock", "negative", func() (context.Context, int64, error) { c, err := l.TryLock(ctx, -time.Second, 0); return c, 0, err }},
-		{"TryDo", "negative", func() (context.Context, int64, error) { return ctx, 0, l.TryDo(ctx, -1, 0, never) }},
-		{"TryDo", "lease", func() (context.Context, int64, error) { return ctx, 0, l.TryDo(ctx, 0, 5*time.Millisecond, never) }},
+		{"Acquire", "negative", func() (context.Context, int64, error) {
+			_, err := l.Acquire(ctx, rlock.Wait(-time.Second))
+			return ctx, 0, err
+		}},
+		{"Do", "negative", func() (context.Context, int64, error) { return ctx, 0, l.Do(ctx, never, rlock.Wait(-1)) }},
+		{"Do", "lease", func() (context.Context, int64, error) {
+			return ctx, 0, l.Do(ctx, never, rlock.Wait(0), rlock.Lease(5*time.Millisecond))
+		}},
 		{"LockLeaseAndGetToken", "lease", func() (context.Context, int64, error) { return l.LockLeaseAndGetToken(ctx, 5*time.Millisecond) }},
-		{"LockLease", "lease", func() (context.Context, int64, error) { c, err := l.LockLease(ctx, -1); return c, 0, err }},
+		{"LockLeaseAndGetToken", "lease", func() (context.Context, int64, error) { return l.LockLeaseAndGetToken(ctx, -1) }},
 		{"TryLockAndGetToken", "lease", func() (context.Context, int64, error) { return l.TryLockAndGetToken(ctx, 0, 101*365*24*time.Hour) }},
 		{"LockAndGetToken", "name", func() (context.Context, int64, error) { return nameless.LockAndGetToken(ctx) }},
 		{"LockAndGetToken", "client", func() (context.Context, int64, error) { return clientless.LockAndGetToken(ctx) }},
@@ -229,13 +227,13 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// Do and TryDo hand fn the token of their acquire, unlock after it, and tell the truth (P12).
+// Do hands fn the token of their acquire, unlocks after it, and tells the truth (P12).
 func TestDo(t *testing.T) {
 	rdb, _, l := newLock(t)
 	for i, do := range []func(context.Context, func(context.Context, int64) error) error{
-		l.Do,
+		func(ctx context.Context, fn func(context.Context, int64) error) error { return l.Do(ctx, fn) },
 		func(ctx context.Context, fn func(context.Context, int64) error) error {
-			return l.TryDo(ctx, time.Second, 10*time.Second, fn)
+			return l.Do(ctx, fn, rlock.Wait(time.Second), rlock.Lease(10*time.Second))
 		},
 	} {
 		base := int64(4 * i)
@@ -262,7 +260,7 @@ func TestDo(t *testing.T) {
 	locktest.Equal(t, "counter", rdb.Get(t.Context(), tokenKey).Val(), "8")
 
 	held := take(t, l, t.Context(), 9)
-	locktest.IsError(t, l.TryDo(t.Context(), 0, 0, func(context.Context, int64) error { t.Error("fn ran"); return nil }), rlock.ErrNotAcquired)
+	locktest.IsError(t, l.Do(t.Context(), func(context.Context, int64) error { t.Error("fn ran"); return nil }, rlock.Wait(0)), rlock.ErrNotAcquired)
 	locktest.NoError(t, l.Unlock(held))
 }
 
@@ -282,9 +280,9 @@ func TestForwarded(t *testing.T) {
 		n, err := l.HoldCount(ctx)
 		locktest.NoError(t, err)
 		locktest.Equal(t, "HoldCount", n, count)
-		ttl, err := l.RemainTTL(ctx)
+		ttl, err := l.TTL(ctx)
 		locktest.NoError(t, err)
-		locktest.Equal(t, "RemainTTL", ttl > 0, locked)
+		locktest.Equal(t, "TTL", ttl > 0, locked)
 	}
 	state(ctx, false, false, 0)
 	held := take(t, l, ctx, 1)

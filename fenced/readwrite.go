@@ -30,11 +30,11 @@ type RWLock struct{ read, write *Lock }
 // NewRWLock returns the read-write lock of this name. It asks no one. The name is as that of NewLock; a plain lock of the same name is another object at
 // the same key, and each refuses the other's with WRONGTYPE. The options are those of NewLock.
 func NewRWLock(client *rlock.Client, name string, opts ...Option) *RWLock {
-	read, write := engine.NewReadWrite((*engine.Client)(client), name, optionsOf(opts))
-	return &RWLock{(*Lock)(read), (*Lock)(write)}
+	read, write := engine.NewReadWrite(engine.ClientOf(client), name, optionsOf(opts))
+	return &RWLock{&Lock{read}, &Lock{write}}
 }
 
-// Read returns the side that reads. Its ForceUnlock ends all holds that read, and none that writes. Its IsLocked and RemainTTL ask about holds that read;
+// Read returns the side that reads. Its ForceUnlock ends all holds that read, and none that writes. Its IsLocked and TTL ask about holds that read;
 // its IsHeld and HoldCount are those of the holder's one hold, also where that writes.
 func (l *RWLock) Read() *Lock {
 	if l == nil {
@@ -43,7 +43,7 @@ func (l *RWLock) Read() *Lock {
 	return l.read
 }
 
-// Write returns the side that writes. Its ForceUnlock, IsLocked and RemainTTL are about the hold that writes.
+// Write returns the side that writes. Its ForceUnlock, IsLocked and TTL are about the hold that writes.
 func (l *RWLock) Write() *Lock {
 	if l == nil {
 		return nil

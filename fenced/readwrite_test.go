@@ -66,15 +66,15 @@ func TestP48_TokensOfPhasesWithAFloor(t *testing.T) {
 func TestP52_Levels(t *testing.T) {
 	rdb := redistest.New(t)
 	l := fenced.NewRWLock(newClient(t, rdb), "repo")
-	reads, err := l.Read().Lock(t.Context())
+	reads, _, err := l.Read().LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
-	_, err = l.Write().Lock(reads)
+	_, _, err = l.Write().LockAndGetToken(reads)
 	locktest.IsError(t, err, rlock.ErrUpgrade)
-	_, err = l.Write().TryLock(reads, 0, 0)
+	_, _, err = l.Write().TryLockAndGetToken(reads, 0, 0)
 	locktest.IsError(t, err, rlock.ErrUpgrade)
 	_, err = l.Write().Acquire(reads)
 	locktest.IsError(t, err, rlock.ErrUpgrade)
-	again, err := l.Read().Lock(reads)
+	again, _, err := l.Read().LockAndGetToken(reads)
 	locktest.NoError(t, err)
 	n, err := l.Read().HoldCount(again)
 	locktest.NoError(t, err)
@@ -109,14 +109,14 @@ func TestP52_Levels(t *testing.T) {
 func TestP52_WriteWithinALostRead(t *testing.T) {
 	l := fenced.NewRWLock(newClient(t, redistest.New(t)), "repo")
 	holder := rlock.NewHolder(t.Context())
-	reads, err := l.Read().Lock(holder)
+	reads, _, err := l.Read().LockAndGetToken(holder)
 	locktest.NoError(t, err)
 	_, err = l.Read().ForceUnlock(t.Context())
 	locktest.NoError(t, err)
 	for _, ctx := range []context.Context{holder, reads} {
-		_, err = l.Write().Lock(ctx)
+		_, _, err = l.Write().LockAndGetToken(ctx)
 		locktest.IsError(t, err, rlock.ErrLost)
-		_, err = l.Write().TryLock(ctx, 0, 0)
+		_, _, err = l.Write().TryLockAndGetToken(ctx, 0, 0)
 		locktest.IsError(t, err, rlock.ErrLost)
 		_, err = l.Write().Acquire(ctx)
 		locktest.IsError(t, err, rlock.ErrLost)
@@ -148,13 +148,13 @@ func TestP52_CallsOfOneHolderComeAndGo(t *testing.T) {
 func TestP52_ALevelWithALongerLease(t *testing.T) {
 	l := fenced.NewRWLock(newClient(t, redistest.New(t)), "repo")
 	for what, side := range map[string]*fenced.Lock{"read": l.Read(), "write": l.Write()} {
-		held, err := side.LockLease(t.Context(), 20*time.Second)
+		held, _, err := side.LockLeaseAndGetToken(t.Context(), 20*time.Second)
 		locktest.NoError(t, err)
-		inner, err := side.LockLease(held, time.Minute)
+		inner, _, err := side.LockLeaseAndGetToken(held, time.Minute)
 		locktest.NoError(t, err)
 		left, err := side.Remaining(inner)
 		locktest.NoError(t, err)
-		ttl, err := side.RemainTTL(inner)
+		ttl, err := side.TTL(inner)
 		locktest.NoError(t, err)
 		if left < 40*time.Second || ttl < 40*time.Second {
 			t.Errorf("%s: %v by the client, %v by Redis", what, left, ttl)
@@ -168,9 +168,9 @@ func TestP52_ALevelWithALongerLease(t *testing.T) {
 func TestReadWriteForceUnlock(t *testing.T) {
 	rdb := redistest.New(t)
 	a, b := fenced.NewRWLock(newClient(t, rdb), "repo"), fenced.NewRWLock(newClient(t, rdb), "repo")
-	first, err := a.Read().Lock(t.Context())
+	first, _, err := a.Read().LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
-	second, err := b.Read().Lock(t.Context())
+	second, _, err := b.Read().LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	freed, err := b.Write().ForceUnlock(t.Context())
 	locktest.NoError(t, err)
@@ -181,7 +181,7 @@ func TestReadWriteForceUnlock(t *testing.T) {
 	locktest.IsError(t, b.Read().Check(second), rlock.ErrLost)
 	locktest.IsError(t, a.Read().Unlock(first), rlock.ErrLost)
 	locktest.IsError(t, b.Read().Unlock(second), rlock.ErrLost)
-	writes, err := a.Write().Lock(t.Context())
+	writes, _, err := a.Write().LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	freed, err = b.Write().ForceUnlock(t.Context())
 	locktest.NoError(t, err)
@@ -194,11 +194,11 @@ func TestReadWriteBesideAPlainLock(t *testing.T) {
 	rdb := redistest.New(t)
 	client := newClient(t, rdb)
 	l, plain := fenced.NewRWLock(client, "repo"), fenced.NewLock(client, "repo")
-	held, err := plain.Lock(t.Context())
+	held, _, err := plain.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	before := rdb.HGetAll(t.Context(), "repo").String()
 	for _, side := range []*fenced.Lock{l.Read(), l.Write()} {
-		if _, err := side.Lock(t.Context()); err == nil || errors.Is(err, rlock.ErrNotAcquired) {
+		if _, _, err := side.LockAndGetToken(t.Context()); err == nil || errors.Is(err, rlock.ErrNotAcquired) {
 			t.Errorf("got %v", err)
 		}
 		if _, err := side.IsLocked(t.Context()); err == nil {
@@ -207,9 +207,9 @@ func TestReadWriteBesideAPlainLock(t *testing.T) {
 	}
 	locktest.Equal(t, "the hash", rdb.HGetAll(t.Context(), "repo").String(), before)
 	locktest.NoError(t, plain.Unlock(held))
-	held, err = l.Read().Lock(t.Context())
+	held, _, err = l.Read().LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
-	if _, err := plain.TryLock(t.Context(), 0, 0); err == nil || errors.Is(err, rlock.ErrNotAcquired) {
+	if _, _, err := plain.TryLockAndGetToken(t.Context(), 0, 0); err == nil || errors.Is(err, rlock.ErrNotAcquired) {
 		t.Errorf("got %v", err)
 	}
 	locktest.NoError(t, l.Read().Unlock(held))

@@ -191,10 +191,10 @@ func TestP52_ARenewedLevel(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
 				l := side(repo(t, m))
-				held, err := l.LockLease(t.Context(), 40*time.Second)
+				held, _, err := l.LockLeaseAndGetToken(t.Context(), 40*time.Second)
 				locktest.NoError(t, err)
 				locktest.Sleep(5 * time.Second) // the watchdog has asked whether to renew it
-				inner, err := l.Lock(held)
+				inner, _, err := l.LockAndGetToken(held)
 				locktest.NoError(t, err)
 				locktest.Sleep(time.Minute)
 				locktest.NoError(t, l.Check(inner))
@@ -295,7 +295,7 @@ func TestReadWriteCloseAndShutdown(t *testing.T) {
 		shutdown := locktest.Start(func() error { return c.Shutdown(t.Context()) })
 		locktest.IsError(t, <-waits, rlock.ErrClosed)
 		locktest.Sleep(time.Second)
-		inner, err := l.Read().Lock(h.Context())
+		inner, _, err := l.Read().LockAndGetToken(h.Context())
 		locktest.NoError(t, err)
 		locktest.NoError(t, l.Read().Unlock(inner))
 		locktest.NoError(t, h.Unlock(t.Context()))
@@ -316,7 +316,7 @@ func TestReadWriteBadInput(t *testing.T) {
 		"slots of a semaphore":   fenced.NewRWLock(c, "{jobs}:*"),
 	} {
 		for _, side := range []*fenced.Lock{l.Read(), l.Write()} {
-			_, err := side.TryLock(t.Context(), 0, 0)
+			_, _, err := side.TryLockAndGetToken(t.Context(), 0, 0)
 			locktest.ErrorSays(t, err, want)
 			_, err = side.Acquire(t.Context())
 			locktest.ErrorSays(t, err, want)
@@ -327,7 +327,7 @@ func TestReadWriteBadInput(t *testing.T) {
 	locktest.ErrorSays(t, err, "repo")
 	locktest.Equal(t, "keys", len(rdb.Keys(t.Context(), "*").Val()), 0)
 	var e *rlock.Error
-	if _, err := l.Read().TryLock(t.Context(), -1, 0); !errors.As(err, &e) || e.Op != "TryLock" || e.Lock != "repo" {
+	if _, _, err := l.Read().TryLockAndGetToken(t.Context(), -1, 0); !errors.As(err, &e) || e.Op != "TryLockAndGetToken" || e.Lock != "repo" {
 		t.Errorf("got %v", err)
 	}
 }

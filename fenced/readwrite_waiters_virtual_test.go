@@ -29,7 +29,7 @@ func waitsToWrite(t *testing.T, m *miniredis.Miniredis) (got <-chan locktest.Res
 			close(goesOn)
 		}
 	})
-	got = locktest.StartLock(func() (context.Context, error) { return l.Lock(ctx) })
+	got = locktest.StartLock(func() (context.Context, error) { return locktest.NoToken(l.LockAndGetToken(ctx)) })
 	locktest.Sleep(time.Second)
 	return got, func() {
 		stopped = true
@@ -65,7 +65,7 @@ func TestP55_TheWriterIsAlive(t *testing.T) {
 		written, _ := waitsToWrite(t, m)
 		spy := locktest.SpyOn(rdb)
 		second := fenced.NewRWLock(newClient(t, rdb), "repo").Read()
-		read := locktest.StartLock(func() (context.Context, error) { return second.Lock(t.Context()) })
+		read := locktest.StartLock(func() (context.Context, error) { return locktest.NoToken(second.LockAndGetToken(t.Context())) })
 		locktest.Sleep(10 * time.Minute)
 		if n := spy.Count("acquire"); n > 150 {
 			t.Errorf("the second in the line has asked %d times in ten minutes", n)
@@ -74,7 +74,7 @@ func TestP55_TheWriterIsAlive(t *testing.T) {
 		locktest.NoError(t, err)
 		locktest.Equal(t, "clients in the line", len(line), 2)
 		for range 5 {
-			_, err := repo(t, m).Read().TryLock(t.Context(), 0, 0)
+			_, _, err := repo(t, m).Read().TryLockAndGetToken(t.Context(), 0, 0)
 			locktest.IsError(t, err, rlock.ErrNotAcquired)
 		}
 		locktest.NoError(t, reads.Unlock(t.Context()))
@@ -97,7 +97,7 @@ func TestP55_TheWriterIsFrozenAndAnotherWrites(t *testing.T) {
 		reader := fenced.NewRWLock(newClient(t, rdb), "repo").Read()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		read := locktest.StartLock(func() (context.Context, error) { return reader.Lock(ctx) })
+		read := locktest.StartLock(func() (context.Context, error) { return locktest.NoToken(reader.LockAndGetToken(ctx)) })
 		locktest.Sleep(10 * time.Second)
 		frozen()
 		locktest.NoError(t, writes.Unlock(t.Context()))
@@ -127,7 +127,7 @@ func TestReaderWithoutTheSecondAnswer(t *testing.T) {
 			return err
 		})
 		read := fenced.NewRWLock(newClient(t, rdb), "repo").Read()
-		_, err := read.TryLock(t.Context(), 10*time.Millisecond, 0)
+		_, _, err := read.TryLockAndGetToken(t.Context(), 10*time.Millisecond, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.Equal(t, "attempts", asked.Load(), 2)
 		locktest.NoError(t, writes.Unlock(t.Context()))

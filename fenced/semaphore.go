@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/rlock"
@@ -32,49 +31,8 @@ type Semaphore struct {
 // name is any text but the empty one; in a cluster it has no brace, or one pair around a part that is not empty. The options are those of NewLock,
 // and are about the tokens of each slot.
 func NewSemaphore(client *rlock.Client, name string, permits int, opts ...Option) *Semaphore {
-	return &Semaphore{engine.NewSemaphore((*engine.Client)(client), name, permits, optionsOf(opts)), name, permits}
+	return &Semaphore{engine.NewSemaphore(engine.ClientOf(client), name, permits, optionsOf(opts)), name, permits}
 }
-
-// Permit is a permit of a Semaphore: a hold of the lock of its slot. Unlock gives it back. A nil one, and a zero value, are as those of Hold; their slot is -1.
-type Permit struct{ *Hold }
-
-// hold is the permit's hold. That of a nil permit is nil, and a Hold's methods say what that means.
-func (p *Permit) hold() *Hold {
-	if p == nil {
-		return nil
-	}
-	return p.Hold
-}
-
-// Slot returns the slot, from 0 to n-1. No other living permit of the semaphore has it.
-func (p *Permit) Slot() int { return p.hold().engine().Slot() }
-
-// Name returns the name of the slot's lock, such as "{jobs}:3": the name to show a guard together with Token where the slot itself is what is guarded.
-func (p *Permit) Name() string { return p.hold().engine().Lock().Name() }
-
-// Token returns the token to show with a write, of which Hold.Token says more.
-func (p *Permit) Token() int64 { return p.hold().Token() }
-
-// Context returns the context of the permit, which carries its token and ends with it: see Hold.Context.
-func (p *Permit) Context() context.Context { return p.hold().Context() }
-
-// Done returns the channel that is closed when the permit ends.
-func (p *Permit) Done() <-chan struct{} { return p.hold().Done() }
-
-// Err returns nil while the permit can be trusted, otherwise why not: see Hold.Err.
-func (p *Permit) Err() error { return p.hold().Err() }
-
-// Remaining tells for how long the permit is good if no renewal succeeds from now on; 0 once it is over.
-func (p *Permit) Remaining() time.Duration { return p.hold().Remaining() }
-
-// Extend makes the lease last for d from now, as Hold.Extend does.
-func (p *Permit) Extend(ctx context.Context, d time.Duration) error { return p.hold().Extend(ctx, d) }
-
-// Waited returns a channel that is closed when somebody waits for any permit of the semaphore: see Hold.Waited.
-func (p *Permit) Waited() <-chan struct{} { return p.hold().Waited() }
-
-// Unlock gives the permit back, and ends its Context. Its errors are those of Hold.Unlock.
-func (p *Permit) Unlock(ctx context.Context) error { return p.hold().Unlock(ctx) }
 
 // Name returns the semaphore's name, as NewSemaphore was given it.
 func (s *Semaphore) Name() string {
@@ -88,34 +46,25 @@ func (s *Semaphore) Name() string {
 // on, until its Unlock or its loss. The options are rlock.Wait, rlock.Lease and rlock.Lasting. The lease is otherwise that of rlock.WithLease, 30 s by default, and is renewed
 // until Unlock.
 //
-// On an error there is no permit. The error is rlock.ErrNotAcquired after rlock.Wait, or one of those of Lock.Acquire. While Redis is away Acquire
-// tries again for rlock.WithPatience, 10 s by default, and with rlock.Wait(0) for a second; then it returns what Redis said. What may have reached Redis
-// without an answer is released in the background, and takes a slot until then.
-func (s *Semaphore) Acquire(ctx context.Context, opts ...rlock.AcquireOption) (*Permit, error) {
-	r, err := engine.MakeRequest(opts)
-	if err != nil {
-		return nil, s.wrap("Acquire", err)
-	}
-	return s.acquire(ctx, "Acquire", r, (*engine.Lock).Hold)
+// On an error there is no permit. The error is rlock.ErrNotAcquired after rlock.Wait, if all permits were taken, or others came first; or one of those
+// of Lock.Acquire. While Redis is away Acquire tries again for rlock.WithPatience, 10 s by default, and with rlock.Wait(0) for a second; then it returns
+// what Redis said. What may have reached Redis without an answer is released in the background, and takes a slot until then.
+func (s *Semaphore) Acquire(ctx context.Context, opts ...rlock.AcquireOption) (*Hold, error) {
+	return s.acquire(ctx, "Acquire", opts, (*engine.Lock).Hold)
 }
 
-// TryAcquire takes a permit if one comes free within wait; wait 0 asks once. lease 0 is the watchdog's, otherwise 10 ms or more, and not renewed. After the
-// wait the error is rlock.ErrNotAcquired if all permits were taken, or others came first. While Redis is away it is as with Acquire and these
-// options.
-func (s *Semaphore) TryAcquire(ctx context.Context, wait, lease time.Duration) (*Permit, error) {
-	return s.acquire(ctx, "TryAcquire", engine.Request{Wait: wait, Lease: lease}, (*engine.Lock).Hold)
-}
-
-// Do takes a permit as Acquire does, runs fn with the context of the permit, and unlocks it, also where fn panics. The error is that of the
+// Do takes a permit as Acquire does, with these options, runs fn with the context of the permit, and unlocks it, also where fn panics. The error is that of the
 // acquire, in which case fn did not run; otherwise fn's own, joined with that of Unlock, which is rlock.ErrLost where the permit was lost. fn's context
 // ends with ctx, too, and the lease is not renewed after that. It has ctx's holder: within a hold of another lock fn re-enters that.
-func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, p *Permit) error) error {
-	return s.do(ctx, "Do", engine.Request{Forever: true}, fn)
-}
-
-// TryDo is Do that takes the permit as TryAcquire does, with this wait and lease.
-func (s *Semaphore) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx context.Context, p *Permit) error) error {
-	return s.do(ctx, "TryDo", engine.Request{Wait: wait, Lease: lease}, fn)
+func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit *Hold) error, opts ...rlock.AcquireOption) error {
+	if fn == nil {
+		return s.wrap("Do", engine.ErrNothingToDo)
+	}
+	p, err := s.acquire(ctx, "Do", opts, (*engine.Lock).HoldWithin)
+	if err != nil {
+		return err
+	}
+	return engine.Do(func() error { return fn(p.Context(), p) }, func() error { return wrap("Do", p.engine().Lock(), p.engine().Unlock(p.Context())) })
 }
 
 // ForceRelease takes the permit of this slot from whoever has it, and has whoever waits called. It returns false where the slot was free. The former holder's
@@ -135,22 +84,14 @@ func (s *Semaphore) ForceRelease(ctx context.Context, slot int) (bool, error) {
 	if freed {
 		s.lock.CallFirst()
 	}
-	return freed, (*Lock)(lock).wrap("ForceRelease", err)
+	return freed, wrap("ForceRelease", lock, err)
 }
 
-func (s *Semaphore) do(ctx context.Context, op string, r engine.Request, fn func(context.Context, *Permit) error) error {
-	if fn == nil {
-		return s.wrap(op, engine.ErrNothingToDo)
+func (s *Semaphore) acquire(ctx context.Context, op string, opts []rlock.AcquireOption, hold func(*engine.Lock, context.Context, engine.Request) (engine.Held, error)) (*Hold, error) {
+	r, err := engine.MakeRequest(opts)
+	if err == nil {
+		err = s.check()
 	}
-	p, err := s.acquire(ctx, op, r, (*engine.Lock).HoldWithin)
-	if err != nil {
-		return err
-	}
-	return engine.Do(func() error { return fn(p.Context(), p) }, func() error { return (*Lock)(p.engine().Lock()).wrap(op, p.engine().Unlock(p.Context())) })
-}
-
-func (s *Semaphore) acquire(ctx context.Context, op string, r engine.Request, hold func(*engine.Lock, context.Context, engine.Request) (*engine.Held, error)) (*Permit, error) {
-	err := s.check()
 	if err == nil && r.Reenter {
 		err = errors.New("a semaphore is not reentrant: leave rlock.Reenter out")
 	}
@@ -164,7 +105,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, r engine.Request, ho
 	if err != nil {
 		return nil, s.wrap(op, err)
 	}
-	return &Permit{(*Hold)(held)}, nil
+	return &Hold{held}, nil
 }
 
 // noPermit is rlock.ErrNotAcquired of a semaphore with so many permits.

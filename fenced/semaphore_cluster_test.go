@@ -23,7 +23,7 @@ type inside struct {
 }
 
 // enter notes that a permit is used, and leave that it is not.
-func (in *inside) enter(t *testing.T, p *fenced.Permit) {
+func (in *inside) enter(t *testing.T, p *fenced.Hold) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.slots[p.Slot()] != 0 {
@@ -36,7 +36,7 @@ func (in *inside) enter(t *testing.T, p *fenced.Permit) {
 	in.count++
 }
 
-func (in *inside) leave(p *fenced.Permit) {
+func (in *inside) leave(p *fenced.Hold) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	delete(in.slots, p.Slot())
@@ -55,7 +55,7 @@ func TestSemaphoreInACluster(t *testing.T) {
 		for range 2 {
 			all.Go(func() {
 				for ctx.Err() == nil {
-					err := s.Do(ctx, func(_ context.Context, p *fenced.Permit) error {
+					err := s.Do(ctx, func(_ context.Context, p *fenced.Hold) error {
 						in.enter(t, p)
 						defer in.leave(p)
 						time.Sleep(time.Millisecond)
@@ -193,7 +193,7 @@ func TestP30_PermitsWithoutTheRightToTheLine(t *testing.T) {
 	for _, waits := range []*fenced.Semaphore{s, other} {
 		a, b := acquirePermit(t, s), acquirePermit(t, other)
 		got := locktest.Start(func() error {
-			return waits.Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+			return waits.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil })
 		})
 		select {
 		case err := <-got:

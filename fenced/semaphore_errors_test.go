@@ -32,14 +32,14 @@ func TestSemaphoreErrorOfNoPermit(t *testing.T) {
 		c := newClient(t, rdb)
 		for n, want := range map[int]string{1: "the one permit is taken", 2: "all 2 permits are taken"} {
 			s := fenced.NewSemaphore(c, "jobs", n)
-			var held []*fenced.Permit
+			var held []*fenced.Hold
 			for range n {
 				held = append(held, acquirePermit(t, s))
 			}
 			for _, wait := range []time.Duration{0, 5 * time.Second} {
 				_, acquire := s.Acquire(t.Context(), rlock.Wait(wait))
-				_, try := s.TryAcquire(t.Context(), wait, 0)
-				do := s.TryDo(t.Context(), wait, 0, func(context.Context, *fenced.Permit) error { return nil })
+				_, try := s.Acquire(t.Context(), rlock.Wait(wait))
+				do := s.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil }, rlock.Wait(wait))
 				for _, err := range []error{acquire, try, do} {
 					locktest.IsError(t, err, rlock.ErrNotAcquired)
 					locktest.ErrorSays(t, err, `"jobs": not acquired: `+want)
@@ -62,7 +62,7 @@ func TestSemaphoreErrorsNameWhatThereIs(t *testing.T) {
 	locktest.NoError(t, rdb.Del(t.Context(), b.Name()).Err())
 	locktest.Equal(t, "of Extend", lockOf(t, b.Extend(t.Context(), time.Minute)), "{jobs}:1")
 	locktest.Equal(t, "of Unlock", lockOf(t, b.Unlock(t.Context())), "{jobs}:1")
-	err = s.Do(t.Context(), func(ctx context.Context, p *fenced.Permit) error { return rdb.Del(ctx, p.Name()).Err() })
+	err = s.Do(t.Context(), func(ctx context.Context, p *fenced.Hold) error { return rdb.Del(ctx, p.Name()).Err() })
 	locktest.IsError(t, err, rlock.ErrLost)
 	locktest.Equal(t, "of the end of Do", lockOf(t, err), "{jobs}:1")
 	locktest.NoError(t, rdb.Set(t.Context(), "{jobs}:2", "something else", 0).Err())

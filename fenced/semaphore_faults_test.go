@@ -23,7 +23,7 @@ import (
 	"github.com/fencelock/fencelock/rlock"
 )
 
-func booksOf(c *rlock.Client) string { return (*engine.Client)(c).Books() }
+func booksOf(c *rlock.Client) string { return engine.ClientOf(c).Books() }
 
 // P5: the context that Do gives to fn is said to be that of the permit; it has to look at the clocks itself.
 func TestPermit_DoContextLooksAtTheClock(t *testing.T) {
@@ -38,13 +38,13 @@ func TestPermit_DoContextLooksAtTheClock(t *testing.T) {
 		}
 		for range 50 {
 			began := time.Now()
-			_ = fenced.NewLock(c, "l").TryDo(t.Context(), 0, lease, func(ctx context.Context, _ int64) error { look("lock", ctx, began); return nil })
+			_ = fenced.NewLock(c, "l").Do(t.Context(), func(ctx context.Context, _ int64) error { look("lock", ctx, began); return nil }, rlock.Wait(0), rlock.Lease(lease))
 			locktest.Sleep(time.Second)
 			began = time.Now()
-			_ = fenced.NewSemaphore(c, "jobs", 2).TryDo(t.Context(), 0, lease, func(ctx context.Context, p *fenced.Permit) error {
+			_ = fenced.NewSemaphore(c, "jobs", 2).Do(t.Context(), func(ctx context.Context, p *fenced.Hold) error {
 				look("semaphore", ctx, began)
 				return nil
-			})
+			}, rlock.Wait(0), rlock.Lease(lease))
 			locktest.Sleep(time.Second)
 		}
 	})
@@ -66,7 +66,7 @@ func TestPermit_DoContextDeadline(t *testing.T) {
 			}
 			return nil
 		}
-		_ = fenced.NewSemaphore(c, "jobs", 2).Do(ctx, func(in context.Context, p *fenced.Permit) error { return check("semaphore", in) })
+		_ = fenced.NewSemaphore(c, "jobs", 2).Do(ctx, func(in context.Context, p *fenced.Hold) error { return check("semaphore", in) })
 		ctx2, cancel2 := context.WithTimeout(t.Context(), time.Second)
 		defer cancel2()
 		_ = fenced.NewLock(c, "l").Do(ctx2, func(in context.Context, _ int64) error { return check("lock", in) })
@@ -140,9 +140,9 @@ func TestPermit_ForeignKey(t *testing.T) {
 				s := fenced.NewSemaphore(newClient(t, rdb), "jobs", 3)
 				locktest.NoError(t, m.Set(fmt.Sprintf("{jobs}:%d", slot), "not a lock"))
 				a, b := acquirePermit(t, s), acquirePermit(t, s)
-				_, err := s.TryAcquire(t.Context(), 0, 0)
+				_, err := s.Acquire(t.Context(), rlock.Wait(0))
 				locktest.IsError(t, err, rlock.ErrNotAcquired)
-				_, err = s.TryAcquire(t.Context(), time.Second, 0)
+				_, err = s.Acquire(t.Context(), rlock.Wait(time.Second))
 				locktest.IsError(t, err, rlock.ErrNotAcquired)
 				got := locktest.Start(func() error { _, err := s.Acquire(t.Context()); return err })
 				locktest.Sleep(time.Second)
@@ -161,16 +161,19 @@ func TestPermit_DeadConnections(t *testing.T) {
 		for name, call := range map[string]func(s *fenced.Semaphore, l *fenced.Lock) error{
 			"semaphore Acquire": func(s *fenced.Semaphore, l *fenced.Lock) error { _, err := s.Acquire(context.Background()); return err },
 			"semaphore TryAcquire": func(s *fenced.Semaphore, l *fenced.Lock) error {
-				_, err := s.TryAcquire(context.Background(), 0, 0)
+				_, err := s.Acquire(context.Background(), rlock.Wait(0))
 				return err
 			},
 			"semaphore Try 8s": func(s *fenced.Semaphore, l *fenced.Lock) error {
-				_, err := s.TryAcquire(context.Background(), 8*time.Second, 0)
+				_, err := s.Acquire(context.Background(), rlock.Wait(8*time.Second))
 				return err
 			},
-			"lock Lock": func(s *fenced.Semaphore, l *fenced.Lock) error { _, err := l.Lock(context.Background()); return err },
+			"lock Lock": func(s *fenced.Semaphore, l *fenced.Lock) error {
+				_, _, err := l.LockAndGetToken(context.Background())
+				return err
+			},
 			"lock TryLock": func(s *fenced.Semaphore, l *fenced.Lock) error {
-				_, err := l.TryLock(context.Background(), 0, 0)
+				_, _, err := l.TryLockAndGetToken(context.Background(), 0, 0)
 				return err
 			},
 		} {
@@ -231,7 +234,7 @@ func TestPermit_OneClientAllKinds(t *testing.T) {
 					var err error
 					switch (i + k) % 3 {
 					case 0:
-						err = s.Do(t.Context(), func(ctx context.Context, p *fenced.Permit) error {
+						err = s.Do(t.Context(), func(ctx context.Context, p *fenced.Hold) error {
 							if in[p.Slot()].Add(1) != 1 {
 								t.Error("two in a slot")
 							}
@@ -296,13 +299,13 @@ func TestPermit_Levels(t *testing.T) {
 		other := fenced.NewSemaphore(newClient(t, redistest.PipeClient(t, m)), "jobs", 1)
 		s, slot := fenced.NewSemaphore(c, "jobs", 1), fenced.NewLock(c, "{jobs}:0")
 		p := acquirePermit(t, s)
-		inner, err := slot.Lock(p.Context())
+		inner, _, err := slot.LockAndGetToken(p.Context())
 		locktest.NoError(t, err)
 		locktest.NoError(t, p.Unlock(t.Context()))
 		locktest.IsError(t, p.Err(), rlock.ErrUnlocked)
 		locktest.DeepEqual(t, "taken", taken(m, s, 1), []int{0})
 		got := locktest.Start(func() error {
-			return other.Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+			return other.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil })
 		})
 		locktest.Sleep(time.Second)
 		began := time.Now()
@@ -313,7 +316,7 @@ func TestPermit_Levels(t *testing.T) {
 		}
 		p = acquirePermit(t, s)
 		got = locktest.Start(func() error {
-			return other.Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+			return other.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil })
 		})
 		locktest.Sleep(time.Second)
 		began = time.Now()
@@ -339,15 +342,15 @@ func TestPermit_Panics(t *testing.T) {
 					t.Error("the panic is gone")
 				}
 			}()
-			_ = s.Do(t.Context(), func(context.Context, *fenced.Permit) error { panic("no") })
+			_ = s.Do(t.Context(), func(context.Context, *fenced.Hold) error { panic("no") })
 		}()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = s.Do(t.Context(), func(context.Context, *fenced.Permit) error { runtime.Goexit(); return nil })
+			_ = s.Do(t.Context(), func(context.Context, *fenced.Hold) error { runtime.Goexit(); return nil })
 		}()
 		<-done
-		locktest.NoError(t, s.TryDo(t.Context(), 0, 0, func(context.Context, *fenced.Permit) error { return nil }))
+		locktest.NoError(t, s.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil }, rlock.Wait(0)))
 		locktest.Sleep(5 * time.Second)
 		locktest.Equal(t, "books", booksOf(c), "")
 	})
@@ -373,7 +376,7 @@ func TestPermit_CloseAtEachMoment(t *testing.T) {
 								time.Sleep(late)
 								return send()
 							})
-							var p *fenced.Permit
+							var p *fenced.Hold
 							done := locktest.Start(func() (err error) { p, err = s.Acquire(t.Context()); return err })
 							time.Sleep(closes)
 							closed := locktest.Start(func() error {
@@ -450,7 +453,7 @@ func TestPermit_ContextsThatEnd(t *testing.T) {
 func TestPermit_Extend(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		s := fenced.NewSemaphore(newClient(t, rdb), "jobs", 2)
-		p, err := s.TryAcquire(t.Context(), 0, time.Second)
+		p, err := s.Acquire(t.Context(), rlock.Wait(0), rlock.Lease(time.Second))
 		locktest.NoError(t, err)
 		for range 10 {
 			locktest.Sleep(700 * time.Millisecond)
@@ -463,9 +466,9 @@ func TestPermit_Extend(t *testing.T) {
 		locktest.IsError(t, p.Err(), rlock.ErrLost)
 		locktest.IsError(t, p.Extend(t.Context(), time.Second), rlock.ErrLost)
 		locktest.IsError(t, p.Unlock(t.Context()), rlock.ErrLost)
-		_, err = s.TryAcquire(t.Context(), 0, time.Millisecond)
+		_, err = s.Acquire(t.Context(), rlock.Wait(0), rlock.Lease(time.Millisecond))
 		t.Log(err)
-		_, err = s.TryAcquire(t.Context(), -1, 0)
+		_, err = s.Acquire(t.Context(), rlock.Wait(-1))
 		t.Log(err)
 	})
 }
@@ -502,7 +505,7 @@ func TestPermit_LooksOfACrowd(t *testing.T) {
 					c := newClient(t, theirs)
 					all.Go(func() {
 						if kind == "lock" {
-							_, _ = fenced.NewLock(c, "l").Lock(ctx)
+							_, _, _ = fenced.NewLock(c, "l").LockAndGetToken(ctx)
 						} else {
 							_, _ = fenced.NewSemaphore(c, "jobs", 1).Acquire(ctx)
 						}

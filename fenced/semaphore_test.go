@@ -17,14 +17,14 @@ func TestSemaphoreTry(t *testing.T) {
 	rdb := redistest.New(t)
 	c := newClient(t, rdb)
 	s := fenced.NewSemaphore(c, "jobs", 2)
-	a, err := s.TryAcquire(t.Context(), 0, 0)
+	a, err := s.Acquire(t.Context(), rlock.Wait(0))
 	locktest.NoError(t, err)
-	b, err := s.TryAcquire(t.Context(), 0, 0)
+	b, err := s.Acquire(t.Context(), rlock.Wait(0))
 	locktest.NoError(t, err)
 	locktest.Equal(t, "slot", a.Slot(), 0)
 	locktest.Equal(t, "slot", b.Slot(), 1)
 	locktest.Equal(t, "name", b.Name(), "{jobs}:1")
-	_, err = s.TryAcquire(t.Context(), 0, 0)
+	_, err = s.Acquire(t.Context(), rlock.Wait(0))
 	if !errors.Is(err, rlock.ErrNotAcquired) {
 		t.Errorf("got %v", err)
 	}
@@ -49,7 +49,7 @@ func TestSemaphoreWaits(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				for range 20 {
-					err := s.Do(t.Context(), func(ctx context.Context, p *fenced.Permit) error {
+					err := s.Do(t.Context(), func(ctx context.Context, p *fenced.Hold) error {
 						mu.Lock()
 						if inside[p.Slot()] {
 							t.Error("two in a slot")

@@ -22,7 +22,7 @@ import (
 )
 
 // acquirePermit is Acquire that must succeed.
-func acquirePermit(t testing.TB, s *fenced.Semaphore, opts ...rlock.AcquireOption) *fenced.Permit {
+func acquirePermit(t testing.TB, s *fenced.Semaphore, opts ...rlock.AcquireOption) *fenced.Hold {
 	t.Helper()
 	p, err := s.Acquire(t.Context(), opts...)
 	locktest.NoError(t, err)
@@ -91,9 +91,9 @@ func TestPermitIsAHoldOfItsSlot(t *testing.T) {
 
 // P43: an attempt whose reply is lost is not repeated with its field. The slot that it took comes free, and the call has another one.
 func TestP43_LostReply(t *testing.T) {
-	for name, call := range map[string]func(s *fenced.Semaphore) (*fenced.Permit, error){
-		"Acquire":    func(s *fenced.Semaphore) (*fenced.Permit, error) { return s.Acquire(context.Background()) },
-		"TryAcquire": func(s *fenced.Semaphore) (*fenced.Permit, error) { return s.TryAcquire(context.Background(), 0, 0) },
+	for name, call := range map[string]func(s *fenced.Semaphore) (*fenced.Hold, error){
+		"Acquire":    func(s *fenced.Semaphore) (*fenced.Hold, error) { return s.Acquire(context.Background()) },
+		"TryAcquire": func(s *fenced.Semaphore) (*fenced.Hold, error) { return s.Acquire(context.Background(), rlock.Wait(0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
@@ -120,7 +120,7 @@ func TestP43_ThePermitIsNotTakenForOneThatIsOver(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		c := newClient(t, rdb)
 		s, slot := fenced.NewSemaphore(c, "jobs", 2), fenced.NewLock(c, "{jobs}:0")
-		locktest.NoError(t, slot.TryDo(t.Context(), 0, 0, func(context.Context, int64) error { return nil }))
+		locktest.NoError(t, slot.Do(t.Context(), func(context.Context, int64) error { return nil }, rlock.Wait(0)))
 		locktest.NoError(t, acquirePermit(t, s).Unlock(t.Context())) // the scripts are loaded
 		answer := make(chan struct{})
 		once(rdb, func(send func() error) error {
@@ -128,7 +128,7 @@ func TestP43_ThePermitIsNotTakenForOneThatIsOver(t *testing.T) {
 			<-answer
 			return err
 		})
-		got := make(chan *fenced.Permit, 1)
+		got := make(chan *fenced.Hold, 1)
 		done := locktest.Start(func() error {
 			p, err := s.Acquire(t.Context())
 			got <- p
@@ -136,7 +136,7 @@ func TestP43_ThePermitIsNotTakenForOneThatIsOver(t *testing.T) {
 		})
 		synctest.Wait()
 		for range 3 {
-			_, err := slot.TryLock(t.Context(), 0, 0)
+			_, _, err := slot.TryLockAndGetToken(t.Context(), 0, 0)
 			locktest.IsError(t, err, rlock.ErrNotAcquired)
 		}
 		close(answer)
@@ -176,7 +176,7 @@ func TestP45_ATryDoesNotPassWhoWaits(t *testing.T) {
 		s, waits := fenced.NewSemaphore(newClient(t, rdb), "jobs", 1), fenced.NewSemaphore(newClient(t, theirs), "jobs", 1)
 		p := acquirePermit(t, s)
 		got := locktest.Start(func() error {
-			return waits.Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+			return waits.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil })
 		})
 		locktest.Sleep(time.Second)
 		once(theirs, func(send func() error) error {
@@ -185,10 +185,10 @@ func TestP45_ATryDoesNotPassWhoWaits(t *testing.T) {
 		})
 		locktest.NoError(t, p.Unlock(t.Context()))
 		locktest.DeepEqual(t, "taken", taken(m, s, 1), []int(nil))
-		_, err := s.TryAcquire(t.Context(), 0, 0)
+		_, err := s.Acquire(t.Context(), rlock.Wait(0))
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.NoError(t, <-got)
-		locktest.NoError(t, s.TryDo(t.Context(), 0, 0, func(context.Context, *fenced.Permit) error { return nil }))
+		locktest.NoError(t, s.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil }, rlock.Wait(0)))
 	})
 }
 
@@ -285,7 +285,7 @@ func TestP44_TheSecondLooksWhenALeaseEnds(t *testing.T) {
 			return send()
 		}))
 		first := locktest.Start(func() error {
-			return fenced.NewSemaphore(newClient(t, theirs), "jobs", 2).Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+			return fenced.NewSemaphore(newClient(t, theirs), "jobs", 2).Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil })
 		})
 		locktest.Sleep(500 * time.Millisecond)
 		second := acquireLater(t, fenced.NewSemaphore(newClient(t, redistest.PipeClient(t, m)), "jobs", 2))
@@ -303,8 +303,8 @@ func TestP44_TheSecondLooksWhenALeaseEnds(t *testing.T) {
 }
 
 // acquireLater is acquirePermit in the background.
-func acquireLater(t testing.TB, s *fenced.Semaphore) <-chan *fenced.Permit {
-	got := make(chan *fenced.Permit, 1)
+func acquireLater(t testing.TB, s *fenced.Semaphore) <-chan *fenced.Hold {
+	got := make(chan *fenced.Hold, 1)
 	go func() {
 		p, err := s.Acquire(t.Context())
 		locktest.NoError(t, err)
@@ -317,12 +317,12 @@ func acquireLater(t testing.TB, s *fenced.Semaphore) <-chan *fenced.Permit {
 func TestSemaphoreServesInOrder(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		s := fenced.NewSemaphore(newClient(t, rdb), "jobs", 2)
-		held := []*fenced.Permit{acquirePermit(t, s), acquirePermit(t, s)}
+		held := []*fenced.Hold{acquirePermit(t, s), acquirePermit(t, s)}
 		order := make(chan int, 6)
 		for i := range 6 {
 			other := fenced.NewSemaphore(newClient(t, redistest.PipeClient(t, m)), "jobs", 2)
 			go func() {
-				_ = other.Do(context.Background(), func(context.Context, *fenced.Permit) error {
+				_ = other.Do(context.Background(), func(context.Context, *fenced.Hold) error {
 					order <- i
 					time.Sleep(5 * time.Second)
 					return nil
@@ -330,7 +330,7 @@ func TestSemaphoreServesInOrder(t *testing.T) {
 			}()
 			locktest.Sleep(100 * time.Millisecond)
 		}
-		_, err := s.TryAcquire(t.Context(), 2*time.Second, 0)
+		_, err := s.Acquire(t.Context(), rlock.Wait(2*time.Second))
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		began := time.Now()
 		for _, p := range held {
@@ -340,7 +340,7 @@ func TestSemaphoreServesInOrder(t *testing.T) {
 			pair := []int{<-order, <-order}
 			slices.Sort(pair)
 			locktest.DeepEqual(t, "who", pair, []int{i, i + 1})
-			_, err := s.TryAcquire(t.Context(), 0, 0)
+			_, err := s.Acquire(t.Context(), rlock.Wait(0))
 			locktest.IsError(t, err, rlock.ErrNotAcquired)
 		}
 		if took := time.Since(began); took > 11*time.Second { // three pairs of 5 s
@@ -358,7 +358,7 @@ func TestSlotsOfTheDeadAndOutOfService(t *testing.T) {
 		dead, alive := newClient(t, redistest.PipeClient(t, m)), newClient(t, rdb)
 		gone := acquirePermit(t, fenced.NewSemaphore(dead, "jobs", 2), rlock.Lease(30*time.Second))
 		out := fenced.NewLock(newClient(t, redistest.PipeClient(t, m)), "{jobs}:1")
-		held, err := out.Lock(t.Context())
+		held, _, err := out.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		s := fenced.NewSemaphore(alive, "jobs", 2)
 		began := time.Now()
@@ -423,7 +423,7 @@ func TestPermitHearsThatSomebodyWaits(t *testing.T) {
 		waited := p.Waited()
 		other := fenced.NewSemaphore(newClient(t, redistest.PipeClient(t, m)), "jobs", 1)
 		got := locktest.Start(func() error {
-			return other.Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+			return other.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil })
 		})
 		<-waited
 		locktest.NoError(t, p.Unlock(t.Context()))
@@ -438,7 +438,7 @@ func TestTwoNumbersOfPermits(t *testing.T) {
 		two, three := fenced.NewSemaphore(c, "jobs", 2), fenced.NewSemaphore(c, "jobs", 3)
 		a, b := acquirePermit(t, two), acquirePermit(t, two)
 		wait := locktest.Start(func() error {
-			return two.Do(t.Context(), func(_ context.Context, p *fenced.Permit) error {
+			return two.Do(t.Context(), func(_ context.Context, p *fenced.Hold) error {
 				if p.Slot() > 1 {
 					return fmt.Errorf("slot %d of 2", p.Slot())
 				}
@@ -447,7 +447,7 @@ func TestTwoNumbersOfPermits(t *testing.T) {
 		})
 		locktest.Sleep(time.Second)
 		third := locktest.Start(func() error {
-			return three.Do(t.Context(), func(_ context.Context, p *fenced.Permit) error { return nil })
+			return three.Do(t.Context(), func(_ context.Context, p *fenced.Hold) error { return nil })
 		})
 		locktest.Sleep(time.Second)
 		locktest.NoError(t, b.Unlock(t.Context()))
@@ -461,7 +461,7 @@ func TestTwoNumbersOfPermits(t *testing.T) {
 		gaveUp := locktest.Start(func() error { _, err := two.Acquire(ctx); return err })
 		locktest.Sleep(time.Millisecond)
 		third = locktest.Start(func() error {
-			return three.TryDo(t.Context(), 5*time.Second, 0, func(_ context.Context, p *fenced.Permit) error { return nil })
+			return three.Do(t.Context(), func(_ context.Context, p *fenced.Hold) error { return nil }, rlock.Wait(5*time.Second))
 		})
 		locktest.Sleep(998 * time.Millisecond)
 		once(rdb, func(send func() error) error {
@@ -489,7 +489,7 @@ func TestSemaphoreBadInput(t *testing.T) {
 	} {
 		_, err := s.Acquire(t.Context())
 		locktest.ErrorSays(t, err, want)
-		_, err = s.TryAcquire(t.Context(), 0, 0)
+		_, err = s.Acquire(t.Context(), rlock.Wait(0))
 		locktest.ErrorSays(t, err, want)
 		_, err = s.ForceRelease(t.Context(), 0)
 		locktest.ErrorSays(t, err, want)
@@ -498,7 +498,7 @@ func TestSemaphoreBadInput(t *testing.T) {
 	_, err := s.Acquire(t.Context(), rlock.Reenter())
 	locktest.ErrorSays(t, err, "not reentrant")
 	locktest.ErrorSays(t, s.Do(t.Context(), nil), "there is nothing to do")
-	_, err = fenced.NewLock(c, "{jobs}:*").TryLock(t.Context(), 0, 0)
+	_, _, err = fenced.NewLock(c, "{jobs}:*").TryLockAndGetToken(t.Context(), 0, 0)
 	locktest.ErrorSays(t, err, "stands for the slots of a semaphore")
 	keys, err := rdb.Keys(t.Context(), "*").Result()
 	locktest.NoError(t, err)

@@ -24,7 +24,9 @@ func TestLocksThatNobodyMade(t *testing.T) {
 	} {
 		calls := methods(ctx, l)
 		calls["Do"] = func() (context.Context, error) { return ctx, l.Do(ctx, never) }
-		calls["TryDo"] = func() (context.Context, error) { return ctx, l.TryDo(ctx, 0, 0, never) }
+		calls["Lock"] = func() (context.Context, error) { return l.Lock(ctx) }
+		calls["LockLease"] = func() (context.Context, error) { return l.LockLease(ctx, time.Second) }
+		calls["TryLock"] = func() (context.Context, error) { return l.TryLock(ctx, time.Second, 0) }
 		misused(t, "rlock, "+name, l.Name(), calls)
 	}
 	for name, l := range map[string]*fenced.Lock{
@@ -35,7 +37,6 @@ func TestLocksThatNobodyMade(t *testing.T) {
 		calls["LockLeaseAndGetToken"] = func() (context.Context, error) { c, _, err := l.LockLeaseAndGetToken(ctx, time.Second); return c, err }
 		calls["TryLockAndGetToken"] = func() (context.Context, error) { c, _, err := l.TryLockAndGetToken(ctx, 0, 0); return c, err }
 		calls["Do"] = func() (context.Context, error) { return ctx, l.Do(ctx, neverWithToken) }
-		calls["TryDo"] = func() (context.Context, error) { return ctx, l.TryDo(ctx, 0, 0, neverWithToken) }
 		calls["Token"] = func() (context.Context, error) { _, err := l.Token(ctx); return ctx, err }
 		misused(t, "fenced, "+name, l.Name(), calls)
 	}
@@ -43,28 +44,22 @@ func TestLocksThatNobodyMade(t *testing.T) {
 
 // methods are those that locks with and without tokens have in common.
 func methods(ctx context.Context, l interface {
-	Lock(context.Context) (context.Context, error)
-	LockLease(context.Context, time.Duration) (context.Context, error)
-	TryLock(context.Context, time.Duration, time.Duration) (context.Context, error)
 	Unlock(context.Context) error
 	Check(context.Context) error
 	ForceUnlock(context.Context) (bool, error)
 	IsLocked(context.Context) (bool, error)
 	IsHeld(context.Context) (bool, error)
 	HoldCount(context.Context) (int, error)
-	RemainTTL(context.Context) (time.Duration, error)
+	TTL(context.Context) (time.Duration, error)
 }) map[string]func() (context.Context, error) {
 	return map[string]func() (context.Context, error){
-		"Lock":        func() (context.Context, error) { return l.Lock(ctx) },
-		"LockLease":   func() (context.Context, error) { return l.LockLease(ctx, time.Second) },
-		"TryLock":     func() (context.Context, error) { return l.TryLock(ctx, time.Second, 0) },
 		"Unlock":      func() (context.Context, error) { return ctx, l.Unlock(ctx) },
 		"Check":       func() (context.Context, error) { return ctx, l.Check(ctx) },
 		"ForceUnlock": func() (context.Context, error) { _, err := l.ForceUnlock(ctx); return ctx, err },
 		"IsLocked":    func() (context.Context, error) { _, err := l.IsLocked(ctx); return ctx, err },
 		"IsHeld":      func() (context.Context, error) { _, err := l.IsHeld(ctx); return ctx, err },
 		"HoldCount":   func() (context.Context, error) { _, err := l.HoldCount(ctx); return ctx, err },
-		"RemainTTL":   func() (context.Context, error) { _, err := l.RemainTTL(ctx); return ctx, err },
+		"TTL":         func() (context.Context, error) { _, err := l.TTL(ctx); return ctx, err },
 	}
 }
 
@@ -97,7 +92,6 @@ func TestHoldsThatNobodyMade(t *testing.T) {
 	}
 	for name, h := range map[string]common{
 		"rlock, nil": (*rlock.Hold)(nil), "rlock, zero": new(rlock.Hold), "nil": (*fenced.Hold)(nil), "zero": new(fenced.Hold),
-		"permit, nil": (*fenced.Permit)(nil), "permit, zero": new(fenced.Permit), "permit of a zero hold": &fenced.Permit{Hold: new(fenced.Hold)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := h.Context()
@@ -133,7 +127,7 @@ func TestHoldsThatNobodyMade(t *testing.T) {
 			if f, fences := h.(interface{ Token() int64 }); fences {
 				locktest.Equal(t, "token", f.Token(), 0)
 			}
-			if p, is := h.(*fenced.Permit); is {
+			if p, is := h.(*fenced.Hold); is {
 				locktest.Equal(t, "slot", p.Slot(), -1)
 				locktest.Equal(t, "name", p.Name(), "")
 			}
@@ -158,17 +152,17 @@ func TestWaitsThatNobodyMeans(t *testing.T) {
 	} {
 		for op, call := range map[string]func() error{
 			"TryLock":            func() error { _, err := plain.TryLock(ctx, w.wait, 0); return err },
-			"TryDo":              func() error { return plain.TryDo(ctx, w.wait, 0, func(context.Context) error { return nil }) },
+			"Do, Wait":           func() error { return plain.Do(ctx, func(context.Context) error { return nil }, rlock.Wait(w.wait)) },
 			"TryLockAndGetToken": func() error { _, _, err := l.TryLockAndGetToken(ctx, w.wait, 0); return err },
-			"fenced TryLock":     func() error { _, err := l.TryLock(ctx, w.wait, 0); return err },
-			"fenced TryDo":       func() error { return l.TryDo(ctx, w.wait, 0, func(context.Context, int64) error { return nil }) },
+			"fenced TryLock":     func() error { _, _, err := l.TryLockAndGetToken(ctx, w.wait, 0); return err },
+			"fenced Do, Wait":    func() error { return l.Do(ctx, func(context.Context, int64) error { return nil }, rlock.Wait(w.wait)) },
 		} {
 			if err := call(); err == nil || !strings.Contains(err.Error(), w.says) {
 				t.Errorf("%s with wait %v: error %v, want one that says %q", op, w.wait, err, w.says)
 			}
 		}
 	}
-	if _, err := l.LockLease(ctx, 10); err == nil || !strings.Contains(err.Error(), "is 10*time.Second meant?") {
+	if _, _, err := l.LockLeaseAndGetToken(ctx, 10); err == nil || !strings.Contains(err.Error(), "is 10*time.Second meant?") {
 		t.Errorf("lease 10: %v", err)
 	}
 }

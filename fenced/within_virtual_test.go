@@ -32,10 +32,10 @@ func TestP5_DoWithinAHold(t *testing.T) {
 			return fenced.NewRWLock(c, "inner").Write().Do(ctx, func(ctx context.Context, _ int64) error { fn(ctx); return nil })
 		},
 		"permit": func(ctx context.Context, c *rlock.Client, fn func(context.Context)) error {
-			return fenced.NewSemaphore(c, "inner", 2).Do(ctx, func(ctx context.Context, _ *fenced.Permit) error { fn(ctx); return nil })
+			return fenced.NewSemaphore(c, "inner", 2).Do(ctx, func(ctx context.Context, _ *fenced.Hold) error { fn(ctx); return nil })
 		},
 		"permit without a wait": func(ctx context.Context, c *rlock.Client, fn func(context.Context)) error {
-			return fenced.NewSemaphore(c, "inner", 2).TryDo(ctx, 0, 0, func(ctx context.Context, _ *fenced.Permit) error { fn(ctx); return nil })
+			return fenced.NewSemaphore(c, "inner", 2).Do(ctx, func(ctx context.Context, _ *fenced.Hold) error { fn(ctx); return nil }, rlock.Wait(0))
 		},
 		"several locks": func(ctx context.Context, c *rlock.Client, fn func(context.Context)) error {
 			locks := []*fenced.Lock{fenced.NewLock(c, "inner"), fenced.NewRWLock(c, "inner too").Write()}

@@ -21,5 +21,5 @@
 // Run campaigns again; or the counter was lost, and Run returns the error. docs/guards.md says how to set a counter that was lost.
 //
 // The waiting processes are in the line of the lock: the one that has waited longest leads next. It works on all that a fenced.Lock works on:
-// one Redis, Sentinel, a cluster, and a quorum of servers (quorum.NewLock).
+// one Redis, Sentinel, a cluster, and a quorum of servers (quorum.New).
 package leader

@@ -56,7 +56,7 @@ func WithLogger(log *slog.Logger) Option { return func(e *Election) { e.log = lo
 // such as one without a name, is an error.
 func New(lock *fenced.Lock, opts ...Option) (*Election, error) {
 	if lock == nil {
-		return nil, errors.New("leader: New: the lock is nil: make one with fenced.NewLock or quorum.NewLock")
+		return nil, errors.New("leader: New: the lock is nil: make one with fenced.NewLock")
 	}
 	e := &Election{lock: lock, log: slog.Default(), pause: 5 * time.Second}
 	for _, opt := range opts {
@@ -80,8 +80,8 @@ func New(lock *fenced.Lock, opts ...Option) (*Election, error) {
 	return e, nil
 }
 
-// engine returns the lock as package engine has it.
-func (e *Election) engine() *engine.Lock { return (*engine.Lock)(e.lock) }
+// engine is what is in the lock.
+func (e *Election) engine() *engine.Lock { return engine.LockOf(e.lock) }
 
 // Campaign waits until this process leads, and returns its term. ctx bounds how long this call waits, and not the term, which goes on when ctx
 // ends later, until StepDown or its loss. Of ctx the term has the values, as fenced.Hold.Context says. Where

@@ -110,7 +110,7 @@ func TestNewClients_AtOnce(t *testing.T) {
 func TestNewClients_RefusedAtHome(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		other, u := s.user(), s.user()
-		held, err := other.lock("l").Lock(t.Context())
+		held, _, err := other.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		counted := count(u)
 		ctx, cancel := context.WithCancel(t.Context())

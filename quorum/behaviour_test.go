@@ -53,11 +53,11 @@ func methods(t *testing.T, l *fenced.Lock) {
 	count, err := l.HoldCount(inner)
 	locktest.NoError(t, err)
 	locktest.Equal(t, "hold count", count, 2)
-	_, err = l.TryLock(ctx, 0, 0)
+	_, _, err = l.TryLockAndGetToken(ctx, 0, 0)
 	locktest.IsError(t, err, rlock.ErrNotAcquired)
-	_, err = l.TryLock(ctx, 100*time.Millisecond, 0)
+	_, _, err = l.TryLockAndGetToken(ctx, 100*time.Millisecond, 0)
 	locktest.IsError(t, err, rlock.ErrNotAcquired)
-	ttl, err := l.RemainTTL(ctx)
+	ttl, err := l.TTL(ctx)
 	locktest.NoError(t, err)
 	if ttl < 29*time.Second || ttl > 30*time.Second+time.Millisecond {
 		t.Fatalf("TTL %v", ttl)
@@ -82,7 +82,7 @@ func methods(t *testing.T, l *fenced.Lock) {
 	locked, err = l.IsLocked(ctx)
 	locktest.NoError(t, err)
 	locktest.Equal(t, "locked", locked, false)
-	ttl, err = l.RemainTTL(ctx)
+	ttl, err = l.TTL(ctx)
 	locktest.NoError(t, err)
 	locktest.Equal(t, "TTL", ttl, -2)
 
@@ -93,8 +93,8 @@ func methods(t *testing.T, l *fenced.Lock) {
 	locktest.IsError(t, context.Cause(held), rlock.ErrLost)
 	locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
 
-	locktest.NoError(t, l.TryDo(ctx, time.Second, 0, func(ctx context.Context, token int64) error { next(token); return ctx.Err() }))
-	held, err = l.Lock(ctx)
+	locktest.NoError(t, l.Do(ctx, func(ctx context.Context, token int64) error { next(token); return ctx.Err() }, rlock.Wait(time.Second)))
+	held, _, err = l.LockAndGetToken(ctx)
 	locktest.NoError(t, err)
 	freed, err := l.ForceUnlock(ctx)
 	locktest.NoError(t, err)
@@ -110,11 +110,11 @@ func methods(t *testing.T, l *fenced.Lock) {
 // One more node down than that: an error in time that says which, and nothing is left.
 func TestInv12_NoMajority(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		u := s.user(quorum.WithLockOptions(rlock.WithPatience(2 * time.Second)))
+		u := s.user(rlock.WithPatience(2 * time.Second))
 		u.down(0, 2, 4)
 		l := u.lock("a")
 		began := time.Now()
-		_, err := l.Lock(t.Context())
+		_, _, err := l.LockAndGetToken(t.Context())
 		locktest.IsError(t, err, quorum.ErrNoMajority)
 		var e *quorum.MajorityError
 		if !errors.As(err, &e) || e.Need != 3 || e.Nodes != 5 || len(e.Failed) != 3 {
@@ -123,7 +123,7 @@ func TestInv12_NoMajority(t *testing.T) {
 		if took := time.Since(began); took < 2*time.Second || took > 3*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		_, err = l.TryLock(t.Context(), 300*time.Millisecond, 0)
+		_, _, err = l.TryLockAndGetToken(t.Context(), 300*time.Millisecond, 0)
 		locktest.IsError(t, err, quorum.ErrNoMajority)
 		_, err = l.IsLocked(t.Context())
 		locktest.IsError(t, err, quorum.ErrNoMajority)
@@ -198,7 +198,7 @@ func TestContendersMakeProgress(t *testing.T) {
 // A call with a count of tries gives up after them.
 func TestTries(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
-		held, err := s.user().lock("a").Lock(t.Context())
+		held, _, err := s.user().lock("a").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		var votes atomic.Int64
 		u := s.user(quorum.WithTries(3))
@@ -209,7 +209,7 @@ func TestTries(t *testing.T) {
 			return next()
 		}, 0, 1, 2)
 		l := u.lock("a")
-		_, err = l.TryLock(t.Context(), time.Hour, 0)
+		_, _, err = l.TryLockAndGetToken(t.Context(), time.Hour, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.NoError(t, held.Err())
 		// The first try asks two of the nodes at least: what has not left when they have answered does not leave any more.

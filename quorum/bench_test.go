@@ -104,12 +104,12 @@ func quorumLock(b *testing.B, servers, down int) *fenced.Lock {
 			s.Kill()
 		}
 	}
-	c, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithLease(2*time.Second), rlock.WithLogger(slog.New(slog.DiscardHandler))))
+	c, err := quorum.New(nodes, rlock.WithLease(2*time.Second), rlock.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = c.Close() })
-	return quorum.NewLock(c, "topology")
+	return fenced.NewLock(c, "topology")
 }
 
 // BenchmarkClients is what clients of one lock on five servers get that come back at once, with one caller each: acquires
@@ -151,12 +151,12 @@ func contend(b *testing.B, servers []*redistest.Server, addrs []string, n int) {
 		for _, addr := range addrs {
 			nodes = append(nodes, redistest.Client(b, addr))
 		}
-		c, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithLease(2*time.Second), rlock.WithLogger(slog.New(slog.DiscardHandler))))
+		c, err := quorum.New(nodes, rlock.WithLease(2*time.Second), rlock.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = c.Close() })
-		locks[i] = quorum.NewLock(c, "contended")
+		locks[i] = fenced.NewLock(c, "contended")
 	}
 	pair := func(l *fenced.Lock) error {
 		held, _, err := l.TryLockAndGetToken(context.Background(), 10*time.Second, 0)

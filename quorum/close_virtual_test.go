@@ -60,15 +60,15 @@ func TestP12_CloseLongAfterNodesDied(t *testing.T) {
 							return open(i)
 						}
 						u, other := s.user(quorum.WithAllNodes()), s.user()
-						held, err := u.lock("l").Lock(t.Context())
+						held, _, err := u.lock("l").LockAndGetToken(t.Context())
 						locktest.NoError(t, err)
-						_, err = other.lock("others").LockLease(t.Context(), time.Minute/2)
+						_, _, err = other.lock("others").LockLeaseAndGetToken(t.Context(), time.Minute/2)
 						locktest.NoError(t, err)
 						locktest.Sleep(time.Second)
 						die(u, &gate, nodes)
-						_, _ = u.lock("others").TryLock(t.Context(), 0, 0) // is refused, and what the dead have got of it nobody knows
+						_, _, _ = u.lock("others").TryLockAndGetToken(t.Context(), 0, 0) // is refused, and what the dead have got of it nobody knows
 						_ = u.lock("l").Unlock(held)
-						if held, err := u.lock("l").TryLock(t.Context(), 100*time.Millisecond, 0); err == nil {
+						if held, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 100*time.Millisecond, 0); err == nil {
 							_ = u.lock("l").Unlock(held)
 						}
 						locktest.Sleep(c.quiet)
@@ -115,9 +115,9 @@ func TestP12_CloseJustAfterNodesDied(t *testing.T) {
 		for _, gently := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d of 5, gently %v", dead, gently), func(t *testing.T) {
 				virtual(t, 5, func(t *testing.T, s *site) {
-					u := s.user(quorum.WithLockOptions(rlock.WithUnlockTimeout(3 * time.Second)))
+					u := s.user(rlock.WithUnlockTimeout(3 * time.Second))
 					known(t, u)
-					held, err := u.lock("l").Lock(t.Context())
+					held, _, err := u.lock("l").LockAndGetToken(t.Context())
 					locktest.NoError(t, err)
 					locktest.Sleep(time.Second)
 					nodes := []int{0, 1, 2, 3, 4}[:dead]

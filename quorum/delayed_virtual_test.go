@@ -9,15 +9,14 @@ import (
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/observe/locktrace"
-	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // delays counts what a trace is told of delayed releases.
 type delays struct{ told, ended atomic.Int64 }
 
-func (d *delays) option() quorum.Option {
-	return quorum.WithLockOptions(rlock.WithUnlockTimeout(time.Second), rlock.WithTrace(&locktrace.Trace{
+func (d *delays) option() rlock.Option {
+	return together(rlock.WithUnlockTimeout(time.Second), rlock.WithTrace(&locktrace.Trace{
 		ReleaseDelayed: func(locktrace.ReleaseDelayed) { d.told.Add(1) },
 		ReleaseEnded:   func(locktrace.ReleaseEnded) { d.ended.Add(1) },
 	}))
@@ -44,7 +43,7 @@ func TestDelayedReleases_OfAContendedQuorum(t *testing.T) {
 							calls = append(calls, locktest.Start(func() error {
 								l := u.lock(fmt.Sprint("l", i%2))
 								for range 10 {
-									if held, err := l.TryLock(t.Context(), time.Millisecond, 0); err == nil {
+									if held, _, err := l.TryLockAndGetToken(t.Context(), time.Millisecond, 0); err == nil {
 										_ = l.Unlock(held)
 									}
 									if err := l.Do(t.Context(), func(context.Context, int64) error { time.Sleep(time.Millisecond); return nil }); err != nil {
@@ -74,7 +73,7 @@ func TestDelayedReleases_WithoutAMajority(t *testing.T) {
 				var d delays
 				u := s.user(d.option())
 				l := u.lock("l")
-				held, err := l.Lock(t.Context())
+				held, _, err := l.LockAndGetToken(t.Context())
 				locktest.NoError(t, err)
 				locktest.Sleep(time.Second)
 				u.down(0, 1, 2)

@@ -4,7 +4,7 @@
 // fencing tokens. A server is called a node below.
 //
 //	client, err := quorum.New([]redis.UniversalClient{a, b, c, d, e})
-//	lock := quorum.NewLock(client, "account:42")
+//	lock := fenced.NewLock(client, "account:42")
 //	held, token, err := lock.TryLockAndGetToken(ctx, 3*time.Second, 0)
 //
 // Package rlock says what a holder is, how contexts end, and what Unlock, Do and the errors say; all of that holds here too.
@@ -55,7 +55,7 @@
 // A renewal counts when a majority has confirmed it. On a node that has lost the hold, or never had it, the renewal takes
 // the lock for it anew, if it is free there; but not where a majority has released it, so that a ForceUnlock stays one. Hundreds of holds are
 // renewed by one command to each node, which may take a quarter of the lease where the others are no majority. IsLocked,
-// HoldCount and RemainTTL go by who has a majority; RemainTTL is the time until that is lost.
+// HoldCount and TTL go by who has a majority; TTL is the time until that is lost.
 //
 // # Why two holds do not overlap
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
@@ -45,22 +46,22 @@ func ExampleNew() {
 	}
 	defer client.Close()
 
-	lock := quorum.NewLock(client, "account:42") // a *fenced.Lock, with all its methods and errors
-	err = lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
+	lock := fenced.NewLock(client, "account:42") // a *fenced.Lock, with all its methods and errors
+	err = lock.Do(ctx, func(ctx context.Context, token int64) error {
 		fmt.Println("a token:", token > 0)
 		last = token
 		return nil
-	})
+	}, rlock.Wait(3*time.Second))
 	if err != nil {
 		fmt.Println(err)
 	}
 
 	servers[3].Close()
 	servers[4].Close()
-	err = lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
+	err = lock.Do(ctx, func(ctx context.Context, token int64) error {
 		fmt.Println("two servers are down, a larger token:", token > last)
 		return nil
-	})
+	}, rlock.Wait(3*time.Second))
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -80,13 +81,13 @@ func ExampleMajorityError() {
 	for _, s := range servers[2:] {
 		s.Close()
 	}
-	client, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithPatience(time.Second)))
+	client, err := quorum.New(nodes, rlock.WithPatience(time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer client.Close()
 
-	_, err = quorum.NewLock(client, "account:42").Lock(context.Background())
+	_, _, err = fenced.NewLock(client, "account:42").LockAndGetToken(context.Background())
 	var missing *quorum.MajorityError
 	if errors.As(err, &missing) {
 		fmt.Println(missing.Need, "of", missing.Nodes, "servers are needed; three are missing at least:", len(missing.Failed) >= 3)

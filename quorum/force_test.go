@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
-	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -29,7 +28,7 @@ func TestForceUnlockByTwo(t *testing.T) {
 			if round%2 == 1 {
 				owner.down(round%5, (round+1)%5) // it has a bare majority
 			}
-			_, err := owner.lock("l").LockLease(t.Context(), 30*time.Second)
+			_, _, err := owner.lock("l").LockLeaseAndGetToken(t.Context(), 30*time.Second)
 			locktest.NoError(t, err)
 			owner.up()
 			if round%2 == 0 {
@@ -70,7 +69,7 @@ func TestForceUnlockWhileANodeRestarts(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		owner, u := s.user(), s.user()
 		owner.down(3, 4)
-		_, err := owner.lock("l").LockLease(t.Context(), 30*time.Second)
+		_, _, err := owner.lock("l").LockLeaseAndGetToken(t.Context(), 30*time.Second)
 		locktest.NoError(t, err)
 		var once sync.Once
 		u.on(func(_ int, op string, _ []any, next func() error) error {
@@ -89,9 +88,9 @@ func TestForceUnlockWhileANodeRestarts(t *testing.T) {
 // A ForceUnlock that too few nodes have confirmed is an error, and its hold may go on: then it is released like any other.
 func TestHoldAfterAForceUnlockThatFailed(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		u := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
+		u := s.user(rlock.WithPatience(time.Second))
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		var away atomic.Bool
 		away.Store(true)

@@ -18,9 +18,11 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
 )
 
 // bound is how long these tests wait for what must happen and has no bound of its own.
@@ -81,11 +83,11 @@ func (s *site) clock(i int, ahead time.Duration) {
 
 // user is a client of the quorum, with a link to each node that can fail.
 type user struct {
-	*quorum.Client
+	*rlock.Client
 	links []*link
 }
 
-func (s *site) user(opts ...quorum.Option) *user {
+func (s *site) user(opts ...rlock.Option) *user {
 	s.t.Helper()
 	u := &user{}
 	var nodes []redis.UniversalClient
@@ -103,8 +105,17 @@ func (s *site) user(opts ...quorum.Option) *user {
 	return u
 }
 
+// together is all these options as one.
+func together(opts ...rlock.Option) rlock.Option {
+	return func(s *engine.Settings) {
+		for _, opt := range opts {
+			opt(s)
+		}
+	}
+}
+
 func (u *user) lock(name string, opts ...fenced.Option) *fenced.Lock {
-	return quorum.NewLock(u.Client, name, opts...)
+	return fenced.NewLock(u.Client, name, opts...)
 }
 
 // down cuts the links to these nodes: their connections are refused.

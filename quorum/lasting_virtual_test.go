@@ -6,14 +6,13 @@ import (
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/observe/inspect"
-	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
 
 // Each node that has the hold says that it is meant to last.
 func TestLasting(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
-		u := s.user(quorum.WithLockOptions(rlock.WithPresence("first")))
+		u := s.user(rlock.WithPresence("first"))
 		h, err := u.lock("l").Acquire(t.Context(), rlock.Lasting("serves"))
 		locktest.NoError(t, err)
 		locktest.Sleep(30 * time.Second)

@@ -33,7 +33,7 @@ func (s *site) stranger(field string, nodes ...int) {
 }
 
 // slowPoll is for a client that is to be told, and not to look.
-func slowPoll() quorum.Option { return quorum.WithLockOptions(rlock.WithPollInterval(time.Minute)) }
+func slowPoll() rlock.Option { return rlock.WithPollInterval(time.Minute) }
 
 // votesOf counts the votes that a client asks for, by node, and makes each take so long.
 func votesOf(u *user, takes time.Duration) *[5]atomic.Int32 {
@@ -59,13 +59,13 @@ func TestP40_WhoWaitsAsksTheHomeAlone(t *testing.T) {
 		holder, u := s.user(), s.user(slowPoll())
 		known(t, holder)
 		known(t, u)
-		held, err := holder.lock("l").Lock(t.Context())
+		held, _, err := holder.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.Sleep(20 * time.Millisecond)
 		votes := votesOf(u, time.Millisecond)
 		got := waiting(t.Context(), u)
 		locktest.Sleep(15 * time.Millisecond) // before it looks, and asks all
-		home := u.First("l")
+		home := quorum.First(u.Client, "l")
 		locktest.Equal(t, "votes of nodes other than the home", sum(votes)-votes[home].Load(), 2) // of the first attempt, before it is in the line
 		began := time.Now()
 		locktest.NoError(t, holder.lock("l").Unlock(held))
@@ -85,12 +85,12 @@ func TestP40_WhoIsCalledDropsTheHold(t *testing.T) {
 			holder, u := s.user(), s.user(slowPoll())
 			known(t, holder)
 			known(t, u)
-			held, err := holder.lock("l").Lock(t.Context())
+			held, _, err := holder.lock("l").LockAndGetToken(t.Context())
 			locktest.NoError(t, err)
 			locktest.Sleep(lasted)
 			got := waiting(t.Context(), u)
 			locktest.Sleep(5 * time.Millisecond) // it is in the line, and has not looked
-			home := u.First("l")
+			home := quorum.First(u.Client, "l")
 			holder.on(func(node int, op string, _ []any, next func() error) error {
 				switch {
 				case !strings.Contains(op, "withdraw"):
@@ -122,12 +122,12 @@ func TestP40_AForceUnlockNamesNoHold(t *testing.T) {
 		known(t, holder)
 		known(t, u)
 		known(t, admin)
-		held, err := holder.lock("l").Lock(t.Context())
+		held, _, err := holder.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.Sleep(20 * time.Millisecond)
 		got := waiting(t.Context(), u)
 		locktest.Sleep(time.Second)
-		home := u.First("l")
+		home := quorum.First(u.Client, "l")
 		admin.on(func(node int, op string, _ []any, next func() error) error {
 			if node != home && strings.Contains(op, "withdraw") {
 				return errRefused
@@ -166,7 +166,7 @@ func TestP40_FailedAttemptsCallNobody(t *testing.T) {
 			withdrawn.Add(int32(strings.Count(op, "withdraw")))
 			return next()
 		}, order[0])
-		_, err = u.lock("l").TryLock(t.Context(), 0, 0)
+		_, _, err = u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.NothingComes(t, listening.Channel(), time.Second, "a message of the failed attempt's release")
 		if withdrawn.Load() == 0 {
@@ -190,15 +190,15 @@ func TestP40_TheHomeHearsOfAHoldThatItHasNot(t *testing.T) {
 		holder, u := s.user(), s.user(slowPoll())
 		known(t, holder)
 		known(t, u)
-		home := holder.First("l")
+		home := quorum.First(holder.Client, "l")
 		holder.down(home)
-		held, err := holder.lock("l").LockLease(t.Context(), 30*time.Second) // is not renewed
+		held, _, err := holder.lock("l").LockLeaseAndGetToken(t.Context(), 30*time.Second) // is not renewed
 		locktest.NoError(t, err)
 		locktest.Sleep(20 * time.Millisecond)
 		holder.up()
 		locktest.Sleep(2 * time.Second)
 		known2(t, holder)
-		locktest.Equal(t, "the home", holder.First("l"), home)
+		locktest.Equal(t, "the home", quorum.First(holder.Client, "l"), home)
 		locktest.Equal(t, "nodes that have the lock", s.has("l"), 4)
 		s.stranger("1:1", home) // an attempt that fails, while the waiter comes
 		got := waiting(t.Context(), u)
@@ -216,7 +216,7 @@ func TestP40_TheHomeHearsOfAHoldThatItHasNot(t *testing.T) {
 // P1: a client in the line that looks, has some nodes, and is refused, waits in the line with the same ticket, under a new field.
 func TestP1_ALookThatFailsStaysInTheLine(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		u := s.user(quorum.WithLockOptions(rlock.WithPollInterval(time.Second)))
+		u := s.user(rlock.WithPollInterval(time.Second))
 		known2(t, u)
 		order := quorum.Order(u.Client, "l")
 		s.stranger("1:1", order[0])
@@ -247,7 +247,7 @@ func TestP1_ALookThatFailsStaysInTheLine(t *testing.T) {
 // P40: a client whose home moves is in the line of the new home, and in no other one, and leaves that.
 func TestP40_TheHomeMoves(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		u := s.user(quorum.WithLockOptions(rlock.WithPollInterval(2 * time.Second)))
+		u := s.user(rlock.WithPollInterval(2 * time.Second))
 		known2(t, u)
 		order := quorum.Order(u.Client, "l")
 		s.stranger("1:1", order[0])
@@ -281,7 +281,7 @@ func TestP40_TheHomeMoves(t *testing.T) {
 		for i := range 8 { // that node is no home any more
 			locktest.NoError(t, u.lock(fmt.Sprint("other", i)).Do(t.Context(), func(context.Context, int64) error { return nil }))
 		}
-		if u.First("l") == moved {
+		if quorum.First(u.Client, "l") == moved {
 			t.Error("the home has not moved")
 		}
 		stop()
@@ -300,7 +300,7 @@ func TestSplitVotesPause(t *testing.T) {
 		s.stranger("1:1", order[1], order[2])
 		s.stranger("2:1", order[3], order[4])
 		votes := votesOf(u, 0)
-		_, err := u.lock("l").TryLock(t.Context(), 10*time.Second, 0)
+		_, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 10*time.Second, 0)
 		locktest.IsError(t, err, quorum.ErrSplitVote)
 		t.Logf("%d votes", sum(votes))
 		if n := sum(votes); n > 200 {
@@ -321,7 +321,7 @@ func TestOwnerWhoIsHeardOfLast(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			return next()
 		}, order[4])
-		_, err := u.lock("l").TryLock(t.Context(), 0, 0)
+		_, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		if errors.Is(err, quorum.ErrSplitVote) {
 			t.Errorf("somebody has a majority: %v", err)
@@ -340,9 +340,9 @@ func TestP40_AHomeThatIsSlow(t *testing.T) {
 			time.Sleep(time.Second)
 			return next()
 		}, order[0])
-		_, err := u.lock("l").TryLock(t.Context(), 0, 0)
+		_, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
-		locktest.Equal(t, "where the client waits", u.First("l"), order[0])
+		locktest.Equal(t, "where the client waits", quorum.First(u.Client, "l"), order[0])
 		locktest.Sleep(5 * time.Second)
 	})
 }
@@ -354,9 +354,9 @@ func TestP40_ACallNamesTheHold(t *testing.T) {
 			holder, u, admin := s.user(), s.user(slowPoll()), s.user()
 			known(t, holder)
 			known2(t, u)
-			held, err := holder.lock("l").Lock(t.Context())
+			held, _, err := holder.lock("l").LockAndGetToken(t.Context())
 			locktest.NoError(t, err)
-			home := u.First("l")
+			home := quorum.First(u.Client, "l")
 			field := s.fields("l")[home]
 			calls := s.connect(home).PSubscribe(t.Context(), scripts.KeysOf("l").Line+":*")
 			defer func() { _ = calls.Close() }()
@@ -388,7 +388,7 @@ func TestP40_ADroppedHoldWasReleased(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		known(t, u)
-		held, err := u.lock("l").Lock(t.Context())
+		held, _, err := u.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		for i, field := range s.fields("l") {
 			if field != "" {
@@ -420,10 +420,10 @@ func TestP40_TheNextAcquireBringsTheRelease(t *testing.T) {
 			return next()
 		}, 0, 1, 2, 3, 4)
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.NoError(t, l.Unlock(held))
-		held, err = l.Lock(t.Context())
+		held, _, err = l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		mu.Lock()
 		n := len(asked)
@@ -443,7 +443,7 @@ func TestP40_TheNextAcquireNamesNoForcedHold(t *testing.T) {
 				u := s.user()
 				known2(t, u)
 				l := u.lock("l")
-				held, err := l.Lock(t.Context())
+				held, _, err := l.LockAndGetToken(t.Context())
 				locktest.NoError(t, err)
 				locktest.Sleep(20 * time.Millisecond) // it has all nodes
 				order := quorum.Order(u.Client, "l")
@@ -467,7 +467,7 @@ func TestP40_TheNextAcquireNamesNoForcedHold(t *testing.T) {
 					locktest.NoError(t, l.Unlock(held))
 				}
 				locktest.Equal(t, "nodes that the release has not come to", s.has("l"), 2)
-				next, err := l.TryLock(t.Context(), time.Second, 0)
+				next, _, err := l.TryLockAndGetToken(t.Context(), time.Second, 0)
 				locktest.NoError(t, err)
 				locktest.Equal(t, "a vote names the hold", named.Load() > 0, !forced)
 				locktest.NoError(t, l.Unlock(next))
@@ -489,7 +489,7 @@ func TestP24_FrozenClientsOfAQuorum(t *testing.T) {
 				for _, u := range append(frozen, holder, comes) {
 					known(t, u)
 				}
-				held, err := holder.lock("l").Lock(t.Context())
+				held, _, err := holder.lock("l").LockAndGetToken(t.Context())
 				locktest.NoError(t, err)
 				end, stop := context.WithCancel(t.Context())
 				defer stop()
@@ -506,7 +506,7 @@ func TestP24_FrozenClientsOfAQuorum(t *testing.T) {
 				locktest.NoError(t, holder.lock("l").Unlock(held))
 				for range tries {
 					began := time.Now()
-					held, err = comes.lock("l").TryLock(t.Context(), wait, 0)
+					held, _, err = comes.lock("l").TryLockAndGetToken(t.Context(), wait, 0)
 					if err == nil {
 						locktest.NoError(t, comes.lock("l").Unlock(held))
 						return

@@ -73,7 +73,7 @@ func TestMajorityFirst_OneNodeFailsInTheSecondRound(t *testing.T) {
 						return next()
 					}, quorum.Order(u.Client, "l")[place])
 					began := time.Now()
-					held, err := u.lock("l").TryLock(t.Context(), 0, 0)
+					held, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 					locktest.NoError(t, err)
 					tookAtMost(t, began, 20*time.Millisecond, "the acquire")
 					locktest.NoError(t, u.lock("l").Unlock(held))
@@ -100,7 +100,7 @@ func TestInv2_RestartBetweenVoteAndToken(t *testing.T) {
 				}
 				return next()
 			}, 0)
-			held, err := u.lock("l").TryLock(t.Context(), 0, 0)
+			held, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 			if len(away) > 1 {
 				locktest.IsError(t, err, quorum.ErrRestarted)
 				return
@@ -117,9 +117,9 @@ func TestMajorityFirst_TheHomeStandsStill(t *testing.T) {
 		u, other := s.user(), s.user()
 		known(t, u)
 		known(t, other)
-		held, err := other.lock("l").Lock(t.Context())
+		held, _, err := other.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
-		_, err = u.lock("l").TryLock(t.Context(), 0, 0)
+		_, _, err = u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.NoError(t, other.lock("l").Unlock(held))
 		locktest.Sleep(100 * time.Millisecond)
@@ -129,7 +129,7 @@ func TestMajorityFirst_TheHomeStandsStill(t *testing.T) {
 		}, quorum.Order(u.Client, "l")[0])
 		for range 4 {
 			began := time.Now()
-			held, err := u.lock("l").TryLock(t.Context(), 0, 0)
+			held, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 			locktest.NoError(t, err)
 			tookAtMost(t, began, 20*time.Millisecond, "the acquire")
 			_ = u.lock("l").Unlock(held)
@@ -144,7 +144,7 @@ func TestMajorityFirst_UnlockWithANodeThatStandsStill(t *testing.T) {
 		virtual(t, 5, func(t *testing.T, s *site) {
 			u := s.user()
 			known(t, u)
-			held, err := u.lock("l").Lock(t.Context())
+			held, _, err := u.lock("l").LockAndGetToken(t.Context())
 			locktest.NoError(t, err)
 			u.on(func(_ int, _ string, _ []any, next func() error) error {
 				time.Sleep(time.Second)
@@ -195,7 +195,7 @@ func TestMajorityFirst_ForcedOpenAtOnce(t *testing.T) {
 			u, admin := s.user(), s.user()
 			known(t, u)
 			known(t, admin)
-			held, err := u.lock("l").Lock(t.Context())
+			held, _, err := u.lock("l").LockAndGetToken(t.Context())
 			locktest.NoError(t, err)
 			locktest.Sleep(time.Millisecond)
 			admin.on(func(_ int, op string, _ []any, next func() error) error {
@@ -219,7 +219,7 @@ func TestMajorityFirst_NoSpreadAfterTheEnd(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		known(t, u)
-		held, err := u.lock("l").LockLease(t.Context(), 10*time.Millisecond)
+		held, _, err := u.lock("l").LockLeaseAndGetToken(t.Context(), 10*time.Millisecond)
 		locktest.NoError(t, err)
 		counted := count(u)
 		<-held.Done()
@@ -228,7 +228,7 @@ func TestMajorityFirst_NoSpreadAfterTheEnd(t *testing.T) {
 		_ = u.lock("l").Unlock(held)
 		locktest.Sleep(time.Second)
 
-		_, err = u.lock("l").Lock(t.Context())
+		_, _, err = u.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.NoError(t, u.Close())
 		counted = count(u)
@@ -237,7 +237,7 @@ func TestMajorityFirst_NoSpreadAfterTheEnd(t *testing.T) {
 
 		u = s.user()
 		known(t, u)
-		_, err = u.lock("another").Lock(t.Context())
+		_, _, err = u.lock("another").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		var votes atomic.Int32
 		u.on(func(_ int, op string, args []any, next func() error) error {

@@ -62,7 +62,7 @@ func TestMajorityFirst(t *testing.T) {
 		known(t, u)
 		counted := count(u)
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.Equal(t, "nodes that have the lock", s.has("l"), 3)
 		locktest.NoError(t, l.Unlock(held))
@@ -70,7 +70,7 @@ func TestMajorityFirst(t *testing.T) {
 		for what, want := range map[string]int{"vote": 3, "raise": 0, "withdraw": 3, "look": 2} { // it looks how the other two are, once in a while
 			locktest.Equal(t, "nodes that were asked to "+what, counted.nodes(what), want)
 		}
-		held, err = l.Lock(t.Context())
+		held, _, err = l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.Sleep(20 * time.Millisecond)
 		locktest.Equal(t, "nodes that have the lock after a while", s.has("l"), 5)
@@ -85,7 +85,7 @@ func TestWithAllNodes(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user(quorum.WithAllNodes())
 		known(t, u)
-		held, err := u.lock("l").Lock(t.Context())
+		held, _, err := u.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.Sleep(time.Millisecond)
 		locktest.Equal(t, "nodes that have the lock", s.has("l"), 5)
@@ -127,7 +127,7 @@ func TestMajorityFirst_OneNodeInTrouble(t *testing.T) {
 					c.spoil(links{u, node})
 					l := u.lock("l")
 					began := time.Now()
-					held, err := l.Lock(t.Context())
+					held, _, err := l.LockAndGetToken(t.Context())
 					locktest.NoError(t, err)
 					if took := time.Since(began); took != c.took {
 						t.Errorf("it took %v, want %v", took, c.took)

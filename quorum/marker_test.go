@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/memredis"
 	"github.com/fencelock/fencelock/internal/test/redistest"
@@ -81,9 +82,9 @@ func TestReal_MarkerOfARunThatIsOver(t *testing.T) {
 	locktest.NoError(t, err)
 	quorum.Hurry(c)
 	t.Cleanup(func() { _ = c.Close() })
-	l := quorum.NewLock(c, "a")
+	l := fenced.NewLock(c, "a")
 	redistest.Eventually(t, bound, func() bool {
-		if held, err := l.TryLock(t.Context(), 0, 0); err == nil {
+		if held, _, err := l.TryLockAndGetToken(t.Context(), 0, 0); err == nil {
 			_ = l.Unlock(held)
 		}
 		return marked.Load() > 0
@@ -118,13 +119,13 @@ func TestMarkerOfARun(t *testing.T) {
 					locktest.NoError(t, s.minis[0].Set(marker, id))
 				}
 				u := s.user()
-				_, err := u.lock("other").TryLock(t.Context(), 0, 0) // asks the node what it keeps
+				_, _, err := u.lock("other").TryLockAndGetToken(t.Context(), 0, 0) // asks the node what it keeps
 				if !counts {
 					locktest.IsError(t, err, quorum.ErrRestarted)
 				}
 				synctest.Wait()
 				l := u.lock("l")
-				held, err := l.TryLock(t.Context(), 0, 0)
+				held, _, err := l.TryLockAndGetToken(t.Context(), 0, 0)
 				if !counts {
 					locktest.IsError(t, err, quorum.ErrRestarted)
 					return
@@ -144,8 +145,8 @@ func TestReal_NoFsyncOnRewrite(t *testing.T) {
 	locktest.NoError(t, err)
 	quorum.Hurry(c)
 	t.Cleanup(func() { _ = c.Close() })
-	locktest.NoError(t, quorum.NewLock(c, "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
-	redistest.Eventually(t, bound, func() bool { return c.Learned(0) }, "the node has been asked what it keeps")
+	locktest.NoError(t, fenced.NewLock(c, "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
+	redistest.Eventually(t, bound, func() bool { return quorum.Learned(c, 0) }, "the node has been asked what it keeps")
 	if s.direct[0].Exists(t.Context(), marker).Val() == 1 {
 		t.Error("the node is marked as one that keeps everything")
 	}
@@ -163,9 +164,9 @@ func TestReal_MarkerRefused(t *testing.T) {
 	locktest.NoError(t, err)
 	quorum.Hurry(c)
 	t.Cleanup(func() { _ = c.Close() })
-	l := quorum.NewLock(c, "a")
+	l := fenced.NewLock(c, "a")
 	for began := time.Now(); time.Since(began) < 3*time.Second; time.Sleep(100 * time.Millisecond) {
-		locktest.NoError(t, l.TryDo(t.Context(), 5*time.Second, 0, func(context.Context, int64) error { return nil }))
+		locktest.NoError(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }, rlock.Wait(5*time.Second)))
 	}
 	locktest.Equal(t, "how often the marker was asked for", asked.Load(), 1)
 }

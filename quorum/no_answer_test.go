@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/quorum"
@@ -29,16 +30,16 @@ func TestInv12_DialsThatHang(t *testing.T) {
 			}))
 		}
 		const patience = 2 * time.Second
-		c, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithPatience(patience), rlock.WithUnlockTimeout(time.Millisecond)))
+		c, err := quorum.New(nodes, rlock.WithPatience(patience), rlock.WithUnlockTimeout(time.Millisecond))
 		locktest.NoError(t, err)
 		defer func() { _ = c.Close() }()
-		l := quorum.NewLock(c, "l")
+		l := fenced.NewLock(c, "l")
 		for _, call := range []struct {
 			bound time.Duration
 			call  func() error
 		}{
-			{patience, func() error { _, err := l.Lock(t.Context()); return err }},
-			{time.Second, func() error { _, err := l.TryLock(t.Context(), 0, 0); return err }},
+			{patience, func() error { _, _, err := l.LockAndGetToken(t.Context()); return err }},
+			{time.Second, func() error { _, _, err := l.TryLockAndGetToken(t.Context(), 0, 0); return err }},
 		} {
 			began := time.Now()
 			err := call.call()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/quorum"
@@ -31,7 +32,7 @@ func TestArguments(t *testing.T) {
 	for _, c := range []struct {
 		say   string
 		nodes []redis.UniversalClient
-		opts  []quorum.Option
+		opts  []rlock.Option
 	}{
 		{"no nodes", nil, nil},
 		{"node 1: the client is nil", []redis.UniversalClient{one, nil}, nil},
@@ -40,23 +41,29 @@ func TestArguments(t *testing.T) {
 		{"is not one server", []redis.UniversalClient{one, ring}, nil},
 		{"is not one server", []redis.UniversalClient{failover}, nil},
 		{"the same server", []redis.UniversalClient{one, two, one}, nil},
-		{"an option is nil", []redis.UniversalClient{one}, []quorum.Option{nil}},
-		{"WithMaxLease(1s)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithMaxLease(time.Second)}},
-		{"WithMaxLease(48h0m0s)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithMaxLease(48 * time.Hour)}},
-		{"WithNodeTimeout(0s)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithNodeTimeout(0)}},
-		{"WithNodeTimeout(10s)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithNodeTimeout(10 * time.Second)}},
-		{"WithRetryDelay(2ms, 1ms)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithRetryDelay(2*time.Millisecond, time.Millisecond)}},
-		{"WithTries(-1)", []redis.UniversalClient{one}, []quorum.Option{quorum.WithTries(-1)}},
-		{"WithLease", []redis.UniversalClient{one}, []quorum.Option{quorum.WithLockOptions(rlock.WithLease(time.Millisecond))}},
+		{"an option is nil", []redis.UniversalClient{one}, []rlock.Option{nil}},
+		{"WithMaxLease(1s)", []redis.UniversalClient{one}, []rlock.Option{quorum.WithMaxLease(time.Second)}},
+		{"WithMaxLease(48h0m0s)", []redis.UniversalClient{one}, []rlock.Option{quorum.WithMaxLease(48 * time.Hour)}},
+		{"WithNodeTimeout(0s)", []redis.UniversalClient{one}, []rlock.Option{quorum.WithNodeTimeout(0)}},
+		{"WithNodeTimeout(10s)", []redis.UniversalClient{one}, []rlock.Option{quorum.WithNodeTimeout(10 * time.Second)}},
+		{"WithRetryDelay(2ms, 1ms)", []redis.UniversalClient{one}, []rlock.Option{quorum.WithRetryDelay(2*time.Millisecond, time.Millisecond)}},
+		{"WithTries(-1)", []redis.UniversalClient{one}, []rlock.Option{quorum.WithTries(-1)}},
+		{"WithLease", []redis.UniversalClient{one}, []rlock.Option{rlock.WithLease(time.Millisecond)}},
 	} {
 		_, err := quorum.New(c.nodes, c.opts...)
 		if err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("got %v, want an error with %q", err, c.say)
 		}
 	}
-	if _, err := quorum.NewLock(nil, "a").TryLock(t.Context(), 0, 0); err == nil {
-		t.Error("a lock without a client works")
-	}
+	c, err := quorum.New([]redis.UniversalClient{one, two})
+	locktest.NoError(t, err)
+	defer func() { _ = c.Close() }()
+	_, err = fenced.NewSemaphore(c, "a", 3).Acquire(t.Context())
+	locktest.ErrorSays(t, err, "a quorum has none")
+	_, err = fenced.NewRWLock(c, "a").Read().Acquire(t.Context())
+	locktest.ErrorSays(t, err, "a quorum has none")
+	_, err = rlock.New(one, quorum.WithTries(3))
+	locktest.ErrorSays(t, err, "is for quorum.New")
 }
 
 // Two nodes that are one server.
@@ -65,17 +72,17 @@ func TestSameServer(t *testing.T) {
 		s.minis[2] = s.minis[0]
 		u := s.user()
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		if err == nil { // by the two that are not the same
 			locktest.NoError(t, l.Unlock(held))
 			locktest.Sleep(time.Second) // the third has answered by then
-			_, err = l.Lock(t.Context())
+			_, _, err = l.LockAndGetToken(t.Context())
 		}
 		locktest.IsError(t, err, quorum.ErrSameServer)
 		_, err = l.IsLocked(t.Context())
 		locktest.IsError(t, err, quorum.ErrSameServer)
 		for i := range 6 { // one or the other of the two is not asked: each lock has its own order
-			_, err = u.lock(fmt.Sprint("l", i)).TryLock(t.Context(), 0, 0)
+			_, _, err = u.lock(fmt.Sprint("l", i)).TryLockAndGetToken(t.Context(), 0, 0)
 			locktest.IsError(t, err, quorum.ErrSameServer)
 		}
 		locktest.Sleep(time.Minute)
@@ -89,7 +96,7 @@ func TestNoUptime(t *testing.T) {
 		m, rdb := redistest.Pipe(t)
 		locktest.NoError(t, rdb.Ping(t.Context()).Err())
 		s.minis[0] = m
-		_, err := s.user().lock("l").Lock(t.Context())
+		_, _, err := s.user().lock("l").LockAndGetToken(t.Context())
 		locktest.IsError(t, err, quorum.ErrNoMajority)
 		if !strings.Contains(err.Error(), "INFO") {
 			t.Errorf("the error does not say what is wrong: %v", err)
@@ -100,8 +107,8 @@ func TestNoUptime(t *testing.T) {
 // A lease that is short needs no other option: the nodes' time goes with it.
 func TestShortLeases(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
-		l := s.user(quorum.WithLockOptions(rlock.WithLease(190 * time.Millisecond))).lock("l")
-		held, err := l.Lock(t.Context())
+		l := s.user(rlock.WithLease(190 * time.Millisecond)).lock("l")
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		_ = l.Unlock(held) // on a busy machine it may be over: the lease is short in real time too
 	})
@@ -151,7 +158,7 @@ func TestNodesDownAreLogged(t *testing.T) {
 // An attempt that all nodes refused has left nothing, and nothing is sent after it.
 func TestNothingIsSentAfterARefusal(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
-		u := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
+		u := s.user(rlock.WithPatience(time.Second))
 		var withdraws atomic.Int64
 		u.down(0, 1)
 		u.on(func(_ int, op string, _ []any, next func() error) error {
@@ -163,7 +170,7 @@ func TestNothingIsSentAfterARefusal(t *testing.T) {
 			}
 			return next()
 		}, 2)
-		_, err := u.lock("l").Lock(t.Context())
+		_, _, err := u.lock("l").LockAndGetToken(t.Context())
 		locktest.IsError(t, err, quorum.ErrNoMajority)
 		locktest.Sleep(time.Minute)
 		locktest.Equal(t, "releases", withdraws.Load(), 0)

@@ -1,10 +1,11 @@
 package quorum_test
 
 import (
-	"github.com/fencelock/fencelock/internal/test/locktest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 // What lies at the lock's name and is no lock of this kind is refused, and stays as it is.
@@ -25,10 +26,10 @@ func TestAnotherObjectOfTheName(t *testing.T) {
 		refused("IsLocked", err)
 		_, err = l.ForceUnlock(t.Context())
 		refused("ForceUnlock", err)
-		_, err = l.TryLock(t.Context(), 0, 0)
+		_, _, err = l.TryLockAndGetToken(t.Context(), 0, 0)
 		refused("TryLock", err)
 		began := time.Now()
-		_, err = l.Lock(t.Context())
+		_, _, err = l.LockAndGetToken(t.Context())
 		refused("Lock", err)
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("Lock took %v", took)
@@ -47,7 +48,7 @@ func TestAnotherObjectOnAMinority(t *testing.T) {
 		s.minis[1].HSet("l", "mode", "write")
 		s.minis[1].SetTTL("l", time.Hour)
 		l := s.user().lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		freed, err := s.user().lock("l").ForceUnlock(t.Context())
 		locktest.NoError(t, err)

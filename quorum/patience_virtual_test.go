@@ -42,7 +42,7 @@ func TestInv12_PatienceOfSeveralClients(t *testing.T) {
 					virtual(t, 5, func(t *testing.T, s *site) {
 						var users []*user
 						for range clients + 1 {
-							u := s.user(quorum.WithLockOptions(rlock.WithPatience(patience)))
+							u := s.user(rlock.WithPatience(patience))
 							u.on(func(_ int, _ string, _ []any, next func() error) error {
 								time.Sleep(300 * time.Microsecond)
 								return next()
@@ -53,7 +53,7 @@ func TestInv12_PatienceOfSeveralClients(t *testing.T) {
 						holder, order := users[clients], quorum.Order(users[0].Client, "l")
 						locktest.Sleep(2 * time.Second)
 						if waits {
-							_, err := holder.lock("l").Lock(t.Context())
+							_, _, err := holder.lock("l").LockAndGetToken(t.Context())
 							locktest.NoError(t, err)
 						} else {
 							spoil(s, users, order)
@@ -62,7 +62,7 @@ func TestInv12_PatienceOfSeveralClients(t *testing.T) {
 						var calls []<-chan error
 						for _, u := range users[:clients] {
 							calls = append(calls, locktest.Start(func() error {
-								_, err := u.lock("l").TryLock(t.Context(), time.Minute, 0)
+								_, _, err := u.lock("l").TryLockAndGetToken(t.Context(), time.Minute, 0)
 								return err
 							}))
 						}
@@ -97,7 +97,7 @@ func TestARestartedHomeRefusesNobody(t *testing.T) {
 		home := quorum.Order(u.Client, "l")[0]
 		s.restart(home)
 		s.stranger("1:1", home)
-		held, err := u.lock("l").TryLock(t.Context(), 0, 0)
+		held, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.NoError(t, err)
 		locktest.NoError(t, u.lock("l").Unlock(held))
 	})

@@ -44,7 +44,7 @@ func deadlineCountsFromBeforeTheVotes(t *testing.T, idle, rounds time.Duration) 
 		})
 		locktest.Sleep(idle)
 		began := time.Now()
-		held, err := l.LockLease(t.Context(), lease)
+		held, _, err := l.LockLeaseAndGetToken(t.Context(), lease)
 		locktest.NoError(t, err)
 		if took := time.Since(began); took < rounds*400*time.Millisecond || took >= (rounds+1)*400*time.Millisecond {
 			t.Fatalf("the acquire took %v", took)
@@ -64,7 +64,7 @@ func TestP6_Drift(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		const lease = 10 * time.Second
 		l := s.user().lock("l")
-		held, err := l.LockLease(t.Context(), lease)
+		held, _, err := l.LockLeaseAndGetToken(t.Context(), lease)
 		locktest.NoError(t, err)
 		synctest.Wait() // until the last node has answered too
 		margin := watchdog.Now().Time().Add(lease).Sub(watchdog.DeadlineOf(watchdog.Now(), lease).Time())
@@ -102,7 +102,7 @@ func TestP1_EachAttemptHasItsOwnField(t *testing.T) {
 			return next()
 		}, free)
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		mu.Lock()
 		if n := len(fields); n < 2 || n > 100 { // in half a second
@@ -134,7 +134,7 @@ func TestP3_LateVote(t *testing.T) {
 			}
 			return next()
 		}, 4)
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		synctest.Wait() // the vote is under way to the frozen node: an Unlock before would keep it from being sent
 		locktest.NoError(t, l.Unlock(held))
@@ -151,7 +151,7 @@ func TestInv10_LateRepair(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.Sleep(20 * time.Millisecond) // every node has the hold
 		s.restart(4)
@@ -182,7 +182,7 @@ func TestForceUnlockIsNotUndone(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		u.down(3, 4)
-		held, err := u.lock("l").Lock(t.Context())
+		held, _, err := u.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		u.up()
 		freed, err := s.user().lock("l").ForceUnlock(t.Context())
@@ -201,7 +201,7 @@ func TestRepairLeavesOthersAlone(t *testing.T) {
 		u := s.user()
 		u.down(4)
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		const other = "6b1f0d1e-0000-4000-8000-000000000001:1"
 		s.minis[4].HSet("l", other, "1")
@@ -279,9 +279,9 @@ func TestProposalsAreRaised(t *testing.T) {
 // Waiters are woken by the message of any node, and not by what a failed attempt releases.
 func TestWaitersAreWoken(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		long := quorum.WithLockOptions(rlock.WithPollInterval(time.Minute))
+		long := rlock.WithPollInterval(time.Minute)
 		l := s.user(long).lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		var waits []<-chan locktest.Result
 		var votes atomic.Int64
@@ -323,9 +323,9 @@ func TestWaitersAreWoken(t *testing.T) {
 // A hold whose nodes do not answer any more ends in time, and Unlock says so.
 func TestInv3_HoldEndsWithItsMajority(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		u := s.user(quorum.WithLockOptions(rlock.WithLease(3*time.Second), rlock.WithUnlockTimeout(time.Second)))
+		u := s.user(rlock.WithLease(3*time.Second), rlock.WithUnlockTimeout(time.Second))
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.Sleep(10 * time.Second)
 		locktest.NoError(t, held.Err())
@@ -344,7 +344,7 @@ func TestCloseAndShutdown(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		go func() {
 			time.Sleep(time.Second)
@@ -354,12 +354,12 @@ func TestCloseAndShutdown(t *testing.T) {
 		}()
 		locktest.NoError(t, u.Shutdown(t.Context()))
 		locktest.Equal(t, "nodes that have the lock", s.has("l"), 0)
-		_, err = l.Lock(t.Context())
+		_, _, err = l.LockAndGetToken(t.Context())
 		locktest.IsError(t, err, rlock.ErrClosed)
 
 		u = s.user()
 		l = u.lock("l")
-		held, err = l.Lock(t.Context())
+		held, _, err = l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		synctest.Wait() // until the last vote has come: Close drops what is to be sent again
 		locktest.NoError(t, u.Close())

@@ -62,12 +62,12 @@ func (s *site) ripen(i int) {
 }
 
 // lease is the options of users of masters.
-func lease(opts ...rlock.Option) quorum.Option {
-	return quorum.WithLockOptions(append([]rlock.Option{rlock.WithLease(realLease)}, opts...)...)
+func lease(opts ...rlock.Option) rlock.Option {
+	return together(append([]rlock.Option{rlock.WithLease(realLease)}, opts...)...)
 }
 
 // patient is for a machine that is busy with other tests: answers may take a while.
-func patient() quorum.Option { return quorum.WithNodeTimeout(400 * time.Millisecond) }
+func patient() rlock.Option { return quorum.WithNodeTimeout(400 * time.Millisecond) }
 
 // free requires that the lock is free on all nodes, and stays so.
 func (s *site) free(name string) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/quorum"
@@ -45,7 +46,7 @@ func TestReal_MastersStop(t *testing.T) {
 		return ctx.Err()
 	}))
 
-	held, err = l.Lock(t.Context())
+	held, _, err = l.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	s.servers[4].Kill()
 	began := time.Now()
@@ -62,7 +63,7 @@ func TestReal_MastersStop(t *testing.T) {
 		t.Helper()
 		redistest.Eventually(t, bound, func() bool { // the two that are left may have what is over still, and say so
 			began = time.Now()
-			_, err = l.TryLock(t.Context(), 0, 0)
+			_, _, err = l.TryLockAndGetToken(t.Context(), 0, 0)
 			return !errors.Is(err, rlock.ErrNotAcquired)
 		}, "what is over is released")
 		locktest.IsError(t, err, quorum.ErrNoMajority)
@@ -71,14 +72,14 @@ func TestReal_MastersStop(t *testing.T) {
 	locktest.ErrorSays(t, err, s.servers[0].Addr(), s.servers[3].Addr(), s.servers[4].Addr())
 	within(t, began, 1500*time.Millisecond, "a call that does not wait")
 	began = time.Now()
-	_, err = l.Lock(t.Context())
+	_, _, err = l.LockAndGetToken(t.Context())
 	locktest.IsError(t, err, quorum.ErrNoMajority)
 	within(t, began, 2*time.Second, "a call with a patience of a second")
 
 	s.servers[4].Restart()
 	try()
 	s.ripen(4)
-	held, err = l.TryLock(t.Context(), 5*time.Second, 0)
+	held, _, err = l.TryLockAndGetToken(t.Context(), 5*time.Second, 0)
 	locktest.NoError(t, err)
 	locktest.NoError(t, l.Unlock(held))
 	s.servers[0].Restart()
@@ -91,14 +92,14 @@ func TestReal_FrozenNode(t *testing.T) {
 	s := masters(t, 5)
 	u := s.user(lease(), patient()) // a pair that waited for the node would take two or three of its timeouts
 	l := u.lock("a")
-	held, err := l.Lock(t.Context())
+	held, _, err := l.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	s.servers[1].Freeze()
 	began := time.Now()
 	const pairs = 20
 	locktest.NoError(t, l.Unlock(held))
 	for range pairs {
-		locktest.NoError(t, l.TryDo(t.Context(), 5*time.Second, 0, func(ctx context.Context, _ int64) error { return ctx.Err() }))
+		locktest.NoError(t, l.Do(t.Context(), func(ctx context.Context, _ int64) error { return ctx.Err() }, rlock.Wait(5*time.Second)))
 	}
 	within(t, began, pairs*200*time.Millisecond, "locking twenty times beside a frozen node")
 
@@ -124,7 +125,7 @@ func TestP8_EndedConnectionsToNodesAreLeft(t *testing.T) {
 		return rdb
 	}
 	u := s.user(lease(), patient())
-	held, err := u.lock("a").Lock(t.Context())
+	held, _, err := u.lock("a").LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	for i, rdb := range nodes {
 		redistest.LeaveIdle(t, rdb, idle)
@@ -199,13 +200,13 @@ func TestReal_DelayedRestart(t *testing.T) {
 		quorum.Naive(b.Client)
 		l := b.lock("l")
 		for range 5 { // on a busy machine A's hold may be over before B has asked, or B's attempt be late
-			held, err := a.lock("l").LockLease(t.Context(), realLease)
+			held, _, err := a.lock("l").LockLeaseAndGetToken(t.Context(), realLease)
 			if err != nil {
 				s.ripen(2)
 				continue
 			}
 			s.servers[2].Restart()
-			got, err := l.TryLock(t.Context(), 0, 0)
+			got, _, err := l.TryLockAndGetToken(t.Context(), 0, 0)
 			both := err == nil && held.Err() == nil && got.Err() == nil
 			_ = a.lock("l").Unlock(held)
 			if err == nil {
@@ -221,12 +222,12 @@ func TestReal_DelayedRestart(t *testing.T) {
 	t.Run("ours", func(t *testing.T) {
 		s := masters(t, 5)
 		a, b := counterexample(s)
-		held, err := a.lock("l").LockLease(t.Context(), realLease)
+		held, _, err := a.lock("l").LockLeaseAndGetToken(t.Context(), realLease)
 		locktest.NoError(t, err)
 		s.servers[2].Restart()
 		refused := 0
 		for l := b.lock("l"); ; refused++ {
-			got, err := l.Lock(t.Context())
+			got, _, err := l.LockAndGetToken(t.Context())
 			if err == nil {
 				locktest.IsError(t, held.Err(), rlock.ErrLost)
 				locktest.NoError(t, l.Unlock(got))
@@ -263,14 +264,14 @@ func TestReal_NodesThatKeepEverything(t *testing.T) {
 			return s.direct[i].Exists(context.Background(), "fencelock:quorum").Val() == 1
 		}, "node %d is marked as one that keeps everything", i)
 	}
-	held, err := l.LockLease(t.Context(), realLease)
+	held, _, err := l.LockLeaseAndGetToken(t.Context(), realLease)
 	locktest.NoError(t, err)
 	s.servers[0].Restart()
 	s.servers[1].Kill()
 	other := s.user(lease(rlock.WithPatience(2*time.Second)), patient()).lock("a")
 	try := func(wait time.Duration) (held context.Context, err error) {
 		for range 5 { // of two nodes, each of which writes to a busy disk, one may not answer in time
-			held, err = other.TryLock(t.Context(), wait, 0)
+			held, _, err = other.TryLockAndGetToken(t.Context(), wait, 0)
 			silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, quorum.ErrNoMajority)
 			if !silent || errors.Is(err, quorum.ErrRestarted) {
 				break
@@ -288,7 +289,7 @@ func TestReal_NodesThatKeepEverything(t *testing.T) {
 	quick := false
 	for range 5 { // on a busy machine it may be old before it has answered
 		s.servers[0].Restart()
-		held, err = other.TryLock(t.Context(), 5*time.Second, 0)
+		held, _, err = other.TryLockAndGetToken(t.Context(), 5*time.Second, 0)
 		locktest.NoError(t, err)
 		young := uptimeLine.FindStringSubmatch(s.direct[0].Info(t.Context(), "server").Val())
 		locktest.NoError(t, other.Unlock(held))
@@ -304,7 +305,7 @@ func TestReal_NodesThatKeepEverything(t *testing.T) {
 	locktest.NoError(t, s.direct[0].FlushAll(context.Background()).Err()) // a new disk
 	for range 5 {                                                         // on a busy machine the vote of an attempt from before may be there still
 		s.servers[0].Restart()
-		_, err = other.TryLock(t.Context(), 0, 0)
+		_, _, err = other.TryLockAndGetToken(t.Context(), 0, 0)
 		if err == nil || errors.Is(err, quorum.ErrRestarted) {
 			break
 		}
@@ -323,7 +324,7 @@ func TestReal_WrongPasswords(t *testing.T) {
 	for i := range 3 {
 		locktest.NoError(t, s.direct[i].ConfigSet(context.Background(), "requirepass", "secret").Err())
 	}
-	connect := func(wrong ...int) *quorum.Client {
+	connect := func(wrong ...int) *rlock.Client {
 		var nodes []redis.UniversalClient
 		for i := range 3 {
 			nodes = append(nodes, redistest.Client(t, s.servers[i].Addr(), func(o *redis.Options) {
@@ -340,9 +341,9 @@ func TestReal_WrongPasswords(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	locktest.NoError(t, quorum.NewLock(connect(1), "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
+	locktest.NoError(t, fenced.NewLock(connect(1), "a").Do(t.Context(), func(context.Context, int64) error { return nil }))
 	began := time.Now()
-	_, err := quorum.NewLock(connect(1, 2), "a").Lock(t.Context())
+	_, _, err := fenced.NewLock(connect(1, 2), "a").LockAndGetToken(t.Context())
 	locktest.IsError(t, err, quorum.ErrNoMajority)
 	locktest.ErrorSays(t, err, s.servers[1].Addr(), s.servers[2].Addr(), "WRONGPASS")
 	if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "secret") {
@@ -355,7 +356,7 @@ func TestReal_WrongPasswords(t *testing.T) {
 func TestReal_WaitersAreWoken(t *testing.T) {
 	s := masters(t, 5)
 	l := s.user(lease(rlock.WithPollInterval(time.Minute)), patient()).lock("a")
-	held, err := l.Lock(t.Context())
+	held, _, err := l.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	w := s.user(lease(rlock.WithPollInterval(time.Minute)), patient())
 	w.down(0, 1)
@@ -386,7 +387,7 @@ func TestReal_WaitersAreWoken(t *testing.T) {
 func TestReal_Inv6_ContextsEndCalls(t *testing.T) {
 	s := masters(t, 3)
 	l := s.user(lease(rlock.WithUnlockTimeout(500*time.Millisecond)), patient()).lock("a")
-	held, err := l.Lock(t.Context())
+	held, _, err := l.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	for i, rdb := range s.direct {
 		redistest.Eventually(t, bound, func() bool { return rdb.Exists(t.Context(), "a").Val() == 1 }, "node %d has the hold", i) // a majority has it at once
@@ -396,7 +397,7 @@ func TestReal_Inv6_ContextsEndCalls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := l.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := l.LockAndGetToken(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Lock: %v", err)
 	}
 	within(t, began, 100*time.Millisecond, "Lock with a context that ends")

@@ -40,9 +40,9 @@ func TestP3_ABurstLosesNothing(t *testing.T) {
 		const locks = 300
 		name := func(i int) string { return fmt.Sprint("l", i) }
 		for i := range locks {
-			held, err := other.lock(name(i)).Lock(t.Context())
+			held, _, err := other.lock(name(i)).LockAndGetToken(t.Context())
 			locktest.NoError(t, err)
-			_, err = u.lock(name(i)).TryLock(t.Context(), 0, 0) // it has met somebody
+			_, _, err = u.lock(name(i)).TryLockAndGetToken(t.Context(), 0, 0) // it has met somebody
 			locktest.IsError(t, err, rlock.ErrNotAcquired)
 			locktest.NoError(t, other.lock(name(i)).Unlock(held))
 		}
@@ -71,13 +71,13 @@ func TestP3_NoVoteAfterTheRelease(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		other, u := s.user(), s.user()
 		l := u.lock("l")
-		held, err := other.lock("l").Lock(t.Context())
+		held, _, err := other.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
-		_, err = l.TryLock(t.Context(), 0, 0) // it has met somebody, and asks the first node first
+		_, _, err = l.TryLockAndGetToken(t.Context(), 0, 0) // it has met somebody, and asks the first node first
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.NoError(t, other.lock("l").Unlock(held))
 		locktest.Sleep(time.Second)
-		first := u.First("l")
+		first := quorum.First(u.Client, "l")
 		var late atomic.Int32
 		u.on(func(node int, op string, _ []any, next func() error) error {
 			switch {
@@ -92,7 +92,7 @@ func TestP3_NoVoteAfterTheRelease(t *testing.T) {
 		}, 0, 1, 2)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
 		defer cancel()
-		_, err = l.TryLock(ctx, 0, 0)
+		_, _, err = l.TryLockAndGetToken(ctx, 0, 0)
 		locktest.IsError(t, err, context.DeadlineExceeded)
 		locktest.Sleep(5 * time.Second)
 		locktest.Equal(t, "nodes that are asked behind the release", late.Load(), 0)
@@ -105,7 +105,7 @@ func TestP3_NoVoteAfterTheRelease(t *testing.T) {
 func TestP3_ForceUnlockWithANodeAway(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		other, u := s.user(), s.user()
-		_, err := other.lock("l").LockLease(t.Context(), 30*time.Second)
+		_, _, err := other.lock("l").LockLeaseAndGetToken(t.Context(), 30*time.Second)
 		locktest.NoError(t, err)
 		locktest.Sleep(time.Second)
 		var releases atomic.Int32
@@ -134,7 +134,7 @@ func TestInv12_NodesThatAReleaseDidNotAsk(t *testing.T) {
 		u := s.user()
 		l := u.lock("l")
 		u.down(3, 4)
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		u.down(0, 1, 2)
 		err = l.Unlock(held)
@@ -151,14 +151,14 @@ func TestInv12_NodesThatAReleaseDidNotAsk(t *testing.T) {
 func TestOneNode(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, s *site) {
 		other, u := s.user(), s.user()
-		held, err := other.lock("l").Lock(t.Context())
+		held, _, err := other.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
-		_, err = u.lock("l").TryLock(t.Context(), 0, 0)
+		_, _, err = u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.NoError(t, other.lock("l").Unlock(held))
 		locktest.Sleep(time.Second)
 		began := time.Now()
-		held, err = u.lock("l").TryLock(t.Context(), 0, 0)
+		held, _, err = u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.NoError(t, err)
 		locktest.Equal(t, "the acquire took", time.Since(began), 0)
 		locktest.NoError(t, u.lock("l").Unlock(held))

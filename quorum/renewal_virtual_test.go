@@ -10,7 +10,6 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
-	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -84,8 +83,8 @@ func living(holds []*fenced.Hold) int {
 }
 
 // short is a lease of a second and a half.
-func short() quorum.Option {
-	return quorum.WithLockOptions(rlock.WithLease(1500 * time.Millisecond))
+func short() rlock.Option {
+	return rlock.WithLease(1500 * time.Millisecond)
 }
 
 // Nodes that take their time for each command: hundreds of votes wait for their turn for longer than a node has to answer, and none is

@@ -22,17 +22,17 @@ func TestDelayedRestart(t *testing.T) {
 			a := s.user()
 			a.down(3, 4)
 			began := time.Now()
-			held, err := a.lock("l").LockLease(t.Context(), 30*time.Second)
+			held, _, err := a.lock("l").LockLeaseAndGetToken(t.Context(), 30*time.Second)
 			locktest.NoError(t, err)
 			s.restart(2)
 			a.down(0, 1, 2, 3, 4)
-			b := s.user(quorum.WithLockOptions(rlock.WithPatience(2 * time.Second)))
+			b := s.user(rlock.WithPatience(2 * time.Second))
 			if naive {
 				quorum.Naive(b.Client)
 			}
 			b.down(0, 1)
 			l := b.lock("l")
-			got, err := l.TryLock(t.Context(), 0, 0)
+			got, _, err := l.TryLockAndGetToken(t.Context(), 0, 0)
 			if naive {
 				locktest.NoError(t, err)
 				locktest.NoError(t, got.Err())
@@ -47,7 +47,7 @@ func TestDelayedRestart(t *testing.T) {
 				t.Errorf("the error does not say why: %v", err)
 			}
 			for {
-				if got, err = l.Lock(t.Context()); err == nil {
+				if got, _, err = l.LockAndGetToken(t.Context()); err == nil {
 					break
 				}
 				locktest.IsError(t, err, quorum.ErrNoMajority)
@@ -74,7 +74,7 @@ func delayedRestartForExtensions(t *testing.T, opts ...fenced.Option) {
 		u.down(3, 4)
 		began := time.Now()
 		l := u.lock("l", opts...)
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		s.restart(2)
 		locktest.Sleep(12 * time.Second)
@@ -83,7 +83,7 @@ func delayedRestartForExtensions(t *testing.T, opts ...fenced.Option) {
 		}
 		short, cancel := context.WithTimeout(held, 100*time.Millisecond)
 		defer cancel()
-		if _, err := l.Lock(short); err == nil {
+		if _, _, err := l.LockAndGetToken(short); err == nil {
 			t.Fatal("a re-entry was counted by a node that may have forgotten who had the lock")
 		}
 		<-held.Done()
@@ -102,7 +102,7 @@ func TestRepairKeepsAHold(t *testing.T) {
 		u := s.user()
 		u.down(3, 4)
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		u.up()
 		s.restart(2)
@@ -113,7 +113,7 @@ func TestRepairKeepsAHold(t *testing.T) {
 		u.down(1)
 		locktest.Sleep(5 * time.Minute)
 		locktest.NoError(t, held.Err())
-		_, err = s.user().lock("l").TryLock(t.Context(), 0, 0)
+		_, _, err = s.user().lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.NoError(t, l.Unlock(held))
 		u.up()
@@ -126,11 +126,11 @@ func TestRepairKeepsAHold(t *testing.T) {
 // holder, nobody knows.
 func TestWhatARestartedNodeSaysOfAHolder(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
-		impatient := quorum.WithLockOptions(rlock.WithPatience(100 * time.Millisecond)) // the hold listens after a second, and is repaired then
+		impatient := rlock.WithPatience(100 * time.Millisecond) // the hold listens after a second, and is repaired then
 		u := s.user(impatient)
 		u.down(3, 4)
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		u.up()
 		s.restart(2)
@@ -154,10 +154,10 @@ func TestWhatARestartedNodeSaysOfAHolder(t *testing.T) {
 func TestMaxLease(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		l := s.user(quorum.WithMaxLease(40 * time.Second)).lock("l")
-		held, err := l.LockLease(t.Context(), 40*time.Second)
+		held, _, err := l.LockLeaseAndGetToken(t.Context(), 40*time.Second)
 		locktest.NoError(t, err)
 		locktest.NoError(t, l.Unlock(held))
-		_, err = l.LockLease(t.Context(), 41*time.Second)
+		_, _, err = l.LockLeaseAndGetToken(t.Context(), 41*time.Second)
 		if err == nil || !strings.Contains(err.Error(), "use 40s or less") {
 			t.Errorf("a lease of 41 s: %v", err)
 		}
@@ -180,7 +180,7 @@ func TestRestartAndClockSetForward(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 5, func(t *testing.T, s *site) {
 				a := s.user()
-				b := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
+				b := s.user(rlock.WithPatience(time.Second))
 				hear := func() {
 					locktest.NoError(t, b.lock("other").Do(t.Context(), func(context.Context, int64) error { return nil }))
 					synctest.Wait()
@@ -190,7 +190,7 @@ func TestRestartAndClockSetForward(t *testing.T) {
 				}
 				locktest.Sleep(c.idle)
 				a.down(3, 4)
-				held, err := a.lock("l").LockLease(t.Context(), 30*time.Second)
+				held, _, err := a.lock("l").LockLeaseAndGetToken(t.Context(), 30*time.Second)
 				locktest.NoError(t, err)
 				s.restart(2)
 				if c.rejoins {
@@ -201,7 +201,7 @@ func TestRestartAndClockSetForward(t *testing.T) {
 				b.down(0, 1)
 				l := b.lock("l")
 				for {
-					got, err := l.Lock(t.Context())
+					got, _, err := l.LockAndGetToken(t.Context())
 					if err == nil {
 						locktest.IsError(t, held.Err(), rlock.ErrLost)
 						locktest.NoError(t, l.Unlock(got))
@@ -237,7 +237,7 @@ func TestRestartWhileAClientIsIdle(t *testing.T) {
 				locktest.Sleep(c.after)
 				s.clock(2, c.fast)
 				u.down(0, 1)
-				held, err := u.lock("l").TryLock(t.Context(), 0, 0)
+				held, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 				locktest.NoError(t, err)
 				locktest.NoError(t, u.lock("l").Unlock(held))
 			})
@@ -254,7 +254,7 @@ func TestClockSetBackBehindTheStart(t *testing.T) {
 		for i := range 3 {
 			s.clock(i, -2*time.Hour)
 		}
-		fresh := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Second)))
+		fresh := s.user(rlock.WithPatience(time.Second))
 		began := time.Now()
 		for {
 			err := fresh.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil })
@@ -270,7 +270,7 @@ func TestClockSetBackBehindTheStart(t *testing.T) {
 			t.Errorf("the nodes count after %v", took)
 		}
 		// fresh may have the lock while one node does not count for it yet: the release is not known there when Do returns.
-		locktest.NoError(t, old.lock("l").TryDo(t.Context(), time.Second, 0, func(context.Context, int64) error { return nil }))
+		locktest.NoError(t, old.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }, rlock.Wait(time.Second)))
 	})
 }
 

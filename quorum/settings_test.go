@@ -16,7 +16,7 @@ func TestConfirmationIsForOneRedis(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer func() { _ = rdb.Close() }()
 	for _, opt := range []rlock.Option{rlock.WithReplicas(1, time.Second), rlock.WithFsync(1, 0, time.Second)} {
-		_, err := quorum.New([]redis.UniversalClient{rdb}, quorum.WithLockOptions(opt), quorum.WithTries(-1))
+		_, err := quorum.New([]redis.UniversalClient{rdb}, opt, quorum.WithTries(-1))
 		if err == nil || !strings.Contains(err.Error(), "are for one Redis") {
 			t.Errorf("the error is %v", err)
 		}

@@ -26,7 +26,7 @@ func TestSplitVoteHasItsOwnError(t *testing.T) {
 		}
 		l := u.lock("l")
 		for _, wait := range []time.Duration{0, 3 * time.Second} {
-			_, err := l.TryLock(t.Context(), wait, 0)
+			_, _, err := l.TryLockAndGetToken(t.Context(), wait, 0)
 			locktest.IsError(t, err, quorum.ErrSplitVote)
 			locktest.IsError(t, err, rlock.ErrNotAcquired)
 			if strings.Contains(err.Error(), "held by") {
@@ -37,9 +37,9 @@ func TestSplitVoteHasItsOwnError(t *testing.T) {
 			s.minis[n].Del("l")
 		}
 		other := s.user().lock("l")
-		held, err := other.Lock(t.Context())
+		held, _, err := other.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
-		_, err = l.TryLock(t.Context(), time.Second, 0)
+		_, _, err = l.TryLockAndGetToken(t.Context(), time.Second, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		if errors.Is(err, quorum.ErrSplitVote) {
 			t.Errorf("somebody holds the lock: %v", err)
@@ -69,7 +69,7 @@ func TestManyClientsOfOneLock(t *testing.T) {
 			waits.Go(func() {
 				<-begin
 				for range rounds {
-					if err := l.TryDo(t.Context(), 10*time.Second, 0, func(context.Context, int64) error { return nil }); err != nil {
+					if err := l.Do(t.Context(), func(context.Context, int64) error { return nil }, rlock.Wait(10*time.Second)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -104,14 +104,14 @@ func TestNoMajorityIsSaidWhateverOneNodeHas(t *testing.T) {
 				m.HSet("l", "6b1f0d1e-0000-4000-8000-000000000001:1", "1")
 				m.SetTTL("l", time.Hour)
 			}
-			u := s.user(quorum.WithLockOptions(rlock.WithPatience(50 * time.Millisecond)))
-			_, err := u.lock("l").TryLock(t.Context(), 0, 0)
+			u := s.user(rlock.WithPatience(50 * time.Millisecond))
+			_, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 			locktest.IsError(t, err, rlock.ErrNotAcquired)
 			s.restart(gone)
 			u.down((gone+1)%5, (gone+2)%5)
-			_, err = u.lock("other").Lock(t.Context()) // hears from all nodes that are left
+			_, _, err = u.lock("other").LockAndGetToken(t.Context()) // hears from all nodes that are left
 			locktest.IsError(t, err, quorum.ErrNoMajority)
-			_, err = u.lock("l").TryLock(t.Context(), 0, 0)
+			_, _, err = u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 			locktest.IsError(t, err, quorum.ErrNoMajority)
 		})
 	}

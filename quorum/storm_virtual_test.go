@@ -80,7 +80,7 @@ func virtualStorm(t *testing.T, s *site, seed uint64, calm, restarts int, prepar
 		return dice.IntN(n)
 	}
 	for i := range 4 {
-		u := s.user(quorum.WithLockOptions(rlock.WithLease(2*time.Second), rlock.WithPatience(time.Minute)), quorum.WithRetryDelay(50*time.Millisecond, 500*time.Millisecond))
+		u := s.user(rlock.WithLease(2*time.Second), rlock.WithPatience(time.Minute), quorum.WithRetryDelay(50*time.Millisecond, 500*time.Millisecond))
 		prepare(u)
 		users = append(users, u)
 		u.on(func(node int, _ string, args []any, next func() error) error {

@@ -3,9 +3,11 @@ package quorum_test
 import (
 	"context"
 	"fmt"
-	"github.com/fencelock/fencelock/internal/test/locktest"
 	"testing"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/rlock"
 )
 
 // Inv2: tokens grow although any one node has forgotten all of them: many locks, which are taken by nodes that have only
@@ -20,13 +22,13 @@ func TestReal_TokensAfterANodeForgot(t *testing.T) {
 				t.Helper()
 				for i := range last {
 					l := u.lock(fmt.Sprint("lock", i))
-					locktest.NoError(t, l.TryDo(t.Context(), bound, 0, func(_ context.Context, token int64) error {
+					locktest.NoError(t, l.Do(t.Context(), func(_ context.Context, token int64) error {
 						if token <= last[i] {
 							t.Errorf("Inv2: lock %d: token %d after %d", i, token, last[i])
 						}
 						last[i] = token
 						return nil
-					}))
+					}, rlock.Wait(bound)))
 				}
 			}
 			all, left, right := s.user(lease(), patient()), s.user(lease(), patient()), s.user(lease(), patient())

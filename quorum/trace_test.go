@@ -8,7 +8,6 @@ import (
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/observe/locktrace"
-	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -19,16 +18,16 @@ func TestTrace(t *testing.T) {
 		var acquires []locktrace.AcquireDone
 		var ends []locktrace.HoldDone
 		var heard []locktrace.SubscriptionChanged
-		u := s.user(quorum.WithLockOptions(rlock.WithTrace(&locktrace.Trace{
+		u := s.user(rlock.WithTrace(&locktrace.Trace{
 			AcquireDone:         func(e locktrace.AcquireDone) { mu.Lock(); defer mu.Unlock(); acquires = append(acquires, e) },
 			HoldDone:            func(e locktrace.HoldDone) { mu.Lock(); defer mu.Unlock(); ends = append(ends, e) },
 			SubscriptionChanged: func(e locktrace.SubscriptionChanged) { mu.Lock(); defer mu.Unlock(); heard = append(heard, e) },
-		})))
+		}))
 		other := s.user().lock("l")
-		theirs, err := other.Lock(t.Context())
+		theirs, _, err := other.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		l := u.lock("l")
-		got := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		got := locktest.StartLock(func() (context.Context, error) { return locktest.NoToken(l.LockAndGetToken(t.Context())) })
 		locktest.Sleep(2 * time.Second)
 		locktest.NoError(t, other.Unlock(theirs))
 		r := <-got

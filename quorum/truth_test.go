@@ -15,8 +15,8 @@ import (
 )
 
 // withLog returns the option that makes a client tell the log.
-func withLog(log *locktest.Log) quorum.Option {
-	return quorum.WithLockOptions(rlock.WithLogger(log.Logger()))
+func withLog(log *locktest.Log) rlock.Option {
+	return rlock.WithLogger(log.Logger())
 }
 
 // A client that is closed when all nodes have confirmed its releases has nothing to wait for, or to warn of.
@@ -60,7 +60,7 @@ func TestP3_VoteLaterThanItsLease(t *testing.T) {
 			}
 			return next()
 		}, 4)
-		held, err := l.LockLease(t.Context(), 2*time.Second)
+		held, _, err := l.LockLeaseAndGetToken(t.Context(), 2*time.Second)
 		locktest.NoError(t, err)
 		synctest.Wait() // the vote is under way to the node that hangs: an Unlock before would keep it from being sent
 		locktest.NoError(t, l.Unlock(held))
@@ -79,7 +79,7 @@ func TestP12_UnlockOfAForcedLock(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		u := s.user()
 		l := u.lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.Sleep(500 * time.Millisecond)
 		admin := s.user()
@@ -112,7 +112,7 @@ func TestInv12_NodesThatAreMissing(t *testing.T) {
 				}
 				return errRefused
 			}, 4)
-			_, err := l.TryLock(t.Context(), 0, 0)
+			_, _, err := l.TryLockAndGetToken(t.Context(), 0, 0)
 			var e *quorum.MajorityError
 			if !errors.As(err, &e) || len(e.Failed) != 3 {
 				t.Errorf("an acquire: %v", err)
@@ -124,7 +124,7 @@ func TestInv12_NodesThatAreMissing(t *testing.T) {
 		u := s.user(withLog(&log))
 		l := u.lock("l")
 		u.down(3, 4)
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		s.restart(2)
 		locktest.Sleep(12 * time.Second)

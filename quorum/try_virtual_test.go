@@ -23,7 +23,7 @@ func TestInv12_ATryNamesTheNodesThatDoNotCount(t *testing.T) {
 			dead, young := i/2, (i/2+1+i%2)%3
 			t.Run(fmt.Sprintf("%v, node %d stands still, node %d has started", timeout, dead, young), func(t *testing.T) {
 				virtual(t, 3, func(t *testing.T, s *site) {
-					_, err := s.user().lock("l").Lock(t.Context())
+					_, _, err := s.user().lock("l").LockAndGetToken(t.Context())
 					locktest.NoError(t, err)
 					locktest.Sleep(100 * time.Millisecond)
 					s.restart(young)
@@ -33,7 +33,7 @@ func TestInv12_ATryNamesTheNodesThatDoNotCount(t *testing.T) {
 						return errRefused
 					}, dead)
 					began := time.Now()
-					_, err = u.lock("l").TryLock(t.Context(), 0, 0)
+					_, _, err = u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 					tookAtMost(t, began, time.Second, "the call")
 					var tooFew *quorum.MajorityError
 					if !errors.As(err, &tooFew) || !errors.Is(err, quorum.ErrRestarted) || errors.Is(err, context.DeadlineExceeded) {
@@ -50,18 +50,18 @@ func TestInv12_ATryNamesTheNodesThatDoNotCount(t *testing.T) {
 func TestInv12_ATryAfterOneWithoutAMajority(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		holder := s.user()
-		_, err := holder.lock("l").Lock(t.Context())
+		_, _, err := holder.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		locktest.Sleep(100 * time.Millisecond)
 		order := quorum.Order(holder.Client, "l")
 		s.restart(order[0])
-		u := s.user(quorum.WithLockOptions(rlock.WithPatience(time.Millisecond))) // each call asks once
+		u := s.user(rlock.WithPatience(time.Millisecond)) // each call asks once
 		u.on(func(int, string, []any, func() error) error {
 			time.Sleep(5 * time.Second)
 			return errRefused
 		}, order[2])
 		for range 2 { // the first one finds the home young, and the second one has another home
-			_, err = u.lock("l").TryLock(t.Context(), 0, 0)
+			_, _, err = u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 			locktest.IsError(t, err, quorum.ErrRestarted)
 		}
 	})
@@ -96,7 +96,7 @@ func TestInv12_NobodyHasALockThatNobodyElseWants(t *testing.T) {
 						return err
 					}, []int{0, 1, 2, 3, 4}[:nodes]...)
 					l := u.lock(fmt.Sprint("l", i))
-					held, err := l.TryLock(t.Context(), 0, 0)
+					held, _, err := l.TryLockAndGetToken(t.Context(), 0, 0)
 					var tooFew *quorum.MajorityError
 					switch {
 					case err == nil:
@@ -130,7 +130,7 @@ func TestInv12_ATryThatIsForcedOpen(t *testing.T) {
 			}
 			return next()
 		}, 0, 1, 2)
-		held, err := u.lock("l").TryLock(t.Context(), 0, 0)
+		held, _, err := u.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.Equal(t, "the attempt was forced open", forced.Load(), true)
 		locktest.NoError(t, err)
 		locktest.NoError(t, u.lock("l").Unlock(held))

@@ -31,9 +31,9 @@ func TestP10_AttemptThatLookedLikeAHold(t *testing.T) {
 		failed := locktest.StartFenced(func() (context.Context, int64, error) { return trying.lock("l").TryLockAndGetToken(t.Context(), 0, 0) })
 		locktest.Sleep(300 * time.Millisecond)
 		locktest.Equal(t, "nodes that have the attempt's field", s.has("l"), 2)
-		l := s.user(quorum.WithLockOptions(rlock.WithPollInterval(time.Minute))).lock("l")
+		l := s.user(rlock.WithPollInterval(time.Minute)).lock("l")
 		began := time.Now()
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		if took := time.Since(began); took < 500*time.Millisecond || took > 2*time.Second {
 			t.Errorf("the waiter got the lock after %v", took)
@@ -49,16 +49,16 @@ func TestP10_AttemptThatLookedLikeAHold(t *testing.T) {
 func TestP10_FirstNodeWithoutAnOwner(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		other, u := s.user(), s.user()
-		held, err := other.lock("l").Lock(t.Context())
+		held, _, err := other.lock("l").LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
-		_, err = u.lock("l").TryLock(t.Context(), 0, 0) // it has met somebody
+		_, _, err = u.lock("l").TryLockAndGetToken(t.Context(), 0, 0) // it has met somebody
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.NoError(t, other.lock("l").Unlock(held))
 		locktest.Sleep(time.Second)
-		first := s.minis[u.First("l")]
+		first := s.minis[quorum.First(u.Client, "l")]
 		first.HSet("l", "6b1f0d1e-0000-4000-8000-000000000001:1", "1")
 		first.SetTTL("l", time.Hour)
-		held, err = u.lock("l").TryLock(t.Context(), 5*time.Second, 0)
+		held, _, err = u.lock("l").TryLockAndGetToken(t.Context(), 5*time.Second, 0)
 		locktest.NoError(t, err)
 		locktest.NoError(t, u.lock("l").Unlock(held))
 	})
@@ -70,8 +70,8 @@ func TestP10_OwnerWithoutTheFirstNode(t *testing.T) {
 		owner := s.user()
 		locktest.NoError(t, owner.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }))
 		locktest.Sleep(time.Second)
-		owner.down(owner.First("l"))
-		waiter := s.user(quorum.WithLockOptions(rlock.WithPollInterval(time.Minute)))
+		owner.down(quorum.First(owner.Client, "l"))
+		waiter := s.user(rlock.WithPollInterval(time.Minute))
 		var votes atomic.Int32
 		waiter.on(func(_ int, op string, _ []any, next func() error) error {
 			votes.Add(int32(strings.Count(op, "vote")))
@@ -79,7 +79,7 @@ func TestP10_OwnerWithoutTheFirstNode(t *testing.T) {
 		}, 0, 1, 2, 3, 4)
 		l := waiter.lock("l")
 		for range 4 {
-			held, err := owner.lock("l").Lock(t.Context())
+			held, _, err := owner.lock("l").LockAndGetToken(t.Context())
 			locktest.NoError(t, err)
 			votes.Store(0)
 			waitsBehind(t, l, 12*time.Second, func() error {
@@ -98,9 +98,9 @@ func TestP10_OwnerWithoutTheFirstNodeForLong(t *testing.T) {
 		owner := s.user(quorum.WithMaxLease(50 * time.Minute))
 		locktest.NoError(t, owner.lock("l").Do(t.Context(), func(context.Context, int64) error { return nil }))
 		locktest.Sleep(time.Second)
-		first := owner.First("l")
+		first := quorum.First(owner.Client, "l")
 		owner.down(first)
-		waiter := s.user(quorum.WithMaxLease(50*time.Minute), quorum.WithLockOptions(rlock.WithPollInterval(time.Minute)))
+		waiter := s.user(quorum.WithMaxLease(50*time.Minute), rlock.WithPollInterval(time.Minute))
 		waiter.on(func(node int, _ string, _ []any, next func() error) error {
 			time.Sleep(time.Millisecond)
 			if node == first {
@@ -110,7 +110,7 @@ func TestP10_OwnerWithoutTheFirstNodeForLong(t *testing.T) {
 		}, 0, 1, 2, 3, 4)
 		l := waiter.lock("l")
 		for _, long := range []time.Duration{90 * time.Second, 250 * time.Second, 10 * time.Minute} {
-			held, err := owner.lock("l").LockLease(t.Context(), 45*time.Minute)
+			held, _, err := owner.lock("l").LockLeaseAndGetToken(t.Context(), 45*time.Minute)
 			locktest.NoError(t, err)
 			waitsBehind(t, l, long, func() error { return owner.lock("l").Unlock(held) })
 		}
@@ -137,14 +137,14 @@ func waitsBehind(t *testing.T, l *fenced.Lock, long time.Duration, release func(
 func TestP10_AReleaseCallsOne(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {
 		l := s.user().lock("l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		var waiters sync.WaitGroup
 		var mu sync.Mutex
 		tried := map[int]bool{}
 		for i := range 24 {
-			u := s.user(quorum.WithLockOptions(rlock.WithPollInterval(time.Minute)))
+			u := s.user(rlock.WithPollInterval(time.Minute))
 			u.on(func(_ int, op string, _ []any, next func() error) error {
 				if strings.Contains(op, "vote") {
 					mu.Lock()
@@ -154,7 +154,7 @@ func TestP10_AReleaseCallsOne(t *testing.T) {
 				return next()
 			}, 0, 1, 2, 3, 4)
 			waiters.Go(func() {
-				if mine, err := u.lock("l").Lock(ctx); err == nil {
+				if mine, _, err := u.lock("l").LockAndGetToken(ctx); err == nil {
 					<-ctx.Done()
 					_ = u.lock("l").Unlock(mine)
 				}

@@ -58,8 +58,8 @@ func TestDoAllGoesByTheNames(t *testing.T) {
 	})
 }
 
-// The wait of TryDoAll is one budget for all locks. What was taken is released where one is not to be had.
-func TestTryDoAllHasOneBudget(t *testing.T) {
+// The wait of DoAll is one budget for all locks. What was taken is released where one is not to be had.
+func TestDoAllHasOneBudget(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		client := newClient(t, rdb)
 		other := named(newClient(t, redistest.PipeClient(t, m)), "a", "b", "c")
@@ -68,23 +68,23 @@ func TestTryDoAllHasOneBudget(t *testing.T) {
 		}
 		keeps := acquire(t, t.Context(), other[2])
 		began := time.Now()
-		err := rlock.TryDoAll(t.Context(), 5*time.Second, 0, named(client, "c", "b", "a"), func(context.Context) error {
+		err := rlock.DoAll(t.Context(), named(client, "c", "b", "a"), func(context.Context) error {
 			t.Error("fn runs")
 			return nil
-		})
+		}, rlock.Wait(5*time.Second))
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
-		locktest.ErrorSays(t, err, `TryDoAll "c"`)
+		locktest.ErrorSays(t, err, `DoAll "c"`)
 		locktest.Equal(t, "it took", time.Since(began), 5*time.Second)
 		locktest.Equal(t, "a is taken", m.Exists("a"), false)
 		locktest.Equal(t, "b is taken", m.Exists("b"), false)
 		began = time.Now()
-		locktest.IsError(t, rlock.TryDoAll(t.Context(), 0, 0, named(client, "a", "c"), func(context.Context) error { return nil }), rlock.ErrNotAcquired)
+		locktest.IsError(t, rlock.DoAll(t.Context(), named(client, "a", "c"), func(context.Context) error { return nil }, rlock.Wait(0)), rlock.ErrNotAcquired)
 		locktest.Equal(t, "without a wait it took", time.Since(began), 0)
 		locktest.NoError(t, keeps.Unlock(t.Context()))
-		locktest.NoError(t, rlock.TryDoAll(t.Context(), 0, time.Minute, named(client, "a", "c"), func(context.Context) error {
+		locktest.NoError(t, rlock.DoAll(t.Context(), named(client, "a", "c"), func(context.Context) error {
 			locktest.Equal(t, "the lease", m.TTL("c"), time.Minute)
 			return nil
-		}))
+		}, rlock.Wait(0), rlock.Lease(time.Minute)))
 	})
 }
 
@@ -143,7 +143,7 @@ func TestBadInputOfDoAll(t *testing.T) {
 	locktest.ErrorSays(t, rlock.DoAll(t.Context(), []*rlock.Lock{l}, nil), "rlock: DoAll: fn is nil")
 	locktest.ErrorSays(t, rlock.DoAll(t.Context(), []*rlock.Lock{l, nil}, fn), "rlock: DoAll: lock 1", "NewLock")
 	locktest.ErrorSays(t, rlock.DoAll(t.Context(), []*rlock.Lock{l, other}, fn), `"l"`, "different clients")
-	locktest.ErrorSays(t, rlock.TryDoAll(t.Context(), 3, 0, []*rlock.Lock{l}, fn), `rlock: TryDoAll "l": wait 3ns`)
+	locktest.ErrorSays(t, rlock.DoAll(t.Context(), []*rlock.Lock{l}, fn, rlock.Wait(3)), `rlock: DoAll "l": wait 3ns`)
 	locktest.Equal(t, "commands", spy.Commands(), 0)
 	locktest.Equal(t, "fn ran", ran, 0)
 	locktest.NoError(t, rlock.DoAll(t.Context(), nil, fn))

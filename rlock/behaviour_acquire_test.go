@@ -61,8 +61,8 @@ func TestBehaviourEveryCallExcludes(t *testing.T) {
 			if ttl := rdb.PTTL(ctx, "l").Val(); ttl > c.lease || ttl < c.lease-time.Since(began)-time.Millisecond {
 				t.Errorf("the key lives for %v, want %v", ttl, c.lease)
 			}
-			if ttl, err := mine.RemainTTL(ctx); err != nil || ttl > c.lease || ttl < c.lease-time.Since(began)-time.Millisecond {
-				t.Errorf("RemainTTL %v %v, want %v", ttl, err, c.lease)
+			if ttl, err := mine.TTL(ctx); err != nil || ttl > c.lease || ttl < c.lease-time.Since(began)-time.Millisecond {
+				t.Errorf("TTL %v %v, want %v", ttl, err, c.lease)
 			}
 			for _, l := range []*rlock.Lock{mine, other} { // both as someone new
 				wantLocked(t, l, true)
@@ -107,25 +107,24 @@ func TestBehaviourBadArguments(t *testing.T) {
 	}{
 		"wait -1":         {"TryLock", "negative", func() (context.Context, error) { return good.TryLock(ctx, -1, 0) }},
 		"wait -1 s":       {"TryLock", "negative", func() (context.Context, error) { return good.TryLock(ctx, -time.Second, 0) }},
-		"do wait -1":      {"TryDo", "negative", func() (context.Context, error) { return ctx, good.TryDo(ctx, -1, 0, never) }},
+		"do wait -1":      {"Do", "negative", func() (context.Context, error) { return ctx, good.Do(ctx, never, rlock.Wait(-1)) }},
 		"lease 5 ms":      {"TryLock", "lease", func() (context.Context, error) { return good.TryLock(ctx, 0, 5*time.Millisecond) }},
 		"lease 9.9 ms":    {"LockLease", "lease", func() (context.Context, error) { return good.LockLease(ctx, 9900*time.Microsecond) }},
 		"lease -1":        {"LockLease", "lease", func() (context.Context, error) { return good.LockLease(ctx, -1) }},
 		"lease 101 years": {"LockLease", "lease", func() (context.Context, error) { return good.LockLease(ctx, 101*year) }},
-		"do lease 5 ms": {"TryDo", "lease", func() (context.Context, error) {
-			return ctx, good.TryDo(ctx, 0, 5*time.Millisecond, never)
+		"do lease 5 ms": {"Do", "lease", func() (context.Context, error) {
+			return ctx, good.Do(ctx, never, rlock.Wait(0), rlock.Lease(5*time.Millisecond))
 		}},
 		"do nil":          {"Do", "fn is nil", func() (context.Context, error) { return ctx, good.Do(ctx, nil) }},
-		"try do nil":      {"TryDo", "fn is nil", func() (context.Context, error) { return ctx, good.TryDo(ctx, 0, 0, nil) }},
 		"no name":         {"Lock", "name", func() (context.Context, error) { return nameless.Lock(ctx) }},
 		"no name, locked": {"IsLocked", "name", func() (context.Context, error) { _, err := nameless.IsLocked(ctx); return ctx, err }},
 		"no name, held":   {"IsHeld", "name", func() (context.Context, error) { _, err := nameless.IsHeld(ctx); return ctx, err }},
 		"no name, count":  {"HoldCount", "name", func() (context.Context, error) { _, err := nameless.HoldCount(ctx); return ctx, err }},
-		"no name, ttl":    {"RemainTTL", "name", func() (context.Context, error) { _, err := nameless.RemainTTL(ctx); return ctx, err }},
+		"no name, ttl":    {"TTL", "name", func() (context.Context, error) { _, err := nameless.TTL(ctx); return ctx, err }},
 		"no name, force":  {"ForceUnlock", "name", func() (context.Context, error) { _, err := nameless.ForceUnlock(ctx); return ctx, err }},
 		"no client":       {"Lock", "client", func() (context.Context, error) { return clientless.Lock(ctx) }},
 		"no client, do":   {"Do", "client", func() (context.Context, error) { return ctx, clientless.Do(ctx, never) }},
-		"no client, ttl":  {"RemainTTL", "client", func() (context.Context, error) { _, err := clientless.RemainTTL(ctx); return ctx, err }},
+		"no client, ttl":  {"TTL", "client", func() (context.Context, error) { _, err := clientless.TTL(ctx); return ctx, err }},
 	} {
 		got, err := c.call()
 		var e *rlock.Error
@@ -327,14 +326,14 @@ func TestBehaviourForceUnlock(t *testing.T) {
 	locktest.IsError(t, l.Unlock(held), rlock.ErrNotHeld)
 }
 
-// RemainTTL speaks as go-redis does: -2 without a key, -1 without an expiry.
-func TestBehaviourRemainTTL(t *testing.T) {
+// TTL speaks as go-redis does: -2 without a key, -1 without an expiry.
+func TestBehaviourTTL(t *testing.T) {
 	rdb, l := newLock(t)
-	ttl, err := l.RemainTTL(t.Context())
+	ttl, err := l.TTL(t.Context())
 	locktest.NoError(t, err)
 	locktest.Equal(t, "without a key", ttl, -2)
 	locktest.NoError(t, rdb.HSet(t.Context(), "l", "someone:1", 1).Err())
-	ttl, err = l.RemainTTL(t.Context())
+	ttl, err = l.TTL(t.Context())
 	locktest.NoError(t, err)
 	locktest.Equal(t, "without an expiry", ttl, -1)
 }

@@ -114,14 +114,14 @@ func TestBehaviourNothingIsLeft(t *testing.T) {
 	c := newClient(t, rdb)
 	redistest.CheckGoroutines(t) // before the Close of the client, which would end them
 	l := fenced.NewLock(c, "l")
-	held, err := l.Lock(t.Context())
+	held, _, err := l.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
-	inner, err := l.LockLease(held, time.Hour)
+	inner, _, err := l.LockLeaseAndGetToken(held, time.Hour)
 	locktest.NoError(t, err)
 	var waiting []<-chan locktest.Result
 	for range 5 {
 		waiting = append(waiting, locktest.StartLock(func() (context.Context, error) {
-			ctx, err := l.Lock(t.Context())
+			ctx, _, err := l.LockAndGetToken(t.Context())
 			if err == nil {
 				err = l.Unlock(ctx)
 			}
@@ -129,7 +129,7 @@ func TestBehaviourNothingIsLeft(t *testing.T) {
 		}))
 	}
 	waitsForLock(t, rdb)
-	wantTaken(t, func(wait time.Duration) error { _, err := l.TryLock(t.Context(), wait, 0); return err })
+	wantTaken(t, func(wait time.Duration) error { _, _, err := l.TryLockAndGetToken(t.Context(), wait, 0); return err })
 	locktest.NoError(t, l.Unlock(inner))
 	locktest.NoError(t, l.Unlock(held))
 	for _, call := range waiting {

@@ -15,8 +15,8 @@ import (
 // doCalls are the ways to run a function with the lock.
 var doCalls = map[string]func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error{
 	"Do": func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error { return l.Do(ctx, fn) },
-	"TryDo": func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error {
-		return l.TryDo(ctx, time.Second, 10*time.Second, fn)
+	"Do, Wait": func(l *rlock.Lock, ctx context.Context, fn func(context.Context) error) error {
+		return l.Do(ctx, fn, rlock.Wait(time.Second), rlock.Lease(10*time.Second))
 	},
 }
 
@@ -95,9 +95,9 @@ func TestBehaviourDoNotAcquired(t *testing.T) {
 	held := take(t, l, t.Context())
 	never := func(context.Context) error { t.Error("fn ran"); return nil }
 	try := func(wait time.Duration) error {
-		err := l.TryDo(t.Context(), wait, 0, never)
+		err := l.Do(t.Context(), never, rlock.Wait(wait))
 		var e *rlock.Error
-		if !errors.As(err, &e) || e.Op != "TryDo" || e.Lock != "l" {
+		if !errors.As(err, &e) || e.Op != "Do" || e.Lock != "l" {
 			t.Errorf("error %v", err)
 		}
 		return err

@@ -1,7 +1,6 @@
 package rlock_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -53,15 +52,15 @@ func TestBehaviourAnotherObjectOfTheName(t *testing.T) {
 			}
 			_, err := l.IsLocked(ctx)
 			refused("IsLocked", c.says, err)
-			_, err = l.RemainTTL(ctx)
-			refused("RemainTTL", c.says, err)
-			for _, l := range []interface {
-				TryLock(context.Context, time.Duration, time.Duration) (context.Context, error)
-			}{l, fenced.NewLock(newClient(t, rdb), "l")} {
-				try := func(wait time.Duration) error {
-					_, err := l.TryLock(ctx, wait, 0)
-					return err
-				}
+			_, err = l.TTL(ctx)
+			refused("TTL", c.says, err)
+			tokens := fenced.NewLock(newClient(t, rdb), "l")
+			for _, try := range []func(wait time.Duration) error{
+				func(wait time.Duration) error { return lockOnly(l.TryLock(ctx, wait, 0)) },
+				func(wait time.Duration) error {
+					return lockOnly(locktest.NoToken(tokens.TryLockAndGetToken(ctx, wait, 0)))
+				},
+			} {
 				if c.waits {
 					locktest.IsError(t, try(0), rlock.ErrNotAcquired)
 					wantTaken(t, try)

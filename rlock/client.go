@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 
@@ -10,7 +11,7 @@ import (
 
 // Client is what the locks of one process share: the connection to Redis, the watchdog, the subscriptions, and who holds
 // or waits for what. Create one per process with New. It is safe for concurrent use.
-type Client engine.Client
+type Client struct{ client *engine.Client }
 
 // New returns a client on rdb: a *redis.Client (a Sentinel failover client too) or a *redis.ClusterClient. It sends
 // nothing, and returns an error for a client that locks cannot work with, and for options out of their range. New cannot see ReplicaOnly of
@@ -47,12 +48,18 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if set.Quorum != nil {
+		return nil, errors.New("rlock: New: an option of package quorum is for quorum.New: leave it out, or pass the clients of all servers to quorum.New")
+	}
 	client, err := engine.New(rdb, set)
-	return (*Client)(client), err
+	if err != nil {
+		return nil, err
+	}
+	return &Client{client}, nil
 }
 
 // ID returns the client's id, a UUID: the fields of its holds in Redis begin with it, and so do the events of a trace.
-func (c *Client) ID() string { return (*engine.Client)(c).ID() }
+func (c *Client) ID() string { return c.engine().ID() }
 
 // Close ends the client's work: calls that wait return ErrClosed, as new ones do; the contexts of held locks end with
 // ErrClosed, and their leases are no longer renewed. Unlock still releases, also after Close.
@@ -62,10 +69,23 @@ func (c *Client) ID() string { return (*engine.Client)(c).ID() }
 // logs it. A command whose connection broke may still arrive after Close has returned: what that command takes is free at the end of its
 // lease. To let the work in hand finish first, call Shutdown. Close may be called more than once: a later call waits until the first one
 // has ended. The error is nil. rdb stays open, and is to be closed after Close.
-func (c *Client) Close() error { return (*engine.Client)(c).Close() }
+func (c *Client) Close() error { return c.engine().Close() }
 
 // Shutdown stops taking locks for contexts that hold none, waits until the held ones are unlocked, and closes the
 // client, as Close does. Meanwhile holders may re-enter and take further locks, and leases are renewed. When ctx ends
 // first, the client is closed all the same, as it is when Close is called meanwhile; the error says how many holds were
 // open. Shutdown then takes up to WithUnlockTimeout longer than ctx.
-func (c *Client) Shutdown(ctx context.Context) error { return (*engine.Client)(c).Shutdown(ctx) }
+func (c *Client) Shutdown(ctx context.Context) error { return c.engine().Shutdown(ctx) }
+
+// engine is what is in the client; nil for a nil one, whose locks say so.
+func (c *Client) engine() *engine.Client {
+	if c == nil {
+		return nil
+	}
+	return c.client
+}
+
+func init() {
+	engine.ClientOf = func(client any) *engine.Client { return client.(*Client).engine() }
+	engine.Public = func(client *engine.Client) any { return &Client{client} }
+}

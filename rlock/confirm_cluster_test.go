@@ -101,7 +101,7 @@ func TestConfirm_Cluster(t *testing.T) {
 		}
 		// The new master has no replica: nothing counts, and it says so.
 		redistest.Eventually(t, bound, func() bool { // first go-redis has to find it
-			_, err = l.TryLock(held, 3*time.Second, 0)
+			_, _, err = l.TryLockAndGetToken(held, 3*time.Second, 0)
 			return err == nil || errors.Is(err, rlock.ErrUnconfirmed)
 		}, "the new master answers")
 		locktest.IsError(t, err, rlock.ErrUnconfirmed)

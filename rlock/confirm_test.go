@@ -81,20 +81,20 @@ func TestConfirm_NoReplicas(t *testing.T) {
 	confirmFree(t, plain, 2)
 
 	began := time.Now()
-	_, err = l.Lock(t.Context())
+	_, _, err = l.LockAndGetToken(t.Context())
 	locktest.IsError(t, err, rlock.ErrUnconfirmed)
 	if took := time.Since(began); took < 500*time.Millisecond {
 		t.Errorf("it was not ridden out: %v", took)
 	}
 	confirmFree(t, plain, 4)
-	_, err = l.TryLock(t.Context(), 2*time.Second, 0)
+	_, _, err = l.TryLockAndGetToken(t.Context(), 2*time.Second, 0)
 	locktest.IsError(t, err, rlock.ErrUnconfirmed)
 	confirmFree(t, plain, 6)
 
 	// What somebody else holds is told as ever.
-	held, err := plain.Lock(t.Context())
+	held, _, err := plain.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
-	_, err = l.TryLock(t.Context(), 2*time.Second, 0)
+	_, _, err = l.TryLockAndGetToken(t.Context(), 2*time.Second, 0)
 	locktest.IsError(t, err, rlock.ErrNotAcquired)
 	locktest.NoError(t, plain.Unlock(held))
 }
@@ -190,7 +190,7 @@ func TestConfirm_ReplicaHasIt(t *testing.T) {
 	s.wantFree("a")
 
 	two := s.lock("a", rlock.WithReplicas(2, time.Second))
-	err = answered(t, func() error { return lockOnly(two.TryLock(t.Context(), 0, 0)) })
+	err = answered(t, func() error { return lockOnly(locktest.NoToken(two.TryLockAndGetToken(t.Context(), 0, 0))) })
 	locktest.IsError(t, err, rlock.ErrUnconfirmed)
 	wantTold(t, err, "1 of 2 replicas")
 	s.wantFree("a")
@@ -265,8 +265,8 @@ func TestConfirm_Inv6_ContextEnds(t *testing.T) {
 	locktest.NoError(t, l.Do(t.Context(), func(context.Context, int64) error { return nil }))
 	s.Replicas[0].Freeze()
 	for what, try := range map[string]func(context.Context) error{
-		"Lock":    func(ctx context.Context) error { _, err := l.Lock(ctx); return err },
-		"TryLock": func(ctx context.Context) error { _, err := l.TryLock(ctx, 0, 0); return err },
+		"Lock":    func(ctx context.Context) error { _, _, err := l.LockAndGetToken(ctx); return err },
+		"TryLock": func(ctx context.Context) error { _, _, err := l.TryLockAndGetToken(ctx, 0, 0); return err },
 	} {
 		began := time.Now()
 		err := try(withTimeout(t, t.Context(), 100*time.Millisecond))
@@ -284,7 +284,7 @@ func TestConfirm_Renewals(t *testing.T) {
 	const lease = 4500 * time.Millisecond
 	log := &locktest.Log{}
 	l := s.lock("a", rlock.WithLease(lease), rlock.WithReplicas(1, time.Second), rlock.WithLogger(log.Logger()))
-	held, err := l.Lock(t.Context())
+	held, _, err := l.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	select {
 	case <-held.Done():
@@ -361,7 +361,7 @@ func TestConfirm_Reentry(t *testing.T) {
 	held, token, err := l.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	s.Replicas[0].Freeze()
-	_, err = l.Lock(held)
+	_, _, err = l.LockAndGetToken(held)
 	locktest.IsError(t, err, rlock.ErrUnconfirmed)
 	locktest.NoError(t, held.Err())
 	if now, err := l.Token(held); err != nil || now != token {

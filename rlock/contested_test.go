@@ -105,7 +105,7 @@ func awaitRenewals(t *testing.T, locks []*contested) {
 			if longer[i] {
 				continue
 			}
-			if ttl, err := l.RemainTTL(l.held); err == nil && ttl > 0 {
+			if ttl, err := l.TTL(l.held); err == nil && ttl > 0 {
 				longer[i] = before[i] > 0 && ttl > before[i]
 				before[i] = ttl
 			}

@@ -1,9 +1,23 @@
 // Package rlock is a reentrant lock on Redis, in Redisson's form.
 //
+//	client, err := rlock.New(rdb) // on a go-redis client; one for the whole process
+//	lock := rlock.NewLock(client, "lock:report")
+//	err = lock.Do(ctx, func(ctx context.Context) error {
+//		return write(ctx) // ctx ends when the lock is lost
+//	}, rlock.Wait(3*time.Second))
+//
+// # Two ways to take a lock
+//
+// [Lock.Do] runs a function while it holds the lock. [Lock.Acquire] returns a [Hold], for code that keeps the hold in a variable: behind an
+// interface of somebody else, and wherever the hold outlives the call. [Wait], [Lease] and [Lasting] are options of both. The context of Do bounds
+// the wait and the hold; that of Acquire bounds the wait alone, and the hold is a new holder's.
+//
+// [Lock.Lock], [Lock.TryLock] and [Lock.LockLease], with [Lock.Unlock], are the forms of Redisson, for code that comes from there.
+//
 // # The holder is in the context
 //
-// Go has no thread ids, so who holds a lock travels in a [context.Context]: the one that Lock returns. Passing it down
-// is what "the same thread" is in Java, and a nested Lock with it re-enters. A context without a holder is someone new,
+// Go has no thread ids, so who holds a lock travels in a [context.Context]: the one that Lock returns, and Do
+// gives its function. Passing it down is what "the same thread" is in Java, and a nested Lock with it re-enters. A context without a holder is someone new,
 // and waits. Goroutines that share a context share its holder; those that lock the same name with the same context
 // nevertheless exclude each other, because a call re-enters only when the hold's newest open level is on its own
 // context's chain. What the holder has locked already does not exclude them: give a goroutine that must wait for its
@@ -11,9 +25,7 @@
 //
 // Re-entry is a matter of one [Client]: another one's locks, of the same name too, wait.
 //
-// [Lock.Acquire] is the other form: it returns a [Hold], for code that keeps the hold in a variable. The context that is given to Acquire bounds
-// how long the call waits, and not the hold, which is a new holder's. Use Acquire behind an interface of somebody else, and wherever the hold outlives the call; use Lock, TryLock and
-// Do where the functions that you call may take the same lock again.
+// Do, too, takes the lock for the holder of its context, and Acquire with [Reenter].
 //
 // The context also tells when the lock is lost: it ends before the lease can have run out in Redis. Look at it before
 // every step that must not happen without the lock, and let storage check the token (package fenced) for the gap that

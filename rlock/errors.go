@@ -10,7 +10,7 @@ import (
 // The errors that callers act on. Those that methods return are wrapped in an *Error: compare with errors.Is.
 var (
 	// ErrNotAcquired: somebody else held the lock for the whole wait, or another call of the same holder, as the error says.
-	// From TryLock, TryDo and, of a fenced lock, TryLockAndGetToken; of a quorum with quorum.WithTries also from the other
+	// From TryLock and TryLockAndGetToken, and from Acquire and Do with Wait; of a quorum with quorum.WithTries also from the other
 	// acquiring calls.
 	ErrNotAcquired = engine.ErrNotAcquired
 	// ErrNotHeld: there is nothing to unlock or to check for this context. From Unlock, Check, Remaining and, of a fenced
@@ -24,7 +24,7 @@ var (
 	// Redis said to the last renewal, where that failed, or of the key.
 	ErrLost = engine.ErrLost
 	// ErrUnlocked: a context was used after the Unlock that ended it. The cause of such a context. From the methods that are
-	// given it: acquiring calls, Check, Remaining, Token of a fenced lock, IsLocked, RemainTTL and ForceUnlock, and from
+	// given it: acquiring calls, Check, Remaining, Token of a fenced lock, IsLocked, TTL and ForceUnlock, and from
 	// IsHeld and HoldCount while an outer level is open. Unlock returns ErrNotHeld for such a context.
 	ErrUnlocked = engine.ErrUnlocked
 	// ErrClosed: the client was closed, or is being shut down. From acquiring calls. It is the cause of the contexts of
@@ -36,8 +36,8 @@ var (
 	ErrUpgrade = engine.ErrUpgrade
 )
 
-// Error is what every method of a lock returns when it fails. What the function given to Do or TryDo has returned stays as
-// it is: Do and TryDo join it, unwrapped, with the Error of the Unlock.
+// Error is what every method of a lock returns when it fails. What the function given to Do has returned stays as
+// it is: Do joins it, unwrapped, with the Error of the Unlock.
 type Error struct {
 	Op   string // the method
 	Lock string // the lock's name; "" for an error of DoAll that is of no one lock

@@ -135,13 +135,13 @@ func ExampleLock_TryLock() {
 }
 
 // A job that runs on every node, and does its work on one of them. ErrNotAcquired means that it is another's turn.
-func ExampleLock_TryDo() {
+func ExampleLock_Do_once() {
 	rdb, done := exampleRedis()
 	defer done()
 	ctx := context.Background()
 
 	job := func(node string, lock *rlock.Lock, work func(context.Context) error) {
-		switch err := lock.TryDo(ctx, 0, 0, work); { // no wait, and the watchdog's lease
+		switch err := lock.Do(ctx, work, rlock.Wait(0)); { // no wait, and the watchdog's lease
 		case errors.Is(err, rlock.ErrNotAcquired):
 			fmt.Println(node, "skips: another node does it")
 		case err != nil:

@@ -28,6 +28,20 @@ type reentrant interface {
 	IsHeld(ctx context.Context) (bool, error)
 }
 
+// withoutToken is a fenced lock with the methods of one without tokens.
+type (
+	withoutToken struct{ *withToken }
+	withToken    = fenced.Lock
+)
+
+func (l withoutToken) Lock(ctx context.Context) (context.Context, error) {
+	return locktest.NoToken(l.LockAndGetToken(ctx))
+}
+
+func (l withoutToken) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
+	return locktest.NoToken(l.TryLockAndGetToken(ctx, wait, lease))
+}
+
 // wantNeverTaken requires that ctx is of a failed acquire of this lock: nothing is held with it, and nothing is sent.
 func wantNeverTaken(t testing.TB, l reentrant, ctx context.Context, spy *locktest.Spy) {
 	t.Helper()
@@ -43,7 +57,7 @@ func wantNeverTaken(t testing.TB, l reentrant, ctx context.Context, spy *locktes
 	held, err := l.IsHeld(ctx)
 	locktest.NoError(t, err)
 	locktest.Equal(t, "held", held, false)
-	if l, ok := l.(*fenced.Lock); ok {
+	if l, ok := l.(withoutToken); ok {
 		_, err := l.Token(ctx)
 		locktest.IsError(t, err, rlock.ErrNotHeld)
 	}
@@ -53,8 +67,8 @@ func wantNeverTaken(t testing.TB, l reentrant, ctx context.Context, spy *locktes
 func TestInv7_UnlockAfterAFailedAcquire(t *testing.T) {
 	kinds := map[string]func(c *rlock.Client) reentrant{
 		"rlock":  func(c *rlock.Client) reentrant { return rlock.NewLock(c, "l") },
-		"fenced": func(c *rlock.Client) reentrant { return fenced.NewLock(c, "l") },
-		"stable": func(c *rlock.Client) reentrant { return fenced.NewLock(c, "l", fenced.WithStableToken()) },
+		"fenced": func(c *rlock.Client) reentrant { return withoutToken{fenced.NewLock(c, "l")} },
+		"stable": func(c *rlock.Client) reentrant { return withoutToken{fenced.NewLock(c, "l", fenced.WithStableToken())} },
 		"reads":  func(c *rlock.Client) reentrant { return rlock.NewRWLock(c, "l").Read() },
 		"writes": func(c *rlock.Client) reentrant { return rlock.NewRWLock(c, "l").Write() },
 	}
@@ -126,33 +140,33 @@ func TestFailedAcquireInAChain(t *testing.T) {
 		a, b := fenced.NewLock(c, "a"), fenced.NewLock(c, "b")
 		heldA := takeToken(t, a, t.Context(), 1)
 		heldB := takeToken(t, b, heldA, 1)
-		failed, err := a.TryLock(heldB, 0, 1)
+		failed, _, err := a.TryLockAndGetToken(heldB, 0, 1)
 		locktest.ErrorSays(t, err, "lease")
-		wantNeverTaken(t, a, failed, spy)
+		wantNeverTaken(t, withoutToken{a}, failed, spy)
 		locktest.NoError(t, b.Check(failed))
 
-		again, err := a.Lock(failed)
+		again, _, err := a.LockAndGetToken(failed)
 		locktest.NoError(t, err)
 		locktest.NoError(t, a.Check(again))
 		count, err := a.HoldCount(again)
 		locktest.NoError(t, err)
 		locktest.Equal(t, "hold count", count, 2)
-		twice, err := b.TryLock(again, 0, 1)
+		twice, _, err := b.TryLockAndGetToken(again, 0, 1)
 		locktest.ErrorSays(t, err, "lease")
-		wantNeverTaken(t, b, twice, spy)
+		wantNeverTaken(t, withoutToken{b}, twice, spy)
 		locktest.NoError(t, a.Unlock(twice))
-		wantNeverTaken(t, a, failed, spy)
+		wantNeverTaken(t, withoutToken{a}, failed, spy)
 
 		loop := heldB
 		for range 1000 {
 			for _, l := range []*fenced.Lock{a, b} {
-				if loop, err = l.TryLock(loop, 0, 1); err == nil {
+				if loop, _, err = l.TryLockAndGetToken(loop, 0, 1); err == nil {
 					t.Fatal("no error")
 				}
 			}
 		}
 		first := loop
-		loop, err = a.TryLock(loop, 0, 1)
+		loop, _, err = a.TryLockAndGetToken(loop, 0, 1)
 		locktest.ErrorSays(t, err, "lease")
 		locktest.Equal(t, "the context of the loop is the one before", loop == first, true)
 

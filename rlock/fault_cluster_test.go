@@ -12,7 +12,6 @@ import (
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
-	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -65,17 +64,17 @@ func (c *cluster) waits(name string, sharded bool) {
 
 func TestP10_ClusterWakesBySlot(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
-		for mode, sharding := range map[string]pubsub.Sharding{"auto": pubsub.Auto, "on": pubsub.On, "off": pubsub.Off} {
-			if nodes == 3 && sharding == pubsub.On {
+		for mode, sharding := range map[string][]rlock.Option{"auto": nil, "on": {rlock.WithShardedPubSub(true)}, "off": {rlock.WithShardedPubSub(false)}} {
+			if nodes == 3 && mode == "on" {
 				continue // what auto finds out
 			}
 			t.Run(fmt.Sprintf("%d nodes/%s", nodes, mode), func(t *testing.T) {
 				c := newCluster(t, nodes)
-				if sharding == pubsub.On && !c.Sharded() {
+				if mode == "on" && !c.Sharded() {
 					redistest.Lacks(t, "this server has no sharded channels")
 				}
 				// The poll comes too late to be what wakes.
-				opts := []rlock.Option{rlock.WithPollInterval(time.Minute), rlock.WithShardedPubSub(sharding)}
+				opts := append(sharding, rlock.WithPollInterval(time.Minute))
 				one, two := c.client(opts...), c.client(opts...)
 				names := []string{"a", "b", "c", "{d}e", "f"}[:3+nodes/2]
 				held := map[string]context.Context{}
@@ -92,7 +91,7 @@ func TestP10_ClusterWakesBySlot(t *testing.T) {
 					ch := make(chan context.Context, 1)
 					got[name] = ch
 					done[name] = locktest.Start(func() error {
-						ctx, err := fenced.NewLock(two, name).Lock(t.Context())
+						ctx, _, err := fenced.NewLock(two, name).LockAndGetToken(t.Context())
 						ch <- ctx
 						return err
 					})
@@ -102,7 +101,7 @@ func TestP10_ClusterWakesBySlot(t *testing.T) {
 				}
 				for _, name := range names {
 					if !strings.Contains(name, "{") {
-						c.waits(name, sharding != pubsub.Off)
+						c.waits(name, mode != "off")
 					}
 				}
 				for _, name := range names {
@@ -171,7 +170,7 @@ func TestP14_ClusterRenewsEverySlot(t *testing.T) {
 	left, renewed := map[string]time.Duration{}, map[string]bool{}
 	redistest.Settles(t, 3*bound, func() bool {
 		for name, ctx := range held {
-			ttl, err := rlock.NewLock(cl, name).RemainTTL(ctx)
+			ttl, err := rlock.NewLock(cl, name).TTL(ctx)
 			locktest.NoError(t, err)
 			before, asked := left[name]
 			renewed[name] = renewed[name] || asked && ttl > before
@@ -224,8 +223,8 @@ func TestP16_NamesThatDoNotHashWithTheirCounter(t *testing.T) {
 	for _, name := range []string{"a{b", "a{}b", "{}", "a}b", "}x"} {
 		l := fenced.NewLock(cl, name)
 		for what, ask := range map[string]func() error{
-			"Lock":     func() error { _, err := l.Lock(t.Context()); return err },
-			"TryLock":  func() error { _, err := l.TryLock(t.Context(), 0, 0); return err },
+			"Lock":     func() error { _, _, err := l.LockAndGetToken(t.Context()); return err },
+			"TryLock":  func() error { _, _, err := l.TryLockAndGetToken(t.Context(), 0, 0); return err },
 			"IsLocked": func() error { _, err := l.IsLocked(t.Context()); return err },
 		} {
 			if err := ask(); err == nil || !strings.Contains(err.Error(), "different slots") {

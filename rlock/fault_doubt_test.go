@@ -25,7 +25,7 @@ func TestP2_ReentriesAtOnceExcludeEachOther(t *testing.T) {
 	entered := make(chan context.Context, 2)
 	for range 2 {
 		go func() {
-			inner, err := l.Lock(outer)
+			inner, _, err := l.LockAndGetToken(outer)
 			if err != nil {
 				t.Error(err)
 			}

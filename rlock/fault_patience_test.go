@@ -28,10 +28,10 @@ func TestInv12_ErrorsThatStayAreToldAtOnce(t *testing.T) {
 		lost bool
 	}{
 		{"IsLocked", func() error { _, err := l.IsLocked(ctx); return err }, false},
-		{"RemainTTL", func() error { _, err := l.RemainTTL(ctx); return err }, false},
+		{"TTL", func() error { _, err := l.TTL(ctx); return err }, false},
 		{"ForceUnlock", func() error { _, err := l.ForceUnlock(ctx); return err }, false},
 		{"an inner Unlock", func() error { return l.Unlock(inner) }, true},
-		{"a re-entry", func() error { _, err := l.Lock(outer); return err }, true},
+		{"a re-entry", func() error { _, _, err := l.LockAndGetToken(outer); return err }, true},
 		{"HoldCount", func() error { _, err := l.HoldCount(outer); return err }, true},
 		{"Unlock", func() error { return l.Unlock(outer) }, true},
 	} {
@@ -77,7 +77,7 @@ func TestInv12_ManyWaitersAndNoRedis(t *testing.T) {
 func TestP7_AcquireThatFailsHalfwayLeavesNoLock(t *testing.T) {
 	server := realServer(t)
 	l := fenced.NewLock(newClient(t, newUser(t, server, "~*", "&*", "+@all", "-pexpire")), "a")
-	_, err := l.TryLock(t.Context(), 0, 0)
+	_, _, err := l.TryLockAndGetToken(t.Context(), 0, 0)
 	wantTold(t, err)
 	direct := server.Client()
 	redistest.Eventually(t, 3*time.Second, func() bool { return direct.Exists(t.Context(), "a").Val() == 0 },

@@ -163,7 +163,7 @@ func TestP2_ReentryThatWasGivenUpIsTakenBack(t *testing.T) {
 			f := s.on("level", action)
 			corrected := s.proxy.On("the correction", redistest.Nth(2, locktest.CallsOf("level")), redistest.Duplicate)
 			began := time.Now()
-			_, err := l.Lock(withTimeout(t, outer, 100*time.Millisecond))
+			_, _, err := l.LockAndGetToken(withTimeout(t, outer, 100*time.Millisecond))
 			locktest.IsError(t, err, context.DeadlineExceeded)
 			within(t, began, 100*time.Millisecond, "a re-entry that gives up")
 			redistest.Await(t, bound, f.Fired(), "the re-entry is on its way")
@@ -271,7 +271,7 @@ func TestP2_ReentryAfterAForcedOpenNeverAcquires(t *testing.T) {
 				locktest.NoError(t, other.Unlock(next))
 			}
 			s.on("level", redistest.SwallowReply) // a repeat is no better
-			_, err := l.Lock(outer)
+			_, _, err := l.LockAndGetToken(outer)
 			locktest.IsError(t, err, rlock.ErrLost)
 			locktest.IsError(t, outer.Err(), rlock.ErrLost)
 			redistest.Await(t, bound, outer.Done(), "the outer context ends")

@@ -116,7 +116,7 @@ func TestInv6_FrozenServer(t *testing.T) {
 		"LockLease":        func(ctx context.Context) error { _, err := fresh.LockLease(ctx, time.Minute); return err },
 		"Do":               func(ctx context.Context) error { return other.Do(ctx, func(context.Context) error { return nil }) },
 		"IsLocked":         func(ctx context.Context) error { _, err := l.IsLocked(ctx); return err },
-		"RemainTTL":        func(ctx context.Context) error { _, err := l.RemainTTL(ctx); return err },
+		"TTL":              func(ctx context.Context) error { _, err := l.TTL(ctx); return err },
 		"ForceUnlock":      func(ctx context.Context) error { _, err := l.ForceUnlock(ctx); return err },
 	}
 	for what, call := range calls {
@@ -499,7 +499,7 @@ func TestP8_ReplicaIsRiddenOutUntilItIsPromoted(t *testing.T) {
 	var other context.Context
 	waited := locktest.Start(func() (err error) { other, err = patient.Lock(t.Context()); return err })
 	inner := make(chan context.Context, 1)
-	reentered := locktest.Start(func() error { ctx, err := l.Lock(held); inner <- ctx; return err })
+	reentered := locktest.Start(func() error { ctx, _, err := l.LockAndGetToken(held); inner <- ctx; return err })
 	time.Sleep(200 * time.Millisecond) // for them to meet it; without it the test only sees less
 	locktest.NoError(t, r.Do(t.Context(), "replicaof", "no", "one").Err())
 	locktest.NoError(t, redistest.Await(t, bound, waited, "the waiter"))
@@ -524,9 +524,9 @@ func TestP8_OutOfMemory(t *testing.T) {
 	c := newClient(t, server.Client(), rlock.WithLease(lease))
 	l := fenced.NewLock(c, "a")
 	began := time.Now()
-	outer, err := l.Lock(t.Context())
+	outer, _, err := l.LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
-	inner, err := l.Lock(outer)
+	inner, _, err := l.LockAndGetToken(outer)
 	locktest.NoError(t, err)
 	full := func(limit string) {
 		t.Helper()
@@ -536,7 +536,10 @@ func TestP8_OutOfMemory(t *testing.T) {
 	// Each is of a client of its own: the release behind a refused acquire is a write that Redis allows, and what comes
 	// after a write in the same script is allowed too.
 	for what, take := range map[string]func(c *rlock.Client) error{
-		"fenced": func(c *rlock.Client) error { _, err := fenced.NewLock(c, "b").Lock(t.Context()); return err },
+		"fenced": func(c *rlock.Client) error {
+			_, _, err := fenced.NewLock(c, "b").LockAndGetToken(t.Context())
+			return err
+		},
 		"plain": func(c *rlock.Client) error {
 			_, err := rlock.NewLock(c, "c").TryLock(t.Context(), time.Minute, 0)
 			return err
@@ -551,7 +554,7 @@ func TestP8_OutOfMemory(t *testing.T) {
 	if n := direct.Exists(t.Context(), "b", "c", "redisson_lock_token:{b}").Val(); n != 0 {
 		t.Error("a refused acquire left a key")
 	}
-	_, err = l.Lock(inner)
+	_, _, err = l.LockAndGetToken(inner)
 	wantTold(t, err, "OOM")
 	// What is held goes on, and can be given back.
 	redistest.Eventually(t, bound, func() bool { return time.Since(began) > 2*lease }, "several renewals")
@@ -580,9 +583,9 @@ func TestInv12_WrongTypes(t *testing.T) {
 	ctx := t.Context()
 	locktest.NoError(t, s.direct.Set(ctx, "a", "x", 0).Err())
 	began := time.Now()
-	_, err := l.Lock(ctx)
+	_, _, err := l.LockAndGetToken(ctx)
 	wantTold(t, err, "WRONGTYPE", "choose a name")
-	wantTold(t, answered(t, func() error { return lockOnly(l.TryLock(ctx, 0, 0)) }), "WRONGTYPE")
+	wantTold(t, answered(t, func() error { return lockOnly(locktest.NoToken(l.TryLockAndGetToken(ctx, 0, 0))) }), "WRONGTYPE")
 	within(t, began, 0, "what stays wrong")
 	if s.direct.Get(ctx, "a").Val() != "x" {
 		t.Error("somebody's data are gone")
@@ -592,7 +595,7 @@ func TestInv12_WrongTypes(t *testing.T) {
 	for _, counter := range []string{"many", "9007199254740993"} {
 		locktest.NoError(t, s.direct.Set(ctx, "redisson_lock_token:{a}", counter, 0).Err())
 		began = time.Now()
-		_, err = l.Lock(ctx)
+		_, _, err = l.LockAndGetToken(ctx)
 		wantTold(t, err, "counter")
 		within(t, began, 0, "what stays wrong")
 		s.wantCount("a", "")
@@ -601,7 +604,7 @@ func TestInv12_WrongTypes(t *testing.T) {
 	locktest.NoError(t, s.direct.Del(ctx, "redisson_lock_token:{a}").Err())
 	held := takeToken(t, l, ctx, 1)
 	locktest.NoError(t, s.direct.Set(ctx, "redisson_lock_token:{a}", "many", 0).Err())
-	_, err = l.Lock(held)
+	_, _, err = l.LockAndGetToken(held)
 	wantTold(t, err, "counter")
 	locktest.NoError(t, l.Check(held))
 	redistest.Eventually(t, bound, func() bool { return s.count("a") == "1" }, "the count is right")
@@ -713,7 +716,7 @@ func TestInv12_UserWithoutRightsIsTold(t *testing.T) {
 	} {
 		l := fenced.NewLock(newClient(t, newUser(t, server, rights...)), "a")
 		began := time.Now()
-		_, err := l.Lock(t.Context())
+		_, _, err := l.LockAndGetToken(t.Context())
 		if err == nil {
 			t.Errorf("%s: no error", what)
 			continue

@@ -128,8 +128,8 @@ func TestP8_CallsPastDeadConnections(t *testing.T) {
 				return nil
 			}
 		},
-		"RemainTTL": func(t *testing.T, s *site) func() error {
-			return func() error { _, err := s.l.RemainTTL(t.Context()); return err }
+		"TTL": func(t *testing.T, s *site) func() error {
+			return func() error { _, err := s.l.TTL(t.Context()); return err }
 		},
 		"ForceUnlock": func(t *testing.T, s *site) func() error {
 			locktest.NoError(t, lockOnly(s.other.Lock(t.Context())))

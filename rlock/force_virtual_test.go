@@ -66,13 +66,21 @@ func TestForceUnlockOfAHoldThatIsUnderWay(t *testing.T) {
 			wait bool // for the hold of another goroutine
 			lock func(*fenced.Lock) (context.Context, error)
 		}{
-			"handoff":           {"transfer", true, func(l *fenced.Lock) (context.Context, error) { return l.LockLease(context.Background(), lease) }},
-			"handoff, watchdog": {"transfer", true, func(l *fenced.Lock) (context.Context, error) { return l.Lock(context.Background()) }},
-			"acquire":           {"acquire", false, func(l *fenced.Lock) (context.Context, error) { return l.LockLease(context.Background(), lease) }},
-			"acquire that can wait": {"acquire", false, func(l *fenced.Lock) (context.Context, error) {
-				return l.TryLock(context.Background(), time.Minute, lease)
+			"handoff": {"transfer", true, func(l *fenced.Lock) (context.Context, error) {
+				return locktest.NoToken(l.LockLeaseAndGetToken(context.Background(), lease))
 			}},
-			"acquire without wait": {"acquire", false, func(l *fenced.Lock) (context.Context, error) { return l.TryLock(context.Background(), 0, lease) }},
+			"handoff, watchdog": {"transfer", true, func(l *fenced.Lock) (context.Context, error) {
+				return locktest.NoToken(l.LockAndGetToken(context.Background()))
+			}},
+			"acquire": {"acquire", false, func(l *fenced.Lock) (context.Context, error) {
+				return locktest.NoToken(l.LockLeaseAndGetToken(context.Background(), lease))
+			}},
+			"acquire that can wait": {"acquire", false, func(l *fenced.Lock) (context.Context, error) {
+				return locktest.NoToken(l.TryLockAndGetToken(context.Background(), time.Minute, lease))
+			}},
+			"acquire without wait": {"acquire", false, func(l *fenced.Lock) (context.Context, error) {
+				return locktest.NoToken(l.TryLockAndGetToken(context.Background(), 0, lease))
+			}},
 		} {
 			t.Run(fmt.Sprintf("%s, ForceUnlock first %t", what, first), func(t *testing.T) {
 				locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
@@ -102,7 +110,7 @@ func TestForceUnlockOfAHoldThatIsUnderWay(t *testing.T) {
 					locktest.NoError(t, <-forced)
 					locktest.IsError(t, got.Ctx.Err(), rlock.ErrLost)
 					locktest.IsError(t, context.Cause(got.Ctx), rlock.ErrLost)
-					held, err := other.TryLock(t.Context(), 0, 0)
+					held, _, err := other.TryLockAndGetToken(t.Context(), 0, 0)
 					locktest.NoError(t, err)
 					locktest.IsError(t, l.Unlock(got.Ctx), rlock.ErrLost)
 					locktest.Sleep(time.Millisecond)

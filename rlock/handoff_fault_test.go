@@ -283,7 +283,7 @@ func TestHandoffOfALockThatWasLost(t *testing.T) {
 			var theirs context.Context
 			if stranger {
 				var err error
-				theirs, err = other.Lock(t.Context())
+				theirs, _, err = other.LockAndGetToken(t.Context())
 				locktest.NoError(t, err)
 			}
 			token, err := s.direct.Get(t.Context(), "redisson_lock_token:{a}").Int64()

@@ -236,9 +236,9 @@ func TestHandoffOfAHoldWithReentries(t *testing.T) {
 		c := newClient(t, rdb)
 		l := fenced.NewLock(c, "l")
 		outer := takeToken(t, l, t.Context(), 1)
-		inner, err := l.Lock(outer)
+		inner, _, err := l.LockAndGetToken(outer)
 		locktest.NoError(t, err)
-		innermost, err := l.Lock(inner)
+		innermost, _, err := l.LockAndGetToken(inner)
 		locktest.NoError(t, err)
 		call := locktest.StartFenced(func() (context.Context, int64, error) { return l.LockAndGetToken(longContext(t)) })
 		locktest.Sleep(time.Millisecond)
@@ -384,7 +384,7 @@ func TestHandoffWithoutAnAnswer(t *testing.T) {
 		done := queueUp(1, func(int) {
 			began := time.Now()
 			var err error
-			if next, err = l.Lock(longContext(t)); err != nil {
+			if next, _, err = l.LockAndGetToken(longContext(t)); err != nil {
 				t.Error(err)
 			}
 			took = time.Since(began)

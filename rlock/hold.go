@@ -10,31 +10,33 @@ import (
 // Hold is a hold of a lock in a variable: what Acquire returns. It ends with its Unlock, or when the lock is lost, and with nothing else. It may
 // be used by any number of goroutines. A Hold that is dropped without an Unlock is not renewed any more once it is garbage.
 // A nil Hold, and a zero value, hold nothing: their errors are ErrNotHeld, and say so.
-type Hold engine.Held
+type Hold struct{ held engine.Held }
 
 // AcquireOption changes one call of Acquire, here and in package fenced. Acquire returns an error for a value out of the option's range.
-type AcquireOption func(*engine.Request)
+type AcquireOption func(*request)
+
+type request = engine.Request
 
 // Wait bounds how long Acquire waits, beside its context: after d it returns ErrNotAcquired. Wait(0) asks once, and does not wait. Any other
 // d is a millisecond or more. Without this option Acquire waits as long as its context lives.
 func Wait(d time.Duration) AcquireOption {
-	return func(r *engine.Request) { r.Forever, r.Wait = false, d }
+	return func(r *request) { r.Forever, r.Wait = false, d }
 }
 
 // Lease gives the hold a lease of its own, which nobody renews: the lock is lost after d, if Extend does not make the lease longer. d is from
 // 10 ms to 100 years, in whole milliseconds. Without this option, or with d 0, the lease is that of WithLease, 30 s by default, and is
 // renewed until Unlock.
-func Lease(d time.Duration) AcquireOption { return func(r *engine.Request) { r.Lease = d } }
+func Lease(d time.Duration) AcquireOption { return func(r *request) { r.Lease = d } }
 
 // Reenter takes the lock for the holder that the context carries, if it carries one: a lock that this holder has already is re-entered, if
 // the hold's newest level is on the context's chain. Without this option Acquire takes the lock for a new holder.
-func Reenter() AcquireOption { return func(r *engine.Request) { r.Reenter = true } }
+func Reenter() AcquireOption { return func(r *request) { r.Reenter = true } }
 
 // Lasting says that the hold is meant to last, as that of a leader is, and what its holder does meanwhile, in a word or two: "leads", "serves".
 // Pages, commands and metrics say so instead of calling the hold stuck, and the wait for it one that is too long: see WithPresence and docs/metrics.md.
 // The lock itself works as without it. word has 1 to 32 bytes, all of which can be seen. With Reenter, a hold that is re-entered stays as it is.
 func Lasting(word string) AcquireOption {
-	return func(r *engine.Request) { r.Lasts, r.Lasting = true, word }
+	return func(r *request) { r.Lasts, r.Lasting = true, word }
 }
 
 // Acquire takes the lock, and returns the hold. ctx bounds how long this call waits, and not the hold: when ctx ends later the hold goes on, until
@@ -53,10 +55,19 @@ func (l *Lock) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error
 		return nil, l.wrap("Acquire", err)
 	}
 	held, err := l.engine().Hold(ctx, r)
-	return (*Hold)(held), l.wrap("Acquire", err)
+	if err != nil {
+		return nil, l.wrap("Acquire", err)
+	}
+	return &Hold{held}, nil
 }
 
-func (h *Hold) engine() *engine.Held { return (*engine.Held)(h) }
+// engine is what is in the hold; nil for a nil one, which its methods take for one that nobody has.
+func (h *Hold) engine() *engine.Held {
+	if h == nil {
+		return nil
+	}
+	return &h.held
+}
 
 // Context returns the context of the hold. It has the values of the context that Acquire was given, but for holders and tokens of other holds, which it
 // has with Reenter alone. It carries the holder, so that a nested call of
@@ -80,7 +91,7 @@ func (h *Hold) Remaining() time.Duration { return h.engine().Remaining() }
 // The error is ErrLost, ErrUnlocked or ErrClosed for a hold that is over, ctx's own if that ends first, or what Redis said after
 // WithPatience; Redis may have extended the lease all the same then, and the hold goes on with the lease that it knows of.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
-	return (*Lock)(h.engine().Lock()).wrap("Extend", h.engine().Extend(ctx, d))
+	return wrap("Extend", h.engine().Lock(), h.engine().Extend(ctx, d))
 }
 
 // Waited returns a channel that is closed when somebody waits for the lock, for a holder that gives it up then. The channel stays closed: use it
@@ -100,5 +111,5 @@ func (h *Hold) Waited() <-chan struct{} { return h.engine().Waited() }
 // case. ErrLost: the lock had been lost, so that what was done under it may have met another holder's work. ErrNotHeld: it was unlocked
 // before; nothing happened.
 func (h *Hold) Unlock(ctx context.Context) error {
-	return (*Lock)(h.engine().Lock()).wrap("Unlock", h.engine().Unlock(ctx))
+	return wrap("Unlock", h.engine().Lock(), h.engine().Unlock(ctx))
 }

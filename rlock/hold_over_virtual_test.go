@@ -157,8 +157,8 @@ func TestP12_AcquireUnderAHoldDuringShutdown(t *testing.T) {
 	})
 }
 
-// TryDoAll asks for a lock once where what is left of the wait is shorter than an answer takes.
-func TestTryDoAllWithLessThanAnAnswerLeft(t *testing.T) {
+// DoAll asks for a lock once where what is left of the wait is shorter than an answer takes.
+func TestDoAllWithLessThanAnAnswerLeft(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		var slow time.Duration
 		rdb.AddHook(locktest.Hook(func(ctx context.Context, cmd redis.Cmder, send func() error) error {
@@ -171,7 +171,7 @@ func TestTryDoAllWithLessThanAnAnswerLeft(t *testing.T) {
 		locktest.NoError(t, rlock.DoAll(t.Context(), both, nothing))
 		slow = 4 * time.Millisecond
 		for _, wait := range []time.Duration{0, 4500 * time.Microsecond, 6 * time.Millisecond} {
-			if err := rlock.TryDoAll(t.Context(), wait, 0, both, nothing); err != nil {
+			if err := rlock.DoAll(t.Context(), both, nothing, rlock.Wait(wait)); err != nil {
 				t.Error(wait, err)
 			}
 			time.Sleep(time.Second)

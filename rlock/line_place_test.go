@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+
 	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
-	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -60,8 +59,8 @@ func TestP30_NoRightToTheLine(t *testing.T) {
 func TestP33_LineInACluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.Clustered(t, 2, 0)
-	for name, sharding := range map[string]pubsub.Sharding{"sharded": pubsub.Auto, "not": pubsub.Off} {
-		opts := []rlock.Option{rlock.WithShardedPubSub(sharding), rlock.WithPollInterval(bound)}
+	for name, sharding := range map[string][]rlock.Option{"sharded": nil, "not": {rlock.WithShardedPubSub(false)}} {
+		opts := append(sharding, rlock.WithPollInterval(bound))
 		for i := range 4 { // on both nodes
 			name := fmt.Sprint(name, i)
 			holder := rlock.NewLock(newClient(t, c.Client(), opts...), name)
@@ -79,7 +78,7 @@ func TestP33_LineInACluster(t *testing.T) {
 				}
 				return false
 			}
-			if sharding == pubsub.Off || !c.Sharded() {
+			if sharding != nil || !c.Sharded() {
 				redistest.Eventually(t, bound, listens, "the waiter of %q listens", name)
 				if line() {
 					t.Errorf("%q has a line", name)

@@ -134,7 +134,7 @@ func TestP56_OtherTermsAskRedis(t *testing.T) {
 		plain, fencing := rlock.NewLock(c, "l"), fenced.NewLock(c, "l")
 		for what, next := range map[string]func() (context.Context, error){
 			"a lease": func() (context.Context, error) { return plain.LockLease(longContext(t), 7*time.Second) },
-			"a token": func() (context.Context, error) { return fencing.Lock(longContext(t)) },
+			"a token": func() (context.Context, error) { return locktest.NoToken(fencing.LockAndGetToken(longContext(t))) },
 		} {
 			held := take(t, plain, t.Context())
 			call := locktest.StartLock(next)

@@ -13,7 +13,7 @@ import (
 //
 // Do not use a Lock and a fenced.Lock of the same name side by side: an acquire of this one takes no token, so that the
 // writes of a fenced holder that was paused are not refused after it.
-type Lock engine.Lock
+type Lock struct{ lock *engine.Lock }
 
 // NewLock returns the lock of this name. It asks no one: two locks of one name are the same lock. The name is the key of
 // the lock in Redis, and any text but the empty one; in a cluster it must hash with its counter's name, which names with
@@ -21,10 +21,16 @@ type Lock engine.Lock
 // return its WRONGTYPE error, also where that is a hash with a field that is of no hold, as Redisson's RReadWriteLock has
 // it.
 func NewLock(client *Client, name string) *Lock {
-	return (*Lock)(engine.NewLock((*engine.Client)(client), name, engine.LockOptions{}))
+	return &Lock{engine.NewLock(client.engine(), name, engine.LockOptions{})}
 }
 
-func (l *Lock) engine() *engine.Lock { return (*engine.Lock)(l) }
+// engine is what is in the lock; nil for a nil one, which its methods refuse.
+func (l *Lock) engine() *engine.Lock {
+	if l == nil {
+		return nil
+	}
+	return l.lock
+}
 
 // Name returns the lock's name, as NewLock was given it. It asks nobody; the name of a nil Lock is "".
 func (l *Lock) Name() string { return l.engine().Name() }
@@ -74,28 +80,24 @@ func (l *Lock) acquire(ctx context.Context, op string, r engine.Request) (contex
 	return held, l.wrap(op, err)
 }
 
-// Do runs fn while it holds the lock, which it takes as Lock does; fn's context is the one that Lock would return. The
-// error says all there is to say. It is that of the acquire, the same as Lock's: then fn did not run. Otherwise it is fn's
+// Do runs fn while it holds the lock, which it takes as Lock does: for the holder of ctx, which bounds the hold too. With
+// Wait and Lease it takes the lock as TryLock does; fn's context is the one that Lock would return. The error says all
+// there is to say. It is that of the acquire, such as ErrNotAcquired after Wait: then fn did not run. Otherwise it is fn's
 // own, unwrapped, joined with Unlock's, which is ErrLost where the lock was lost, also if fn returned nil. A nil fn is an
 // error. A panic in fn unlocks and goes on.
-func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	return l.do(ctx, "Do", engine.Request{Forever: true}, fn)
-}
-
-// TryDo is Do that takes the lock as TryLock does; ErrNotAcquired means that fn did not run.
-func (l *Lock) TryDo(ctx context.Context, wait, lease time.Duration, fn func(ctx context.Context) error) error {
-	return l.do(ctx, "TryDo", engine.Request{Wait: wait, Lease: lease}, fn)
-}
-
-func (l *Lock) do(ctx context.Context, op string, r engine.Request, fn func(context.Context) error) error {
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
 	if fn == nil {
-		return l.wrap(op, engine.ErrNothingToDo)
+		return l.wrap("Do", engine.ErrNothingToDo)
 	}
-	held, err := l.acquire(ctx, op, r)
+	r, err := engine.MakeRequest(opts)
+	if err != nil {
+		return l.wrap("Do", err)
+	}
+	held, err := l.acquire(ctx, "Do", r)
 	if err != nil {
 		return err
 	}
-	return engine.Do(func() error { return fn(held) }, func() error { return l.wrap(op, l.engine().Unlock(held)) })
+	return engine.Do(func() error { return fn(held) }, func() error { return l.wrap("Do", l.engine().Unlock(held)) })
 }
 
 // Unlock releases ctx's own level of the hold; with a context that carries the holder but no level of this lock (from
@@ -173,15 +175,18 @@ func (l *Lock) Remaining(ctx context.Context) (time.Duration, error) {
 	return left, l.wrap("Remaining", err)
 }
 
-// RemainTTL asks Redis for how long the lock stays taken if its lease is not renewed, whoever holds it, in whole milliseconds, 100 years at
+// TTL asks Redis for how long the lock stays taken if its lease is not renewed, whoever holds it, in whole milliseconds, 100 years at
 // most. As go-redis has it, time.Duration(-2) means that nobody holds the lock, time.Duration(-1) that its key does not expire. While Redis is
 // away it asks again for WithPatience, and returns 0 with what Redis said; the errors are those of IsLocked.
-func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {
-	ttl, err := l.engine().RemainTTL(ctx)
-	return ttl, l.wrap("RemainTTL", err)
+func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
+	ttl, err := l.engine().TTL(ctx)
+	return ttl, l.wrap("TTL", err)
 }
 
-func (l *Lock) wrap(op string, err error) error {
+func (l *Lock) wrap(op string, err error) error { return wrap(op, l.engine(), err) }
+
+// wrap is the error of a method of the lock; nil for none.
+func wrap(op string, l *engine.Lock, err error) error {
 	if err == nil {
 		return nil
 	}

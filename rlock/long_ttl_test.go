@@ -33,14 +33,14 @@ func TestP32_ALeaseOfCenturies(t *testing.T) {
 }
 
 // What is left of such a lease is told as a hundred years, the longest lease there is, and a force of it works.
-func TestP32_RemainTTLOfCenturies(t *testing.T) {
+func TestP32_TTLOfCenturies(t *testing.T) {
 	server := realServer(t)
 	l := rlock.NewLock(newClient(t, server.Client()), "l")
 	javaHolds(t, server.Client(), 0)
 	server.Do("pexpire", "l", int64(1e16))
-	ttl, err := l.RemainTTL(t.Context())
+	ttl, err := l.TTL(t.Context())
 	locktest.NoError(t, err)
-	locktest.Equal(t, "RemainTTL", ttl, 100*365*24*time.Hour)
+	locktest.Equal(t, "TTL", ttl, 100*365*24*time.Hour)
 	freed, err := l.ForceUnlock(t.Context())
 	locktest.NoError(t, err)
 	locktest.Equal(t, "freed", freed, true)

@@ -32,7 +32,7 @@ func TestHoldsLostToAString(t *testing.T) {
 		}},
 		"a permit": {"{l}:0", func(c *rlock.Client, ctx context.Context) (*fenced.Hold, error) {
 			p, err := fenced.NewSemaphore(c, "l", 2).Acquire(ctx)
-			return p.Hold, err
+			return p, err
 		}},
 		"a read lock": {"l", func(c *rlock.Client, ctx context.Context) (*fenced.Hold, error) {
 			return fenced.NewRWLock(c, "l").Read().Acquire(ctx)
@@ -107,20 +107,20 @@ func TestLevelsLostToAString(t *testing.T) {
 func TestReentryWithATokenAndAString(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		l := fenced.NewLock(newClient(t, rdb), "l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		counter := "redisson_lock_token:{l}"
 		m.Del(counter)
 		_, err = m.Lpush(counter, "x")
 		locktest.NoError(t, err)
-		_, err = l.Lock(held)
+		_, _, err = l.LockAndGetToken(held)
 		locktest.ErrorSays(t, err, "WRONGTYPE")
 		locktest.IsNotError(t, err, rlock.ErrLost)
 		locktest.Sleep(time.Minute)
 		locktest.NoError(t, l.Check(held))
 		m.Del("l")
 		locktest.NoError(t, m.Set("l", "somebody else's"))
-		_, err = l.Lock(held)
+		_, _, err = l.LockAndGetToken(held)
 		locktest.ErrorSays(t, err, "WRONGTYPE")
 		locktest.Sleep(100 * time.Millisecond)
 		lostToAString(t, l.Check(held))

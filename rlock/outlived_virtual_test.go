@@ -30,23 +30,23 @@ func TestHelperThatEndsItsContext(t *testing.T) {
 		"a timeout, cancelled": {func(ctx context.Context, l *fenced.Lock) (context.Context, error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Hour)
 			defer cancel()
-			return l.Lock(ctx)
+			return locktest.NoToken(l.LockAndGetToken(ctx))
 		}, []error{context.Canceled}},
 		"a timeout that is over": {func(ctx context.Context, l *fenced.Lock) (context.Context, error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			t.Cleanup(cancel)
 			defer time.Sleep(2 * time.Second)
-			return l.Lock(ctx)
+			return locktest.NoToken(l.LockAndGetToken(ctx))
 		}, []error{context.DeadlineExceeded}},
 		"a cause": {func(ctx context.Context, l *fenced.Lock) (context.Context, error) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			defer cancel(mine)
-			return l.Lock(ctx)
+			return locktest.NoToken(l.LockAndGetToken(ctx))
 		}, []error{context.Canceled, mine}},
 		"above a holder": {func(ctx context.Context, l *fenced.Lock) (context.Context, error) {
 			ctx, cancel := context.WithCancel(rlock.NewHolder(ctx))
 			defer cancel()
-			return l.Lock(ctx)
+			return locktest.NoToken(l.LockAndGetToken(ctx))
 		}, []error{context.Canceled}},
 	} {
 		t.Run(name, func(t *testing.T) {

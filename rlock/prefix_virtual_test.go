@@ -24,7 +24,7 @@ func TestP30_KeysWithAPrefix(t *testing.T) {
 			return fenced.NewLock(c, "l").Do(ctx, func(context.Context, int64) error { section(); return nil })
 		},
 		"a semaphore": func(ctx context.Context, c *rlock.Client, section func()) error {
-			return fenced.NewSemaphore(c, "l", 1).Do(ctx, func(context.Context, *fenced.Permit) error { section(); return nil })
+			return fenced.NewSemaphore(c, "l", 1).Do(ctx, func(context.Context, *fenced.Hold) error { section(); return nil })
 		},
 		"a write lock": func(ctx context.Context, c *rlock.Client, section func()) error {
 			return fenced.NewRWLock(c, "l").Write().Do(ctx, func(context.Context, int64) error { section(); return nil })

@@ -18,7 +18,7 @@ var questions = map[string]func(ctx context.Context, l *rlock.Lock) error{
 	"IsLocked":    func(ctx context.Context, l *rlock.Lock) error { _, err := l.IsLocked(ctx); return err },
 	"IsHeld":      func(ctx context.Context, l *rlock.Lock) error { _, err := l.IsHeld(ctx); return err },
 	"HoldCount":   func(ctx context.Context, l *rlock.Lock) error { _, err := l.HoldCount(ctx); return err },
-	"RemainTTL":   func(ctx context.Context, l *rlock.Lock) error { _, err := l.RemainTTL(ctx); return err },
+	"TTL":         func(ctx context.Context, l *rlock.Lock) error { _, err := l.TTL(ctx); return err },
 	"ForceUnlock": func(ctx context.Context, l *rlock.Lock) error { _, err := l.ForceUnlock(ctx); return err },
 }
 

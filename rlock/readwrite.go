@@ -10,8 +10,8 @@ type RWLock struct{ read, write *Lock }
 // NewRWLock returns the read-write lock of this name. It asks no one. The name is as that of NewLock; a plain lock of the same name is another object at
 // the same key, and each refuses the other's with WRONGTYPE.
 func NewRWLock(client *Client, name string) *RWLock {
-	read, write := engine.NewReadWrite((*engine.Client)(client), name, engine.LockOptions{})
-	return &RWLock{(*Lock)(read), (*Lock)(write)}
+	read, write := engine.NewReadWrite(client.engine(), name, engine.LockOptions{})
+	return &RWLock{&Lock{read}, &Lock{write}}
 }
 
 // Read returns the side that reads. ForceUnlock of it ends all holds that read.

@@ -211,8 +211,8 @@ func TestInv12_ReadersKeysThatAreRefused(t *testing.T) {
 				return refused
 			})
 			for what, call := range map[string]func() error{
-				"read":   func() error { _, err := l.Read().TryLock(t.Context(), 0, 0); return err },
-				"write":  func() error { _, err := l.Write().TryLock(t.Context(), 0, 0); return err },
+				"read":   func() error { _, _, err := l.Read().TryLockAndGetToken(t.Context(), 0, 0); return err },
+				"write":  func() error { _, _, err := l.Write().TryLockAndGetToken(t.Context(), 0, 0); return err },
 				"extend": func() error { return reads.Extend(t.Context(), time.Hour) },
 				"look":   func() error { _, err := l.Read().IsLocked(t.Context()); return err },
 			} {
@@ -220,7 +220,7 @@ func TestInv12_ReadersKeysThatAreRefused(t *testing.T) {
 				locktest.ErrorSays(t, call(), "NOPERM", "(keys "+keys+": the Redis user needs EVALSHA")
 			}
 			locktest.ErrorSays(t, reads.Unlock(t.Context()), "NOPERM", "(keys "+keys+": the Redis user needs EVALSHA")
-			_, err = plain.TryLock(t.Context(), 0, 0)
+			_, _, err = plain.TryLockAndGetToken(t.Context(), 0, 0)
 			locktest.ErrorSays(t, err, "NOPERM", `(keys "l", "redisson_lock_token:{l}": the Redis user needs EVALSHA`)
 			m.Server().SetPreHook(nil)
 		})

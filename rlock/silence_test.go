@@ -13,7 +13,6 @@ import (
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
-	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -175,7 +174,7 @@ func TestSentinelClientsOfBothKindsWakeEachOther(t *testing.T) {
 	t.Parallel()
 	s := redistest.Watched(t, 1)
 	for what, opts := range map[string][]rlock.Option{
-		"auto": nil, "on": {rlock.WithShardedPubSub(pubsub.On)}, "off": {rlock.WithShardedPubSub(pubsub.Off)},
+		"auto": nil, "on": {rlock.WithShardedPubSub(true)}, "off": {rlock.WithShardedPubSub(false)},
 	} {
 		opts := append(opts, rlock.WithPollInterval(time.Hour), rlock.WithLease(10*time.Minute)) // neither is what wakes
 		one, two := newClient(t, s.Client(), opts...), newClient(t, s.ClusterClient(), opts...)

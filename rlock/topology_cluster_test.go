@@ -10,7 +10,6 @@ import (
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
-	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -52,13 +51,12 @@ func awaitListening(t *testing.T, c *redistest.Cluster, node *redistest.Server, 
 // moved, re-entries and releases ride out what takes no answer for now, and waiters are told at the new node.
 func TestClusterResharding(t *testing.T) {
 	t.Parallel()
-	for how, sharding := range map[string]pubsub.Sharding{"sharded messages": pubsub.Auto, "messages to all": pubsub.Off} {
+	for how, sharding := range map[string][]rlock.Option{"sharded messages": nil, "messages to all": {rlock.WithShardedPubSub(false)}} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			c := redistest.Clustered(t, 3, 0, "--cluster-node-timeout", "5000")
 			// The poll comes too late to be what wakes.
-			opts := []rlock.Option{rlock.WithLease(18 * time.Second), rlock.WithPatience(failoverBound), rlock.WithPollInterval(time.Minute),
-				rlock.WithShardedPubSub(sharding)}
+			opts := append(sharding, rlock.WithLease(18*time.Second), rlock.WithPatience(failoverBound), rlock.WithPollInterval(time.Minute))
 			one, two := newClient(t, c.Client(), opts...), newClient(t, c.Client(), opts...)
 			from, to := c.Nodes[0], c.Nodes[1]
 			names := namesOnMasters(t, c, 4, c.Nodes...)
@@ -98,7 +96,7 @@ func TestClusterResharding(t *testing.T) {
 				locktest.NoError(t, withClockFloor(one, "{"+l.Name()+"}new").Unlock(got.Ctx))
 			}
 			awaitRenewals(t, slices.Concat(moving, staying))
-			awaitListening(t, c, to, sharding != pubsub.Off, moving)
+			awaitListening(t, c, to, sharding == nil, moving)
 			for _, l := range slices.Concat(moving, staying) {
 				l.intact(t)
 				began := time.Now()
@@ -114,12 +112,11 @@ func TestClusterResharding(t *testing.T) {
 // a lock that it has not heard of is lost, which the next renewal finds out; those of the other masters notice nothing.
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
-	for how, sharding := range map[string]pubsub.Sharding{"command": pubsub.Auto, "kill": pubsub.Auto, "kill, messages to all": pubsub.Off} {
+	for how, sharding := range map[string][]rlock.Option{"command": nil, "kill": nil, "kill, messages to all": {rlock.WithShardedPubSub(false)}} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			c := redistest.Clustered(t, 3, 1)
-			opts := []rlock.Option{rlock.WithLease(failoverLease), rlock.WithPatience(failoverBound), rlock.WithPollInterval(time.Minute),
-				rlock.WithShardedPubSub(sharding)}
+			opts := append(sharding, rlock.WithLease(failoverLease), rlock.WithPatience(failoverBound), rlock.WithPollInterval(time.Minute))
 			one, two := newClient(t, c.Client(), opts...), newClient(t, c.Client(), opts...)
 			old := c.Nodes[0]
 			replica := c.ReplicaOf(old)
@@ -148,7 +145,7 @@ func TestClusterFailover(t *testing.T) {
 			for _, l := range slices.Concat(locks, others) {
 				l.intact(t)
 			}
-			awaitListening(t, c, replica, sharding != pubsub.Off, locks)
+			awaitListening(t, c, replica, sharding == nil, locks)
 			for _, l := range slices.Concat(locks, others) {
 				began := time.Now()
 				l.pass(t)

@@ -29,7 +29,7 @@ func TestSentinelFailoverKeepsWhatWasConfirmed(t *testing.T) {
 	}
 	var err error
 	redistest.Eventually(t, failoverBound, func() bool { // one try may get no answer
-		_, err = withClockFloor(two, "d").TryLock(t.Context(), 0, 0)
+		_, _, err = withClockFloor(two, "d").TryLockAndGetToken(t.Context(), 0, 0)
 		return err == nil || errors.Is(err, rlock.ErrUnconfirmed)
 	}, "the new master answers")
 	locktest.IsError(t, err, rlock.ErrUnconfirmed) // it has one replica

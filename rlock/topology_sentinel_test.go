@@ -44,7 +44,7 @@ func TestSentinelFailoverKeepsWhatWasReplicated(t *testing.T) {
 				old.Freeze()
 				began := time.Now()
 				short := withTimeout(t, t.Context(), 100*time.Millisecond)
-				_, err := fenced.NewLock(one, "g").TryLock(short, time.Minute, 0)
+				_, _, err := fenced.NewLock(one, "g").TryLockAndGetToken(short, time.Minute, 0)
 				locktest.IsError(t, err, context.DeadlineExceeded)
 				within(t, began, 100*time.Millisecond, "a call whose context ends (Inv6)")
 				old.Thaw()

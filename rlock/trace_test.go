@@ -89,7 +89,7 @@ func TestTraceOfAHold(t *testing.T) {
 		l := fenced.NewLock(newClient(t, rdb, tr.option()), "l")
 		type key struct{}
 		ctx := context.WithValue(t.Context(), key{}, "mine")
-		outer, err := l.Lock(ctx)
+		outer, _, err := l.LockAndGetToken(ctx)
 		locktest.NoError(t, err)
 		e := one[locktrace.AcquireDone](t, &tr)
 		fields, _ := m.HKeys("l")
@@ -97,7 +97,7 @@ func TestTraceOfAHold(t *testing.T) {
 			e.Hold == 0 || !slices.Contains(fields, e.Field) || !strings.HasPrefix(e.Field, e.Client+":") || len(told[locktrace.WaitStarted](&tr)) != 0 {
 			t.Errorf("the acquire: %+v; the lock has the fields %v", e, fields)
 		}
-		inner, err := l.Lock(outer)
+		inner, _, err := l.LockAndGetToken(outer)
 		locktest.NoError(t, err)
 		again := told[locktrace.AcquireDone](&tr)[1]
 		if again.By != locktrace.Reentry || again.Hold != e.Hold || again.Field != e.Field || again.Token != 2 {
@@ -120,9 +120,9 @@ func TestTraceOfAWait(t *testing.T) {
 		var tr tracer
 		l := fenced.NewLock(newClient(t, rdb, tr.option()), "l")
 		other := fenced.NewLock(newClient(t, redistest.PipeClient(t, m)), "l")
-		held, err := other.Lock(t.Context())
+		held, _, err := other.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
-		_, err = l.TryLock(t.Context(), 0, 0)
+		_, _, err = l.TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		e := one[locktrace.AcquireDone](t, &tr)
 		if e.By != locktrace.NotAcquired || e.Contended || e.Hold != 0 || e.Field != "" {
@@ -132,7 +132,7 @@ func TestTraceOfAWait(t *testing.T) {
 		locktest.Equal(t, "waits", len(told[locktrace.WaitStarted](&tr)), 0)
 
 		tr.forget()
-		_, err = l.TryLock(t.Context(), time.Second, 0)
+		_, _, err = l.TryLockAndGetToken(t.Context(), time.Second, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		e, w := one[locktrace.AcquireDone](t, &tr), one[locktrace.WaitStarted](t, &tr)
 		if !e.Contended || e.Took != time.Second || w.Began != e.Began || w.Lock != "l" || w.Context != e.Context {
@@ -140,7 +140,7 @@ func TestTraceOfAWait(t *testing.T) {
 		}
 
 		tr.forget()
-		got := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		got := locktest.StartLock(func() (context.Context, error) { return locktest.NoToken(l.LockAndGetToken(t.Context())) })
 		locktest.Sleep(3 * time.Second)
 		locktest.Equal(t, "waits", len(told[locktrace.WaitStarted](&tr)), 1)
 		locktest.NoError(t, other.Unlock(held))
@@ -155,7 +155,7 @@ func TestTraceOfAWait(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
 		var tr tracer
 		l := fenced.NewLock(newClient(t, rdb, tr.option()), "l")
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
 		var all sync.WaitGroup
 		for range 3 {
@@ -495,14 +495,14 @@ func TestTraceIsCalledWithoutALock(t *testing.T) {
 			var all sync.WaitGroup
 			for range 4 {
 				all.Go(func() {
-					if held, err := l.TryLock(t.Context(), time.Second, 0); err == nil {
+					if held, _, err := l.TryLockAndGetToken(t.Context(), time.Second, 0); err == nil {
 						time.Sleep(time.Millisecond)
 						_ = l.Unlock(held)
 					}
 				})
 			}
 			all.Wait()
-			held, err := l.Lock(t.Context())
+			held, _, err := l.LockAndGetToken(t.Context())
 			locktest.NoError(t, err)
 			locktest.Sleep(11 * time.Second)
 			m.Del("l")

@@ -18,7 +18,7 @@ func TestContextIsLikeThatOfALock(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		lock := fenced.NewLock(s.Client(), "x")
 		taken := func() (context.Context, func()) {
-			held, err := lock.Lock(ctx)
+			held, _, err := lock.LockAndGetToken(ctx)
 			locktest.NoError(t, err)
 			return held, func() { s.Steal("x").Unlock() }
 		}

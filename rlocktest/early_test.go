@@ -35,7 +35,7 @@ func TestAContextThatEndsBeforeItsHoldFailsTheTest(t *testing.T) {
 		"not renewed": func(t testing.TB, s *rlocktest.Server) {
 			lock := fenced.NewLock(s.Client(), "x")
 			ctx, cancel := context.WithCancel(context.Background())
-			held, err := lock.Lock(ctx)
+			held, _, err := lock.LockAndGetToken(ctx)
 			locktest.NoError(t, err)
 			cancel()
 			time.Sleep(time.Minute)
@@ -82,7 +82,7 @@ func TestContextsThatMayEnd(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			lock := fenced.NewLock(c, "x")
 			locktest.NoError(t, lock.Do(ctx, func(ctx context.Context, _ int64) error {
-				held, err := lock.Lock(ctx)
+				held, _, err := lock.LockAndGetToken(ctx)
 				locktest.NoError(t, err)
 				cancel()
 				return lock.Unlock(held)

@@ -65,7 +65,7 @@ func Example_bubble() {
 			s := rlocktest.New(t)
 			client := s.Client()
 			lock := fenced.NewLock(client, "job")
-			held, err := lock.Lock(t.Context())
+			held, _, err := lock.LockAndGetToken(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func ExampleServer_Hold() {
 		s := rlocktest.New(t)
 		lock := fenced.NewLock(s.Client(), "job")
 		other := s.Hold("job")
-		if _, err := lock.TryLock(t.Context(), 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
+		if _, _, err := lock.TryLockAndGetToken(t.Context(), 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
 			t.Errorf("TryLock returned %v", err)
 		}
 		done := make(chan error, 1)

@@ -49,9 +49,9 @@ func (s *Server) Forget() {
 		s.t.Fatalf("rlocktest: Forget: %v", err)
 	}
 	for _, m := range s.listening() {
-		held, _ := (*engine.Client)(m.client).InUse()
+		held, _ := engine.ClientOf(m.client).InUse()
 		for _, name := range held {
-			(*engine.Client)(m.client).HoldGone(name, "", false)
+			engine.ClientOf(m.client).HoldGone(name, "", false)
 		}
 	}
 }

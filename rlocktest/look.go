@@ -46,7 +46,7 @@ func (s *Server) LastToken(name string) int64 {
 func (s *Server) Waiters(name string) int {
 	n := 0
 	for _, m := range s.alive() {
-		waiting, _ := (*engine.Client)(m.client).InQueue(name)
+		waiting, _ := engine.ClientOf(m.client).InQueue(name)
 		n += waiting
 	}
 	return n
@@ -57,7 +57,7 @@ func (s *Server) WaitForWaiters(name string, n int) {
 	s.t.Helper()
 	s.Wait(strconv.Itoa(n)+" waiters of "+strconv.Quote(name), func() bool {
 		for _, m := range s.alive() {
-			if waiting, settled := (*engine.Client)(m.client).InQueue(name); waiting > 0 && !settled {
+			if waiting, settled := engine.ClientOf(m.client).InQueue(name); waiting > 0 && !settled {
 				return false
 			}
 		}

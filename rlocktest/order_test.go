@@ -59,7 +59,7 @@ func TestCyclesOfThoseThatWait(t *testing.T) {
 		under(t, c, "a", "b")
 		s.Hold("a")
 		locktest.NoError(t, fenced.NewLock(c, "b").Do(context.Background(), func(ctx context.Context, _ int64) error {
-			_, err := fenced.NewLock(c, "a").TryLock(ctx, 1e9, 0)
+			_, _, err := fenced.NewLock(c, "a").TryLockAndGetToken(ctx, 1e9, 0)
 			locktest.IsError(t, err, rlock.ErrNotAcquired)
 			return nil
 		}))
@@ -77,7 +77,7 @@ func TestNoCycleByARefusedCall(t *testing.T) {
 		under(t, c, "a", "b")
 		s.Hold("a")
 		locktest.NoError(t, fenced.NewLock(c, "b").Do(context.Background(), func(ctx context.Context, _ int64) error {
-			_, err := fenced.NewLock(c, "a").TryLock(ctx, 0, 0)
+			_, _, err := fenced.NewLock(c, "a").TryLockAndGetToken(ctx, 0, 0)
 			locktest.IsError(t, err, rlock.ErrNotAcquired)
 			return nil
 		}))
@@ -93,7 +93,7 @@ func TestNoCycleByACallThatDoesNotWait(t *testing.T) {
 		for range 2 {
 			under(t, c, "a", "b")
 			locktest.NoError(t, fenced.NewLock(c, "b").Do(context.Background(), func(ctx context.Context, _ int64) error {
-				return fenced.NewLock(c, "a").TryDo(ctx, 0, 0, func(context.Context, int64) error { return nil })
+				return fenced.NewLock(c, "a").Do(ctx, func(context.Context, int64) error { return nil }, rlock.Wait(0))
 			}))
 		}
 		s.RequireOrder("a", "b")
@@ -110,7 +110,7 @@ func TestNoCycleByAReentry(t *testing.T) {
 		a, b := fenced.NewLock(c, "a"), fenced.NewLock(c, "b")
 		locktest.NoError(t, a.Do(context.Background(), func(ctx context.Context, _ int64) error {
 			return b.Do(ctx, func(ctx context.Context, _ int64) error {
-				return a.TryDo(ctx, wait, 0, func(context.Context, int64) error { return nil })
+				return a.Do(ctx, func(context.Context, int64) error { return nil }, rlock.Wait(wait))
 			})
 		}))
 	}

@@ -34,9 +34,9 @@ type holdSettings struct {
 	side     scripts.Side
 }
 
-// For makes the hold one of a process that has died: it is over after this time, unless Unlock ends it sooner. By default others hold
+// ExpiresAfter makes the hold one of a process that has died: it is over after this time, unless Unlock ends it sooner. By default others hold
 // a lock until Unlock.
-func For(lease time.Duration) HoldOption { return func(h *holdSettings) { h.lease = lease } }
+func ExpiresAfter(lease time.Duration) HoldOption { return func(h *holdSettings) { h.lease = lease } }
 
 // AsRedisson makes the hold one of a Java process with Redisson: its Unlock tells the lock's own channel, and calls nobody in the line of
 // clients.
@@ -82,7 +82,7 @@ func (s *Server) steal(op, name string, opts []HoldOption, tell []*member) *Othe
 	}
 	for _, m := range tell {
 		for _, field := range before {
-			(*engine.Client)(m.client).HoldGone(name, field, false)
+			engine.ClientOf(m.client).HoldGone(name, field, false)
 		}
 	}
 	return o
@@ -104,7 +104,7 @@ func (s *Server) take(op, name string, anyway bool, opts []HoldOption) (o *Other
 		opt(&h)
 	}
 	if h.lease < time.Millisecond {
-		s.t.Fatalf("rlocktest: %s: For(%v): use a millisecond or more", op, h.lease)
+		s.t.Fatalf("rlocktest: %s: ExpiresAfter(%v): use a millisecond or more", op, h.lease)
 	}
 	if hash := s.hash(name); anyway && len(hash) > 0 {
 		switch readWrite := hash["mode"] != ""; {
@@ -180,7 +180,7 @@ func (s *Server) Expire(name string) {
 	}
 	for _, m := range s.listening() {
 		for _, field := range fields {
-			(*engine.Client)(m.client).HoldGone(name, field, true)
+			engine.ClientOf(m.client).HoldGone(name, field, true)
 		}
 	}
 	if err := s.free(name); err != nil {

@@ -17,7 +17,7 @@ import (
 
 // Refresh is code of yours: it changes the page, unless somebody reads it now.
 func Refresh(ctx context.Context, page *fenced.RWLock, change func() error) error {
-	err := page.Write().TryDo(ctx, 0, 0, func(context.Context, int64) error { return change() })
+	err := page.Write().Do(ctx, func(context.Context, int64) error { return change() }, rlock.Wait(0))
 	if errors.Is(err, rlock.ErrNotAcquired) {
 		return nil
 	}
@@ -99,7 +99,7 @@ func TestOthersReadAndWrite(t *testing.T) {
 		s.Expire("page")
 		locktest.Equal(t, "who has it", s.Holder("page"), "")
 
-		s.Hold("page", rlocktest.AsWriter(), rlocktest.For(5*time.Second))
+		s.Hold("page", rlocktest.AsWriter(), rlocktest.ExpiresAfter(5*time.Second))
 		began := time.Now()
 		read := take(page.Read())
 		locktest.Equal(t, "it waited for the dead one", time.Since(began) >= 5*time.Second, true)

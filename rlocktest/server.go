@@ -56,7 +56,7 @@ func AllowCycles() Option { return func(s *Server) { s.cycles = true } }
 
 // AllowEndedContexts lets the context end that Lock, TryLock or one of their kin was given, before the Unlock. By default the test fails at
 // its end: such a hold is over with that context, and is not renewed. Where the hold is to last longer use Acquire; where the test is of
-// code whose caller goes away, use this option. Holds of Do, TryDo and Acquire are not looked at, and neither are those that end after the
+// code whose caller goes away, use this option. Holds of Do and Acquire are not looked at, and neither are those that end after the
 // test itself, such as by a function of t.Cleanup.
 func AllowEndedContexts() Option { return func(s *Server) { s.ended = true } }
 
@@ -174,7 +174,7 @@ func (s *Server) left() string {
 	s.until(graceAtEnd, func() bool {
 		left = nil
 		for _, m := range s.alive() {
-			held, waiting := (*engine.Client)(m.client).InUse()
+			held, waiting := engine.ClientOf(m.client).InUse()
 			if len(held) > 0 {
 				left = append(left, fmt.Sprintf("%q held by client %s: Unlock is missing", held, m.client.ID()))
 			}

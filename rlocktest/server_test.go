@@ -38,14 +38,16 @@ func TestClientsAreProcesses(t *testing.T) {
 		held, token := lockAndGetToken(t, fenced.NewLock(a, "x"))
 		locktest.Equal(t, "token", token, 1)
 		locktest.Equal(t, "holder", s.Holder("x"), a.ID())
-		nested, err := fenced.NewLock(a, "x").Lock(held)
+		nested, _, err := fenced.NewLock(a, "x").LockAndGetToken(held)
 		locktest.NoError(t, err)
 		locktest.Equal(t, "hold count", s.HoldCount("x"), 2)
 		locktest.NoError(t, fenced.NewLock(a, "x").Unlock(nested))
-		_, err = fenced.NewLock(b, "x").TryLock(t.Context(), 0, 0)
+		_, _, err = fenced.NewLock(b, "x").TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 
-		waits := locktest.StartLock(func() (context.Context, error) { return fenced.NewLock(b, "x").Lock(t.Context()) })
+		waits := locktest.StartLock(func() (context.Context, error) {
+			return locktest.NoToken(fenced.NewLock(b, "x").LockAndGetToken(t.Context()))
+		})
 		s.WaitForWaiters("x", 1)
 		locktest.NoError(t, fenced.NewLock(a, "x").Unlock(held))
 		got := <-waits
@@ -80,11 +82,11 @@ func TestHoldAndUnlock(t *testing.T) {
 func TestHoldFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := rlocktest.New(t)
-		s.Hold("x", rlocktest.For(8*time.Second))
+		s.Hold("x", rlocktest.ExpiresAfter(8*time.Second))
 		lock := fenced.NewLock(s.Client(), "x")
-		_, err := lock.TryLock(t.Context(), 7*time.Second, 0)
+		_, _, err := lock.TryLockAndGetToken(t.Context(), 7*time.Second, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
-		held, err := lock.TryLock(t.Context(), 7*time.Second, 0)
+		held, _, err := lock.TryLockAndGetToken(t.Context(), 7*time.Second, 0)
 		locktest.NoError(t, err)
 		locktest.NoError(t, lock.Unlock(held))
 	})
@@ -133,7 +135,7 @@ func TestExpire(t *testing.T) {
 		s := rlocktest.New(t)
 		a, b := fenced.NewLock(s.Client(), "x"), fenced.NewLock(s.Client(), "x")
 		held, _ := lockAndGetToken(t, a)
-		waits := locktest.StartLock(func() (context.Context, error) { return b.Lock(t.Context()) })
+		waits := locktest.StartLock(func() (context.Context, error) { return locktest.NoToken(b.LockAndGetToken(t.Context())) })
 		s.WaitForWaiters("x", 1)
 		s.Expire("x")
 		locktest.IsError(t, held.Err(), rlock.ErrLost)
@@ -179,12 +181,12 @@ func TestRefuse(t *testing.T) {
 		s := rlocktest.New(t)
 		lock := fenced.NewLock(s.Client(), "x")
 		s.Refuse(errors.New("NOAUTH Authentication required."))
-		_, err := lock.TryLock(t.Context(), 0, 0)
+		_, _, err := lock.TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.ErrorSays(t, err, "NOAUTH")
 		other := s.Hold("y") // the Server itself is refused nothing
 		s.Refuse(nil)
 		other.Unlock()
-		held, err := lock.TryLock(t.Context(), 0, 0)
+		held, _, err := lock.TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.NoError(t, err)
 		locktest.NoError(t, lock.Unlock(held))
 	})
@@ -309,7 +311,7 @@ func told(t *testing.T, test func(t testing.TB)) string {
 func TestWhatIsLeftFailsTheTest(t *testing.T) {
 	got := told(t, func(t testing.TB) {
 		s := rlocktest.New(t)
-		_, err := fenced.NewLock(s.Client(), "forgotten").Lock(context.Background())
+		_, _, err := fenced.NewLock(s.Client(), "forgotten").LockAndGetToken(context.Background())
 		locktest.NoError(t, err)
 	})
 	if !strings.Contains(got, `"forgotten"] held`) || !strings.Contains(got, "Unlock is missing") {
@@ -319,7 +321,7 @@ func TestWhatIsLeftFailsTheTest(t *testing.T) {
 		s := rlocktest.New(t)
 		s.Hold("x")
 		lock := fenced.NewLock(s.Client(), "x")
-		go func() { _, _ = lock.Lock(context.Background()) }()
+		go func() { _, _, _ = lock.LockAndGetToken(context.Background()) }()
 		s.WaitForWaiters("x", 1)
 	})
 	if !strings.Contains(got, `"x"] waited for`) {
@@ -344,7 +346,7 @@ func TestWhatIsNotPossible(t *testing.T) {
 		"Hold of no name":              {func(t testing.TB, s *rlocktest.Server) { s.Hold("") }, "Hold: the lock's name is empty"},
 		"a second Unlock":              {func(t testing.TB, s *rlocktest.Server) { o := s.Hold("x"); o.Unlock(); o.Unlock() }, "not held any more"},
 		"a client of somewhere else":   {func(t testing.TB, s *rlocktest.Server) { s.Stop(rlocktest.New(t).Client()) }, "no client of the Server"},
-		"a lease of nothing":           {func(t testing.TB, s *rlocktest.Server) { s.Hold("x", rlocktest.For(3)) }, "a millisecond or more"},
+		"a lease of nothing":           {func(t testing.TB, s *rlocktest.Server) { s.Hold("x", rlocktest.ExpiresAfter(3)) }, "a millisecond or more"},
 		"a wait for what never comes":  {func(t testing.TB, s *rlocktest.Server) { s.Wait("godot", func() bool { return false }) }, "not within 1m0s: godot"},
 		"an option that cannot be had": {func(t testing.TB, s *rlocktest.Server) { s.Client(rlock.WithLease(-1)) }, "WithLease"},
 	} {

@@ -51,7 +51,7 @@ func (s *Server) free(name string) error {
 		return err
 	}
 	if of, slot, is := scripts.SlotOf(name); is {
-		engine.NewSemaphore((*engine.Client)(s.admin), of, slot+1, engine.LockOptions{}).CallFirst()
+		engine.NewSemaphore(engine.ClientOf(s.admin), of, slot+1, engine.LockOptions{}).CallFirst()
 	}
 	return nil
 }

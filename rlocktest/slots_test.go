@@ -17,10 +17,10 @@ import (
 
 // Import is code of yours: one of five at a time. It does nothing where all five are busy.
 func Import(ctx context.Context, jobs *fenced.Semaphore, work func(slot int)) error {
-	err := jobs.TryDo(ctx, 0, 0, func(_ context.Context, p *fenced.Permit) error {
+	err := jobs.Do(ctx, func(_ context.Context, p *fenced.Hold) error {
 		work(p.Slot())
 		return nil
-	})
+	}, rlock.Wait(0))
 	if errors.Is(err, rlock.ErrNotAcquired) {
 		return nil
 	}
@@ -45,7 +45,7 @@ func ExampleServer_HoldSlots() {
 		}
 
 		done := make(chan error, 1) // and a call that waits
-		go func() { done <- jobs.Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil }) }()
+		go func() { done <- jobs.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil }) }()
 		s.WaitForWaiters(rlocktest.AnySlot("jobs"), 1)
 		last.Unlock()
 		if err := <-done; err != nil {
@@ -57,7 +57,7 @@ func ExampleServer_HoldSlots() {
 }
 
 // acquire takes a permit.
-func acquire(t testing.TB, jobs *fenced.Semaphore) *fenced.Permit {
+func acquire(t testing.TB, jobs *fenced.Semaphore) *fenced.Hold {
 	t.Helper()
 	p, err := jobs.Acquire(t.Context())
 	locktest.NoError(t, err)
@@ -87,11 +87,11 @@ func TestOthersPermitsWakeWhoWaits(t *testing.T) {
 				s := rlocktest.New(t)
 				jobs := fenced.NewSemaphore(s.Client(), "jobs", 3)
 				others := s.HoldSlots("jobs", 3)
-				_, err := jobs.TryAcquire(t.Context(), 0, 0)
+				_, err := jobs.Acquire(t.Context(), rlock.Wait(0))
 				locktest.IsError(t, err, rlock.ErrNotAcquired)
 				slot := make(chan int, 1)
 				got := locktest.Start(func() error {
-					return jobs.Do(t.Context(), func(_ context.Context, p *fenced.Permit) error { slot <- p.Slot(); return nil })
+					return jobs.Do(t.Context(), func(_ context.Context, p *fenced.Hold) error { slot <- p.Slot(); return nil })
 				})
 				s.WaitForWaiters(rlocktest.AnySlot("jobs"), 1)
 				locktest.Equal(t, "waiters", s.Waiters(rlocktest.AnySlot("jobs")), 1)
@@ -115,12 +115,12 @@ func TestHoldSlotsTakesFreeOnes(t *testing.T) {
 		s := rlocktest.New(t)
 		jobs := fenced.NewSemaphore(s.Client(), "jobs", 3)
 		p := acquire(t, jobs)
-		others := s.HoldSlots("jobs", 2, rlocktest.For(8*time.Second))
+		others := s.HoldSlots("jobs", 2, rlocktest.ExpiresAfter(8*time.Second))
 		locktest.Equal(t, "token", others[1].Token(), 1)
 		locktest.Equal(t, "last token of slot 2", s.LastToken(rlocktest.SlotName("jobs", 2)), 1)
-		_, err := jobs.TryAcquire(t.Context(), 7*time.Second, 0)
+		_, err := jobs.Acquire(t.Context(), rlock.Wait(7*time.Second))
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
-		q, err := jobs.TryAcquire(t.Context(), 7*time.Second, 0)
+		q, err := jobs.Acquire(t.Context(), rlock.Wait(7*time.Second))
 		locktest.NoError(t, err)
 		locktest.Equal(t, "token after that of a dead process", q.Token(), 2)
 		locktest.NoError(t, q.Unlock(t.Context()))
@@ -137,13 +137,13 @@ func TestHoldSlotsTakesFreeOnes(t *testing.T) {
 // A permit has the place of its semaphore in the order of locks, whatever slot it has.
 func TestCyclesOfPermits(t *testing.T) {
 	underPermit := func(t testing.TB, c *rlock.Client, lock string) {
-		locktest.NoError(t, fenced.NewSemaphore(c, "jobs", 2).Do(context.Background(), func(ctx context.Context, _ *fenced.Permit) error {
+		locktest.NoError(t, fenced.NewSemaphore(c, "jobs", 2).Do(context.Background(), func(ctx context.Context, _ *fenced.Hold) error {
 			return fenced.NewLock(c, lock).Do(ctx, func(context.Context, int64) error { return nil })
 		}))
 	}
 	permitUnder := func(t testing.TB, c *rlock.Client, lock string) {
 		locktest.NoError(t, fenced.NewLock(c, lock).Do(context.Background(), func(ctx context.Context, _ int64) error {
-			return fenced.NewSemaphore(c, "jobs", 2).Do(ctx, func(context.Context, *fenced.Permit) error { return nil })
+			return fenced.NewSemaphore(c, "jobs", 2).Do(ctx, func(context.Context, *fenced.Hold) error { return nil })
 		}))
 	}
 	for what, c := range map[string]struct {
@@ -157,14 +157,14 @@ func TestCyclesOfPermits(t *testing.T) {
 		}, []string{"circle", `"a" under "{jobs}:*"`, `"{jobs}:*" under "a"`}},
 		"a permit under a permit": {func(t testing.TB, s *rlocktest.Server, c *rlock.Client) {
 			jobs := fenced.NewSemaphore(c, "jobs", 2)
-			locktest.NoError(t, jobs.Do(context.Background(), func(ctx context.Context, _ *fenced.Permit) error {
-				return jobs.Do(ctx, func(context.Context, *fenced.Permit) error { return nil })
+			locktest.NoError(t, jobs.Do(context.Background(), func(ctx context.Context, _ *fenced.Hold) error {
+				return jobs.Do(ctx, func(context.Context, *fenced.Hold) error { return nil })
 			}))
 		}, []string{"circle", `"{jobs}:*" under "{jobs}:*" at slots_test.go:`}},
 		"one that does not wait": {func(t testing.TB, s *rlocktest.Server, c *rlock.Client) {
 			jobs := fenced.NewSemaphore(c, "jobs", 2)
-			locktest.NoError(t, jobs.Do(context.Background(), func(ctx context.Context, _ *fenced.Permit) error {
-				return jobs.TryDo(ctx, 0, 0, func(context.Context, *fenced.Permit) error { return nil })
+			locktest.NoError(t, jobs.Do(context.Background(), func(ctx context.Context, _ *fenced.Hold) error {
+				return jobs.Do(ctx, func(context.Context, *fenced.Hold) error { return nil }, rlock.Wait(0))
 			}))
 		}, nil},
 		"one order": {func(t testing.TB, s *rlocktest.Server, c *rlock.Client) {

@@ -44,9 +44,9 @@ func (s *source) lockMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
 	return nil, nil
 }
 
-// holdMethod is lockMethod for rlock.Hold, fenced.Hold, fenced.Permit and leader.Term.
+// holdMethod is lockMethod for rlock.Hold, fenced.Hold and leader.Term.
 func (s *source) holdMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
-	return s.method(call, "Hold", "Permit", "Term")
+	return s.method(call, "Hold", "Term")
 }
 
 // method returns the method of one of these types of rlock, fenced or leader that the call names, and its receiver; nil for other calls.
@@ -76,13 +76,13 @@ func isNamed(t types.Type, names ...string) bool {
 	return path == module+"/rlock" || path == module+"/fenced" || path == module+"/leader"
 }
 
-// acquires tells whether a lock's method takes the lock: it returns a context, a Hold, a Permit or a Term first, and an error last.
+// acquires tells whether a lock's method takes the lock: it returns a context, a Hold or a Term first, and an error last.
 func acquires(fn *types.Func) bool {
 	res := fn.Signature().Results()
 	return res.Len() >= 2 && (isContext(res.At(0).Type()) || holds(res.At(0).Type())) && isError(res.At(res.Len()-1).Type())
 }
 
-// isHold tells whether the acquire returns a Hold, a Permit or a Term: it is Acquire, TryAcquire of a semaphore, or Campaign.
+// isHold tells whether the acquire returns a Hold or a Term: it is Acquire, or Campaign.
 func (a *acquire) isHold() bool { return holds(a.fn.Signature().Results().At(0).Type()) }
 
 // release is the name of the method that ends what the acquire returns.
@@ -93,14 +93,14 @@ func (a *acquire) release() string {
 	return "Unlock"
 }
 
-// ends tells whether the method of a Hold, a Permit or a Term ends it.
+// ends tells whether the method of a Hold or a Term ends it.
 func ends(method *types.Func) bool {
 	return method.Name() == "Unlock" || method.Name() == "StepDown"
 }
 
-// holds tells whether the type is Hold, or Permit or Term, which have a Hold's methods.
+// holds tells whether the type is Hold, or Term, which has a Hold's methods.
 func holds(t types.Type) bool {
-	return isNamed(t, "Hold", "Permit", "Term")
+	return isNamed(t, "Hold", "Term")
 }
 
 // isSentinel tells whether the expression is one of fencelock's error variables, as rlock.ErrLost.

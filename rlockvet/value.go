@@ -141,7 +141,7 @@ func (s *source) lockKey(e ast.Expr) string {
 	return ""
 }
 
-// newLock is lockKey for a call of rlock.NewLock, fenced.NewLock or quorum.NewLock.
+// newLock is lockKey for a call of rlock.NewLock or fenced.NewLock.
 func (s *source) newLock(e ast.Expr) string {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok || len(call.Args) < 2 {

@@ -79,12 +79,12 @@ func (c *caller) wanted() (name string, opts []fenced.Option) {
 // churn locks and unlocks, twice nested one time of four.
 func (c *caller) churn() {
 	l := c.locks("churn:"+strconv.Itoa(c.rng.IntN(1000)), fenced.WithCounterExpiry(time.Hour))
-	held, err := l.Lock(context.Background())
+	held, _, err := l.LockAndGetToken(context.Background())
 	if err != nil {
 		return
 	}
 	if c.rng.IntN(4) == 0 {
-		if inner, err := l.Lock(held); err == nil {
+		if inner, _, err := l.LockAndGetToken(held); err == nil {
 			_ = l.Unlock(inner)
 			c.churned.Add(2)
 		}

@@ -46,7 +46,7 @@ func semaphore(client *rlock.Client, opts ...fenced.Option) *fenced.Semaphore {
 
 // takePermit takes any permit, whose hold is one of the lock of its slot.
 func (p *possession) takePermit(wait, lease time.Duration, opts []fenced.Option) error {
-	permit, err := semaphore(p.client.(*rlock.Client), opts...).TryAcquire(context.Background(), wait, lease)
+	permit, err := semaphore(p.client.(*rlock.Client), opts...).Acquire(context.Background(), rlock.Wait(wait), rlock.Lease(lease))
 	if err != nil {
 		return err
 	}

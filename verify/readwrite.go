@@ -127,7 +127,7 @@ func (t trial) readersSeen() string {
 
 // writePage takes the page to write once, and unlocks it.
 func writePage(client *rlock.Client) error {
-	return page(client, pageName).TryDo(context.Background(), grace, 0, func(context.Context, int64) error { return nil })
+	return page(client, pageName).Do(context.Background(), func(context.Context, int64) error { return nil }, rlock.Wait(grace))
 }
 
 // renamed are the ops as those of another lock.

@@ -367,11 +367,11 @@ func comeToLocks(ctx context.Context, rdb *redis.Client, names []string) (left [
 	for _, name := range names {
 		switch name {
 		case anySlot:
-			err = semaphore(client).TryDo(ctx, grace, 0, func(context.Context, *fenced.Permit) error { return nil })
+			err = semaphore(client).Do(ctx, func(context.Context, *fenced.Hold) error { return nil }, rlock.Wait(grace))
 		case pageName:
 			err = writePage(client)
 		default:
-			err = rlock.NewLock(client, name).TryDo(ctx, grace, 0, func(context.Context) error { return nil })
+			err = rlock.NewLock(client, name).Do(ctx, func(context.Context) error { return nil }, rlock.Wait(grace))
 		}
 		if err != nil {
 			left = append(left, err.Error())

@@ -177,13 +177,13 @@ func (o orders) connect(opts ...rlock.Option) (shutter, func(string, ...fenced.O
 			},
 		}))
 	}
-	client, err := quorum.New(nodes, quorum.WithLockOptions(opts...))
+	client, err := quorum.New(nodes, opts...)
 	hangUp := func() {
 		for _, rdb := range nodes {
 			_ = rdb.Close()
 		}
 	}
-	return client, func(name string, opts ...fenced.Option) *fenced.Lock { return quorum.NewLock(client, name, opts...) }, hangUp, err
+	return client, func(name string, opts ...fenced.Option) *fenced.Lock { return fenced.NewLock(client, name, opts...) }, hangUp, err
 }
 
 // shutter is a client of either kind.

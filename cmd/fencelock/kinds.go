@@ -328,7 +328,7 @@ const takenAndReleased = "taken and released"
 
 func tryLock(ctx context.Context, rdb redis.UniversalClient, t *trial) (string, error) {
 	return takenAndReleased, withClient(rdb, func(c *rlock.Client) error {
-		return fenced.NewLock(c, t.name).TryDo(ctx, 0, 0, func(context.Context, int64) error { return nil })
+		return fenced.NewLock(c, t.name).Do(ctx, func(context.Context, int64) error { return nil }, rlock.Wait(0))
 	})
 }
 
@@ -336,7 +336,7 @@ func tryReadWrite(ctx context.Context, rdb redis.UniversalClient, t *trial) (str
 	return takenAndReleased + ", to read and to write", withClient(rdb, func(c *rlock.Client) error {
 		l := fenced.NewRWLock(c, t.name)
 		for _, side := range []*fenced.Lock{l.Read(), l.Write()} {
-			if err := side.TryDo(ctx, 0, 0, func(context.Context, int64) error { return nil }); err != nil {
+			if err := side.Do(ctx, func(context.Context, int64) error { return nil }, rlock.Wait(0)); err != nil {
 				return err
 			}
 		}
@@ -346,7 +346,7 @@ func tryReadWrite(ctx context.Context, rdb redis.UniversalClient, t *trial) (str
 
 func trySemaphore(ctx context.Context, rdb redis.UniversalClient, t *trial) (string, error) {
 	return takenAndReleased, withClient(rdb, func(c *rlock.Client) error {
-		return fenced.NewSemaphore(c, t.slots, 1).TryDo(ctx, 0, 0, func(context.Context, *fenced.Permit) error { return nil })
+		return fenced.NewSemaphore(c, t.slots, 1).Do(ctx, func(context.Context, *fenced.Hold) error { return nil }, rlock.Wait(0))
 	})
 }
 

@@ -120,7 +120,7 @@ func TestFrozenServerWhileWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := fenced.NewLock(client, "x").Lock(ctx); err != nil {
+	if _, _, err := fenced.NewLock(client, "x").LockAndGetToken(ctx); err != nil {
 		t.Fatal(err)
 	}
 	const wait = 2 * time.Second

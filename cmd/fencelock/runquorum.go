@@ -26,9 +26,9 @@ func (j *job) newClient(opts ...rlock.Option) (io.Closer, error) {
 	if lease := time.Duration(j.lease); lease > longest {
 		return nil, usage("--lease %v: the longest lease of this quorum is %v. If that is not so, say it with --max-lease: all clients of a quorum must have the same", lease, longest)
 	}
-	client, err := quorum.New(j.servers, quorum.WithLockOptions(opts...), quorum.WithMaxLease(longest))
+	client, err := quorum.New(j.servers, append(opts, quorum.WithMaxLease(longest))...)
 	if err == nil {
-		j.lock = quorum.NewLock(client, j.name)
+		j.lock = fenced.NewLock(client, j.name)
 	}
 	return client, err
 }

@@ -45,7 +45,7 @@ func TestUI(t *testing.T) {
 	}
 	defer client.Close()
 	lock := fenced.NewLock(client, "account:42")
-	held, err := lock.Lock(t.Context())
+	held, _, err := lock.LockAndGetToken(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

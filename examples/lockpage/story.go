@@ -108,7 +108,7 @@ func dieWith(ctx context.Context, redisAddr string) error {
 		return err
 	}
 	//rlockvet:ignore held the process dies with the lock, which is what the page is to show
-	if _, err := fenced.NewLock(client, report).Lock(ctx); err != nil {
+	if _, _, err := fenced.NewLock(client, report).LockAndGetToken(ctx); err != nil {
 		return err
 	}
 	if err := sleep(ctx, 11*time.Second); err != nil { // long enough to say what it holds

@@ -29,8 +29,8 @@ func run(ctx context.Context, rdb redis.UniversalClient) error {
 	defer client.Close()
 
 	lock := fenced.NewLock(client, "lock:account:42")
-	return lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
+	return lock.Do(ctx, func(ctx context.Context, token int64) error {
 		fmt.Println("the lock is mine; my token is", token)
 		return nil // here: the work. Its ctx ends when the lock is lost
-	})
+	}, rlock.Wait(3*time.Second))
 }

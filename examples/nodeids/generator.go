@@ -28,7 +28,7 @@ type made struct {
 // A generator makes snowflake ids: milliseconds since 2020, 10 bits of the node, and 12 bits that count within a millisecond. Its node id is the slot
 // of a permit.
 type generator struct {
-	permit *fenced.Permit
+	permit *fenced.Hold
 	last   int64 // millisecond
 	count  int64
 }

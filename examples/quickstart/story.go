@@ -195,7 +195,7 @@ func (s *story) nest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.b.TryLock(ctx, 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
+		if _, _, err := s.b.TryLockAndGetToken(ctx, 0, 0); !errors.Is(err, rlock.ErrNotAcquired) {
 			return fmt.Errorf("after the inner unlock B's one try gave %v, not ErrNotAcquired", err)
 		}
 		s.say("B", "tries once after the inner unlock: ErrNotAcquired")
@@ -226,7 +226,7 @@ func (s *story) outlive(ctx context.Context) (err error) {
 		case <-hold.Done():
 			return fmt.Errorf("the lock did not outlive its lease: %w", hold.Err())
 		}
-		ttl, err := s.a.RemainTTL(ctx)
+		ttl, err := s.a.TTL(ctx)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 func Once(ctx context.Context, lock *fenced.Lock, skew time.Duration, job func(ctx context.Context, token int64) error) error {
 	for {
 		began := false
-		err := lock.TryDo(ctx, 0, 0, func(ctx context.Context, token int64) error { // no wait, a lease that is renewed
+		err := lock.Do(ctx, func(ctx context.Context, token int64) error {
 			began = true
 			late := time.NewTimer(skew)
 			defer late.Stop()
@@ -29,7 +29,7 @@ func Once(ctx context.Context, lock *fenced.Lock, skew time.Duration, job func(c
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		})
+		}, rlock.Wait(0))
 		switch {
 		case began:
 			return err

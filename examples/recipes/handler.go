@@ -19,10 +19,10 @@ func Deposit(client *rlock.Client, write func(ctx context.Context, account strin
 		account := r.PathValue("account")
 		lock := fenced.NewLock(client, "lock:account:"+account)
 		began := false
-		err := lock.TryDo(r.Context(), 2*time.Second, 0, func(ctx context.Context, token int64) error {
+		err := lock.Do(r.Context(), func(ctx context.Context, token int64) error {
 			began = true
 			return write(ctx, account, token)
-		})
+		}, rlock.Wait(2*time.Second))
 		switch {
 		case err == nil:
 			w.WriteHeader(http.StatusNoContent)

@@ -147,7 +147,7 @@ func TestDeposit(t *testing.T) {
 		}
 	}
 	lock := fenced.NewLock(client, "lock:account:42")
-	held, err := lock.Lock(t.Context())
+	held, _, err := lock.LockAndGetToken(t.Context())
 	noError(t, err)
 	if got := post(); got != http.StatusServiceUnavailable {
 		t.Errorf("the account is busy: %d", got)
@@ -190,11 +190,11 @@ func TestOnceOfAQuorum(t *testing.T) {
 			servers, nodes = append(servers, server), append(nodes, rdb)
 		}
 		split := make(chan struct{}, 1)
-		client, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithTrace(&locktrace.Trace{AcquireDone: func(e locktrace.AcquireDone) {
+		client, err := quorum.New(nodes, rlock.WithTrace(&locktrace.Trace{AcquireDone: func(e locktrace.AcquireDone) {
 			if errors.Is(e.Err, quorum.ErrSplitVote) && len(split) == 0 {
 				split <- struct{}{}
 			}
-		}})))
+		}}))
 		noError(t, err)
 		defer time.Sleep(10 * time.Second) // what sleeps in a link goes on first: time ends with this goroutine
 		defer func() { _ = client.Close() }()
@@ -204,7 +204,7 @@ func TestOnceOfAQuorum(t *testing.T) {
 		}
 		ran, ended := false, make(chan error)
 		go func() {
-			ended <- Once(t.Context(), quorum.NewLock(client, "nightly"), time.Second, func(context.Context, int64) error { ran = true; return nil })
+			ended <- Once(t.Context(), fenced.NewLock(client, "nightly"), time.Second, func(context.Context, int64) error { ran = true; return nil })
 		}()
 		<-split
 		servers[0].Del("nightly")
@@ -270,7 +270,7 @@ func TestServe(t *testing.T) {
 		}, func(job string) { back <- job })
 	}()
 	lock := fenced.NewLock(clients[1], "lock:job:b")
-	taken, err := lock.Lock(t.Context())
+	taken, _, err := lock.LockAndGetToken(t.Context())
 	noError(t, err)
 	jobs <- "b" // another process does it, or has died
 	if job := <-back; job != "b" {
@@ -285,7 +285,7 @@ func TestServe(t *testing.T) {
 	}
 	close(finish)
 	noError(t, <-ended)
-	if _, err := fenced.NewLock(client, "lock:job:b").Lock(t.Context()); !errors.Is(err, rlock.ErrClosed) {
+	if _, _, err := fenced.NewLock(client, "lock:job:b").LockAndGetToken(t.Context()); !errors.Is(err, rlock.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -317,7 +317,7 @@ func TestTogether(t *testing.T) {
 func TestStep(t *testing.T) {
 	client := clients(t, 1)[0]
 	lock := fenced.NewLock(client, "report")
-	held, err := lock.Lock(t.Context())
+	held, _, err := lock.LockAndGetToken(t.Context())
 	noError(t, err)
 	ran := 0
 	step := func(ctx context.Context) error { ran++; return ctx.Err() }

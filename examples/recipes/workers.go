@@ -30,10 +30,10 @@ func Serve(ctx context.Context, client *rlock.Client, jobs <-chan string, do fun
 						return
 					}
 					lock, began := fenced.NewLock(client, "lock:job:"+job), false
-					err := lock.TryDo(running, 0, 0, func(ctx context.Context, token int64) error {
+					err := lock.Do(running, func(ctx context.Context, token int64) error {
 						began = true
 						return do(ctx, job, token)
-					})
+					}, rlock.Wait(0))
 					if err != nil && !errors.Is(err, rlock.ErrNotAcquired) {
 						log.Println(job, err)
 					}

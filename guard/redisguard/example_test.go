@@ -44,12 +44,12 @@ func Example() {
 		stdlog.Fatal(err)
 	}
 	lock := fenced.NewLock(client, "account:42")
-	err = lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
+	err = lock.Do(ctx, func(ctx context.Context, token int64) error {
 		w := g.Writer("account:42", token)
 		balance, err := w.Do(ctx, "INCRBY", "balance:{account:42}", 10).Int64()
 		fmt.Println("balance", balance)
 		return err
-	})
+	}, rlock.Wait(3*time.Second))
 	fmt.Println(err)
 
 	err = g.Writer("account:42", 7).Do(ctx, "INCRBY", "balance:{account:42}", 10).Err() // of a later holder

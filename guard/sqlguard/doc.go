@@ -6,7 +6,7 @@
 //
 //	g, err := sqlguard.New(sqlguard.PostgreSQL) // one for the process
 //	err = g.Create(ctx, db)                     // the marker table, or Schema in a migration
-//	err = lock.TryDo(ctx, wait, 0, func(ctx context.Context, token int64) error {
+//	err = lock.Do(ctx, func(ctx context.Context, token int64) error {
 //		return g.Do(ctx, db, "account:42", token, func(tx *sql.Tx) error {
 //			... // reads and writes by tx
 //		})

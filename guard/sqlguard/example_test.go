@@ -10,12 +10,13 @@ import (
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/guard"
 	"github.com/fencelock/fencelock/guard/sqlguard"
+	"github.com/fencelock/fencelock/rlock"
 )
 
 // A deposit under the lock, refused if somebody else has had the lock since and shown it.
 func ExampleGuard_Do() {
 	deposit := func(ctx context.Context, lock *fenced.Lock, g *sqlguard.Guard, db *sql.DB) error {
-		err := lock.TryDo(ctx, 3*time.Second, 0, func(ctx context.Context, token int64) error {
+		err := lock.Do(ctx, func(ctx context.Context, token int64) error {
 			return g.Do(ctx, db, "account:42", token, func(tx *sql.Tx) error {
 				var balance int64
 				if err := tx.QueryRowContext(ctx, "SELECT balance FROM account WHERE id = 42").Scan(&balance); err != nil {
@@ -24,7 +25,7 @@ func ExampleGuard_Do() {
 				_, err := tx.ExecContext(ctx, "UPDATE account SET balance = $1 WHERE id = 42", balance+10)
 				return err
 			})
-		})
+		}, rlock.Wait(3*time.Second))
 		if errors.Is(err, guard.ErrStale) {
 			fmt.Println("the lock was lost, nothing was written: begin again with a new acquire")
 		}

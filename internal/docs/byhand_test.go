@@ -44,11 +44,13 @@ func TestByHand(t *testing.T) {
 		return c
 	}
 	holder, waiter := client("holder"), client("waiter")
-	held, err := fenced.NewLock(holder, name).LockLease(t.Context(), time.Hour)
+	held, _, err := fenced.NewLock(holder, name).LockLeaseAndGetToken(t.Context(), time.Hour)
 	locktest.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	done := locktest.StartLock(func() (context.Context, error) { return fenced.NewLock(waiter, name).LockLease(ctx, time.Hour) })
+	done := locktest.StartLock(func() (context.Context, error) {
+		return locktest.NoToken(fenced.NewLock(waiter, name).LockLeaseAndGetToken(ctx, time.Hour))
+	})
 	field := ""
 	for f := range admin.HGetAll(t.Context(), name).Val() {
 		if !strings.HasSuffix(f, "#") {
@@ -95,7 +97,7 @@ func TestByHand(t *testing.T) {
 	locktest.IsError(t, context.Cause(held), rlock.ErrLost)
 	locktest.NoError(t, fenced.NewLock(waiter, name).Unlock(r.Ctx))
 
-	reads, err := fenced.NewRWLock(waiter, name).Read().LockLease(t.Context(), time.Hour)
+	reads, _, err := fenced.NewRWLock(waiter, name).Read().LockLeaseAndGetToken(t.Context(), time.Hour)
 	locktest.NoError(t, err)
 	for f := range admin.HGetAll(t.Context(), name).Val() {
 		if strings.HasPrefix(f, waiter.ID()+":") {

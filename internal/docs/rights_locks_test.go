@@ -60,8 +60,8 @@ func takeAndRelease(u *rightsUse) {
 		}
 		count, err := l.HoldCount(inner)
 		u.must(err, "HoldCount")
-		ttl, err := l.RemainTTL(inner)
-		u.must(err, "RemainTTL")
+		ttl, err := l.TTL(inner)
+		u.must(err, "TTL")
 		held, err := l.IsHeld(inner)
 		u.must(err, "IsHeld")
 		if count != 2 || ttl < time.Second || !held {
@@ -84,12 +84,12 @@ const lasting = time.Hour
 func passOn(u *rightsUse) {
 	name := u.prefix + "line"
 	first, rest := fenced.NewLock(u.client(), name), []*fenced.Lock{fenced.NewLock(u.client(), name), fenced.NewLock(u.client(), name)}
-	held, err := first.LockLease(u.ctx, lasting)
+	held, _, err := first.LockLeaseAndGetToken(u.ctx, lasting)
 	u.must(err, "acquire")
 	waiting := make(chan error, len(rest))
 	for i, l := range rest {
 		go func() {
-			mine, err := l.LockLease(u.ctx, lasting)
+			mine, _, err := l.LockLeaseAndGetToken(u.ctx, lasting)
 			if err == nil {
 				err = l.Unlock(mine)
 			}
@@ -118,7 +118,7 @@ func passOnWithin(u *rightsUse) {
 		calls := make(chan error, 8)
 		for range cap(calls) {
 			go func() {
-				mine, err := l.LockLease(u.ctx, lasting)
+				mine, _, err := l.LockLeaseAndGetToken(u.ctx, lasting)
 				if err == nil {
 					err = l.Unlock(mine)
 				}
@@ -260,15 +260,15 @@ func readAndWrite(u *rightsUse) {
 	name := u.prefix + "page"
 	page := func() *fenced.RWLock { return fenced.NewRWLock(u.client(), name, fenced.WithClockFloor()) }
 	first, second := page(), page()
-	held, err := first.Read().LockLease(u.ctx, lasting)
+	held, _, err := first.Read().LockLeaseAndGetToken(u.ctx, lasting)
 	u.must(err, "acquire to read")
-	beside, err := second.Read().LockLease(u.ctx, lasting)
+	beside, _, err := second.Read().LockLeaseAndGetToken(u.ctx, lasting)
 	u.must(err, "acquire to read beside it")
 	u.must(second.Read().Unlock(beside), "unlock beside others")
 	for i, side := range []*fenced.Lock{page().Write(), page().Read()} {
 		waiting := make(chan error, 1)
 		go func() {
-			mine, err := side.LockLease(u.ctx, lasting)
+			mine, _, err := side.LockLeaseAndGetToken(u.ctx, lasting)
 			if err == nil {
 				err = side.Unlock(mine)
 			}
@@ -281,7 +281,7 @@ func readAndWrite(u *rightsUse) {
 			u.must(first.Write().Unlock(held), "the writer unlocks")
 		}
 		u.must(await(u, waiting, "a waiter is woken"), "a waiter")
-		held, err = first.Write().LockLease(u.ctx, lasting)
+		held, _, err = first.Write().LockLeaseAndGetToken(u.ctx, lasting)
 		u.must(err, "acquire to write")
 	}
 	locked, err := second.Write().IsLocked(u.ctx)

@@ -124,7 +124,7 @@ func shownLocks(u *rightsUse, admin redis.UniversalClient) (name string) {
 		u.atEnd(func() { _ = c.Close() })
 		return fenced.NewLock(c, name)
 	}
-	_, err := client("holder").LockLease(u.ctx, lasting)
+	_, _, err := client("holder").LockLeaseAndGetToken(u.ctx, lasting)
 	u.must(err, "acquire")
 	ctx, stop := context.WithCancel(u.ctx)
 	done := make(chan error, 2)
@@ -132,7 +132,7 @@ func shownLocks(u *rightsUse, admin redis.UniversalClient) (name string) {
 	for i := range cap(done) {
 		l := client(fmt.Sprint("waiter", i))
 		go func() {
-			held, err := l.LockLease(ctx, lasting)
+			held, _, err := l.LockLeaseAndGetToken(ctx, lasting)
 			if err == nil {
 				err = l.Unlock(held)
 			}
@@ -347,7 +347,7 @@ func TestRightsQuorum(t *testing.T) {
 func useQuorum(u *rightsUse) {
 	renewed := make(chan error, 1000)
 	trace := rlock.WithTrace(&locktrace.Trace{RenewalDone: func(e locktrace.RenewalDone) { renewed <- e.Err }})
-	client := func(opts ...rlock.Option) *quorum.Client {
+	client := func(opts ...rlock.Option) *rlock.Client {
 		opts = append([]rlock.Option{
 			rlock.WithLease(quorumLease), rlock.WithLogger(u.log.Logger()), rlock.WithUnlockTimeout(u.patience), rlock.WithPatience(rightsBound),
 		}, opts...)
@@ -357,7 +357,7 @@ func useQuorum(u *rightsUse) {
 			u.atEnd(func() { _ = rdb.Close() })
 			nodes = append(nodes, rdb)
 		}
-		c, err := quorum.New(nodes, quorum.WithNodeTimeout(quorumLease/4), quorum.WithLockOptions(opts...))
+		c, err := quorum.New(nodes, append(opts, quorum.WithNodeTimeout(quorumLease/4))...)
 		u.must(err, "New")
 		u.atEnd(func() { _ = c.Close() })
 		return c
@@ -366,7 +366,7 @@ func useQuorum(u *rightsUse) {
 		for _, admin := range u.admin {
 			u.must(admin.ConfigSet(u.ctx, "appendfsync", appendfsync).Err(), "CONFIG SET")
 		}
-		l := quorum.NewLock(client(), u.prefix+"mark")
+		l := fenced.NewLock(client(), u.prefix+"mark")
 		for i, admin := range u.admin {
 			u.eventually(func() bool { // the client asks a node when its answer counts, and a majority is enough for a call
 				u.must(l.Do(u.ctx, func(context.Context, int64) error { return nil }), "Do")
@@ -380,7 +380,7 @@ func useQuorum(u *rightsUse) {
 	pings, leaves := u.called("ping"), u.called("unsubscribe")
 	holder, waiter := client(trace), client()
 	var held [4]context.Context // one more than nodes: the waiter listens for two of them on one node, and then for one
-	lock := func(c *quorum.Client, i int) *fenced.Lock { return quorum.NewLock(c, fmt.Sprint(u.prefix, "held", i)) }
+	lock := func(c *rlock.Client, i int) *fenced.Lock { return fenced.NewLock(c, fmt.Sprint(u.prefix, "held", i)) }
 	done := make(chan error, len(held))
 	for i := range held {
 		outer, token, err := lock(holder, i).LockAndGetToken(u.ctx)
@@ -398,7 +398,7 @@ func useQuorum(u *rightsUse) {
 		u.must(lock(holder, i).Unlock(inner), "inner unlock")
 		held[i] = outer
 		go func() {
-			mine, err := lock(waiter, i).Lock(u.ctx)
+			mine, _, err := lock(waiter, i).LockAndGetToken(u.ctx)
 			if err == nil {
 				err = lock(waiter, i).Unlock(mine)
 			}

@@ -21,7 +21,7 @@ import (
 func usePermits(u *rightsUse) {
 	for what, opts := range map[string][]fenced.Option{"counted": nil, "floor": {fenced.WithClockFloor()}, "expiry": {fenced.WithCounterExpiry(time.Hour)}} {
 		jobs := fenced.NewSemaphore(u.client(), u.prefix+what, 3, opts...)
-		u.must(jobs.Do(u.ctx, func(ctx context.Context, p *fenced.Permit) error { return p.Extend(ctx, time.Minute) }), "a permit, %s", what)
+		u.must(jobs.Do(u.ctx, func(ctx context.Context, p *fenced.Hold) error { return p.Extend(ctx, time.Minute) }), "a permit, %s", what)
 	}
 	passOnPermits(u)
 	renewPermit(u)
@@ -32,20 +32,20 @@ func passOnPermits(u *rightsUse) {
 	name := u.prefix + "jobs"
 	jobs := func() *fenced.Semaphore { return fenced.NewSemaphore(u.client(), name, 2) }
 	first := jobs()
-	var held [2]*fenced.Permit
+	var held [2]*fenced.Hold
 	for i := range held {
 		p, err := first.Acquire(u.ctx, rlock.Lease(lasting))
 		u.must(err, "acquire")
 		held[i] = p
 	}
-	_, err := jobs().TryAcquire(u.ctx, 0, 0)
+	_, err := jobs().Acquire(u.ctx, rlock.Wait(0))
 	if !errors.Is(err, rlock.ErrNotAcquired) {
 		u.must(fmt.Errorf("%w, and not that none is left", err), "another client's try")
 	}
 	for _, p := range held {
 		waiting := make(chan error, 1)
 		go func() {
-			waiting <- jobs().Do(u.ctx, func(context.Context, *fenced.Permit) error { return nil })
+			waiting <- jobs().Do(u.ctx, func(context.Context, *fenced.Hold) error { return nil })
 		}()
 		u.eventually(func() bool { return u.inLineOf("fencelock_line_of:{"+name+"}:*") > 0 }, "a client is in the line")
 		await(u, p.Waited(), "the holder hears that somebody waits")
@@ -116,7 +116,7 @@ func takenPermits(u *rightsUse, admin redis.UniversalClient) (name string) {
 	done := make(chan error, 1)
 	u.atEnd(func() { stop(); <-done })
 	waits := jobs()
-	go func() { done <- waits.Do(ctx, func(context.Context, *fenced.Permit) error { return nil }) }()
+	go func() { done <- waits.Do(ctx, func(context.Context, *fenced.Hold) error { return nil }) }()
 	u.eventually(func() bool { return u.inLineOf("fencelock_line_of:{"+name+"}:*") > 0 }, "a client is in the line")
 	return name
 }

@@ -176,6 +176,9 @@ func NewOn(store Store, bus Bus, limits Limits, set Settings) *Client {
 	return c
 }
 
+// Store is what the client works with.
+func (c *Client) Store() Store { return c.store }
+
 // newClient is New without what the client works with.
 func newClient(set Settings) *Client {
 	c := &Client{

@@ -2,7 +2,7 @@ package engine
 
 import "errors"
 
-// ErrNothingToDo is the error of Do and TryDo without a function.
+// ErrNothingToDo is the error of Do without a function.
 var ErrNothingToDo = errors.New("fn is nil: there is nothing to do")
 
 // Do runs fn for a caller that has taken a lock, and then unlock: also where fn panics, and the

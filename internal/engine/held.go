@@ -23,14 +23,14 @@ type Held struct {
 
 // Hold takes the lock for a new holder or, with r.Reenter, for that of ctx. ctx bounds the wait
 // alone.
-func (l *Lock) Hold(ctx context.Context, r Request) (*Held, error) {
+func (l *Lock) Hold(ctx context.Context, r Request) (Held, error) {
 	if ctx == nil {
-		return nil, errNoContext
+		return Held{}, errNoContext
 	}
 	under := context.WithoutCancel(ctx)
 	if who := holder.Of(ctx); who == nil || !r.Reenter {
 		if err := l.waitsForItself(ctx, who); err != nil {
-			return nil, err
+			return Held{}, err
 		}
 		under = holder.NewHolder(under)
 	}
@@ -38,18 +38,18 @@ func (l *Lock) Hold(ctx context.Context, r Request) (*Held, error) {
 }
 
 // HoldWithin takes the lock for the holder of ctx, which bounds the hold too.
-func (l *Lock) HoldWithin(ctx context.Context, r Request) (*Held, error) { return l.hold(ctx, ctx, r) }
+func (l *Lock) HoldWithin(ctx context.Context, r Request) (Held, error) { return l.hold(ctx, ctx, r) }
 
 // hold is acquire, for a hold in the hand of its user.
-func (l *Lock) hold(ctx, under context.Context, r Request) (*Held, error) {
+func (l *Lock) hold(ctx, under context.Context, r Request) (Held, error) {
 	held, lv, err := l.acquire(ctx, under, r)
 	if err != nil {
-		return nil, err
+		return Held{}, err
 	}
 	if l.kind.shared() {
 		l = holdOfLevel(lv).lock
 	}
-	return &Held{l, lv, held}, nil
+	return Held{l, lv, held}, nil
 }
 
 // waitsForItself is why a call for a new holder, with the context of this one, would wait for a

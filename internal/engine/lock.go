@@ -231,8 +231,8 @@ func (l *Lock) Remaining(ctx context.Context) (time.Duration, error) {
 	return h.remaining(time.Now()), nil
 }
 
-// RemainTTL is rlock.Lock.RemainTTL.
-func (l *Lock) RemainTTL(ctx context.Context) (time.Duration, error) {
+// TTL is rlock.Lock.TTL.
+func (l *Lock) TTL(ctx context.Context) (time.Duration, error) {
 	state, err := l.inspect(ctx, "")
 	return state.TTL, err
 }

@@ -32,6 +32,7 @@ type Settings struct {
 	Presence      string                // the name of WithPresence; "" without it
 	Replicas      *scripts.Confirmation // of WithReplicas, or nil
 	Fsync         *scripts.Confirmation // of WithFsync, or nil
+	Quorum        any                   // what the options of package quorum say, or nil
 	presenceErr   error                 // what is wrong with WithPresence
 }
 

@@ -50,7 +50,13 @@ type Inspector struct {
 type Option func(*Inspector)
 
 // WithShardedPubSub says whether channels are sharded, as rlock.WithShardedPubSub of the locks' clients does. The default asks the server.
-func WithShardedPubSub(s pubsub.Sharding) Option { return func(in *Inspector) { in.sharding = s } }
+func WithShardedPubSub(sharded bool) Option {
+	return func(in *Inspector) {
+		if in.sharding = pubsub.Off; sharded {
+			in.sharding = pubsub.On
+		}
+	}
+}
 
 // New returns an Inspector on rdb, which stays the caller's. It sends nothing. It refuses the clients that rlock.New refuses: what reads
 // from replicas cannot tell who holds a lock. On one server of a quorum it shows that server's part, which Lock.IsPart tells, and Free refuses it: see NewQuorum.

@@ -53,7 +53,7 @@ func TestLasting(t *testing.T) {
 		}
 
 		// Another call of the same client waits too, and is not meant to.
-		waits := locktest.Start(func() error { _, err := fenced.NewLock(second, "scheduler").Lock(ctx); return err })
+		waits := locktest.Start(func() error { _, _, err := fenced.NewLock(second, "scheduler").LockAndGetToken(ctx); return err })
 		locktest.Sleep(20 * time.Second)
 		if w := look(t, in, "scheduler").Line[0]; w.Lasting != "" || w.Calls != 2 || w.For < 10*time.Second || w.For > 20*time.Second {
 			t.Errorf("a client that waits for two reasons: %+v", w)
@@ -107,7 +107,7 @@ func TestLastingOfOtherKinds(t *testing.T) {
 		for _, end := range ends {
 			locktest.IsError(t, <-end, context.Canceled)
 		}
-		for _, h := range []*fenced.Hold{permit.Hold, read, write, long, short} {
+		for _, h := range []*fenced.Hold{permit, read, write, long, short} {
 			locktest.NoError(t, h.Unlock(ctx))
 		}
 	})

@@ -33,9 +33,11 @@ func TestPresence(t *testing.T) {
 		l := fenced.NewLock(client, "account:42")
 		held, token, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
-		inner, err := l.Lock(held)
+		inner, _, err := l.LockAndGetToken(held)
 		locktest.NoError(t, err)
-		waits := locktest.StartLock(func() (context.Context, error) { return fenced.NewLock(other, "account:42").Lock(t.Context()) })
+		waits := locktest.StartLock(func() (context.Context, error) {
+			return locktest.NoToken(fenced.NewLock(other, "account:42").LockAndGetToken(t.Context()))
+		})
 		locktest.Sleep(1500 * time.Millisecond)
 		clients, err = in.Clients(t.Context())
 		locktest.NoError(t, err)

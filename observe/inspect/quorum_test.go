@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/quorums"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
@@ -166,13 +167,13 @@ func TestFreeOfAQuorum(t *testing.T) {
 	for _, s := range f.servers {
 		nodes = append(nodes, redistest.Client(t, s.Addr()))
 	}
-	newUser := func() *quorum.Client {
-		c, err := quorum.New(nodes, quorum.WithLockOptions(rlock.WithLease(longest), rlock.WithPresence("user")), quorum.WithNodeTimeout(200*time.Millisecond))
+	newUser := func() *rlock.Client {
+		c, err := quorum.New(nodes, rlock.WithLease(longest), rlock.WithPresence("user"), quorum.WithNodeTimeout(200*time.Millisecond))
 		locktest.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	held, err := quorum.NewLock(newUser(), "l").Lock(t.Context())
+	held, _, err := fenced.NewLock(newUser(), "l").LockAndGetToken(t.Context())
 	locktest.NoError(t, err)
 	one := newInspector(t, f.direct[0])
 	var l inspect.Lock
@@ -194,11 +195,11 @@ func TestFreeOfAQuorum(t *testing.T) {
 		t.Fatalf("after a release on one of five: %+v, %v", l, held.Err())
 	}
 	waits := make(chan error, 1)
-	next := quorum.NewLock(newUser(), "l")
+	next := fenced.NewLock(newUser(), "l")
 	var got context.Context
 	go func() {
 		var err error
-		got, err = next.Lock(t.Context())
+		got, _, err = next.LockAndGetToken(t.Context())
 		waits <- err
 	}()
 	redistest.Eventually(t, 20*time.Second, func() bool {

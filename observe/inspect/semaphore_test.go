@@ -23,7 +23,7 @@ func TestSemaphore(t *testing.T) {
 		locktest.NoError(t, err)
 		other := fenced.NewSemaphore(newClient(t, redistest.PipeClient(t, m), rlock.WithPresence("exports")), "jobs", 1)
 		got := locktest.Start(func() error {
-			return other.Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+			return other.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil })
 		})
 		locktest.Sleep(15 * time.Second)
 		locks, err := in.Look(t.Context(), "{jobs}:0", "{jobs}:*")

@@ -33,13 +33,13 @@ func TestSlotsThatAreSeen(t *testing.T) {
 		shows("a lock, and another key, of such names", slots(t, in, "jobs", 0), 0, 0, 0, 0, false, false)
 
 		jobs := fenced.NewSemaphore(client, "jobs", 5)
-		var permits []*fenced.Permit
+		var permits []*fenced.Hold
 		for range 5 {
 			permits = append(permits, acquire(t, jobs))
 		}
 		other := fenced.NewSemaphore(newClient(t, redistest.PipeClient(t, m)), "jobs", 5)
 		waits := locktest.Start(func() error {
-			return other.Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+			return other.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil })
 		})
 		locktest.Sleep(time.Second)
 		shows("all are taken, and one waits", slots(t, in, "jobs", 0), 5, 5, 5, 1, true, true)
@@ -60,7 +60,7 @@ func TestSlotsThatAreSeen(t *testing.T) {
 		locktest.NoError(t, err)
 		locktest.Equal(t, "who has waited listens no more", listeners["{jobs}:*"], 0)
 		shows("some are given back", slots(t, in, "jobs", 0), 5, 5, 2, 0, false, true)
-		for _, p := range []*fenced.Permit{permits[0], permits[4]} {
+		for _, p := range []*fenced.Hold{permits[0], permits[4]} {
 			locktest.NoError(t, p.Unlock(t.Context()))
 		}
 		shows("nobody has one", slots(t, in, "jobs", 0), 5, 5, 0, 0, false, true)

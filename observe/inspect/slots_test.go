@@ -25,7 +25,7 @@ func slots(t *testing.T, in *inspect.Inspector, name string, permits int) inspec
 }
 
 // acquire takes a permit.
-func acquire(t *testing.T, s *fenced.Semaphore) *fenced.Permit {
+func acquire(t *testing.T, s *fenced.Semaphore) *fenced.Hold {
 	t.Helper()
 	p, err := s.Acquire(t.Context())
 	locktest.NoError(t, err)
@@ -48,7 +48,7 @@ func TestSlots(t *testing.T) {
 			a := acquire(t, jobs)
 			locktest.NoError(t, rdb.Set(t.Context(), "{jobs}:1", "something else", 0).Err())
 			out := newClient(t, rdb)
-			_, err := fenced.NewLock(out, "{jobs}:2").Lock(t.Context()) // out of service
+			_, _, err := fenced.NewLock(out, "{jobs}:2").LockAndGetToken(t.Context()) // out of service
 			locktest.NoError(t, err)
 
 			s := slots(t, in, "jobs", n)
@@ -77,7 +77,7 @@ func TestSlots(t *testing.T) {
 			b := acquire(t, jobs)
 			other := newClient(t, rdb, rlock.WithPresence("exports"))
 			waits := locktest.Start(func() error {
-				return fenced.NewSemaphore(other, "jobs", n).Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+				return fenced.NewSemaphore(other, "jobs", n).Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil })
 			})
 			redistest.Eventually(t, time.Minute, func() bool {
 				s = slots(t, in, "jobs", n)
@@ -160,7 +160,7 @@ func TestSlotsOfABrokenCounter(t *testing.T) {
 			locktest.Equal(t, fmt.Sprintf("%s: the token of slot %d", c.what, i), l.Token, token)
 		}
 		client := newClient(t, rdb)
-		var held []*fenced.Permit
+		var held []*fenced.Hold
 		acquires := func() error {
 			p, err := fenced.NewSemaphore(client, "jobs", 3).Acquire(t.Context())
 			if err == nil {
@@ -225,7 +225,7 @@ func TestFreeOfASlotCallsWhoWaits(t *testing.T) {
 		p := acquire(t, fenced.NewSemaphore(newClient(t, rdb), "jobs", 1))
 		other := fenced.NewSemaphore(newClient(t, redistest.PipeClient(t, m)), "jobs", 1)
 		got := locktest.Start(func() error {
-			return other.Do(t.Context(), func(context.Context, *fenced.Permit) error { return nil })
+			return other.Do(t.Context(), func(context.Context, *fenced.Hold) error { return nil })
 		})
 		locktest.Sleep(15 * time.Second)
 		began := time.Now()

@@ -164,7 +164,7 @@ func TestGaugesComeBackFromAStorm(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), life)
 				wait := []time.Duration{0, 5 * time.Millisecond, time.Second}[rand.IntN(3)]
 				lease := time.Duration(n%2) * 200 * time.Millisecond
-				held, err := l.TryLock(ctx, wait, lease)
+				held, _, err := l.TryLockAndGetToken(ctx, wait, lease)
 				switch {
 				case err == nil && (lease == 0 || n%7 != 0):
 					_ = l.Unlock(held) // the connection may be away

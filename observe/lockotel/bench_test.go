@@ -64,7 +64,7 @@ func BenchmarkLock(b *testing.B) {
 			l := fenced.NewLock(client, "account:42")
 			b.ReportAllocs()
 			for b.Loop() {
-				held, err := l.Lock(b.Context())
+				held, _, err := l.LockAndGetToken(b.Context())
 				locktest.NoError(b, err)
 				locktest.NoError(b, l.Unlock(held))
 			}

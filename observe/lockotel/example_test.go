@@ -44,12 +44,12 @@ func Example() {
 
 	ctx := context.Background()
 	lock := fenced.NewLock(client, "account:42")
-	held, err := lock.Lock(ctx)
+	held, _, err := lock.LockAndGetToken(ctx)
 	if err != nil {
 		panic(err)
 	}
 	defer lock.Unlock(held)
-	_, err = lock.TryLock(ctx, 50*time.Millisecond, 0) // somebody else, who waits in vain
+	_, _, err = lock.TryLockAndGetToken(ctx, 50*time.Millisecond, 0) // somebody else, who waits in vain
 	fmt.Println(err)
 	all := spans.GetSpans() // with one of the first call where Redis took longer than that for it
 	last := all[len(all)-1]

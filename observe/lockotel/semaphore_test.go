@@ -70,7 +70,7 @@ func TestSpansOfAPermit(t *testing.T) {
 		locktest.NoError(t, err)
 		ctx, parent := tracer.Start(t.Context(), "import")
 		waits := locktest.Start(func() error {
-			return jobs.Do(ctx, func(ctx context.Context, p *fenced.Permit) error {
+			return jobs.Do(ctx, func(ctx context.Context, p *fenced.Hold) error {
 				m.Del(p.Name())
 				<-ctx.Done()
 				return nil

@@ -52,23 +52,23 @@ func TestSpanOfAWait(t *testing.T) {
 		defer client.Close()
 		l := fenced.NewLock(client, "account:42")
 		began := time.Now()
-		held, err := l.Lock(t.Context())
+		held, _, err := l.LockAndGetToken(t.Context())
 		locktest.NoError(t, err)
-		inner, err := l.Lock(held)
+		inner, _, err := l.LockAndGetToken(held)
 		locktest.NoError(t, err)
 		locktest.NoError(t, l.Unlock(inner))
-		_, err = l.TryLock(t.Context(), 0, 0)
+		_, _, err = l.TryLockAndGetToken(t.Context(), 0, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.Equal(t, "spans of calls that did not wait", len(r.Ended()), 0)
 
 		ctx, parent := tracer.Start(t.Context(), "order")
 		var took time.Duration
 		waits := locktest.StartLock(func() (context.Context, error) {
-			held, err := l.Lock(ctx)
+			held, _, err := l.LockAndGetToken(ctx)
 			took = time.Since(began)
 			return held, err
 		})
-		_, err = l.TryLock(t.Context(), time.Second, 0)
+		_, _, err = l.TryLockAndGetToken(t.Context(), time.Second, 0)
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		locktest.Sleep(2 * time.Second)
 		locktest.NoError(t, l.Unlock(held))
@@ -107,7 +107,7 @@ func TestEventOfALoss(t *testing.T) {
 		ctx, parent := tracer.Start(t.Context(), "order")
 		var held []context.Context
 		for _, name := range []string{"unlocked", "lost", "forced"} {
-			h, err := fenced.NewLock(client, name).Lock(ctx)
+			h, _, err := fenced.NewLock(client, name).LockAndGetToken(ctx)
 			locktest.NoError(t, err)
 			held = append(held, h)
 		}

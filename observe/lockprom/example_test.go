@@ -39,7 +39,7 @@ func Example() {
 	ctx := context.Background()
 	for _, name := range []string{"account:42", "account:43", "invoice:7"} {
 		lock := fenced.NewLock(client, name)
-		held, err := lock.Lock(ctx)
+		held, _, err := lock.LockAndGetToken(ctx)
 		if err != nil {
 			panic(err)
 		}

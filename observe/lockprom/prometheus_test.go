@@ -187,8 +187,8 @@ func TestPrometheus(t *testing.T) {
 	locktest.NoError(t, err)
 	prom := startPrometheus(t, strings.TrimPrefix(web.URL, "http://"))
 
-	waits := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
-	_, err = l.TryLock(t.Context(), time.Millisecond, 0)
+	waits := locktest.StartLock(func() (context.Context, error) { return locktest.NoToken(l.LockAndGetToken(t.Context())) })
+	_, _, err = l.TryLockAndGetToken(t.Context(), time.Millisecond, 0)
 	locktest.IsError(t, err, rlock.ErrNotAcquired)
 	prom.until("one waits, one holds", func() bool {
 		return prom.value(`fencelock_waiter_active{job="orders",group="accounts",lasting=""}`) == 1 && prom.value("fencelock_hold_active") == 1

@@ -26,7 +26,7 @@ func TestSemaphoreIsOneGroup(t *testing.T) {
 		defer client.Close()
 		const n = 120 // more than there are groups
 		jobs := fenced.NewSemaphore(client, "jobs", n)
-		acquire := func(opts ...rlock.AcquireOption) *fenced.Permit {
+		acquire := func(opts ...rlock.AcquireOption) *fenced.Hold {
 			p, err := jobs.Acquire(t.Context(), opts...)
 			locktest.NoError(t, err)
 			return p
@@ -35,7 +35,7 @@ func TestSemaphoreIsOneGroup(t *testing.T) {
 		for range n - 2 {
 			acquire(rlock.Lease(time.Minute)) // to be lost
 		}
-		_, err = jobs.TryAcquire(t.Context(), 0, 0)
+		_, err = jobs.Acquire(t.Context(), rlock.Wait(0))
 		locktest.IsError(t, err, rlock.ErrNotAcquired)
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 		defer stop()

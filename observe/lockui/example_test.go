@@ -44,7 +44,7 @@ func Example() {
 	}
 	defer client.Close()
 	lock := fenced.NewLock(client, "account:42")
-	held, err := lock.Lock(context.Background())
+	held, _, err := lock.LockAndGetToken(context.Background())
 	if err != nil {
 		panic(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -27,9 +28,9 @@ func TestBothSidesAgree(t *testing.T) {
 			// nobody
 			java.is("isLocked", false)
 			equal(t, "remainTimeToLive", java.number("remainTimeToLive"), -2)
-			ttl, err := ours.RemainTTL(ctx)
+			ttl, err := ours.TTL(ctx)
 			noError(t, err)
-			equal(t, "RemainTTL", ttl, -2)
+			equal(t, "TTL", ttl, -2)
 
 			// ours, for a lease of its own
 			held, err := ours.LockLease(ctx, time.Hour)
@@ -41,7 +42,7 @@ func TestBothSidesAgree(t *testing.T) {
 			java.is("tryLock", false, "wait", "0")
 			if k == fencedKind {
 				equal(t, "tryLockAndGetToken", java.number("tryLockAndGetToken", "wait", "0"), -1)
-				token, err := ours.(*fenced.Lock).Token(held)
+				token, err := ours.(withoutToken).Token(held)
 				noError(t, err)
 				equal(t, "getToken", java.number("getToken"), token)
 			}
@@ -62,9 +63,9 @@ func TestBothSidesAgree(t *testing.T) {
 			is, err := ours.IsHeld(ctx)
 			noError(t, err)
 			equal(t, "IsHeld", is, false)
-			ttl, err = ours.RemainTTL(ctx)
+			ttl, err = ours.TTL(ctx)
 			noError(t, err)
-			about(t, "RemainTTL", ttl, time.Hour)
+			about(t, "TTL", ttl, time.Hour)
 			isError(t, ours.Unlock(ctx), rlock.ErrNotHeld)
 			java.is("isHeldByCurrentThread", true)
 			equal(t, "getHoldCount", java.number("getHoldCount"), 1)
@@ -75,9 +76,9 @@ func TestBothSidesAgree(t *testing.T) {
 			about(t, "remainTimeToLive", time.Duration(java.number("remainTimeToLive"))*time.Millisecond, 30*time.Second)
 			noError(t, ours.Unlock(held))
 			java.lock()
-			ttl, err = ours.RemainTTL(ctx)
+			ttl, err = ours.TTL(ctx)
 			noError(t, err)
-			about(t, "RemainTTL", ttl, 30*time.Second)
+			about(t, "TTL", ttl, 30*time.Second)
 			java.unlock()
 			free(t, ours)
 		})
@@ -147,8 +148,8 @@ func TestNestedInAnotherLock(t *testing.T) {
 	client := s.java()
 	javaA, javaB := client.lock("thread", fencedKind, "a"), client.lock("thread", fencedKind, "b")
 	javaB.lock()
-	outer, _ := take(t, a, t.Context())
-	call := begin(func() (context.Context, error) { return b.Lock(outer) })
+	outer, _ := take(t, withoutToken{a}, t.Context())
+	call := begin(func() (context.Context, error) { return locktest.NoToken(b.LockAndGetToken(outer)) })
 	s.asleep("redisson_lock__channel:{b}", 1)
 	javaA.is("tryLock", false, "wait", "0")
 	javaB.unlock()
@@ -213,10 +214,10 @@ func TestNames(t *testing.T) {
 		}
 		after := woken.number()
 
-		_, err = ours.TryLock(ctx, 0, 0)
+		_, _, err = ours.TryLockAndGetToken(ctx, 0, 0)
 		isError(t, err, rlock.ErrNotAcquired)
 		s.listened(channel, 0)
-		call := begin(func() (context.Context, error) { return ours.Lock(ctx) })
+		call := begin(func() (context.Context, error) { return locktest.NoToken(ours.LockAndGetToken(ctx)) })
 		s.listened(channel, 1)
 		java.unlock()
 		got := await(t, call, soon, "our waiter")

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
-	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -29,17 +29,17 @@ func TestCluster(t *testing.T) {
 			channel = "redisson_lock__channel:" + name
 		}
 		ours, java := fenced.NewLock(c, name), client.lock("a", fencedKind, name)
-		held, _ := take(t, ours, t.Context())
-		inner, token := take(t, ours, held)
+		held, _ := take(t, withoutToken{ours}, t.Context())
+		inner, token := take(t, withoutToken{ours}, held)
 		java.is("tryLock", false, "wait", "0")
 		waits := java.start("lockAndGetToken")
 		listened(channel, 1)
 		noError(t, ours.Unlock(inner))
 		noError(t, ours.Unlock(held))
 		equal(t, name+": Redisson's token", client.must(waits).number(), token+1)
-		busy(t, ours)
+		busy(t, withoutToken{ours})
 		listened(channel, 0)
-		call := begin(func() (context.Context, error) { return ours.Lock(t.Context()) })
+		call := begin(func() (context.Context, error) { return locktest.NoToken(ours.LockAndGetToken(t.Context())) })
 		listened(channel, 1)
 		java.unlock()
 		got := await(t, call, soon, name+": our waiter")
@@ -66,11 +66,12 @@ func inCluster(t *testing.T) (client *javaClient, c *rlock.Client, listened func
 		sharded = listensSharded(t, client, nodes)
 	}
 	equal(t, "Redisson uses sharded channels", sharded, !old)
-	mode, count := pubsub.Auto, (*redis.Client).PubSubShardNumSub
+	var opts []rlock.Option
+	count := (*redis.Client).PubSubShardNumSub
 	if old {
-		mode, count = pubsub.Off, (*redis.Client).PubSubNumSub
+		opts, count = append(opts, rlock.WithShardedPubSub(false)), (*redis.Client).PubSubNumSub
 	}
-	c = newClient(t, cluster.Client(), rlock.WithShardedPubSub(mode))
+	c = newClient(t, cluster.Client(), opts...)
 	return client, c, func(channel string, want int64) {
 		t.Helper()
 		redistest.Eventually(t, patience, func() bool {
@@ -123,7 +124,7 @@ func TestReadWriteCluster(t *testing.T) {
 		}
 		l := fenced.NewRWLock(c, name)
 		reads, writes := client.lock("a", readKind, name), client.lock("a", writeKind, name)
-		held, _ := take(t, l.Read(), t.Context())
+		held, _ := take(t, withoutToken{l.Read()}, t.Context())
 		reads.lock()
 		reads.unlock()
 		waits := writes.startLock()
@@ -132,7 +133,7 @@ func TestReadWriteCluster(t *testing.T) {
 		client.must(waits)
 		refused(t, l.Read())
 		listened(rwChannel(name), 0)
-		call := begin(func() (context.Context, error) { return l.Read().Lock(t.Context()) })
+		call := begin(func() (context.Context, error) { return locktest.NoToken(l.Read().LockAndGetToken(t.Context())) })
 		listened(rwChannel(name), 1)
 		writes.unlock()
 		got := await(t, call, soon, name+": our reader")

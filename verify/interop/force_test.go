@@ -116,7 +116,7 @@ func TestALeaseRunsOut(t *testing.T) {
 		ours, java := fenced.NewLock(s.client(), "l"), s.java().lock("a", fencedKind, "l")
 		began := time.Now()
 		java.do("lock", "lease", ms(lease))
-		held, err := ours.Lock(t.Context())
+		held, _, err := ours.LockAndGetToken(t.Context())
 		noError(t, err)
 		if took := time.Since(began); took < lease || took > lease+soon {
 			t.Errorf("we have the lock after %v", took)

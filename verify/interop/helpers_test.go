@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
@@ -149,7 +150,7 @@ func (s *site) calls() int {
 
 func enough(listening, want int64) bool { return listening == want || want > 0 && listening > want }
 
-// locker is what rlock.Lock and fenced.Lock have in common.
+// locker is what rlock.Lock has, and fenced.Lock withoutToken.
 type locker interface {
 	Lock(context.Context) (context.Context, error)
 	LockLease(context.Context, time.Duration) (context.Context, error)
@@ -160,12 +161,30 @@ type locker interface {
 	IsLocked(context.Context) (bool, error)
 	IsHeld(context.Context) (bool, error)
 	HoldCount(context.Context) (int, error)
-	RemainTTL(context.Context) (time.Duration, error)
+	TTL(context.Context) (time.Duration, error)
+}
+
+// withoutToken is a fenced lock with the methods of one without tokens.
+type (
+	withoutToken struct{ *withToken }
+	withToken    = fenced.Lock
+)
+
+func (l withoutToken) Lock(ctx context.Context) (context.Context, error) {
+	return locktest.NoToken(l.LockAndGetToken(ctx))
+}
+
+func (l withoutToken) LockLease(ctx context.Context, lease time.Duration) (context.Context, error) {
+	return locktest.NoToken(l.LockLeaseAndGetToken(ctx, lease))
+}
+
+func (l withoutToken) TryLock(ctx context.Context, wait, lease time.Duration) (context.Context, error) {
+	return locktest.NoToken(l.TryLockAndGetToken(ctx, wait, lease))
 }
 
 func newLock(c *rlock.Client, k kind, name string) locker {
 	if k == fencedKind {
-		return fenced.NewLock(c, name)
+		return withoutToken{fenced.NewLock(c, name)}
 	}
 	return rlock.NewLock(c, name)
 }
@@ -175,7 +194,7 @@ func take(t testing.TB, l locker, ctx context.Context) (context.Context, int64) 
 	t.Helper()
 	held, err := l.Lock(ctx)
 	noError(t, err)
-	f, ok := l.(*fenced.Lock)
+	f, ok := l.(withoutToken)
 	if !ok {
 		return held, 0
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/realtime"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
@@ -34,7 +35,7 @@ func TestAnAcquireThatIsSentAgainCountsOnce(t *testing.T) {
 	rdb.AddHook(&sent)
 	ours := fenced.NewLock(newClient(t, rdb), "l")
 	java := s.java().lock("a", fencedKind, "l")
-	free(t, ours) // the server knows the scripts
+	free(t, withoutToken{ours}) // the server knows the scripts
 
 	// again lets the call send so many copies, and returns when it is answered.
 	again := func(call func() (context.Context, error)) context.Context {
@@ -57,9 +58,9 @@ func TestAnAcquireThatIsSentAgainCountsOnce(t *testing.T) {
 		noError(t, err)
 		equal(t, "hold count", n, want)
 	}
-	held := again(func() (context.Context, error) { return ours.Lock(ctx) })
+	held := again(func() (context.Context, error) { return locktest.NoToken(ours.LockAndGetToken(ctx)) })
 	counts(held, 1)
-	inner := again(func() (context.Context, error) { return ours.Lock(held) })
+	inner := again(func() (context.Context, error) { return locktest.NoToken(ours.LockAndGetToken(held)) })
 	counts(inner, 2)
 	noError(t, ours.Unlock(inner))
 	counts(held, 1)
@@ -186,7 +187,7 @@ func TestAMessageThatWasMissed(t *testing.T) {
 		name := fmt.Sprint("l", i)
 		l := fenced.NewLock(c, name)
 		java.lock("a", fencedKind, name).lock()
-		call := begin(func() (context.Context, error) { return l.Lock(ctx) })
+		call := begin(func() (context.Context, error) { return locktest.NoToken(l.LockAndGetToken(ctx)) })
 		channel := "redisson_lock__channel:{" + name + "}"
 		s.asleep(channel, 1)
 		listeners := s.subscribers(ourName)

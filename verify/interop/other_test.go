@@ -31,8 +31,8 @@ func TestRedissonsReadWriteLockIsRefused(t *testing.T) {
 				}
 				_, err := ours.IsLocked(t.Context())
 				refused("IsLocked", err)
-				_, err = ours.RemainTTL(t.Context())
-				refused("RemainTTL", err)
+				_, err = ours.TTL(t.Context())
+				refused("TTL", err)
 				_, err = ours.ForceUnlock(t.Context())
 				refused("ForceUnlock", err)
 				_, err = ours.Lock(t.Context())

@@ -33,9 +33,9 @@ func TestLeaseAfterInnerUnlocks(t *testing.T) {
 	}
 	noError(t, l.Unlock(held[3]))
 	noError(t, l.Unlock(held[2]))
-	ttl, err := l.RemainTTL(t.Context())
+	ttl, err := l.TTL(t.Context())
 	noError(t, err)
-	about(t, "RemainTTL", ttl, 10*time.Minute)
+	about(t, "TTL", ttl, 10*time.Minute)
 	noError(t, l.Unlock(held[1]))
 	free(t, l)
 }
@@ -190,7 +190,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 			for k := range keys {
 				l := fenced.NewLock(c, fmt.Sprint("lock", k))
 				for done := false; !done; {
-					held, err := l.TryLock(context.Background(), time.Duration(10*i)*time.Millisecond, 0)
+					held, _, err := l.TryLockAndGetToken(context.Background(), time.Duration(10*i)*time.Millisecond, 0)
 					if errors.Is(err, rlock.ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) {
 						continue
 					}

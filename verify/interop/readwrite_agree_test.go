@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -39,7 +40,7 @@ func TestReadWriteBothSidesAgree(t *testing.T) {
 	equal(t, "remainTimeToLive", reads.number("remainTimeToLive"), -2)
 
 	// we read
-	held, err := l.Read().LockLease(ctx, time.Hour)
+	held, _, err := l.Read().LockLeaseAndGetToken(ctx, time.Hour)
 	noError(t, err)
 	says("we read", readKind)
 	notJavas()
@@ -67,10 +68,10 @@ func TestReadWriteBothSidesAgree(t *testing.T) {
 	says("Redisson reads", readKind)
 	refused(t, l.Write())
 	isError(t, l.Read().Unlock(ctx), rlock.ErrNotHeld)
-	ttl, err := l.Read().RemainTTL(ctx)
+	ttl, err := l.Read().TTL(ctx)
 	noError(t, err)
-	about(t, "RemainTTL", ttl, time.Hour)
-	held, err = l.Read().Lock(ctx)
+	about(t, "TTL", ttl, time.Hour)
+	held, _, err = l.Read().LockAndGetToken(ctx)
 	noError(t, err)
 	noError(t, l.Read().Unlock(held))
 	reads.is("isHeldByCurrentThread", true)
@@ -81,11 +82,11 @@ func TestReadWriteBothSidesAgree(t *testing.T) {
 	s.counterAlone("l")
 
 	// we write
-	held, err = l.Write().LockLease(ctx, time.Hour)
+	held, _, err = l.Write().LockLeaseAndGetToken(ctx, time.Hour)
 	noError(t, err)
-	inner, err := l.Write().Lock(held)
+	inner, _, err := l.Write().LockAndGetToken(held)
 	noError(t, err)
-	inside, err := l.Read().Lock(inner)
+	inside, _, err := l.Read().LockAndGetToken(inner)
 	noError(t, err)
 	says("we write", writeKind)
 	notJavas()
@@ -111,9 +112,9 @@ func TestReadWriteBothSidesAgree(t *testing.T) {
 	is, err := l.Write().IsHeld(ctx)
 	noError(t, err)
 	equal(t, "IsHeld", is, false)
-	ttl, err = l.Write().RemainTTL(ctx)
+	ttl, err = l.Write().TTL(ctx)
 	noError(t, err)
-	about(t, "RemainTTL", ttl, 2*time.Hour) // Redisson adds the lease of a level
+	about(t, "TTL", ttl, 2*time.Hour) // Redisson adds the lease of a level
 	writes.unlock()
 	equal(t, "getHoldCount", writes.number("getHoldCount"), 1)
 	refused(t, l.Read())
@@ -135,14 +136,14 @@ func TestPhasesAreNoHoldsToRedisson(t *testing.T) {
 	client := s.java()
 	reads, other, writes := client.lock("a", readKind, "l"), client.lock("b", readKind, "l"), client.lock("a", writeKind, "l")
 	reads.lock()
-	held, token := take(t, l.Read(), ctx)
+	held, token := take(t, withoutToken{l.Read()}, ctx)
 	equal(t, "token", token, large+1)
 	reads.lock()
 	other.lock()
 	other.unlock()
 	reads.unlock()
 	equal(t, "getHoldCount", reads.number("getHoldCount"), 1)
-	second, token := take(t, l.Read(), ctx)
+	second, token := take(t, withoutToken{l.Read()}, ctx)
 	equal(t, "token of the second", token, large+1)
 	noError(t, l.Read().Unlock(held))
 	noError(t, l.Read().Unlock(second))
@@ -151,14 +152,14 @@ func TestPhasesAreNoHoldsToRedisson(t *testing.T) {
 	reads.unlock()
 	s.counterAlone("l")
 
-	held, token = take(t, l.Write(), ctx)
+	held, token = take(t, withoutToken{l.Write()}, ctx)
 	equal(t, "token of the writer", token, large+2)
 	waits := other.startLock()
 	s.asleep(rwChannel("l"), 1)
 	equal(t, "fields of a hold that writes", s.rdb.HLen(ctx, "l").Val(), 2)
 	noError(t, l.Write().Unlock(held))
 	client.must(waits)
-	held, token = take(t, l.Read(), ctx)
+	held, token = take(t, withoutToken{l.Read()}, ctx)
 	equal(t, "token of the next phase", token, large+3)
 	other.unlock()
 	reads.is("isLocked", true)
@@ -166,7 +167,7 @@ func TestPhasesAreNoHoldsToRedisson(t *testing.T) {
 	s.counterAlone("l")
 
 	writes.lock()
-	call := begin(func() (context.Context, error) { return l.Read().Lock(ctx) })
+	call := begin(func() (context.Context, error) { return locktest.NoToken(l.Read().LockAndGetToken(ctx)) })
 	s.asleep(rwChannel("l"), 1)
 	equal(t, "fields of Redisson's hold that writes", s.rdb.HLen(ctx, "l").Val(), 2)
 	writes.unlock()
@@ -188,7 +189,7 @@ func TestReadWriteNames(t *testing.T) {
 	for _, name := range []string{"plain", "a:{b}:c", "{a}{b}", "a{b", "a{}b", "a}b", "{{a}}", " ", "a b\tc\nd", "замок", "🔒", "%s%7B&=+ %%", `"\'`, "*", "?[a]", strings.Repeat("長", 100)} {
 		l := fenced.NewRWLock(c, name)
 		reads, writes := client.lock("a", readKind, name), client.lock("a", writeKind, name)
-		held, _ := take(t, l.Read(), ctx)
+		held, _ := take(t, withoutToken{l.Read()}, ctx)
 		reads.lock()
 		equal(t, name+": keys of the readers", len(s.readKeys()), 2)
 		reads.unlock() // Redisson deletes the hash where it finds no lease of ours
@@ -203,7 +204,7 @@ func TestReadWriteNames(t *testing.T) {
 		writes.unlock()
 
 		reads.lock()
-		held, _ = take(t, l.Read(), ctx)
+		held, _ = take(t, withoutToken{l.Read()}, ctx)
 		noError(t, l.Read().Unlock(held)) // the same with ours
 		refused(t, l.Write())
 		reads.unlock()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 )
 
 // A thread of Redisson's that writes takes the read lock, and unlocks the write lock: it reads from then on. Nobody is told of that.
@@ -16,7 +17,7 @@ func TestRedissonsDowngrade(t *testing.T) {
 	l, other := fenced.NewRWLock(s.client(), "l"), fenced.NewRWLock(s.client(), "l")
 	client := s.java()
 	reads, writes := client.lock("a", readKind, "l"), client.lock("a", writeKind, "l")
-	last, token := take(t, l.Write(), ctx)
+	last, token := take(t, withoutToken{l.Write()}, ctx)
 	noError(t, l.Write().Unlock(last))
 
 	// readers of ours come after it
@@ -28,7 +29,7 @@ func TestRedissonsDowngrade(t *testing.T) {
 	writes.unlock()
 	isLocked(t, "Redisson reads, read", l.Read(), true)
 	isLocked(t, "Redisson reads, write", l.Write(), false)
-	held, phase := take(t, l.Read(), ctx)
+	held, phase := take(t, withoutToken{l.Read()}, ctx)
 	if phase <= token {
 		t.Errorf("token %d reads after %d", phase, token)
 	}
@@ -40,7 +41,7 @@ func TestRedissonsDowngrade(t *testing.T) {
 
 	// a writer of ours waits meanwhile
 	writes.lock()
-	call := begin(func() (context.Context, error) { return l.Write().Lock(ctx) })
+	call := begin(func() (context.Context, error) { return locktest.NoToken(l.Write().LockAndGetToken(ctx)) })
 	s.asleep(rwChannel("l"), 1)
 	reads.lock()
 	writes.unlock()
@@ -54,11 +55,11 @@ func TestRedissonsDowngrade(t *testing.T) {
 
 	// a reader of ours waits meanwhile: the next call of another client finds it asleep, and has it called
 	writes.lock()
-	call = begin(func() (context.Context, error) { return l.Read().Lock(ctx) })
+	call = begin(func() (context.Context, error) { return locktest.NoToken(l.Read().LockAndGetToken(ctx)) })
 	s.asleep(rwChannel("l"), 1)
 	reads.lock()
 	writes.unlock()
-	held, err := other.Read().TryLock(ctx, soon, 0)
+	held, _, err := other.Read().TryLockAndGetToken(ctx, soon, 0)
 	noError(t, err)
 	got = await(t, call, soon, "our reader")
 	noError(t, got.err)
@@ -72,7 +73,7 @@ func TestRedissonsDowngrade(t *testing.T) {
 	reads.unlock()
 	s.counterAlone("l")
 	writes.lock()
-	call = begin(func() (context.Context, error) { return l.Read().Lock(ctx) })
+	call = begin(func() (context.Context, error) { return locktest.NoToken(l.Read().LockAndGetToken(ctx)) })
 	s.asleep(rwChannel("l"), 1)
 	reads.lock()
 	writes.unlock()

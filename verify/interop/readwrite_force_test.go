@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -17,8 +18,8 @@ func TestRedissonForcesOurSidesOpen(t *testing.T) {
 	l, second := fenced.NewRWLock(s.client(), "l"), fenced.NewRWLock(s.client(), "l")
 	client := s.java()
 	reads, writes := client.lock("a", readKind, "l"), client.lock("a", writeKind, "l")
-	a, _ := take(t, l.Read(), t.Context())
-	b, _ := take(t, second.Read(), t.Context())
+	a, _ := take(t, withoutToken{l.Read()}, t.Context())
+	b, _ := take(t, withoutToken{second.Read()}, t.Context())
 	writes.is("forceUnlock", false)
 	reads.is("forceUnlock", true)
 	reads.is("forceUnlock", false)
@@ -33,9 +34,9 @@ func TestRedissonForcesOurSidesOpen(t *testing.T) {
 	isError(t, second.Read().Unlock(b), rlock.ErrLost)
 	writes.is("isHeldByCurrentThread", true)
 	writes.unlock()
-	free(t, l.Write())
+	free(t, withoutToken{l.Write()})
 
-	held, _ := take(t, l.Write(), t.Context())
+	held, _ := take(t, withoutToken{l.Write()}, t.Context())
 	reads.is("forceUnlock", false)
 	writes.is("forceUnlock", true)
 	reads.lock()
@@ -44,7 +45,7 @@ func TestRedissonForcesOurSidesOpen(t *testing.T) {
 	isError(t, l.Write().Unlock(held), rlock.ErrLost)
 	reads.is("isHeldByCurrentThread", true)
 	reads.unlock()
-	free(t, l.Write())
+	free(t, withoutToken{l.Write()})
 }
 
 // Holds of Redisson's that we force open, with levels of leases of their own: the waiters of both sides are woken, and Redisson's unlock
@@ -67,7 +68,7 @@ func TestWeForceRedissonsSidesOpen(t *testing.T) {
 		}
 		waiting := waiter.startLock()
 		s.listened(rwChannel("l"), 1)
-		call := begin(func() (context.Context, error) { return waits.Write().Lock(t.Context()) })
+		call := begin(func() (context.Context, error) { return locktest.NoToken(waits.Write().LockAndGetToken(t.Context())) })
 		s.inLine("l", 1)
 		s.asleep(rwChannel("l"), 2)
 		freed, err := not.ForceUnlock(t.Context())
@@ -98,6 +99,6 @@ func TestWeForceRedissonsSidesOpen(t *testing.T) {
 		freed, err = forced.ForceUnlock(t.Context())
 		noError(t, err)
 		equal(t, "freed again", freed, false)
-		free(t, l.Write())
+		free(t, withoutToken{l.Write()})
 	}
 }

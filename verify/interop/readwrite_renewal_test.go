@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
 )
@@ -35,13 +36,13 @@ func TestRenewalsOfReaders(t *testing.T) {
 			client, other := s.java("watchdog", ms(lease)), s.java()
 			reads, writes := client.lock("a", readKind, "l"), other.lock("a", writeKind, "l")
 			l, waits := fenced.NewRWLock(s.client(rlock.WithLease(lease)), "l"), side(s.client(), writeKind, "l")
-			held, token := take(t, l.Read(), ctx)
+			held, token := take(t, withoutToken{l.Read()}, ctx)
 			reads.lock()
 			keptOut := func(long time.Duration) {
 				t.Helper()
 				began := time.Now()
 				tried := writes.start("tryLock", "wait", ms(long))
-				_, err := waits.TryLock(ctx, long, 0)
+				_, _, err := waits.TryLockAndGetToken(ctx, long, 0)
 				got := other.must(tried).truth()
 				inTime(t, began, lease, err != nil && !got)
 				isError(t, err, rlock.ErrNotAcquired)
@@ -58,7 +59,7 @@ func TestRenewalsOfReaders(t *testing.T) {
 			equal(t, "keys of readers", len(s.readKeys()), 1)
 			keptOut(3 * lease / 2)
 			stays()
-			held, next := take(t, waits, ctx)
+			held, next := take(t, withoutToken{waits}, ctx)
 			if next <= token {
 				t.Errorf("token %d writes after %d", next, token)
 			}
@@ -79,7 +80,7 @@ func TestReadersThatAreGone(t *testing.T) {
 		l, waits := fenced.NewRWLock(c, "l"), side(s.client(), writeKind, "l")
 		client := s.java() // which renews each 10 s
 		reads, writes := client.lock("a", readKind, "l"), client.lock("b", writeKind, "l")
-		_, _ = take(t, l.Read(), t.Context())
+		_, _ = take(t, withoutToken{l.Read()}, t.Context())
 		noError(t, c.Close())
 		writes.is("tryLock", false, "wait", "0")
 		writes.is("tryLock", true, "wait", ms(lease+soon))
@@ -87,10 +88,10 @@ func TestReadersThatAreGone(t *testing.T) {
 
 		c = s.client(rlock.WithLease(lease))
 		l = fenced.NewRWLock(c, "l")
-		_, _ = take(t, l.Read(), t.Context())
+		_, _ = take(t, withoutToken{l.Read()}, t.Context())
 		reads.lock()
 		noError(t, c.Close())
-		call := begin(func() (context.Context, error) { return waits.Lock(t.Context()) })
+		call := begin(func() (context.Context, error) { return locktest.NoToken(waits.LockAndGetToken(t.Context())) })
 		writes.is("tryLock", false, "wait", ms(lease+lease/2))
 		equal(t, "keys of readers", len(s.readKeys()), 1)
 		reads.unlock() // and deletes the hash, with the field of the one that is gone
@@ -107,23 +108,23 @@ func TestReadersThatAreGone(t *testing.T) {
 		reads := client.lock("a", readKind, "l")
 		reads.lock()
 		client.close()
-		held, err := l.Write().TryLock(t.Context(), lease+soon, 0)
+		held, _, err := l.Write().TryLockAndGetToken(t.Context(), lease+soon, 0)
 		noError(t, err)
 		noError(t, l.Write().Unlock(held))
 
 		client = s.java("watchdog", ms(renewedLease))
 		reads = client.lock("a", readKind, "l")
 		reads.lock()
-		held, _ = take(t, l.Read(), t.Context())
+		held, _ = take(t, withoutToken{l.Read()}, t.Context())
 		client.close()
 		began := time.Now()
-		_, err = l.Write().TryLock(rlock.NewHolder(t.Context()), 3*renewedLease/2, 0)
+		_, _, err = l.Write().TryLockAndGetToken(rlock.NewHolder(t.Context()), 3*renewedLease/2, 0)
 		inTime(t, began, renewedLease, err != nil)
 		isError(t, err, rlock.ErrNotAcquired)
 		equal(t, "keys of readers", len(s.readKeys()), 1)
 		noError(t, l.Read().Check(held))
 		noError(t, l.Read().Unlock(held)) // and deletes the hash, with the field of the one that is gone
-		free(t, l.Write())
+		free(t, withoutToken{l.Write()})
 		s.counterAlone("l")
 	})
 }
@@ -137,7 +138,7 @@ func TestRenewalsOfWriters(t *testing.T) {
 		s := newSite(t)
 		c := s.client(rlock.WithLease(lease))
 		l, reads := fenced.NewRWLock(c, "l"), s.java().lock("a", readKind, "l")
-		held, _ := take(t, l.Write(), t.Context())
+		held, _ := take(t, withoutToken{l.Write()}, t.Context())
 		began := time.Now()
 		got := reads.do("tryLock", "wait", ms(3*lease/2)).truth()
 		inTime(t, began, lease, !got)
@@ -155,12 +156,12 @@ func TestRenewalsOfWriters(t *testing.T) {
 		l, writes := fenced.NewRWLock(s.client(), "l"), client.lock("a", writeKind, "l")
 		writes.lock()
 		began := time.Now()
-		_, err := l.Read().TryLock(t.Context(), 3*lease/2, 0)
+		_, _, err := l.Read().TryLockAndGetToken(t.Context(), 3*lease/2, 0)
 		inTime(t, began, lease, err != nil)
 		isError(t, err, rlock.ErrNotAcquired)
 		writes.is("isHeldByCurrentThread", true)
 		client.close()
-		held, err := l.Read().TryLock(t.Context(), lease+soon, 0)
+		held, _, err := l.Read().TryLockAndGetToken(t.Context(), lease+soon, 0)
 		noError(t, err)
 		noError(t, l.Read().Unlock(held))
 		s.counterAlone("l")
@@ -176,12 +177,12 @@ func TestSidesAfterARestart(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			l := side(s.client(rlock.WithLease(lease)), k, "l")
-			held, _ := take(t, l, t.Context())
+			held, _ := take(t, withoutToken{l}, t.Context())
 			s.server.Restart() // the data are gone
 			await(t, held.Done(), lease+soon, "the hold is found lost")
 			isError(t, context.Cause(held), rlock.ErrLost)
 			isError(t, l.Unlock(held), rlock.ErrLost)
-			held, _ = take(t, l, t.Context())
+			held, _ = take(t, withoutToken{l}, t.Context())
 			began := time.Now()
 			got := s.java().lock("a", writeKind, "l").do("tryLock", "wait", ms(3*lease/2)).truth()
 			inTime(t, began, lease, !got)
@@ -200,7 +201,7 @@ func TestLeasesOfReaders(t *testing.T) {
 	ended := func(t *testing.T, l *fenced.RWLock, began time.Time) {
 		t.Helper()
 		waits := time.Now()
-		held, err := l.Write().Lock(rlock.NewHolder(t.Context()))
+		held, _, err := l.Write().LockAndGetToken(rlock.NewHolder(t.Context()))
 		noError(t, err)
 		if time.Since(began) < lease || time.Since(waits) > lease+soon {
 			t.Errorf("the writer is in %v after the reader, and has waited for %v", time.Since(began), time.Since(waits))
@@ -212,7 +213,7 @@ func TestLeasesOfReaders(t *testing.T) {
 		s := newSite(t)
 		l, reads := fenced.NewRWLock(s.client(), "l"), s.java().lock("a", readKind, "l")
 		began := time.Now()
-		held, err := l.Read().LockLease(t.Context(), lease)
+		held, _, err := l.Read().LockLeaseAndGetToken(t.Context(), lease)
 		noError(t, err)
 		reads.do("lock", "lease", ms(time.Hour))
 		reads.unlock()
@@ -229,7 +230,7 @@ func TestLeasesOfReaders(t *testing.T) {
 		began := time.Now()
 		reads.do("lock", "lease", ms(lease))
 		for _, longer := range []time.Duration{time.Hour, lease / 2} {
-			held, err := l.Read().LockLease(t.Context(), longer)
+			held, _, err := l.Read().LockLeaseAndGetToken(t.Context(), longer)
 			noError(t, err)
 			noError(t, l.Read().Unlock(held))
 		}
@@ -255,12 +256,12 @@ func TestAWritersLeaseRunsOut(t *testing.T) {
 				writes.do("lock", "lease", ms(lease))
 			} else {
 				var err error
-				held, err = l.Write().LockLease(t.Context(), lease)
+				held, _, err = l.Write().LockLeaseAndGetToken(t.Context(), lease)
 				noError(t, err)
 			}
 			locked := time.Now()
 			waits := reads.startLock()
-			reader, err := other.Read().Lock(t.Context())
+			reader, _, err := other.Read().LockAndGetToken(t.Context())
 			noError(t, err)
 			client.must(waits)
 			if time.Since(began) < lease || time.Since(locked) > lease+soon {
@@ -286,8 +287,8 @@ func TestNoRenewalOutlivesAReader(t *testing.T) {
 	s := newSite(t)
 	l, reads := fenced.NewRWLock(s.client(rlock.WithLease(lease)), "l"), s.java().lock("a", readKind, "l")
 	reads.lock()
-	outer, _ := take(t, l.Read(), t.Context())
-	inner, _ := take(t, l.Read(), outer)
+	outer, _ := take(t, withoutToken{l.Read()}, t.Context())
+	inner, _ := take(t, withoutToken{l.Read()}, outer)
 	noError(t, l.Read().Unlock(inner))
 	noError(t, l.Read().Unlock(outer))
 	reads.unlock()
@@ -304,12 +305,12 @@ func TestALeaseLongerThanRedissonsWatchdog(t *testing.T) {
 	s := newSite(t)
 	client := s.java("watchdog", ms(lease))
 	l, reads := fenced.NewRWLock(s.client(), "l"), client.lock("a", readKind, "l")
-	held, err := l.Read().LockLease(t.Context(), time.Hour)
+	held, _, err := l.Read().LockLeaseAndGetToken(t.Context(), time.Hour)
 	noError(t, err)
 	reads.lock()
 	redistest.Eventually(t, patience, func() bool { return s.rdb.PTTL(t.Context(), "l").Val() <= lease }, "Redisson's renewal sets the hash to its lease")
 	client.close()
-	writes, err := l.Write().TryLock(rlock.NewHolder(t.Context()), lease+soon, 0)
+	writes, _, err := l.Write().TryLockAndGetToken(rlock.NewHolder(t.Context()), lease+soon, 0)
 	noError(t, err)
 	noError(t, l.Write().Unlock(writes))
 	isError(t, l.Read().Unlock(held), rlock.ErrLost)

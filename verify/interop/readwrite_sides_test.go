@@ -69,7 +69,7 @@ func isLocked(t testing.TB, what string, l *fenced.Lock, want bool) {
 // refused requires that our side of the lock cannot be taken now.
 func refused(t testing.TB, l *fenced.Lock) {
 	t.Helper()
-	_, err := l.TryLock(context.Background(), 0, 0)
+	_, _, err := l.TryLockAndGetToken(context.Background(), 0, 0)
 	isError(t, err, rlock.ErrNotAcquired)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
+	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -22,7 +23,7 @@ func TestReadersAndWritersWakeEachOther(t *testing.T) { // not parallel: it meas
 			name := fmt.Sprint(kinds.holds, kinds.waits, i) // a channel that nobody listens to yet
 			holds, waits := side(c, kinds.holds, name), side(c, kinds.waits, name)
 			javaHolds, javaWaits := client.lock("a", kinds.holds, name), client.lock("b", kinds.waits, name)
-			held, _ := take(t, holds, t.Context())
+			held, _ := take(t, withoutToken{holds}, t.Context())
 			waiting := javaWaits.startLock()
 			s.asleep(rwChannel(name), 1)
 			began := time.Now()
@@ -32,7 +33,7 @@ func TestReadersAndWritersWakeEachOther(t *testing.T) { // not parallel: it meas
 
 			s.listened(rwChannel(name), 0)
 			javaHolds.lock()
-			call := begin(func() (context.Context, error) { return waits.Lock(t.Context()) })
+			call := begin(func() (context.Context, error) { return locktest.NoToken(waits.LockAndGetToken(t.Context())) })
 			s.asleep(rwChannel(name), 1)
 			began = time.Now()
 			javaHolds.unlock()
@@ -84,14 +85,16 @@ func comeTogether(s *site, clients []*rlock.Client, client *javaClient, byJava b
 	if byJava {
 		writer.lock()
 	} else {
-		held, _ := take(t, own, t.Context())
+		held, _ := take(t, withoutToken{own}, t.Context())
 		release = func() { noError(t, own.Unlock(held)) }
 	}
 	var calls []<-chan result
 	var waits []<-chan answer
 	for i := range each {
 		ours := side(clients[i], readKind, name)
-		calls = append(calls, begin(func() (context.Context, error) { return ours.Lock(rlock.NewHolder(t.Context())) }))
+		calls = append(calls, begin(func() (context.Context, error) {
+			return locktest.NoToken(ours.LockAndGetToken(rlock.NewHolder(t.Context())))
+		}))
 		waits = append(waits, client.lock(fmt.Sprint(name, "reader", i), readKind, name).startLock())
 	}
 	s.inLine(name, each)
@@ -114,7 +117,7 @@ func comeTogether(s *site, clients []*rlock.Client, client *javaClient, byJava b
 		unlocks = append(unlocks, client.lock(fmt.Sprint(name, "reader", i), readKind, name).unlock)
 	}
 	waiting := writer.startLock()
-	call := begin(func() (context.Context, error) { return own.Lock(t.Context()) })
+	call := begin(func() (context.Context, error) { return locktest.NoToken(own.LockAndGetToken(t.Context())) })
 	s.inLine(name, 1)
 	s.asleep(rwChannel(name), 2)
 	for i := range unlocks {
@@ -145,8 +148,8 @@ func TestRedissonsReadersPassOurWaitingWriter(t *testing.T) {
 	s := newSite(t)
 	l := fenced.NewRWLock(s.client(), "l")
 	java, other := s.java().lock("a", readKind, "l"), fenced.NewRWLock(s.client(), "l")
-	held, _ := take(t, l.Read(), t.Context())
-	call := begin(func() (context.Context, error) { return l.Write().Lock(t.Context()) })
+	held, _ := take(t, withoutToken{l.Read()}, t.Context())
+	call := begin(func() (context.Context, error) { return locktest.NoToken(l.Write().LockAndGetToken(t.Context())) })
 	s.inLine("l", 1)
 	s.asleep(rwChannel("l"), 1)
 	refused(t, other.Read())

@@ -43,7 +43,7 @@ func TestShares(t *testing.T) { // not parallel: it measures
 				for range c.callers {
 					all.Go(func() {
 						for ctx.Err() == nil {
-							held, err := l.Lock(context.Background())
+							held, _, err := l.LockAndGetToken(context.Background())
 							if err == nil {
 								time.Sleep(c.inside)
 								err = l.Unlock(held)

@@ -123,7 +123,7 @@ func TestARedissonWaiterAmongBusyClients(t *testing.T) { // not parallel: it mea
 		for range 4 {
 			workers.Go(func() {
 				for ctx.Err() == nil {
-					held, err := l.Lock(context.Background())
+					held, _, err := l.LockAndGetToken(context.Background())
 					if err == nil {
 						err = l.Unlock(held)
 					}

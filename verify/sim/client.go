@@ -112,14 +112,16 @@ func (c *client) newLocker() locker {
 		for i, rdb := range c.rdbs {
 			nodes[i] = rdb
 		}
-		q, err := quorum.New(nodes, quorum.WithMaxLease(3*time.Minute), quorum.WithLockOptions(with...))
+		q, err := quorum.New(nodes, append(with, quorum.WithMaxLease(3*time.Minute))...)
 		if err != nil {
 			panic(err)
 		}
 		for i, name := range c.lockNames() {
-			c.locks[i] = fencedLock{quorum.NewLock(q, name, opts...)}
+			if c.locks[i] = (fencedLock{fenced.NewLock(q, name, opts...)}); c.Plain {
+				c.locks[i] = plainLock{rlock.NewLock(q, name)}
+			}
 		}
-		c.books = (*engine.Lock)(quorum.NewLock(q, "L0"))
+		c.books = engine.LockOf(fenced.NewLock(q, "L0"))
 		return q
 	}
 	r, err := rlock.New(c.rdbs[0], with...)
@@ -142,7 +144,7 @@ func (c *client) newLocker() locker {
 			c.locks[i] = fencedLock{fenced.NewLock(r, name, opts...)}
 		}
 	}
-	c.books = (*engine.Lock)(rlock.NewLock(r, "L0"))
+	c.books = engine.LockOf(fenced.NewLock(r, "L0"))
 	return r
 }
 

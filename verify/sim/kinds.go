@@ -189,14 +189,14 @@ func (l fencedLock) take(ctx context.Context, by how, wait, lease time.Duration)
 		if err != nil {
 			return nil, err
 		}
-		t := inHand(ctx, h, l.RemainTTL)
+		t := inHand(ctx, h, l.TTL)
 		t.token = h.Token()
 		return t, nil
 	case by == byDo && wait >= 0, by == byDo && lease == 0:
 		return takesWithin(func(fn func(context.Context, int64, string)) error {
 			run := func(ctx context.Context, token int64) error { fn(ctx, token, ""); return nil }
 			if wait >= 0 {
-				return l.TryDo(ctx, wait, lease, run)
+				return l.Do(ctx, run, rlock.Wait(wait), rlock.Lease(lease))
 			}
 			return l.Do(ctx, run)
 		})
@@ -236,7 +236,7 @@ func (l plainLock) take(ctx context.Context, by how, wait, lease time.Duration) 
 	if err != nil {
 		return nil, err
 	}
-	return inHand(ctx, h, l.RemainTTL), nil
+	return inHand(ctx, h, l.TTL), nil
 }
 
 func (l plainLock) TryLockAndGetToken(ctx context.Context, wait, lease time.Duration) (context.Context, int64, error) {
@@ -263,24 +263,24 @@ type permitLock struct {
 func (l permitLock) take(ctx context.Context, by how, wait, lease time.Duration) (*taken, error) {
 	if by == byDo && (wait >= 0 || lease == 0) {
 		return takesWithin(func(fn func(context.Context, int64, string)) error {
-			run := func(ctx context.Context, p *fenced.Permit) error { fn(ctx, p.Token(), p.Name()); return nil }
+			run := func(ctx context.Context, p *fenced.Hold) error { fn(ctx, p.Token(), p.Name()); return nil }
 			if wait >= 0 {
-				return l.TryDo(ctx, wait, lease, run)
+				return l.Do(ctx, run, rlock.Wait(wait), rlock.Lease(lease))
 			}
 			return l.Do(ctx, run)
 		})
 	}
-	var p *fenced.Permit
+	var p *fenced.Hold
 	var err error
 	if wait >= 0 && by == byContext {
-		p, err = l.TryAcquire(ctx, wait, lease)
+		p, err = l.Acquire(ctx, rlock.Wait(wait), rlock.Lease(lease))
 	} else {
 		p, err = l.Acquire(ctx, options(wait, lease)...)
 	}
 	if err != nil {
 		return nil, err
 	}
-	t := inHand(ctx, p, fenced.NewLock(l.client, p.Name()).RemainTTL)
+	t := inHand(ctx, p, fenced.NewLock(l.client, p.Name()).TTL)
 	t.token, t.slot = p.Token(), p.Name()
 	return t, nil
 }

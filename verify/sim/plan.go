@@ -117,7 +117,7 @@ func newPlan(seed uint64, l limits) plan {
 	if more.IntN(6) == 0 {
 		p.Distance = 15 * time.Millisecond
 	}
-	p.Plain = more.IntN(8) == 0 && p.Servers == 1
+	p.Plain = more.IntN(8) == 0
 	p.mixes(rand.New(rand.NewPCG(seed, 6)))
 	for i, r := 0, rand.New(rand.NewPCG(seed, 7)); i < len(p.Clients) && p.Servers == 1; i++ {
 		p.Clients[i].Local = pick(r, 0, 0, 2, 20)

@@ -15,14 +15,14 @@ func work(context.Context) error { return nil }
 
 // In Java the thread is the holder, and lock() returns nothing.
 func dropped(ctx context.Context, lock *fenced.Lock) error {
-	if _, err := lock.Lock(ctx); err != nil { // held
+	if _, _, err := lock.LockAndGetToken(ctx); err != nil { // held
 		return err
 	}
 	return work(ctx)
 }
 
 func unlockedWithTheOuterContext(ctx context.Context, lock *fenced.Lock) error {
-	held, err := lock.Lock(ctx)
+	held, _, err := lock.LockAndGetToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func unlockedWithTheOuterContext(ctx context.Context, lock *fenced.Lock) error {
 }
 
 func notUnlockedOnOnePath(ctx context.Context, lock *fenced.Lock) error {
-	held, err := lock.Lock(ctx) // lostunlock
+	held, _, err := lock.LockAndGetToken(ctx) // lostunlock
 	if err != nil {
 		return err
 	}
@@ -43,13 +43,13 @@ func notUnlockedOnOnePath(ctx context.Context, lock *fenced.Lock) error {
 
 // A new thread in Java is another holder. A goroutine with the same context is not.
 func inAGoroutine(ctx context.Context, lock *fenced.Lock) error {
-	held, err := lock.Lock(ctx)
+	held, _, err := lock.LockAndGetToken(ctx)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock(held)
 	go func() {
-		inner, err := lock.Lock(held) // holder
+		inner, _, err := lock.LockAndGetToken(held) // holder
 		if err != nil {
 			return
 		}
@@ -60,7 +60,7 @@ func inAGoroutine(ctx context.Context, lock *fenced.Lock) error {
 }
 
 func compared(ctx context.Context, lock *fenced.Lock) (bool, error) {
-	err := lock.TryDo(ctx, time.Second, 0, func(ctx context.Context, _ int64) error { return work(ctx) })
+	err := lock.Do(ctx, func(ctx context.Context, _ int64) error { return work(ctx) }, rlock.Wait(time.Second))
 	if err == rlock.ErrNotAcquired { // errcompare
 		return false, nil
 	}
@@ -74,7 +74,7 @@ type account struct {
 }
 
 func (a *account) Lock(ctx context.Context) (err error) {
-	a.held, err = a.lock.Lock(ctx) // callerctx
+	a.held, _, err = a.lock.LockAndGetToken(ctx) // callerctx
 	return err
 }
 

@@ -158,7 +158,7 @@ func TestOneNameInBoth(t *testing.T) {
 	} {
 		began := time.Now()
 		if err := old(ctx, func(ctx context.Context) error {
-			wrongType(t, lock.TryDo(ctx, time.Second, 0, nobodyElse))
+			wrongType(t, lock.Do(ctx, nobodyElse, rlock.Wait(time.Second)))
 			wrongType(t, lock.Do(ctx, nobodyElse)) // does not wait either
 			_, err := lock.IsLocked(ctx)
 			wrongType(t, err)

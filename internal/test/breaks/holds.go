@@ -54,7 +54,7 @@ var ofHolds = []Break{
 	{
 		Name:  "Inv6: each of several locks is waited for as long as all of them",
 		Edits: []Edit{{"internal/engine All", "if each.Wait -= time.Since(began); each.Wait < minWait {", "if _ = began; each.Wait < minWait {"}},
-		Pkg:   "./rlock", Run: "TryDoAllHasOneBudget",
+		Pkg:   "./rlock", Run: "DoAllHasOneBudget",
 	},
 	{
 		Name: "P1: the number in the field is used again", Short: "number-again",

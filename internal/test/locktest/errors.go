@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -55,3 +56,6 @@ func (r Reply) Error() string { return string(r) }
 
 // RedisError implements redis.Error.
 func (Reply) RedisError() {}
+
+// NoToken is what an acquire of a fenced lock returns, without the token.
+func NoToken(held context.Context, _ int64, err error) (context.Context, error) { return held, err }

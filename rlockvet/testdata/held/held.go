@@ -71,7 +71,7 @@ func acquireDropped(ctx context.Context, lock *fenced.Lock) error {
 }
 
 func tryPermitDropped(ctx context.Context, jobs *fenced.Semaphore) error {
-	_, err := jobs.TryAcquire(ctx, time.Second, 0) // want `the hold that TryAcquire returns is dropped`
+	_, err := jobs.Acquire(ctx, rlock.Wait(time.Second)) // want `the hold that Acquire returns is dropped`
 	if err != nil {
 		return err
 	}

@@ -112,8 +112,8 @@ func optional(ctx context.Context, l *rlock.Lock, lock bool) error {
 	return work(ctx)
 }
 
-func switched(ctx context.Context, c *quorum.Client) error {
-	l := quorum.NewLock(c, "x")
+func switched(ctx context.Context, c *rlock.Client) error {
+	l := fenced.NewLock(c, "x")
 	held, token, err := l.LockAndGetToken(ctx)
 	switch err {
 	case nil:
