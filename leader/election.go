@@ -16,10 +16,12 @@ import (
 // Election is the part of one process in who leads. New makes one. It is safe for concurrent use; of two calls of Campaign or Run in one process
 // one leads at a time. They wait in one place in the line, so that terms by turns go by processes.
 type Election struct {
-	lock  *fenced.Lock
-	log   *slog.Logger
-	pause time.Duration
-	turn  time.Duration // 0: a term does not end because others wait
+	lock   *fenced.Lock
+	log    *slog.Logger
+	pause  time.Duration
+	turn   time.Duration // 0: a term does not end because others wait
+	most   time.Duration // of WithMaxTerm,
+	capped bool          // where that was given
 
 	mu     sync.Mutex
 	latest *fenced.Hold // of this process's latest term; nil where that was lost
@@ -46,6 +48,10 @@ func WithTurns(d time.Duration) Option {
 	}
 }
 
+// WithMaxTerm ends a term after d, whatever lead does, so that another process leads where this one's work hangs: see rlock.MaxHold. The term counts as lost.
+// Without this option a term is renewed for as long as its process lives. d is from 10 ms to 100 years.
+func WithMaxTerm(d time.Duration) Option { return func(e *Election) { e.most, e.capped = d, true } }
+
 // WithLogger sets where Run tells, as Info, of terms that begin and end, and, as Warn, of errors after which it tries again. Campaign warns where
 // Redis has lost the counter of tokens. By default that is slog.Default. Of a term that was lost the lock's client warns, in its own log
 // (rlock.WithLogger); Run warns where only StepDown has found it.
@@ -70,6 +76,8 @@ func New(lock *fenced.Lock, opts ...Option) (*Election, error) {
 		return nil, fmt.Errorf("leader: New: WithPause(%v): use 0 to 24 h", e.pause)
 	case e.turn != 0 && e.turn < time.Millisecond:
 		return nil, errors.New("leader: New: WithTurns: use a millisecond or more, or leave the option out")
+	case e.capped && (e.most < 10*time.Millisecond || e.most > 100*365*24*time.Hour):
+		return nil, fmt.Errorf("leader: New: WithMaxTerm(%v): use 10 ms or more, and 100 years or less, or leave the option out", e.most)
 	case e.engine().CheckUse() != nil:
 		return nil, fmt.Errorf("leader: New: %w", e.engine().CheckUse())
 	case e.engine().Reads():
@@ -94,6 +102,9 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) { return e.campa
 // campaign is Campaign, with options of the acquire.
 func (e *Election) campaign(ctx context.Context, opts ...rlock.AcquireOption) (*Term, error) {
 	opts = append(opts, rlock.Lasting("leads"))
+	if e.capped {
+		opts = append(opts, rlock.MaxHold(e.most))
+	}
 	for {
 		hold, early, err := e.acquire(ctx, opts)
 		if err != nil {

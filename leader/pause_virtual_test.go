@@ -54,6 +54,23 @@ func TestPauseWhereTermsAreShort(t *testing.T) {
 	})
 }
 
+// A term that hangs ends with WithMaxTerm, and another process leads at once.
+func TestMaxTerm(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		hangs, lock := process(t, rdb, leader.WithMaxTerm(time.Hour))
+		next, _ := process(t, redistest.PipeClient(t, m))
+		first, err := hangs.Campaign(t.Context())
+		locktest.NoError(t, err)
+		began, other := time.Now(), campaign(t, next)
+		second := <-other
+		locktest.Equal(t, "the other leads after", time.Since(began), time.Hour)
+		locktest.IsError(t, first.Err(), rlock.ErrMaxHold)
+		locktest.NoError(t, second.StepDown(t.Context()))
+		_, err = leader.New(lock, leader.WithMaxTerm(0))
+		locktest.ErrorSays(t, err, "WithMaxTerm(0s)")
+	})
+}
+
 // Where another process campaigns that one leads, and the loser pauses.
 func TestPauseWhereAnotherCampaigns(t *testing.T) {
 	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {

@@ -23,6 +23,8 @@ var (
 	// it. The cause of the hold's context, and from every method that is given that context or meets such a hold; with what
 	// Redis said to the last renewal, where that failed, or of the key.
 	ErrLost = engine.ErrLost
+	// ErrMaxHold: the hold was held for longer than MaxHold allows, and the client has released it. It is ErrLost too, and comes where that does.
+	ErrMaxHold = engine.ErrMaxHold
 	// ErrUnlocked: a context was used after the Unlock that ended it. The cause of such a context. From the methods that are
 	// given it: acquiring calls, Check, Remaining, Token of a fenced lock, IsLocked, TTL and ForceUnlock, and from
 	// IsHeld and HoldCount while an outer level is open. Unlock returns ErrNotHeld for such a context.

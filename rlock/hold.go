@@ -28,6 +28,14 @@ func Wait(d time.Duration) AcquireOption {
 // renewed until Unlock.
 func Lease(d time.Duration) AcquireOption { return func(r *request) { r.Lease = d } }
 
+// MaxHold ends the hold d after the acquire, whatever the work does: its context ends with ErrMaxHold, which is ErrLost too, and the lock is released, so
+// that work which hangs does not keep a lock that is renewed for as long as the process lives. Until then the hold is as any other: renewed,
+// and free a lease after its process has died. The work may go on without the lock: let storage check the token. Where Redis is away
+// then the release is sent again until it counts. d is from 10 ms to 100 years. With Reenter, and in Do, a hold that is re-entered stays as it is.
+func MaxHold(d time.Duration) AcquireOption {
+	return func(r *request) { r.Capped, r.MaxHold = true, d }
+}
+
 // Reenter takes the lock for the holder that the context carries, if it carries one: a lock that this holder has already is re-entered, if
 // the hold's newest level is on the context's chain. Without this option Acquire takes the lock for a new holder.
 func Reenter() AcquireOption { return func(r *request) { r.Reenter = true } }

@@ -97,6 +97,11 @@ func (l *Lock) checkRequest(ctx context.Context, r Request) error {
 			return err
 		}
 	}
+	if r.Capped {
+		if err := checkMaxHold(r.MaxHold); err != nil {
+			return err
+		}
+	}
 	if r.Lasts {
 		if err := presence.CheckLasting(r.Lasting); err != nil {
 			return fmt.Errorf("option Lasting: %w", err)
@@ -195,6 +200,9 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 		w.way = locktrace.FromLocal
 	case o.handedOver:
 		w.way = locktrace.FromHandoff
+	}
+	if d := w.request.MaxHold; d > 0 {
+		h.endAfter(d)
 	}
 	if over {
 		// a repeat of the attempt may have taken it anew: Unlock releases that

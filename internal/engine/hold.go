@@ -55,7 +55,8 @@ type ending struct {
 	gone          atomic.Bool                   // Redis said that it has no such hold
 	// warnOnce has logged that a call waits for the hold
 	warned       atomic.Bool
-	unregistered atomic.Bool // taken off the client's books
+	unregistered atomic.Bool                // taken off the client's books
+	maxHold      atomic.Pointer[time.Timer] // ends it; nil without MaxHold
 }
 
 // isShare tells whether the hold is one of a shared lock (kind).
@@ -203,6 +204,9 @@ func (h *hold) unregister(released *room.Event) {
 	}
 	if over {
 		return
+	}
+	if timer := h.maxHold.Load(); timer != nil {
+		timer.Stop()
 	}
 	h.lockState.unregisterHold(h, released)
 	h.lockState.client.unregisterHold(h)

@@ -140,6 +140,9 @@ type Request struct {
 
 	Reenter bool // of Hold: for the holder of the call's context, if that carries one
 
+	Capped  bool          // the hold ends
+	MaxHold time.Duration // after so long, whatever its holder does
+
 	Lasts   bool   // the hold is meant to last,
 	Lasting string // and this says what its holder does meanwhile; "" for another hold
 }

@@ -10,6 +10,7 @@ import (
 var (
 	ErrNotHeld  = errors.New("not held")
 	ErrLost     = errors.New("lock lost")
+	ErrMaxHold  = errors.New("it was held for longer than MaxHold allows")
 	ErrUnlocked = errors.New("context used after its lock was unlocked (keep the ctx from before Lock)")
 )
 
@@ -31,6 +32,8 @@ func (e *EndError) withoutLock() error {
 	switch {
 	case e.How == "":
 		return e.Err
+	case e.How == ErrMaxHold.Error():
+		return fmt.Errorf("%w: %w", e.Err, ErrMaxHold)
 	case e.Renewal == nil:
 		return fmt.Errorf("%w: %s", e.Err, e.How)
 	}

@@ -132,4 +132,20 @@ var ofHolds = []Break{
 			{"watchdog Watchdog.tick", "d.passed(instant) || l.round(w.countOf(d.mono)) <= now {", "d.passed(instant) {"},
 		},
 	},
+	{
+		Name: "P57: a hold that ends by MaxHold is not released",
+		Edits: []Edit{
+			{"internal/engine hold.overdue", "said, err := h.releaseForAll(now, c.set.UnlockTimeout, \"\", false)", "said, err := 0, error(nil)"},
+			{"internal/engine hold.overdue", "h.unregister(&said)", "_ = said"},
+		},
+		Pkg: "./rlock", Run: "P57",
+	},
+	{
+		Name: "P57: MaxHold of a hold that was unlocked releases the hold that took over from it within the process",
+		Edits: []Edit{
+			{"internal/engine hold.overdue", "if !h.loseUntold(ErrMaxHold.Error(), false) { return", "if h.loseUntold(ErrMaxHold.Error(), false); false { return"},
+			{"internal/engine hold.unregister", "timer.Stop()", ""},
+		},
+		Pkg: "./rlock", Run: "P57",
+	},
 }

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/holder"
+)
+
+// ErrMaxHold is ErrLost of a hold that was held for longer than its MaxHold.
+var ErrMaxHold = holder.ErrMaxHold
+
+// checkMaxHold refuses what no hold can be held for at most.
+func checkMaxHold(d time.Duration) error {
+	if d < minLease || d > maxLease {
+		return fmt.Errorf("option MaxHold(%v): use %v or more, and 100 years or less%s", d, minLease, meant(d))
+	}
+	return nil
+}
+
+// endAfter ends the hold after d, if it is still held then. The hold is on the client's books.
+func (h *hold) endAfter(d time.Duration) {
+	timer := time.AfterFunc(d, h.overdue)
+	h.maxHold.Store(timer)
+	if h.unregistered.Load() { // it has ended meanwhile
+		timer.Stop()
+	}
+}
+
+// overdue ends the contexts of a hold that is held for longer than it may be, and releases the lock.
+// Its Unlock comes later, or never, and says that the lock was lost.
+func (h *hold) overdue() {
+	c, now := h.lockState.client, time.Now()
+	c.underWay.Add(1) // Close waits for the release
+	defer c.underWay.Add(-1)
+	if !h.loseUntold(ErrMaxHold.Error(), false) {
+		return // it was unlocked, or lost, before
+	}
+	said, err := h.releaseForAll(now, c.set.UnlockTimeout, "", false)
+	if err != nil {
+		c.set.Log.Warn("rlock: the release of a lock that was held for longer than MaxHold", "lock", h.lock.keys.Lock, "error", err)
+	}
+	h.unregister(&said)
+	h.tellDone(now, endOf(ErrMaxHold.Error()), h.Loss())
+}
