@@ -2,6 +2,8 @@ package fenced
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/engine"
@@ -11,7 +13,10 @@ import (
 // Hold is a hold of a lock, or a permit of a Semaphore, in a variable, with its token: what Acquire returns. It ends with its Unlock, or when the lock is lost, and with
 // nothing else. It may be used by any number of goroutines. A Hold that is dropped without an Unlock is not renewed any more once it is garbage.
 // A nil Hold, and a zero value, hold nothing: their errors are rlock.ErrNotHeld, and say so; their slot is -1.
-type Hold struct{ held engine.Held }
+type Hold struct {
+	held        engine.Held // of AcquireAll that of the lock that was taken last
+	order, each []*Hold     // of AcquireAll in the order in which they were taken, and were asked for; nil for one hold
+}
 
 // Acquire takes the lock, and returns the hold, which has the token. ctx bounds how long this call waits, and not the hold: when ctx ends later the
 // hold goes on, until its Unlock or its loss. The options are rlock.Wait, rlock.Lease, rlock.Reenter and rlock.Lasting. Use Acquire where the hold is kept in a
@@ -32,7 +37,7 @@ func (l *Lock) Acquire(ctx context.Context, opts ...rlock.AcquireOption) (*Hold,
 	if err != nil {
 		return nil, l.wrap("Acquire", err)
 	}
-	return &Hold{held}, nil
+	return &Hold{held: held}, nil
 }
 
 // engine is what is in the hold; nil for a nil one, which its methods take for one that nobody has.
@@ -45,14 +50,41 @@ func (h *Hold) engine() *engine.Held {
 
 // Name returns the name of the lock; of a permit that of its slot, such as "{jobs}:3": the name to show a guard together with Token where the slot
 // itself is what is guarded.
-func (h *Hold) Name() string { return h.engine().Lock().Name() }
+func (h *Hold) Name() string {
+	if h.isAll() {
+		return ""
+	}
+	return h.engine().Lock().Name()
+}
 
 // Slot returns the slot of a permit, from 0 to n-1. No other living permit of the semaphore has it. It is -1 for the hold of a lock.
-func (h *Hold) Slot() int { return h.engine().Slot() }
+func (h *Hold) Slot() int {
+	if h.isAll() {
+		return (*engine.Held)(nil).Slot()
+	}
+	return h.engine().Slot()
+}
+
+// Each returns the holds that a hold of AcquireAll is made of, in the order in which they were asked for, with their tokens and slots. A hold of one lock is
+// the only one.
+func (h *Hold) Each() []*Hold {
+	if h.isAll() {
+		return slices.Clone(h.each)
+	}
+	return []*Hold{h}
+}
+
+// isAll tells whether the hold is one of AcquireAll.
+func (h *Hold) isAll() bool { return h != nil && h.order != nil }
 
 // Token returns the token to show with a write: the latest of the hold, as a re-entry takes a new one. It asks nobody. After the end of the hold
 // it stays the same: storage that checks tokens refuses it as soon as it has seen the next holder's.
-func (h *Hold) Token() int64 { return h.engine().Token() }
+func (h *Hold) Token() int64 {
+	if h.isAll() {
+		return 0
+	}
+	return h.engine().Token()
+}
 
 // Context returns the context of the hold. It has the values of the context that Acquire was given, but for holders and tokens of other holds, which it
 // has with rlock.Reenter alone. It carries the holder and the token (TokenFrom),
@@ -69,7 +101,15 @@ func (h *Hold) Done() <-chan struct{} { return h.engine().Context().Done() }
 func (h *Hold) Err() error { return h.engine().Context().Err() }
 
 // Remaining tells, without asking Redis, for how long the hold is good if no renewal succeeds from now on; 0 once it is over.
-func (h *Hold) Remaining() time.Duration { return h.engine().Remaining() }
+func (h *Hold) Remaining() time.Duration {
+	left := h.engine().Remaining()
+	if h.isAll() {
+		for _, one := range h.order {
+			left = min(left, one.Remaining())
+		}
+	}
+	return left
+}
 
 // Extend makes the lease last for d from now. It never makes a lease shorter, and takes no token. A hold with a lease of its own has to be unlocked,
 // or extended again, within d; a renewed one is renewed as before, and outlasts an outage of Redis of at least d that begins now. d is from 10 ms to
@@ -78,6 +118,9 @@ func (h *Hold) Remaining() time.Duration { return h.engine().Remaining() }
 // The error is rlock.ErrLost, rlock.ErrUnlocked or rlock.ErrClosed for a hold that is over, ctx's own if that ends first, or what Redis said
 // after rlock.WithPatience; Redis may have extended the lease all the same then, and the hold goes on with the lease that it knows of.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
+	if h.isAll() {
+		return engine.Together(h.order, func(one *Hold) error { return one.Extend(ctx, d) })
+	}
 	return wrap("Extend", h.engine().Lock(), h.engine().Extend(ctx, d))
 }
 
@@ -89,7 +132,12 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 // clients, Go clients whose Redis user has no right to the line or that are in a cluster without sharded channels, calls that do not
 // wait, and in a quorum clients that do not reach the home of the lock. A waiter that has left again may have closed the channel. Waiters
 // whose process has died count until the next Unlock.
-func (h *Hold) Waited() <-chan struct{} { return h.engine().Waited() }
+func (h *Hold) Waited() <-chan struct{} {
+	if h.isAll() {
+		return engine.WaitedAny(h.order, h.Done())
+	}
+	return h.engine().Waited()
+}
 
 // Unlock releases the hold, and ends its Context with rlock.ErrUnlocked. Of a hold that was taken with rlock.Reenter it releases this level; the
 // last one frees the lock.
@@ -98,6 +146,12 @@ func (h *Hold) Waited() <-chan struct{} { return h.engine().Waited() }
 // the rest of the lease. When Redis does not answer it returns an error, and the release is sent again in the background; the hold is over
 // in any case. rlock.ErrLost: the lock had been lost, so that what was done under it may have met another holder's work. rlock.ErrNotHeld:
 // it was unlocked before; nothing happened.
-func (h *Hold) Unlock(ctx context.Context) error {
+func (h *Hold) Unlock(ctx context.Context) (err error) {
+	if h.isAll() {
+		for _, one := range slices.Backward(h.order) {
+			err = errors.Join(err, one.Unlock(ctx))
+		}
+		return err
+	}
 	return wrap("Unlock", h.engine().Lock(), h.engine().Unlock(ctx))
 }

@@ -99,13 +99,18 @@ func (s *Semaphore) acquire(ctx context.Context, op string, opts []rlock.Acquire
 		return nil, s.wrap(op, err)
 	}
 	held, err := hold(s.lock, ctx, r)
+	if err != nil {
+		return nil, s.refused(op, err)
+	}
+	return &Hold{held: held}, nil
+}
+
+// refused is the error of an acquire.
+func (s *Semaphore) refused(op string, err error) error {
 	if errors.Is(err, rlock.ErrNotAcquired) {
 		err = noPermit(s.n)
 	}
-	if err != nil {
-		return nil, s.wrap(op, err)
-	}
-	return &Hold{held}, nil
+	return s.wrap(op, err)
 }
 
 // noPermit is rlock.ErrNotAcquired of a semaphore with so many permits.

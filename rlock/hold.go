@@ -2,6 +2,8 @@ package rlock
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/fencelock/fencelock/internal/engine"
@@ -10,7 +12,10 @@ import (
 // Hold is a hold of a lock in a variable: what Acquire returns. It ends with its Unlock, or when the lock is lost, and with nothing else. It may
 // be used by any number of goroutines. A Hold that is dropped without an Unlock is not renewed any more once it is garbage.
 // A nil Hold, and a zero value, hold nothing: their errors are ErrNotHeld, and say so.
-type Hold struct{ held engine.Held }
+type Hold struct {
+	held engine.Held // of AcquireAll that of the lock that was taken last
+	all  []*Hold     // of AcquireAll in the order in which they were taken; nil for one hold
+}
 
 // AcquireOption changes one call of Acquire, here and in package fenced. Acquire returns an error for a value out of the option's range.
 type AcquireOption func(*request)
@@ -66,7 +71,7 @@ func (l *Lock) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error
 	if err != nil {
 		return nil, l.wrap("Acquire", err)
 	}
-	return &Hold{held}, nil
+	return &Hold{held: held}, nil
 }
 
 // engine is what is in the hold; nil for a nil one, which its methods take for one that nobody has.
@@ -90,7 +95,18 @@ func (h *Hold) Done() <-chan struct{} { return h.engine().Context().Done() }
 func (h *Hold) Err() error { return h.engine().Context().Err() }
 
 // Remaining tells, without asking Redis, for how long the hold is good if no renewal succeeds from now on; 0 once it is over.
-func (h *Hold) Remaining() time.Duration { return h.engine().Remaining() }
+func (h *Hold) Remaining() time.Duration {
+	left := h.engine().Remaining()
+	if h.isAll() {
+		for _, one := range h.all {
+			left = min(left, one.Remaining())
+		}
+	}
+	return left
+}
+
+// isAll tells whether the hold is one of AcquireAll.
+func (h *Hold) isAll() bool { return h != nil && h.all != nil }
 
 // Extend makes the lease last for d from now. It never makes a lease shorter. A hold with a lease of its own has to be unlocked, or extended
 // again, within d; a renewed one is renewed as before, and outlasts an outage of Redis of at least d that begins now. d is from 10 ms to 100 years. Of two
@@ -99,6 +115,9 @@ func (h *Hold) Remaining() time.Duration { return h.engine().Remaining() }
 // The error is ErrLost, ErrUnlocked or ErrClosed for a hold that is over, ctx's own if that ends first, or what Redis said after
 // WithPatience; Redis may have extended the lease all the same then, and the hold goes on with the lease that it knows of.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
+	if h.isAll() {
+		return engine.Together(h.all, func(one *Hold) error { return one.Extend(ctx, d) })
+	}
 	return wrap("Extend", h.engine().Lock(), h.engine().Extend(ctx, d))
 }
 
@@ -109,7 +128,12 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 // clients, Go clients whose Redis user has no right to the line or that are in a cluster without sharded channels, calls that do not
 // wait, and in a quorum clients that do not reach the home of the lock. A waiter that has left again may have closed the channel. Waiters
 // whose process has died count until the next Unlock.
-func (h *Hold) Waited() <-chan struct{} { return h.engine().Waited() }
+func (h *Hold) Waited() <-chan struct{} {
+	if h.isAll() {
+		return engine.WaitedAny(h.all, h.Done())
+	}
+	return h.engine().Waited()
+}
 
 // Unlock releases the hold, and ends its Context with ErrUnlocked. Of a hold that was taken with Reenter it releases this level; the last one
 // frees the lock.
@@ -118,6 +142,12 @@ func (h *Hold) Waited() <-chan struct{} { return h.engine().Waited() }
 // of the lease. When Redis does not answer it returns an error, and the release is sent again in the background; the hold is over in any
 // case. ErrLost: the lock had been lost, so that what was done under it may have met another holder's work. ErrNotHeld: it was unlocked
 // before; nothing happened.
-func (h *Hold) Unlock(ctx context.Context) error {
+func (h *Hold) Unlock(ctx context.Context) (err error) {
+	if h.isAll() {
+		for _, one := range slices.Backward(h.all) {
+			err = errors.Join(err, one.Unlock(ctx))
+		}
+		return err
+	}
 	return wrap("Unlock", h.engine().Lock(), h.engine().Unlock(ctx))
 }

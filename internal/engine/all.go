@@ -6,20 +6,28 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
-// All takes locks in the order of their names, each with the context of the one before, so that the
-// loss of any ends the last context. It runs fn with that, and unlocks in reverse order, also where
-// fn panics. The tokens are in the order of the locks. The wait of the request is one budget for
-// all of them. wrap makes the error of a method of a lock, nil for none of them; fn's error stays
-// as it is.
-func All(ctx context.Context, locks []*Lock, r Request, wrap func(l *Lock, err error) error, fn func(ctx context.Context, tokens []int64) error) (err error) {
+// All is holds of several locks of one holder, which were taken one after the other. The context of
+// each ends with that of the one before: the last one ends when any is lost.
+type All struct {
+	Holds []Held // in the order in which they were taken
+	Of    []int  // for each lock that was asked for the place of its hold
+}
+
+// TakeAll takes locks in the order of their names. within: for the holder of ctx, which bounds the
+// holds too, as DoAll does; otherwise as Hold does, and ctx bounds the wait. The wait of the request
+// is one budget for all. On an error nothing is held. wrap makes the error of a method of a lock,
+// nil for none of them.
+func TakeAll(ctx context.Context, locks []*Lock, r Request, within bool, wrap func(l *Lock, err error) error) (*All, error) {
 	order, bad := inOrder(locks)
 	if bad != nil {
-		return wrap(nil, bad)
+		return nil, wrap(nil, bad)
 	}
-	began, tokens := time.Now(), make([]int64, len(locks))
+	all := &All{Of: make([]int, len(locks))}
+	began, before := time.Now(), ctx
 	for n, l := range order {
 		each := r
 		if n > 0 && each.Wait > 0 {
@@ -27,24 +35,98 @@ func All(ctx context.Context, locks []*Lock, r Request, wrap func(l *Lock, err e
 				each.Wait = 0
 			}
 		}
-		held, token, failed := l.Acquire(ctx, each)
+		h, err := l.takeNext(ctx, before, each, n == 0, within)
 		// what is left of the wait was too short for an answer
-		if n > 0 && each.Wait > 0 && errors.Is(failed, context.DeadlineExceeded) && ctx.Err() == nil {
+		if n > 0 && each.Wait > 0 && errors.Is(err, context.DeadlineExceeded) && before.Err() == nil && ctx.Err() == nil {
 			each.Wait = 0
-			held, token, failed = l.Acquire(ctx, each)
+			h, err = l.takeNext(ctx, before, each, false, within)
 		}
-		if failed != nil {
-			return wrap(l, failed)
+		if err != nil {
+			return nil, errors.Join(wrap(l, err), all.Unlock(wrap))
 		}
-		defer func() { err = errors.Join(err, wrap(l, l.Unlock(held))) }()
+		all.Holds, before = append(all.Holds, h), h.ctx
 		for i, one := range locks {
 			if one.id == l.id {
-				tokens[i] = token
+				all.Of[i] = n
 			}
 		}
-		ctx = held
 	}
-	return fn(ctx, tokens)
+	return all, nil
+}
+
+// takeNext takes the lock after those of which the context before is that of the last one.
+func (l *Lock) takeNext(ctx, before context.Context, r Request, first, within bool) (Held, error) {
+	switch {
+	case within:
+		return l.HoldWithin(before, r)
+	case first:
+		return l.Hold(ctx, r)
+	}
+	bound, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(before, func() { end(context.Cause(before)) })()
+	return l.hold(bound, before, r)
+}
+
+// Context returns the context of the last hold; ctx where there is none.
+func (a *All) Context(ctx context.Context) context.Context {
+	if len(a.Holds) == 0 {
+		return ctx
+	}
+	return a.Holds[len(a.Holds)-1].ctx
+}
+
+// Unlock unlocks the holds in reverse order.
+func (a *All) Unlock(wrap func(l *Lock, err error) error) (err error) {
+	for _, h := range slices.Backward(a.Holds) {
+		if failed := h.Unlock(h.ctx); failed != nil {
+			err = errors.Join(err, wrap(h.lock, failed))
+		}
+	}
+	return err
+}
+
+// DoAll runs fn with the locks held, and with their tokens in the order of the locks. It unlocks
+// also where fn panics. fn's error stays as it is.
+func DoAll(ctx context.Context, locks []*Lock, r Request, wrap func(l *Lock, err error) error, fn func(ctx context.Context, tokens []int64) error) error {
+	all, err := TakeAll(ctx, locks, r, true, wrap)
+	if err != nil {
+		return err
+	}
+	tokens := make([]int64, len(locks))
+	for i, n := range all.Of {
+		tokens[i] = all.Holds[n].level.Token
+	}
+	return Do(func() error { return fn(all.Context(ctx), tokens) }, func() error { return all.Unlock(wrap) })
+}
+
+// Together calls do for all holds at the same time, and returns what it has said, in their order.
+func Together[H any](holds []H, do func(H) error) error {
+	said := make([]error, len(holds))
+	var all sync.WaitGroup
+	for i, h := range holds {
+		all.Go(func() { said[i] = do(h) })
+	}
+	all.Wait()
+	return errors.Join(said...)
+}
+
+// WaitedAny returns a channel that is closed when somebody waits for one of the holds, unless they
+// are over before.
+func WaitedAny[H interface{ Waited() <-chan struct{} }](holds []H, over <-chan struct{}) <-chan struct{} {
+	told, once := make(chan struct{}), new(sync.Once)
+	for _, h := range holds {
+		waited := h.Waited()
+		go func() {
+			select {
+			case <-waited:
+				once.Do(func() { close(told) })
+			case <-told:
+			case <-over:
+			}
+		}()
+	}
+	return told
 }
 
 // inOrder returns the locks by name, each once.
@@ -65,6 +147,9 @@ func inOrder(locks []*Lock) ([]*Lock, error) {
 		}
 		if before.id != l.id || before.options != l.options {
 			return nil, fmt.Errorf("two locks are called %q, and have different clients or options: the second would wait for the first, or re-enter it in another way", l.id.Name)
+		}
+		if l.keys.Permits() > 0 {
+			return nil, fmt.Errorf("two permits of the semaphore %q: two callers that have one each would wait for each other; take one", l.id.Name)
 		}
 	}
 	return slices.CompactFunc(order, func(a, b *Lock) bool { return a.id == b.id }), nil
