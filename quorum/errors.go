@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -96,8 +97,20 @@ func (e *MajorityError) Error() string {
 	return text + ": " + strings.Join(why, "; ")
 }
 
-// Is tells that the error is ErrNoMajority.
-func (e *MajorityError) Is(target error) bool { return target == ErrNoMajority }
+// Is tells that the error is ErrNoMajority, and context.DeadlineExceeded where so many nodes were silent that the others are no majority, as the error of a
+// call is to which one Redis gives no answer.
+func (e *MajorityError) Is(target error) bool {
+	if target != context.DeadlineExceeded {
+		return target == ErrNoMajority
+	}
+	heard := e.Nodes
+	for _, f := range e.Failed {
+		if errors.Is(f, errSilent) {
+			heard--
+		}
+	}
+	return heard < e.Need
+}
 
 // Unwrap returns the nodes' errors.
 func (e *MajorityError) Unwrap() []error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/leader"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -42,5 +43,32 @@ func TestPlainLocks(t *testing.T) {
 		}
 		locktest.IsError(t, h.Unlock(t.Context()), rlock.ErrMaxHold)
 		locktest.NoError(t, next.Unlock(t.Context()))
+	})
+}
+
+// A leader leads on a quorum, and the next one when it steps down.
+func TestLeader(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		campaign := func() <-chan *leader.Term {
+			e, err := leader.New(s.user().lock("scheduler"))
+			locktest.NoError(t, err)
+			leads := make(chan *leader.Term, 1)
+			go func() {
+				term, err := e.Campaign(t.Context())
+				locktest.NoError(t, err)
+				leads <- term
+			}()
+			return leads
+		}
+		first := <-campaign()
+		next := campaign()
+		locktest.NothingComes(t, next, time.Hour, "a second leader")
+		locktest.NoError(t, first.Err())
+		locktest.NoError(t, first.StepDown(t.Context()))
+		second := <-next
+		if second.Token() <= first.Token() {
+			t.Errorf("token %d after %d", second.Token(), first.Token())
+		}
+		locktest.NoError(t, second.StepDown(t.Context()))
 	})
 }

@@ -1,6 +1,6 @@
 // Package lockcertmagic has the locks of certmagic, so that of several processes, such as Caddy servers, one obtains or renews a certificate.
 //
-//	client, err := rlock.New(rdb)
+//	client, err := rlock.New(rdb) // or quorum.New, on several servers
 //	locker, err := lockcertmagic.New(client)
 //	certmagic.Default.Storage = locker.Storage(storage) // storage keeps the certificates, for all processes
 //

@@ -3,7 +3,7 @@
 // [Locker] locks each run of a job by the job's name: whichever process comes first runs it, and the others skip that run. [Elector] makes one
 // process the leader, which runs all jobs.
 //
-//	client, err := rlock.New(rdb)
+//	client, err := rlock.New(rdb) // or quorum.New, on several servers
 //	locker, err := lockgocron.NewLocker(client, lockgocron.WithMinimumHold(30*time.Second))
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //	// at the end of the process, in this order:

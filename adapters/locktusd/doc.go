@@ -1,6 +1,6 @@
 // Package locktusd locks the uploads of several tusd servers that share a storage.
 //
-//	client, err := rlock.New(rdb)
+//	client, err := rlock.New(rdb) // or quorum.New, on several servers
 //	locker, err := locktusd.New(client)
 //	composer := handler.NewStoreComposer()
 //	store.UseIn(composer)
