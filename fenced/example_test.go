@@ -98,6 +98,42 @@ func Example() {
 	// balance 110 written with token 1
 }
 
+// One hold of two accounts: neither is anybody else's, and each write shows the token of its account.
+func ExampleAcquireAll() {
+	client, done := exampleClient()
+	defer done()
+	from, to := fenced.NewLock(client, "account:1"), fenced.NewLock(client, "account:2")
+
+	hold, err := fenced.AcquireAll(context.Background(), []*fenced.Lock{from, to}, rlock.Wait(3*time.Second))
+	if err != nil {
+		log.Fatal(err) // rlock.ErrNotAcquired: it says which one somebody else had
+	}
+	for _, one := range hold.Each() {
+		fmt.Println(one.Name(), "with token", one.Token())
+	}
+	fmt.Println(hold.Unlock(context.Background()))
+
+	// Output:
+	// account:1 with token 1
+	// account:2 with token 1
+	// <nil>
+}
+
+// Work that hangs loses its lock after its time, although its process lives.
+func ExampleLock_Do_maxHold() {
+	client, done := exampleClient()
+	defer done()
+
+	err := fenced.NewLock(client, "report:daily").Do(context.Background(), func(ctx context.Context, token int64) error {
+		<-ctx.Done() // a query that never returns, but heeds its context
+		return context.Cause(ctx)
+	}, rlock.MaxHold(50*time.Millisecond))
+	fmt.Println(errors.Is(err, rlock.ErrMaxHold), errors.Is(err, rlock.ErrLost))
+
+	// Output:
+	// true true
+}
+
 // A long job gives the lock up as soon as somebody waits for it, and extends the lease before a step that must not be cut short.
 func ExampleLock_Acquire() {
 	client, done := exampleClient()

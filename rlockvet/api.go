@@ -32,9 +32,12 @@ func (s *source) callee(call *ast.CallExpr) *types.Func {
 	return fn
 }
 
-// lockMethod returns the method of rlock.Lock, fenced.Lock or fenced.Semaphore that the call names, or leader.Election's Campaign, and the lock; nil for
-// other calls.
+// lockMethod returns the method of rlock.Lock, fenced.Lock or fenced.Semaphore that the call names, or leader.Election's Campaign, and the lock; or
+// AcquireAll, and its locks; nil for other calls.
 func (s *source) lockMethod(call *ast.CallExpr) (*types.Func, ast.Expr) {
+	if fn := s.callee(call); (isFunc(fn, module+"/rlock", "AcquireAll") || isFunc(fn, module+"/fenced", "AcquireAll")) && len(call.Args) >= 2 {
+		return fn, call.Args[1]
+	}
 	if fn, lock := s.method(call, "Lock", "Semaphore"); fn != nil {
 		return fn, lock
 	}

@@ -146,3 +146,23 @@ func termOnOnePath(ctx context.Context, election *leader.Election) error {
 }
 
 func work(context.Context) error { return nil }
+
+func several(ctx context.Context, a *fenced.Lock, b *fenced.Semaphore, quick bool) error {
+	hold, err := fenced.AcquireAll(ctx, []fenced.Acquirer{a, b}) // want `the return on line 156 is reached without hold.Unlock`
+	if err != nil {
+		return err
+	}
+	if quick {
+		return work(hold.Context())
+	}
+	return hold.Unlock(ctx)
+}
+
+func severalUnlocked(ctx context.Context, a, b *rlock.Lock) (err error) {
+	hold, err := rlock.AcquireAll(ctx, []*rlock.Lock{a, b})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hold.Unlock(ctx)) }()
+	return work(hold.Context())
+}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/rlock"
 )
 
