@@ -38,15 +38,14 @@ func AcquireAll[A Acquirer](ctx context.Context, all []A, opts ...rlock.AcquireO
 	if err != nil {
 		return nil, err
 	}
-	last := taken.Holds[len(taken.Holds)-1]
-	h := &Hold{held: last}
+	h := new(several)
 	for _, held := range taken.Holds {
 		h.order = append(h.order, &Hold{held: held})
 	}
 	for _, n := range taken.Of {
 		h.each = append(h.each, h.order[n])
 	}
-	return h, nil
+	return &Hold{h.order[len(h.order)-1].held, h}, nil
 }
 
 // DoAll runs fn with all of these held, and with their tokens in the order in which they were asked for. It takes them as AcquireAll does, for the holder of ctx,

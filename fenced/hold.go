@@ -14,9 +14,12 @@ import (
 // nothing else. It may be used by any number of goroutines. A Hold that is dropped without an Unlock is not renewed any more once it is garbage.
 // A nil Hold, and a zero value, hold nothing: their errors are rlock.ErrNotHeld, and say so; their slot is -1.
 type Hold struct {
-	held        engine.Held // of AcquireAll that of the lock that was taken last
-	order, each []*Hold     // of AcquireAll in the order in which they were taken, and were asked for; nil for one hold
+	held engine.Held // of AcquireAll that of the lock that was taken last
+	all  *several    // of AcquireAll; nil for one hold
 }
+
+// several are the holds that one of AcquireAll is made of, in the order in which they were taken, and in that in which they were asked for.
+type several struct{ order, each []*Hold }
 
 // Acquire takes the lock, and returns the hold, which has the token. ctx bounds how long this call waits, and not the hold: when ctx ends later the
 // hold goes on, until its Unlock or its loss. The options are rlock.Wait, rlock.Lease, rlock.Reenter and rlock.Lasting. Use Acquire where the hold is kept in a
@@ -69,13 +72,13 @@ func (h *Hold) Slot() int {
 // the only one.
 func (h *Hold) Each() []*Hold {
 	if h.isAll() {
-		return slices.Clone(h.each)
+		return slices.Clone(h.all.each)
 	}
 	return []*Hold{h}
 }
 
 // isAll tells whether the hold is one of AcquireAll.
-func (h *Hold) isAll() bool { return h != nil && h.order != nil }
+func (h *Hold) isAll() bool { return h != nil && h.all != nil }
 
 // Token returns the token to show with a write: the latest of the hold, as a re-entry takes a new one. It asks nobody. After the end of the hold
 // it stays the same: storage that checks tokens refuses it as soon as it has seen the next holder's.
@@ -104,7 +107,7 @@ func (h *Hold) Err() error { return h.engine().Context().Err() }
 func (h *Hold) Remaining() time.Duration {
 	left := h.engine().Remaining()
 	if h.isAll() {
-		for _, one := range h.order {
+		for _, one := range h.all.order {
 			left = min(left, one.Remaining())
 		}
 	}
@@ -119,7 +122,7 @@ func (h *Hold) Remaining() time.Duration {
 // after rlock.WithPatience; Redis may have extended the lease all the same then, and the hold goes on with the lease that it knows of.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if h.isAll() {
-		return engine.Together(h.order, func(one *Hold) error { return one.Extend(ctx, d) })
+		return engine.Together(h.all.order, func(one *Hold) error { return one.Extend(ctx, d) })
 	}
 	return wrap("Extend", h.engine().Lock(), h.engine().Extend(ctx, d))
 }
@@ -134,7 +137,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 // whose process has died count until the next Unlock.
 func (h *Hold) Waited() <-chan struct{} {
 	if h.isAll() {
-		return engine.WaitedAny(h.order, h.Done())
+		return engine.WaitedAny(h.all.order, h.Done())
 	}
 	return h.engine().Waited()
 }
@@ -148,7 +151,7 @@ func (h *Hold) Waited() <-chan struct{} {
 // it was unlocked before; nothing happened.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	if h.isAll() {
-		for _, one := range slices.Backward(h.order) {
+		for _, one := range slices.Backward(h.all.order) {
 			err = errors.Join(err, one.Unlock(ctx))
 		}
 		return err
