@@ -55,6 +55,6 @@ func Example() {
 	last := all[len(all)-1]
 	fmt.Println(last.Name, last.EndTime.Sub(last.StartTime) >= 50*time.Millisecond)
 	// Output:
-	// rlock: TryLock "account:42": not acquired: held by someone else
+	// rlock: TryLockAndGetToken "account:42": not acquired: held by someone else
 	// lock wait true
 }
