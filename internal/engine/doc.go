@@ -33,8 +33,8 @@
 //	Client.mu         lockState.mu, of a state without users (see below)
 //	countChanges.mu, news.mu, outage.mu, toldOfWait.mu, tracedHolds.mu: none
 //
-// lockState.mu comes before Client.mu where a timer that lingers is counted as a user of the state,
-// and where a hold watches for calls that wait, or is told of one (waited.go). Client.mu comes
+// lockState.mu comes before Client.mu where a timer that lingers, or an attempt that was taken back,
+// is counted as a user of the state, and where a hold watches for calls that wait, or is told of one (waited.go). Client.mu comes
 // before lockState.mu where the last user of a state goes, and reset empties it, and where newState
 // uses it again. These do not wait for each other: the former are called for a user of the state,
 // and reset only where no user is left and the client has forgotten the state. Others may have the

@@ -31,7 +31,7 @@ func (ls *lockState) Do(e *room.Effect) {
 	case room.Passed, room.Release:
 		ls.exits(e)
 	case room.LeaveLine:
-		ls.leaveLine(e)
+		ls.client.newLeave(ls.keys, e.Ticket, e.Stood).send()
 	case room.Listen:
 		ls.subscribe(e.Channel)
 	case room.Unlisten:
@@ -60,7 +60,7 @@ func (ls *lockState) sendAttempt(e *room.Effect) {
 	if e.InTurn {
 		inTurn(f, &e.Turn)
 	}
-	ls.latest = attempt{number: e.Attempt, command: f, inLine: e.Turn.Ticket != ""}
+	ls.latest = attempt{number: e.Attempt, command: f, ticket: e.Turn.Ticket}
 	h.send(f)
 }
 
@@ -75,15 +75,33 @@ func (ls *lockState) sendPass(e *room.Effect) {
 	ls.client.commands.Send(f)
 }
 
-// takeBack ends the wait for an attempt, whose answer counts for its hold alone from then on, but
-// for a pass.
+// takeBack ends the wait for an attempt, whose answer counts for its hold and its place in the line
+// alone from then on, but for a pass.
 func (ls *lockState) takeBack(number room.Attempt) {
-	if ls.latest.number == number && ls.latest.command != nil {
-		ls.client.commands.TakeBack(ls.latest.command)
-		if ls.pass == nil || ls.pass.number != number {
-			ls.latest.number = 0 // its answer counts for its hold alone
-		}
+	one, c := ls.latest, ls.client
+	f := one.command
+	if one.number != number || f == nil {
+		return
 	}
+	c.commands.TakeBack(f)
+	if ls.pass == nil || ls.pass.number != number {
+		ls.latest.number = 0 // its answer counts for its hold alone
+	}
+	if one.ticket != "" && !(f.Done() && f.Err == command.ErrNotSent) {
+		ls.addUser()
+		f.AfterFunc(func() { // which may be called with ls.mu held
+			c.underWay.Add(1)
+			go ls.overtaken(one)
+		})
+	}
+}
+
+// overtaken gives the room the answer to an attempt in the line that was taken back.
+func (ls *lockState) overtaken(one attempt) {
+	defer ls.client.underWay.Add(-1)
+	f := one.command
+	ls.happened(room.Event{What: room.Answered, Attempt: one.number, Ticket: one.ticket, Answer: &f.Answer, Err: f.Err})
+	ls.removeUser()
 }
 
 // answered gives the room the answer to an attempt.
@@ -91,7 +109,7 @@ func (ls *lockState) answered(now time.Time, one attempt) {
 	f, c := one.command, ls.client
 	answer, err := &f.Answer, f.Err
 	c.note(ls.keys, f)
-	if err == nil && one.inLine && !answer.Held && answer.Before != scripts.NotInLine {
+	if err == nil && one.ticket != "" && !answer.Held && answer.Before != scripts.NotInLine {
 		c.lineProven.Store(true)
 	}
 	if err == nil && !answer.Held {
@@ -150,15 +168,6 @@ func (ls *lockState) abandon(e *room.Effect) {
 		ls.client.releaser.Release(&h.attempts)
 	} else {
 		ls.client.abandon(h)
-	}
-}
-
-// leaveLine takes a ticket out of the line, again when an attempt is over by which it may enter.
-func (ls *lockState) leaveLine(e *room.Effect) {
-	keys, ticket, c := ls.keys, e.Ticket, ls.client
-	c.newLeave(keys, ticket, e.Stood).send()
-	if f := ls.latest.command; e.After != 0 && f != nil {
-		f.AfterFunc(func() { c.newLeave(keys, ticket, f.Answer.Score != 0).send() })
 	}
 }
 

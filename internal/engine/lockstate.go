@@ -50,7 +50,7 @@ type sent struct {
 type attempt struct {
 	command *command.Command // nil for none
 	number  room.Attempt
-	inLine  bool // with a ticket
+	ticket  string // with which it is in the line; "" for none
 }
 
 // A stateKey tells the states of locks apart. Both sides of a read-write lock have its name.

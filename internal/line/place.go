@@ -147,6 +147,9 @@ func (p *Place) Taken(now time.Time) {
 	p.asked, p.next, p.quiet = told, told, 0
 }
 
+// Has tells whether the client is in the line with this ticket, or is to enter it.
+func (p *Place) Has(ticket string) bool { return ticket != "" && p.ticket == ticket }
+
 // Entered tells whether the client has been in the line, or was to enter it.
 func (p *Place) Entered() bool { return p.entered }
 

@@ -54,7 +54,7 @@ func (r *Room) ask() {
 		e.InTurn, e.Turn = true, r.turn()
 		c.ticket = e.Turn.Ticket
 	case r.facts.Forbidden:
-		r.leavePlace(0) // it does not come when it is called: it listens for releases from now on
+		r.leavePlace() // it does not come when it is called: it listens for releases from now on
 	}
 	r.asker.freed = false
 	r.await(asking)
@@ -88,6 +88,7 @@ func (r *Room) await(s state) {
 	a, lease := r.asker, r.asker.queue[0].Terms.Lease
 	r.attempts++
 	a.underWay, a.state, a.sent = r.attempts, s, r.now
+	a.overtakes = false
 	a.due = r.now.Add(min(lease, r.set.Silence))
 	end := r.health.PatienceEnds(r.asker.queue[0].Began, r.set.Silence)
 	if !end.IsZero() && end.Before(a.due) {
@@ -102,6 +103,23 @@ func (r *Room) answered(ev *Event) {
 	}
 	if ev.Attempt != 0 && ev.Attempt == r.asker.underWay {
 		r.judge(ev)
+	} else if ev.Ticket != "" {
+		r.overtaken(ev)
+	}
+}
+
+// overtaken is for an attempt in the line that was taken back. Redis may have executed what was
+// sent later before it: a leave, or an attempt with the same ticket (P19).
+func (r *Room) overtaken(ev *Event) {
+	held, p := ev.Err == nil && ev.Answer.Held, r.others.place
+	switch {
+	case p == nil || !p.Has(ev.Ticket):
+		r.emit(Effect{Do: LeaveLine, Ticket: ev.Ticket, Stood: ev.Answer.Score != 0})
+	case held: // by which the ticket has left the line
+		p.ChannelLost()
+		r.mayBeFree(true)
+	case r.asker.underWay != 0:
+		r.asker.overtakes = true
 	}
 }
 

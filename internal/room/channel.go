@@ -95,14 +95,14 @@ func (r *Room) ownListeners() int {
 	return 0
 }
 
-// leavePlace takes the client out of the line. after: an attempt that may enter it again.
-func (r *Room) leavePlace(after Attempt) {
+// leavePlace takes the client out of the line. An attempt that may enter it again was taken back.
+func (r *Room) leavePlace() {
 	if r.others.place == nil {
 		return
 	}
 	stood := r.others.place.Stood()
 	if ticket := r.others.place.GiveUp(r.now); ticket != "" {
-		r.emit(Effect{Do: LeaveLine, Ticket: ticket, Stood: stood, After: after})
+		r.emit(Effect{Do: LeaveLine, Ticket: ticket, Stood: stood})
 	}
 }
 
@@ -111,8 +111,8 @@ func (r *Room) leavePlace(after Attempt) {
 func (r *Room) leftLine(ticket string, refused bool) {
 	switch {
 	case r.others.place == nil:
-	case refused && r.others.place.Stood():
-		r.leavePlace(0)
+	case refused && r.others.place.Stood(), r.asker.overtakes && r.others.place.Has(ticket):
+		r.leavePlace()
 	default:
 		r.others.place.Leave(r.now, ticket)
 	}

@@ -250,8 +250,6 @@ func (w *world) move(ch choice, c *client) {
 	m := c.down[0]
 	c.down = slices.Delete(c.down, 0, 1)
 	switch word, rest, _ := strings.Cut(m.text, " "); {
-	case word == "c" && !c.asked[Calls], word == "s" && rest == c.took:
-		w.ghosts = true // an attempt that was taken back came after the next, which has taken the lock
 	case word == "d" && rest == c.away:
 		c.away = ""
 	}
@@ -394,7 +392,6 @@ func (w *world) ofHold(ch choice, c *client) {
 		w.step(i, Event{What: GaveUp, Field: h.field})
 	case losesHold:
 		w.budget.lost--
-		w.ghosts = true // no release calls who is in the line
 		h.unlocking, h.over = true, true
 		w.ends(c, h.field, false)
 		w.step(i, Event{What: Lost, Field: h.field})
@@ -433,7 +430,7 @@ func (w *world) harm(ch choice, c *client) {
 		b.copies--
 		o := w.ops[ch.at]
 		if o.copy = true; o.takes() {
-			c.copied = o.field
+			c.copied, c.twice = o.field, o.turn.Ticket
 		}
 		w.ops = append(w.ops, o)
 	case breaks:

@@ -56,9 +56,6 @@ func describeEffect(e *Effect) string {
 		}
 		return "release " + e.Field
 	case LeaveLine:
-		if e.After != 0 {
-			return fmt.Sprintf("leave the line with %s, again after attempt %d", e.Ticket, e.After)
-		}
 		return "leave the line with " + e.Ticket
 	case Listen:
 		return "listen to " + ch

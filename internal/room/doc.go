@@ -53,8 +53,8 @@
 //
 // # What holds after each Step
 //
-//   - One attempt at most is waited for. The room ignores the answers to all others, but for one to a
-//     pass, for which an Unlock waits.
+//   - One attempt at most is waited for. Of the answers to others the room heeds that to a pass, for
+//     which an Unlock waits, and to one in the line, for what became of its ticket.
 //   - Where somebody waits, Due is set or the head is granted: no room sleeps for ever.
 //   - A claim ends in one of two ways: by Grant and then Left with its field, or by Abandon.
 //   - A ticket ends in an attempt that takes the lock, or in LeaveLine.

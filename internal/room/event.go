@@ -13,7 +13,7 @@ const (
 	Tick      What = iota // the time has come that Due says, or nothing
 	Joined                // Call waits from now on
 	Left                  // Call waits no longer. Field: of the hold that it has; "" for none. Begins: as Began
-	Answered              // Attempt is over, with Answer or Err
+	Answered              // Attempt is over, with Answer or Err. Ticket: with which it was in the line; "" for none
 	Message               // Text was heard on the channel of the client's calls
 	Told                  // a release was heard on the lock's own channel
 	Changed               // Channel is Live, or is not, from now on
@@ -44,7 +44,7 @@ type Event struct {
 	Late    bool // the answer grants the lock for less time than can be trusted
 	Err     error
 	Field   string
-	Ticket  string // with which the client was to enter the line by the release,
+	Ticket  string // with which the client was to enter the line, by the attempt or the release,
 	Score   int64  // and its score there; 0 where the release entered none
 	Heard   int    // so many connections were told of the release
 	At      time.Time
@@ -109,7 +109,7 @@ const (
 	FreeOver            // Redis has Field, of a hold of this client that is over
 	Passed              // the unlock of Field is over. Waited: it has waited for a pass. Local: Field goes on, for the next call
 	Release             // Field, by a command that enters Ticket. Doubt: it may have been passed on. Waited: as above
-	LeaveLine           // with Ticket. After: again when that attempt is over
+	LeaveLine           // with Ticket
 	Listen              // on Channel; Changed follows when it is live
 	Unlisten            // to Channel. Drop: at once, as others count who listens
 	Waits               // Call waits for others: the trace is told, once
@@ -134,7 +134,6 @@ type Effect struct {
 	At      time.Time
 	Ticket  string
 	Stood   bool // Redis has said that the ticket was in the line
-	After   Attempt
 	Doubt   bool
 	Waited  bool
 	Channel Channel

@@ -87,14 +87,14 @@ func (r *Room) leave(id uint64, got string) {
 	if got != "" && r.kind.Together {
 		r.askBeside()
 	}
-	was, underWay := r.asker.state, r.asker.underWay
+	was := r.asker.state
 	if was == granted {
 		r.asker.state = resting
 	}
 	r.keepForNext(was, got)
 	switch {
 	case len(r.asker.queue) == 0:
-		r.rest(was, underWay)
+		r.rest()
 	case r.asker.queue[0].beside && r.asker.underWay == 0: // it leaves, too
 		r.watch(r.set.Poll)
 	case r.facts.Draining && r.asker.underWay == 0 && r.mayAsk(): // most calls leave now
@@ -140,7 +140,7 @@ func (r *Room) askBeside() {
 }
 
 // rest ends the asking, as nobody waits any more.
-func (r *Room) rest(was state, underWay Attempt) {
+func (r *Room) rest() {
 	r.asker.course = course{}
 	askers.Put(r.asker)
 	r.asker = nobody
@@ -148,11 +148,7 @@ func (r *Room) rest(was state, underWay Attempt) {
 	if !r.others.heard[Calls].asked {
 		return
 	}
-	after := Attempt(0)
-	if was == asking {
-		after = underWay // it may enter the line after the leave
-	}
-	r.leavePlace(after)
+	r.leavePlace()
 	r.linger(lingerTime)
 }
 

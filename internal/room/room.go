@@ -80,9 +80,11 @@ type course struct {
 	claim    claim
 	freed    bool   // the lock may be free: a release was heard, or the client's own hold is over
 	passed   string // the own hold that the head was granted by a local pass; "" for none
-	pauses   command.Backoff
-	blocker  string    // the own hold that was seen last at a look,
-	since    time.Time // for the first time
+	// an earlier attempt with the same ticket was answered since the one under way was sent
+	overtakes bool
+	pauses    command.Backoff
+	blocker   string    // the own hold that was seen last at a look,
+	since     time.Time // for the first time
 }
 
 // nobody is the asker where nobody waits. It does not change.

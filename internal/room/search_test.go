@@ -57,7 +57,7 @@ func (w *world) passTime() {
 	}
 	w.now = next
 	w.expire()
-	if w.calm && !w.ghosts && w.longest > w.bound {
+	if w.calm && w.longest > w.bound {
 		w.fault("somebody waits for the free lock for %v", w.longest)
 	}
 	w.due()
@@ -164,7 +164,7 @@ func (w *world) still() bool {
 }
 
 func (w *world) checkEnd() {
-	if w.longest > w.bound && !(w.calm && w.ghosts) {
+	if w.longest > w.bound {
 		w.fault("somebody waits for the free lock for %v", w.longest)
 	}
 	for i := range w.clients {
@@ -178,7 +178,7 @@ func (w *world) checkEnd() {
 			}
 		}
 		for _, t := range w.line().Stays {
-			if owner(t.Ticket) == i && !w.ghosts {
+			if owner(t.Ticket) == i && t.Ticket != c.twice {
 				w.fault("client %d has left the ticket %s in the line", i, t.Ticket)
 			}
 		}
@@ -235,13 +235,12 @@ func writeAll[T comparable](h *maphash.Hash, all []T) {
 
 func (c *client) hash(h *maphash.Hash) {
 	maphash.WriteComparable(h, [7]bool{c.dead, c.broken, c.hears, c.subs[0], c.subs[1], c.proven, c.drains})
-	maphash.WriteComparable(h, [4]string{c.away, c.took, c.copied, c.passed})
+	maphash.WriteComparable(h, [4]string{c.away, c.copied, c.twice, c.passed})
 	writeAll(h, c.calls)
 	writeAll(h, c.tries)
 	writeAll(h, c.holds)
 	writeAll(h, c.aims)
 	writeAll(h, c.owed)
-	writeAll(h, c.after)
 	writeAll(h, c.up)
 	writeAll(h, c.down)
 	r := c.room

@@ -87,11 +87,6 @@ func (w *world) execute(o op) reply {
 	if said.TTL {
 		a.TTL = w.left(&a)
 	}
-	if t := o.turn.Ticket; t != "" && said.Held {
-		c := &w.clients[o.client]
-		c.took = t
-		w.ghosts = w.ghosts || o.attempt != c.room.asker.underWay && t == c.ticket()
-	}
 	return reply{op: o, answer: a}
 }
 
@@ -162,13 +157,7 @@ func (w *world) answer(r reply) {
 	case o.takes():
 		a := r.answer
 		c.proven = c.proven || r.err == nil && !a.Held && o.turn.Ticket != "" && a.Before != scripts.NotInLine
-		w.step(i, Event{What: Answered, Attempt: o.attempt, Answer: &a, Err: r.err})
-		for _, x := range c.after {
-			if x.attempt == o.attempt {
-				w.send(op{client: i, kind: "leave", ticket: x.ticket})
-			}
-		}
-		c.after = slices.DeleteFunc(c.after, func(x after) bool { return x.attempt == o.attempt })
+		w.step(i, Event{What: Answered, Attempt: o.attempt, Ticket: o.turn.Ticket, Answer: &a, Err: r.err})
 	case o.kind == "leave" && r.err != nil:
 		w.send(*o)
 	case o.kind == "leave":

@@ -90,6 +90,18 @@ func isHeld(n Attempt, before int) Event {
 	return answer(n, a)
 }
 
+// in is an answer to an attempt that was in the line with this ticket.
+func in(ticket string, ev Event) Event {
+	ev.Ticket = ticket
+	return ev
+}
+
+// ending is an event after which the context of the next head has ended.
+func ending(ev Event) Event {
+	ev.Facts = Facts{Line: true, Proven: true, Hears: true, HeadEnds: true}
+	return ev
+}
+
 func failing(n Attempt, err error) Event {
 	return Event{What: Answered, Attempt: n, Answer: new(scripts.Answer), Err: err}
 }
@@ -194,7 +206,22 @@ func TestStories(t *testing.T) {
 			step{event: whoHears(isHeld(3, 0)), says: says("send attempt 4 for 1:1 in line as 1:2"), state: "asking"}),
 		"who leaves while an attempt may enter the line leaves the line twice": {
 			inLine[0], inLine[1], inLine[2],
-			{event: left(1, ""), says: says("take back attempt 2", "abandon 1:1", "leave the line with 1:2, again after attempt 2"), state: "resting"},
+			{event: left(1, ""), says: says("take back attempt 2", "abandon 1:1", "leave the line with 1:2"), state: "resting"},
+			{event: in("1:2", isHeld(2, 0)), says: says("leave the line with 1:2"), state: "resting"},
+		},
+		"and where a call without an attempt of its own is the last to leave": {
+			inLine[0], inLine[1], inLine[2],
+			{event: joined(2), says: says("call 2 waits"), state: "asking"},
+			{event: ending(left(1, "")), after: youngAttempt, says: says("take back attempt 2"), state: "resting"},
+			{event: left(2, ""), says: says("abandon 1:1", "leave the line with 1:2"), state: "resting"},
+			{event: in("1:2", isHeld(2, 0)), says: says("leave the line with 1:2"), state: "resting"},
+		},
+		"an attempt that was taken back enters the line after the next has taken the lock": {
+			inLine[0], inLine[1], inLine[2],
+			{event: whoHears(joined(2)), says: says("call 2 waits"), state: "asking"},
+			{event: whoHears(left(1, "")), after: youngAttempt, says: says("take back attempt 2", "send attempt 3 for 1:1 in line as 1:2"), state: "asking"},
+			{event: whoHears(in("1:2", isHeld(2, 0))), state: "asking"},
+			{event: whoHears(in("1:2", taken(3))), says: says("leave the line with 1:2", "grant 1:1 to call 2"), state: "granted"},
 		},
 		"the next call goes on with the attempt of the one that leaves": {
 			{event: joined(1), says: says("send attempt 1 for 1:1"), state: "asking"},
@@ -322,6 +349,13 @@ func TestKinds(t *testing.T) {
 			{event: joined(1), says: says("send attempt 1 for 1:1"), state: "asking"},
 			{event: joined(2), says: says("call 2 waits"), state: "asking"},
 			{event: left(1, ""), says: says("take back attempt 1", "abandon 1:1", "send attempt 2 for 1:2"), state: "asking"},
+		}},
+		"a ticket with which an attempt for nobody takes a permit enters anew": {permit, []step{
+			inLine[0], inLine[1], inLine[2],
+			{event: whoHears(joined(2)), says: says("call 2 waits"), state: "asking"},
+			{event: whoHears(left(1, "")), says: says("take back attempt 2", "abandon 1:1", "send attempt 3 for 1:3 in line as 1:2"), state: "asking"},
+			{event: whoHears(in("1:2", isHeld(3, 0))), state: "watching"},
+			{event: whoHears(in("1:2", taken(2))), says: says("send attempt 4 for 1:3 in line as 1:2"), state: "asking"},
 		}},
 		"who reads has all others of the queue ask": {reads, []step{
 			{event: joined(1), says: says("send attempt 1 for 1:1"), state: "asking"},

@@ -26,7 +26,6 @@ type world struct {
 	idle    time.Duration // for how long somebody waits so by now
 	free    time.Time     // since when somebody waits for the free lock; zero for not
 	calm    bool          // the budget has room for no harm
-	ghosts  bool          // a client does not know what of its tickets are in the line (P19)
 	wrong   string
 	nextOp  int
 	log     []string // of what has happened, if logs
@@ -127,7 +126,6 @@ type client struct {
 	holds  []held
 	aims   []aim
 	owed   []owed
-	after  []after   // leaves that follow an attempt
 	subs   [2]bool   // as the server has it
 	asked  [2]bool   // as the client has it
 	broken bool      // the connection of the subscriptions
@@ -138,15 +136,10 @@ type client struct {
 	hears  bool // its calls, as far as it knows
 	proven bool
 	drains bool
-	copied string // the field of an attempt that was sent twice
-	took   string // the ticket with which an attempt has taken the lock
+	copied string // the field of an attempt that was sent twice,
+	twice  string // and its ticket: the late copy enters the line, and nobody hears of it (P19)
 	away   string // its ticket when its connection broke; "" once it has asked again
 	passed string // a hold that was passed on locally, and is nobody's; "" for none
-}
-
-type after struct {
-	attempt Attempt
-	ticket  string
 }
 
 type names struct {
@@ -204,7 +197,7 @@ func (w *world) clone() *world {
 	for i := range v.clients {
 		c := &v.clients[i]
 		c.calls, c.tries, c.holds = slices.Clone(c.calls), slices.Clone(c.tries), slices.Clone(c.holds)
-		c.aims, c.owed, c.after = slices.Clone(c.aims), slices.Clone(c.owed), slices.Clone(c.after)
+		c.aims, c.owed = slices.Clone(c.aims), slices.Clone(c.owed)
 		c.up, c.down = slices.Clone(c.up), slices.Clone(c.down)
 		r := *c.room
 		if r.asker != nobody {
@@ -304,9 +297,6 @@ func (w *world) effect(i int, c *client, e Effect) {
 		w.releases(i, c, e.Field, e.Ticket)
 	case LeaveLine:
 		w.send(op{client: i, kind: "leave", ticket: e.Ticket})
-		if e.After != 0 {
-			c.after = append(c.after, after{e.After, e.Ticket})
-		}
 	case Listen, Unlisten:
 		c.asked[e.Channel] = e.Do == Listen
 		c.hears = c.hears && (e.Do == Listen || e.Channel != Calls)

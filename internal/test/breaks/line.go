@@ -23,7 +23,7 @@ var ofLine = []Break{
 	},
 	{
 		Name: "P18: a client whose last caller has given up stays in the line", Short: "ticket-left",
-		Edits: []Edit{{"internal/room Room.leavePlace", "r.emit(Effect{Do: LeaveLine, Ticket: ticket, Stood: stood, After: after})", "_ = stood"}},
+		Edits: []Edit{{"internal/room Room.leavePlace", "r.emit(Effect{Do: LeaveLine, Ticket: ticket, Stood: stood})", "_ = stood"}},
 		Pkg:   "./rlock", Run: "P31_",
 	},
 	{
@@ -38,8 +38,13 @@ var ofLine = []Break{
 	},
 	{
 		Name:  "P19: an attempt that arrives after its client has left keeps a place in the line",
-		Edits: []Edit{{"internal/room Room.rest", "after = underWay", "_ = underWay"}},
+		Edits: []Edit{{"internal/room Room.overtaken", "p == nil || !p.Has(ev.Ticket)", "p == nil"}},
 		Pkg:   "./rlock", Run: "P19_TheAttemptComesAfterTheLeave",
+	},
+	{
+		Name:  "P19: an attempt that arrives after the next one has the lock keeps a place in the line",
+		Edits: []Edit{{"internal/room Room.overtaken", "r.asker.overtakes = true", ""}},
+		Pkg:   "./internal/room", Run: "TestStories",
 	},
 	{
 		Name:  "P19: a release that arrives after its client has left keeps a place in the line",
