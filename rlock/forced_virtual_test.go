@@ -1,7 +1,10 @@
 package rlock_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,5 +93,80 @@ func TestP10_ManyMessagesAreOneQuestion(t *testing.T) {
 			t.Errorf("noticed after %v", took)
 		}
 		locktest.IsError(t, l.Unlock(held), rlock.ErrLost)
+	})
+}
+
+// A lateContext is one whose Err takes a second, once, when the lock is taken.
+type lateContext struct {
+	context.Context
+	taken func() bool
+	late  *sync.Once
+}
+
+func (c lateContext) Err() error {
+	if c.taken() {
+		c.late.Do(func() { time.Sleep(time.Second) })
+	}
+	return c.Context.Err()
+}
+
+// Inv1: a call that has got the lock, and learns that late, has lost it where the lock was forced open meanwhile and another
+// call of its client has taken it. That one has not.
+func TestInv1_ForcedOpenBeforeItBegins(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		l, stranger := rlock.NewLock(newClient(t, rdb), "l"), rlock.NewLock(newClient(t, rdb), "l")
+		late := locktest.StartLock(func() (context.Context, error) {
+			return l.Lock(lateContext{t.Context(), func() bool { return m.Exists("l") }, new(sync.Once)})
+		})
+		locktest.Sleep(time.Millisecond)
+		freed, err := stranger.ForceUnlock(t.Context())
+		locktest.NoError(t, err)
+		locktest.Equal(t, "freed", freed, true)
+		held, err := l.TryLock(t.Context(), 0, 0)
+		locktest.NoError(t, err)
+		r := <-late
+		locktest.NoError(t, r.Err)
+		locktest.NoError(t, held.Err())
+		locktest.IsError(t, r.Ctx.Err(), rlock.ErrLost)
+		locktest.IsError(t, l.Unlock(r.Ctx), rlock.ErrLost)
+		wantLocked(t, l, true)
+		next := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		locktest.Sleep(time.Millisecond)
+		locktest.NoError(t, l.Unlock(held))
+		r = <-next
+		locktest.NoError(t, r.Err)
+		locktest.NoError(t, l.Unlock(r.Ctx))
+	})
+}
+
+// Inv1: an answer that comes late says who has the lock, where the one before is releasing it still.
+func TestInv1_TakenBeforeTheReleaseIsAnswered(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		locktest.NoError(t, l.Unlock(take(t, l, t.Context()))) // the scripts are loaded
+		first := true
+		spy.Wrap(func(ops []string, next func() error) error {
+			switch {
+			case slices.Contains(ops, "unlock"): // its answer is late
+				err := next()
+				time.Sleep(time.Second)
+				return err
+			case slices.Contains(ops, "acquire") && first:
+				first = false
+				time.Sleep(100 * time.Millisecond)
+			}
+			return next()
+		})
+		slow := locktest.StartLock(func() (context.Context, error) { return l.Lock(t.Context()) })
+		locktest.Sleep(time.Millisecond)
+		held, err := l.TryLock(t.Context(), 0, 0)
+		locktest.NoError(t, err)
+		unlocked := locktest.Start(func() error { return l.Unlock(held) })
+		r := <-slow
+		locktest.NoError(t, r.Err)
+		locktest.NoError(t, r.Ctx.Err())
+		locktest.NoError(t, <-unlocked)
+		locktest.NoError(t, l.Unlock(r.Ctx))
 	})
 }

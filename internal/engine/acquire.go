@@ -204,9 +204,9 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 	if d := w.request.MaxHold; d > 0 {
 		h.endAfter(d)
 	}
-	if over {
+	if over != "" {
 		// a repeat of the attempt may have taken it anew: Unlock releases that
-		h.lose(forcedOpenText, false)
+		h.lose(over, false)
 	}
 	return lv, nil
 }

@@ -35,6 +35,9 @@ func (ls *lockState) exit(h *hold, began time.Time, within time.Duration) (x exi
 	}
 	ls.mu.Lock()
 	ls.hearAnswers(began)
+	if ls.hold == h {
+		ls.takenAt = time.Time{}
+	}
 	if ls.exited = (exit{}); h.series != nil {
 		h.series.next = next
 	}
@@ -112,24 +115,33 @@ const maxFollowed = 1000
 
 // registerHold notes that h is the client's hold of the lock, by this outcome of a waiter, which
 // leaves the queue if it is in that of the same state. A hold that is noted still has been lost,
-// unless its last level is closed. over: this client has released h meanwhile, by ForceUnlock.
-func (ls *lockState) registerHold(h *hold, o outcome, w *waiter) (over bool) {
+// unless its last level is closed. Where its command was sent after that of h, and its release was
+// not sent so far, h has been lost before its call has begun it. over: how h has been lost; "" for
+// not.
+func (ls *lockState) registerHold(h *hold, o outcome, w *waiter) (over string) {
 	now := o.sentAt.Time()
 	ls.mu.Lock()
+	if ls.passed == h {
+		ls.passed = nil
+	}
+	leaves := w.inQueue && w.lockState == ls
 	old := ls.hold
+	if old != nil && now.Before(ls.takenAt) {
+		if leaves {
+			ls.leaveLocked(now, w, &room.Event{Field: h.attempts.Field})
+		}
+		ls.unlock(now)
+		return takenText
+	}
 	if old != nil {
 		old.waited.end()
 	}
 	ls.unfollowHold()
-	ls.hold = h
-	if ls.passed == h {
-		ls.passed = nil
-	}
+	ls.hold, ls.takenAt = h, now
 	// Where a handoff was to make it, others may be in the line (P36).
 	before := h.uncontended || !h.local && !h.passedOn
 	h.uncontended = before && !h.isShare() && !ls.room.Entered()
-	leaves := w.inQueue && w.lockState == ls
-	ev := room.Event{What: room.Began, Field: h.attempts.Field, Got: h.passedOn || h.local, At: o.sentAt.Time()}
+	ev := room.Event{What: room.Began, Field: h.attempts.Field, Got: h.passedOn || h.local, At: now}
 	if leaves {
 		ls.leaveLocked(now, w, &ev)
 	} else {
@@ -137,10 +149,16 @@ func (ls *lockState) registerHold(h *hold, o outcome, w *waiter) (over bool) {
 	}
 	ls.unlock(now)
 	if old != nil {
-		old.lose("another holder has the lock", false)
+		old.lose(takenText, false)
 	}
-	return ls.client.wasForced(h.attempts.Field, o.sentAt.Time())
+	if ls.client.wasForced(h.attempts.Field, now) {
+		return forcedOpenText
+	}
+	return ""
 }
+
+// takenText is how a hold was lost where another one of its client has the lock.
+const takenText = "another holder has the lock"
 
 // unregisterHold notes that h is no longer the client's hold of the lock. released: what its
 // release has come to; nil for none.

@@ -30,6 +30,8 @@ type lockState struct {
 	freed  bool  // the lock of a hold that is over was freed (P38)
 	exited exit  // of the latest hold that is to be unlocked without a pass
 	hold   *hold // the client's own, as far as it knows; nil for none
+	// when the command was sent that has taken hold; zero where that is to be unlocked
+	takenAt time.Time
 	// the hold has lasted for a while: messages on the channel may be about it
 	holdFollowed bool
 	channels     *[2]Subscription // by room.Channel; nil before there has been one

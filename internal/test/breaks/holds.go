@@ -3,6 +3,11 @@ package breaks
 // What holds are, how long they last, and who has them.
 var ofHolds = []Break{
 	{
+		Name:  "Inv1: a call that learns late that it had the lock ends the hold that has it",
+		Edits: []Edit{{"internal/engine lockState.registerHold", "old != nil && now.Before(ls.takenAt)", "false"}},
+		Pkg:   "./rlock", Run: "Inv1_ForcedOpen",
+	},
+	{
 		Name:  "Inv1: any call of the holder re-enters",
 		Edits: []Edit{{"internal/holder Level.reaches", "if lv == target {", "if true {"}},
 		Pkg:   "./rlock", Run: "WorkersExclude",
