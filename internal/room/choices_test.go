@@ -132,7 +132,7 @@ func (w *world) foul() (all []choice) {
 		if o.copy || o.client >= 10 || o.takes() && w.clients[o.client].copied != "" {
 			continue
 		}
-		add(b.losses, choice{losesOp, o.client, i})
+		add(*b.lossesOf(&o), choice{losesOp, o.client, i})
 		add(b.copies, choice{copies, o.client, i})
 		if o.takes() && !o.try {
 			add(b.losses, choice{silent, o.client, i})
@@ -140,7 +140,7 @@ func (w *world) foul() (all []choice) {
 	}
 	for i, r := range w.replies {
 		if !r.op.copy && r.op.client < 10 && r.err == nil {
-			add(b.losses, choice{losesReply, r.op.client, i})
+			add(*b.lossesOf(&r.op), choice{losesReply, r.op.client, i})
 		}
 	}
 	for i, o := range w.outs {
@@ -154,6 +154,14 @@ func (w *world) foul() (all []choice) {
 		}
 	}
 	return all
+}
+
+// lossesOf is how often an op like this, or its answer, may still be lost.
+func (b *budget) lossesOf(o *op) *int {
+	if b.releases > 0 && !o.owed && (o.kind == "release" || o.kind == "quick") {
+		return &b.releases
+	}
+	return &b.losses
 }
 
 func (w *world) foulOf(i int, c *client, add func(int, choice)) {
@@ -413,8 +421,8 @@ func (w *world) harm(ch choice, c *client) {
 	b, i := &w.budget, ch.client
 	switch ch.what {
 	case losesOp, silent:
-		b.losses--
 		o := w.ops[ch.at]
+		*b.lossesOf(&o)--
 		w.ops = slices.Delete(w.ops, ch.at, ch.at+1)
 		if ch.what == losesOp {
 			w.replies = append(w.replies, reply{op: o, err: errBroken})
@@ -424,7 +432,7 @@ func (w *world) harm(ch choice, c *client) {
 		a.flying--
 		a.doubt = true
 	case losesReply:
-		b.losses--
+		*b.lossesOf(&w.replies[ch.at].op)--
 		w.replies[ch.at].answer, w.replies[ch.at].err = scripts.Answer{}, errBroken
 	case copies:
 		b.copies--

@@ -299,7 +299,7 @@ var (
 
 const (
 	// calmBound is for how long somebody may wait for a free lock, and nothing is under way, where
-	// nothing is lost: a yield.
+	// nothing is lost but releases of holds: a yield. Whose release has no answer asks (P35).
 	calmBound = 5 * time.Millisecond
 	// lateBound is the same where answers are late, or calls with wait 0 take the lock out of turn.
 	lateBound = 600 * time.Millisecond
@@ -330,6 +330,7 @@ var games = map[string]game{
 		late: 10, gaveUp: 3, tries: 3, outs: 3, keeps: 2, drains: 1}},
 	"late":        {kind: plain, budget: budget{joins: 16, ends: 6, late: 20, drains: 1}, bound: lateBound},
 	"losses":      {kind: plain, budget: budget{joins: 12, ends: 3, losses: 4, copies: 3, late: 10, gaveUp: 3, tries: 2}, bound: harmBound},
+	"releases":    {kind: plain, bound: calmBound, budget: budget{joins: 14, ends: 3, releases: 6}},
 	"connections": {kind: plain, budget: budget{joins: 12, ends: 3, breaks: 4, late: 10, keeps: 2}, bound: harmBound},
 	"deaths":      {kind: plain, budget: budget{joins: 14, ends: 2, deaths: 2, lost: 2, late: 5}, bound: harmBound},
 	"all": {kind: plain, outsides: 1, bound: harmBound, budget: budget{joins: 16, ends: 5, losses: 4, copies: 3, breaks: 3, deaths: 1, lost: 2,

@@ -25,7 +25,7 @@ type world struct {
 	longest time.Duration // for how long somebody waited for the free lock, and nothing was under way
 	idle    time.Duration // for how long somebody waits so by now
 	free    time.Time     // since when somebody waits for the free lock; zero for not
-	calm    bool          // the budget has room for no harm
+	calm    bool          // the budget has room for no harm but releases that are lost
 	wrong   string
 	nextOp  int
 	log     []string // of what has happened, if logs
@@ -46,6 +46,7 @@ type game struct {
 // A budget is how much may still happen.
 type budget struct {
 	joins, tries, outs, ends, keeps, drains            int
+	releases                                           int // of holds, that are lost, or whose answers are
 	losses, copies, breaks, deaths, late, gaveUp, lost int
 }
 

@@ -13,6 +13,14 @@ var ofRoom = []Break{
 		Pkg:   "./internal/room", Run: "TestRandom",
 	},
 	{
+		Name: "P35: a client takes itself for entered by a release that has no answer",
+		Edits: []Edit{
+			{"internal/room Room.released", "r.others.place.EnteredByRelease(ev.Ticket, ev.Score)", "r.others.place.EnteredByRelease(ev.Ticket, max(ev.Score, 1))"},
+			{"internal/room Room.released", "if ev.Err != nil || !ev.Got {", "if ev.Err == nil && !ev.Got {"},
+		},
+		Pkg: "./internal/room", Run: "TestRandom",
+	},
+	{
 		Name:  "Inv8: what is heard during an attempt is forgotten at its answer",
 		Edits: []Edit{{"internal/room Room.judge", "handed, c :=", "r.asker.freed = false\nif r.others.place != nil && r.asker.state == asking {\nr.others.place.Heed(r.now, 0)\n}\nhanded, c :="}},
 		Pkg:   "./internal/room", Run: "TestRandom",
