@@ -96,7 +96,9 @@ func (r *Room) leave(id uint64, got string) {
 	case len(r.asker.queue) == 0:
 		r.rest()
 	case r.asker.queue[0].beside && r.asker.underWay == 0: // it leaves, too
-		r.watch(r.set.Poll)
+		if r.asker.due.IsZero() { // otherwise the look is for the next head
+			r.asker.due = r.now.Add(r.set.Poll)
+		}
 	case r.facts.Draining && r.asker.underWay == 0 && r.mayAsk(): // most calls leave now
 		r.watch(drainPause)
 	default:
