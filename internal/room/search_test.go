@@ -301,10 +301,8 @@ const (
 	// calmBound is for how long somebody may wait for a free lock, and nothing is under way, where
 	// nothing is lost but releases of holds: a yield. Whose release has no answer asks (P35).
 	calmBound = 5 * time.Millisecond
-	// lateBound is the same where answers are late, or calls with wait 0 take the lock out of turn.
-	lateBound = 600 * time.Millisecond
-	// outsiderBound is the same where others release the lock without a call: the second client
-	// looks so late, if it is told of an earlier call of the first one.
+	// outsiderBound is the same where others, or calls with wait 0, release the lock without a call:
+	// the second client looks so late, if it is told of an earlier call of the first one.
 	outsiderBound = 100 * time.Millisecond
 	// harmBound is the same after harm.
 	harmBound = 11 * time.Second
@@ -322,13 +320,13 @@ var (
 // What may happen in the searches.
 var games = map[string]game{
 	"calm":               {kind: plain, budget: budget{joins: 12, ends: 4, keeps: 2}, bound: calmBound},
-	"tries":              {kind: plain, budget: budget{joins: 12, ends: 4, tries: 6}, bound: lateBound},
+	"tries":              {kind: plain, budget: budget{joins: 12, ends: 4, tries: 6}, bound: outsiderBound},
 	"passes":             {kind: plain, budget: budget{joins: 16, gaveUp: 4}, bound: calmBound},
 	"local passes":       {kind: local, budget: budget{joins: 20, ends: 4, keeps: 2}, bound: calmBound},
-	"local passes, late": {kind: local, budget: budget{joins: 20, ends: 6, late: 20, tries: 4, drains: 1}, bound: lateBound},
+	"local passes, late": {kind: local, budget: budget{joins: 20, ends: 6, late: 20, tries: 4, drains: 1}, bound: outsiderBound},
 	"local passes, harm": {kind: local, outsides: 1, bound: harmBound, budget: budget{joins: 20, ends: 5, losses: 4, copies: 3, breaks: 3, deaths: 1, lost: 2,
 		late: 10, gaveUp: 3, tries: 3, outs: 3, keeps: 2, drains: 1}},
-	"late":        {kind: plain, budget: budget{joins: 16, ends: 6, late: 20, drains: 1}, bound: lateBound},
+	"late":        {kind: plain, budget: budget{joins: 16, ends: 6, late: 20, drains: 1}, bound: calmBound},
 	"losses":      {kind: plain, budget: budget{joins: 12, ends: 3, losses: 4, copies: 3, late: 10, gaveUp: 3, tries: 2}, bound: harmBound},
 	"releases":    {kind: plain, bound: calmBound, budget: budget{joins: 14, ends: 3, releases: 6}},
 	"connections": {kind: plain, budget: budget{joins: 12, ends: 3, breaks: 4, late: 10, keeps: 2}, bound: harmBound},
