@@ -49,8 +49,8 @@
 //
 // A call that does not wait is told that another has the lock where a majority says so. Where nobody has a majority it asks again, for a second
 // at most, and then returns ErrSplitVote if another client has some node, and otherwise a *MajorityError, which names the nodes that have not answered, or
-// do not count. Handoffs between the goroutines of a
-// process are off: each hold is taken from the nodes.
+// do not count. Between the goroutines of a process there are local handoffs alone
+// (rlock.WithLocalHandoffs): each holder of a series relies on what the nodes have confirmed to the first.
 //
 // A renewal counts when a majority has confirmed it. On a node that has lost the hold, or never had it, the renewal takes
 // the lock for it anew, if it is free there; but not where a majority has released it, so that a ForceUnlock stays one. Hundreds of holds are
@@ -120,12 +120,18 @@
 //	   voted too late for the number, and had no counter, only if a is in it. A node accepts a proposal from the hold that has the lock
 //	   there, if it is larger than its counter; a node without a counter only if a is in it, as the client says with it.
 //
+// And where calls wait whose holds may follow within the process (rlock.WithLocalHandoffs):
+//
+//	T8 A number in the first round may be the last one of several tokens in a row. Of the first of them T2 and T3 ask what a number is to be at
+//	   least, of the last what it is to be at most; up to 33 may follow a counter that is ahead. T4 sets the counter to the last. A second
+//	   round gives one token.
+//
 // Each attempt proposes a number to a node once, and an answer that does not come counts as a refusal; where nodes refuse because they know a
 // larger number, a larger one is proposed. Tokens are numbers of 16 digits, and fenced.WithClockFloor changes nothing here. A re-entry takes its
 // token in the second way.
 //
-// Tokens of completed acquires are unique, and grow strictly: if Y's acquire began after X's was complete, Y's token is
-// larger. There are two reasons, of which each is enough.
+// Tokens of completed acquires, each of several in a row, are unique, and grow strictly: if Y's acquire began after X's was complete, Y's
+// token is larger. There are two reasons, of which each is enough.
 //
 // The counters. Any two majorities share a node. Let that have kept its data. It takes and accepts only what is larger than its counter. So
 // X and Y have not the same number. And if Y began after X was complete, that node had X's token in its counter before a number of
@@ -133,15 +139,15 @@
 //
 // The clocks. Let every node that is shared have forgotten its counter: one, where a hold has a bare majority. Of the clocks one may be wrong by
 // any amount, and the others differ from the true time by d at most. Some node with a right clock took X's token, at a time t: the token is
-// no more than t + d + a + s, or a counter and 1, which is such a number taken earlier, and each one after it takes longer than a
-// microsecond; in a second round it is no more than the middle clock and a, or a counter and 1. Y's token is at least the time of its votes, less
+// no more than t + d + a + s, or one of 33 after a counter, which is such a number taken earlier, and each acquire after it takes longer than 33
+// microseconds; in a second round it is no more than the middle clock and a, or a counter and 1. Y's token is at least the time of its votes, less
 // d. If the shared node has restarted, then it counts for Y only after the delay, which is more than the longest lease; the rounds of
 // an acquire, an eighth of its lease each, take half a lease together; so Y's token is larger if d is less than an eighth of the longest
 // lease. If it has forgotten while it ran (FLUSHALL, DEL, an eviction), it has no counter for Y, and takes or accepts only a number that is a
 // ahead of the time: larger than X's for the same d, unless X, or one within that quarter before it, was told of no counter either: then the two
 // must be more than 2d apart.
 //
-// With its votes no client can set a counter far ahead. A node with a right clock takes none beyond now + a + s, or the next after its counter,
+// With its votes no client can set a counter far ahead. A node with a right clock takes none beyond now + a + s, or the next 33 after its counter,
 // whatever a client sends; and a number that a wrong clock leads comes from no client while one clock is wrong, in either round.
 //
 // The rules are searched through, with every order of steps, lost answers, second copies, restarts, a FLUSHALL and wrong clocks, by

@@ -19,6 +19,10 @@
 //	    a late one that had no counter only with that more. A node
 //	    accepts what is larger than its counter, if the field is there; without a counter it accepts only a number with that more in it.
 //
+//	T8  A proposal of the first round may be the last of several tokens in a row, of which the client uses all. T2 and T3 then ask of the first one what a
+//	    number is to be at least, and of the last one what it is to be at most. A block that follows the counter is not too large. T4 sets the
+//	    counter to the last. The second round gives one token.
+//
 // The rules are in rules.go, each as a function. Rules are the naive forms, each of which is refuted. The steps are in search.go: what a
 // client, a node and the world do. A state is in state.go. An attempt that gives up has no step: it stays where it is, because of two
 // attempts of which one has no token there is nothing to say.
@@ -36,7 +40,7 @@
 //
 // Times are ticks. There are 3 numbers in a tick, so that two attempts in one tick can take different ones, and more where an attempt proposes
 // more than once: in the code a microsecond is shorter than any round. An acquire takes Bounds.Round ticks at most; 0 means that it is over in the tick in which it began.
-// Delay is how long a restarted node does not count, Ahead is a quarter of the delay of the code, and Slack is s, so that a is Ahead
+// A block is Bounds.Block and 1 numbers, of which a tick has room for one of each attempt: in the code an acquire takes longer than 33 microseconds. Delay is how long a restarted node does not count, Ahead is a quarter of the delay of the code, and Slack is s, so that a is Ahead
 // and Slack. Numbers need not be in the proportion that they have in the code; in the code Ahead is more than four times Slack.
 //
 // # How to run it

@@ -25,6 +25,10 @@ type Rules struct {
 	NoClock           bool // T7: the number is one more than the counters that were told
 	LatestClock       bool // T7: the number is at least the largest of the times, not the middle one
 	NotAhead          bool // T7: the number is not ahead of the time where a voter has no counter
+	LooksAtLast       bool // T8: a node looks only at the last token of a block
+	SetsFirst         bool // T8: a node sets its counter to the first token of a block
+	BlocksAgain       bool // T8: the second round proposes one token, and the client uses a block from that on
+	Beyond            bool // T8: a block goes on beyond the time and s, however long it is
 }
 
 // Bounds say how much can happen in a search. Times are in ticks.
@@ -37,7 +41,8 @@ type Bounds struct {
 	Round     int  // an attempt takes no longer
 	Delay     int  // a node that has restarted counts after that
 	Ahead     int  // a quarter of the delay
-	Slack     int  // s in T2 and T3
+	Slack     int  // s in T2 and T3; a block is on top of it
+	Block     int  // so many tokens more an attempt may take with its votes; each takes as many, or none
 	Longer    int  // the time goes on for so much longer than the delay and a round
 	AnyTime   bool // a wrong clock shows each time, not only one that is far behind and one that is far ahead
 	Repeats   int  // so often a command that takes the lock comes to its node a second time
@@ -58,7 +63,9 @@ const far = 2
 
 // perTick returns how many numbers there are in a tick. In the code a microsecond is shorter than any acquire, so that the attempts
 // of one tick can each propose a counter and 1 and are not ahead of the time.
-func (m *Model) perTick() int { return attempts + 1 + 2*m.Others + 2*max(m.Proposals-1, 0) }
+func (m *Model) perTick() int {
+	return attempts*(1+m.block()) + 1 + 2*m.Others + 2*max(m.Proposals-1, 0)
+}
 
 func (m *Model) firstTick() int { return m.Skew + far }
 func (m *Model) lastTick() int  { return m.firstTick() + m.Delay + m.Round + m.Longer }
@@ -75,19 +82,47 @@ func (m *Model) wrongStep() int {
 }
 
 // largest is a number that is beyond all that a node takes from the first round.
-func (m *Model) largest() int { return (m.lastClock() + m.Ahead + 2*m.Slack + 1) * m.perTick() }
+func (m *Model) largest() int { return (m.lastClock()+m.Ahead+1)*m.perTick() + 2*m.slack() }
 
-// takes says whether a node with that counter and clock takes the number g from a command that takes the lock (T2, T3).
-func (m *Model) takes(counter, clock, g int) bool {
+// slack is s, and ahead is a, as numbers.
+func (m *Model) slack() int { return m.Slack*m.perTick() + m.block() }
+func (m *Model) ahead() int { return m.Ahead*m.perTick() + m.slack() }
+
+// block is how many tokens a tick and s have room for.
+func (m *Model) block() int {
+	if m.Beyond {
+		return 0
+	}
+	return m.Block
+}
+
+// takes says whether a node with that counter and clock takes the number g from a command that takes the lock (T2, T3). So many
+// tokens of the same block come before g (T8).
+func (m *Model) takes(counter, clock, g, more int) bool {
+	first, now := g-more, clock*m.perTick()
+	if m.LooksAtLast {
+		first = g
+	}
+	if m.Beyond {
+		g = first
+	}
 	if m.looksAtP2(counter) {
-		least := clock + m.Ahead + m.Slack
-		return (g >= least*m.perTick() || m.TakesPastP2) && g <= (least+m.Slack)*m.perTick()
+		least := now + m.ahead()
+		return (first >= least || m.TakesPastP2) && g <= least+m.slack()
 	}
-	most := clock + m.Slack
+	most := now + m.slack()
 	if m.TakesFar {
-		most += m.Ahead
+		most += m.ahead() - m.slack()
 	}
-	return m.larger(g, counter) && (g >= clock*m.perTick() || m.TakesPast) && (g <= most*m.perTick() || g == counter+1)
+	return m.larger(first, counter) && (first >= now || m.TakesPast) && (g <= most || first == counter+1)
+}
+
+// sets returns what a node sets its counter to that takes g.
+func (m *Model) sets(g, more int) uint8 {
+	if m.SetsFirst {
+		return uint8(g - more)
+	}
+	return uint8(g)
 }
 
 // looksAtP2 says which of the two proposals is for a node with that counter.
@@ -98,20 +133,20 @@ func (m *Model) larger(g, counter int) bool { return g > counter || g == counter
 
 // proposes says whether a client may propose g as p2, or else as p1 (T6). It may be any number unless the client is honest. Then
 // it is at most what a right clock and the slack give, or it is a counter or a token and 1.
-func (m *Model) proposes(s *State, g int, p2 bool) bool {
+func (m *Model) proposes(s *State, g, more int, p2 bool) bool {
 	if !m.Honest {
 		return true
 	}
-	most := int(s.now) + m.Skew + m.Slack
+	most := (int(s.now)+m.Skew)*m.perTick() + m.slack()
 	if p2 {
-		most += m.Ahead + m.Slack
+		most += m.ahead()
 	}
-	ok := g <= most*m.perTick()
+	ok := g <= most
 	for i := range s.nodes {
-		ok = ok || s.nodes[i].counter > 0 && g == int(s.nodes[i].counter)+1
+		ok = ok || s.nodes[i].counter > 0 && g-more == int(s.nodes[i].counter)+1
 	}
 	for i := range s.attempts {
-		ok = ok || s.attempts[i].done > 0 && g == int(s.attempts[i].done)+1
+		ok = ok || s.attempts[i].done > 0 && g-more == int(s.attempts[i].done)+1
 	}
 	return ok
 }
@@ -136,11 +171,12 @@ func (m *Model) number(a *Attempt, times [nodes]int) int {
 	case m.LatestClock:
 		middle = max(times[0], times[1], times[2])
 	}
+	middle *= m.perTick()
 	if a.none && !m.NotAhead && !m.NoClock {
-		middle += m.Ahead
-		if !m.FloorWithoutSlack {
-			middle += m.Slack
+		middle += m.ahead()
+		if m.FloorWithoutSlack {
+			middle -= m.slack()
 		}
 	}
-	return max(int(a.largest)+1, middle*m.perTick())
+	return max(int(a.largest)+1, middle)
 }

@@ -78,18 +78,31 @@ func (m *Model) starts() []State {
 	s.attempts[0] = Attempt{phase: asks, until: uint8(now + m.Round), wrongClock: m.Wrong > 1}
 
 	all := []State{s}
-	if m.Wrong == 1 {
+	if m.Block > 0 { // one attempt may have none
 		all = nil
-		for i := range nodes {
+		for with := 1; with < 1<<attempts; with++ {
 			t := s
-			t.nodes[i].wrong = true
+			for i := range t.attempts {
+				t.attempts[i].more = uint8(with >> i & 1 * m.Block)
+			}
 			all = append(all, t)
 		}
-		for clients := 1; clients < 1<<attempts; clients++ { // both attempts may be of one client
-			t := s
-			t.attempts[0].wrongClock = clients&1 > 0
-			t.attempts[1].wrongClock = clients&2 > 0
-			all = append(all, t)
+	}
+	if m.Wrong == 1 {
+		right := all
+		all = nil
+		for _, s := range right {
+			for i := range nodes {
+				t := s
+				t.nodes[i].wrong = true
+				all = append(all, t)
+			}
+			for clients := 1; clients < 1<<attempts; clients++ { // both attempts may be of one client
+				t := s
+				t.attempts[0].wrongClock = clients&1 > 0
+				t.attempts[1].wrongClock = clients&2 > 0
+				all = append(all, t)
+			}
 		}
 	}
 	for i := range nodes {
@@ -155,7 +168,7 @@ func (x *search) other(s State, n int) {
 	first, last := x.clock(&s, n)
 	for clock := first; clock <= last; clock += x.wrongStep() {
 		for g := 1; g <= x.largest(); g++ {
-			if x.takes(before, clock, g) && x.proposes(&s, g, x.looksAtP2(before)) {
+			if x.takes(before, clock, g, 0) && x.proposes(&s, g, 0, x.looksAtP2(before)) {
 				t := s
 				t.others--
 				t.nodes[n].counter, t.nodes[n].holder = uint8(g), 0
@@ -179,7 +192,7 @@ func (x *search) attempt(s State, i int) {
 		x.accept(s, i)
 		x.again(s, i)
 		if x.decides(int(a.accepted)) {
-			x.complete(s, i, a.token)
+			x.complete(s, i, a.token, x.BlocksAgain)
 		}
 		x.vote(s, i)
 	case complete:
@@ -249,9 +262,9 @@ func (x *search) voteOf(s State, i, n, clock int) {
 		first, last = int(*p), int(*p)
 	}
 	for g := first; g <= last; g++ {
-		if x.takes(before, clock, g) && x.proposes(&s, g, which == 2) {
+		if x.takes(before, clock, g, int(a.more)) && x.proposes(&s, g, int(a.more), which == 2) {
 			t := s
-			t.nodes[n].counter = uint8(g) // T4
+			t.nodes[n].counter = x.sets(g, int(a.more)) // T4
 			if which == 1 {
 				t.attempts[i].p1 = uint8(g)
 			} else {
@@ -290,13 +303,13 @@ func (x *search) count(s State, i int) {
 		took[s.nodes[n].of[i].took]++
 	}
 	if x.decides(took[1]) {
-		x.complete(s, i, a.p1)
+		x.complete(s, i, a.p1, true)
 	}
 	if x.decides(took[2]) {
-		x.complete(s, i, a.p2)
+		x.complete(s, i, a.p2, true)
 	}
 	if x.AddsUp && x.decides(took[1]+took[2]) {
-		x.complete(s, i, max(a.p1, a.p2))
+		x.complete(s, i, max(a.p1, a.p2), true)
 	}
 }
 
@@ -375,27 +388,34 @@ func (x *search) again(s State, i int) {
 	}
 }
 
-// complete is the end of an acquire: here is what has to hold.
-func (x *search) complete(s State, i int, token uint8) {
+// complete is the end of an acquire: here is what has to hold. Of a block all tokens are used.
+func (x *search) complete(s State, i int, token uint8, block bool) {
 	a := &s.attempts[i]
+	first := token
+	switch {
+	case block && a.phase == asks:
+		first -= a.more
+	case block:
+		token += a.more
+	}
 	both := false
 	for _, o := range s.attempts {
 		both = both || o.done > 0
-		if o.done == token {
-			x.refute(s, i, token, fmt.Sprintf("tokens are unique: %d twice", token))
+		if o.done > 0 && o.begins <= token && first <= o.done {
+			x.refute(s, i, first, token, fmt.Sprintf("tokens are unique: %d twice", max(first, o.begins)))
 		}
 	}
-	if token <= a.least {
-		x.refute(s, i, token, fmt.Sprintf("tokens grow: %d after %d", token, a.least))
+	if first <= a.least {
+		x.refute(s, i, first, token, fmt.Sprintf("tokens grow: %d after %d", first, a.least))
 	}
 	if both {
 		return // nothing can be wrong any more
 	}
 	s.ended(i)
-	a.phase, a.done, a.until, a.least, a.accepted, a.proposals = complete, token, 0, 0, 0, 0
+	a.phase, a.begins, a.done, a.until, a.least, a.accepted, a.proposals = complete, first, token, 0, 0, 0, 0
 	a.none = a.none && !x.AcceptsBehind
 	if !x.Late { // nothing is left of it
-		a.p1, a.p2, a.token, a.none = 0, 0, 0, false
+		a.p1, a.p2, a.token, a.none, a.more = 0, 0, 0, false, 0
 		for n := range s.nodes {
 			node := &s.nodes[n]
 			node.of[i] = Dealings{}
@@ -415,11 +435,11 @@ func (s *State) ended(i int) {
 	}
 }
 
-func (x *search) refute(s State, i int, token uint8, why string) {
+func (x *search) refute(s State, i int, first, token uint8, why string) {
 	if x.out.Refuted != "" {
 		return
 	}
-	s.attempts[i].phase, s.attempts[i].done = complete, token
+	s.attempts[i].phase, s.attempts[i].begins, s.attempts[i].done = complete, first, token
 	x.out.Refuted = why
 	x.out.Way = append(append([]State(nil), x.way...), s)
 }

@@ -50,7 +50,9 @@ type Attempt struct {
 	phase      Phase
 	until      uint8 // it takes no longer than to the end of this tick
 	least      uint8 // its token has to be larger than this
-	done       uint8 // its token, once it is complete
+	done       uint8 // its token, once it is complete: of a block the last one,
+	begins     uint8 // and the first one
+	more       uint8 // p1 and p2 are the last of a block: so many tokens come before each
 	p1, p2     uint8 // its proposals in the first round
 	largest    uint8 // the largest counter that it was told
 	none       bool  // a voter had no counter
@@ -152,7 +154,7 @@ func (s State) String() string {
 		case proposes:
 			fmt.Fprintf(&b, "proposes %d, accepted by %d", a.token, a.accepted)
 		case complete:
-			fmt.Fprintf(&b, "has token %d", a.done)
+			fmt.Fprintf(&b, "has tokens %d to %d", a.begins, a.done)
 		}
 	}
 	return b.String()

@@ -55,10 +55,20 @@ var holds = []row{
 
 	{name: "FLUSHALL, second copy", large: true, model: Model{Bounds: Bounds{Used: true, Flushes: 1, Delay: 2, Ahead: 1, Repeats: 1}}},
 	{name: "FLUSHALL, no slack in T7 but far ahead", large: true, model: Model{Rules{FloorWithoutSlack: true}, Bounds{Used: true, Flushes: 1, Delay: 2, Ahead: 2, Slack: 1}}},
+
+	{name: "block, restart", model: Model{Bounds: Bounds{Restarts: 1, Block: 1, Delay: 2, Ahead: 1}}},
+	{name: "block, two restarts", large: true, model: Model{Bounds: Bounds{Restarts: 2, Block: 1, Delay: 2, Ahead: 1}}},
+	{name: "block, restart, late commands", large: true, model: Model{Bounds: Bounds{Restarts: 1, Block: 1, Delay: 2, Ahead: 1, Late: true}}},
+	{name: "block, restart, one clock wrong, honest numbers", large: true, model: Model{Bounds: Bounds{Restarts: 1, Wrong: 1, Honest: true, Block: 1, Delay: 2, Ahead: 1}}},
+	{name: "block, second copy", large: true, model: Model{Bounds: Bounds{Used: true, Block: 1, Delay: 2, Ahead: 1, Repeats: 1}}},
+	{name: "block, all clocks wrong", large: true, model: Model{Bounds: Bounds{Used: true, Wrong: 3, Block: 1, Delay: 2, Ahead: 1}}},
+	{name: "block, FLUSHALL", model: Model{Bounds: Bounds{Used: true, Flushes: 1, Block: 1, Delay: 2, Ahead: 1}}},
+	{name: "block, FLUSHALL, late commands", large: true, model: Model{Bounds: Bounds{Used: true, Flushes: 1, Block: 1, Delay: 2, Ahead: 1, Late: true}}},
+	{name: "block, FLUSHALL, two proposals", large: true, model: Model{Bounds: Bounds{Used: true, Flushes: 1, Block: 1, Delay: 2, Ahead: 1, Proposals: 2}}},
 }
 
-// naive are forms of which each breaks one rule. With the same bounds the rules hold, as holds shows; but the form of T6 is the
-// bounds themselves.
+// naive are forms of which each breaks one rule. With the same bounds the rules hold, as holds shows; but the forms of T6 and of a block
+// beyond s are the bounds themselves.
 var naive = []row{
 	{name: "T1 a second copy finds its number", model: Model{Rules{CountsSecondCopy: true}, Bounds{Used: true, Delay: 2, Ahead: 1, Repeats: 1}}},
 	{name: "T2 accepts an equal number", model: Model{Rules{AcceptsEqual: true}, Bounds{Used: true, Delay: 2, Ahead: 1, Repeats: 1}}},
@@ -78,6 +88,10 @@ var naive = []row{
 	{name: "T7 no clock", model: Model{Rules{NoClock: true}, Bounds{Restarts: 1, Delay: 2, Ahead: 1}}},
 	{name: "T7 the latest clock", model: Model{Rules{LatestClock: true}, Bounds{Restarts: 1, Wrong: 1, Honest: true, Delay: 2, Ahead: 1}}},
 	{name: "T7 not ahead", model: Model{Rules{NotAhead: true}, Bounds{Used: true, Flushes: 1, Delay: 2, Ahead: 1}}},
+	{name: "T8 a node looks at the last token", model: Model{Rules{LooksAtLast: true}, Bounds{Used: true, Block: 1, Delay: 2, Ahead: 1}}},
+	{name: "T8 the counter is set to the first token", model: Model{Rules{SetsFirst: true}, Bounds{Used: true, Block: 1, Delay: 2, Ahead: 1}}},
+	{name: "T8 a block from the second round", model: Model{Rules{BlocksAgain: true}, Bounds{Used: true, Block: 1, Delay: 2, Ahead: 1}}},
+	{name: "T8 a block beyond the time and s", model: Model{Rules{Beyond: true}, Bounds{Restarts: 1, Block: 7, Delay: 2, Ahead: 1}}},
 }
 
 // limits are what the rules do not promise: after two FLUSHALL both attempts are told of no counter.
@@ -122,7 +136,7 @@ func TestPast(t *testing.T) {
 	s := State{now: uint8(m.lastTick()), others: 1}
 	token := uint8((m.lastTick() - m.Delay) * m.perTick()) // as at the time when B restarted
 	s.nodes = [nodes]Node{{counter: token}, {wrong: true}, {counter: 1}}
-	s.attempts[0] = Attempt{phase: complete, done: token}
+	s.attempts[0] = Attempt{phase: complete, begins: token, done: token}
 	if o := m.search([]State{s}, limit); o.Refuted != "" || o.GaveUp {
 		t.Errorf("refuted: %s", o.Refuted)
 		way(t, o)
