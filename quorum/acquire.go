@@ -20,7 +20,7 @@ type attempt struct {
 
 	gone   string           // the field of a hold that was given up, and whose release may not have come to all nodes; "" for none
 	offer  scripts.Proposal // what the nodes may accept with their votes; zero where there is none,
-	offers bool             // which is false then
+	offers int              // and how many tokens in a row
 	before seen             // what the client knew of the lock when the attempt began
 
 	strangers bool // there were nodes then of which the client had not heard
@@ -41,7 +41,7 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 	at.before = s.seen(lock)
 	at.gone = cmp.Or(o.Turn.Gone, at.before.gone)
 	if o.Fenced {
-		at.offer, at.offers = s.proposal(lock, o.Expiry)
+		at.offer, at.offers = s.proposal(lock, o.Expiry, o.Tokens)
 		at.election.first = at.offer.First
 	}
 	at.votes.op, at.votes.heard, at.votes.judge = at.vote, at.voted, at.judge
@@ -79,8 +79,8 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 // vote makes the question for one node. The home has the line.
 func (at *attempt) vote(n *node) scripts.Op {
 	vote := scripts.Vote(at.order.Keys, at.order.Field, at.lease)
-	if at.offers {
-		vote = vote.Proposing(at.offer)
+	if at.offers > 0 {
+		vote = vote.Proposing(at.offer).TakingTokens(at.offers)
 	}
 	if n == at.home && at.order.Lined {
 		return vote.InLine(at.order.Turn)
@@ -153,7 +153,7 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 		return true, func() { at.over(scripts.Answer{Held: true}, nil) }
 	}
 	if token := at.accepted(); token > 0 {
-		return true, func() { at.over(scripts.Answer{Held: true, Token: token}, nil) }
+		return true, func() { at.over(scripts.Answer{Held: true, Token: token, Tokens: at.offers}, nil) }
 	}
 	return true, at.propose
 }

@@ -28,7 +28,7 @@ import (
 // refused, because a replica that is promoted in a node's place has forgotten holds without having restarted.
 //
 // The options are those of this package, and rlock's WithLease, WithPollInterval, WithUnlockTimeout, WithPatience, WithLogger,
-// WithTrace, and WithPresence, which writes to each node. WithHandoffs, WithLocalHandoffs and WithShardedPubSub have no effect here.
+// WithTrace, WithLocalHandoffs, and WithPresence, which writes to each node. WithHandoffs and WithShardedPubSub have no effect here.
 // WithReplicas and WithFsync are for one Redis: New refuses them. fenced.WithClockFloor has no effect on the locks: tokens are at least
 // the nodes' time in microseconds in any case.
 //

@@ -146,7 +146,7 @@ func (e *election) tally(p *round, token int64, final bool) (bool, func()) {
 	}
 	switch {
 	case accepted >= s.majority:
-		return true, func() { e.done(scripts.Answer{Held: true, Token: token}, nil) }
+		return true, func() { e.done(scripts.Answer{Held: true, Token: token, Tokens: 1}, nil) }
 	case accepted+open >= s.majority:
 		return false, nil
 	case open > 0:

@@ -56,14 +56,26 @@ func (s *store) slack() time.Duration { return s.longest / 16 }
 // ahead is how far ahead of the time a token is at least that a node accepts which has no counter, and may have forgotten it.
 func (s *store) ahead() time.Duration { return s.delay/4 + s.slack() }
 
-// proposal is what the nodes may accept with their votes (see the package doc); false where this client has no number to propose.
-func (s *store) proposal(lock string, expiry time.Duration) (p scripts.Proposal, is bool) {
+// mostAhead is how many tokens in a row nodes accept next to their counter, however far that is
+// ahead: an acquire takes longer than so many microseconds.
+const mostAhead = 33
+
+// proposal is what the nodes may accept with their votes (see the package doc), and how many tokens
+// in a row; 0 where this client has no number to propose.
+func (s *store) proposal(lock string, expiry time.Duration, want int) (p scripts.Proposal, tokens int) {
 	now, known := s.clock(time.Now())
 	if !known {
-		return p, false
+		return p, 0
 	}
-	last := s.counter(lock)
-	now += s.slack().Microseconds() / 2
-	p = scripts.Proposal{Token: max(now, last+1), First: now + s.ahead().Microseconds(), Ahead: s.ahead(), Slack: s.slack(), Expiry: expiry}
-	return p, p.Token < maxToken && p.First < maxToken
+	last, slack := s.counter(lock), s.slack().Microseconds()
+	now += slack / 2
+	n := int64(max(want, 1))
+	if n > slack/4 || last+n > now+slack/4 { // the first or the last might be too far off a node's time
+		n = min(n, mostAhead)
+	}
+	p = scripts.Proposal{Token: max(now, last+n), First: now + s.ahead().Microseconds(), Ahead: s.ahead(), Slack: s.slack(), Expiry: expiry}
+	if p.Token >= maxToken || p.First >= maxToken {
+		return p, 0
+	}
+	return p, int(n)
 }

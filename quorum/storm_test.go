@@ -30,7 +30,7 @@ func storm(t *testing.T, seed uint64) {
 	var users []*user
 	var workers sync.WaitGroup
 	for i := range 4 {
-		u := s.user(lease(rlock.WithPatience(30*time.Second)), patient())
+		u := s.user(lease(rlock.WithPatience(30*time.Second), rlock.WithLocalHandoffs(20)), patient())
 		users = append(users, u)
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		var mu sync.Mutex
@@ -45,7 +45,7 @@ func storm(t *testing.T, seed uint64) {
 			return err
 		}, 0, 1, 2, 3, 4)
 		l := u.lock("a", fenced.WithClockFloor())
-		workers.Go(func() {
+		work := func() {
 			for ctx.Err() == nil {
 				held, token, err := l.TryLockAndGetToken(ctx, 20*time.Second, 0)
 				if err != nil {
@@ -58,7 +58,10 @@ func storm(t *testing.T, seed uint64) {
 					t.Errorf("Unlock: %v", err)
 				}
 			}
-		})
+		}
+		for range 1 + 3*(i%2) { // the callers of one client pass the lock on
+			workers.Go(work)
+		}
 	}
 	rng := rand.New(rand.NewPCG(seed, 99))
 	few := func() bool { holds, wrong := w.verdict(); return holds < 20 && wrong == nil } // on a machine that is busy

@@ -80,7 +80,8 @@ func virtualStorm(t *testing.T, s *site, seed uint64, calm, restarts int, prepar
 		return dice.IntN(n)
 	}
 	for i := range 4 {
-		u := s.user(rlock.WithLease(2*time.Second), rlock.WithPatience(time.Minute), quorum.WithRetryDelay(50*time.Millisecond, 500*time.Millisecond))
+		callers := 1 + 3*(i%2) // of which those of one client pass the lock on
+		u := s.user(local(20, rlock.WithLease(2*time.Second), rlock.WithPatience(time.Minute)), quorum.WithRetryDelay(50*time.Millisecond, 500*time.Millisecond))
 		prepare(u)
 		users = append(users, u)
 		u.on(func(node int, _ string, args []any, next func() error) error {
@@ -105,7 +106,7 @@ func virtualStorm(t *testing.T, s *site, seed uint64, calm, restarts int, prepar
 			return next()
 		}, all...)
 		l := u.lock("a", fenced.WithClockFloor())
-		workers.Go(func() {
+		work := func() {
 			for ctx.Err() == nil {
 				time.Sleep(time.Duration(roll(300)) * time.Millisecond)
 				var lease time.Duration
@@ -135,7 +136,10 @@ func virtualStorm(t *testing.T, s *site, seed uint64, calm, restarts int, prepar
 					t.Errorf("Unlock: %v", err)
 				}
 			}
-		})
+		}
+		for range callers {
+			workers.Go(work)
+		}
 	}
 	for range 25 {
 		time.Sleep(time.Duration(roll(2000)) * time.Millisecond)

@@ -57,8 +57,8 @@ func WithHandoffs(n int) Option { return func(s *settings) { s.Handoffs = n } }
 //
 // What it costs: an Unlock that passes the lock on returns nil without having asked Redis, so that it does not notice that the lock
 // was forced open less than 20 ms ago. The last one of the series is told, and a guard refuses the tokens. A holder of a series has
-// up to a tenth of its lease less. Waiters in other processes wait for the series to end: the larger n is, the longer. It has no effect on semaphores,
-// read-write locks and quorums. n is from 0 to 1,024.
+// up to a tenth of its lease less. Waiters in other processes wait for the series to end: the larger n is, the longer. It has no effect on semaphores
+// and read-write locks. n is from 0 to 1,024.
 func WithLocalHandoffs(n int) Option {
 	return func(s *settings) { s.LocalHandoffs = n }
 }

@@ -8,6 +8,7 @@ import (
 type Answer struct {
 	Held      bool          // the hold has the lock; of an Unlock: the hold had the lock, and is released
 	Token     int64         // the last token that was taken, 0 without a counter
+	Tokens    int           // of several servers: how many were taken, which may be fewer than were asked for; 0: as many
 	TTL       time.Duration // where another holder has the lock: how long at most, or NoExpiry; NoKey where it is another client's turn
 	Receivers int           // of an Unlock: how many connections were told, as far as the server knows
 	Untold    bool          // of an Unlock: the server refused to tell anybody

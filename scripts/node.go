@@ -90,7 +90,8 @@ func Vote(keys *Keys, field string, lease time.Duration) Op {
 	return Op{kind: &votes, keys: keys, fenced: true, request: request{lease: lease, field: field}}
 }
 
-// A Proposal is what a server of a quorum may take as the token of a hold, in the step in which it takes the lock for the hold.
+// A Proposal is what a server of a quorum may take as the token of a hold, in the step in which it takes the lock for the hold. With
+// TakingTokens it is the last of these.
 type Proposal struct {
 	Token  int64         // for a server that has a counter
 	First  int64         // for a server that has none
@@ -263,7 +264,8 @@ type Order struct {
 	Verb   Verb
 	Keys   *Keys
 	Field  string
-	Fenced bool          // the op takes a token
+	Fenced bool          // the op takes a token,
+	Tokens int           // or so many in a row; 0 for one
 	Expiry time.Duration // how long after its last use the counter expires; 0: never
 	Lease  time.Duration // of Acquire and Level
 	Count  int           // of Level: the new count,
@@ -292,7 +294,7 @@ const (
 // Order returns what the op asks for.
 func (op *Op) Order() Order {
 	return Order{
-		Verb: op.kind.verb, Keys: op.keys, Field: op.field, Fenced: op.fenced, Expiry: op.expiry,
+		Verb: op.kind.verb, Keys: op.keys, Field: op.field, Fenced: op.fenced, Tokens: op.tokens, Expiry: op.expiry,
 		Lease: op.lease.Truncate(time.Millisecond), Count: op.count, Change: op.change,
 		Lined: op.kind.lined, Newcomers: op.kind == &unlocksForNewcomers, Turn: op.turn, Known: op.known, Within: op.within,
 	}

@@ -7,15 +7,17 @@
 -- first   what is proposed to a server that has none, '0' for nothing
 -- ahead   microseconds: a token without a counter is so far ahead of the server's time, as a counter may have been forgotten
 -- slack   microseconds: a proposal is at most so far ahead of that
+-- tokens  how many the hold takes: what is proposed is the last of them; nil for one
 --
 -- returns the token, or nil
-local function accepts(last, now, token, first, ahead, slack)
-  local counter, proposed = tonumber(last), tonumber(token)
+local function accepts(last, now, token, first, ahead, slack, tokens)
+  local counter, proposed, more = tonumber(last), tonumber(token), (tokens or 1) - 1
   if counter == 0 then
     local beyond = tonumber(first) - now - ahead
-    return beyond >= 0 and beyond <= tonumber(slack) and first or nil
+    return beyond >= more and beyond <= tonumber(slack) and first or nil
   end
-  local fits = proposed > counter and proposed >= now and (proposed <= now + slack or proposed == counter + 1)
+  local least = proposed - more
+  local fits = least > counter and least >= now and (proposed <= now + slack or least == counter + 1 and more <= 32)
   return fits and token or nil
 end
 

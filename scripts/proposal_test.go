@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Inv2: which token a node takes with its vote, by its counter and its clock: T2 and T3 of quorum/doc.go. Every time is from the node's.
+// Inv2: which token a node takes with its vote, by its counter and its clock: T2, T3 and T8 of quorum/doc.go. Every time is from the node's.
 func TestNode_Proposals(t *testing.T) {
 	const (
 		minute = int64(60e6)
@@ -20,18 +20,28 @@ func TestNode_Proposals(t *testing.T) {
 		counter      int64 // none: there is none
 		token, first int64
 		takes        int64 // none: no token
+		tokens       int64 // of which that is the last; 0 for one
 	}{
-		{"no counter", none, minute, ahead + minute, ahead + minute},
-		{"no counter, and too little", none, minute, ahead - minute, none},
-		{"no counter, and too much", none, minute, ahead + slack + minute, none},
-		{"a counter that is passed", -minute, minute, ahead + minute, minute},
-		{"a counter, and too little for the clock", -5 * minute, -minute, ahead + minute, none},
-		{"a counter, and too much for the clock", -minute, slack + minute, ahead + minute, none},
-		{"a counter that is ahead", 5 * minute, minute, ahead + minute, none},
-		{"the next number of a counter that is ahead", 5 * minute, 5*minute + 1, ahead + minute, 5*minute + 1},
-		{"the number after that", 5 * minute, 5*minute + 2, ahead + minute, none},
-		{"an equal number", minute, minute, ahead + minute, none},
-		{"the next number of a counter behind the clock", -5 * minute, -5*minute + 1, ahead + minute, none},
+		{"no counter", none, minute, ahead + minute, ahead + minute, 0},
+		{"no counter, and too little", none, minute, ahead - minute, none, 0},
+		{"no counter, and too much", none, minute, ahead + slack + minute, none, 0},
+		{"a counter that is passed", -minute, minute, ahead + minute, minute, 0},
+		{"a counter, and too little for the clock", -5 * minute, -minute, ahead + minute, none, 0},
+		{"a counter, and too much for the clock", -minute, slack + minute, ahead + minute, none, 0},
+		{"a counter that is ahead", 5 * minute, minute, ahead + minute, none, 0},
+		{"the next number of a counter that is ahead", 5 * minute, 5*minute + 1, ahead + minute, 5*minute + 1, 0},
+		{"the number after that", 5 * minute, 5*minute + 2, ahead + minute, none, 0},
+		{"an equal number", minute, minute, ahead + minute, none, 0},
+		{"the next number of a counter behind the clock", -5 * minute, -5*minute + 1, ahead + minute, none, 0},
+		{"several", -minute, minute, ahead + minute, minute, 33},
+		{"several, and the first is too little for the clock", -5 * minute, minute, ahead + minute, none, 2 * minute},
+		{"several, and the last is too much for the clock", -minute, slack + minute, ahead + minute, none, 2 * minute},
+		{"several next to a counter", minute, minute + 33, ahead + minute, minute + 33, 33},
+		{"several, of which the first is equal", minute, minute + 32, ahead + minute, none, 33},
+		{"33 next to a counter that is ahead", 5 * minute, 5*minute + 33, ahead + minute, 5*minute + 33, 33},
+		{"34 next to a counter that is ahead", 5 * minute, 5*minute + 34, ahead + minute, none, 34},
+		{"several where there is no counter", none, minute, ahead + 3*minute/2, ahead + 3*minute/2, minute},
+		{"several where there is no counter, and the first is too little", none, minute, ahead + minute, none, 2 * minute},
 	} {
 		t.Run(p.what, func(t *testing.T) {
 			nodeWays(t, func(t *testing.T, rdb *redis.Client, c caller, do func(Op) Answer) {
@@ -42,7 +52,7 @@ func TestNode_Proposals(t *testing.T) {
 				field := newField()
 				vote := Vote(c.keys, field, lease).Proposing(Proposal{
 					Token: now + p.token, First: now + p.first, Ahead: time.Duration(ahead) * time.Microsecond, Slack: time.Duration(slack) * time.Microsecond,
-				})
+				}).TakingTokens(int(p.tokens))
 				want := now + p.takes
 				if p.takes == none {
 					want = max(now+p.counter, 0)

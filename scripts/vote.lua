@@ -38,7 +38,7 @@ end
 -- the others    see vote
 --
 -- returns as vote does
-local function grant(lock, counter, lease, field, there, left, token, first, ahead, slack, expiry)
+local function grant(lock, counter, lease, field, there, left, token, first, ahead, slack, expiry, tokens)
   if not there then
     local counted = redis.pcall('HINCRBY', lock, field, '1')
     if type(counted) == 'table' then
@@ -57,7 +57,7 @@ local function grant(lock, counter, lease, field, there, left, token, first, ahe
     return 1, said
   end
   local now = said[4] * 1000000 + said[5]
-  local takes = accepts(said[3], now, token, first, ahead, slack)
+  local takes = accepts(said[3], now, token, first, ahead, slack, tokens)
   if not takes then
     return 1, said
   end
@@ -85,19 +85,20 @@ end
 -- ahead    as in accepts
 -- slack    as in accepts
 -- expiry   of the counter, see accept in proposal.lua; nil: no token is proposed
+-- tokens   as in accepts
 --
 -- returns 2, report   the hold has the lock here, and its token, which is the report's counter
 --         1, report   the hold has the lock here, and no token by this call
 --         0, report   another holder has the lock
 --         nil, error
 --         The report is that of report.lua. Its first element is the PTTL of the lock's key in milliseconds
-local function vote(lock, counter, lease, field, gone, token, first, ahead, slack, expiry)
+local function vote(lock, counter, lease, field, gone, token, first, ahead, slack, expiry, tokens)
   local there, left = heldHere(lock, field, gone)
   if there == false then
     return nil, left
   end
   if there ~= 0 then
-    return grant(lock, counter, lease, field, there, left, token, first, ahead, slack, expiry)
+    return grant(lock, counter, lease, field, there, left, token, first, ahead, slack, expiry, tokens)
   end
   local written = redis.pcall('HDEL', lock, field) -- removes nothing, but a replica answers READONLY and not "held"
   if type(written) == 'table' then

@@ -1,6 +1,6 @@
 -- askInTurn does what voteInTurn, below, does for a user with all rights to the line. Where the user was refused one, askInTurn may
 -- return 0 for a free lock.
-local function askInTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, gone, token, first, ahead, slack, expiry)
+local function askInTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, gone, token, first, ahead, slack, expiry, tokens)
   local there, left = heldHere(lock, field, gone)
   if there == false then
     return nil, left
@@ -21,7 +21,7 @@ local function askInTurn(lock, line, counter, lease, field, publish, ticket, pla
       return 0, nil
     end
     if may then
-      local verdict, said = grant(lock, counter, lease, field, there, left, token, first, ahead, slack, expiry)
+      local verdict, said = grant(lock, counter, lease, field, there, left, token, first, ahead, slack, expiry, tokens)
       if verdict and ticket ~= '' and (head or there) then
         taken(line, publish, ticket, look)
       end
@@ -42,18 +42,18 @@ end
 -- voteInTurn votes, as vote (vote.lua) does, on the home of a lock, which is the server of a quorum that has the lock's line. A free lock
 -- goes to the hold if it is the turn of the client that asks. Otherwise the client enters the line, if it has a ticket.
 --
--- lock, counter, lease, field, gone, token, first, ahead, slack, expiry   see vote in vote.lua
--- line, publish, ticket, place, look, stale, unproven                     see wait in wait.lua
+-- lock, counter, lease, field, gone, token, first, ahead, slack, expiry, tokens   see vote in vote.lua
+-- line, publish, ticket, place, look, stale, unproven                             see wait in wait.lua
 --
 -- returns as vote does; but 0, {pttl, holder, '0', '0', '0', '', '0', before, score, head}: the hold has not got the lock.
 --         pttl, before, score (there: place) and head are those of wait, holder that of report.lua
-local function voteInTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, gone, token, first, ahead, slack, expiry)
-  local verdict, said = askInTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, gone, token, first, ahead, slack, expiry)
+local function voteInTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, gone, token, first, ahead, slack, expiry, tokens)
+  local verdict, said = askInTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, gone, token, first, ahead, slack, expiry, tokens)
   if refused and ticket ~= '' then
     lined('ZREM', line, ticket)
   end
   if refused and verdict == 0 then
-    return vote(lock, counter, lease, field, gone, token, first, ahead, slack, expiry)
+    return vote(lock, counter, lease, field, gone, token, first, ahead, slack, expiry, tokens)
   end
   return verdict, said
 end

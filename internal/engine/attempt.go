@@ -23,7 +23,7 @@ func (h *hold) takenBy(f *command.Command) outcome {
 	token := f.Answer.Token
 	if s := h.series; s != nil {
 		s.takenAt = f.SentAt
-		token = s.reserve(token, s.tokens)
+		token = s.reserve(&f.Answer, s.tokens)
 	}
 	return outcome{hold: h, sentAt: f.SentAt, token: token, slot: f.Answer.Slot}
 }

@@ -165,7 +165,7 @@ func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
 // accepted.
 func NewOn(store Store, bus Bus, limits Limits, set Settings) *Client {
 	if limits.several() {
-		set.Handoffs, set.LocalHandoffs = 0, 0
+		set.Handoffs = 0
 	}
 	c := newClient(set)
 	if limits.several() {

@@ -73,7 +73,7 @@ func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 	case !token:
 		answer.Token = 0
 	case h.series != nil:
-		answer.Token = h.series.reserve(answer.Token, tokens)
+		answer.Token = h.series.reserve(&answer, tokens)
 	}
 	lv, err := h.Open(w.under, w.holder, w.request.Lease == 0, answer.Token)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fencelock/fencelock/internal/room"
+	"github.com/fencelock/fencelock/scripts"
 	"github.com/fencelock/fencelock/watchdog"
 )
 
@@ -16,11 +17,13 @@ type series struct {
 	next     int64            // the token of the next hold; guarded by lockState.mu
 }
 
-// reserve notes the tokens that a command has taken, n of which this is the last, and returns the
-// first.
-func (s *series) reserve(last int64, n int) int64 {
-	s.reserved.Store(last)
-	return last - int64(n) + 1
+// reserve notes the tokens that a command has taken, which has asked for n, and returns the first.
+func (s *series) reserve(a *scripts.Answer, n int) int64 {
+	if a.Tokens > 0 {
+		n = a.Tokens
+	}
+	s.reserved.Store(a.Token)
+	return a.Token - int64(n) + 1
 }
 
 // offers has the event say on what terms the hold may be passed on locally, if it may, and returns

@@ -21,8 +21,8 @@ type Store interface {
 
 // Limits is what a client's store bounds, or cannot do. The zero value is for one Redis.
 type Limits struct {
-	// so many are the store: one attempt may be taken by some of them, and there are no handoffs;
-	// 0: it is one Redis
+	// so many are the store: one attempt may be taken by some of them, and there are local handoffs
+	// alone; 0: it is one Redis
 	Servers int
 	Longest time.Duration // of leases; 0: as long as Redis allows
 	Tries   int           // of one call; 0: as many as its wait allows

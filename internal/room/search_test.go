@@ -313,7 +313,7 @@ var (
 	local  = Kind{Passes: 3, LocalPasses: 4}
 	permit = Kind{Once: true, Shared: true}
 	reads  = Kind{Once: true, Shared: true, Together: true}
-	quorum = Kind{Once: true, Tries: 3}
+	quorum = Kind{Once: true, Tries: 3, LocalPasses: 4}
 	harm   = budget{joins: 14, tries: 3, ends: 4, losses: 4, copies: 3, breaks: 3, deaths: 1, late: 10}
 )
 

@@ -154,7 +154,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Inv2: a node without a counter takes a proposal that is not ahead of its clock",
-		Edits: []Edit{{"scripts/proposal.lua accepts", "beyond >= 0 and", ""}},
+		Edits: []Edit{{"scripts/proposal.lua accepts", "beyond >= more and", ""}},
 		Pkg:   "./scripts", Run: "Node_Proposals",
 	},
 	{
@@ -166,6 +166,36 @@ var ofQuorum = []Break{
 		Name:  "Inv2: a node that has restarted since its vote counts for the token",
 		Edits: []Edit{{"quorum election.tally", "case !counts(a):", ""}},
 		Pkg:   "./quorum", Run: "Inv2_RestartBetweenVoteAndToken",
+	},
+	{
+		Name:  "T8, Inv2: a node looks at the last of several tokens alone",
+		Edits: []Edit{{"scripts/proposal.lua accepts", "least > counter and least >= now", "proposed > counter and proposed >= now"}},
+		Pkg:   "./scripts", Run: "Node_Proposals",
+	},
+	{
+		Name:  "T8: a node takes any number of tokens that are ahead of its time",
+		Edits: []Edit{{"scripts/proposal.lua accepts", "and more <= 32", ""}},
+		Pkg:   "./scripts", Run: "Node_Proposals",
+	},
+	{
+		Name:  "T8, Inv2: a second round gives as many tokens as were asked for",
+		Edits: []Edit{{"quorum election.tally", "Tokens: 1", ""}},
+		Pkg:   "./quorum", Run: "T8_Fewer",
+	},
+	{
+		Name:  "T8, Inv2: a hold has as many tokens as it asked for, where it proposed fewer",
+		Edits: []Edit{{"quorum attempt.judge", "Tokens: at.offers", ""}},
+		Pkg:   "./quorum", Run: "T8_Fewer",
+	},
+	{
+		Name:  "P56: a quorum's hold is passed on to nobody",
+		Edits: []Edit{{"internal/engine NewOn", "set.Handoffs = 0", "set.Handoffs, set.LocalHandoffs = 0, 0"}},
+		Pkg:   "./quorum", Run: "P56_LocalHandoffsAskNoNode",
+	},
+	{
+		Name:  "T8: a client proposes more tokens than nodes accept",
+		Edits: []Edit{{"quorum store.proposal", "n = min(n, mostAhead)", ""}},
+		Pkg:   "./quorum", Run: "T8_Fewer",
 	},
 	{
 		Name:  "Inv2: who took the one proposal and who took the other are one majority",
