@@ -46,6 +46,9 @@ func clientModes() []mode {
 			all = append(all, load.with(n, 1))
 		}
 	}
+	for _, inside := range []string{"", "1ms"} {
+		all = append(all, mode{nodes: majority, inside: inside}.with(4, 16))
+	}
 	for _, trouble := range []string{far, dead} {
 		m := mode{nodes: majority, trouble: trouble}
 		all = append(all, m.own(1), m.with(16, 1))

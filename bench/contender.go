@@ -78,7 +78,7 @@ const (
 var contenders = []contender{
 	{name: ours, note: "fenced.Lock, fenced.Semaphore and fenced.RWLock, default options; on several servers package quorum with a lease of 2 s",
 		dial: dialFenced, quorum: dialQuorum, kinds: map[string]dialFunc{semaphore: dialSemaphore, readWrite: dialReadWrite}},
-	{name: "fencelock-local", note: "fenced.Lock, WithLocalHandoffs(256)", usual: "one", dial: dialLocal},
+	{name: "fencelock-local", note: "fenced.Lock, WithLocalHandoffs(256)", usual: "one,quorum/n=4x16", dial: dialLocal, quorum: dialLocalQuorum},
 	{name: baseline, note: "rueidislock as it comes, but KeyMajority 1, as one server needs", dial: dialRueidislock},
 	{name: "fencelock-unfenced", note: "rlock.Lock, default options", usual: plainOwn + "," + emptyOne, dial: dialUnfenced},
 	{name: tuned, note: "rueidislock with NoLoopTracking, MaxFlushDelay 20 us and TryNextAfter 1 s",

@@ -66,10 +66,17 @@ func dialWith(addr string, lock, read func(*rlock.Client, string) lockFunc, opts
 	}, nil
 }
 
-// dialQuorum says nothing of nodes that do not answer in time: a busy machine has such.
-func dialQuorum(addrs []string) (*client, error) {
+func dialQuorum(addrs []string) (*client, error) { return dialNodes(addrs) }
+
+func dialLocalQuorum(addrs []string) (*client, error) {
+	return dialNodes(addrs, rlock.WithLocalHandoffs(256))
+}
+
+// dialNodes says nothing of nodes that do not answer in time: a busy machine has such.
+func dialNodes(addrs []string, opts ...rlock.Option) (*client, error) {
 	rdbs, closeAll := openAll(addrs)
-	c, err := quorum.New(rdbs, rlock.WithLease(quorumLease), rlock.WithLogger(slog.New(slog.DiscardHandler)))
+	opts = append(opts, rlock.WithLease(quorumLease), rlock.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := quorum.New(rdbs, opts...)
 	if err != nil {
 		closeAll()
 		return nil, err
