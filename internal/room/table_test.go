@@ -235,6 +235,10 @@ func TestStories(t *testing.T) {
 			{event: left(1, ""), after: youngAttempt, says: says("take back attempt 1", "send attempt 2 for 1:1"), state: "asking"},
 			{event: taken(1), state: "asking"},
 		},
+		"who was called asks again where the attempt that came of it is taken back": append(inLine[:4:4],
+			step{event: whoHears(joined(2)), says: says("call 2 waits"), state: "watching"},
+			step{event: whoHears(Event{What: Message, Text: "c 1:2 0"}), says: says("send attempt 3 for 1:1 in line as 1:2"), state: "asking"},
+			step{event: whoHears(left(1, "")), after: youngAttempt, says: says("take back attempt 3", "send attempt 4 for 1:1 in line as 1:2"), state: "asking"}),
 		"what is granted to a call that leaves without it is abandoned": {
 			{event: joined(1), says: says("send attempt 1 for 1:1"), state: "asking"},
 			{event: taken(1), says: says("grant 1:1 to call 1"), state: "granted"},

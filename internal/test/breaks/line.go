@@ -218,7 +218,7 @@ var ofLine = []Break{
 	{
 		Name:  "P32: a call is lost with its caller",
 		Edits: []Edit{{"internal/room Room.keepForNext", "if a.underWay != 0 && (!keeps || old) { r.takeBack(a.underWay) a.claim.doubt = true a.underWay, a.state = 0, resting", "if a.underWay != 0 {\nr.takeBack(a.underWay)\na.claim.doubt = true || old\na.underWay, a.state = 0, watching"}},
-		Pkg:   "./rlock", Run: "P32_",
+		Pkg:   "./internal/room", Run: "TestStories",
 	},
 	{
 		Name:  "P33: there is a line where the server does not count all who listen",

@@ -105,7 +105,7 @@ var ofWaiters = []Break{
 	{
 		Name:  "Inv8: a call takes the news along whose attempt is taken back",
 		Edits: []Edit{{"internal/room Room.keepForNext", "a.underWay, a.state = 0, resting", "a.underWay, a.state = 0, watching"}},
-		Pkg:   "./rlock", Run: "LeaderGivesUp",
+		Pkg:   "./internal/room", Run: "TestStories",
 	},
 	{
 		Name:  "P15: WithHandoffs bounds nothing",
