@@ -11,7 +11,6 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
-	"github.com/fencelock/fencelock/quorum"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -64,7 +63,7 @@ func TestT8_ANodeForgetsWithinASeries(t *testing.T) {
 	for _, restart := range []bool{true, false} {
 		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
 			virtual(t, 5, func(t *testing.T, s *site) {
-				left, right := s.user(local(1000)), s.user(quorum.WithLockOptions(rlock.WithPatience(time.Minute)))
+				left, right := s.user(local(1000)), s.user(rlock.WithPatience(time.Minute))
 				known(t, left)
 				known(t, right)
 				left.down(1, 2)
@@ -97,7 +96,7 @@ func TestP56_ALeaseEndsWithinASeries(t *testing.T) {
 		u := s.user(local(100))
 		known(t, u)
 		l := u.lock("l")
-		first, err := l.LockLease(t.Context(), lease)
+		first, _, err := l.LockLeaseAndGetToken(t.Context(), lease)
 		locktest.NoError(t, err)
 		var began time.Time
 		var calls sync.WaitGroup
@@ -179,12 +178,12 @@ func TestP56_LocalHandoffsLeaveNothingOnNodes(t *testing.T) {
 					known(t, u)
 					l := u.lock("l")
 					ctx, cancel := context.WithCancel(t.Context())
-					held, err := l.Lock(t.Context())
+					held, _, err := l.LockAndGetToken(t.Context())
 					locktest.NoError(t, err)
 					var calls sync.WaitGroup
 					for i := range 6 {
 						calls.Go(func() {
-							held, err := l.Lock(ctx)
+							held, _, err := l.LockAndGetToken(ctx)
 							if i == 1 {
 								go end(u, cancel)
 							}

@@ -18,8 +18,8 @@ import (
 )
 
 // local is the options of users with so many local handoffs.
-func local(n int, opts ...rlock.Option) quorum.Option {
-	return quorum.WithLockOptions(append([]rlock.Option{rlock.WithLocalHandoffs(n)}, opts...)...)
+func local(n int, opts ...rlock.Option) rlock.Option {
+	return together(append([]rlock.Option{rlock.WithLocalHandoffs(n)}, opts...)...)
 }
 
 // A served is what one of several waiters has come to.
