@@ -102,7 +102,7 @@ func TestP56_ALeaseEndsWithinASeries(t *testing.T) {
 		var calls sync.WaitGroup
 		for i := range 6 {
 			calls.Go(func() {
-				held, err := l.LockLease(t.Context(), lease)
+				held, _, err := l.LockLeaseAndGetToken(t.Context(), lease)
 				locktest.NoError(t, err)
 				if i == 0 {
 					began = time.Now()
@@ -138,12 +138,12 @@ func TestP56_AQuorumsLeaseWithoutAnAnswerIsNotPassedOn(t *testing.T) {
 			if i == 1 {
 				return
 			}
-			got = locktest.StartLock(func() (context.Context, error) { return l.LockLease(t.Context(), 20*time.Second) })
+			got = locktest.StartLock(func() (context.Context, error) { return locktest.NoToken(l.LockLeaseAndGetToken(t.Context(), 20*time.Second)) })
 			synctest.Wait()
 			u.down(0, 1, 2)
 			ctx, cancel := context.WithTimeout(held, 5*time.Millisecond)
 			defer cancel()
-			if _, err := l.LockLease(ctx, 20*time.Second); err == nil {
+			if _, _, err := l.LockLeaseAndGetToken(ctx, 20*time.Second); err == nil {
 				t.Error("it was confirmed")
 			}
 			u.up()

@@ -119,7 +119,7 @@ func newPlan(seed uint64, l limits) plan {
 	}
 	p.Plain = more.IntN(8) == 0
 	p.mixes(rand.New(rand.NewPCG(seed, 6)))
-	for i, r := 0, rand.New(rand.NewPCG(seed, 7)); i < len(p.Clients) && p.Servers == 1; i++ {
+	for i, r := 0, rand.New(rand.NewPCG(seed, 7)); i < len(p.Clients); i++ {
 		p.Clients[i].Local = pick(r, 0, 0, 2, 20)
 	}
 	if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == rolls }) {
