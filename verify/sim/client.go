@@ -272,7 +272,7 @@ func (c *client) makes(caller int, one call) {
 			h.counts(h.ctx, 1)
 		}
 	}
-	if one.Other > one.Lock && h.ctx.Err() == nil { // in one order: nobody waits for each other
+	if one.Other > one.Lock && len(h.es) == 1 && h.ctx.Err() == nil { // in one order: nobody waits for each other
 		if other := c.asks(h.ctx, event{Caller: caller, Levels: 2}, call{Lock: one.Other, Reads: one.Reads}, time.Second, time.Second); other != nil {
 			c.holds(other.ctx, time.Second)
 			other.unlock()
@@ -290,7 +290,7 @@ type hold struct {
 	*client
 	*taken
 	again    reentrant   // the lock; nil for a semaphore
-	e        event       // what its events have in common
+	es       []event     // what the events of each lock have in common: of two locks in a call byAll
 	over     func() bool // ends the note of the context's end
 	extended bool
 }
@@ -306,22 +306,38 @@ func (c *client) asks(ctx context.Context, e event, one call, wait, longest time
 	if e.Reads = one.Reads && one.By != byTerm && c.reads[one.Lock] != nil; e.Reads { // nobody leads who reads
 		l = c.reads[one.Lock]
 	}
-	h.again, _ = l.(reentrant)
+	which := []int{one.Lock}
+	if e.All = one.By == byAll && one.Other > one.Lock && !c.Clients[c.place].Redisson; e.All {
+		which = append(which, one.Other)
+	} else {
+		h.again, _ = l.(reentrant)
+	}
 	c.mu.Lock()
-	c.calls++
-	e.Lock, e.Call = c.lockNames()[one.Lock], c.calls
-	h.e = e
+	for i, n := range which {
+		c.calls++
+		e.Lock, e.Call, e.Levels = c.lockNames()[n], c.calls, e.Levels+i
+		h.es = append(h.es, e)
+	}
 	c.mu.Unlock()
 	h.note(asks, func(e *event) { e.For = longest })
 	var err error
-	h.taken, err = l.take(ctx, one.By, wait, one.Lease)
+	if e.All {
+		h.taken, err = takesAll(ctx, l, c.locks[one.Other], wait, one.Lease)
+	} else {
+		h.taken, err = l.take(ctx, one.By, wait, one.Lease)
+	}
 	h.ends("acquire", err)
 	if err != nil {
 		h.note(refused, func(e *event) { e.Text = text(err) })
 		return nil
 	}
 	c.tally.did("hold of " + c.nameOf(one, e.Reads))
-	h.note(got, func(e *event) { e.Token, e.For, e.Slot = h.token, one.Lease, h.slot })
+	h.note(got, func(e *event) {
+		if e.Token, e.For, e.Slot = h.token, one.Lease, h.slot; e.Call > h.es[0].Call {
+			e.Token = h.second
+		}
+	})
+	h.watches()
 	h.over = context.AfterFunc(h.ctx, func() {
 		h.note(ended, func(e *event) {
 			h.ends("the end of a context", context.Cause(h.ctx))
@@ -344,16 +360,16 @@ func (c *client) nameOf(one call, reads bool) string {
 	case kind == pages:
 		what = "what is written"
 	}
-	return what + [...]string{"", " by Acquire", " by Do", " by a leader"}[one.By]
+	return what + [...]string{"", " by Acquire", " by Do", " by a leader", " by DoAll"}[one.By]
 }
 
 func (h *hold) note(kind string, set func(*event)) {
-	e := h.e
-	e.Kind = kind
-	if set != nil {
-		set(&e)
+	for _, e := range h.es {
+		if e.Kind = kind; set != nil {
+			set(&e)
+		}
+		h.client.note(e)
 	}
-	h.client.note(e)
 }
 
 // extends has the lease last for at least so long from now on.
@@ -366,6 +382,23 @@ func (h *hold) extends(d time.Duration) {
 	h.ends("Extend", err)
 	h.note(extended, func(e *event) { e.Text = text(err) })
 	h.extended = err == nil
+}
+
+// watches notes when somebody waits for the lock, as the hold says. The holder goes on.
+func (h *hold) watches() {
+	if h.waited == nil {
+		return
+	}
+	h.note(watches, nil)
+	somebody := h.waited()
+	go func() {
+		select {
+		case <-somebody:
+			h.tally.did("Waited")
+			h.note(waited, nil)
+		case <-h.ctx.Done():
+		}
+	}()
 }
 
 // remains notes for how long an extended lease lasts still.
@@ -395,7 +428,7 @@ func (h *hold) nests(ctx context.Context, d time.Duration, level, levels int) bo
 			h.note(failed, func(e *event) { e.For, e.Text = time.Since(began), text(err) })
 		}
 	}
-	if h.e.Reads {
+	if h.es[0].Reads {
 		_, _, err := h.locks[h.number()].(reentrant).TryLockAndGetToken(ctx, 0, 0)
 		if h.ends("writing while it reads", err); err == nil {
 			err = errors.New("who reads has got it to write")
@@ -422,7 +455,7 @@ func (h *hold) nests(ctx context.Context, d time.Duration, level, levels int) bo
 }
 
 // number is the number of the lock.
-func (h *hold) number() int { return slices.Index(allLocks, h.e.Lock) }
+func (h *hold) number() int { return slices.Index(allLocks, h.es[0].Lock) }
 
 // counts notes the hold count that Redis has, where so many levels are open.
 func (h *hold) counts(ctx context.Context, levels int) {

@@ -19,7 +19,7 @@ var expected = []struct {
 		"acquire", "wait", "try", "level", "unlock", "release", "leave", "transfer", "renew", "inspect", "write", "index",
 		"vote", "voteInTurn", "voteOutside", "extend", "recount", "raise", "withdraw", "withdrawInLine", "look",
 	}},
-	{"batch of ", []string{"acquire", "wait", "try", "level", "unlock", "release", "quick", "leave", "transfer", "vote", "calling", "newcomers", "look"}},
+	{"batch of ", []string{"acquire", "wait", "try", "level", "unlock", "release", "quick", "leave", "vote", "calling", "newcomers", "look"}},
 	{"message ", []string{"a", "c", "d", "n", "w", "empty", "of a release"}},
 	{"asker from ", []string{"resting to asking", "watching to asking", "watching to passing", "watching to yielding", "yielding to asking", "asking to resting"}},
 	{"asker by ", []string{"asking to the lock", "asking to refused", "asking to an error that passes", "asking to an error", "passing to the lock"}},
@@ -33,13 +33,13 @@ var expected = []struct {
 	{"", []string{"Close: well", "Shutdown: well", "ForceUnlock: well", "ForceUnlock of a hold"}},
 	{"hold ", []string{"unlocked", "lost"}},
 	{"hold of ", []string{
-		"a lock", "a lock by Acquire", "a lock by Do", "a lock by a leader", "a semaphore", "a semaphore by Acquire", "a semaphore by Do",
+		"a lock", "a lock by Acquire", "a lock by Do", "a lock by a leader", "a lock by DoAll", "a semaphore", "a semaphore by Acquire", "a semaphore by Do",
 		"what is read", "what is read by Acquire", "what is read by Do", "what is written", "what is written by Acquire", "what is written by Do",
 	}},
 	{"Extend: ", []string{"well", "lost", "no answer", "connection refused"}},
 	{"writing while it reads: ", []string{"an upgrade"}},
 	{"renewal ", []string{"that is well", "of a hold that is gone", "that fails", "of several leases", "of many leases"}},
-	{"", []string{"wait", "subscription up", "subscription down", "release in the background", "its confirmation", "its end without one"}},
+	{"", []string{"wait", "Waited", "subscription up", "subscription down", "release in the background", "its confirmation", "its end without one"}},
 }
 
 // expects lists the names of what is expected, with all faults.

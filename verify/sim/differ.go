@@ -51,6 +51,14 @@ func (p *plan) mixes(r *rand.Rand) {
 			if one.By == byHold && r.IntN(3) == 0 {
 				one.Extend = time.Second + upTo(r, most).Truncate(time.Millisecond)
 			}
+			for other := one.Lock + 1; one.By == byDo && other < p.Locks && p.kind(allLocks[one.Lock]) == plain; other++ {
+				if p.kind(allLocks[other]) != plain || r.IntN(2) == 0 {
+					continue
+				}
+				if one.By, one.Other = byAll, other; one.Wait < 0 {
+					one.Lease = 0
+				}
+			}
 		}
 	})
 }

@@ -20,6 +20,7 @@ type event struct {
 	Levels int           `json:",omitempty"`
 	Server int           `json:",omitempty"` // of a fault
 	Reads  bool          `json:",omitempty"` // of a call: it is to read
+	All    bool          `json:",omitempty"` // of a call: it is one of two that DoAll makes
 	Slot   string        `json:",omitempty"` // of a permit: the lock of its slot
 }
 
@@ -33,6 +34,8 @@ const (
 	failed   = "failed"   // a re-entry, or the Unlock of a level; For: how long it took, Text: the error
 	extends  = "extends"  // Extend begins, by For
 	extended = "extended" // and is over; Text: the error
+	watches  = "watches"  // it is to say from now on whether somebody waits
+	waited   = "waited"   // somebody does
 	remains  = "remains"  // the lease lasts for For, as the client and the servers say
 	unlocks  = "unlocks"  // Unlock begins, of the last level
 	unlocked = "unlocked" // and is over; Text: the error

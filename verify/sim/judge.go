@@ -25,6 +25,7 @@ const (
 	contextEnds = "invariant 3: a context ends before its lease"
 	losesInTime = "P10: a hold that Redis has not got ends within a lease"
 	extendKept  = "P42: a lease lasts for as long as Extend has said"
+	tellsWaited = "P41: Waited tells of those who wait, and of nobody else"
 	staysHeld   = "P11: a hold is not lost for nothing"
 	closeEnds   = "P12: Close ends the holds, and none begins after it"
 	nobodysLock = "P3, P38: no lock is taken that nobody holds"
@@ -121,7 +122,9 @@ type judgedLock struct {
 	live    []*judgedHold
 	waits   map[int]*judgedHold
 	freed   time.Duration // when it was released last; 0 where it was taken since, or what became of it was judged
+	freedBy *judgedHold   // and by whom
 	idle    time.Duration // the same; 0 where a call has begun since
+	left    time.Duration // when a call that may wait was over last
 
 	deadCalled int           // how often a client was called that is gone
 	empty      time.Duration // when the line was seen to be empty last: a client of the library has released the lock, and no call waited for it
@@ -143,6 +146,7 @@ type judgedHold struct {
 	most     time.Duration
 	got      time.Duration
 	within   bool          // it was asked for in a hold of another lock
+	all      bool          // DoAll asks for it: nobody sees when it begins to wait, or has it, before it has all
 	lease    time.Duration // of the call; 0: renewed
 	leased   time.Duration // when the lease began, at the earliest
 	reenters bool
@@ -161,6 +165,9 @@ type judgedHold struct {
 	extended  time.Duration // the longest that an Extend has asked for
 	kept      time.Duration // until when the lease lasts by an Extend that has succeeded,
 	mayLast   time.Duration // and by those that may have
+
+	watching time.Duration // since when it is to say whether somebody waits; 0 where it is not, or has said so
+	beside   bool          // another call has waited for the lock meanwhile, or shortly before
 
 	idle      bool // the lock was free when the call began, and nobody else wanted it
 	overtaken int  // so many later calls of other clients had the lock before this one
@@ -222,7 +229,7 @@ func (j *judging) reads(e event) {
 		c.closing, c.closes, c.closeMost = true, e.At, closeMost
 		c.hindered, c.had = j.hinders(c), make(map[string]bool)
 		for _, h := range j.holds {
-			if h.client == c && h.has {
+			if h.client == c && (h.has || h.all) {
 				c.had[h.key] = true
 			}
 		}
@@ -260,7 +267,7 @@ func (j *judging) reads(e event) {
 	case left:
 		j.leftover(e)
 	case asks:
-		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, within: e.Levels > 1, reads: e.Reads, before: make(map[string]*judgedHold), redisson: c.redisson}
+		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, within: e.Levels > 1 || e.All, all: e.All, reads: e.Reads, before: make(map[string]*judgedHold), redisson: c.redisson}
 		for _, key := range j.keysOf(e.Lock) {
 			h.before[key] = j.lock(key).largest
 		}
@@ -270,6 +277,7 @@ func (j *judging) reads(e event) {
 		c.asked = e.At
 		j.holds[e.Call] = h
 		l := j.lock(e.Lock)
+		l.meets(h)
 		l.waits[e.Call] = h
 		h.idle, l.idle = l.idle > 0 && e.At > l.idle+idleAfter, 0
 	default:
@@ -295,11 +303,11 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 		if h.client.closing {
 			h.client.had[h.key] = true
 		}
-		if j.broken > 0 || h.asked < j.settled {
+		if j.broken > 0 || h.asked < j.settled || h.all {
 			h.leased = h.asked // the answer may have been late
 		}
 		l.touched(e.At)
-		if l.idle = 0; len(l.live)+1 >= max(int(l.kind), 1) {
+		if l.idle = 0; len(l.live)+1 >= max(int(l.kind), 1) || l.freedBy != nil && l.freedBy.key == h.key {
 			l.freed = 0
 		}
 		j.overtakes(h, l)
@@ -324,6 +332,10 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 		j.extends(h, e)
 	case remains:
 		j.remains(h, e)
+	case watches:
+		h.watching = e.At
+	case waited:
+		j.saysWaited(h, l)
 	case refused:
 		j.answers(h, l, e.Text)
 		if l.freed > 0 && j.Distance > 0 { // it may have been called, and its client passes that on from far away
@@ -344,7 +356,7 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 		j.unlocksSoon(h, e.Text)
 		l.touched(e.At)
 		if j.forget(h); e.Text == "" {
-			j.isFreed(l)
+			j.isFreed(h, l)
 			j.isEmptied(h, l)
 		}
 	}
@@ -368,7 +380,7 @@ func (l *judgedLock) touched(at time.Duration) {
 // leaves notes that the call does not wait any longer.
 func (l *judgedLock) leaves(h *judgedHold, at time.Duration) {
 	if l.waits[h.call] != nil && h.most != 0 {
-		h.client.wanted[h.lock] = at
+		h.client.wanted[h.lock], l.left = at, at
 		if !h.reads {
 			l.wrote = at
 		}
@@ -393,18 +405,21 @@ func (j *judging) forget(h *judgedHold) {
 
 // passes lets time go on to this moment: what lasted too long by then is a violation.
 func (j *judging) passes(to time.Duration) {
-	if j.broken == 0 && !j.stopped {
-		j.turns.Clean += max(0, to-max(j.now, j.cleanFrom()))
-	}
 	for _, name := range j.lockNames() {
 		if l := j.locks[name]; l != nil && !j.stopped {
 			j.counts(name, l, to)
+		}
+	}
+	for _, h := range j.holds {
+		if j.Servers > 1 && h.lives() && !j.stopped {
+			j.shares.Lived.over(j.now, to, j.allWellFrom(h.client, h.lock))
 		}
 	}
 	j.now = to
 	for _, name := range j.lockNames() {
 		if l := j.locks[name]; l != nil {
 			j.handsOver(name, l)
+			j.hearsWaited(name, l)
 		}
 	}
 	j.overdue()
@@ -448,7 +463,7 @@ func (j *judging) mayHave(h *judgedHold, l *judgedLock) bool {
 
 // mustTake tells whether the call waits for the lock, and has to take it when it is free.
 func (h *judgedHold) mustTake() bool {
-	return h.most != 0 && !h.redisson && h.client.gone == 0 && h.client.closes == 0
+	return h.most != 0 && !h.redisson && !h.all && h.client.gone == 0 && h.client.closes == 0
 }
 
 // openTo tells since when the lock has been open to the call, as the servers have it; what others read is, where nobody waits to write.
@@ -525,7 +540,7 @@ func (j *judging) nobodys(name string, l *judgedLock, field string) {
 		if h.client != c || h.lock != lockOfKey(name) || h.has && h.key != name || h.asked > f.since { // a call that began later has not taken it
 			continue
 		}
-		if h.has {
+		if h.has || h.all {
 			return
 		}
 		most = askedMost

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ type harm struct {
 	text   string
 	mild   bool // it hurts those who wait alone: what is to be released is released
 	from   time.Duration
+	heard  time.Duration // when servers answer again as before, but for a vote
 	until  time.Duration // when it has settled
 }
 
@@ -35,7 +37,10 @@ func (j *judging) harms(e event) {
 func (j *judging) settles(e event) {
 	over := harmOf(e)
 	if i := slices.IndexFunc(j.harmed, func(h harm) bool { h.from = 0; return h == over }); i >= 0 {
-		j.harmed[i].until = e.At + e.For
+		j.harmed[i].until, j.harmed[i].heard = e.At+e.For, e.At+e.For
+		if k := kindOf(e.Text); k != nil && k.young {
+			j.harmed[i].heard = e.At + min(e.For, max(k.settles, soon))
+		}
 	}
 }
 
@@ -43,7 +48,7 @@ func (j *judging) settles(e event) {
 // right to but for the one that runs scripts (P30).
 func harmOf(e event) harm {
 	mild := strings.HasPrefix(e.Text, "messages:") || strings.HasPrefix(e.Text, "rights:") && !strings.Contains(e.Text, "("+scriptsRight)
-	return harm{client: e.Client, lock: e.Lock, server: e.Server, text: e.Text, mild: mild, until: forever}
+	return harm{client: e.Client, lock: e.Lock, server: e.Server, text: e.Text, mild: mild, heard: forever, until: forever}
 }
 
 // kindOf is the kind of the fault that the story calls so; nil for none.
@@ -71,16 +76,16 @@ func (j *judging) wellFrom(c *judgedClient, lock string) time.Duration {
 // harmedUntil is until when something hurts this client and this lock; mild harms count where that is asked for. In a quorum nothing does that
 // hurts fewer than half of the nodes.
 func (j *judging) harmedUntil(c *judgedClient, lock string, mild bool) time.Duration {
-	return j.harmedByNode(c, lock, mild)[j.Servers/2]
+	return j.harmedByNode(c, lock, mild, func(h harm) time.Duration { return h.until })[j.Servers/2]
 }
 
 // allWellFrom is from when on no node is hurt. A line is on one server of a quorum (P40): who does not hear that one looks by itself.
 func (j *judging) allWellFrom(c *judgedClient, lock string) time.Duration {
-	return j.harmedByNode(c, lock, true)[0]
+	return j.harmedByNode(c, lock, true, func(h harm) time.Duration { return h.heard })[0]
 }
 
 // harmedByNode is until when each node is hurt, the last one first.
-func (j *judging) harmedByNode(c *judgedClient, lock string, mild bool) []time.Duration {
+func (j *judging) harmedByNode(c *judgedClient, lock string, mild bool, end func(harm) time.Duration) []time.Duration {
 	until := make([]time.Duration, j.Servers)
 	for _, h := range j.harmed {
 		if !h.hurts(c, lock) || h.mild && !mild {
@@ -88,7 +93,7 @@ func (j *judging) harmedByNode(c *judgedClient, lock string, mild bool) []time.D
 		}
 		for s := range until {
 			if h.on(s) {
-				until[s] = max(until[s], h.until)
+				until[s] = max(until[s], end(h))
 			}
 		}
 	}
@@ -157,21 +162,33 @@ func (j *judging) loneFrom(lock string) time.Duration {
 	return until[len(until)-2]
 }
 
-// shares is how much of the time was judged: of locks that are waited for by the rule nobodySleep, and of those that a client has by nobodysLock.
-type shares struct {
-	Waited, WaitedJudged time.Duration
-	Taken, TakenJudged   time.Duration
+// A share is how much there was, and how much of it was judged.
+type share struct{ All, Judged float64 }
+
+func (s *share) add(all float64, judged bool) {
+	if s.All += all; judged {
+		s.Judged += all
+	}
 }
+
+// over adds the time from one moment to another, which was judged from a third one on.
+func (s *share) over(from, to, judged time.Duration) {
+	s.All += (to - from).Seconds()
+	s.Judged += max(0, to-max(judged, from)).Seconds()
+}
+
+func (s share) String() string { return fmt.Sprintf("%.0f%%", 100*s.Judged/max(s.All, 1)) }
+
+// shares are of the times that locks are waited for, by nobodySleep; that clients have them, by nobodysLock; that contexts live, by losesInTime; and
+// of the releases of locks that are waited for, by soonTaken.
+type shares struct{ Waited, Taken, Lived, Released share }
 
 func (s *shares) add(o shares) {
-	s.Waited += o.Waited
-	s.WaitedJudged += o.WaitedJudged
-	s.Taken += o.Taken
-	s.TakenJudged += o.TakenJudged
+	for mine, its := range map[*share]share{&s.Waited: o.Waited, &s.Taken: o.Taken, &s.Lived: o.Lived, &s.Released: o.Released} {
+		mine.All += its.All
+		mine.Judged += its.Judged
+	}
 }
-
-// share is a part of a time, in percent.
-func share(part, of time.Duration) float64 { return 100 * part.Seconds() / max(of.Seconds(), 1) }
 
 // counts adds the time until this moment to what was judged of the lock, or not.
 func (j *judging) counts(name string, l *judgedLock, to time.Duration) {
@@ -182,8 +199,7 @@ func (j *judging) counts(name string, l *judgedLock, to time.Duration) {
 		}
 	}
 	if waited {
-		j.shares.Waited += to - j.now
-		j.shares.WaitedJudged += max(0, to-max(from, j.now))
+		j.shares.Waited.over(j.now, to, from)
 	}
 	for _, key := range j.keysOf(name) {
 		for field, f := range j.lock(key).fields {
@@ -191,10 +207,11 @@ func (j *judging) counts(name string, l *judgedLock, to time.Duration) {
 			if c == nil || c.redisson {
 				continue
 			}
-			j.shares.Taken += to - j.now
-			if from, is := j.nobodysFrom(c, key, f); is {
-				j.shares.TakenJudged += max(0, to-max(from, j.now))
+			from, is := j.nobodysFrom(c, key, f)
+			if !is {
+				from = forever
 			}
+			j.shares.Taken.over(j.now, to, from)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func TestJudgeFaultsExcuseLossesOfTheirs(t *testing.T) {
 		{"of three of five nodes", withQuorum, history(hold, at(broken(29.999, 34, 6.001), 0, 3, 4), loses), func(h []event) []event {
 			return history(hold, at(broken(29.999, 34, 6.001), 0, 3), loses)
 		}, staysHeld},
-		{"its client closes", nil, history(hold, called("leaves: a process", brokenOf("c0", 4, 60, 6)), a.closes(44, "Close"), loses, a.closed(45)), without(closes), staysHeld},
+		{"its client closes", nil, history(hold, called("leaves: a process", brokenOf("c0", 4, 60, 6)), a.closes(44.95, "Close"), loses, a.closed(45)), without(closes), staysHeld},
 	})
 }
 
@@ -140,13 +140,13 @@ func TestJudgedShares(t *testing.T) {
 		want    shares
 	}{
 		{"all of it", history(redisHas(1, "B:1"), b.asks(0, 1), b.got(0, 1), a.asks(1, 99), until(9)),
-			shares{seconds(8), seconds(8), seconds(8), seconds(8)}},
+			shares{Waited: share{8, 8}, Taken: share{8, 8}}},
 		{"a fault", history(redisHas(1, "B:1"), b.asks(0, 1), b.got(0, 1), a.asks(1, 99), broken(2, 4, 1), until(5), until(9)),
-			shares{seconds(8), seconds(5), seconds(8), seconds(5)}},
+			shares{Waited: share{8, 5}, Taken: share{8, 5}}},
 		{"a fault of the owner's links", history(redisHas(1, "B:1"), b.asks(0, 1), b.got(0, 1), a.asks(1, 99), brokenOf("c1", 2, 4, 1), until(5), until(9)),
-			shares{seconds(8), seconds(8), seconds(8), seconds(5)}},
+			shares{Waited: share{8, 8}, Taken: share{8, 5}}},
 		{"calls that do not wait", history(b.asks(0, 1), b.got(0, 1), a.asks(1, 0), until(9)), shares{}},
-		{"until callers stop", history(a.asks(1, 9), noMore(3), until(9)), shares{Waited: seconds(2), WaitedJudged: seconds(2)}},
+		{"until callers stop", history(a.asks(1, 9), noMore(3), until(9)), shares{Waited: share{2, 2}}},
 	} {
 		if _, _, got := judge(plan{Servers: 1, Locks: 2, Clients: make([]clientPlan, 3)}, begun(c.history)); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)

@@ -136,7 +136,7 @@ func (j *judging) keeps(h *judgedHold, e event) {
 	if e.Text == "unlocked" {
 		j.violated(staysHeld, h.lock, "%s, call %d, has been unlocked after %v, and not by its Unlock", h.client.name, h.call, j.now-h.got)
 	}
-	if e.Text != "lost" || h.told || h.lost || h.redisson || h.client.closes > 0 || j.lostSince(h.lock, h.asked) {
+	if e.Text != "lost" || h.told || h.lost || h.redisson || h.client.closes > 0 || j.lostSince(h.lock, h.asked) || h.all && len(j.losses) > 0 {
 		return
 	}
 	h.lost = true
@@ -213,20 +213,24 @@ func (j *judging) late(h *judgedHold) (rule, text string) {
 
 // callEnds is when a call must be over; not bound where it waits for as long as it takes.
 func (j *judging) callEnds(h *judgedHold) (by time.Duration, bound bool) {
-	by, bound = h.asked+h.most+wayThere, h.most >= 0
+	slack := wayThere
+	if h.all { // what it has got is released first
+		slack += unlockMost
+	}
+	by, bound = h.asked+h.most+slack, h.most >= 0
 	sooner := func(end time.Duration) {
 		if !bound || end < by {
 			by, bound = end, true
 		}
 	}
 	if j.stopped {
-		sooner(max(j.stops, h.asked) + wayThere)
+		sooner(max(j.stops, h.asked) + slack)
 	}
 	switch c := h.client; {
 	case c.closes > 0 && h.most != 0 && !(h.within && c.shuts):
-		sooner(max(c.closes, h.asked) + wakeMost)
+		sooner(max(c.closes, h.asked) + slack - wayThere + wakeMost)
 	case c.closed:
-		sooner(max(c.closedAt, h.asked) + wayThere)
+		sooner(max(c.closedAt, h.asked) + slack)
 	}
 	return by, bound
 }
@@ -240,11 +244,10 @@ func (j *judging) notHad(h *judgedHold) (is bool, since time.Duration) {
 			return false, 0
 		}
 	}
-	since = max(l.seen, h.got)
-	if j.Servers > 1 {
-		since = max(since, j.settled)
+	if since = max(l.seen, h.got); j.Servers > 1 {
+		since = max(since, j.allWellFrom(h.client, h.lock))
 	}
-	return j.Servers == 1 || j.broken == 0, since
+	return true, since
 }
 
 // extends takes in that an Extend is over. One that has failed may have been done.
@@ -275,5 +278,5 @@ func (j *judging) levels(h *judgedHold, e event) {
 
 // isPlain tells whether the error of a call in a hold, from this time on, is that of no fault, and of no end of the hold.
 func (j *judging) isPlain(h *judgedHold, from time.Duration, why string) bool {
-	return !h.redisson && !h.ended && h.client.closes == 0 && !j.stopped && j.clean(from) && why != "gave up"
+	return !h.redisson && !h.ended && h.client.closes == 0 && !j.stopped && from >= j.cleanFrom(h.client, h.lock) && why != "gave up"
 }

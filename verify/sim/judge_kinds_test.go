@@ -83,7 +83,7 @@ func TestJudgeFailures(t *testing.T) {
 	holding := history(a.asks(38, 1), a.got(38, 1))
 	try(t, []twin{
 		{"a level", nil, history(holding, level), says(failed, "EOF"), noFailures},
-		{"a level, in a fault", nil, says(failed, "EOF")(history(broken(5, 9, 1.001), holding, level)),
+		{"a level, in a fault", nil, says(failed, "EOF")(history(broken(5, 30, 8.001), holding, level)),
 			changed(ends, 0, func(e *event) { e.For -= seconds(moment) }), noFailures},
 		{"an Extend", nil, history(holding, a.does(40, extends), a.does(40, extended)), says(extended, "EOF"), noFailures},
 		{"of a client that closes", nil, history(holding, a.closes(39, "Shutdown"), with(level, func(e *event) { e.Text = "closed" })), without(closes), noFailures},

@@ -67,6 +67,7 @@ const (
 	byHold
 	byDo
 	byTerm // of a leader
+	byAll  // with another lock
 )
 
 // A lock is what callers use. A wait below 0 is as long as the context.
@@ -91,6 +92,9 @@ type taken struct {
 	extend func(context.Context, time.Duration) error   // nil where that cannot be
 	left   func(context.Context) (time.Duration, error) // for how long it is good without a renewal, as the client knows, and as the servers do
 	unlock func() error
+
+	second int64                  // the token of the other lock, of a call byAll
+	waited func() <-chan struct{} // nil where nobody says who waits
 }
 
 // takesByContext takes a lock for the holder of the context.
@@ -124,11 +128,12 @@ type handed interface {
 	Extend(context.Context, time.Duration) error
 	Remaining() time.Duration
 	Unlock(context.Context) error
+	Waited() <-chan struct{}
 }
 
 // inHand is the hold h, of a call with this context. ttl asks the servers.
 func inHand(ctx context.Context, h handed, ttl func(context.Context) (time.Duration, error)) *taken {
-	t := &taken{extend: h.Extend}
+	t := &taken{extend: h.Extend, waited: h.Waited}
 	var end context.CancelFunc
 	t.ctx, end = context.WithCancel(h.Context())
 	stop := context.AfterFunc(ctx, end)
@@ -223,6 +228,31 @@ func (l fencedLock) leads(ctx context.Context) (*taken, error) {
 		defer stop()
 		return term.StepDown(context.Background())
 	}}, nil
+}
+
+// takesAll takes both locks by a function that takes several; none of the second's kind is another than the first's.
+func takesAll(ctx context.Context, first, second lock, wait, lease time.Duration) (*taken, error) {
+	var other int64
+	t, err := takesWithin(func(fn func(context.Context, int64, string)) error {
+		run := func(ctx context.Context, tokens []int64) error { other = tokens[0]; fn(ctx, tokens[1], ""); return nil }
+		if l, is := first.(plainLock); is {
+			locks := []*rlock.Lock{second.(plainLock).Lock, l.Lock}
+			run := func(ctx context.Context) error { return run(ctx, []int64{0, 0}) }
+			if wait < 0 {
+				return rlock.DoAll(ctx, locks, run)
+			}
+			return rlock.TryDoAll(ctx, wait, lease, locks, run)
+		}
+		locks := []*fenced.Lock{second.(fencedLock).Lock, first.(fencedLock).Lock}
+		if wait < 0 {
+			return fenced.DoAll(ctx, locks, run)
+		}
+		return fenced.TryDoAll(ctx, wait, lease, locks, run)
+	})
+	if err == nil {
+		t.second = other
+	}
+	return t, err
 }
 
 // A plainLock is a lock without tokens.

@@ -187,6 +187,7 @@ func newFaults(r *rand.Rand, p plan, only []string) []fault {
 		}
 	}
 	var all []fault
+	few := pick(r, 0, 5*time.Minute) // in half of the worlds
 	for at := upTo(r, time.Minute); len(of) > 0 && at < p.Storm; {
 		longest := pick(r, 2*time.Second, 15*time.Second, time.Minute, 5*time.Minute)
 		end := at
@@ -204,7 +205,7 @@ func newFaults(r *rand.Rand, p plan, only []string) []fault {
 			all = append(all, f)
 			end = max(end, f.At+f.For)
 		}
-		at = end + pick(r, time.Second, 20*time.Second, 90*time.Second, 3*time.Minute) + upTo(r, time.Second)
+		at = end + pick(r, time.Second, 20*time.Second, 90*time.Second, 3*time.Minute) + upTo(r, time.Second) + few
 	}
 	return all
 }

@@ -121,6 +121,8 @@ func (e event) String() string {
 		return fmt.Sprintf("%s: the context of its hold of %s has ended: %s", who, e.Lock, e.Text)
 	case failed:
 		return fmt.Sprintf("%s: a level of %s has failed after %v: %s", who, e.Lock, e.For, e.Text)
+	case watches, waited:
+		return fmt.Sprintf("%s: its hold of %s %s", who, e.Lock, map[string]string{watches: "is to say who waits", waited: "says that somebody waits"}[e.Kind])
 	case extends:
 		return fmt.Sprintf("%s extends its lease of %s, to %v from now", who, e.Lock, e.For)
 	case extended:

@@ -63,9 +63,9 @@ func (t *total) print(out io.Writer) {
 	real := time.Since(t.began)
 	fmt.Fprintf(out, "%d worlds, seeds %d to %d: %.1f virtual hours, %.0f client-hours, in %v: %.0f client-hours a minute, with %d at a time\n",
 		t.worlds, t.set.seed, t.set.seed+uint64(t.worlds)-1, t.virtual.Hours(), t.clientTime.Hours(), real.Round(time.Second), t.clientTime.Hours()/real.Minutes(), t.set.jobs)
-	fmt.Fprintf(out, "clean phases: %.0f%% of the time; of %d waits each was overtaken by %.2f later calls\n", 100*t.turns.Clean.Seconds()/max(t.virtual.Seconds(), 1), t.turns.Taken, t.turns.mean())
-	fmt.Fprintf(out, "judged: %.0f%% of the time that locks are waited for, by the rule that nobody sleeps; %.0f%% of the time that clients have them, by the rule that none is nobody's\n",
-		share(t.shares.WaitedJudged, t.shares.Waited), share(t.shares.TakenJudged, t.shares.Taken))
+	fmt.Fprintf(out, "of %d waits each was overtaken by %.2f later calls\n", t.turns.Taken, t.turns.mean())
+	fmt.Fprintf(out, "judged: %v of the time that locks are waited for, by the rule that nobody sleeps; %v of the time that clients have them, by the rule that none is nobody's; %v of that of contexts, by the rule that what Redis has not got ends; %v of the releases behind which somebody waits\n",
+		t.shares.Waited, t.shares.Taken, t.shares.Lived, t.shares.Released)
 	fmt.Fprintf(out, "%d calls, %d holds, %d commands; %d worlds in which something was violated\n", t.calls, t.holds, t.commands, len(t.failed))
 	t.printNever(out)
 }
