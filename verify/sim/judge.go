@@ -50,13 +50,13 @@ const (
 )
 
 // judge reads a history, and returns what is wrong with it.
-func judge(p plan, history []event) ([]violation, turns, shares) {
+func judge(p plan, history []event) ([]violation, shares) {
 	j := judging{plan: p, clients: make(map[string]*judgedClient), locks: make(map[string]*judgedLock), byID: make(map[string]*judgedClient), holds: make(map[int]*judgedHold)}
 	for _, e := range history {
 		j.passes(e.At)
 		j.reads(e)
 	}
-	return j.found, j.turns, j.shares
+	return j.found, j.shares
 }
 
 // judging is what is known at one moment of the history.
@@ -76,9 +76,7 @@ type judging struct {
 	stopped bool
 	stops   time.Duration
 
-	lastLoss   time.Duration
 	lossBeside time.Duration // until when other faults were there, as of the last loss
-	turns      turns
 	shares     shares
 	deadLinks  bool // links have died without a word
 }
@@ -124,6 +122,8 @@ type judgedLock struct {
 	freed   time.Duration // when it was released last; 0 where it was taken since, or what became of it was judged
 	freedBy *judgedHold   // and by whom
 	idle    time.Duration // the same; 0 where a call has begun since
+	run     *judgedClient // which took the lock last, but among its calls,
+	runs    time.Duration // and when
 	left    time.Duration // when a call that may wait was over last
 
 	deadCalled int           // how often a client was called that is gone
@@ -169,8 +169,9 @@ type judgedHold struct {
 	watching time.Duration // since when it is to say whether somebody waits; 0 where it is not, or has said so
 	beside   bool          // another call has waited for the lock meanwhile, or shortly before
 
-	idle      bool // the lock was free when the call began, and nobody else wanted it
-	overtaken int  // so many later calls of other clients had the lock before this one
+	idle      bool          // the lock was free when the call began, and nobody else wanted it
+	headed    time.Duration // since when it has been the first of its client's calls that wait
+	overtaken int           // so many later calls of other clients had the lock before this one
 }
 
 // isAt tells whether the client has the place in the plan.
@@ -256,7 +257,6 @@ func (j *judging) reads(e event) {
 		j.clock = j.clock || clock
 		young := j.Servers > 1 && strings.HasPrefix(e.Text, restarts)
 		j.losses = append(j.losses, loss{e.At, e.Lock, e.Lock == "" && !clock, young})
-		j.lastLoss = e.At
 		if j.lossBeside = j.settled; j.broken > 1 {
 			j.lossBeside = e.At
 		}
@@ -279,6 +279,7 @@ func (j *judging) reads(e event) {
 		l := j.lock(e.Lock)
 		l.meets(h)
 		l.waits[e.Call] = h
+		l.heads(e.At)
 		h.idle, l.idle = l.idle > 0 && e.At > l.idle+idleAfter, 0
 	default:
 		if h := j.holds[e.Call]; h != nil {
@@ -386,6 +387,7 @@ func (l *judgedLock) leaves(h *judgedHold, at time.Duration) {
 		}
 	}
 	delete(l.waits, h.call)
+	l.heads(at)
 }
 
 // forget drops a call that is over, or whose process is gone.

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"errors"
-	"io"
-	"testing"
-)
+import "testing"
 
 // no is the caller's answer, with this error.
 func (c caller) no(at float64, why string) event {
@@ -21,7 +17,7 @@ func TestJudgeCleanHandoff(t *testing.T) {
 	waits := history(a.asks(40, 99), b.holds(39, 41, 1))
 	deadLink := called("dead: links", broken(5, 6, 0))
 	cut := func(h []event) []event { return says(ends, "cut: links")(says(begins, "cut: links")(h)) }
-	waitsAndDies := history(r.asks(38.9, 99), r.dies(38.95))
+	waitsAndDies := history(r.asks(37.7, 99), r.dies(37.75), a.asks(37.9, 99), b.holds(37.8, 41, 1), redisHas(38, "B:1"))
 	settled := broken(5, 39, 9) // a clean phase begins at 50 s
 	try(t, []twin{
 		{"it is taken", nil, history(waits, a.got(41.05, 2)), later(got, 1), soonTaken},
@@ -30,10 +26,11 @@ func TestJudgeCleanHandoff(t *testing.T) {
 		{"after Redisson's release", withRedisson, history(a.asks(40, 99), r.holds(39, 41, 1), until(41.05)), later(calm, 0), soonTaken},
 		{"before the clean phase", nil, history(settled, a.asks(49.5, 99), b.holds(49, 49.999, 1), until(51)), later(unlocked, 0), soonTaken},
 		{"a fault begins", nil, history(waits, broken(41.05, 60, 0), until(60)), later(begins, 0), soonTaken},
-		{"a client has died, and its link before", nil, history(deadLink, waitsAndDies, waits, until(42)), without(died), soonTaken},
-		{"a client that wanted another lock has died", nil, history(deadLink, waitsAndDies, waits, until(42)), changed(asks, 3, inL1), soonTaken},
-		{"a client has died, and its link with it", nil, history(deadLink, waitsAndDies, waits, until(42)), cut, soonTaken},
-		{"one that has died costs it once", nil, history(deadLink, waitsAndDies, waits, b.as(4).holds(41.5, 42, 2), a.got(42.05, 3)), later(got, 1), soonTaken},
+		{"a client has died, and its link before", nil, history(deadLink, waitsAndDies, until(42)), without(died), soonTaken},
+		{"a client that wanted another lock has died", nil, history(deadLink, waitsAndDies, until(42)), changed(asks, 3, inL1), soonTaken},
+		{"a client has died, and its link with it", nil, history(deadLink, waitsAndDies, until(42)), cut, soonTaken},
+		{"its connections may have died", nil, history(deadLink, waits, until(42)), cut, soonTaken},
+		{"one that has died costs it once", nil, history(deadLink, waitsAndDies, b.as(4).holds(41.5, 42, 2), a.got(42.05, 3)), later(got, 1), soonTaken},
 		{"its client closes", nil, history(waits, a.closes(40.99, "Shutdown"), until(41.06)), without(closes), soonTaken},
 		{"the links of its own client were broken", nil, history(brokenOf("c0", 31, 37.001, 2), waits, until(42)), others("c2"), soonTaken},
 		{"those of who releases it", nil, history(brokenOf("c1", 31, 37.001, 2), waits, until(42)), others("c2"), soonTaken},
@@ -125,39 +122,26 @@ func TestJudgeDoAll(t *testing.T) {
 	})
 }
 
-func TestJudgeCountsOvertakenWaits(t *testing.T) {
-	for _, c := range []struct {
-		what    string
-		plan    func(*plan)
-		history []event
-		want    turns
-	}{
-		{"in order", nil, history(a.asks(40, 9), b.asks(41, 9), a.got(42, 1), a.unlocks(43), a.unlocked(43), b.got(43, 2)), turns{Taken: 2}},
-		{"out of order", nil, history(a.asks(40, 9), b.asks(41, 9), b.got(42, 1), b.unlocks(43), b.unlocked(43), a.got(43, 2)), turns{Taken: 2, Overtaken: 1}},
-		{"by a call of the same client", nil, history(a.asks(40, 9), a.as(4).asks(41, 9), a.as(4).got(42, 1), a.as(4).unlocks(43), a.as(4).unlocked(43), a.got(43, 2)), turns{Taken: 2}},
-		{"by a call that does not wait", nil, history(a.asks(40, 9), b.asks(41, 0), b.got(42, 1), b.unlocks(43), b.unlocked(43), a.got(43, 2)), turns{Taken: 1}},
-		{"by Redisson", withRedisson, history(a.asks(40, 9), r.asks(41, 9), r.got(42, 1), r.unlocks(43), r.unlocked(43), a.got(43, 2)), turns{Taken: 1}},
-		{"in a crowd", func(p *plan) { p.Crowd = true }, history(a.asks(40, 9), b.asks(41, 9), b.got(42, 1), b.unlocks(43), b.unlocked(43), a.got(43, 2)), turns{}},
-		{"before the clean phase", nil, history(a.asks(29, 99), b.asks(41, 9), b.got(42, 1), b.unlocks(43), b.unlocked(43), a.got(43, 2)), turns{Taken: 1}},
-	} {
-		p := plan{Servers: 1, Locks: 2, Clients: make([]clientPlan, 3)}
-		if c.plan != nil {
-			c.plan(&p)
+func TestJudgeOvertakenWaits(t *testing.T) {
+	taken := history(r.as(9).asks(38, 0), r.as(9).got(38, 1), redisHas(38, "R:9"), gone(38.5, "L0")) // so that others may have it too
+	// each call is asked so long before the last one has the lock
+	times := func(n int, c caller, each, before float64) (all []event) {
+		for i := range n {
+			c, at := c.as(20+i), 41+each*float64(i)
+			all = append(all, c.asks(at-before, 30), c.got(at, int64(2+i)), c.unlocks(at), c.unlocked(at+moment/2))
 		}
-
-		if _, got, _ := judge(p, begun(c.history)); got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
-		}
+		return all
 	}
-}
-
-func TestOvertakenWaitsOfAllWorlds(t *testing.T) {
-	for seen, violated := range map[turns]bool{{Taken: 1000, Overtaken: 200}: false, {Taken: 1000, Overtaken: 201}: true, {Taken: 999, Overtaken: 999}: false} {
-		all := newTotal(settings{})
-		all.add(outcome{Turns: turns{Taken: 10}})
-		all.add(outcome{Turns: turns{Taken: seen.Taken - 10, Overtaken: seen.Overtaken}})
-		if err := all.stories(t.Context(), settings{}, io.Discard, io.Discard); errors.Is(err, errViolated) != violated {
-			t.Errorf("%+v: %v", seen, err)
-		}
-	}
+	waits, most := a.asks(40, 99), overtakenMost
+	try(t, []twin{
+		{"few", nil, history(taken, waits, times(most, b, 1, 0)), func([]event) []event { return history(taken, waits, times(most+1, b, 1, 0)) }, fewOvertaken},
+		{"of its client", nil, history(taken, waits, times(most+1, a, 1, 0)), func([]event) []event { return history(taken, waits, times(most+1, b, 1, 0)) }, fewOvertaken},
+		{"as one client passes it on", nil, history(taken, waits, times(most+1, b, 0.002, 0)), func([]event) []event { return history(taken, waits, times(most+1, b, 0.03, 0)) }, fewOvertaken},
+		{"that began with it", nil, history(taken, waits, times(most+1, b, 0.1, 0.9+0.1*8)), func([]event) []event { return history(taken, waits, times(most+1, b, 0.1, 0.8)) }, fewOvertaken},
+		{"its links were broken", nil, history(brokenOf("c0", 31, 38.001, 0), taken, waits, times(most+1, b, 1, 0)), others("c3"), fewOvertaken},
+		{"all of them read", withPages, reading(history(taken, waits, times(most+1, b, 1, 0))...), changed(asks, 1, func(e *event) { e.Reads = false }), fewOvertaken},
+		{"a permit", withPermits, inSlot(second, history(waits, allOf(r.asks(40.5, 99)), times(most, b, 1, 0))...), func([]event) []event {
+			return inSlot(second, history(waits, allOf(r.asks(40.5, 99)), times(most+1, b, 1, 0))...)
+		}, fewOvertaken},
+	})
 }

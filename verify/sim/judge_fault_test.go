@@ -148,7 +148,7 @@ func TestJudgedShares(t *testing.T) {
 		{"calls that do not wait", history(b.asks(0, 1), b.got(0, 1), a.asks(1, 0), until(9)), shares{}},
 		{"until callers stop", history(a.asks(1, 9), noMore(3), until(9)), shares{Waited: share{2, 2}}},
 	} {
-		if _, _, got := judge(plan{Servers: 1, Locks: 2, Clients: make([]clientPlan, 3)}, begun(c.history)); got != c.want {
+		if _, got := judge(plan{Servers: 1, Locks: 2, Clients: make([]clientPlan, 3)}, begun(c.history)); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
 		}
 	}

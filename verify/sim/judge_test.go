@@ -25,7 +25,7 @@ func judged(change func(*plan), history []event) []violation {
 	if change != nil {
 		change(&p)
 	}
-	found, _, _ := judge(p, begun(history))
+	found, _ := judge(p, begun(history))
 	return found
 }
 

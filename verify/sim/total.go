@@ -16,7 +16,6 @@ type total struct {
 	worlds                 int
 	calls, holds, commands int
 	virtual, clientTime    time.Duration
-	turns                  turns
 	shares                 shares
 	failed                 []outcome
 	done                   map[string]int // how often each thing was done
@@ -33,7 +32,6 @@ func (t *total) add(o outcome) {
 	t.holds += o.Holds
 	t.commands += o.Commands
 	t.virtual += o.Virtual
-	t.turns.add(o.Turns)
 	t.shares.add(o.Shares)
 	for what, n := range o.Done {
 		t.done[what] += n
@@ -63,7 +61,6 @@ func (t *total) print(out io.Writer) {
 	real := time.Since(t.began)
 	fmt.Fprintf(out, "%d worlds, seeds %d to %d: %.1f virtual hours, %.0f client-hours, in %v: %.0f client-hours a minute, with %d at a time\n",
 		t.worlds, t.set.seed, t.set.seed+uint64(t.worlds)-1, t.virtual.Hours(), t.clientTime.Hours(), real.Round(time.Second), t.clientTime.Hours()/real.Minutes(), t.set.jobs)
-	fmt.Fprintf(out, "of %d waits each was overtaken by %.2f later calls\n", t.turns.Taken, t.turns.mean())
 	fmt.Fprintf(out, "judged: %v of the time that locks are waited for, by the rule that nobody sleeps; %v of the time that clients have them, by the rule that none is nobody's; %v of that of contexts, by the rule that what Redis has not got ends; %v of the releases behind which somebody waits\n",
 		t.shares.Waited, t.shares.Taken, t.shares.Lived, t.shares.Released)
 	fmt.Fprintf(out, "%d calls, %d holds, %d commands; %d worlds in which something was violated\n", t.calls, t.holds, t.commands, len(t.failed))
@@ -84,9 +81,6 @@ func (t *total) stories(ctx context.Context, set settings, out, progress io.Writ
 			o = shrink(ctx, set, o, progress)
 		}
 		tell(out, o.Plan, o.History, o.Violations)
-	}
-	if t.turns.Taken >= enoughTurns && t.turns.mean() > overtakenMost {
-		return fmt.Errorf("%s: %.2f each: %w", fewOvertaken, t.turns.mean(), errViolated)
 	}
 	if len(t.failed) > 0 {
 		return fmt.Errorf("%d of %d worlds: %w", len(t.failed), t.worlds, errViolated)

@@ -25,7 +25,6 @@ type outcome struct {
 	Plan       plan
 	Violations []violation
 	History    []event `json:",omitempty"`
-	Turns      turns
 	Shares     shares
 	Calls      int
 	Holds      int
@@ -64,8 +63,8 @@ func (one task) do(t *testing.T) outcome {
 	p := one.plan()
 	began := time.Now()
 	r := play(t, p)
-	found, turns, judged := judge(p, r.History)
-	o := outcome{Seed: p.Seed, Plan: p, Violations: found, Turns: turns, Shares: judged, Calls: r.Calls, Commands: r.Commands, Virtual: r.Virtual, Took: time.Since(began), Hash: hashOf(r.History), Done: r.Done}
+	found, judged := judge(p, r.History)
+	o := outcome{Seed: p.Seed, Plan: p, Violations: found, Shares: judged, Calls: r.Calls, Commands: r.Commands, Virtual: r.Virtual, Took: time.Since(began), Hash: hashOf(r.History), Done: r.Done}
 	for _, e := range r.History {
 		if e.Kind == got {
 			o.Holds++
