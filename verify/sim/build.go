@@ -20,11 +20,6 @@ func buildWorker(ctx context.Context, edits ...breaks.Edit) (program string, rem
 	if err := files.Break(edits...); err != nil {
 		return "", nil, err
 	}
-	if len(edits) == 0 {
-		if err := files.Edit(overlay.Root(), askerEdits...); err != nil {
-			return "", nil, err
-		}
-	}
 	if err := files.OneSchedule(ctx); err != nil {
 		return "", nil, err
 	}

@@ -30,14 +30,10 @@ type tally struct {
 
 func newTally() *tally { return &tally{done: make(map[string]int)} }
 
-func (t *tally) did(what string) { t.add(what, 1) }
-
-func (t *tally) add(what string, n int) {
-	if n > 0 {
-		t.mu.Lock()
-		t.done[what] += n
-		t.mu.Unlock()
-	}
+func (t *tally) did(what string) {
+	t.mu.Lock()
+	t.done[what]++
+	t.mu.Unlock()
 }
 
 // counts returns what was done.
@@ -92,9 +88,6 @@ func (s *scriptCounter) counts(cmd string, args []string) {
 		s.tally.did("script " + name)
 	}
 }
-
-// forget forgets the scripts, as a server does that starts anew.
-func (s *scriptCounter) forget() { clear(s.names) }
 
 // message counts a message that a client hears: of a release, or about its place in a line.
 func (t *tally) message(data []byte) {

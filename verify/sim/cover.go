@@ -21,8 +21,6 @@ var expected = []struct {
 	}},
 	{"batch of ", []string{"acquire", "wait", "try", "level", "unlock", "release", "quick", "leave", "vote", "calling", "newcomers", "look"}},
 	{"message ", []string{"a", "c", "d", "n", "w", "empty", "of a release"}},
-	{"asker from ", []string{"resting to asking", "watching to asking", "watching to passing", "watching to yielding", "yielding to asking", "asking to resting"}},
-	{"asker by ", []string{"asking to the lock", "asking to refused", "asking to an error that passes", "asking to an error", "passing to the lock"}},
 	{"acquire ", []string{"by redis", "by redis after a wait", "by handoff", "by local", "by reentry", "by not acquired", "after a long wait"}},
 	{"acquire: ", []string{"well", "another has it", "gave up", "closed", "connection refused", "no answer", "no right", "the server refuses"}},
 	{"re-entry: ", []string{"well", "lost", "gave up", "no answer", "connection refused"}},

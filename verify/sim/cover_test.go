@@ -68,7 +68,7 @@ func TestScriptCounter(t *testing.T) {
 	s.counts("EVALSHA", []string{sha, "0"})
 	s.counts("EVAL", []string{text, "0"})
 	s.counts("EVALSHA", []string{sha, "0"})
-	s.forget()
+	clear(s.names)
 	s.counts("EVALSHA", []string{sha, "0"})
 	s.counts("EVAL", []string{"-- batch does", "1", "L", "try+", "30000", "quick"})
 	if got, want := fmt.Sprint(done.counts()), "map[batch of quick:1 batch of try:1 script wait:2]"; got != want {

@@ -176,8 +176,6 @@ func (k faultKind) fits(p plan) bool {
 	return (!k.single || p.Servers == 1) && (k.name != rolls || p.Servers > 1)
 }
 
-func (k faultKind) in(names []string) bool { return slices.Contains(names, k.name) }
-
 // breaks plays one fault.
 func (w *world) breaks(f fault) {
 	i := slices.IndexFunc(faultKinds, func(k faultKind) bool { return k.name == f.Kind })

@@ -19,7 +19,6 @@ const (
 )
 
 const (
-	cleanAfterX   = 0
 	cleanStart    = 30 * time.Second       // a clean phase begins so long after the world,
 	cleanAfter    = soon                   // and after what was broken has settled
 	standsAfter   = 100 * time.Millisecond // who has waited for so long has its place
@@ -38,8 +37,9 @@ func (j *judging) cleanFrom(c *judgedClient, lock string) time.Duration {
 	return max(cleanStart, max(j.allWellFrom(c, lock), j.wellFrom(c, lock))+cleanAfter)
 }
 
-// lineCleanFrom is when that of all clients begins that may be in the line of the lock.
-func (j *judging) lineCleanFrom(l *judgedLock, lock string) (from time.Duration) {
+// lineCleanFrom is when that of the client begins, and of all clients that may be in the line of the lock.
+func (j *judging) lineCleanFrom(l *judgedLock, lock string, of *judgedClient) time.Duration {
+	from := j.cleanFrom(of, lock)
 	for _, c := range j.clients {
 		if wanted, ever := c.wanted[lock]; ever && wanted >= l.empty && c.gone == 0 && !c.closed {
 			from = max(from, j.cleanFrom(c, lock))
@@ -70,7 +70,7 @@ func (j *judging) isFreed(h *judgedHold, l *judgedLock) {
 	}
 	l.freed, l.freedBy = j.now, h
 	if j.firstOf(l) != nil {
-		j.shares.Released.add(1, j.now >= j.handoffCleanFrom(h.lock, l))
+		j.shares.Released.add(1, j.now >= j.lineCleanFrom(l, h.lock, h.client))
 	}
 }
 
@@ -88,11 +88,6 @@ func (j *judging) firstOf(l *judgedLock) (first *judgedHold) {
 	return first
 }
 
-// handoffCleanFrom is from when on nothing has hurt who released the lock last, or who may be in its line.
-func (j *judging) handoffCleanFrom(name string, l *judgedLock) time.Duration {
-	return max(j.lineCleanFrom(l, name), j.cleanFrom(l.freedBy.client, name))
-}
-
 // handsOver requires that who waits for a lock has it soon after its release.
 func (j *judging) handsOver(name string, l *judgedLock) {
 	free := j.now - l.freed
@@ -104,7 +99,7 @@ func (j *judging) handsOver(name string, l *judgedLock) {
 		among = among || h.all // it may have the lock
 	}
 	switch {
-	case j.stopped, first == nil, among, l.freed < j.handoffCleanFrom(name, l):
+	case j.stopped, first == nil, among, l.freed < j.lineCleanFrom(l, name, l.freedBy.client):
 	case j.deadLinks && l.deadCalled < j.goneClients(name):
 		l.deadCalled++ // the ticket of a client that is gone is called once, where its connection has died without a word before (P24)
 	default:
@@ -135,7 +130,7 @@ func (j *judging) overtakes(h *judgedHold, l *judgedLock) {
 	}
 	for _, w := range l.waits {
 		if w.client == h.client || !w.mustTake() || w.headed == 0 || h.asked <= w.headed+standsAfter || h.reads && w.reads ||
-			w.headed < max(j.lineCleanFrom(l, h.lock), j.cleanFrom(h.client, h.lock)) {
+			w.headed < j.lineCleanFrom(l, h.lock, h.client) {
 			continue
 		}
 		if w.overtaken++; w.overtaken == overtakenMost+1 {
@@ -155,7 +150,7 @@ func (l *judgedLock) meets(h *judgedHold) {
 
 // saysWaited requires that somebody waits, or has waited, where the hold says so. Who is gone may be in the line still.
 func (j *judging) saysWaited(h *judgedHold, l *judgedLock) {
-	if h.watching = 0; !h.beside && h.asked >= max(j.lineCleanFrom(l, h.lock), j.cleanFrom(h.client, h.lock)) && j.goneClients(h.lock) == 0 {
+	if h.watching = 0; !h.beside && h.asked >= j.lineCleanFrom(l, h.lock, h.client) && j.goneClients(h.lock) == 0 {
 		j.violated(tellsWaited, h.lock, "%s, call %d, says that somebody waits, and nobody does", h.client.name, h.call)
 	}
 }

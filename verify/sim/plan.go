@@ -182,7 +182,7 @@ func newKeeper(r *rand.Rand, p plan) callerPlan {
 func newFaults(r *rand.Rand, p plan, only []string) []fault {
 	var of []faultKind
 	for _, k := range faultKinds {
-		if k.name != forces && k.fits(p) && (len(only) == 0 || k.in(only)) {
+		if k.name != forces && k.fits(p) && (len(only) == 0 || slices.Contains(only, k.name)) {
 			of = append(of, k)
 		}
 	}

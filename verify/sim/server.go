@@ -160,7 +160,7 @@ func (s *server) newRun() {
 	s.net.mu.Lock()
 	s.run++
 	s.began = time.Now().Add(s.ahead)
-	s.ran.forget()
+	clear(s.ran.names) // of the scripts
 	s.net.mu.Unlock()
 	if c, err := s.m.Dial(); err == nil {
 		own := redis.NewClient(&redis.Options{Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

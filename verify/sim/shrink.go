@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// shrink returns the outcome of a smaller plan that violates the same rule: that begins later, with fewer faults, clients, callers and calls, and
+// shrink returns the outcome of a smaller plan that violates the same rule: with fewer faults, clients, callers and calls, and
 // with less in each (smaller.go). It leaves out halves first, then smaller parts, in so many tries as it may have.
 func shrink(ctx context.Context, set settings, o outcome, progress io.Writer) outcome {
 	s := shrinking{best: o, rule: o.Violations[0].Rule, left: set.shrink, played: make(map[string]bool), play: func(p plan) (outcome, error) {
@@ -32,7 +32,6 @@ type shrinking struct {
 // shrinks tries what makes the plan smaller, until nothing does. What can be left out is made no simpler one by one.
 func (s *shrinking) shrinks() {
 	s.later()
-	s.begins()
 	s.simpler(true)
 	for before := -1; before != s.kept && s.left > 0; {
 		before = s.kept
@@ -44,19 +43,9 @@ func (s *shrinking) shrinks() {
 	}
 }
 
-// begins has the world begin later.
-func (s *shrinking) begins() {
-	for _, before := range []time.Duration{30 * time.Second, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute} {
-		if s.begin(before) {
-			return
-		}
-	}
-}
-
 // leavesOut leaves out what it can.
 func (s *shrinking) leavesOut() {
 	s.later()
-	s.begins()
 	s.parts(func(p *plan) int { return len(p.Faults) }, func(p *plan, from, to int) { p.Faults = slices.Delete(p.Faults, from, to) })
 	s.locks()
 	s.parts(func(p *plan) int { return len(p.Clients) }, func(p *plan, from, to int) {
@@ -80,51 +69,6 @@ func (s *shrinking) parts(size func(*plan) int, leaveOut func(p *plan, from, to 
 			}
 		}
 	}
-}
-
-// begin leaves out what was before the last time so long before the violation, and tells whether the rule is violated all the same.
-func (s *shrinking) begin(before time.Duration) bool {
-	from := s.best.Violations[0].At - before
-	if from <= 0 {
-		return true
-	}
-	p := s.best.Plan.clone()
-	p.Storm = max(p.Storm-from, time.Second)
-	p.Faults = slices.DeleteFunc(p.Faults, func(f fault) bool { return f.At+f.For < from })
-	for i := range p.Faults {
-		f := &p.Faults[i]
-		f.For += min(f.At-from, 0)
-		f.At = max(f.At-from, 0)
-	}
-	for i := range p.Clients {
-		for k := range p.Clients[i].Callers {
-			p.Clients[i].Callers[k] = s.callerFrom(from, i, k)
-		}
-	}
-	return s.try(p)
-}
-
-// callerFrom is the plan of a caller without the calls that began before this time, as the history has it.
-func (s *shrinking) callerFrom(from time.Duration, client, caller int) callerPlan {
-	c := s.best.Plan.Clients[client].Callers[caller]
-	made := 0
-	for _, e := range s.best.History {
-		if place, ok := placeOf(e.Client); !ok || place != client {
-			continue
-		}
-		if e.Kind == started {
-			made = 0 // a process that comes back begins with the first call
-		}
-		if e.Kind != asks || e.Caller != caller || e.Levels != 1 {
-			continue
-		}
-		if made++; e.At >= from && made <= len(c.Calls) {
-			calls := slices.Clone(c.Calls[made-1:])
-			calls[0].Pause = e.At - from
-			return callerPlan{calls}
-		}
-	}
-	return callerPlan{}
 }
 
 // try plays a plan, and keeps it where the rule is violated. A plan that was played is not played again.

@@ -93,79 +93,53 @@ func (e event) what() string {
 	return e.Lock
 }
 
+// stories say what has happened, by the kind of the event.
+var stories = map[string]string{
+	nested:   "WHO re-enters LOCK, with token TOKEN: LEVELS levels are open",
+	refused:  "WHO has not got LOCK: TEXT",
+	ended:    "WHO: the context of its hold of LOCK has ended: TEXT",
+	failed:   "WHO: a level of LOCK has failed after FOR: TEXT",
+	watches:  "WHO: its hold of LOCK is to say who waits",
+	waited:   "WHO: its hold of LOCK says that somebody waits",
+	extends:  "WHO extends its lease of LOCK, to FOR from now",
+	extended: "WHO: its Extend is over: TEXT",
+	remains:  "WHO: its lease of LOCK lasts for FOR more",
+	unlocks:  "WHO unlocks LOCK",
+	unlocked: "WHO has unlocked LOCK: TEXT",
+	counted:  "WHO: HoldCount is COUNT, and LEVELS levels are open",
+	started:  "WHO starts, with the id TEXT",
+	closes:   "WHO calls TEXT",
+	closed:   "WHO is closed: TEXT",
+	died:     "WHO dies",
+	has:      "WHO Redis: LOCK is taken by TEXT",
+	begins:   "       FAULT TEXT",
+	ends:     "       END OF TEXT; all is well FOR later",
+	lost:     "       LOST  TEXT",
+	left:     "WHO LEFT  COUNT LOCK TEXT, for FOR more",
+	calm:     "       no more faults",
+	stops:    "       no more calls",
+}
+
 func (e event) String() string {
 	who := fmt.Sprintf("%-6s", e.Client)
 	if e.Call > 0 {
 		who += fmt.Sprintf(" call %-4d", e.Call)
 	}
-	switch e.Kind {
-	case asks:
-		switch {
-		case e.For < 0:
-			return fmt.Sprintf("%s asks for %s, and waits for as long as it takes", who, e.what())
-		case e.For == 0:
-			return fmt.Sprintf("%s tries %s", who, e.what())
-		}
+	switch {
+	case e.Kind == asks && e.For < 0:
+		return fmt.Sprintf("%s asks for %s, and waits for as long as it takes", who, e.what())
+	case e.Kind == asks && e.For == 0:
+		return fmt.Sprintf("%s tries %s", who, e.what())
+	case e.Kind == asks:
 		return fmt.Sprintf("%s asks for %s, and waits %v at most", who, e.what(), e.For)
-	case got:
-		lease := ""
-		if e.For > 0 {
-			lease = fmt.Sprintf(", for %v", e.For)
-		}
-		return fmt.Sprintf("%s has %s, with token %d%s", who, e.what(), e.Token, lease)
-	case nested:
-		return fmt.Sprintf("%s re-enters %s, with token %d: %d levels are open", who, e.Lock, e.Token, e.Levels)
-	case refused:
-		return fmt.Sprintf("%s has not got %s: %s", who, e.Lock, e.Text)
-	case ended:
-		return fmt.Sprintf("%s: the context of its hold of %s has ended: %s", who, e.Lock, e.Text)
-	case failed:
-		return fmt.Sprintf("%s: a level of %s has failed after %v: %s", who, e.Lock, e.For, e.Text)
-	case watches, waited:
-		return fmt.Sprintf("%s: its hold of %s %s", who, e.Lock, map[string]string{watches: "is to say who waits", waited: "says that somebody waits"}[e.Kind])
-	case extends:
-		return fmt.Sprintf("%s extends its lease of %s, to %v from now", who, e.Lock, e.For)
-	case extended:
-		return strings.TrimSuffix(fmt.Sprintf("%s: its Extend is over: %s", who, e.Text), ": ")
-	case remains:
-		return fmt.Sprintf("%s: its lease of %s lasts for %v more", who, e.Lock, e.For)
-	case unlocks:
-		return fmt.Sprintf("%s unlocks %s", who, e.Lock)
-	case unlocked:
-		if e.Text == "" {
-			return fmt.Sprintf("%s has unlocked %s", who, e.Lock)
-		}
-		return fmt.Sprintf("%s has unlocked %s, and was told: %s", who, e.Lock, e.Text)
-	case counted:
-		return fmt.Sprintf("%s: HoldCount is %d, and %d levels are open", who, e.Count, e.Levels)
-	case started:
-		return fmt.Sprintf("%s starts, with the id %s", who, e.Text)
-	case closes:
-		return fmt.Sprintf("%s calls %s", who, e.Text)
-	case closed:
-		return fmt.Sprintf("%s is closed %s", who, e.Text)
-	case died:
-		return fmt.Sprintf("%s dies", who)
-	case has:
-		if e.Text == "" {
-			return fmt.Sprintf("       Redis: %s is free", e.Lock)
-		}
-		return fmt.Sprintf("       Redis: %s is taken by %s", e.Lock, e.Text)
-	case begins:
-		return fmt.Sprintf("       FAULT %s", e.Text)
-	case ends:
-		return fmt.Sprintf("       END OF %s; all is well %v later", e.Text, e.For)
-	case lost:
-		return fmt.Sprintf("       LOST  %s", e.Text)
-	case left:
-		if e.Client != "" {
-			return fmt.Sprintf("%s LEFT  %d %s", who, e.Count, e.Text)
-		}
-		return fmt.Sprintf("       LEFT  %s %s, for %v more", e.Lock, e.Text, e.For)
-	case calm:
-		return "       no more faults"
-	case stops:
-		return "       no more calls"
+	case e.Kind == got && e.For > 0:
+		return fmt.Sprintf("%s has %s, with token %d, for %v", who, e.what(), e.Token, e.For)
+	case e.Kind == got:
+		return fmt.Sprintf("%s has %s, with token %d", who, e.what(), e.Token)
+	case e.Kind == has && e.Text == "":
+		return fmt.Sprintf("%s Redis: %s is free", who, e.Lock)
 	}
-	return e.Kind
+	told := strings.NewReplacer("WHO", who, "LOCK", e.Lock, "TOKEN", fmt.Sprint(e.Token), "LEVELS", fmt.Sprint(e.Levels), "COUNT", fmt.Sprint(e.Count),
+		"FOR", e.For.String(), "TEXT", e.Text)
+	return strings.TrimSuffix(told.Replace(stories[e.Kind]), ": ")
 }

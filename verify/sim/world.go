@@ -49,7 +49,6 @@ func play(t *testing.T, p plan) result {
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(p)
 		w.run()
-		w.tally.asked()
 		r = result{w.history, w.calls, w.commands, w.now(), w.tally.counts()}
 	})
 	return r
