@@ -197,13 +197,10 @@ func (l fencedLock) take(ctx context.Context, by how, wait, lease time.Duration)
 		t := inHand(ctx, h, l.TTL)
 		t.token = h.Token()
 		return t, nil
-	case by == byDo && wait >= 0, by == byDo && lease == 0:
+	case by == byDo:
 		return takesWithin(func(fn func(context.Context, int64, string)) error {
 			run := func(ctx context.Context, token int64) error { fn(ctx, token, ""); return nil }
-			if wait >= 0 {
-				return l.Do(ctx, run, rlock.Wait(wait), rlock.Lease(lease))
-			}
-			return l.Do(ctx, run)
+			return l.Do(ctx, run, options(wait, lease)...)
 		})
 	case by == byTerm && wait < 0 && lease == 0:
 		return l.leads(ctx)
@@ -238,16 +235,10 @@ func takesAll(ctx context.Context, first, second lock, wait, lease time.Duration
 		if l, is := first.(plainLock); is {
 			locks := []*rlock.Lock{second.(plainLock).Lock, l.Lock}
 			run := func(ctx context.Context) error { return run(ctx, []int64{0, 0}) }
-			if wait < 0 {
-				return rlock.DoAll(ctx, locks, run)
-			}
-			return rlock.TryDoAll(ctx, wait, lease, locks, run)
+			return rlock.DoAll(ctx, locks, run, options(wait, lease)...)
 		}
 		locks := []*fenced.Lock{second.(fencedLock).Lock, first.(fencedLock).Lock}
-		if wait < 0 {
-			return fenced.DoAll(ctx, locks, run)
-		}
-		return fenced.TryDoAll(ctx, wait, lease, locks, run)
+		return fenced.DoAll(ctx, locks, run, options(wait, lease)...)
 	})
 	if err == nil {
 		t.second = other
@@ -291,13 +282,10 @@ type permitLock struct {
 }
 
 func (l permitLock) take(ctx context.Context, by how, wait, lease time.Duration) (*taken, error) {
-	if by == byDo && (wait >= 0 || lease == 0) {
+	if by == byDo {
 		return takesWithin(func(fn func(context.Context, int64, string)) error {
 			run := func(ctx context.Context, p *fenced.Hold) error { fn(ctx, p.Token(), p.Name()); return nil }
-			if wait >= 0 {
-				return l.Do(ctx, run, rlock.Wait(wait), rlock.Lease(lease))
-			}
-			return l.Do(ctx, run)
+			return l.Do(ctx, run, options(wait, lease)...)
 		})
 	}
 	var p *fenced.Hold
