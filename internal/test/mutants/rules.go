@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	lastRule      = 56
+	lastRule      = 57
 	lastInvariant = 12
 )
 
