@@ -158,3 +158,32 @@ func TestP57_MaxHoldWhileRedisIsAway(t *testing.T) {
 		locktest.IsError(t, h.Unlock(t.Context()), rlock.ErrMaxHold)
 	})
 }
+
+// P57: the release is told to the lock's own state, also where nobody of the client uses that any more. Without the line a client then leaves the lock
+// to others for a moment: no other lock has the state meanwhile, and no two locks have it after that.
+func TestP57_MaxHoldWithoutTheLine(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		client := newClient(t, rdb)
+		messagesOf(t, rdb) // somebody listens
+		lacking(m, "ZADD", "ZRANGE", "ZREM")
+		other := acquire(t, t.Context(), rlock.NewLock(client, "other"))
+		_, err := rlock.NewLock(client, "other").Acquire(t.Context(), rlock.Wait(time.Second))
+		locktest.IsError(t, err, rlock.ErrNotAcquired)
+		locktest.NoError(t, other.Unlock(t.Context()))
+		locktest.Sleep(time.Second)
+
+		h := acquire(t, t.Context(), rlock.NewLock(client, "l"), rlock.MaxHold(10*time.Millisecond))
+		locktest.Sleep(time.Second)
+		locktest.IsError(t, h.Err(), rlock.ErrMaxHold)
+		var later []*rlock.Hold
+		for _, l := range named(client, "w", "x", "y", "z") {
+			later = append(later, acquire(t, t.Context(), l))
+		}
+		for _, h := range later {
+			locktest.NoError(t, h.Err())
+			locktest.NoError(t, h.Unlock(t.Context()))
+		}
+		locktest.Sleep(time.Second)
+		locktest.Equal(t, "on the books", client.Books(), "")
+	})
+}

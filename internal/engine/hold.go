@@ -205,9 +205,7 @@ func (h *hold) unregister(released *room.Event) {
 	if over {
 		return
 	}
-	if timer := h.maxHold.Load(); timer != nil {
-		timer.Stop()
-	}
+	h.stopMaxHold()
 	h.lockState.unregisterHold(h, released)
 	h.lockState.client.unregisterHold(h)
 }

@@ -18,12 +18,21 @@ func checkMaxHold(d time.Duration) error {
 	return nil
 }
 
-// endAfter ends the hold after d, if it is still held then. The hold is on the client's books.
+// endAfter ends the hold after d, if it is still held then. The hold is on the client's books. The
+// state that is told of the release has a user more until then, or until stopMaxHold.
 func (h *hold) endAfter(d time.Duration) {
-	timer := time.AfterFunc(d, h.overdue)
-	h.maxHold.Store(timer)
+	h.of.addUser()
+	h.maxHold.Store(time.AfterFunc(d, h.overdue))
 	if h.unregistered.Load() { // it has ended meanwhile
-		timer.Stop()
+		h.stopMaxHold()
+	}
+}
+
+// stopMaxHold is for a hold that has ended. It does nothing where MaxHold has ended the hold, or
+// does.
+func (h *hold) stopMaxHold() {
+	if timer := h.maxHold.Load(); timer != nil && timer.Stop() {
+		h.of.removeUser()
 	}
 }
 
@@ -33,6 +42,7 @@ func (h *hold) overdue() {
 	c, now := h.lockState.client, time.Now()
 	c.underWay.Add(1) // Close waits for the release
 	defer c.underWay.Add(-1)
+	defer h.of.removeUser()
 	if !h.loseUntold(ErrMaxHold.Error(), false) {
 		return // it was unlocked, or lost, before
 	}

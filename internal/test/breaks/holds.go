@@ -58,7 +58,7 @@ var ofHolds = []Break{
 	},
 	{
 		Name:  "Inv6: each of several locks is waited for as long as all of them",
-		Edits: []Edit{{"internal/engine All", "if each.Wait -= time.Since(began); each.Wait < minWait {", "if _ = began; each.Wait < minWait {"}},
+		Edits: []Edit{{"internal/engine TakeAll", "if each.Wait -= time.Since(began); each.Wait < minWait {", "if _ = began; each.Wait < minWait {"}},
 		Pkg:   "./rlock", Run: "DoAllHasOneBudget",
 	},
 	{
@@ -146,10 +146,19 @@ var ofHolds = []Break{
 		Pkg: "./rlock", Run: "P57",
 	},
 	{
+		Name: "P57: the release of a hold that MaxHold has ended is told to the state of another lock",
+		Edits: []Edit{
+			{"internal/engine hold.endAfter", "h.of.addUser()", ""},
+			{"internal/engine hold.overdue", "defer h.of.removeUser()", ""},
+			{"internal/engine hold.stopMaxHold", "h.of.removeUser()", ""},
+		},
+		Pkg: "./rlock", Run: "P57",
+	},
+	{
 		Name: "P57: MaxHold of a hold that was unlocked releases the hold that took over from it within the process",
 		Edits: []Edit{
 			{"internal/engine hold.overdue", "if !h.loseUntold(ErrMaxHold.Error(), false) { return", "if h.loseUntold(ErrMaxHold.Error(), false); false { return"},
-			{"internal/engine hold.unregister", "timer.Stop()", ""},
+			{"internal/engine hold.unregister", "h.stopMaxHold()", ""},
 		},
 		Pkg: "./rlock", Run: "P57",
 	},
