@@ -45,6 +45,7 @@ func AcquireAll[A Acquirer](ctx context.Context, all []A, opts ...rlock.AcquireO
 	for _, n := range taken.Of {
 		h.each = append(h.each, h.order[n])
 	}
+	h.waited = engine.WaitedAny(h.order)
 	return &Hold{h.order[len(h.order)-1].held, h}, nil
 }
 

@@ -2,6 +2,7 @@ package fenced_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
+	"github.com/fencelock/fencelock/observe/locktrace"
 	"github.com/fencelock/fencelock/rlock"
 )
 
@@ -171,4 +173,64 @@ func TestAcquireAllRefuses(t *testing.T) {
 	locktest.NoError(t, inner.Unlock(t.Context()))
 	locktest.NoError(t, h.Err())
 	locktest.NoError(t, h.Unlock(t.Context()))
+}
+
+// A hold that the context of the call is of, of any of the locks, is an error before Redis is asked: the call would wait for itself.
+func TestAcquireAllOfAnOwnHold(t *testing.T) {
+	rdb, c, l := newLock(t)
+	h, err := l.Acquire(t.Context())
+	locktest.NoError(t, err)
+	spy := locktest.SpyOn(rdb)
+	for _, before := range []string{"a", "z"} { // of the name of l
+		_, err := fenced.AcquireAll(h.Context(), []*fenced.Lock{fenced.NewLock(c, before), l}, rlock.Wait(time.Second))
+		locktest.ErrorSays(t, err, "AcquireAll \"l\"", "rlock.Reenter()")
+	}
+	locktest.Equal(t, "commands", spy.Commands(), 0)
+	locktest.NoError(t, h.Unlock(t.Context()))
+}
+
+// P39: where a function of the user's ends the call nothing is held.
+func TestP39_AcquireAllIsBrokenOff(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, all []*fenced.Lock){
+		"AcquireAll": func(ctx context.Context, all []*fenced.Lock) { _, _ = fenced.AcquireAll(ctx, all) },
+		"DoAll": func(ctx context.Context, all []*fenced.Lock) {
+			_ = fenced.DoAll(ctx, all, func(context.Context, []int64) error { return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				c, err := rlock.New(rdb, rlock.WithTrace(&locktrace.Trace{WaitStarted: func(locktrace.WaitStarted) { runtime.Goexit() }}))
+				locktest.NoError(t, err)
+				t.Cleanup(func() { _ = c.Close() })
+				a, b := fenced.NewLock(c, "a"), fenced.NewLock(c, "b")
+				theirs, err := b.Acquire(t.Context())
+				locktest.NoError(t, err)
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					call(t.Context(), []*fenced.Lock{a, b})
+				}()
+				<-ended
+				locktest.Equal(t, "a is taken", m.Exists("a"), false)
+				locktest.NoError(t, theirs.Unlock(t.Context()))
+			})
+		})
+	}
+}
+
+// Waited of a hold of several returns one channel, however often it is asked.
+func TestWaitedOfAllAgainAndAgain(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		c := newClient(t, rdb)
+		all, err := fenced.AcquireAll(t.Context(), ofAllKinds(c))
+		locktest.NoError(t, err)
+		plain, err := rlock.AcquireAll(t.Context(), []*rlock.Lock{rlock.NewLock(c, "p"), rlock.NewLock(c, "q")})
+		locktest.NoError(t, err)
+		for _, waited := range []func() <-chan struct{}{all.Waited, plain.Waited} {
+			first, second := waited(), waited()
+			locktest.Equal(t, "the channel", second, first)
+		}
+		locktest.NoError(t, all.Unlock(t.Context()))
+		locktest.NoError(t, plain.Unlock(t.Context()))
+	})
 }

@@ -19,10 +19,13 @@ type Hold struct {
 }
 
 // several are the holds that one of AcquireAll is made of, in the order in which they were taken, and in that in which they were asked for.
-type several struct{ order, each []*Hold }
+type several struct {
+	order, each []*Hold
+	waited      func() <-chan struct{} // the same channel for each call
+}
 
 // Acquire takes the lock, and returns the hold, which has the token. ctx bounds how long this call waits, and not the hold: when ctx ends later the
-// hold goes on, until its Unlock or its loss. The options are rlock.Wait, rlock.Lease, rlock.Reenter and rlock.Lasting. Use Acquire where the hold is kept in a
+// hold goes on, until its Unlock or its loss. The options are rlock.Wait, rlock.Lease, rlock.MaxHold, rlock.Reenter and rlock.Lasting. Use Acquire where the hold is kept in a
 // variable, or outlives the call, such as behind an interface of somebody else; use LockAndGetToken, TryLockAndGetToken or Do where the functions that you call may take the same lock again.
 //
 // Acquire takes the lock for a new holder, whatever ctx carries, but with rlock.Reenter. A ctx that is the context of a hold of this same lock
@@ -137,7 +140,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 // whose process has died count until the next Unlock.
 func (h *Hold) Waited() <-chan struct{} {
 	if h.isAll() {
-		return engine.WaitedAny(h.all.order, h.Done())
+		return h.all.waited()
 	}
 	return h.engine().Waited()
 }

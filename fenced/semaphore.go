@@ -43,7 +43,7 @@ func (s *Semaphore) Name() string {
 }
 
 // Acquire takes a permit, and waits for one until ctx ends. ctx bounds how long this call waits, and not the permit: when ctx ends later the permit goes
-// on, until its Unlock or its loss. The options are rlock.Wait, rlock.Lease and rlock.Lasting. The lease is otherwise that of rlock.WithLease, 30 s by default, and is renewed
+// on, until its Unlock or its loss. The options are rlock.Wait, rlock.Lease, rlock.MaxHold and rlock.Lasting. The lease is otherwise that of rlock.WithLease, 30 s by default, and is renewed
 // until Unlock.
 //
 // On an error there is no permit. The error is rlock.ErrNotAcquired after rlock.Wait, if all permits were taken, or others came first; or one of those

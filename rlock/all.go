@@ -23,11 +23,12 @@ func AcquireAll(ctx context.Context, locks []*Lock, opts ...AcquireOption) (*Hol
 	if err != nil {
 		return nil, err
 	}
-	h := &Hold{held: taken.Holds[len(taken.Holds)-1]}
+	h := new(several)
 	for _, held := range taken.Holds {
-		h.all = append(h.all, &Hold{held: held})
+		h.order = append(h.order, &Hold{held: held})
 	}
-	return h, nil
+	h.waited = engine.WaitedAny(h.order)
+	return &Hold{taken.Holds[len(taken.Holds)-1], h}, nil
 }
 
 // DoAll runs fn with all these locks held. It takes them one after the other in the order of their names, as all callers of DoAll do, so that two

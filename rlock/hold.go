@@ -14,7 +14,13 @@ import (
 // A nil Hold, and a zero value, hold nothing: their errors are ErrNotHeld, and say so.
 type Hold struct {
 	held engine.Held // of AcquireAll that of the lock that was taken last
-	all  []*Hold     // of AcquireAll in the order in which they were taken; nil for one hold
+	all  *several    // of AcquireAll; nil for one hold
+}
+
+// several are the holds that one of AcquireAll is made of, in the order in which they were taken.
+type several struct {
+	order  []*Hold
+	waited func() <-chan struct{} // the same channel for each call
 }
 
 // AcquireOption changes one call of Acquire, here and in package fenced. Acquire returns an error for a value out of the option's range.
@@ -98,7 +104,7 @@ func (h *Hold) Err() error { return h.engine().Context().Err() }
 func (h *Hold) Remaining() time.Duration {
 	left := h.engine().Remaining()
 	if h.isAll() {
-		for _, one := range h.all {
+		for _, one := range h.all.order {
 			left = min(left, one.Remaining())
 		}
 	}
@@ -116,7 +122,7 @@ func (h *Hold) isAll() bool { return h != nil && h.all != nil }
 // WithPatience; Redis may have extended the lease all the same then, and the hold goes on with the lease that it knows of.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if h.isAll() {
-		return engine.Together(h.all, func(one *Hold) error { return one.Extend(ctx, d) })
+		return engine.Together(h.all.order, func(one *Hold) error { return one.Extend(ctx, d) })
 	}
 	return wrap("Extend", h.engine().Lock(), h.engine().Extend(ctx, d))
 }
@@ -130,7 +136,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 // whose process has died count until the next Unlock.
 func (h *Hold) Waited() <-chan struct{} {
 	if h.isAll() {
-		return engine.WaitedAny(h.all, h.Done())
+		return h.all.waited()
 	}
 	return h.engine().Waited()
 }
@@ -144,7 +150,7 @@ func (h *Hold) Waited() <-chan struct{} {
 // before; nothing happened.
 func (h *Hold) Unlock(ctx context.Context) (err error) {
 	if h.isAll() {
-		for _, one := range slices.Backward(h.all) {
+		for _, one := range slices.Backward(h.all.order) {
 			err = errors.Join(err, one.Unlock(ctx))
 		}
 		return err

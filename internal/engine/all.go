@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fencelock/fencelock/internal/holder"
 )
 
 // All is holds of several locks of one holder, which were taken one after the other. The context of
@@ -19,14 +21,26 @@ type All struct {
 
 // TakeAll takes locks in the order of their names. within: for the holder of ctx, which bounds the
 // holds too, as DoAll does; otherwise as Hold does, and ctx bounds the wait. The wait of the request
-// is one budget for all. On an error nothing is held. wrap makes the error of a method of a lock,
-// nil for none of them.
-func TakeAll(ctx context.Context, locks []*Lock, r Request, within bool, wrap func(l *Lock, err error) error) (*All, error) {
+// is one budget for all. On an error nothing is held, nor after a panic of the user's code. wrap
+// makes the error of a method of a lock, nil for none of them.
+func TakeAll(ctx context.Context, locks []*Lock, r Request, within bool, wrap func(l *Lock, err error) error) (taken *All, err error) {
 	order, bad := inOrder(locks)
 	if bad != nil {
 		return nil, wrap(nil, bad)
 	}
+	if !within && !r.Reenter && ctx != nil { // Hold sees to the first one alone
+		for _, l := range order {
+			if err := l.waitsForItself(ctx, holder.Of(ctx)); err != nil {
+				return nil, wrap(l, err)
+			}
+		}
+	}
 	all := &All{Of: make([]int, len(locks))}
+	defer func() {
+		if taken == nil {
+			err = errors.Join(err, all.Unlock(wrap))
+		}
+	}()
 	began, before := time.Now(), ctx
 	for n, l := range order {
 		each := r
@@ -42,7 +56,7 @@ func TakeAll(ctx context.Context, locks []*Lock, r Request, within bool, wrap fu
 			h, err = l.takeNext(ctx, before, each, false, within)
 		}
 		if err != nil {
-			return nil, errors.Join(wrap(l, err), all.Unlock(wrap))
+			return nil, wrap(l, err)
 		}
 		all.Holds, before = append(all.Holds, h), h.ctx
 		for i, one := range locks {
@@ -111,22 +125,27 @@ func Together[H any](holds []H, do func(H) error) error {
 	return errors.Join(said...)
 }
 
-// WaitedAny returns a channel that is closed when somebody waits for one of the holds, unless they
-// are over before.
-func WaitedAny[H interface{ Waited() <-chan struct{} }](holds []H, over <-chan struct{}) <-chan struct{} {
-	told, once := make(chan struct{}), new(sync.Once)
-	for _, h := range holds {
-		waited := h.Waited()
-		go func() {
-			select {
-			case <-waited:
-				once.Do(func() { close(told) })
-			case <-told:
-			case <-over:
-			}
-		}()
-	}
-	return told
+// WaitedAny returns what returns the channel, always the same, that is closed when somebody waits for
+// one of the holds, unless the last of them is over before.
+func WaitedAny[H interface {
+	Done() <-chan struct{}
+	Waited() <-chan struct{}
+}](holds []H) func() <-chan struct{} {
+	return sync.OnceValue(func() <-chan struct{} {
+		told, once, over := make(chan struct{}), new(sync.Once), holds[len(holds)-1].Done()
+		for _, h := range holds {
+			waited := h.Waited()
+			go func() {
+				select {
+				case <-waited:
+					once.Do(func() { close(told) })
+				case <-told:
+				case <-over:
+				}
+			}()
+		}
+		return told
+	})
 }
 
 // inOrder returns the locks by name, each once.
