@@ -42,7 +42,7 @@ var (
 // it is: Do joins it, unwrapped, with the Error of the Unlock.
 type Error struct {
 	Op   string // the method
-	Lock string // the lock's name; "" for an error of DoAll that is of no one lock
+	Lock string // the lock's name; "" for an error of DoAll or AcquireAll that is of no one lock
 	Err  error  // one of the errors above, or what Redis or the context said
 }
 

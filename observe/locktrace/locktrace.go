@@ -129,7 +129,7 @@ type End int
 // The ends of a hold.
 const (
 	Unlocked End = iota // by its holder; Redis may not have confirmed it yet: see HoldDone.Err
-	Lost                // its lease ran out, or Redis had it no longer: its key was deleted, forced open by another client, or lost by a failover
+	Lost                // its lease ran out, or Redis had it no longer: its key was deleted, forced open by another client, or lost by a failover; or MaxHold ended it
 	Forced              // ForceUnlock of this client released it
 	Dropped             // its holder is garbage, and nobody can unlock it any more; its lease, the watchdog's, ran out
 	Closed              // its client was closed while it was held
