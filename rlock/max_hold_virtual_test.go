@@ -98,6 +98,10 @@ func TestP57_MaxHoldOfLevels(t *testing.T) {
 			h := acquire(t, t.Context(), l, rlock.MaxHold(time.Minute))
 			locktest.Sleep(40 * time.Second)
 			locktest.NoError(t, h.Err())
+			locktest.Equal(t, "what is left", h.Remaining(), 20*time.Second)
+			left, err := l.Remaining(h.Context())
+			locktest.NoError(t, err)
+			locktest.Equal(t, "what is left", left, 20*time.Second)
 			locktest.NoError(t, h.Unlock(t.Context()))
 			locktest.IsError(t, h.Err(), rlock.ErrUnlocked)
 		}
@@ -185,5 +189,34 @@ func TestP57_MaxHoldWithoutTheLine(t *testing.T) {
 		}
 		locktest.Sleep(time.Second)
 		locktest.Equal(t, "on the books", client.Books(), "")
+	})
+}
+
+// P57: a re-entry, and an Unlock of an inner level, that are under way when the hold ends say why it has.
+func TestP57_MaxHoldDuringAnotherCall(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		l := rlock.NewLock(newClient(t, rdb), "l")
+		for name, call := range map[string]func(inner context.Context) error{
+			"re-entry": func(inner context.Context) error { _, err := l.Lock(inner); return err },
+			"unlock":   l.Unlock,
+		} {
+			h := acquire(t, t.Context(), l, rlock.MaxHold(time.Minute))
+			inner := take(t, l, h.Context())
+			locktest.Sleep(59 * time.Second)
+			spy.Wrap(func(ops []string, next func() error) error {
+				if ops[0] == "level" {
+					time.Sleep(1100 * time.Millisecond)
+				}
+				return next()
+			})
+			err := call(inner)
+			spy.Wrap(nil)
+			if !errors.Is(err, rlock.ErrMaxHold) || !errors.Is(err, rlock.ErrLost) {
+				t.Errorf("%s: %v", name, err)
+			}
+			locktest.IsError(t, h.Unlock(t.Context()), rlock.ErrMaxHold)
+			locktest.Sleep(time.Minute)
+		}
 	})
 }

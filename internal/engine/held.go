@@ -100,7 +100,7 @@ func (h *Held) Remaining() time.Duration {
 	if !h.isMade() || h.level.Err() != nil {
 		return 0
 	}
-	return max(0, holdOfLevel(h.level).remaining(time.Now()))
+	return holdOfLevel(h.level).left(time.Now())
 }
 
 // Unlock closes the level, and releases the lock with the last one.

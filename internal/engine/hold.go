@@ -55,8 +55,8 @@ type ending struct {
 	gone          atomic.Bool                   // Redis said that it has no such hold
 	// warnOnce has logged that a call waits for the hold
 	warned       atomic.Bool
-	unregistered atomic.Bool                // taken off the client's books
-	maxHold      atomic.Pointer[time.Timer] // ends it; nil without MaxHold
+	unregistered atomic.Bool             // taken off the client's books
+	maxHold      atomic.Pointer[maxHold] // nil without MaxHold
 }
 
 // isShare tells whether the hold is one of a shared lock (kind).

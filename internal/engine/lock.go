@@ -231,7 +231,7 @@ func (l *Lock) Remaining(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.remaining(time.Now()), nil
+	return h.left(time.Now()), nil
 }
 
 // TTL is rlock.Lock.TTL.

@@ -18,11 +18,17 @@ func checkMaxHold(d time.Duration) error {
 	return nil
 }
 
+// A maxHold is when a hold ends, whatever its holder does.
+type maxHold struct {
+	at    time.Time
+	timer *time.Timer
+}
+
 // endAfter ends the hold after d, if it is still held then. The hold is on the client's books. The
 // state that is told of the release has a user more until then, or until stopMaxHold.
 func (h *hold) endAfter(d time.Duration) {
 	h.of.addUser()
-	h.maxHold.Store(time.AfterFunc(d, h.overdue))
+	h.maxHold.Store(&maxHold{time.Now().Add(d), time.AfterFunc(d, h.overdue)})
 	if h.unregistered.Load() { // it has ended meanwhile
 		h.stopMaxHold()
 	}
@@ -31,9 +37,19 @@ func (h *hold) endAfter(d time.Duration) {
 // stopMaxHold is for a hold that has ended. It does nothing where MaxHold has ended the hold, or
 // does.
 func (h *hold) stopMaxHold() {
-	if timer := h.maxHold.Load(); timer != nil && timer.Stop() {
+	if m := h.maxHold.Load(); m != nil && m.timer.Stop() {
 		h.of.removeUser()
 	}
+}
+
+// left is for how long after now the hold is good if no renewal succeeds: remaining, and no longer than
+// MaxHold.
+func (h *hold) left(now time.Time) time.Duration {
+	left := h.remaining(now)
+	if m := h.maxHold.Load(); m != nil {
+		left = min(left, m.at.Sub(now))
+	}
+	return max(0, left)
 }
 
 // overdue ends the contexts of a hold that is held for longer than it may be, and releases the lock.

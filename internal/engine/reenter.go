@@ -50,7 +50,7 @@ func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 		w.counted(scripts.Level(w.keys, token, h.attempts.Field, w.lease, count, h.changes.next()), tokens))
 	if scripts.OtherType(err) && !token {
 		h.lose(foundGone("a re-entry", err), true)
-		return nil, lostTo(err)
+		return nil, h.lostTo(err)
 	} else if scripts.OtherType(err) { // of the counter, or of the lock
 		w.client.dog.Ask(&h.Lease)
 	}
@@ -66,7 +66,7 @@ func (plain) reenter(w *waiter, h *hold) (*holder.Level, error) {
 		return nil, ErrUnlocked // meanwhile
 	case !answer.Held:
 		h.lose(foundGone("a re-entry", nil), true)
-		return nil, ErrLost
+		return nil, h.lostTo(nil)
 	}
 	w.client.dog.Extend(&h.Lease, sent, w.lease)
 	switch {

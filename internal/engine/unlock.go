@@ -127,7 +127,7 @@ func (h *hold) releaseForAll(began time.Time, bound time.Duration, ticket string
 	}
 	c.releaseAnswered(answer, h.lock.releaseKeys)
 	if !answer.Held && !maybePassed && !maybeExecuted && answer.Copies == 0 {
-		return said, lostTo(err)
+		return said, h.lostTo(err)
 	}
 	return said, nil
 }
@@ -178,18 +178,21 @@ func (h *hold) lowerCount(ctx context.Context) error {
 	}
 	if !answer.Held && h.Count() > 0 {
 		h.lose(foundGone("an unlock", err), true)
-		return lostTo(err)
+		return h.lostTo(err)
 	}
 	return nil
 }
 
 // lostTo is ErrLost of a hold that Redis has not got; err: what Redis said of the other object that
 // is at the lock's key, or nil where none is.
-func lostTo(err error) error {
-	if err == nil {
-		return ErrLost
+func (h *hold) lostTo(err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
-	return fmt.Errorf("%w: %w", ErrLost, err)
+	if loss := h.Loss(); loss != nil {
+		return loss // says how
+	}
+	return ErrLost
 }
 
 // foundGone says how a hold was lost that this command has not found. err: as in lostTo.

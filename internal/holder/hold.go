@@ -59,7 +59,7 @@ func (h *Hold) Open(ctx context.Context, who *Holder, renewable bool, token int6
 	switch {
 	case h.end != nil:
 		lv.end(h.end)
-		return nil, h.end.Err
+		return nil, h.end.withoutLock()
 	case len(h.levels) == 0:
 		lv.end(&EndError{Lock: h.lock.Name, Err: ErrUnlocked})
 		return nil, ErrUnlocked

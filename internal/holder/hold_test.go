@@ -101,7 +101,7 @@ func TestInv1_EndOfAHold(t *testing.T) {
 		locktest.IsError(t, h.Err(), ErrLost)
 		locktest.ErrorSays(t, h.Loss(), "lock lost: gone")
 		_, err := h.Open(ctx, Of(ctx), true, 0)
-		locktest.Equal(t, "the error of a re-entry", err, ErrLost)
+		locktest.DeepEqual(t, "the error of a re-entry", err, h.Loss())
 		locktest.Equal(t, "the levels", h.Count(), 1)
 	})
 }

@@ -19,7 +19,7 @@ var ofHolds = []Break{
 	},
 	{
 		Name:  "Inv1: a re-entry opens a level of a hold that was lost meanwhile",
-		Edits: []Edit{{"internal/holder Hold.Open", "case h.end != nil: lv.end(h.end) return nil, h.end.Err", ""}},
+		Edits: []Edit{{"internal/holder Hold.Open", "case h.end != nil: lv.end(h.end) return nil, h.end.withoutLock()", ""}},
 		Pkg:   "./rlock", Run: "Inv1_ReentryOf",
 	},
 	{
