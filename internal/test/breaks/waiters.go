@@ -127,4 +127,9 @@ var ofWaiters = []Break{
 			{"rlock WithPollInterval", "s.Poll = d", "s.Poll = time.Hour"},
 		},
 	},
+	{
+		Name:  "a pair that passes is shown as clients that wait in a circle",
+		Edits: []Edit{{"observe/inspect owner.blocks", "o.For > next.For", "true"}},
+		Pkg:   "./observe/inspect", Run: "TestCycles$", Says: "a hold that is younger than its client's wait",
+	},
 }
