@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/redis/go-redis/v9"
@@ -25,15 +26,15 @@ func TestHostileText(t *testing.T) {
 	rdb := server.Client()
 	const hostile = "a\x1b[2J\nb\u202ec\u2066\u009bd\x07\r\u2028e\x7f"
 	id := "10000000-0000-4000-8000-000000000001"
-	says := func(id, lock string) {
+	says := func(id, lock, other string) {
 		t.Helper()
 		locktest.NoError(t, presence.Write(ctx, rdb, &presence.Client{
 			ID: id, Name: "name" + hostile, Host: "host" + hostile, PID: 1, Program: "program" + hostile,
-			Holds: []presence.Hold{{Lock: lock, Field: id + ":1", For: 1}}, Waits: []presence.Wait{{Lock: lock, Calls: 1, For: 1}},
+			Holds: []presence.Hold{{Lock: lock, Field: id + ":1", For: time.Minute}}, Waits: []presence.Wait{{Lock: other, Calls: 1, For: 30 * time.Second}},
 		}))
 	}
-	says(id, hostile)
-	says("id"+hostile, "other"+hostile)
+	says(id, hostile, "other"+hostile) // each waits for what the other one holds
+	says("id"+hostile, "other"+hostile, hostile)
 	locktest.NoError(t, rdb.HSet(ctx, hostile, id+":1", 1).Err())
 	locktest.NoError(t, rdb.ZAdd(ctx, "fencelock_line:{"+hostile+"}", redis.Z{Score: 1, Member: id + ":2"}, redis.Z{Score: 2, Member: "ticket" + hostile}).Err())
 	locktest.NoError(t, rdb.HSet(ctx, "bytes\xff"+hostile, id+":1", 1).Err())

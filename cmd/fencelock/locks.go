@@ -36,6 +36,7 @@ type lockRow struct {
 	Mode      string      `json:"mode,omitempty"`      // read or write, of a read-write lock that somebody has
 	Reading   int         `json:"reading,omitempty"`   // so many read
 	Readers   []readerRow `json:"readers,omitempty"`   // the first of them
+	Cycle     []linkRow   `json:"cycle,omitempty"`     // the circle of clients in which its holder waits
 	quorumRow
 	lock inspect.Lock       // of a semaphore, the name that stands for all slots, and the line
 	of   *inspect.Semaphore // nil for a lock
@@ -112,13 +113,20 @@ func (c *connection) view() (*viewer, error) {
 
 func (v *viewer) close() { closeAll(v.all) }
 
-// used returns the locks and semaphores that are known without a walk through all keys: those of clients with presence, and those that
-// somebody waits for. Of the locks that a client holds beyond those that it names, it returns how many are not among them.
-func (v *viewer) used(ctx context.Context) (locks []inspect.Lock, semaphores []inspect.Semaphore, unlisted int, err error) {
+// used is what is known without a walk through all keys.
+type used struct {
+	rows     []lockRow       // of what clients with presence, or others who wait, name
+	unlisted int             // so many locks more clients hold beyond those that they name
+	cycles   []inspect.Cycle // of clients
+}
+
+// used asks for what is known without a walk through all keys.
+func (v *viewer) used(ctx context.Context) (u used, err error) {
 	clients, err := v.Clients(ctx)
 	if err != nil {
-		return nil, nil, 0, err
+		return u, err
 	}
+	u.cycles = inspect.Cycles(clients)
 	names, slots := map[string]bool{}, map[string]bool{}
 	add := func(name, semaphore string) {
 		if semaphore != "" && len(v.all) == 1 {
@@ -139,13 +147,14 @@ func (v *viewer) used(ctx context.Context) (locks []inspect.Lock, semaphores []i
 	contended, err := v.ContendedNames(ctx)
 	var refused redis.Error
 	if err != nil && !errors.As(err, &refused) { // a user without the right to PUBSUB sees less
-		return nil, nil, 0, err
+		return u, err
 	}
 	for _, name := range contended {
 		add(name, inspect.SemaphoreOf(name))
 	}
-	if locks, err = v.LookWith(ctx, clients, slices.Sorted(maps.Keys(names))...); err != nil {
-		return nil, nil, 0, err
+	locks, err := v.LookWith(ctx, clients, slices.Sorted(maps.Keys(names))...)
+	if err != nil {
+		return u, err
 	}
 	locks = slices.DeleteFunc(locks, func(l inspect.Lock) bool {
 		return l.Holder == nil && l.Waiting == 0 && l.Other == "" && l.Unknown == "" && leftOn(l) == 0
@@ -157,10 +166,14 @@ func (v *viewer) used(ctx context.Context) (locks []inspect.Lock, semaphores []i
 				more--
 			}
 		}
-		unlisted += more
+		u.unlisted += more
 	}
-	locks, semaphores, err = v.fold(ctx, clients, locks, slots)
-	return locks, semaphores, unlisted, err
+	locks, semaphores, err := v.fold(ctx, clients, locks, slots)
+	if err == nil {
+		u.rows, err = v.rows(ctx, locks, semaphores...)
+	}
+	addCycles(u.rows, u.cycles)
+	return u, err
 }
 
 // notListed says that clients hold so many locks more.

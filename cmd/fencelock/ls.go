@@ -35,6 +35,8 @@ hear of a release, the holder's own too; WAITERS clients in the line. AGE is kno
 after the lock was taken.
 
 Of a read-write lock HOLDER is the one that writes, or the one of those that read whose lease ends last, and how many read.
+Where clients wait in a circle, each for what the next one holds, ls names them on standard error, and the rows of their locks
+in JSON. It goes by clients with presence, a quarter of a minute after the circle has closed.
 Of a hold that is meant to last a word in brackets says what its holder does, such as (leads).
 A semaphore is one row: HOLDER is how many of its slots are taken, of those that are seen, AGE that of the oldest permit. How many
 permits there are is stored nowhere. Slot 0 of the semaphore jobs is the lock {jobs}:0, which is listed by that NAME.`,
@@ -54,7 +56,7 @@ permits there are is stored nowhere. Slot 0 of the semaphore jobs is the lock {j
 			return at.with(func(v *viewer) error {
 				var locks []inspect.Lock
 				var semaphores []inspect.Semaphore
-				var unlisted int
+				var u used
 				var err error
 				switch {
 				case len(args) > 0:
@@ -69,20 +71,23 @@ permits there are is stored nowhere. Slot 0 of the semaphore jobs is the lock {j
 						locks, semaphores, err = v.fold(cmd.Context(), nil, locks, map[string]bool{})
 					}
 				default:
-					locks, semaphores, unlisted, err = v.used(cmd.Context())
+					u, err = v.used(cmd.Context())
 				}
-				if err != nil {
-					return err
+				rows := u.rows
+				if err == nil && rows == nil {
+					rows, err = v.rows(cmd.Context(), locks, semaphores...)
 				}
-				rows, err := v.rows(cmd.Context(), locks, semaphores...)
 				if err != nil {
 					return err
 				}
 				rows = slices.DeleteFunc(rows, func(r lockRow) bool { return mine && !r.here() || r.age() < time.Duration(olderThan) })
 				sortRows(rows, by)
 				few := v.noteServers(cmd)
-				if unlisted > 0 {
-					fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: %s: --scan finds them\n", notListed(unlisted))
+				if u.unlisted > 0 {
+					fmt.Fprintf(cmd.ErrOrStderr(), "fencelock: %s: --scan finds them\n", notListed(u.unlisted))
+				}
+				if text := cycleText(u.cycles, textWidth); text != nil {
+					fmt.Fprintln(cmd.ErrOrStderr(), "fencelock: "+strings.Join(text, "\n"))
 				}
 				return cmp.Or(printLocks(cmd, out, rows), few)
 			})

@@ -27,8 +27,7 @@ type screen struct {
 	where string
 	jury  jury // of a quorum
 
-	rows   []lockRow // all of the last look
-	hidden int       // so many locks more there are
+	used             // of the last look
 	shown  []lockRow // those that the filter lets through, sorted
 	looked time.Time
 	err    error  // of the last look
@@ -57,11 +56,10 @@ const (
 // These tell the screen what has come from Redis.
 type (
 	lookMsg struct {
-		rows   []lockRow
-		hidden int
-		about  string
-		jury   jury
-		err    error
+		used
+		about string
+		jury  jury
+		err   error
 	}
 	tickMsg  struct{}
 	aboutMsg string
@@ -75,11 +73,9 @@ func (s *screen) Init() tea.Cmd { return s.look("") }
 func (s *screen) look(detail string) tea.Cmd {
 	return func() tea.Msg {
 		var m lookMsg
-		locks, semaphores, hidden, err := s.v.used(s.ctx)
-		if err == nil {
-			m.rows, err = s.v.rows(s.ctx, locks, semaphores...)
-		}
-		m.jury, m.hidden = s.v.judge(s.ctx), hidden
+		var err error
+		m.used, err = s.v.used(s.ctx)
+		m.jury = s.v.judge(s.ctx)
 		if err == nil && detail != "" {
 			d, wrong := s.v.about(s.ctx, detail, 0)
 			if err = wrong; err == nil {
@@ -117,7 +113,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // take keeps the answer of a look. After an error the last list stays.
 func (s *screen) take(m lookMsg) {
 	if s.err = m.err; s.err == nil {
-		s.rows, s.hidden, s.looked, s.jury = m.rows, m.hidden, time.Now(), m.jury
+		s.used, s.looked, s.jury = m.used, time.Now(), m.jury
 		if m.about != "" {
 			s.about = m.about
 		}
@@ -318,8 +314,8 @@ func (s *screen) summary() string {
 		stuck += 1 - rank(&r)
 	}
 	more := ""
-	if s.hidden > 0 {
-		more = " (" + notListed(s.hidden) + ")"
+	if s.unlisted > 0 {
+		more = " (" + notListed(s.unlisted) + ")"
 	}
 	return fmt.Sprintf("fencelock  %s  %s  locks: %d%s, stuck: %d, waiting clients: %d  by %s", s.where+s.jury.count, s.looked.Format(time.TimeOnly), len(s.rows), more, stuck, waiting, s.by)
 }
@@ -338,7 +334,7 @@ func (s *screen) head() (lines []string) {
 	if len(s.jury.notes) > 0 {
 		lines = append(lines, s.wrap(strings.Join(s.jury.notes, "; "))...)
 	}
-	return lines
+	return append(lines, cycleText(s.cycles, cmp.Or(s.width, textWidth))...)
 }
 
 // wrap is a text in lines that fit the screen; one line where there is none.

@@ -25,7 +25,7 @@ func newTop(at *connection) *cobra.Command {
 		Use:   "top",
 		Short: "Watch the locks, and who holds them",
 		Long: `top shows what "fencelock ls" lists, again every second. What is stuck comes first: a lock that somebody waits for, and that has been
-held or waited for longer than --long-hold, has no lease, or whose holder is not heard of any more. Neither age nor standbys count of
+held or waited for longer than --long-hold, has no lease, or whose holder is not heard of any more, or waits in a circle of clients. Neither age nor standbys count of
 a hold that is meant to last, as that of a leader or of "fencelock run --lasting". Keys: a, t, w, n sort by age, TTL, waiters, name; / filters by a part of
 the name, the holder or its process; Enter shows one lock; f frees the lock of which the name is then typed; Esc goes back; q ends.
 A semaphore is one row, and Enter shows who has which slot.

@@ -11,6 +11,8 @@
 //
 // A semaphore is one row, and has a page of its own with its slots and who waits.
 //
+// Clients that wait in a circle, as inspect.Cycles finds them, are named above all locks.
+//
 // A hold that is old while others wait for the lock comes first. A person sees that without JavaScript too; with it the page renews
 // itself every two seconds, while its tab is visible. Each page has its data as JSON under ?format=json.
 //
@@ -216,7 +218,7 @@ func (h *handler) fly(f *flight) {
 	if f.err != nil {
 		h.log.Warn("lockui: no inspection", "error", plain.Error(f.err, ""))
 	} else {
-		f.survey.ordered = h.order(f.survey.claims)
+		f.survey.ordered = h.order(f.survey)
 	}
 	f.ended = time.Now()
 	close(f.done)

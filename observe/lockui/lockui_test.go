@@ -314,10 +314,11 @@ func TestHostileClients(t *testing.T) {
 	const hostile = "\u202ea\u2066b\x1b[2J\u200b\u009b"
 	hold(t, rdb, "l"+hostile, 1, time.Minute)
 	locktest.NoError(t, rdb.ZAdd(t.Context(), "fencelock_line:{l"+hostile+"}", redis.Z{Member: "ticket" + hostile}).Err())
-	for _, client := range []string{id(1), "id" + hostile} {
+	locks := []string{"l" + hostile, "m" + hostile} // each waits for what the other one holds
+	for i, client := range []string{id(1), "id" + hostile} {
 		locktest.NoError(t, presence.Write(t.Context(), rdb, &presence.Client{
 			ID: client, Name: "name" + hostile, Host: "host" + hostile, Program: "program" + hostile,
-			Holds: []presence.Hold{{Lock: "l" + hostile, Field: id(1) + ":1", For: time.Hour}}, Waits: []presence.Wait{{Lock: "l" + hostile, For: time.Hour}},
+			Holds: []presence.Hold{{Lock: locks[i], Field: id(1) + ":1", For: 2 * time.Hour}}, Waits: []presence.Wait{{Lock: locks[1-i], For: time.Hour}},
 		}))
 	}
 	page := newPage(t, rdb, lockui.WithForceUnlock(func(*http.Request) bool { return true }))

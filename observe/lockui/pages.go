@@ -113,6 +113,7 @@ type locksPage struct {
 	Waited int          `json:"waited"`
 	Free   int          `json:"free"` // on this page; free by now, and not shown
 	Locks  []*shownLock `json:"locks"`
+	Cycles []shownCycle `json:"cycles,omitempty"`
 	Page   int          `json:"page"`
 	Pages  int          `json:"pages"`
 
@@ -190,7 +191,7 @@ func (h *handler) locks(w http.ResponseWriter, r *http.Request) {
 		h.away(w, r, err)
 		return
 	}
-	p := locksPage{surveyed: newSurveyed(s), Known: len(s.claims), Filter: wanted, LongHold: milliseconds(h.longHold), Locks: []*shownLock{}}
+	p := locksPage{surveyed: newSurveyed(s), Known: len(s.claims), Filter: wanted, LongHold: milliseconds(h.longHold), Locks: []*shownLock{}, Cycles: newCycles(s)}
 	var chosen []*claim
 	ofHost := s.of(wanted.Host)
 	for _, k := range s.ordered {

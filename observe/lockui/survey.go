@@ -22,6 +22,8 @@ type survey struct {
 	byID    map[string]*inspect.Client
 	claims  map[string]*claim
 	ordered []*claim // the most urgent ones first
+	cycles  []inspect.Cycle
+	circled map[string]bool // the locks of cycles
 
 	servers []inspect.Server // of a quorum
 
@@ -78,6 +80,7 @@ func newSurvey(ctx context.Context, in *inspect.Inspector, last *said) (*survey,
 		s.clients = last.clients
 		s.ago = s.at.Sub(last.at)
 		s.addClients()
+		s.addCycles()
 	}
 	s.channelsErr = s.addContended(ctx)
 	if s.presenceErr != nil && s.channelsErr != nil {
@@ -114,6 +117,16 @@ func (s *survey) addClients() {
 			if wait.Lasting == "" {
 				k.passing, k.overdue = true, max(k.overdue, wait.For+s.since(c))
 			}
+		}
+	}
+}
+
+// addCycles finds out who waits in a circle.
+func (s *survey) addCycles() {
+	s.cycles, s.circled = inspect.Cycles(s.clients), map[string]bool{}
+	for _, cycle := range s.cycles {
+		for _, l := range cycle {
+			s.circled[l.Hold.Lock] = true
 		}
 	}
 }

@@ -26,14 +26,14 @@ const (
 var urgency = map[state]int{stuck: 0, waited: 1, maybe: 2, heldBy: 3, free: 4, other: 5, unsure: 1}
 
 // order puts those claims first that are likely to be stuck, before any lock is asked about.
-func (h *handler) order(claims map[string]*claim) []*claim {
-	for _, k := range claims {
+func (h *handler) order(s *survey) []*claim {
+	for _, k := range s.claims {
 		k.age = max(k.held, k.waited)
 		if k.held == 0 { // nobody leads, perhaps
 			k.passing, k.overdue = true, k.age
 		}
 		switch {
-		case k.waiting && k.overdue >= h.longHold:
+		case k.waiting && k.overdue >= h.longHold, s.circled[k.name]:
 			k.rank = 0
 		case k.listeners > 1: // a holder listens too, and is one
 			k.rank = 1
@@ -45,7 +45,7 @@ func (h *handler) order(claims map[string]*claim) []*claim {
 			k.rank = 4
 		}
 	}
-	return slices.SortedFunc(maps.Values(claims), func(a, b *claim) int {
+	return slices.SortedFunc(maps.Values(s.claims), func(a, b *claim) int {
 		return cmp.Or(a.rank-b.rank, cmp.Compare(b.age, a.age), strings.Compare(a.name, b.name))
 	})
 }
@@ -79,6 +79,8 @@ func (h *handler) judge(s *survey, l *shownLock) {
 		l.State, l.Why = stuck, "it has no lease: it stays until its holder, or somebody else, frees it"
 	case waits && holder != nil && holder.By.Quiet():
 		l.State, l.Why = stuck, "its holder's client was last heard of "+holder.By.Silent.String()+" ago"
+	case waits && s.circled[l.Name]:
+		l.State, l.Why = stuck, "its holder waits in a circle of clients"
 	case waits && l.seen.Lasts():
 	case waits && holder != nil && holder.For >= milliseconds(h.longHold):
 		l.State, l.Why = stuck, "held for "+holder.For.String()+" while others wait"
