@@ -138,7 +138,9 @@ func TestP56_AQuorumsLeaseWithoutAnAnswerIsNotPassedOn(t *testing.T) {
 			if i == 1 {
 				return
 			}
-			got = locktest.StartLock(func() (context.Context, error) { return locktest.NoToken(l.LockLeaseAndGetToken(t.Context(), 20*time.Second)) })
+			got = locktest.StartLock(func() (context.Context, error) {
+				return locktest.NoToken(l.LockLeaseAndGetToken(t.Context(), 20*time.Second))
+			})
 			synctest.Wait()
 			u.down(0, 1, 2)
 			ctx, cancel := context.WithTimeout(held, 5*time.Millisecond)

@@ -220,3 +220,19 @@ func TestP57_MaxHoldDuringAnotherCall(t *testing.T) {
 		}
 	})
 }
+
+// P57: after Close a hold has no time of its own: nothing is sent, and the client is not kept for that.
+func TestP57_MaxHoldAfterClose(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+		spy := locktest.SpyOn(rdb)
+		client := newClient(t, rdb)
+		h := acquire(t, t.Context(), rlock.NewLock(client, "l"), rlock.MaxHold(10*time.Second))
+		locktest.NoError(t, client.Close())
+		before := spy.Commands()
+		locktest.Sleep(20 * time.Second)
+		locktest.Equal(t, "commands", spy.Commands(), before)
+		locktest.IsError(t, h.Err(), rlock.ErrClosed)
+		locktest.NoError(t, h.Unlock(t.Context()))
+		locktest.Equal(t, "the lock is taken", m.Exists("l"), false)
+	})
+}

@@ -219,6 +219,7 @@ func (c *Client) Close() error {
 	defer cancel()
 	c.notifyAll()
 	for _, h := range open {
+		h.stopMaxHold()
 		if h.End(ErrClosed, "", nil) {
 			h.tellDone(time.Now(), locktrace.Closed, ErrClosed)
 		}

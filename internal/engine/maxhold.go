@@ -34,7 +34,7 @@ func (h *hold) endAfter(d time.Duration) {
 	}
 }
 
-// stopMaxHold is for a hold that has ended. It does nothing where MaxHold has ended the hold, or
+// stopMaxHold is for a hold that has ended, or whose client is closed. It does nothing where MaxHold has ended the hold, or
 // does.
 func (h *hold) stopMaxHold() {
 	if m := h.maxHold.Load(); m != nil && m.timer.Stop() {
