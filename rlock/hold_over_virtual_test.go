@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencelock/fencelock/internal/engine"
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/internal/test/redistest"
 	"github.com/fencelock/fencelock/rlock"
@@ -59,7 +60,7 @@ func TestP4_AClosedClientIsGarbage(t *testing.T) {
 				if waited {
 					_ = h.Waited()
 				}
-				runtime.AddCleanup(c, func(int) { gone.Store(true) }, 0)
+				runtime.AddCleanup(engine.ClientOf(c), func(int) { gone.Store(true) }, 0)
 				locktest.NoError(t, c.Close())
 			}()
 			for range 200 {
