@@ -42,6 +42,15 @@ func TestLocksThatNobodyMade(t *testing.T) {
 	}
 }
 
+// Inv12: a client that is nil or a zero value, as that of a New whose error nobody has looked at, says so.
+func TestClientsThatNobodyMade(t *testing.T) {
+	for _, c := range []*rlock.Client{nil, new(rlock.Client)} {
+		locktest.ErrorSays(t, c.Close(), "make it with New")
+		locktest.ErrorSays(t, c.Shutdown(t.Context()), "make it with New")
+		locktest.Equal(t, "id", c.ID(), "")
+	}
+}
+
 // methods are those that locks with and without tokens have in common.
 func methods(ctx context.Context, l interface {
 	Unlock(context.Context) error

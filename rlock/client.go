@@ -59,7 +59,12 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 }
 
 // ID returns the client's id, a UUID: the fields of its holds in Redis begin with it, and so do the events of a trace.
-func (c *Client) ID() string { return c.engine().ID() }
+func (c *Client) ID() string {
+	if c.engine() == nil {
+		return ""
+	}
+	return c.client.ID()
+}
 
 // Close ends the client's work: calls that wait return ErrClosed, as new ones do; the contexts of held locks end with
 // ErrClosed, and their leases are no longer renewed. Unlock still releases, also after Close.
@@ -69,13 +74,25 @@ func (c *Client) ID() string { return c.engine().ID() }
 // logs it. A command whose connection broke may still arrive after Close has returned: what that command takes is free at the end of its
 // lease. To let the work in hand finish first, call Shutdown. Close may be called more than once: a later call waits until the first one
 // has ended. The error is nil. rdb stays open, and is to be closed after Close.
-func (c *Client) Close() error { return c.engine().Close() }
+func (c *Client) Close() error {
+	if c.engine() == nil {
+		return errUnmade
+	}
+	return c.client.Close()
+}
 
 // Shutdown stops taking locks for contexts that hold none, waits until the held ones are unlocked, and closes the
 // client, as Close does. Meanwhile holders may re-enter and take further locks, and leases are renewed. When ctx ends
 // first, the client is closed all the same, as it is when Close is called meanwhile; the error says how many holds were
 // open. Shutdown then takes up to WithUnlockTimeout longer than ctx.
-func (c *Client) Shutdown(ctx context.Context) error { return c.engine().Shutdown(ctx) }
+func (c *Client) Shutdown(ctx context.Context) error {
+	if c.engine() == nil {
+		return errUnmade
+	}
+	return c.client.Shutdown(ctx)
+}
+
+var errUnmade = errors.New("rlock: the client is nil or a zero value: make it with New, and look at its error")
 
 // engine is what is in the client; nil for a nil one, whose locks say so.
 func (c *Client) engine() *engine.Client {
