@@ -73,22 +73,26 @@ func (p *presenter) takes(lease time.Duration) {
 func (p *presenter) run() {
 	defer close(p.done)
 	p.first = time.Since(p.client.born)
-	next, pause := time.NewTimer(0), soonAfter
+	next, pause := time.NewTimer(presence.Every), soonAfter
+	defer next.Stop()
 	// when the timer fires, and when the client writes in any case
 	due, regular := time.Now(), time.Now()
-	defer next.Stop()
+	look := func() {
+		if now := time.Now(); !now.Before(regular) {
+			p.write()
+			regular = now.Add(pause)
+			pause = presence.Every
+		} else if p.outlasted() {
+			p.write()
+		}
+		due = regular
+		next.Reset(max(time.Until(due), 1)) // as of the watchdog
+	}
+	look()
 	for {
 		select {
 		case <-next.C:
-			if now := time.Now(); !now.Before(regular) {
-				p.write()
-				regular = now.Add(pause)
-				pause = presence.Every
-			} else if p.outlasted() {
-				p.write()
-			}
-			due = regular
-			next.Reset(time.Until(due))
+			look()
 		case <-p.soon:
 			if at := time.Now().Add(soonAfter); at.Before(due) {
 				due = at
