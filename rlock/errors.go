@@ -29,6 +29,9 @@ var (
 	// given it: acquiring calls, Check, Remaining, Token of a fenced lock, IsLocked, TTL and ForceUnlock, and from
 	// IsHeld and HoldCount while an outer level is open. Unlock returns ErrNotHeld for such a context.
 	ErrUnlocked = engine.ErrUnlocked
+	// ErrImported: the hold was exported (Hold.Export), and somebody has imported it. It is ErrUnlocked too. The cause of the hold's context, and from
+	// every method that is given that context or meets such a hold, Unlock too.
+	ErrImported = engine.ErrImported
 	// ErrClosed: the client was closed, or is being shut down. From acquiring calls. It is the cause of the contexts of
 	// holds that Close found, and comes from the methods that are given such a context, but for Unlock, which still
 	// releases: Check, Remaining, Token of a fenced lock, and the calls that ask Redis. From Shutdown, when Close is called

@@ -65,6 +65,7 @@ var (
 	leaves              = newKind(ToLeave, "leave", &leave)
 	waitings            = newKind(ToCount, "waiting", &lineLen)
 	transfers           = newKind(Other, "transfer", &transfer)
+	imports             = newKind(Other, "import", &imported)
 )
 
 // or returns the kind, whose ops are done by the other one where the line cannot be used.

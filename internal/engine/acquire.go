@@ -145,7 +145,7 @@ func (w *waiter) run() (*holder.Level, error) {
 			return nil, errSameHolder
 		}
 	}
-	if !w.request.waits() {
+	if !w.request.waits() || w.request.imports != nil {
 		return w.tryOnce()
 	}
 	for joins := !w.lockState.hasWaiters(); ; joins = true {
@@ -196,6 +196,8 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 	w.client.dog.Add(&h.Lease, o.sentAt, w.lease)
 	w.client.presenter.takes(w.lease)
 	switch w.way = locktrace.FromRedis; {
+	case w.request.imports != nil:
+		w.way = locktrace.FromImport
 	case h.local:
 		w.way = locktrace.FromLocal
 	case o.handedOver:

@@ -58,7 +58,21 @@ func (h *hold) init(w *waiter) {
 //go:noinline
 func (w *waiter) attempt(h *hold, waits command.Notifier) *command.Command {
 	w.attemptCount++
+	if w.request.imports != nil {
+		return w.importing(h, waits)
+	}
 	f := w.client.commands.New(scripts.Acquire(w.keys, w.options.Fenced, h.attempts.Field, w.lease), &h.attempts, waits)
+	w.counts(h, f)
+	return f
+}
+
+// importing is one that takes over an exported hold.
+//
+//go:noinline
+func (w *waiter) importing(h *hold, waits command.Notifier) *command.Command {
+	from := w.request.imports
+	sharded, _ := w.client.bus.Known()
+	f := w.client.commands.New(scripts.Import(from.keys, w.options.Fenced, h.attempts.Field, w.lease, from.field, sharded), &h.attempts, waits)
 	w.counts(h, f)
 	return f
 }

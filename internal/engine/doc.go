@@ -2,7 +2,7 @@
 // client's calls wait for, and what is done about that, package room decides; the engine is its
 // shell. Redis is reached through a Store and a Bus. Package holder has who holds, and the
 // contexts. docs/architecture.md has the words, the states of a hold, and the way of a call through
-// the files; docs/protocol.md has the rules P1 to P55.
+// the files; docs/protocol.md has the rules P1 to P58.
 //
 // # Who owns what
 //

@@ -106,7 +106,7 @@ func (ls *lockState) holdForcedOpen(seen scripts.State, freed bool) {
 			how = goneText
 		}
 		if h.loseUntold(how, true) {
-			h.tellDoneNow(time.Now(), endOf(how), h.Loss())
+			h.tellDoneNow(time.Now(), h.endOf(how), h.Loss())
 		}
 	}
 }

@@ -57,6 +57,7 @@ type ending struct {
 	warned       atomic.Bool
 	unregistered atomic.Bool             // taken off the client's books
 	maxHold      atomic.Pointer[maxHold] // nil without MaxHold
+	exported     atomic.Pointer[export]  // nil where it was not
 }
 
 // isShare tells whether the hold is one of a shared lock (kind).
@@ -131,7 +132,7 @@ func (h *hold) lastRenewalError() error {
 // Lost implements watchdog.Owner.
 func (h *hold) Lost(err error) {
 	if errors.Is(err, watchdog.ErrGone) {
-		h.lose(goneText, true)
+		h.lose(h.mayBeImported(goneText), true)
 		return
 	}
 	h.lose(h.ranOut(), false)
@@ -151,12 +152,15 @@ func (h *hold) ranOut() string {
 // lose ends the hold's contexts with ErrLost, and has the trace told. gone: Redis has said so.
 func (h *hold) lose(how string, gone bool) {
 	if h.loseUntold(how, gone) {
-		h.tellDone(time.Now(), endOf(how), h.Loss())
+		h.tellDone(time.Now(), h.endOf(how), h.Loss())
 	}
 }
 
 // endOf is what the trace is told of a hold that was lost like this.
-func endOf(how string) locktrace.End {
+func (h *hold) endOf(how string) locktrace.End {
+	if h.Loss() == ErrImported {
+		return locktrace.Imported
+	}
 	if how == forcedOpenText {
 		return locktrace.Forced
 	}
@@ -168,12 +172,17 @@ func endOf(how string) locktrace.End {
 func (h *hold) loseUntold(how string, gone bool) bool {
 	renewable, _ := h.Renewable()
 	why := h.lastRenewalError()
-	if !h.End(ErrLost, how, why) {
+	imported := gone && h.wasImported()
+	switch {
+	case imported && !h.End(ErrImported, "", nil), !imported && !h.End(ErrLost, how, why):
 		return false
 	}
 	h.gone.Store(gone)
 	h.lockState.client.dog.Remove(&h.Lease)
 	severity, text := slog.LevelWarn, "rlock: lock lost"
+	if imported {
+		severity, text = slog.LevelInfo, "rlock: a hold was imported"
+	}
 	if how == ranOutText && why == nil && !renewable {
 		// as its user may mean it to
 		severity, text = slog.LevelInfo, "rlock: a lease that is not renewed ran out"

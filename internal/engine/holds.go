@@ -89,7 +89,7 @@ func (ls *lockState) giveUpPass(now time.Time, u *unlocking, field string) {
 func (ls *lockState) followHold(h *hold) {
 	now := ls.lock()
 	defer ls.unlock(now)
-	if ls.hold != h {
+	if ls.hold != h || ls.holdFollowed {
 		return
 	}
 	if ls.client.followedHolds.Add(1) > maxFollowed {
@@ -139,7 +139,7 @@ func (ls *lockState) registerHold(h *hold, o outcome, w *waiter) (over string) {
 	ls.unfollowHold()
 	ls.hold, ls.takenAt = h, now
 	// Where a handoff was to make it, others may be in the line (P36).
-	before := h.uncontended || !h.local && !h.passedOn
+	before := h.uncontended || !h.local && !h.passedOn && w.request.imports == nil
 	h.uncontended = before && !h.isShare() && !ls.room.Entered()
 	ev := room.Event{What: room.Began, Field: h.attempts.Field, Got: h.passedOn || h.local, At: now}
 	if leaves {
@@ -149,7 +149,7 @@ func (ls *lockState) registerHold(h *hold, o outcome, w *waiter) (over string) {
 	}
 	ls.unlock(now)
 	if old != nil {
-		old.lose(takenText, false)
+		old.lose(takenText, old.heardImportBy(w))
 	}
 	if ls.client.wasForced(h.attempts.Field, now) {
 		return forcedOpenText

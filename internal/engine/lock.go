@@ -140,6 +140,8 @@ type Request struct {
 
 	Reenter bool // of Hold: for the holder of the call's context, if that carries one
 
+	imports *importing // nil for a call that asks for the lock
+
 	Capped  bool          // the hold ends
 	MaxHold time.Duration // after so long, whatever its holder does
 

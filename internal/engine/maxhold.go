@@ -67,5 +67,5 @@ func (h *hold) overdue() {
 		c.set.Log.Warn("rlock: the release of a lock that was held for longer than MaxHold", "lock", h.lock.keys.Lock, "error", err)
 	}
 	h.unregister(&said)
-	h.tellDone(now, endOf(ErrMaxHold.Error()), h.Loss())
+	h.tellDone(now, h.endOf(ErrMaxHold.Error()), h.Loss())
 }

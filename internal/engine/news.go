@@ -85,7 +85,11 @@ const askAfter = 100 * time.Millisecond
 // hold may have been forced open: a message is a reason to ask, never a verdict. onReleaseMessage
 // takes no mutex but that of the news: the bus calls it with the bus's mutex held, and the bus is
 // called with ls.mu held.
-func (ls *lockState) onReleaseMessage(message bool, _ string) {
+func (ls *lockState) onReleaseMessage(message bool, text string) {
+	if message && len(text) > 1 { // of an import (P58): nobody who waits can have the lock
+		go ls.hearImport(text)
+		return
+	}
 	n := ls.news.Load()
 	// With nobody waiting nothing is noted: whoever waits next asks anyway.
 	if ls.firstWakeup.Load() != nil || !message && !n.any.Load() {
@@ -94,6 +98,13 @@ func (ls *lockState) onReleaseMessage(message bool, _ string) {
 	}
 	if ls.checking.CompareAndSwap(false, true) {
 		time.AfterFunc(askAfter, ls.checkHold)
+	}
+}
+
+// hearImport asks Redis about the client's hold where this message tells that it was imported.
+func (ls *lockState) hearImport(message string) {
+	if h := ls.currentHold(); h != nil && h.heardImport(message) {
+		ls.client.dog.Ask(&h.Lease)
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *series) reserve(a *scripts.Answer, n int) int64 {
 func (h *hold) offers(ev *room.Event) (next int64) {
 	lease := h.attempts.LongestLease()
 	promised := watchdog.DeadlineOf(h.series.takenAt, lease)
-	if promised.After(h.Lease.Deadline()) || h.Lease.Passed() || !h.changes.isOne() {
+	if promised.After(h.Lease.Deadline()) || h.Lease.Passed() || !h.changes.isOne() || h.exported.Load() != nil { // P58
 		return 0
 	}
 	ev.Call.Terms, ev.Tokens = h.lock.terms(lease), math.MaxInt32

@@ -18,11 +18,15 @@ const onceMore = time.Second
 // mostOnceMore bounds the pauses between these repeats.
 const mostOnceMore = onceMore / 8
 
-// tryOnce asks once, for a call with wait 0.
+// tryOnce asks once, for a call with wait 0, and one that imports a hold.
 func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 	h := w.lockState.beginTry(w)
 	defer func() { w.lockState.endTry(w, lv) }()
-	if h != nil && h.Err() == nil && h.Lease.Deadline().Age() < time.Second {
+	patience := min(onceMore, w.client.set.Patience)
+	if w.request.imports != nil {
+		h, patience = nil, w.client.set.Patience
+	}
+	if h != nil && h.exported.Load() == nil && h.Err() == nil && h.Lease.Deadline().Age() < time.Second {
 		return nil, ErrNotAcquired // Redis could say nothing else
 	}
 	var said error // what Redis has said last: an error, or why nobody has the lock
@@ -43,7 +47,10 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 			return lv, nil
 		case w.ctx.Err() != nil:
 			return nil, w.contextEnded()
-		case !again || errors.Is(err, ErrUnconfirmed) || time.Since(w.began)+pause > min(onceMore, w.client.set.Patience):
+		case !again || errors.Is(err, ErrUnconfirmed) || time.Since(w.began)+pause > patience:
+			if err == nil && w.request.imports != nil {
+				return nil, errNotThere
+			}
 			if err == nil {
 				return nil, notAcquired(a.Why)
 			}
@@ -60,7 +67,7 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 func (w *waiter) askOnce(joins bool) (lv *holder.Level, a *scripts.Answer, again bool, err error) {
 	ls := w.lockState
 	f := w.attempt(w.own, w.wakeup)
-	if w.kind.shared() && w.client.usesLine() { // who waits comes first
+	if w.request.imports == nil && w.kind.shared() && w.client.usesLine() { // who waits comes first
 		sharded, _ := w.client.bus.Known()
 		inTurn(f, &scripts.Turn{Sharded: sharded, Look: !w.request.waits() || w.endsWithin(room.Soon)})
 	}
@@ -125,9 +132,9 @@ func (ls *lockState) endTry(w *waiter, lv *holder.Level) {
 // semaphore or a read-write lock: an attempt without an answer may have any slot, or be one of
 // those that read. That is released, and the next attempt has another field: a late copy of the
 // release must not meet it, and a late copy of the attempt must not take a second slot for the same
-// hold (P43). With ls.mu held.
+// hold (P43). An import names the slot, and is repeated with its field. With ls.mu held.
 func (ls *lockState) tryAnew(now time.Time, w *waiter) {
-	if w.asksAnew() && w.own.attempts.Uncertain() {
+	if w.request.imports == nil && w.asksAnew() && w.own.attempts.Uncertain() {
 		ls.client.releaser.Release(&w.own.attempts)
 		ls.step(now, &room.Event{What: room.Tried, Field: w.own.attempts.Field})
 		ls.newTry(now, w)
@@ -155,7 +162,11 @@ func (ls *lockState) verdict(now time.Time, w *waiter, f *command.Command, sent 
 	case a.Held && late(f.SentAt, w.lease, now):
 		o.err, again = room.ErrLate, true
 	case a.Held:
-		return w.own.takenBy(f), a, false
+		o = w.own.takenBy(f)
+		if w.request.imports != nil {
+			o.slot = w.request.imports.slot
+		}
+		return o, a, false
 	}
 	// Where the wait ends a moment after the attempt was sent, it was no silence that has kept the
 	// call from the lock.

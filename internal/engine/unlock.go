@@ -192,6 +192,9 @@ func (h *hold) lostTo(err error) error {
 	if loss := h.Loss(); loss != nil {
 		return loss // says how
 	}
+	if how := h.mayBeImported(""); how != "" {
+		return fmt.Errorf("%w%s", ErrLost, how)
+	}
 	return ErrLost
 }
 

@@ -8,11 +8,18 @@ import (
 
 // The errors of holds that callers act on; package rlock shows them, and says what they mean.
 var (
-	ErrNotHeld  = errors.New("not held")
-	ErrLost     = errors.New("lock lost")
-	ErrMaxHold  = errors.New("it was held for longer than MaxHold allows")
-	ErrUnlocked = errors.New("context used after its lock was unlocked (keep the ctx from before Lock)")
+	ErrNotHeld        = errors.New("not held")
+	ErrLost           = errors.New("lock lost")
+	ErrMaxHold        = errors.New("it was held for longer than MaxHold allows")
+	ErrImported error = imported{}
+	ErrUnlocked       = errors.New("context used after its lock was unlocked (keep the ctx from before Lock)")
 )
+
+type imported struct{}
+
+func (imported) Error() string { return "the hold was exported, and somebody has imported it" }
+
+func (imported) Is(target error) bool { return target == ErrUnlocked }
 
 // EndError is why a hold's context is over: its Err and its cause. It is also context.Canceled, as any code that is handed
 // a context expects.
@@ -26,6 +33,9 @@ type EndError struct {
 func (e *EndError) Error() string { return fmt.Sprintf("rlock: %q: %v", e.Lock, e.withoutLock()) }
 
 func (e *EndError) Unwrap() error { return e.withoutLock() }
+
+// isLoss tells whether the holder had not unlocked the hold.
+func (e *EndError) isLoss() bool { return e.Err == ErrLost || e.Err == ErrImported }
 
 // withoutLock is the error without the lock's name.
 func (e *EndError) withoutLock() error {

@@ -106,7 +106,7 @@ func (h *Hold) Released() {
 func (h *Hold) End(err error, how string, renewal error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.end != nil && (h.end.Err == err || h.end.Err == ErrLost) || len(h.levels) == 0 {
+	if h.end != nil && (h.end.Err == err || h.end.isLoss()) || len(h.levels) == 0 {
 		return false
 	}
 	h.end = &EndError{h.lock.Name, err, how, renewal}
@@ -152,11 +152,11 @@ func (h *Hold) checkLease() {
 	}
 }
 
-// Loss is ErrLost, with how it came to that; nil for a hold that is not lost. It does not look at the clocks.
+// Loss is ErrLost, with how it came to that, or ErrImported; nil for a hold that is not lost. It does not look at the clocks.
 func (h *Hold) Loss() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.end != nil && h.end.Err == ErrLost {
+	if h.end != nil && h.end.isLoss() {
 		return h.end.withoutLock()
 	}
 	return nil

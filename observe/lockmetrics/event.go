@@ -6,7 +6,7 @@ import "github.com/fencelock/fencelock/observe/locktrace"
 func Begins(e locktrace.AcquireDone) bool { return e.Err == nil && e.By != locktrace.Reentry }
 
 // Ends is how many ends of a hold there are, for the attribute "outcome" of HoldDuration: those of locktrace, and "unknown".
-const Ends = locktrace.Closed + 2
+const Ends = locktrace.Imported + 2
 
 // EndOf is the end of this hold, below Ends.
 func EndOf(e locktrace.HoldDone) locktrace.End { return min(e.End, Ends-1) }

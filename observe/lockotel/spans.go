@@ -94,7 +94,7 @@ func (s *spans) holdDone(e locktrace.HoldDone) {
 
 // lost tells the span that the lock was lost, if it was, and if the span has not ended.
 func lost(caller trace.Span, e locktrace.HoldDone) {
-	if e.End == locktrace.Unlocked || e.End == locktrace.Closed || !caller.IsRecording() {
+	if e.End == locktrace.Unlocked || e.End == locktrace.Closed || e.End == locktrace.Imported || !caller.IsRecording() {
 		return
 	}
 	attrs := []attribute.KeyValue{

@@ -96,9 +96,10 @@ const (
 	FromHandoff     // from the hold before it in the same client, by one command
 	Reentry         // the holder had it already
 	FromLocal       // from the hold before it in the same client, which Redis was not told of: a local handoff
+	FromImport      // from a hold that was exported, of this client or another one
 )
 
-var ways = [...]string{"not acquired", "redis", "handoff", "reentry", "local"}
+var ways = [...]string{"not acquired", "redis", "handoff", "reentry", "local", "import"}
 
 // String returns the way in a word, as a label of a metric has it.
 func (w Way) String() string { return name(ways[:], int(w)) }
@@ -133,9 +134,10 @@ const (
 	Forced              // ForceUnlock of this client released it
 	Dropped             // its holder is garbage, and nobody can unlock it any more; its lease, the watchdog's, ran out
 	Closed              // its client was closed while it was held
+	Imported            // somebody has imported it
 )
 
-var ends = [...]string{"unlocked", "lost", "forced", "dropped", "closed"}
+var ends = [...]string{"unlocked", "lost", "forced", "dropped", "closed", "imported"}
 
 // String returns the end in a word, as a label of a metric has it.
 func (e End) String() string { return name(ends[:], int(e)) }

@@ -146,6 +146,31 @@ var ofHolds = []Break{
 		Pkg: "./rlock", Run: "P57",
 	},
 	{
+		Name:  "P58: an exported hold is passed on locally",
+		Edits: []Edit{{"internal/engine hold.offers", " || h.exported.Load() != nil", ""}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
+		Name:  "P58: nobody is told of an import",
+		Edits: []Edit{{"scripts/import.lua", "if verdict == 1 then", "if verdict == 7 then"}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
+		Name:  "P58: the release of an imported hold calls nobody",
+		Edits: []Edit{{"internal/engine lockState.registerHold", " && w.request.imports == nil", ""}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
+		Name:  "P58: a hold that was exported is garbage",
+		Edits: []Edit{{"internal/engine Held.Export", "held: *h, ", ""}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
+		Name:  "P58: an import of a permit that had no answer is repeated with another field",
+		Edits: []Edit{{"internal/engine lockState.tryAnew", "w.request.imports == nil && ", ""}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
 		Name: "P57: the release of a hold that MaxHold has ended is told to the state of another lock",
 		Edits: []Edit{
 			{"internal/engine hold.endAfter", "h.of.addUser()", ""},

@@ -17,7 +17,7 @@ import (
 var scripts = []struct{ name, op string }{
 	{"acquire", "acquire"}, {"wait", "acquire"}, {"try", "acquire"}, {"level", "level"},
 	{"unlock", "unlock"}, {"release", "unlock"}, {"leave", "leave"}, {"waiting", "waiting"},
-	{"transfer", "transfer"}, {"renew", "renew"}, {"inspect", "inspect"},
+	{"transfer", "transfer"}, {"import", "import"}, {"renew", "renew"}, {"inspect", "inspect"},
 	{"vote", "vote"}, {"vote_in_turn", "vote"}, {"vote_outside", "vote"}, {"extend", "extend"}, {"raise", "raise"},
 	{"withdraw", "withdraw"}, {"withdraw_in_line", "withdraw"}, {"look", "look"}, {"recount", "recount"}, {"renew_node", "extend"},
 	{"permit", "acquire"}, {"permit_outside", "acquire"}, {"permit_acquire", "acquire"},
@@ -30,8 +30,8 @@ var scripts = []struct{ name, op string }{
 var batched = map[string]string{
 	"acquire": "acquire", "wait": "acquire", "try": "acquire", "level": "level",
 	"unlock": "unlock", "release": "unlock", "quick": "unlock", "leave": "leave", "waiting": "waiting",
-	"transfer": "transfer",
-	"vote":     "vote", "turn": "vote", "outside": "vote", "extend": "extend", "raise": "raise",
+	"transfer": "transfer", "import": "import",
+	"vote": "vote", "turn": "vote", "outside": "vote", "extend": "extend", "raise": "raise",
 	"withdraw": "withdraw", "calling": "withdraw", "newcomers": "withdraw", "look": "look", "recount": "recount",
 }
 
@@ -81,6 +81,7 @@ var functions = map[string][]string{
 	"leave":    {"one", "line", "unlock"},
 	"waiting":  {"line"},
 	"transfer": {"token"},
+	"import":   {"token", "transfer"},
 	"inspect":  {"holder"},
 	"vote":     {"holder", "report", "proposal"},
 	"extend":   {"holder", "report"},

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	lastRule      = 57
+	lastRule      = 58
 	lastInvariant = 12
 )
 
