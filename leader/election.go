@@ -23,11 +23,12 @@ type Election struct {
 	most   time.Duration // of WithMaxTerm,
 	capped bool          // where that was given
 
-	mu     sync.Mutex
-	latest *fenced.Hold // of this process's latest term; nil where that was lost
-	began  time.Time    // when that term began
-	lostAt time.Time    // when this process found that it was lost; zero where it was not
-	token  int64        // of that term; 0 for none
+	mu      sync.Mutex
+	resumed *fenced.Hold // of Resume, until Campaign returns its term; nil for none
+	latest  *fenced.Hold // of this process's latest term; nil where that was lost
+	began   time.Time    // when that term began
+	lostAt  time.Time    // when this process found that it was lost; zero where it was not
+	token   int64        // of that term; 0 for none
 }
 
 // Option changes a default of New, which returns an error for a value out of the option's range.
@@ -101,10 +102,7 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) { return e.campa
 
 // campaign is Campaign, with options of the acquire.
 func (e *Election) campaign(ctx context.Context, opts ...rlock.AcquireOption) (*Term, error) {
-	opts = append(opts, rlock.Lasting("leads"))
-	if e.capped {
-		opts = append(opts, rlock.MaxHold(e.most))
-	}
+	opts = append(opts, e.options()...)
 	for {
 		hold, early, err := e.acquire(ctx, opts)
 		if err != nil {
@@ -121,11 +119,58 @@ func (e *Election) campaign(ctx context.Context, opts ...rlock.AcquireOption) (*
 	}
 }
 
+// Resume takes over the term that Term.Export has named: the next Campaign or Run of this Election returns, or leads, with it at once, with a
+// larger token. Use it when one process of a deployment takes over from another, or after a restart within the lease. A pause (WithPause) does
+// not count. The term is a new holder's, with the values of this ctx, also in Run. When the term is lost before that, or given back by the end of its client, Campaign waits as without it.
+//
+// The error is that of fenced.Lock.Import: rlock.ErrNotHeld where the exported term is over; then campaign.
+func (e *Election) Resume(ctx context.Context, exported string) error {
+	hold, err := e.lock.Import(ctx, exported, e.options()...)
+	if err != nil {
+		return fmt.Errorf("leader: Resume: %w", err)
+	}
+	e.mu.Lock()
+	before := e.resumed
+	e.resumed = hold
+	e.mu.Unlock()
+	if before != nil {
+		_ = before.Unlock(ctx) // it is the same lock's, and has been lost
+	}
+	return nil
+}
+
+// options are those of the acquire or import of a term's hold.
+func (e *Election) options() []rlock.AcquireOption {
+	opts := []rlock.AcquireOption{rlock.Lasting("leads")}
+	if e.capped {
+		opts = append(opts, rlock.MaxHold(e.most))
+	}
+	return opts
+}
+
+// takeResumed returns what Resume has left, if it can be trusted still; nil for none.
+func (e *Election) takeResumed(ctx context.Context) *fenced.Hold {
+	e.mu.Lock()
+	hold := e.resumed
+	e.resumed = nil
+	e.mu.Unlock()
+	if hold != nil && hold.Err() != nil {
+		_ = hold.Unlock(ctx)
+		return nil
+	}
+	return hold
+}
+
 // earlyWait is how long a process that is to pause stands in the line before that. Who campaigns already comes first.
 const earlyWait = time.Second
 
 // acquire takes the lock, after the pause where there is one. early: it has the lock without that, as nobody else campaigned.
 func (e *Election) acquire(ctx context.Context, opts []rlock.AcquireOption) (hold *fenced.Hold, early bool, err error) {
+	if ctx != nil && ctx.Err() == nil {
+		if hold := e.takeResumed(ctx); hold != nil {
+			return hold, true, nil
+		}
+	}
 	left, mayTry := e.pauseLeft()
 	over := time.Now().Add(left)
 	if mayTry {

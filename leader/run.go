@@ -19,7 +19,7 @@ const retryAfter = time.Second
 // Run campaigns, and runs lead while this process leads, again and again until ctx ends or lead is done. lead's context ends with ctx, with the
 // term, and with a turn; lead must work with it and return then, as another process may lead already. term.Context outlasts ctx and the
 // turn, until lead has returned. Both have ctx's holder: within a hold of another lock lead re-enters that. The cause of lead's context is
-// rlock.ErrLost where the term was lost, rlock.ErrUnlocked after term.StepDown, ErrTurnOver with WithTurns, or ctx's.
+// rlock.ErrLost where the term was lost, rlock.ErrImported where another process has resumed it, rlock.ErrUnlocked after term.StepDown, ErrTurnOver with WithTurns, or ctx's.
 //
 // Where the term was over before lead returned, Run campaigns anew, whatever lead returned; an error that says more than that the context
 // has ended is logged. Otherwise lead has returned by itself: Run steps down, and returns lead's error, joined with that of StepDown, if any.
@@ -90,6 +90,8 @@ func (e *Election) serve(ctx context.Context, term *Term, lead func(ctx context.
 		e.log.Info("leader: the term was lost", "lock", e.lock.Name(), "token", term.Token(), "error", term.Err())
 	case errors.Is(down, rlock.ErrLost):
 		e.log.Warn("leader: the term was lost", "lock", e.lock.Name(), "token", term.Token(), "error", down)
+	case errors.Is(down, rlock.ErrImported):
+		e.log.Info("leader: this process steps down", "lock", e.lock.Name(), "token", term.Token(), "why", down)
 	case down != nil:
 		e.log.Warn("leader: stepping down is not confirmed, it is sent again in the background", "lock", e.lock.Name(), "token", term.Token(), "error", down)
 	case errors.Is(why, rlock.ErrUnlocked) && ctx.Err() == nil: // whose words are for who goes on with the context

@@ -38,9 +38,19 @@ func (t *Term) Err() error { return t.hold.Err() }
 // Waited returns a channel that is closed when another process waits to lead, as fenced.Hold.Waited.
 func (t *Term) Waited() <-chan struct{} { return t.hold.Waited() }
 
+// Export names the term in a text, by which Election.Resume of the next process goes on leading: nobody leads in between. It is fenced.Hold.Export of
+// the term's hold: this term ends with rlock.ErrImported when it is resumed elsewhere, and whoever has the text can lead.
+func (t *Term) Export() (string, error) {
+	text, err := t.hold.Export()
+	if err != nil {
+		return "", fmt.Errorf("leader: Export: %w", err)
+	}
+	return text, nil
+}
+
 // StepDown ends the term: the process that has waited longest leads next. Call it also for a term that was lost. It works with a ctx that has
-// ended. The error is as that of fenced.Hold.Unlock: rlock.ErrLost where the term had been lost before, rlock.ErrNotHeld where it was over, or
-// what Redis said; the release is sent again in the background then.
+// ended. The error is as that of fenced.Hold.Unlock: rlock.ErrLost where the term had been lost before, rlock.ErrImported where another process
+// has resumed it, rlock.ErrNotHeld where it was over, or what Redis said; the release is sent again in the background then.
 func (t *Term) StepDown(ctx context.Context) error {
 	err := t.hold.Unlock(ctx)
 	if errors.Is(err, rlock.ErrLost) {
