@@ -44,7 +44,8 @@ func (l *Lock) acquire(ctx, under context.Context, r Request) (context.Context, 
 	if l.client.shutsOut(caller) {
 		return nil, nil, ErrClosed
 	}
-	if l.kind.shared() && l.client.cluster { // who knows no line would pass those in it
+	// who knows no line would pass those in it, and an import is told as the others listen
+	if (l.kind.shared() || r.imports != nil) && l.client.cluster {
 		if _, known := l.client.bus.Known(); !known {
 			bound, cancel := context.WithTimeout(ctx, l.client.set.Patience/3)
 			l.client.bus.Sharded(bound)
