@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/guard"
 )
 
@@ -29,4 +30,18 @@ func ExampleMemory() {
 	// <nil>
 	// <nil>
 	// true 120
+}
+
+// Code deep down has only its context: the token is that of the hold it runs under, or of the request that it serves.
+func ExampleToken() {
+	marks := guard.NewMemory()
+	save := func(ctx context.Context) error {
+		return marks.Check(ctx, "account:42", guard.Token(ctx, "account:42"))
+	}
+	ctx := context.Background()
+	fmt.Println(save(fenced.ContextWithToken(ctx, "account:42", 33))) // or a context of lock.Do
+	fmt.Println(save(fenced.ContextWithToken(ctx, "account:43", 33)))
+	// Output:
+	// <nil>
+	// guard: "account:42": a fencing token is 1 or more, not 0: pass the one that the lock gave
 }
