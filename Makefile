@@ -55,9 +55,10 @@ server: $(gotest) ## what depends on the server's version, on the one that REDIS
 	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" $(gotest) -count=1 -shuffle=on \
 		./rlock ./quorum ./scripts ./pubsub ./fenced ./guard/redisguard ./internal/docs ./observe/inspect ./observe/lockui ./observe/lockmetrics
 
-databases: $(gotest) ## the SQL guards on PostgreSQL, MariaDB and SQLite (a module of its own, for the drivers)
+databases: $(gotest) ## the SQL guards on PostgreSQL, MariaDB and SQLite (modules of their own, for the drivers)
 	@echo "== guards on PostgreSQL, MariaDB and SQLite"
 	@databases=$$(.ci/databases) && cd guard/sqlguard/sqltest && env $$databases GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=30m ./...
+	@cd guard/pgxguard && $(gotest) -race -count=1 ./...
 
 metrics: $(gotest) ## the modules for Prometheus and OpenTelemetry (installs prometheus)
 	@set -e; programs=$$(.ci/prometheus); server=$$(.ci/redis-server); for module in lockprom lockotel; do \
@@ -103,7 +104,7 @@ lint: ## gofmt, go vet, staticcheck, spelling
 	$(raced) $(staticcheck) ./... ./examples/recipes/...
 	@printf '%s\n' guard/sqlguard/sqltest observe/lockui/browsertest | \
 		$(raced) xargs -P 2 -I {} sh -c 'echo "go vet in {}" && cd {} && GOWORK=off go vet ./...'
-	@printf '%s\n' observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock | \
+	@printf '%s\n' guard/pgxguard observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock | \
 		$(raced) xargs -P 2 -I {} sh -c 'echo "go vet and staticcheck in {}" && cd {} && go vet ./... && $(staticcheck) ./...'
 	cd verify && GOWORK=off go vet ./...
 	cd verify/interop && GOWORK=off go vet ./...

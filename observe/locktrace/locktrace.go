@@ -54,7 +54,7 @@ type Trace struct {
 	ReleaseDelayed func(ReleaseDelayed)
 	// ReleaseEnded is called when a release that was told as delayed is confirmed, or is given up.
 	ReleaseEnded func(ReleaseEnded)
-	// WriteRefused is called by a guard (guard.WithTrace, redisguard.WithTrace, sqlguard.WithTrace) that has refused a write because
+	// WriteRefused is called by a guard (guard.WithTrace, redisguard.WithTrace and so on) that has refused a write because
 	// a newer token was shown: a holder that had lost its lock went on writing.
 	WriteRefused func(WriteRefused)
 }

@@ -3,7 +3,8 @@ module github.com/fencelock/fencelock/guard/sqlguard/sqltest
 go 1.26.0
 
 require (
-	github.com/fencelock/fencelock v0.0.0
+	github.com/fencelock/fencelock v0.1.0
+	github.com/fencelock/fencelock/guard/pgxguard v0.0.0-00010101000000-000000000000
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	modernc.org/sqlite v1.61.1
@@ -27,4 +28,7 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/fencelock/fencelock => ../../..
+replace (
+	github.com/fencelock/fencelock => ../../..
+	github.com/fencelock/fencelock/guard/pgxguard => ../../pgxguard
+)
