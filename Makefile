@@ -29,6 +29,7 @@ test: $(gotest) ## everything: in virtual time, and on a real server of this mac
 
 programs: # that only one module needs: apt-get serves one at a time
 	@for program in databases chromium prometheus; do ".ci/$$program" >/dev/null || exit 1; done
+	@cd guard/s3guard/s3test && GOWORK=off GOFLAGS= go tool -n versitygw >/dev/null
 
 root failovers command databases browser metrics adapters: | built
 built: # what all of them need: else each compiles it
@@ -55,10 +56,11 @@ server: $(gotest) ## what depends on the server's version, on the one that REDIS
 	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" $(gotest) -count=1 -shuffle=on \
 		./rlock ./quorum ./scripts ./pubsub ./fenced ./guard/redisguard ./internal/docs ./observe/inspect ./observe/lockui ./observe/lockmetrics
 
-databases: $(gotest) ## the SQL guards on PostgreSQL, MariaDB and SQLite (modules of their own, for the drivers)
-	@echo "== guards on PostgreSQL, MariaDB and SQLite"
+databases: $(gotest) ## the guards on PostgreSQL, MariaDB, SQLite and an S3 server (modules of their own, for the drivers)
+	@echo "== guards on PostgreSQL, MariaDB, SQLite and an S3 server"
 	@databases=$$(.ci/databases) && cd guard/sqlguard/sqltest && env $$databases GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=30m ./...
-	@cd guard/pgxguard && $(gotest) -race -count=1 ./...
+	@cd guard/s3guard/s3test && GOWORK=off $(gotest) -race -shuffle=on -count=1 -timeout=20m ./...
+	@set -e; for module in pgxguard s3guard; do (cd guard/$$module && $(gotest) -race -count=1 ./...); done
 
 metrics: $(gotest) ## the modules for Prometheus and OpenTelemetry (installs prometheus)
 	@set -e; programs=$$(.ci/prometheus); server=$$(.ci/redis-server); for module in lockprom lockotel; do \
@@ -102,9 +104,9 @@ lint: ## gofmt, go vet, staticcheck, spelling
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	$(raced) go vet ./... ./examples/recipes/...
 	$(raced) $(staticcheck) ./... ./examples/recipes/...
-	@printf '%s\n' guard/sqlguard/sqltest observe/lockui/browsertest | \
+	@printf '%s\n' guard/sqlguard/sqltest guard/s3guard/s3test observe/lockui/browsertest | \
 		$(raced) xargs -P 2 -I {} sh -c 'echo "go vet in {}" && cd {} && GOWORK=off go vet ./...'
-	@printf '%s\n' guard/pgxguard observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock | \
+	@printf '%s\n' guard/pgxguard guard/s3guard observe/lockprom observe/lockotel adapters/lockgocron adapters/locktusd adapters/lockcertmagic cmd/fencelock | \
 		$(raced) xargs -P 2 -I {} sh -c 'echo "go vet and staticcheck in {}" && cd {} && go vet ./... && $(staticcheck) ./...'
 	cd verify && GOWORK=off go vet ./...
 	cd verify/interop && GOWORK=off go vet ./...

@@ -13,5 +13,5 @@
 // the token too: otherwise an older holder can still write between a newer holder's read and its write.
 //
 // The packages below it do this in one store each: redisguard in Redis, sqlguard in a transaction of database/sql, pgxguard in one of pgx,
-// httpguard for a token that travels with a request. [Memory] is for a service that owns its data in one process.
+// s3guard in an object store, httpguard for a token that travels with a request. [Memory] is for a service that owns its data in one process.
 package guard

@@ -15,7 +15,7 @@ import (
 
 // imported are the packages that users import; pubsub has a type of rlock's options.
 var imported = []string{
-	"rlock", "fenced", "quorum", "leader", "guard", "guard/httpguard", "guard/redisguard", "guard/sqlguard", "guard/pgxguard", "pubsub",
+	"rlock", "fenced", "quorum", "leader", "guard", "guard/httpguard", "guard/redisguard", "guard/sqlguard", "guard/pgxguard", "guard/s3guard", "pubsub",
 	"observe/inspect", "observe/locktrace", "observe/lockmetrics", "observe/lockui", "observe/lockprom", "observe/lockotel",
 	"adapters/lockgocron", "adapters/locktusd", "adapters/lockcertmagic",
 }

@@ -16,7 +16,7 @@ func EndOf(e locktrace.HoldDone) locktrace.End { return min(e.End, Ends-1) }
 var LostEnds = []locktrace.End{locktrace.Lost, locktrace.Forced, locktrace.Dropped}
 
 // Guards are the values of WriteRefused.Guard, each of which counts from zero.
-var Guards = []string{"memory", "redis", "sql"}
+var Guards = []string{"memory", "redis", "sql", "s3"}
 
 // Margin is what RenewalMargin measures: from 0, too late, to 1; false where nothing was renewed.
 func Margin(e locktrace.RenewalDone) (share float64, is bool) {

@@ -75,6 +75,7 @@ func zeros() map[string]float64 {
 		"fencelock_waiter_oldest_seconds{}":           0,
 		"fencelock_write_refused_total{guard=memory}": 0,
 		"fencelock_write_refused_total{guard=redis}":  0,
+		"fencelock_write_refused_total{guard=s3}":     0,
 		"fencelock_write_refused_total{guard=sql}":    0,
 	}
 }

@@ -181,7 +181,7 @@ type ReleaseEnded struct {
 // WriteRefused is a write with a token that is older than one that was accepted before.
 type WriteRefused struct {
 	Context  context.Context // the caller's
-	Guard    string          // "memory", "redis" or "sql"
+	Guard    string          // "memory", "redis", "sql" or "s3"
 	Resource string          // what was to be written
 	Token    int64           // of the write
 	Seen     int64           // the larger one
