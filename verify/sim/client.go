@@ -259,6 +259,9 @@ func (c *client) makes(caller int, one call) {
 	h.extends(one.Extend)
 	c.holds(h.ctx, one.Hold-one.Hold/2)
 	h.remains()
+	if one.Travels > 0 && h.ctx.Err() == nil && h.travels(one) {
+		return
+	}
 	if one.Hold > 10*time.Millisecond && h.ctx.Err() == nil {
 		h.counts(h.ctx, 1)
 	}
@@ -326,12 +329,20 @@ func (c *client) asks(ctx context.Context, e event, one call, wait, longest time
 	} else {
 		h.taken, err = l.take(ctx, one.By, wait, one.Lease)
 	}
-	h.ends("acquire", err)
-	if err != nil {
-		h.note(refused, func(e *event) { e.Text = text(err) })
+	if !h.has(ctx, "acquire", one, err) {
 		return nil
 	}
-	c.tally.did("hold of " + c.nameOf(one, e.Reads))
+	return h
+}
+
+// has notes what an acquiring call with this context has come to, and tells whether that is a hold.
+func (h *hold) has(ctx context.Context, what string, one call, err error) bool {
+	h.ends(what, err)
+	if err != nil {
+		h.note(refused, func(e *event) { e.Text = text(err) })
+		return false
+	}
+	h.tally.did("hold of " + h.nameOf(one, h.es[0].Reads))
 	h.note(got, func(e *event) {
 		if e.Token, e.For, e.Slot = h.token, one.Lease, h.slot; e.Call > h.es[0].Call {
 			e.Token = h.second
@@ -346,7 +357,47 @@ func (c *client) asks(ctx context.Context, e event, one call, wait, longest time
 			}
 		})
 	})
-	return h
+	return true
+}
+
+// travels exports the hold, and has another process import it, which holds it for a while then. It tells whether the hold is over.
+func (h *hold) travels(one call) bool {
+	h.mu.Lock()
+	to := h.clients[one.Travels-1]
+	h.mu.Unlock()
+	if to == nil {
+		return false
+	}
+	lock, can := to.locks[one.Lock].(importer)
+	if !can || h.export == nil || h.es[0].Reads {
+		return false
+	}
+	text, err := h.export()
+	h.ends("Export", err)
+	if err != nil {
+		return false
+	}
+	h.note(exports, nil)
+	to.takesOver(lock, h.es[0], one, text)
+	h.unlock()
+	return true
+}
+
+// takesOver imports the hold of this text, which the call of e has, and holds it for a while.
+func (c *client) takesOver(lock importer, e event, one call, text string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	c.mu.Lock()
+	c.calls++
+	e.Import, e.Call, e.Caller, e.Levels = e.Call, c.calls, 0, 1
+	c.mu.Unlock()
+	h := &hold{client: c, es: []event{e}}
+	h.note(asks, nil)
+	var err error
+	if h.taken, err = lock.imports(ctx, text, one.Lease); h.has(ctx, "Import", one, err) {
+		c.holds(h.ctx, one.Hold)
+		h.unlock()
+	}
 }
 
 // nameOf is the kind of lock that the call takes, and the way.
@@ -507,6 +558,8 @@ func text(err error) string {
 		return "another has it"
 	case errors.Is(err, rlock.ErrUnlocked):
 		return "unlocked"
+	case errors.Is(err, rlock.ErrNotHeld):
+		return "not held"
 	case errors.Is(err, rlock.ErrUpgrade):
 		return "upgrade"
 	case errors.Is(err, context.Canceled):

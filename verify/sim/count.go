@@ -108,7 +108,7 @@ func (t *tally) message(data []byte) {
 
 // batched are the operations that a batch can have, by the names that stand there: of one server, and of the servers of a quorum.
 var batched = []string{
-	"acquire", "wait", "try", "level", "unlock", "release", "quick", "leave", "transfer",
+	"acquire", "wait", "try", "level", "unlock", "release", "quick", "leave", "transfer", "import",
 	"vote", "turn", "outside", "extend", "recount", "raise", "withdraw", "calling", "newcomers", "look",
 }
 

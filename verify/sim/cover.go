@@ -21,7 +21,7 @@ var expected = []struct {
 	}},
 	{"batch of ", []string{"acquire", "wait", "try", "level", "unlock", "release", "quick", "leave", "vote", "calling", "newcomers", "look"}},
 	{"message ", []string{"a", "c", "d", "n", "w", "empty", "of a release"}},
-	{"acquire ", []string{"by redis", "by redis after a wait", "by handoff", "by local", "by reentry", "by not acquired", "after a long wait"}},
+	{"acquire ", []string{"by redis", "by redis after a wait", "by handoff", "by local", "by import", "by reentry", "by not acquired", "after a long wait"}},
 	{"acquire: ", []string{"well", "another has it", "gave up", "closed", "connection refused", "no answer", "no right", "the server refuses"}},
 	{"re-entry: ", []string{"well", "lost", "gave up", "no answer", "connection refused"}},
 	{"Unlock: ", []string{"well", "lost", "no answer", "connection refused", "the server refuses"}},
@@ -29,7 +29,7 @@ var expected = []struct {
 	{"HoldCount: ", []string{"well", "lost", "no answer", "gave up", "connection refused", "the server refuses"}},
 	{"the end of a context: ", []string{"lost", "gave up", "connection refused", "no answer"}},
 	{"", []string{"Close: well", "Shutdown: well", "ForceUnlock: well", "ForceUnlock of a hold"}},
-	{"hold ", []string{"unlocked", "lost"}},
+	{"hold ", []string{"unlocked", "lost", "imported"}},
 	{"hold of ", []string{
 		"a lock", "a lock by Acquire", "a lock by Do", "a lock by a leader", "a lock by DoAll", "a semaphore", "a semaphore by Acquire", "a semaphore by Do",
 		"what is read", "what is read by Acquire", "what is read by Do", "what is written", "what is written by Acquire", "what is written by Do",

@@ -30,6 +30,17 @@ func (p *plan) differ(r *rand.Rand, l limits) {
 	}
 }
 
+// travels has some holds go on in another process. Of a quorum none can.
+func (p *plan) travels(r *rand.Rand) {
+	p.eachCaller(func(c *callerPlan) {
+		for i := range c.Calls {
+			if one := &c.Calls[i]; p.Servers == 1 && one.By == byHold && r.IntN(4) == 0 {
+				one.Travels = 1 + r.IntN(len(p.Clients))
+			}
+		}
+	})
+}
+
 // mixes has locks be of several kinds, and calls take them in several ways.
 func (p *plan) mixes(r *rand.Rand) {
 	for range p.Locks {

@@ -21,6 +21,7 @@ type event struct {
 	Server int           `json:",omitempty"` // of a fault
 	Reads  bool          `json:",omitempty"` // of a call: it is to read
 	All    bool          `json:",omitempty"` // of a call: it is one of two that DoAll makes
+	Import int           `json:",omitempty"` // of a call: it imports the hold of that call
 	Slot   string        `json:",omitempty"` // of a permit: the lock of its slot
 }
 
@@ -36,6 +37,7 @@ const (
 	extended = "extended" // and is over; Text: the error
 	watches  = "watches"  // it is to say from now on whether somebody waits
 	waited   = "waited"   // somebody does
+	exports  = "exports"  // the hold is exported: from now on another call may import it
 	remains  = "remains"  // the lease lasts for For, as the client and the servers say
 	unlocks  = "unlocks"  // Unlock begins, of the last level
 	unlocked = "unlocked" // and is over; Text: the error

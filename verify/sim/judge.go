@@ -166,6 +166,9 @@ type judgedHold struct {
 	kept      time.Duration // until when the lease lasts by an Extend that has succeeded,
 	mayLast   time.Duration // and by those that may have
 
+	imports  *judgedHold // the call imports this one's; nil for another call
+	exported bool        // another call may have imported it
+
 	watching time.Duration // since when it is to say whether somebody waits; 0 where it is not, or has said so
 	beside   bool          // another call has waited for the lock meanwhile, or shortly before
 
@@ -268,6 +271,9 @@ func (j *judging) reads(e event) {
 		j.leftover(e)
 	case asks:
 		h := &judgedHold{client: c, lock: e.Lock, call: e.Call, asked: e.At, most: e.For, within: e.Levels > 1 || e.All, all: e.All, reads: e.Reads, before: make(map[string]*judgedHold), redisson: c.redisson}
+		if h.imports = j.holds[e.Import]; e.Import > 0 && h.imports == nil {
+			h.imports = &judgedHold{ended: true}
+		}
 		for _, key := range j.keysOf(e.Lock) {
 			h.before[key] = j.lock(key).largest
 		}
@@ -331,6 +337,8 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 		h.extending, h.extendsAt, h.extended = e.For, e.At, max(h.extended, e.For)
 	case extended:
 		j.extends(h, e)
+	case exports:
+		h.exported = true
 	case remains:
 		j.remains(h, e)
 	case watches:
@@ -344,7 +352,9 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 		}
 		j.forget(h)
 	case ended:
-		h.ended = true
+		if h.ended = true; h.exported {
+			l.standsAnew(h, e.At)
+		}
 		j.keeps(h, e)
 	case counted:
 		if e.Count != e.Levels && !h.redisson && !j.lostSince(h.lock, h.asked) {
@@ -355,6 +365,9 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 	case unlocked:
 		j.keeps(h, e)
 		j.unlocksSoon(h, e.Text)
+		if h.reads {
+			l.standsAnew(h, e.At)
+		}
 		l.touched(e.At)
 		if j.forget(h); e.Text == "" {
 			j.isFreed(h, l)

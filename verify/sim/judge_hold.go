@@ -19,6 +19,9 @@ func (j *judging) renewedLease(c *judgedClient) time.Duration {
 	return renewed
 }
 
+// redisPatience is the default of rlock.WithPatience.
+const redisPatience = 10 * time.Second
+
 // promised is the longest lease that was promised to the hold.
 func (h *judgedHold) promised() time.Duration {
 	if h.lease > 0 && !h.reenters {
@@ -45,7 +48,7 @@ func (j *judging) alone(h *judgedHold, l *judgedLock) {
 		return
 	}
 	for _, o := range l.live {
-		if !o.lives() || o.redisson || o.reads && h.reads || j.forgottenSince(h.lock, max(o.asked, j.now-o.promised()-wayThere)) {
+		if !o.lives() || o.exported || o.redisson || o.reads && h.reads || j.forgottenSince(h.lock, max(o.asked, j.now-o.promised()-wayThere)) {
 			continue
 		}
 		j.violated(oneHolder, h.lock, "%s, call %d, got it while %s, call %d, has it with token %d since %v", h.client.name, h.call, o.client.name, o.call, o.token, o.got)
@@ -133,6 +136,9 @@ func (j *judging) isFull(name string, l *judgedLock, e event) {
 // keeps requires that a hold is lost for a reason: the end of its lease, or a fault that leaves its renewals no time; and that its own Unlock
 // alone unlocks it.
 func (j *judging) keeps(h *judgedHold, e event) {
+	if h.exported && (e.Text == "unlocked" || e.Text == "lost") {
+		return // it may have been imported, and its client need not have heard of that
+	}
 	if e.Text == "unlocked" {
 		j.violated(staysHeld, h.lock, "%s, call %d, has been unlocked after %v, and not by its Unlock", h.client.name, h.call, j.now-h.got)
 	}
@@ -204,7 +210,7 @@ func (j *judging) late(h *judgedHold) (rule, text string) {
 		case !lost:
 		case j.now > since+h.promised()+wayThere:
 			return losesInTime, fmt.Sprintf("has a context that lives, and Redis has %q in its place since %v", j.lock(h.key).owner, since)
-		case j.lock(h.key).seen > 0 && j.now > max(since, h.got+lookEach) && !j.lostSince(h.lock, h.asked):
+		case !h.exported && j.lock(h.key).seen > 0 && j.now > max(since, h.got+lookEach) && !j.lostSince(h.lock, h.asked):
 			return contextEnds, fmt.Sprintf("has a context that lives, and Redis has %q in its place since %v, and has lost nothing", j.lock(h.key).owner, since)
 		}
 	}
@@ -216,6 +222,9 @@ func (j *judging) callEnds(h *judgedHold) (by time.Duration, bound bool) {
 	slack := wayThere
 	if h.all { // what it has got is released first
 		slack += unlockMost
+	}
+	if h.imports != nil {
+		slack += redisPatience
 	}
 	by, bound = h.asked+h.most+slack, h.most >= 0
 	sooner := func(end time.Duration) {

@@ -93,6 +93,7 @@ type taken struct {
 	left   func(context.Context) (time.Duration, error) // for how long it is good without a renewal, as the client knows, and as the servers do
 	unlock func() error
 
+	export func() (string, error) // nil where that cannot be
 	second int64                  // the token of the other lock, of a call byAll
 	waited func() <-chan struct{} // nil where nobody says who waits
 }
@@ -129,11 +130,17 @@ type handed interface {
 	Remaining() time.Duration
 	Unlock(context.Context) error
 	Waited() <-chan struct{}
+	Export() (string, error)
+}
+
+// An importer is a lock that takes over exported holds.
+type importer interface {
+	imports(ctx context.Context, text string, lease time.Duration) (*taken, error)
 }
 
 // inHand is the hold h, of a call with this context. ttl asks the servers.
 func inHand(ctx context.Context, h handed, ttl func(context.Context) (time.Duration, error)) *taken {
-	t := &taken{extend: h.Extend, waited: h.Waited}
+	t := &taken{extend: h.Extend, waited: h.Waited, export: h.Export}
 	var end context.CancelFunc
 	t.ctx, end = context.WithCancel(h.Context())
 	stop := context.AfterFunc(ctx, end)
@@ -208,6 +215,16 @@ func (l fencedLock) take(ctx context.Context, by how, wait, lease time.Duration)
 	return takesByContext(ctx, l, wait, lease)
 }
 
+func (l fencedLock) imports(ctx context.Context, text string, lease time.Duration) (*taken, error) {
+	h, err := l.Import(ctx, text, options(-1, lease)...)
+	if err != nil {
+		return nil, err
+	}
+	t := inHand(ctx, h, l.TTL)
+	t.token = h.Token()
+	return t, nil
+}
+
 // leads takes the lock for a term.
 func (l fencedLock) leads(ctx context.Context) (*taken, error) {
 	e, err := leader.New(l.Lock, leader.WithLogger(nothing))
@@ -248,6 +265,14 @@ func takesAll(ctx context.Context, first, second lock, wait, lease time.Duration
 
 // A plainLock is a lock without tokens.
 type plainLock struct{ *rlock.Lock }
+
+func (l plainLock) imports(ctx context.Context, text string, lease time.Duration) (*taken, error) {
+	h, err := l.Import(ctx, text, options(-1, lease)...)
+	if err != nil {
+		return nil, err
+	}
+	return inHand(ctx, h, l.TTL), nil
+}
 
 func (l plainLock) take(ctx context.Context, by how, wait, lease time.Duration) (*taken, error) {
 	if by != byHold {
@@ -298,9 +323,21 @@ func (l permitLock) take(ctx context.Context, by how, wait, lease time.Duration)
 	if err != nil {
 		return nil, err
 	}
+	return l.inHand(ctx, p), nil
+}
+
+func (l permitLock) inHand(ctx context.Context, p *fenced.Hold) *taken {
 	t := inHand(ctx, p, fenced.NewLock(l.client, p.Name()).TTL)
 	t.token, t.slot = p.Token(), p.Name()
-	return t, nil
+	return t
+}
+
+func (l permitLock) imports(ctx context.Context, text string, lease time.Duration) (*taken, error) {
+	p, err := l.Import(ctx, text, options(-1, lease)...)
+	if err != nil {
+		return nil, err
+	}
+	return l.inHand(ctx, p), nil
 }
 
 // ForceUnlock takes a permit from whoever has it.

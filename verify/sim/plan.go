@@ -57,6 +57,7 @@ type call struct {
 	Depth    int           // of them, one in the other; 0 for one
 	Stranger bool          // a new holder tries the lock within the hold, and must not get it
 	Other    int           // another lock that is tried meanwhile; the same for none
+	Travels  int           // the process at this place, from 1 on, imports the hold; 0 for none
 }
 
 // A fault is something that is broken for a time.
@@ -122,6 +123,7 @@ func newPlan(seed uint64, l limits) plan {
 	for i, r := 0, rand.New(rand.NewPCG(seed, 7)); i < len(p.Clients); i++ {
 		p.Clients[i].Local = pick(r, 0, 0, 2, 20)
 	}
+	p.travels(rand.New(rand.NewPCG(seed, 8)))
 	if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == rolls }) {
 		first := &p.Clients[0]
 		first.Callers = append(first.Callers, newKeeper(other, p))

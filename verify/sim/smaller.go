@@ -184,6 +184,7 @@ func (s *shrinking) simpler(atOnce bool) {
 		func(c *call) { c.Extend = 0 },
 		func(c *call) { c.Lease = 0 },
 		func(c *call) { c.Stranger = false },
+		func(c *call) { c.Travels = 0 },
 		func(c *call) { c.Depth = 0 },
 		func(c *call) { c.Nested = 0 },
 		func(c *call) { c.Wait = 0 },
