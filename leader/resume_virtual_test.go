@@ -70,6 +70,7 @@ func TestAResumedTermThatIsOver(t *testing.T) {
 		term := <-campaign(t, old)
 		text, err := term.Export()
 		locktest.NoError(t, err)
+		locktest.Sleep(time.Second) // its client listens by then
 		locktest.NoError(t, next.Resume(t.Context(), text))
 		_, err = lock.ForceUnlock(t.Context())
 		locktest.NoError(t, err)
