@@ -37,6 +37,17 @@ type exitError struct {
 func (e *exitError) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }
 func (e *exitError) Unwrap() error { return e.err }
 
+// ended is the error of a command that has ended with this code, where it says why, with that error.
+func ended(code int, err error) error {
+	switch {
+	case err != nil && !errors.As(err, new(*exitError)):
+		return &exitError{exitTrouble, err}
+	case err == nil && code != 0:
+		return &exitError{code: code}
+	}
+	return err
+}
+
 // usage is the error of somebody who has to type something else.
 func usage(format string, args ...any) *exitError {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}

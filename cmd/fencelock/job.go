@@ -26,7 +26,7 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// A job is one call of run.
+// A job is one call of run or acquire.
 type job struct {
 	*runOptions
 	name string
@@ -37,11 +37,9 @@ type job struct {
 	at      *connection
 	servers []redis.UniversalClient // one, or those of a quorum
 	client  *rlock.Client           // nil for a quorum
-	lock    *fenced.Lock            // of a permit, that of its slot
-	slot    int                     // of a permit
-	held    context.Context         // of the hold
-	token   int64
-	field   string // of the holder in Redis
+	lock    *fenced.Lock            // none for a permit
+	hold    *fenced.Hold            // nil until there is one
+	field   string                  // of the holder in Redis
 	signals chan os.Signal
 	restEnd time.Time             // of what is left to do once the lock was not acquired; zero before
 	waited  atomic.Bool           // the call has waited for another holder
@@ -75,6 +73,19 @@ func (j *job) tell(format string, args ...any) {
 
 // run takes the lock, runs the command and releases the lock. It returns the exit code.
 func (j *job) run(at *connection) (int, error) {
+	return j.under(at, "run "+shorten(filepath.Base(j.path)), func() (int, error) {
+		began := time.Now()
+		code, lost, err := j.runCommand()
+		if !lost && err == nil && !j.linger(began) {
+			j.tell("%s was lost after the command had ended", j.hold.Name())
+			return code, nil
+		}
+		return j.release(code, lost), err
+	})
+}
+
+// under takes the lock, and does what is to be done then. It returns the exit code. As a client it says that it is presence.
+func (j *job) under(at *connection, presence string, do func() (int, error)) (int, error) {
 	defer j.log.end()
 	surviveBrokenPipe()
 	var err error
@@ -85,7 +96,7 @@ func (j *job) run(at *connection) (int, error) {
 	defer closeAll(j.servers)
 	client, err := j.newClient(
 		rlock.WithLease(time.Duration(j.lease)),
-		rlock.WithPresence("run "+shorten(filepath.Base(j.path))),
+		rlock.WithPresence(presence),
 		rlock.WithTrace(&locktrace.Trace{WaitStarted: j.waitStarted, AcquireDone: j.acquireDone, RenewalDone: j.renewalDone}),
 		rlock.WithUnlockTimeout(releaseTimeout),
 		rlock.WithLogger(slog.New(slog.DiscardHandler))) // the job says what there is to say
@@ -102,17 +113,11 @@ func (j *job) run(at *connection) (int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	code, err := j.acquire(ctx, cancel)
-	if err != nil || j.held == nil {
+	if err != nil || j.hold == nil {
 		return code, err
 	}
-	began := time.Now()
-	j.tell("%s is taken, token %d", j.lock.Name(), j.token)
-	code, lost, err := j.runCommand()
-	if !lost && err == nil && !j.linger(began) {
-		j.tell("%s was lost after the command had ended", j.lock.Name())
-		return code, nil
-	}
-	return j.release(code, lost), err
+	j.tell("%s is taken, token %d", j.hold.Name(), j.hold.Token())
+	return do()
 }
 
 // close closes the client, which waits for the releases that are under way.
@@ -232,21 +237,16 @@ func (j *job) take(ctx context.Context, end time.Time) error {
 	if j.lasting != "" {
 		opts = append(opts, rlock.Lasting(j.lasting))
 	}
+	if j.unrenewed {
+		opts = append(opts, rlock.Lease(time.Duration(j.lease)))
+	}
+	acquire := j.lock.Acquire
 	if j.permits > 0 {
-		return j.takePermit(ctx, opts)
+		acquire = fenced.NewSemaphore(j.client, j.name, j.permits).Acquire
 	}
-	h, err := j.lock.Acquire(ctx, opts...)
+	h, err := acquire(ctx, opts...)
 	if err == nil {
-		j.held, j.token = h.Context(), h.Token()
-	}
-	return err
-}
-
-// takePermit takes a permit, with which the job goes on as with the lock of the permit's slot.
-func (j *job) takePermit(ctx context.Context, opts []rlock.AcquireOption) error {
-	p, err := fenced.NewSemaphore(j.client, j.name, j.permits).Acquire(ctx, opts...)
-	if err == nil {
-		j.held, j.token, j.slot, j.lock = p.Context(), p.Token(), p.Slot(), fenced.NewLock(j.client, p.Name())
+		j.hold = h
 	}
 	return err
 }
@@ -256,9 +256,9 @@ const awayPause = time.Second
 
 // giveUp releases the lock if it was taken, as signal n came before the command was run, and returns the exit code.
 func (j *job) giveUp(n int) int {
-	if j.held != nil {
-		_ = j.lock.Unlock(j.held)
-		j.held = nil
+	if j.hold != nil {
+		_ = j.hold.Unlock(context.Background())
+		j.hold = nil
 	}
 	j.restEnd = time.Now().Add(restTimeout)
 	return exitSignal + n
@@ -293,14 +293,14 @@ func (j *job) environment() []string {
 		return slices.Contains([]string{"FENCELOCK_NAME", "FENCELOCK_TOKEN", "FENCELOCK_HOLDER", "FENCELOCK_HTTP_FIELD", "FENCELOCK_SLOT"}, name)
 	})
 	env = append(env,
-		"FENCELOCK_NAME="+j.lock.Name(),
-		fmt.Sprintf("FENCELOCK_TOKEN=%d", j.token),
+		"FENCELOCK_NAME="+j.hold.Name(),
+		fmt.Sprintf("FENCELOCK_TOKEN=%d", j.hold.Token()),
 		"FENCELOCK_HOLDER="+j.field)
 	if j.permits > 0 {
-		env = append(env, fmt.Sprintf("FENCELOCK_SLOT=%d", j.slot))
+		env = append(env, fmt.Sprintf("FENCELOCK_SLOT=%d", j.hold.Slot()))
 	}
 	req := &http.Request{Header: http.Header{}}
-	if httpguard.SetToken(req, j.lock.Name(), j.token) == nil { // otherwise the name cannot be sent in a header
+	if httpguard.SetToken(req, j.hold.Name(), j.hold.Token()) == nil { // otherwise the name cannot be sent in a header
 		env = append(env, "FENCELOCK_HTTP_FIELD="+httpguard.Header+": "+req.Header.Get(httpguard.Header))
 	}
 	return env
@@ -317,7 +317,7 @@ func (j *job) linger(began time.Time) bool {
 		select {
 		case <-rest.C:
 			return true
-		case <-j.held.Done():
+		case <-j.hold.Done():
 			return false
 		case sig := <-j.signals:
 			if endingSignal(sig) != 0 {
@@ -329,18 +329,18 @@ func (j *job) linger(began time.Time) bool {
 
 // release releases the lock, and returns the exit code.
 func (j *job) release(code int, lost bool) int {
-	err := j.lock.Unlock(j.held)
+	err := j.hold.Unlock(context.Background())
 	switch {
 	case lost:
 		return exitLost
 	case err == nil:
-		j.tell("%s is released", j.lock.Name())
+		j.tell("%s is released", j.hold.Name())
 		return code
 	case errors.Is(err, rlock.ErrLost):
-		j.say("%s was lost while the command ran: %v", j.lock.Name(), withoutCall(err))
+		j.say("%s was lost while the command ran: %v", j.hold.Name(), withoutCall(err))
 		return exitLost
 	}
-	j.say("the release of %s is not confirmed, the lock is free after %v at most: %v", j.lock.Name(), time.Duration(j.lease), withoutCall(err))
+	j.say("the release of %s is not confirmed, the lock is free after %v at most: %v", j.hold.Name(), time.Duration(j.lease), withoutCall(err))
 	if j.strict {
 		return exitLost
 	}

@@ -11,28 +11,19 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/fencelock/fencelock/internal/plain"
 	"github.com/fencelock/fencelock/internal/presence"
-	"github.com/fencelock/fencelock/scripts"
 )
 
 // runOptions is what the flags of run say.
 type runOptions struct {
-	noWait       bool
-	wait         duration
-	waitGiven    bool
-	conflictCode int
-	lease        duration
-	grace        duration
-	holdAtLeast  duration
-	script       string
-	detachOK     bool
-	strict       bool
-	permits      int
-	lasting      string
-	quiet        bool
-	verbose      bool
-	printCodes   bool
+	acquireOptions
+	grace       duration
+	holdAtLeast duration
+	script      string
+	detachOK    bool
+	strict      bool
+	lasting     string
+	printCodes  bool
 }
 
 const (
@@ -41,7 +32,7 @@ const (
 )
 
 func newRun(at *connection) *cobra.Command {
-	o := &runOptions{lease: duration(defaultLease)}
+	o := &runOptions{acquireOptions: acquireOptions{lease: duration(defaultLease)}}
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME -- COMMAND [ARG...]",
 		Short: "Run a command while this lock is held",
@@ -87,7 +78,6 @@ Exit codes:
 				_, err := fmt.Fprint(cmd.OutOrStdout(), exitCodes)
 				return err
 			}
-			o.waitGiven = cmd.Flags().Changed("wait")
 			name, path, argv, err := o.command(cmd.Flags(), args)
 			if err != nil {
 				return err
@@ -95,18 +85,11 @@ Exit codes:
 			if err := o.check(cmd.Flags()); err != nil {
 				return err
 			}
-			if of := scripts.SemaphoreOf(name); of != "" {
-				return usage("%s stands for all slots of a semaphore: use --permits N %s", plain.Name(name), plain.Name(of))
+			if err := checkName(name); err != nil {
+				return err
 			}
 			j := &job{runOptions: o, name: name, path: path, argv: argv, log: newSpeech(cmd.ErrOrStderr())}
-			code, err := j.run(at)
-			if err != nil && !errors.As(err, new(*exitError)) {
-				err = &exitError{exitTrouble, err}
-			}
-			if err == nil && code != 0 {
-				err = &exitError{code: code}
-			}
-			return err
+			return ended(j.run(at))
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
@@ -116,19 +99,14 @@ Exit codes:
 		return usage("%w (flags of the command go after --)", err)
 	})
 	f := cmd.Flags()
-	f.BoolVarP(&o.noWait, "no-wait", "n", false, "do not wait for another holder: exit with 75")
-	f.VarP(&o.wait, "wait", "w", "wait so long at most, then exit with 75 (default: for ever)")
-	f.IntVar(&o.permits, "permits", 0, "run so many at a time, each with a slot of its own: take a permit of the semaphore NAME, not the lock")
+	o.addFlags(f)
 	f.StringVar(&o.lasting, "lasting", "", "the command is meant to last, and this says what it does, such as leads: it is not shown as stuck, and who waits stands by")
-	f.IntVarP(&o.conflictCode, "conflict-exit-code", "E", exitNotAcquired, "exit code when another holder has the lock")
 	f.Var(&o.lease, "lease", "how long the lock stays taken after this machine died; renewed every third of it")
 	f.Var(&o.grace, "grace", "time between SIGTERM and SIGKILL when the lock is lost (default 10s, or a third of a shorter lease)")
 	f.Var(&o.holdAtLeast, "hold-at-least", "keep the lock so long even if the command is faster: longer than clocks differ, for a cron job on many machines")
 	f.StringVarP(&o.script, "command", "c", "", "run this text with $SHELL -c, instead of a command after --")
 	f.BoolVar(&o.detachOK, "detach-ok", false, "release the lock when the command has ended, also if what it started still runs")
 	f.BoolVar(&o.strict, "strict", false, "exit with 124 also if only the release of the lock was not confirmed")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "say nothing but what was wrong with the call (exit codes 64, 125, 126, 127)")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "say also when the lock was taken and released")
 	f.BoolVar(&o.printCodes, "print-exit-codes", false, "print the table of exit codes")
 	return cmd
 }
@@ -143,8 +121,6 @@ func (o *runOptions) command(flags *pflag.FlagSet, args []string) (name, path st
 		return "", "", nil, usage("name the lock: fencelock run NAME -- COMMAND")
 	case dash > 1 || dash < 0 && len(args) > 1:
 		return "", "", nil, usage("%q: one lock has one name", args[1])
-	case args[0] == "":
-		return "", "", nil, usage("the lock's name is empty")
 	case o.script != "" && len(args) > 1:
 		return "", "", nil, usage("give a command after -- or a script with -c, not both")
 	case o.script != "":
@@ -172,20 +148,8 @@ func (o *runOptions) command(flags *pflag.FlagSet, args []string) (name, path st
 }
 
 func (o *runOptions) check(flags *pflag.FlagSet) error {
-	if o.noWait && o.waitGiven {
-		return usage("-n and -w exclude each other")
-	}
-	if wait := time.Duration(o.wait); wait > 0 && wait < time.Millisecond {
-		return usage("--wait %v: use 1ms or more, or 0 to try once", wait)
-	}
-	if o.quiet && o.verbose {
-		return usage("-q and -v exclude each other")
-	}
-	if o.conflictCode < 0 || o.conflictCode > 255 {
-		return usage("--conflict-exit-code %d: use 0 to 255", o.conflictCode)
-	}
-	if flags.Changed("permits") && (o.permits < 1 || o.permits > scripts.MostPermits) {
-		return usage("--permits %d: use 1 to %d", o.permits, scripts.MostPermits)
+	if err := o.acquireOptions.check(flags); err != nil {
+		return err
 	}
 	if flags.Changed("lasting") {
 		if err := presence.CheckLasting(o.lasting); err != nil {
@@ -193,9 +157,6 @@ func (o *runOptions) check(flags *pflag.FlagSet) error {
 		}
 	}
 	lease := time.Duration(o.lease)
-	if lease < time.Second {
-		return usage("--lease %v: use a second or more", lease)
-	}
 	if !flags.Changed("grace") {
 		o.grace = duration(min(defaultGrace, lease/3))
 	}

@@ -56,7 +56,7 @@ func (j *job) runCommand() (code int, lost bool, err error) {
 		}
 		return code, false, &exitError{code, err}
 	}
-	lostSignal := j.held.Done()
+	lostSignal := j.hold.Done()
 	for {
 		next := time.NewTimer(s.look())
 		select {
@@ -85,8 +85,7 @@ func (j *job) runCommand() (code int, lost bool, err error) {
 
 // look looks at the lease, does what it asks for, and returns when to look again.
 func (s *supervisor) look() time.Duration {
-	left, err := s.lock.Remaining(s.held)
-	err = withoutCall(err)
+	left, err := s.hold.Remaining(), s.hold.Err() // in this order: nothing is left of a hold that is over
 	now, margin := time.Now(), killMargin(time.Duration(s.lease))
 	grace := time.Duration(s.grace)
 	switch {

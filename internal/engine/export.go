@@ -146,10 +146,26 @@ func ParseExported(text string) (e Exported, err error) {
 		return e, errors.New("the text is not one that Export has returned, or not all of it: it begins with " + exportPrefix)
 	}
 	parts := strings.SplitN(string(all[:len(all)-4]), " ", 4)
-	if len(parts) != 4 {
-		return e, errors.New("the text was exported by another version of the library")
+	if len(parts) == 4 {
+		e = Exported{parts[0], parts[1] == "fenced", parts[2], parts[3]}
 	}
-	return Exported{parts[0], parts[1] == "fenced", parts[2], parts[3]}, nil
+	if e.Keys() == nil {
+		return Exported{}, errors.New("the text was exported by another version of the library")
+	}
+	return e, nil
+}
+
+// Keys returns the keys by which the hold is renewed and released; nil for none that this version knows.
+func (e Exported) Keys() *scripts.Keys {
+	switch of, slot, is := scripts.SlotOf(e.Lock); {
+	case e.Kind == ofLock:
+		return scripts.KeysOf(e.Lock)
+	case e.Kind == ofWriter:
+		return scripts.ReadWriteOf(e.Lock, scripts.Writes)
+	case e.Kind == ofPermit && is:
+		return scripts.PermitsOf(of, slot+1).PermitIn(slot)
+	}
+	return nil
 }
 
 // heardImport notes, where the message tells that the hold was imported, that it was.
