@@ -20,6 +20,8 @@
 // and storage refuses its writes until somebody sets the counter. On guard.ErrStale lead stops, and returns the error: somebody newer leads, and
 // Run campaigns again; or the counter was lost, and Run returns the error. docs/guards.md says how to set a counter that was lost.
 //
+// Who and Watch tell other processes who leads, so that they send their requests there.
+//
 // The waiting processes are in the line of the lock: the one that has waited longest leads next. It works on all that a fenced.Lock works on:
 // one Redis, Sentinel, a cluster, and a quorum of servers (quorum.New).
 package leader

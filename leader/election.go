@@ -113,6 +113,7 @@ func (e *Election) campaign(ctx context.Context, opts ...rlock.AcquireOption) (*
 				e.log.Warn("leader: this term's token is not larger than that of the last one: Redis has lost the counter of tokens, and guards refuse this leader. "+
 					"Set the counter, and make the lock with fenced.WithClockFloor", "lock", e.lock.Name(), "token", hold.Token(), "last token", last)
 			}
+			e.engine().TellTerm()
 			return &Term{election: e, hold: hold, since: time.Now()}, nil
 		}
 		_ = hold.Unlock(ctx) // another term of this process was lost while this call waited

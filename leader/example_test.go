@@ -67,3 +67,52 @@ func Example() {
 	// the next leader writes
 	// the first leader is refused
 }
+
+// A process that sends requests to the leader is told who that is. The name is that of rlock.WithPresence.
+func ExampleWatch() {
+	server := miniredis.NewMiniRedis() // the redis-server of all processes
+	if err := server.Start(); err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer rdb.Close()
+	client, err := rlock.New(rdb, rlock.WithPresence("10.0.0.7:8080"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	leaders, err := leader.Watch(ctx, client, "scheduler")
+	if err != nil {
+		log.Fatal(err)
+	}
+	tell := func(l leader.Leader) {
+		if l.Client == "" {
+			fmt.Println("nobody leads")
+		} else if l.Name != "" { // otherwise the name comes with the next value
+			fmt.Println("requests go to", l.Name)
+		}
+	}
+	tell(<-leaders)
+
+	election, err := leader.New(fenced.NewLock(client, "scheduler"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	go election.Run(ctx, func(ctx context.Context, term *leader.Term) error {
+		<-ctx.Done()
+		return nil
+	})
+	for l := range leaders {
+		if tell(l); l.Name != "" {
+			break
+		}
+	}
+
+	// Output:
+	// nobody leads
+	// requests go to 10.0.0.7:8080
+}

@@ -53,6 +53,7 @@ func (t *Term) Export() (string, error) {
 // has resumed it, rlock.ErrNotHeld where it was over, or what Redis said; the release is sent again in the background then.
 func (t *Term) StepDown(ctx context.Context) error {
 	err := t.hold.Unlock(ctx)
+	t.election.engine().TellTerm()
 	if errors.Is(err, rlock.ErrLost) {
 		t.election.lost(t.hold)
 	}

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,22 +20,34 @@ type Leader struct {
 }
 
 // Who returns the process that leads the election of this name, for those who do not lead: to show it, or to send a request there. leads is
-// false where nobody leads. The answer may be old when it comes: it decides nothing. Name, Host, PID and For are those of a leader whose client
-// has rlock.WithPresence. Of a quorum Who tells what the server of the inspector has.
+// false where nobody leads. The answer may be old when it comes: it decides nothing. Watch tells of each change. Name, Host, PID and For are those of a leader whose
+// client has rlock.WithPresence.
 //
-// The error is ctx's own, or what Redis said.
+// The error is ctx's own, what Redis said, or that too few servers of a quorum (inspect.NewQuorum) tell who leads.
 func Who(ctx context.Context, in *inspect.Inspector, name string) (leader Leader, leads bool, err error) {
-	locks, err := in.Look(ctx, name)
+	leader, _, err = who(ctx, in, name)
 	if err != nil {
 		return Leader{}, false, fmt.Errorf("leader: Who %q: %w", name, err)
 	}
-	h := locks[0].Holder
-	if h == nil {
-		return Leader{}, false, nil
+	return leader, leader.Client != "", nil
+}
+
+// who is Who, and tells how long the lease is still.
+func who(ctx context.Context, in *inspect.Inspector, name string) (leader Leader, ttl time.Duration, err error) {
+	locks, err := in.Look(ctx, name)
+	if err != nil {
+		return Leader{}, 0, err
 	}
-	leader = Leader{Client: h.Client, For: h.For, Token: locks[0].Token}
-	if by := h.By; by != nil {
+	l := &locks[0]
+	switch {
+	case l.Unknown != "":
+		return Leader{}, 0, errors.New(l.Unknown)
+	case l.Holder == nil:
+		return Leader{}, 0, nil
+	}
+	leader = Leader{Client: l.Holder.Client, For: l.Holder.For, Token: l.Token}
+	if by := l.Holder.By; by != nil {
 		leader.Name, leader.Host, leader.PID = by.Name, by.Host, by.PID
 	}
-	return leader, true, nil
+	return leader, l.TTL, nil
 }

@@ -74,7 +74,7 @@ func New(nodes []redis.UniversalClient, opts ...rlock.Option) (*rlock.Client, er
 	for i, bus := range b.buses {
 		bus.OnChange(func(_ string, up bool) { client.SubscriptionChanged(names[i], up) })
 	}
-	client.PresentOn(nodes...)
+	client.On(nodes...)
 	return engine.Public(client).(*rlock.Client), nil
 }
 

@@ -78,6 +78,9 @@ func (k *Keys) Calls(client string) string { return k.Line + ":" + k.InLine(clie
 // Waited returns the name of the channel on which the lock's holder is told that a client waits in the line.
 func (k *Keys) Waited() string { return k.Line + ":waited" }
 
+// Term returns the name of the channel on which a leader tells that its term has begun, or is over.
+func (k *Keys) Term() string { return k.Line + ":term" }
+
 func prefixed(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name

@@ -61,6 +61,7 @@ type spares struct {
 
 // A server is what a client works with: one Redis, or what takes its place.
 type server struct {
+	on         []redis.UniversalClient // where these are, a quorum's in its order
 	limits     Limits
 	cluster    bool
 	store      Store
@@ -157,7 +158,7 @@ func New(rdb redis.UniversalClient, set Settings) (*Client, error) {
 	bus := pubsub.New(rdb, set.Sharding, set.Log)
 	bus.OnChange(c.SubscriptionChanged)
 	c.store, c.commands.Store, c.bus, c.readWrites = store, store, oneBus{bus}, store
-	c.PresentOn(rdb)
+	c.On(rdb)
 	return c, nil
 }
 

@@ -20,7 +20,6 @@ import (
 // acquire until it is closed.
 type presenter struct {
 	client *Client
-	on     []redis.UniversalClient // the servers, of a quorum several
 	began  sync.Once
 	first  time.Duration // when it was, since client.born
 	done   chan struct{} // closed when the presenter has ended, or will never begin
@@ -29,10 +28,12 @@ type presenter struct {
 	failed bool          // the last write has failed, and was logged
 }
 
-// PresentOn makes the client say of itself on these servers what WithPresence wants, if it does.
-func (c *Client) PresentOn(on ...redis.UniversalClient) {
+// On says on which servers the client is. It says of itself there what WithPresence wants, if that
+// is given.
+func (c *Client) On(servers ...redis.UniversalClient) {
+	c.on = servers
 	if c.set.Presence != "" {
-		c.presenter = &presenter{client: c, on: on, done: make(chan struct{}), soon: make(chan struct{}, 1)}
+		c.presenter = &presenter{client: c, done: make(chan struct{}), soon: make(chan struct{}, 1)}
 	}
 }
 
@@ -150,12 +151,12 @@ const removeTimeout = 500 * time.Millisecond
 func (p *presenter) onAll(within time.Duration, do func(ctx context.Context, rdb redis.UniversalClient) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), min(p.client.set.UnlockTimeout, within))
 	defer cancel()
-	errs := make(chan error, len(p.on))
-	for _, rdb := range p.on {
+	errs := make(chan error, len(p.client.on))
+	for _, rdb := range p.client.on {
 		go func() { errs <- do(ctx, rdb) }()
 	}
 	var err error
-	for range p.on {
+	for range p.client.on {
 		if one := <-errs; one != nil {
 			err = one
 		}

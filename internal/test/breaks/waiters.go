@@ -128,6 +128,11 @@ var ofWaiters = []Break{
 		},
 	},
 	{
+		Name:  "a leader tells nobody that its term begins",
+		Edits: []Edit{{"leader Election.campaign", "e.engine().TellTerm()", ""}},
+		Pkg:   "./leader", Run: "WatchByMessages",
+	},
+	{
 		Name:  "a pair that passes is shown as clients that wait in a circle",
 		Edits: []Edit{{"observe/inspect owner.blocks", "o.For > next.For", "true"}},
 		Pkg:   "./observe/inspect", Run: "TestCycles$", Says: "a hold that is younger than its client's wait",
