@@ -16,9 +16,13 @@ func TestP58_ImportInACluster(t *testing.T) {
 	cl := redistest.Clustered(t, 2, 0)
 	from := newClient(t, cl.Client())
 	for name, export := range map[string]func(c *rlock.Client) (*fenced.Hold, error){
-		"lock":   func(c *rlock.Client) (*fenced.Hold, error) { return fenced.NewLock(c, "lock").Acquire(t.Context()) },
-		"permit": func(c *rlock.Client) (*fenced.Hold, error) { return fenced.NewSemaphore(c, "permit", 2).Acquire(t.Context()) },
-		"write":  func(c *rlock.Client) (*fenced.Hold, error) { return fenced.NewRWLock(c, "write").Write().Acquire(t.Context()) },
+		"lock": func(c *rlock.Client) (*fenced.Hold, error) { return fenced.NewLock(c, "lock").Acquire(t.Context()) },
+		"permit": func(c *rlock.Client) (*fenced.Hold, error) {
+			return fenced.NewSemaphore(c, "permit", 2).Acquire(t.Context())
+		},
+		"write": func(c *rlock.Client) (*fenced.Hold, error) {
+			return fenced.NewRWLock(c, "write").Write().Acquire(t.Context())
+		},
 	} {
 		h, err := export(from)
 		locktest.NoError(t, err)
