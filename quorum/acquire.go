@@ -240,7 +240,7 @@ func (at *attempt) refusedAtHome(answer scripts.Answer) {
 		at.store.note(at.order.Keys.Channel(), func(l *seen) { l.refused = true })
 	}
 	at.told(scripts.Answer{
-		TTL: answer.TTL, Before: answer.Before, Score: answer.Score, Head: answer.Head, Outside: answer.Outside, Renamed: answer.Renamed,
+		TTL: answer.TTL, Before: answer.Before, Score: answer.Score, Head: answer.Head, Outside: answer.Outside,
 		Owed: at.store.drop(at.order.Field, at.rec),
 	}, nil)
 }
@@ -308,7 +308,7 @@ func (at *attempt) tell(answer scripts.Answer, err error) {
 	at.votes.mu.Lock()
 	a := at.homeAsk()
 	if a != nil {
-		answer.Outside, answer.Renamed = a.answer.Outside, a.answer.Renamed
+		answer.Outside = a.answer.Outside
 	}
 	at.votes.mu.Unlock()
 	at.told(answer, err)

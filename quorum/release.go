@@ -172,7 +172,7 @@ func (r *release) succeeded(t released) {
 		if a.yes {
 			answer.Receivers, answer.Untold = max(answer.Receivers, a.report.Receivers), answer.Untold || a.report.Receivers < 0
 		}
-		answer.Outside = answer.Outside || a.answer.Outside
+		answer.Outside = max(answer.Outside, a.answer.Outside)
 		answer.More = answer.More || a.answer.More
 		answer.Score = max(answer.Score, a.answer.Score)
 	}

@@ -19,15 +19,23 @@ type Answer struct {
 	Report    *Report       // of a server of a quorum
 	Copies    time.Duration // for how long other copies of the op, which have no answer, may be executed still; 0: there are none
 
-	Before  int    // of an Acquire in turn that did not take the lock: how many clients are before this one, at most 2, or NotInLine; of Waiting: how many clients are in the line
-	Score   int64  // of the same, and of an Unlock that entered the line again: that of the client in the line; 0 for none
-	Head    string // of the same Acquire, where the lock is free: the ticket of the first client in the line. Where others read, and the client that asks to read is the second: that of the first, which was asked for a sign of life (P55)
-	More    bool   // of an Unlock, and of Leave: there may be more clients to call, by Leave with no ticket
-	Stays   bool   // of Leave: the user may not take the ticket out of the line
-	Outside bool   // the op was done without the line (P30): the user lacks a right to it, or
-	Renamed bool   // the server has seen another name of the line than the one that was sent
-	Slot    int    // of an Acquire of a permit: the slot that was taken
+	Before  int     // of an Acquire in turn that did not take the lock: how many clients are before this one, at most 2, or NotInLine; of Waiting: how many clients are in the line
+	Score   int64   // of the same, and of an Unlock that entered the line again: that of the client in the line; 0 for none
+	Head    string  // of the same Acquire, where the lock is free: the ticket of the first client in the line. Where others read, and the client that asks to read is the second: that of the first, which was asked for a sign of life (P55)
+	More    bool    // of an Unlock, and of Leave: there may be more clients to call, by Leave with no ticket
+	Stays   bool    // of Leave: the user may not take the ticket out of the line
+	Outside Refusal // why the op was done without the line; 0 where it was not
+	Slot    int     // of an Acquire of a permit: the slot that was taken
 }
+
+// A Refusal is why an op was done without the line.
+type Refusal uint8
+
+const (
+	Forbidden Refusal = iota + 1 // the user lacks a right to it (P30)
+	Renamed                      // the server has seen another name of the line than the one that was sent (P30)
+	Uncounted                    // the server does not count this client among those who listen (P33)
+)
 
 // NotInLine is Answer.Before of a client that is not in the line.
 const NotInLine = -1

@@ -7,7 +7,7 @@
 -- In place of BRANCHES op.go puts a branch for each name: it calls the operation, and moves k and a on.
 --
 -- returns one list with two elements for each operation: the two values that the operation returns, or -1 and the error. The
--- verdict is 10 or 20 more where the operation went on without the line (P30). On a replica
+-- verdict is 10, 20 or 30 more where the operation went on without the line (line.lua). On a replica
 -- nothing was written, and the reply is READONLY itself: go-redis leaves a connection for that reply, and for no list with it
 local replies = {}
 local k, a, n = 1, 1, 1

@@ -179,7 +179,9 @@ func (op *Op) lineRefused(err error) bool {
 func (op *Op) withoutLine(err error) *Op {
 	o := op.another()
 	o.kind = op.kind.without
-	o.outside = forbidden(err)
+	if forbidden(err) {
+		o.outside = Forbidden
+	}
 	return o
 }
 

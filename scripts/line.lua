@@ -20,7 +20,8 @@
 -- On the channel <line>:waited a holder that wants to know listens: a client that enters an empty line while the lock is held says so there.
 
 -- refused is why the operation goes on without the line (P30), and how much more its verdict is then: 10 once the user was refused a command
--- of the line, for the command itself, the line's key or a client's channel; 20 where the client knows the line by another name.
+-- of the line, for the command itself, the line's key or a client's channel; 20 where the client knows the line by another name; 30 where the
+-- server does not count the client among those who listen (P33). With 30 the attempt takes no lock out of turn: it may be a late one, of a client that has gone.
 local refused = false
 
 -- lined does a command of the line, and returns its reply, or the error.
@@ -156,8 +157,9 @@ local function enter(line, ticket, place)
   return string.format('%.0f', tonumber(there) or score), math.min(tonumber(rank) or 2, 2), added == 0
 end
 
--- prove tries what the line takes later than at the entry: a client that could not be called, or not leave, is not to enter (P30). name is
--- that of the line as the client knows it, and the beginning of the channel on which the client listens.
+-- prove tries what the line takes later than at the entry: a client that could not be called, or not leave, is not to enter (P30), nor one that
+-- listens and is not counted, which the next release would take for dead (P33). name is that of the line as the client knows it, and the
+-- beginning of the channel on which the client listens.
 local function prove(line, publish, ticket, name)
   if name ~= line then
     refused = 20
@@ -167,7 +169,9 @@ local function prove(line, publish, ticket, name)
     lined(command, line, '')
   end
   lined('ZCARD', line)
-  tell(line, publish, ticket, '')
+  if tell(line, publish, ticket, '') == 0 and not refused then
+    refused = 30
+  end
   if not refused then -- otherwise who may not enter would have a line last that nobody may leave
     lined('PEXPIRE', line, 600000)
   end

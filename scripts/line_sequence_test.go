@@ -91,7 +91,7 @@ func (q *sequence) stepWait(w *aClient) error {
 		last = w.tickets[n-1]
 	}
 	if q.rng.IntN(5) > 0 {
-		o.Turn.Ticket = w.ticket()
+		o.Turn.Ticket, o.Turn.Unproven = w.ticket(), q.rng.IntN(4) == 0
 		h.ticket = true
 		if place := q.places[last]; place != 0 && q.rng.IntN(4) > 0 {
 			o.PlaceOf, o.Turn.Score = last, place

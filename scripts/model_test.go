@@ -30,7 +30,7 @@ func composed(o op, keys *Keys) (Op, bool) {
 	case "acquire":
 		return Acquire(keys, o.Fenced, o.Field, o.Lease).TakingTokens(o.Tokens), true
 	case "wait":
-		return Acquire(keys, o.Fenced, o.Field, o.Lease).TakingTokens(o.Tokens).InTurn(Turn{Ticket: o.Turn.Ticket, Score: o.Turn.Score, Look: o.Turn.Look, Stale: o.Turn.Stale}), true
+		return Acquire(keys, o.Fenced, o.Field, o.Lease).TakingTokens(o.Tokens).InTurn(Turn{Ticket: o.Turn.Ticket, Score: o.Turn.Score, Look: o.Turn.Look, Stale: o.Turn.Stale, Unproven: o.Turn.Unproven}), true
 	case "release":
 		return Unlock(keys, o.Field, false).Calling(o.Again, o.Known), true
 	case "quick":

@@ -86,7 +86,7 @@ func TestNodeLine_AFreeLock(t *testing.T) {
 			field := newField()
 			for range 2 { // a repeat confirms it
 				a := h.votes(field, turn)
-				if r := a.Report; !a.Held || a.Before != NotInLine || a.Score != 0 || a.Head != "" || a.Outside || r.Holder != field || r.TTL != lease || r.Took || r.Run == "" && redistest.IsReal() {
+				if r := a.Report; !a.Held || a.Before != NotInLine || a.Score != 0 || a.Head != "" || a.Outside != 0 || r.Holder != field || r.TTL != lease || r.Took || r.Run == "" && redistest.IsReal() {
 					t.Errorf("%+v is told %+v %+v", turn, a, a.Report)
 				}
 			}
@@ -132,7 +132,7 @@ func TestNodeLine_WhoIsRefusedEnters(t *testing.T) {
 			var last int64
 			for i, ticket := range []string{"a:1", "b:1", "c:1", "d:1"} {
 				a := h.vote(Turn{Ticket: ticket, Unproven: i == 2})
-				if a.Held || a.Before != min(i, 2) || a.Score <= last || last > 0 && a.Score != last+1 || a.Head != "" || a.Outside || a.Report.Holder != holder || a.Report.Gone {
+				if a.Held || a.Before != min(i, 2) || a.Score <= last || last > 0 && a.Score != last+1 || a.Head != "" || a.Outside != 0 || a.Report.Holder != holder || a.Report.Gone {
 					t.Errorf("%s is told %+v %+v", ticket, a, a.Report)
 				}
 				if a.TTL <= 0 || a.TTL > lease || a.Report.TTL != a.TTL {
@@ -190,7 +190,7 @@ func TestNodeLine_AnothersTurn(t *testing.T) {
 		turn := func(what string, turn Turn, before int, heard ...string) {
 			t.Helper()
 			a := h.vote(turn)
-			if a.Held || a.TTL != NoKey || a.Report.TTL != NoKey || a.Report.Holder != "" || a.Before != before || (a.Score != 0) != (before != NotInLine) || a.Head != "a:1" || a.Outside {
+			if a.Held || a.TTL != NoKey || a.Report.TTL != NoKey || a.Report.Holder != "" || a.Before != before || (a.Score != 0) != (before != NotInLine) || a.Head != "a:1" || a.Outside != 0 {
 				t.Errorf("%s is told %+v %+v", what, a, a.Report)
 			}
 			h.hears(heard...)
@@ -393,7 +393,7 @@ func TestNodeLine_TheCall(t *testing.T) {
 				heard = append(heard, "b w b:1 a:1 1")
 			}
 			h.holds(field, line...)
-			if a := h.withdraws(field, "", c.known, c.token); !a.Held || a.Report.Receivers != c.told || a.More || a.Score != 0 || a.Outside {
+			if a := h.withdraws(field, "", c.known, c.token); !a.Held || a.Report.Receivers != c.told || a.More || a.Score != 0 || a.Outside != 0 {
 				t.Errorf("%s: the release says %+v %+v", c.what, a, a.Report)
 			}
 			h.hears(heard...)
@@ -729,7 +729,7 @@ func TestNodeLine_P30_WithoutTheRightToTheLine(t *testing.T) {
 						return s.do(op)
 					}
 					said := together(s.Scripts, Vote(newKeys(t), newField(), lease), op, Look(newKeys(t), newField()))
-					if said[0].err != nil || said[0].Outside || !said[0].Held || said[2].err != nil || said[2].Outside {
+					if said[0].err != nil || said[0].Outside != 0 || !said[0].Held || said[2].err != nil || said[2].Outside != 0 {
 						t.Errorf("the neighbours hear %+v and %+v", said[0], said[2])
 					}
 					if said[1].err != nil {
@@ -745,12 +745,12 @@ func TestNodeLine_P30_WithoutTheRightToTheLine(t *testing.T) {
 					field := newField()
 					return field, do(Vote(s.keys, field, lease).Proposing(Proposal{First: 5}).InLine(turn))
 				}
-				if _, a := vote(Turn{Ticket: "a:1"}); a.Held || !a.Outside || a.Before != NotInLine || a.Score != 0 || a.Report == nil || a.Report.Holder != holder || a.TTL <= 0 || a.TTL > lease {
+				if _, a := vote(Turn{Ticket: "a:1"}); a.Held || a.Outside == 0 || a.Before != NotInLine || a.Score != 0 || a.Report == nil || a.Report.Holder != holder || a.TTL <= 0 || a.TTL > lease {
 					t.Errorf("whom a holder refuses is told %+v %+v", a, a.Report)
 				}
 				s.tickets()
 				full.vote(Turn{Ticket: "a:1"})
-				if _, a := vote(Turn{Ticket: "a:1"}); a.Held || !a.Outside || a.Before != NotInLine {
+				if _, a := vote(Turn{Ticket: "a:1"}); a.Held || a.Outside == 0 || a.Before != NotInLine {
 					t.Errorf("whom a holder refuses who is in the line is told %+v", a)
 				}
 				if name != "no key" && name != "no zrem" {
@@ -764,7 +764,7 @@ func TestNodeLine_P30_WithoutTheRightToTheLine(t *testing.T) {
 				_, _ = s.ear.heard(s.direct)
 				a := do(Withdraw(s.keys, holder, true).CallingInLine("a:2", 0, 7))
 				without := used(name, "zadd", "zcard", "zrange", "publish")
-				if !a.Held || a.Outside != without || (a.Score == 0) != without {
+				if !a.Held || (a.Outside != 0) != without || (a.Score == 0) != without {
 					t.Errorf("the release says %+v %+v", a, a.Report)
 				}
 				if told := map[bool]int{true: 1}[without]; name != "no publish" && a.Report.Receivers != told || name == "no publish" && a.Report.Receivers != -1 {
@@ -777,7 +777,7 @@ func TestNodeLine_P30_WithoutTheRightToTheLine(t *testing.T) {
 				s.direct.ZRem(t.Context(), s.keys.Line, "a:2")
 
 				field, a := vote(Turn{Ticket: "a:3", Stale: "b:1", Look: true})
-				if !a.Held || !a.Outside || a.Report.Holder != field {
+				if !a.Held || a.Outside == 0 || a.Report.Holder != field {
 					t.Errorf("whoever asks for the free lock is told %+v %+v", a, a.Report)
 				}
 				s.has(map[string]string{field: "1"})

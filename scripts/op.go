@@ -12,10 +12,9 @@ import (
 type Op struct {
 	kind    *kind
 	keys    *Keys
-	fenced  bool // the op has a counter
-	floored bool // and the counter has a floor
-	outside bool // the op was to use the line, and was done without it,
-	renamed bool // because the server has seen another name of the line
+	fenced  bool    // the op has a counter
+	floored bool    // and the counter has a floor
+	outside Refusal // why the op, which was to use the line, was done without it; 0 where it was not
 	request
 	caller  Caller
 	batcher *batcher // the one that Send gave the op to

@@ -99,7 +99,7 @@ local function wait(lock, line, counter, lease, field, publish, ticket, place, l
   if refused and ticket ~= '' then
     lined('ZREM', line, ticket)
   end
-  if refused and verdict == 0 then
+  if refused and refused < 30 and verdict == 0 then
     return acquire(lock, counter, lease, field, expiry)
   end
   return verdict, value

@@ -31,12 +31,9 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	if op.kind.lined && verdict >= outsideTheLine-2 {
-		verdict -= outsideTheLine
-		op.outside = true
-		if op.renamed = verdict >= outsideTheLine-2; op.renamed {
-			verdict -= outsideTheLine
-		}
+	if why := Refusal((verdict + 2) / outsideTheLine); op.kind.lined && why > 0 && why <= Uncounted {
+		op.outside = why
+		verdict -= int64(why) * outsideTheLine
 	}
 	if why, failed := second.(string); failed && verdict == -1 {
 		return Answer{}, explain(op.keys, replyError(why))
@@ -49,12 +46,11 @@ func (op *Op) parsePair(first, second any) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	a.Outside, a.Renamed = op.outside, op.renamed
+	a.Outside = op.outside
 	return a, nil
 }
 
-// outsideTheLine is how much more a verdict is, of 1, 0 or -2, where the user was refused a command of the line, and twice as much where the
-// client knows the line by another name (P30).
+// outsideTheLine times the Refusal is how much more a verdict is, of 1, 0 or -2, where the op was done without the line.
 const outsideTheLine = 10
 
 // parseAnswer reads the element that follows the verdict.

@@ -218,6 +218,8 @@ func FuzzParseLine(f *testing.F) {
 	f.Add([]byte{9, 2, 0, 10, 9, 4, 0, 254, 0, 2, 4, 9, 3, 3, 'a', ':', '1'})           // {10, {-2, 2, '9', 'a:1'}}
 	f.Add([]byte{9, 2, 0, 48, 0, 0})                                                    // {48, 0}
 	f.Add([]byte{9, 2, 0, 18, 0, 0})                                                    // {18, 0}
+	f.Add([]byte{9, 2, 0, 28, 0, 0})                                                    // {28, 0}
+	f.Add([]byte{9, 2, 0, 38, 0, 0})                                                    // {38, 0}
 	f.Add([]byte{9, 2, 0, 1, 9, 3, 0, 255, 0, 2, 4, 9})                                 // {1, {-1, 2, '9'}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reply := (&fuzzed{data}).value(0)
@@ -225,13 +227,9 @@ func FuzzParseLine(f *testing.F) {
 			a, err := aParser(kind).parse(reply, nil)
 			pair, ok := reply.([]any)
 			ok = ok && len(pair) == 2
-			outside := ok && number(pair[0]) >= 8  // 10 more than a verdict of -2 or more
-			renamed := ok && number(pair[0]) >= 18 // 20 more
-			switch {
-			case renamed:
-				pair = []any{number(pair[0]) - 20, pair[1]}
-			case outside:
-				pair = []any{number(pair[0]) - 10, pair[1]}
+			var outside Refusal
+			for why := Forbidden; ok && why <= Uncounted && number(pair[0]) >= 8; why++ { // 10 more than a verdict of -2 or more, 20, or 30
+				outside, pair = why, []any{number(pair[0]) - 10, pair[1]}
 			}
 			if err != nil {
 				if !ok || !refused(pair, err) {
@@ -264,7 +262,7 @@ func FuzzParseLine(f *testing.F) {
 				like := map[any]*Op{&acquiresInTurn: aParser(&acquires), &releases: aParser(&unlocks)}[kind]
 				want, _ = like.parse(pair, nil)
 			}
-			want.Outside, want.Renamed = outside, renamed
+			want.Outside = outside
 			if a != want {
 				t.Errorf("%v is read as %+v, want %+v", reply, a, want)
 			}

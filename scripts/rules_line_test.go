@@ -423,7 +423,7 @@ func TestP24_OnlyTheNamedFirstOfAFreeLockIsDropped(t *testing.T) {
 		s := newStand(t, server.Client(), as(t, server, "no-zrem", "~*", "&*", "+@all", "-zrem"), "a", "b")
 		s.queue("a:1", "b:1")
 		s.free()
-		if a := s.wait(look("b:1", "a:1")); !a.Held || !a.Outside {
+		if a := s.wait(look("b:1", "a:1")); !a.Held || a.Outside == 0 {
 			t.Errorf("the second is told %+v", a)
 		}
 		s.hears()
@@ -558,7 +558,7 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 				}
 				continue
 			}
-			if o.err != nil || !o.Outside || o.Held != (i > 0) || o.Score != 0 || i == 0 && (o.Before != NotInLine || o.TTL <= 0) {
+			if o.err != nil || o.Outside == 0 || o.Held != (i > 0) || o.Score != 0 || i == 0 && (o.Before != NotInLine || o.TTL <= 0) {
 				s.Errorf("op %d hears %+v", i, o)
 			}
 		}
@@ -590,7 +590,7 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 			all = append(all, send(s.Scripts, Acquire(newKeys(t), true, newField(), lease).InTurn(Turn{Ticket: "a:1"})))
 		}
 		for i, x := range all {
-			if got := <-x.heard; got.err != nil || !got.Held || !got.Outside {
+			if got := <-x.heard; got.err != nil || !got.Held || got.Outside == 0 {
 				t.Errorf("op %d hears %+v", i, got)
 			}
 		}
@@ -601,11 +601,11 @@ func TestP30_WithoutTheRightToTheLine(t *testing.T) {
 		s := newStand(t, site.Master.Client(), rdb)
 		s.Confirm(Confirmation{Replicas: 1, Timeout: 10 * time.Second})
 		one := Acquire(s.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"})
-		if a, err := s.Do(t.Context(), one); err != nil || !a.Held || !a.Outside {
+		if a, err := s.Do(t.Context(), one); err != nil || !a.Held || a.Outside == 0 {
 			t.Errorf("alone it hears %+v, %v", a, err)
 		}
 		for i, o := range together(s.Scripts, one, Acquire(newKeys(t), true, newField(), lease).InTurn(Turn{Ticket: "a:1"})) {
-			if o.err != nil || !o.Held || !o.Outside {
+			if o.err != nil || !o.Held || o.Outside == 0 {
 				t.Errorf("in company op %d hears %+v", i, o)
 			}
 		}
@@ -677,7 +677,7 @@ func TestP30_WithoutTheRightToTheCalls(t *testing.T) {
 func TestP7_NoLineWithoutExpiry(t *testing.T) {
 	server := redistest.Real(t)
 	limited := as(t, server, "no-pexpire", "~*", "&*", "+@all", "-pexpire")
-	s := newStand(t, server.Client(), limited)
+	s := newStand(t, server.Client(), limited, "a")
 	full := &stand{caller: caller{TB: t, Scripts: New(s.direct), keys: s.keys, fenced: true}, direct: s.direct}
 	full.queue()
 	if a := s.wait(Turn{Ticket: "a:1"}); a.Held || a.TTL <= 0 || a.Before != NotInLine {
@@ -685,10 +685,35 @@ func TestP7_NoLineWithoutExpiry(t *testing.T) {
 	}
 	s.tickets()
 	full.enter("b:1")
-	if a := s.wait(Turn{Ticket: "a:1", Unproven: true}); a.Held || a.TTL <= 0 || a.Before != NotInLine || !a.Outside { // P30
+	if a := s.wait(Turn{Ticket: "a:1", Unproven: true}); a.Held || a.TTL <= 0 || a.Before != NotInLine || a.Outside != Forbidden { // P30
 		t.Errorf("who would be the second is told %+v", a)
 	}
 	s.tickets("b:1")
+}
+
+// P33: a client that the server does not count among those who listen does not enter, nor stay, also where the lock is free and others are before it.
+func TestP33_WhoIsNotCounted(t *testing.T) {
+	s := newLine(t, "a")
+	holder := s.queue("b:1")
+	for _, c := range []struct {
+		ticket string
+		counts bool
+	}{{"a:1", true}, {"b:1", false}, {"c:1", false}} {
+		for range 2 { // a repeat
+			a := s.wait(Turn{Ticket: c.ticket, Unproven: true})
+			if a.Held || a.TTL <= 0 || (a.Before != NotInLine) != c.counts || (a.Outside == Uncounted) == c.counts {
+				t.Errorf("%s is told %+v", c.ticket, a)
+			}
+		}
+	}
+	s.tickets("a:1")
+	s.do(Unlock(s.keys, holder, false))
+	if a := s.wait(Turn{Ticket: "c:2", Unproven: true}); a.Held || a.TTL != NoKey || a.Outside != Uncounted { // a late copy must not come before a
+		t.Errorf("who asks for the free lock is told %+v", a)
+	}
+	if a := s.do(Acquire(s.keys, true, newField(), lease)); !a.Held {
+		t.Errorf("who asks for it without the line is told %+v", a)
+	}
 }
 
 // P31

@@ -21,7 +21,7 @@ func TestP30_OneCommandRefused(t *testing.T) {
 				name = command + " in company"
 			}
 			t.Run(name, func(t *testing.T) {
-				s := newStand(t, server.Client(), limited)
+				s := newStand(t, server.Client(), limited, "a")
 				do := func(op Op) (a Answer) {
 					t.Helper()
 					if !company {
@@ -29,7 +29,7 @@ func TestP30_OneCommandRefused(t *testing.T) {
 					}
 					other := newKeys(t) // the neighbours: one before, one after
 					said := together(s.Scripts, Acquire(other, false, newField(), lease), op, Acquire(other, false, newField(), lease).InTurn(Turn{}))
-					if n := said[2]; n.err != nil || n.Outside || n.Held || said[0].Outside {
+					if n := said[2]; n.err != nil || n.Outside != 0 || n.Held || said[0].Outside != 0 {
 						t.Errorf("the neighbours hear %+v and %+v", said[0], n)
 					}
 					if said[1].err != nil {
@@ -43,14 +43,14 @@ func TestP30_OneCommandRefused(t *testing.T) {
 					t.Helper()
 					return do(Acquire(s.keys, true, newField(), lease).InTurn(Turn{Ticket: ticket, Stale: stale, Unproven: true}))
 				}
-				if a := wait("a:1", ""); !a.Outside || a.Held || a.Before != NotInLine || a.TTL <= 0 {
+				if a := wait("a:1", ""); a.Outside != Forbidden || a.Held || a.Before != NotInLine || a.TTL <= 0 {
 					t.Errorf("who waits is told %+v", a)
 				}
 				s.tickets()
 				full.enter("b:1")
 				s.free()
 				used := command == "zrange" || command == "zrem" || command == "publish" // of these, by who takes a lock before a late first one
-				if a := wait("a:2", "b:1"); !a.Held || a.Outside != used {
+				if a := wait("a:2", "b:1"); !a.Held || (a.Outside != 0) != used {
 					t.Errorf("whoever asks for the free lock is told %+v", a)
 				}
 			})
@@ -69,7 +69,7 @@ func TestP30_ReleaseWithOneCommandRefused(t *testing.T) {
 			full.mustHold(holder)
 			full.enter("b:1", "c:1")
 			a := s.release(holder, "a:1")
-			if !a.Held || a.Outside != used || (a.Score == 0) != used {
+			if !a.Held || (a.Outside != 0) != used || (a.Score == 0) != used {
 				t.Errorf("the release says %+v", a)
 			}
 			mustHash(t, s.direct, s.keys, nil)
@@ -87,7 +87,7 @@ func TestP30_ReleaseWithOneCommandRefused(t *testing.T) {
 		s := newStand(t, server.Client(), as(t, server, "stays", "~*", "&*", "+@all", "-zrem"), "a", "b", "")
 		s.queue("a:1", "b:1")
 		s.free()
-		if a := s.leave("a:1"); !a.Outside || !a.Stays {
+		if a := s.leave("a:1"); a.Outside == 0 || !a.Stays {
 			t.Errorf("it is told %+v", a)
 		}
 		s.hears()
@@ -103,7 +103,7 @@ func TestP30_ReleaseWithOneCommandRefused(t *testing.T) {
 		if err := s.direct.ZAdd(t.Context(), s.keys.Line, dead...).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if a := s.release(holder, ""); !a.Held || !a.Outside || a.More {
+		if a := s.release(holder, ""); !a.Held || a.Outside == 0 || a.More {
 			t.Errorf("the release says %+v", a)
 		}
 	})

@@ -317,13 +317,13 @@ func TestErrors_TheRightsTheyListAreEnough(t *testing.T) {
 	calls := listen(t, server.Client(), c.keys.Calls("a"), false)
 	for i, ticket := range []string{"a:1", "b:1", "b:1"} {
 		op := Acquire(c.keys, true, newField(), lease).InTurn(Turn{Ticket: ticket, Look: true, Stale: "c:1"}).WithFloor(time.Hour)
-		if a := c.do(op); a.Before != min(i, 1) || a.Outside {
+		if a := c.do(op); a.Before != min(i, 1) || a.Outside != 0 {
 			t.Errorf("an acquire in turn says %+v", a)
 		}
 	}
 	for _, o := range together(c.Scripts, Level(c.keys, true, next, lease, 2, 1), Unlock(c.keys, next, false).Calling("b:1", 0), Unlock(c.keys, next, false),
 		Leave(c.keys, "b:1", false)) {
-		if o.err != nil || o.Outside {
+		if o.err != nil || o.Outside != 0 {
 			t.Errorf("%+v", o)
 		}
 	}

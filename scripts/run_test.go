@@ -280,15 +280,15 @@ func TestCluster_EveryCallWorks(t *testing.T) {
 				if a := c.transfer(field, next, lease); a != (Answer{Held: true, Token: 3}) {
 					t.Errorf("%s: transfer says %+v", lock, a)
 				}
-				if a := c.do(Acquire(c.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"})); a.Held || a.Before != 0 || a.Outside {
+				if a := c.do(Acquire(c.keys, true, newField(), lease).InTurn(Turn{Ticket: "a:1"})); a.Held || a.Before != 0 || a.Outside != 0 {
 					t.Errorf("%s: an acquire in turn says %+v", lock, a)
 				}
 				c.do(Leave(c.keys, "a:1", false))
 				last := newField()
-				if a := c.do(Unlock(c.keys, next, true).Calling("a:2", 0)); !a.Held || a.Score == 0 || a.Outside {
+				if a := c.do(Unlock(c.keys, next, true).Calling("a:2", 0)); !a.Held || a.Score == 0 || a.Outside != 0 {
 					t.Errorf("%s: a release that calls says %+v", lock, a)
 				}
-				if a := c.do(Acquire(c.keys, true, last, lease).InTurn(Turn{Ticket: "a:2", Sharded: true})); !a.Held || a.Outside {
+				if a := c.do(Acquire(c.keys, true, last, lease).InTurn(Turn{Ticket: "a:2", Sharded: true})); !a.Held || a.Outside != 0 {
 					t.Errorf("%s: an acquire in turn says %+v", lock, a)
 				}
 				for i, sharded := range []bool{true, false} {

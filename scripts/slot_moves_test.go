@@ -137,7 +137,7 @@ func TestP14_ASlotThatMovesAndTheLine(t *testing.T) {
 			Acquire(keys, false, newField(), lease).InTurn(Turn{}),
 			Acquire(keys, false, newField(), lease).InTurn(Turn{Ticket: "a:1"}),
 		} {
-			if a, err := s.Do(t.Context(), op); err != nil || a.Held || a.TTL <= 0 || a.Before != NotInLine || a.Outside {
+			if a, err := s.Do(t.Context(), op); err != nil || a.Held || a.TTL <= 0 || a.Before != NotInLine || a.Outside != 0 {
 				t.Errorf("alone: %+v, %v", a, err)
 			}
 			for i, o := range together(s, op, op) {
@@ -147,7 +147,7 @@ func TestP14_ASlotThatMovesAndTheLine(t *testing.T) {
 			}
 		}
 		for _, op := range []Op{Unlock(keys, field, true).Calling("", 0), Unlock(keys, field, true).Calling("a:1", 1)} {
-			if a, err := s.Do(t.Context(), op); err != nil || a.Outside {
+			if a, err := s.Do(t.Context(), op); err != nil || a.Outside != 0 {
 				t.Errorf("a release: %+v, %v", a, err)
 			}
 		}

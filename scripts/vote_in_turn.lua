@@ -52,7 +52,7 @@ local function voteInTurn(lock, line, counter, lease, field, publish, ticket, pl
   if refused and ticket ~= '' then
     lined('ZREM', line, ticket)
   end
-  if refused and verdict == 0 then
+  if refused and refused < 30 and verdict == 0 then
     return vote(lock, counter, lease, field, gone, token, first, ahead, slack, expiry, tokens)
   end
   return verdict, said

@@ -74,7 +74,7 @@ local function wait(lock, line, counter, lease, field, publish, ticket, place, l
   if refused and ticket ~= '' then
     lined('ZREM', line, ticket)
   end
-  if refused and verdict == 0 then
+  if refused and refused < 30 and verdict == 0 then
     local taken, left = acquire(lock, counter, lease, field, expiry, tokens)
     if taken == 0 and type(left) == 'table' then
       return 0, {left[1], -1, 0, '', left[2]}

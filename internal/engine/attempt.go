@@ -127,8 +127,8 @@ func (c *Client) note(keys *scripts.Keys, f *command.Command) {
 	if err != command.ErrNotSent { // which says nothing of Redis
 		c.heard(c.slotOf(keys), f.SentAt.Time(), err)
 	}
-	if a.Outside {
-		c.lineRefused(keys, a.Renamed)
+	if a.Outside != 0 {
+		c.lineRefused(keys, a.Outside)
 	}
 	if err == nil && !a.Held {
 		c.distance.Measured(f.SentAt.Age())

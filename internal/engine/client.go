@@ -75,10 +75,12 @@ type server struct {
 // lineUse is what a client knows of all lines together.
 type lineUse struct {
 	distance line.Distance
-	// until when no line is used, as the user lacks a right to it, since born; 0 for never
+	// until when no line is used, as the client cannot (see lineRefused), since born; 0 for never
 	noLineUntil   atomic.Int64
-	lineProven    atomic.Bool // the client has been in a line: the user may do all that it takes
-	handoffDenied atomic.Bool // Redis has refused a handoff, as the user lacks a right
+	noLineTold    atomic.Uint32 // a bit for each scripts.Refusal that was logged
+	uncountedAt   atomic.Int64  // when the server did not count the client, since born; 0 for never
+	lineProven    atomic.Bool   // the client has been in a line: the user may do all that it takes
+	handoffDenied atomic.Bool   // Redis has refused a handoff, as the user lacks a right
 }
 
 // reports is what a client tells its user, and others.
@@ -400,8 +402,8 @@ func (c *Client) releaseAnswered(a scripts.Answer, keys *scripts.Keys) {
 	if a.More {
 		c.leaveLine(keys, "")
 	}
-	if a.Outside {
-		c.lineRefused(keys, a.Renamed)
+	if a.Outside != 0 {
+		c.lineRefused(keys, a.Outside)
 	}
 	if a.Untold && c.unpublished.Add(1) == 1 {
 		command := "PUBLISH"

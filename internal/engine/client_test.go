@@ -105,7 +105,7 @@ func TestP30_TheLineIsUsedAgain(t *testing.T) {
 		locktest.Equal(t, "the line is used at first", c.usesLine(), true)
 		locktest.Sleep(time.Hour)
 		for range 2 {
-			c.releaseAnswered(scripts.Answer{Held: true, Outside: true}, keys)
+			c.releaseAnswered(scripts.Answer{Held: true, Outside: scripts.Forbidden}, keys)
 			locktest.Sleep(noLineTime - time.Millisecond)
 			locktest.Equal(t, "it is used within a minute", c.usesLine(), false)
 			locktest.Sleep(time.Millisecond)

@@ -60,7 +60,7 @@ func (ls *lockState) sendAttempt(e *room.Effect) {
 	if e.InTurn {
 		inTurn(f, &e.Turn)
 	}
-	ls.latest = attempt{number: e.Attempt, command: f, ticket: e.Turn.Ticket}
+	ls.latest = attempt{number: e.Attempt, command: f, ticket: e.Turn.Ticket, changes: ls.counted.seen}
 	h.send(f)
 }
 
@@ -111,6 +111,7 @@ func (ls *lockState) answered(now time.Time, one attempt) {
 	c.note(ls.keys, f)
 	if err == nil && one.ticket != "" && !answer.Held && answer.Before != scripts.NotInLine {
 		c.lineProven.Store(true)
+		ls.counted.proven = one.changes
 	}
 	if err == nil && !answer.Held {
 		ls.tellShares()

@@ -10,8 +10,9 @@ import (
 	"github.com/fencelock/fencelock/scripts"
 )
 
-// usesLine tells whether clients wait in a line in Redis. They do not where there is none, and
-// where the user has no right to the line. There they listen for releases, and all try.
+// usesLine tells whether clients wait in a line in Redis. They do not where there is none, where
+// the user has no right to the line, and where the server does not count them. There they listen
+// for releases, and all try.
 func (c *Client) usesLine() bool { return !c.lineForbidden() && c.hasLine(c.bus.Known()) }
 
 // hasLine tells whether there is a line: a message reaches no more connections than the server
@@ -19,27 +20,60 @@ func (c *Client) usesLine() bool { return !c.lineForbidden() && c.hasLine(c.bus.
 func (c *Client) hasLine(sharded, known bool) bool { return known && (sharded || !c.cluster) }
 
 // lineForbidden tells whether the client does without the line for a while, as the user lacks a
-// right to it (P30).
+// right to it (P30), or the server does not count the client (P33).
 func (c *Client) lineForbidden() bool {
 	until := c.noLineUntil.Load()
 	return until != 0 && until > int64(time.Since(c.born))
 }
 
-// noLineTime is how long a client without the right to the line does without it.
-const noLineTime = time.Minute
+const (
+	// noLineTime is how long a client that cannot use the line does without it.
+	noLineTime = time.Minute
+	// uncountedOnce is for how long it does where the server has not counted it once: a connection
+	// of which the server knows that it has ended, and the client does not, is replaced by then
+	// (P10).
+	uncountedOnce = 10 * time.Second
+	// uncountedAgain is for how long a second time says that the server does not count.
+	uncountedAgain = 10 * time.Minute
+)
+
+// whyNoLine is what the log says of a client that does without the line.
+var whyNoLine = map[scripts.Refusal]string{
+	scripts.Forbidden: "rlock: the Redis user lacks a right to the line in which clients wait for a lock: waiters listen and poll instead, which costs more the more they are. " +
+		"It needs TIME, and ZADD, ZCARD, ZRANGE, ZRANK, ZREM and ZSCORE on the line's key, and PUBLISH on the channels that begin like it; ACL LOG on the server says what was refused",
+	scripts.Renamed: "rlock: a hook of the Redis client, or a proxy, changes the names of keys, and of no channel: clients cannot be called by the line in which they wait for a lock. " +
+		"Waiters listen and poll instead, which costs more the more they are",
+	scripts.Uncounted: "rlock: PUBLISH in a script does not count this client, which listens, as on servers that have a proxy in front of them: clients cannot be called by the line in which they wait for a lock. " +
+		"Waiters listen and poll instead, which costs more the more they are",
+}
 
 // lineRefused notes an answer that says that Redis did something without the line, and logs why,
-// once (P30). renamed: see scripts.Answer.
-func (c *Client) lineRefused(keys *scripts.Keys, renamed bool) {
-	if first := c.noLineUntil.Swap(int64(time.Since(c.born)+noLineTime)) == 0; first && renamed {
-		c.set.Log.Warn("rlock: a hook of the Redis client, or a proxy, changes the names of keys, and of no channel: clients cannot be called by the line in which they wait for a lock. "+
-			"Waiters listen and poll instead, which costs more the more they are", "lock", keys.Lock, "line", keys.Line)
-	} else if first {
-		c.set.Log.Warn("rlock: the Redis user lacks a right to the line in which clients wait for a lock: waiters listen and poll instead, which costs more the more they are. "+
-			"It needs TIME, and ZADD, ZCARD, ZRANGE, ZRANK, ZREM and ZSCORE on the line's key, and PUBLISH on the channels that begin like it; ACL LOG on the server says what was refused",
-			"lock", keys.Lock, "line", keys.Line)
-	}
+// once for each reason (P30, P33).
+func (c *Client) lineRefused(keys *scripts.Keys, why scripts.Refusal) {
 	c.lineProven.Store(false)
+	now, lasts := time.Since(c.born), noLineTime
+	if why == scripts.Uncounted {
+		before := time.Duration(c.uncountedAt.Load())
+		if before == 0 || now-before > uncountedAgain {
+			lasts = uncountedOnce
+		} else if now-before < uncountedOnce { // several locks have found it at once
+			return
+		}
+		c.uncountedAt.Store(max(int64(now), 1))
+	}
+	c.noLineUntil.Store(int64(now + lasts))
+	if lasts == noLineTime && c.noLineTold.Or(1<<why)&(1<<why) == 0 {
+		c.set.Log.Warn(whyNoLine[why], "lock", keys.Lock, "line", keys.Line)
+	}
+}
+
+// othersHeard is how many connections heard of a release, by what the server has counted. One that
+// does not count may have told others.
+func (c *Client) othersHeard(receivers int) int {
+	if c.uncountedAt.Load() != 0 && c.lineForbidden() {
+		return receivers + 2 // more than the client itself
+	}
+	return receivers
 }
 
 // callingFirst is a release that calls the first client in the line. known: see scripts.Op.Calling.
@@ -107,8 +141,8 @@ func (*leaveOp) Sending(scripts.Caller) {}
 // Answered implements scripts.Caller.
 func (l *leaveOp) Answered(a scripts.Answer, err error) {
 	// the repeats are not to keep the client from the lines of other locks
-	if a.Outside && !l.again {
-		l.client.lineRefused(l.keys, a.Renamed)
+	if a.Outside != 0 && !l.again {
+		l.client.lineRefused(l.keys, a.Outside)
 	}
 	refused := l.stood && (a.Stays || err != nil && !errors.Is(err, redis.ErrClosed))
 	switch {

@@ -35,8 +35,17 @@ type lockState struct {
 	// the hold has lasted for a while: messages on the channel may be about it
 	holdFollowed bool
 	channels     *[2]Subscription // by room.Channel; nil before there has been one
+	counted      counted
 	// uses the state while the room listens without calls; nil for none
 	lingers *time.Timer
+}
+
+// counted is what the client knows of whether the server counts it where it is called (P33). Another
+// connection may lead to another server, so that each change of the channel is counted.
+type counted struct {
+	changes atomic.Uint32 // with the bus's mutex held
+	seen    uint32        // of them, by the step under way
+	proven  uint32        // seen by the latest attempt that has entered the line
 }
 
 // sent is what the room has sent.
@@ -53,6 +62,7 @@ type attempt struct {
 	command *command.Command // nil for none
 	number  room.Attempt
 	ticket  string // with which it is in the line; "" for none
+	changes uint32 // counted.seen, when it was sent
 }
 
 // A stateKey tells the states of locks apart. Both sides of a read-write lock have its name.
@@ -207,6 +217,8 @@ func (ls *lockState) step(now time.Time, ev *room.Event) {
 	ev.Facts = ls.client.facts()
 	// in a quorum it moves
 	ev.Facts.Hears = ls.channels != nil && ls.channels[room.Calls] != nil && ls.channels[room.Calls].Live()
+	ls.counted.seen = ls.counted.changes.Load()
+	ev.Facts.Proven = ev.Facts.Proven && ls.counted.seen == ls.counted.proven
 	ev.Facts.Listens = ls.ownListeners(ls.keys) > 0
 	ev.Facts.HeadEnds = ls.first != nil && isClosed(ls.first.bound.end)
 	ls.room.Step(now, ev)

@@ -120,6 +120,9 @@ func (ls *lockState) checkHold() {
 // It takes no mutex but that of the news: the bus calls it with the bus's mutex held, and the bus
 // is called with ls.mu held.
 func (ls *lockState) onLineMessage(message bool, text string) {
+	if !message {
+		ls.counted.changes.Add(1)
+	}
 	ls.news.Load().add(told{place: true, message: message, text: text})
 	if ls.firstWakeup.Load() != nil {
 		ls.Notify()

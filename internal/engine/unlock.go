@@ -115,7 +115,7 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 func (h *hold) releaseForAll(began time.Time, bound time.Duration, ticket string, maybePassed bool) (said room.Event, err error) {
 	c := h.lockState.client
 	answer, maybeExecuted, err := h.sendRelease(ticket, began, bound)
-	said = room.Event{What: room.Released, Field: h.attempts.Field, Ticket: ticket, Got: answer.Held, Score: answer.Score, Heard: answer.Receivers, Err: err, At: began}
+	said = room.Event{What: room.Released, Field: h.attempts.Field, Ticket: ticket, Got: answer.Held, Score: answer.Score, Heard: c.othersHeard(answer.Receivers), Err: err, At: began}
 	if err != nil && !scripts.OtherType(err) {
 		c.releaser.UnlockFailed(&h.attempts)
 		return said, fmt.Errorf("release not confirmed, it is sent again in the background: %w", c.withDial(err, began))

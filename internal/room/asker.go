@@ -135,8 +135,8 @@ func (r *Room) judge(ev *Event) {
 	answer, err := ev.Answer, ev.Err
 	r.asker.underWay = 0
 	r.watch(r.set.Poll)
-	if answer != nil && (answer.Held || answer.Outside) && !handed {
-		r.leftLine(c.ticket, answer.Outside)
+	if answer != nil && (answer.Held || answer.Outside != 0) && !handed {
+		r.leftLine(c.ticket, answer.Outside != 0)
 	}
 	if ev.Late && err == nil && answer.Held {
 		err = ErrLate

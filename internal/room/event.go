@@ -58,7 +58,7 @@ type Facts struct {
 	Line      bool // clients wait in a line
 	Forbidden bool // there is one, which this client may not use
 	Sharded   bool // messages are sharded
-	Proven    bool // this client has been in a line: it may do all that it takes
+	Proven    bool // this client has been in this line by its channel as it is: it may do all that takes, and is counted
 	Draining  bool // the client is shutting down
 	Hears     bool // this client would hear its call: its channel is live at this moment
 	Listens   bool // the server counts this client among those who listen on the lock's own channel

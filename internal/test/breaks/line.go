@@ -226,6 +226,31 @@ var ofLine = []Break{
 		Pkg:   "./rlock", Run: "P33_",
 	},
 	{
+		Name:  "P33: a client that the server does not count is in the line",
+		Edits: []Edit{{"scripts/line.lua prove", "== 0 and not refused then", "== -1 then"}},
+		Pkg:   "./rlock", Run: "P33_NobodyIsCounted",
+	},
+	{
+		Name:  "P33: who is not counted takes the lock before those in the line",
+		Edits: []Edit{{"scripts/wait.lua wait", "if refused and refused < 30 and", "if refused and"}},
+		Pkg:   "./scripts", Run: "P33_WhoIsNotCounted",
+	},
+	{
+		Name:  "P33: a client that was counted is taken for counted by each connection",
+		Edits: []Edit{{"internal/engine lockState.onLineMessage", "ls.counted.changes.Add(1)", ""}},
+		Pkg:   "./rlock", Run: "P33_AnotherConnection",
+	},
+	{
+		Name:  "P33: a connection that has ended is taken for a server that does not count",
+		Edits: []Edit{{"internal/engine Client.lineRefused", "lasts = uncountedOnce", ""}},
+		Pkg:   "./rlock", Run: "P33_NotCountedOnce",
+	},
+	{
+		Name:  "P33: who releases where nobody is counted takes the lock again",
+		Edits: []Edit{{"internal/engine Client.othersHeard", "return receivers + 2", "return receivers"}},
+		Pkg:   "./rlock", Run: "P33_OthersComeFirst",
+	},
+	{
 		Name:  "P34: a line is in another slot than its lock",
 		Edits: []Edit{{"scripts lineOf", `return "fencelock_line:{" + name + "}"`, `return "fencelock_line:" + name`}},
 		Pkg:   "./scripts", Run: "P34_",

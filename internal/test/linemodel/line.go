@@ -145,11 +145,25 @@ func (m *Model) wait(o Op, at Span) Reply {
 // waits is what a client hears whose turn it is not.
 func (m *Model) waits(o Op, at Span, head string) Reply {
 	r := Reply{TTL: true, Before: notInLine, Head: head, Own: m.own(o.Field)}
-	if o.Turn.Ticket != "" {
-		m.Second = m.Second || m.Field != ""
-		r.Place, r.Before = m.Line.stand(o.Turn, at, m.Field != "")
+	if o.Turn.Ticket == "" {
+		return r
 	}
+	m.Second = m.Second || m.Field != ""
+	if !m.Line.prove(o.Turn) {
+		m.Line.remove(o.Turn.Ticket)
+		return r
+	}
+	r.Place, r.Before = m.Line.stand(o.Turn, at, m.Field != "")
 	return r
+}
+
+// prove tells whether the client may enter: it was counted, or is now.
+func (l *Line) prove(t Turn) bool {
+	if t.Unproven && l.tell(ClientOf(t.Ticket), "") == 0 {
+		return false
+	}
+	l.Aged = l.Aged && !t.Unproven
+	return true
 }
 
 // before is the ticket of the client that comes first to the free lock; "" where the one that asks may take it. waited: somebody is in the line.

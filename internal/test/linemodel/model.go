@@ -37,10 +37,11 @@ type Op struct {
 
 // A Turn is that of package scripts, as far as one server looks at it.
 type Turn struct {
-	Ticket string
-	Score  int64
-	Look   bool
-	Stale  string
+	Ticket   string
+	Score    int64
+	Look     bool
+	Stale    string
+	Unproven bool
 }
 
 // These have the values of package scripts.
@@ -63,8 +64,8 @@ func (o Op) String() string {
 	case "acquire":
 		return fmt.Sprintf("acquire %s lease=%v %s", short(o.Field), o.Lease, o.fenced())
 	case "wait":
-		return fmt.Sprintf("wait %s lease=%v %s ticket=%s place of=%s look=%v stale=%s",
-			short(o.Field), o.Lease, o.fenced(), o.Turn.Ticket, o.PlaceOf, o.Turn.Look, o.Turn.Stale)
+		return fmt.Sprintf("wait %s lease=%v %s ticket=%s place of=%s look=%v stale=%s unproven=%v",
+			short(o.Field), o.Lease, o.fenced(), o.Turn.Ticket, o.PlaceOf, o.Turn.Look, o.Turn.Stale, o.Turn.Unproven)
 	case "release", "quick", "leave":
 		return fmt.Sprintf("%s %s ticket=%s known=%d", o.Kind, short(o.Field), o.Again, o.Known)
 	case "transfer":
