@@ -64,7 +64,10 @@
 // come back empty, or with an old snapshot. Therefore a node does not count, neither for a vote nor for a renewal, a
 // re-entry or a token, before it has been up for longer than the longest lease (WithMaxLease) and a second more, called the
 // delay below: the second is there because uptime is told in whole seconds. The uptime comes from the node itself, in the same
-// atomic step as its answer. A node that does not count yet is asked and told everything all the same.
+// atomic step as its answer, by INFO in the script. No other way is as good: where a server refuses that, as Redis Software does, what answers
+// INFO outside of a script, also beside it in one MULTI, may be a proxy, which goes on when what keeps the lock has failed over and forgotten. One
+// without run_id, such as Dragonfly, may have started twice between two answers. So neither can be a node. A node that does not count yet is asked
+// and told everything all the same.
 //
 // Redis counts its uptime by its wall clock, and has no other. A client therefore believes what it has seen more than the
 // uptime, by its monotonic clock: a node whose run before it has heard from less than the delay ago is young, and one whose

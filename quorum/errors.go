@@ -54,8 +54,21 @@ var errForcedOpen = errors.New("a node had released the hold before it had its t
 // errUnasked is the error of a node that was not asked.
 var errUnasked = errors.New("it was not asked")
 
-// errNoUptime is the error of a node that does not tell its uptime, and so never counts.
-var errNoUptime = errors.New("the node does not tell since when it runs (INFO server), and cannot count: the Redis user needs INFO")
+// A noRun is the error of a node that does not tell its run, and so never counts: the words in which it refuses INFO in a script, "" where it answers.
+type noRun string
+
+func (said noRun) Error() string {
+	why := "it refuses INFO in a script (%s): such an engine cannot be a node"
+	switch words := strings.ToLower(string(said)); {
+	case said == "":
+		why = "INFO server has no run_id, or no uptime_in_seconds, in its answer%s: such an engine cannot be a node"
+	case scripts.Denied(errors.New(string(said))):
+		why = "the Redis user needs INFO (%s)"
+	case strings.Contains(words, "unknown"):
+		why = "it does not know INFO (%s): end its rename-command, or connect to the server itself where a proxy takes INFO away"
+	}
+	return "the node does not tell since when it runs, and cannot count: " + fmt.Sprintf(why, string(said))
+}
 
 // NodeError is the error of one node: the one that Redis or the network returned, or why the node does not count.
 type NodeError struct {
@@ -138,7 +151,8 @@ func (e *MajorityError) Passing() bool {
 
 // mayPass tells whether a node's error may go away by itself.
 func mayPass(err error) bool {
-	return errors.Is(err, errSilent) || errors.Is(err, errNotYet) || errors.Is(err, ErrRestarted) || scripts.Passing(err) && !errors.Is(err, errNoUptime)
+	var never noRun
+	return errors.Is(err, errSilent) || errors.Is(err, errNotYet) || errors.Is(err, ErrRestarted) || scripts.Passing(err) && !errors.As(err, &never)
 }
 
 // sameServer returns ErrSameServer with the names of the two nodes.
@@ -191,7 +205,7 @@ func (s *store) majorityError(r *round, counts func(*ask) bool) *MajorityError {
 		var err error
 		switch {
 		case a.state == answered && a.report.Run == "":
-			err = errNoUptime
+			err = noRun(a.report.NoRun)
 		case a.state == answered && !n.counts(a.report):
 			err = n.tooYoung(a.report)
 		case a.state == answered && s.givenUp(a.report.Holder):

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/fenced"
@@ -90,18 +91,42 @@ func TestSameServer(t *testing.T) {
 	})
 }
 
-// A server that does not tell since when it runs never counts.
-func TestNoUptime(t *testing.T) {
-	virtual(t, 1, func(t *testing.T, s *site) {
-		m, rdb := redistest.Pipe(t)
-		locktest.NoError(t, rdb.Ping(t.Context()).Err())
-		s.minis[0] = m
-		_, _, err := s.user().lock("l").LockAndGetToken(t.Context())
-		locktest.IsError(t, err, quorum.ErrNoMajority)
-		if !strings.Contains(err.Error(), "INFO") {
-			t.Errorf("the error does not say what is wrong: %v", err)
-		}
-	})
+// A server that does not tell since when it runs never counts, and the error says why, and what to do, in the server's words.
+func TestNoRun(t *testing.T) {
+	for what, c := range map[string]struct {
+		says  func(c *server.Peer)
+		wants []string
+	}{
+		"forbidden": {
+			func(c *server.Peer) { c.WriteError("NOPERM this user has no permissions to run the 'info' command") },
+			[]string{"the Redis user needs INFO (NOPERM this user"},
+		},
+		"unknown":     {func(c *server.Peer) { c.WriteError("ERR unknown command 'INFO'") }, []string{"does not know INFO", "rename-command"}},
+		"unsupported": {func(c *server.Peer) { c.WriteError("ERR This Redis command is not allowed from script") }, []string{"(ERR This Redis command is not allowed from script)", "such an engine cannot be a node"}},
+		"no run id":   {func(c *server.Peer) { c.WriteBulk("# Server\r\nuptime_in_seconds:99999\r\n") }, []string{"has no run_id", "such an engine cannot be a node"}},
+		"no uptime":   {func(c *server.Peer) { c.WriteBulk("# Server\r\nrun_id:abc\r\n") }, []string{"no uptime_in_seconds", "such an engine cannot be a node"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			virtual(t, 1, func(t *testing.T, s *site) {
+				m, rdb := redistest.Pipe(t)
+				locktest.NoError(t, rdb.Ping(t.Context()).Err())
+				s.minis[0] = m
+				m.Server().SetPreHook(func(peer *server.Peer, cmd string, _ ...string) bool {
+					if cmd == "INFO" {
+						c.says(peer)
+					}
+					return cmd == "INFO"
+				})
+				_, _, err := s.user().lock("l").LockAndGetToken(t.Context())
+				locktest.IsError(t, err, quorum.ErrNoMajority)
+				for _, want := range c.wants {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("the error does not say %q: %v", want, err)
+					}
+				}
+			})
+		})
+	}
 }
 
 // A lease that is short needs no other option: the nodes' time goes with it.

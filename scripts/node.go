@@ -190,6 +190,7 @@ type Report struct {
 	Took      bool          // of Vote: with the lock the hold has got its token here, which is the counter
 	Time      int64         // the server's time, in microseconds since 1970
 	Run       string        // the server's run id, "" where the server does not tell that or its uptime
+	NoRun     string        // where Run is "": the words in which the server refuses to tell it, "" where it has answered
 	Uptime    time.Duration // the server's uptime by its wall clock, cut to seconds
 	Gone      bool          // the hold is not on this server
 	Receivers int           // of Withdraw: how many connections were told, -1 where the server refused to tell anybody
@@ -247,16 +248,22 @@ func readReport(list []any) (r *Report, n []int64, err error) {
 	if !isText || !isText2 {
 		return nil, nil, unexpected(list)
 	}
+	words, noRun := list[6].(string)
+	noRun = noRun && run == ""
 	n = make([]int64, len(list))
 	for i, v := range list {
-		if i == 0 || i == 1 || i == 5 {
+		if i == 0 || i == 1 || i == 5 || i == 6 && noRun {
 			continue
 		}
 		if n[i], err = integer(v); err != nil {
 			return nil, nil, err
 		}
 	}
-	return &Report{Holder: holder, Counter: n[2], Time: n[3]*1e6 + n[4], Run: run, Uptime: time.Duration(n[6]) * time.Second}, n, nil
+	r = &Report{Holder: holder, Counter: n[2], Time: n[3]*1e6 + n[4], Run: run, Uptime: time.Duration(n[6]) * time.Second}
+	if noRun {
+		r.NoRun = words
+	}
+	return r, n, nil
 }
 
 // An Order says what an op asks for. A store of several servers reads it, and asks its servers for the same.

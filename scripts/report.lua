@@ -8,7 +8,7 @@
 -- returns {first, holder, counter, seconds, microseconds, run, uptime}: holder: the field of the hold that has the lock now,
 --         '' for none. counter: its value, '0' where it is not there. seconds, microseconds: the server's time. run: the
 --         server's run id. uptime: for how many seconds the server has been up by its clock, negative where the clock was set
---         back. run and uptime are '' and '0' where the server does not tell them
+--         back. Where the server does not tell both run is '', and uptime the server's words, '' where it has answered without them
 --         nil, error
 local function report(lock, counter, first, holder)
   local why
@@ -29,11 +29,15 @@ local function report(lock, counter, first, holder)
   if time.err then
     return nil, time
   end
-  local info = redis.pcall('INFO', 'server')
+  local info, words = redis.pcall('INFO', 'server'), ''
   if type(info) == 'table' then
-    info = '' -- the server does not tell since when it runs
+    words = info.err
+    info = ''
   end
   local run, uptime = string.match(info, 'run_id:([^\r\n]+)'), string.match(info, 'uptime_in_seconds:(%-?%d+)')
-  return {first, holder, last, time[1], time[2], uptime and run or '', uptime or '0'}
+  if not (run and uptime) then
+    run, uptime = '', words
+  end
+  return {first, holder, last, time[1], time[2], run, uptime}
 end
 

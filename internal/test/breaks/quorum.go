@@ -3,6 +3,11 @@ package breaks
 // Quorums.
 var ofQuorum = []Break{
 	{
+		Name:  "Inv12: a node that refuses INFO is told of without its words",
+		Edits: []Edit{{"scripts/report.lua report", "words = info.err", ""}},
+		Pkg:   "./quorum", Run: "NoRun",
+	},
+	{
 		Name:  "Inv12: after an attempt without a majority the home's word alone is a split vote",
 		Edits: []Edit{{"quorum attempt.failed", "l.splits = max(l.splits, 1)", "l.splits += 0"}},
 		Pkg:   "./quorum", Run: "Inv12_ATryAfterOne",
