@@ -221,9 +221,10 @@ func (d *doctor) examineServer(ctx context.Context, at *connection) bool {
 }
 
 func (d *doctor) examineVersion() {
-	name, version := "Redis", d.info["redis_version"]
-	if v := d.info["valkey_version"]; v != "" {
-		name, version = "Valkey", v
+	name, version, tried := engineOf(d.info)
+	if !tried {
+		d.note(warning, "version", "%s %s: the tests of the locks do not run on it", name, version)
+		return
 	}
 	parts := strings.Split(version+".0.0", ".")
 	major, _ := strconv.Atoi(parts[0])

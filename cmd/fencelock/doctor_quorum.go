@@ -94,8 +94,12 @@ func (s *quorumServer) look(ctx context.Context, address string, longest time.Du
 		s.note(wrong, "server", "it does not tell its run id and uptime, which are of INFO: it never counts")
 		return true
 	}
-	s.run, s.version = s.info["run_id"], programOf(s.info)
+	name, version, _ := engineOf(s.info)
+	s.run, s.version = s.info["run_id"], name+" "+version
 	switch {
+	case s.run == "" || s.info["uptime_in_seconds"] == "":
+		s.note(wrong, "server", "%s tells no run_id, or no uptime_in_seconds, in INFO: such an engine cannot be a server of a quorum", s.version)
+		return false
 	case s.info["cluster_enabled"] == "1":
 		s.note(wrong, "server", "a node of a cluster: the servers of a quorum know nothing of each other")
 		return false
@@ -150,14 +154,6 @@ func (s *quorumServer) proof(ctx context.Context) (keeps, proved bool, text stri
 		s.note(warning, "proof", "the key %s is of other settings: DEL it, before a restart could pass for one that loses nothing", proof)
 	}
 	return false, false, "After a restart it does not count for the longest lease, for want of " + strings.Join(gaps, ", ")
-}
-
-// programOf is the server's program and its version.
-func programOf(info map[string]string) string {
-	if v := info["valkey_version"]; v != "" {
-		return "Valkey " + v
-	}
-	return "Redis " + info["redis_version"]
 }
 
 // together says what only all servers show: which are one, which differ, which are far, and how many count.
