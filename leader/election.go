@@ -137,6 +137,7 @@ func (e *Election) Resume(ctx context.Context, exported string) error {
 	if before != nil {
 		_ = before.Unlock(ctx) // it is the same lock's, and has been lost
 	}
+	e.engine().TellTerm()
 	return nil
 }
 
