@@ -410,7 +410,8 @@ func TestWatchOfBadInput(t *testing.T) {
 	locktest.ErrorSays(t, err, "leader: Watch", "client is nil")
 	_, err = leader.Watch(t.Context(), new(rlock.Client), "l")
 	locktest.ErrorSays(t, err, "leader: Watch", "rlock.New")
-	_, err = leader.Watch(nil, client, "l") //nolint:staticcheck // that is the test
+	var none context.Context
+	_, err = leader.Watch(none, client, "l")
 	locktest.ErrorSays(t, err, "leader: Watch", "ctx is nil")
 	locktest.NoError(t, client.Close())
 	_, err = leader.Watch(t.Context(), client, "l")

@@ -143,7 +143,7 @@ func ParseExported(text string) (e Exported, err error) {
 	rest, is := strings.CutPrefix(strings.TrimSpace(text), exportPrefix)
 	all, failed := base64.RawURLEncoding.DecodeString(rest)
 	if !is || failed != nil || len(all) < 4 || seal(string(all[:len(all)-4])) != exportPrefix+rest {
-		return e, errors.New("the text is not one that Export has returned, or not all of it: it begins with " + exportPrefix)
+		return e, fmt.Errorf("the text is not one that Export has returned, or not all of it: such a text begins with %q", exportPrefix)
 	}
 	parts := strings.SplitN(string(all[:len(all)-4]), " ", 4)
 	if len(parts) == 4 {

@@ -182,6 +182,7 @@ func (h *hold) loseUntold(how string, gone bool) bool {
 	severity, text := slog.LevelWarn, "rlock: lock lost"
 	if imported {
 		severity, text = slog.LevelInfo, "rlock: a hold was imported"
+		h.leaveAttempts() // its Unlock may never come
 	}
 	if how == ranOutText && why == nil && !renewable {
 		// as its user may mean it to

@@ -81,13 +81,7 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 	h.lockState.client.dog.Remove(&h.Lease) // before the release, so that no renewal follows it
 	// since it was looked at; without a level it cannot be any more
 	if lost || h.Loss() != nil {
-		if h.gone.Load() && !h.lockState.client.limits.several() {
-			h.attempts.Released()
-		}
-		if h.attempts.NeedsRelease() {
-			// a renewal that got no answer may have kept it in Redis
-			h.lockState.client.releaser.Release(&h.attempts)
-		}
+		h.leaveAttempts()
 		return h.Loss()
 	}
 	bound := max(min(h.lockState.client.set.UnlockTimeout, h.remaining(now)), time.Millisecond)
@@ -106,6 +100,17 @@ func (h *hold) release(lost bool, now time.Time) (err error) {
 	}
 	said, err = h.releaseForAll(now.Add(used), bound-used, x.ticket, x.doubt)
 	return err
+}
+
+// leaveAttempts leaves to the releaser what may still take the lock for a hold that was lost: a late
+// attempt, or a renewal that got no answer.
+func (h *hold) leaveAttempts() {
+	if h.gone.Load() && !h.lockState.client.limits.several() {
+		h.attempts.Released()
+	}
+	if h.attempts.NeedsRelease() {
+		h.lockState.client.releaser.Release(&h.attempts)
+	}
 }
 
 // releaseForAll releases the lock in Redis, so that any client may take it. The release has begun
