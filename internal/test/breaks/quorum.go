@@ -39,7 +39,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Inv9: a hold that a majority has lost is left to the other nodes",
-		Edits: []Edit{{"internal/engine hold.release", "&& !h.lockState.client.limits.several()", ""}},
+		Edits: []Edit{{"internal/engine hold.leaveAttempts", "&& !h.lockState.client.limits.several()", ""}},
 		Pkg:   "./quorum", Run: "Inv9_ALostHold",
 	},
 	{
