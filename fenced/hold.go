@@ -135,7 +135,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 // lost. It asks Redis in the background, and is not closed while Redis is away.
 //
 // It tells of the calls of this client, and of other clients that wait in the line. It does not tell of those that are in no line: Redisson's
-// clients, Go clients whose Redis user has no right to the line or that are in a cluster without sharded channels, calls that do not
+// clients, Go clients whose Redis user has no right to the line, that the server does not count (a proxy), or that are in a cluster without sharded channels, calls that do not
 // wait, and in a quorum clients that do not reach the home of the lock. A waiter that has left again may have closed the channel. Waiters
 // whose process has died count until the next Unlock.
 func (h *Hold) Waited() <-chan struct{} {

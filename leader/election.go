@@ -24,7 +24,8 @@ type Election struct {
 	capped bool          // where that was given
 
 	mu      sync.Mutex
-	resumed *fenced.Hold // of Resume, until Campaign returns its term; nil for none
+	resumed *fenced.Hold  // of Resume, until Campaign returns its term; nil for none
+	resumes chan struct{} // closed by the next Resume
 	latest  *fenced.Hold // of this process's latest term; nil where that was lost
 	began   time.Time    // when that term began
 	lostAt  time.Time    // when this process found that it was lost; zero where it was not
@@ -65,7 +66,7 @@ func New(lock *fenced.Lock, opts ...Option) (*Election, error) {
 	if lock == nil {
 		return nil, errors.New("leader: New: the lock is nil: make one with fenced.NewLock")
 	}
-	e := &Election{lock: lock, log: slog.Default(), pause: 5 * time.Second}
+	e := &Election{lock: lock, log: slog.Default(), pause: 5 * time.Second, resumes: make(chan struct{})}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("leader: New: an option is nil: leave it out")
@@ -120,8 +121,8 @@ func (e *Election) campaign(ctx context.Context, opts ...rlock.AcquireOption) (*
 	}
 }
 
-// Resume takes over the term that Term.Export has named: the next Campaign or Run of this Election returns, or leads, with it at once, with a
-// larger token. Use it when one process of a deployment takes over from another, or after a restart within the lease. A pause (WithPause) does
+// Resume takes over the term that Term.Export has named: the Campaign or Run of this Election that is under way, or the next one, returns, or leads,
+// with it at once, with a larger token. Use it when one process of a deployment takes over from another, or after a restart within the lease. A pause (WithPause) does
 // not count. The term is a new holder's, with the values of this ctx, also in Run. When the term is lost before that, or given back by the end of its client, Campaign waits as without it.
 //
 // The error is that of fenced.Lock.Import: rlock.ErrNotHeld where the exported term is over; then campaign.
@@ -133,6 +134,8 @@ func (e *Election) Resume(ctx context.Context, exported string) error {
 	e.mu.Lock()
 	before := e.resumed
 	e.resumed = hold
+	close(e.resumes)
+	e.resumes = make(chan struct{})
 	e.mu.Unlock()
 	if before != nil {
 		_ = before.Unlock(ctx) // it is the same lock's, and has been lost
@@ -166,13 +169,41 @@ func (e *Election) takeResumed(ctx context.Context) *fenced.Hold {
 // earlyWait is how long a process that is to pause stands in the line before that. Who campaigns already comes first.
 const earlyWait = time.Second
 
-// acquire takes the lock, after the pause where there is one. early: it has the lock without that, as nobody else campaigned.
+// acquire takes the lock, or what Resume has left, also while it waits. early: it has the lock without the pause.
 func (e *Election) acquire(ctx context.Context, opts []rlock.AcquireOption) (hold *fenced.Hold, early bool, err error) {
-	if ctx != nil && ctx.Err() == nil {
+	if ctx == nil {
+		return e.acquireAnew(ctx, opts)
+	}
+	for ctx.Err() == nil {
+		e.mu.Lock()
+		resumes := e.resumes
+		e.mu.Unlock()
 		if hold := e.takeResumed(ctx); hold != nil {
 			return hold, true, nil
 		}
+		until, end := context.WithCancelCause(ctx)
+		go func() {
+			select {
+			case <-resumes:
+				end(errResumed)
+			case <-until.Done():
+			}
+		}()
+		hold, early, err = e.acquireAnew(until, opts)
+		resumed := context.Cause(until) == errResumed
+		end(nil)
+		if err == nil || !resumed {
+			return hold, early, err
+		}
 	}
+	return e.acquireAnew(ctx, opts) // says why not
+}
+
+// errResumed ends a wait.
+var errResumed = errors.New("leader: a term was resumed")
+
+// acquireAnew takes the lock, after the pause where there is one. early: it has the lock without that, as nobody else campaigned.
+func (e *Election) acquireAnew(ctx context.Context, opts []rlock.AcquireOption) (hold *fenced.Hold, early bool, err error) {
 	left, mayTry := e.pauseLeft()
 	over := time.Now().Add(left)
 	if mayTry {

@@ -83,3 +83,80 @@ func TestAResumedTermThatIsOver(t *testing.T) {
 		locktest.NoError(t, anew.StepDown(t.Context()))
 	})
 }
+
+// A campaign that waits, or pauses after a loss, has the term that is resumed meanwhile.
+func TestResumeWhileRunWaits(t *testing.T) {
+	for _, pauses := range []bool{false, true} {
+		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			old, _, _ := electionOf(t, rdb)
+			next, _, _ := electionOf(t, redistest.PipeClient(t, m), leader.WithPause(time.Hour))
+			if pauses {
+				lost := <-campaign(t, next)
+				m.Del("s")
+				<-lost.Done()
+				locktest.IsError(t, lost.StepDown(t.Context()), rlock.ErrLost)
+			}
+			term := <-campaign(t, old)
+			ctx, cancel := context.WithCancel(t.Context())
+			led := make(chan int64, 1)
+			over := locktest.Start(func() error {
+				return next.Run(ctx, func(ctx context.Context, term *leader.Term) error {
+					led <- term.Token()
+					<-ctx.Done()
+					return nil
+				})
+			})
+			locktest.Sleep(time.Minute)
+			text, err := term.Export()
+			locktest.NoError(t, err)
+			locktest.Sleep(time.Second)
+			locktest.NoError(t, next.Resume(t.Context(), text))
+			began := time.Now()
+			locktest.Equal(t, "token", <-led, term.Token()+1)
+			locktest.Equal(t, "it leads after", time.Since(began), 0)
+			cancel()
+			locktest.IsError(t, <-over, context.Canceled)
+		})
+	}
+}
+
+// Run leaves an exported term to who resumes it, after the end of its context and after Close; one that lead has done with it gives back.
+func TestRunLeavesAnExportedTerm(t *testing.T) {
+	for how, there := range map[string]bool{"Close": true, "its context ends": true, "lead is done": false} {
+		t.Run(how, func(t *testing.T) {
+			locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+				old, _, client := electionOf(t, rdb)
+				next, _, _ := electionOf(t, redistest.PipeClient(t, m))
+				ctx, cancel := context.WithCancel(t.Context())
+				texts, done := make(chan string, 1), make(chan struct{})
+				over := locktest.Start(func() error {
+					return old.Run(ctx, func(ctx context.Context, term *leader.Term) error {
+						text, err := term.Export()
+						locktest.NoError(t, err)
+						texts <- text
+						select {
+						case <-ctx.Done():
+						case <-done:
+						}
+						return nil
+					})
+				})
+				text := <-texts
+				switch how {
+				case "Close":
+					locktest.NoError(t, client.Close())
+				case "its context ends":
+					cancel()
+				default:
+					close(done)
+				}
+				<-over
+				locktest.Sleep(10 * time.Second)
+				if err := next.Resume(t.Context(), text); (err == nil) != there {
+					t.Errorf("Resume says %v", err)
+				}
+				cancel()
+			})
+		})
+	}
+}

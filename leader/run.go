@@ -77,7 +77,11 @@ func (e *Election) serve(ctx context.Context, term *Term, lead func(ctx context.
 	if why == nil {
 		why = inside.Err() // nothing has run since the term was over
 	}
-	down := term.StepDown(ctx)
+	leaves := term.exported.Load() && (term.Err() == nil && ctx.Err() != nil || errors.Is(term.Err(), rlock.ErrClosed))
+	var down error
+	if !leaves {
+		down = term.StepDown(ctx)
+	}
 	if errors.Is(down, rlock.ErrNotHeld) { // lead has stepped down
 		down = nil
 	}
@@ -86,6 +90,8 @@ func (e *Election) serve(ctx context.Context, term *Term, lead func(ctx context.
 	case why == nil: // lead is done
 		e.log.Info("leader: this process steps down", "lock", e.lock.Name(), "token", term.Token())
 		return false, errors.Join(err, down)
+	case leaves:
+		e.log.Info("leader: this process leaves its term to who resumes it", "lock", e.lock.Name(), "token", term.Token())
 	case told:
 		e.log.Info("leader: the term was lost", "lock", e.lock.Name(), "token", term.Token(), "error", term.Err())
 	case errors.Is(down, rlock.ErrLost):

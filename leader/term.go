@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencelock/fencelock/fenced"
@@ -15,6 +16,7 @@ type Term struct {
 	election *Election
 	hold     *fenced.Hold
 	since    time.Time
+	exported atomic.Bool
 }
 
 // Token returns the number of the term: larger than that of any term before, also after a loss of the counter where the lock has
@@ -39,12 +41,14 @@ func (t *Term) Err() error { return t.hold.Err() }
 func (t *Term) Waited() <-chan struct{} { return t.hold.Waited() }
 
 // Export names the term in a text, by which Election.Resume of the next process goes on leading: nobody leads in between. It is fenced.Hold.Export of
-// the term's hold: this term ends with rlock.ErrImported when it is resumed elsewhere, and whoever has the text can lead.
+// the term's hold: this term ends with rlock.ErrImported when it is resumed elsewhere, and whoever has the text can lead. Run does not step down from
+// an exported term when its context ends, or the client is closed: the term is left to who resumes it, until the lease is over after Close.
 func (t *Term) Export() (string, error) {
 	text, err := t.hold.Export()
 	if err != nil {
 		return "", fmt.Errorf("leader: Export: %w", err)
 	}
+	t.exported.Store(true)
 	return text, nil
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Watch returns a channel of who leads the election of this name, for those who send requests to the leader: at first who leads now, and then
-// each other leader. The zero Leader says that nobody leads. Who reads late gets the latest alone; nobody waits for the reader. The channel is
+// each other leader, or larger token. The zero Leader says that nobody leads. Who reads late gets the latest alone; nobody waits for the reader. The channel is
 // closed when ctx ends or the client is closed. The client need not have a part in the election; it may be one of quorum.New. Of a leader that has
 // just made its client the name may come with one more value.
 //

@@ -14,8 +14,10 @@ var errExportAll = errors.New("a hold of AcquireAll cannot be exported: acquire 
 // import, its Unlock, or its client; what Close leaves taken can be imported until the lease is over. Shutdown waits for it as for any hold.
 //
 // Who imports the hold has a new hold, and this one ends, with all its levels: its context with ErrImported, as soon as the client hears of
-// it, otherwise with ErrLost at the next renewal. Re-entries, inner Unlocks and Extend change nothing about the text. It can be imported once.
-// Whoever has the text, and may use Redis, can take the lock: keep it as a password, and out of logs.
+// it, otherwise with ErrLost at the next renewal, or, with a lease of its own, when
+// that is over. Re-entries, inner Unlocks and Extend change nothing about the text. It can be imported once.
+// Whoever has the text, and may use Redis, can take the lock: keep it out of logs. It is made
+// of what Redis and a trace show of the holder: import no text of somebody whom you do not trust.
 //
 // The error is that of a hold which is over, or says why this hold cannot be exported: one of AcquireAll, of a side that reads, or of a quorum.
 func (h *Hold) Export() (string, error) {
@@ -31,7 +33,7 @@ func (h *Hold) Export() (string, error) {
 //
 // ErrNotHeld: the exported hold is over, as it was unlocked or imported before, forced open, or its lease ran out; nothing was changed. A text that
 // Export has not returned, or of another lock, is an error. While Redis is away Import tries again for WithPatience, 10 s by default; then
-// the hold may have been taken over without an answer, and is released in the background.
+// the hold may have been taken over without an answer, and is released in the background. So it is where ctx ends first.
 func (l *Lock) Import(ctx context.Context, exported string, opts ...AcquireOption) (*Hold, error) {
 	r, err := engine.MakeRequest(opts)
 	if err != nil {

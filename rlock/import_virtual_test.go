@@ -278,29 +278,36 @@ func TestP58_AnImportWithoutAnAnswer(t *testing.T) {
 // P3, P58: an attempt of the exporting client that got no answer may still come, and take the lock. It is released though nobody unlocks
 // the hold that was exported.
 func TestP58_ALateAttemptOfAnImportedHold(t *testing.T) {
-	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
-		spy := locktest.SpyOn(rdb)
-		var lost atomic.Bool
-		spy.Wrap(func(ops []string, next func() error) error {
-			err := next()
-			if err == nil && slices.Contains(ops, "acquire") && !lost.Swap(true) {
-				return errors.New("unexpected EOF")
+	for _, told := range []bool{true, false} {
+		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			spy := locktest.SpyOn(rdb)
+			var lost atomic.Bool
+			spy.Wrap(func(ops []string, next func() error) error {
+				err := next()
+				if err == nil && slices.Contains(ops, "acquire") && !lost.Swap(true) {
+					return errors.New("unexpected EOF")
+				}
+				return err
+			})
+			from, to := newClient(t, rdb), newClient(t, redistest.PipeClient(t, m))
+			h, text := export(t, fenced.NewLock(from, "l"))
+			locktest.Sleep(time.Second)
+			back := func() {}
+			if !told {
+				back = lacking(m, "PUBLISH")
 			}
-			return err
+			next, err := fenced.NewLock(to, "l").Import(t.Context(), text)
+			locktest.NoError(t, err)
+			back()
+			locktest.Sleep(time.Minute)
+			locktest.Equal(t, "it was imported", errors.Is(h.Err(), rlock.ErrImported), told)
+			if spy.Count("unlock") == 0 {
+				t.Error("the field of the exported hold is not released")
+			}
+			locktest.NoError(t, next.Err())
+			locktest.NoError(t, next.Unlock(t.Context()))
 		})
-		from, to := newClient(t, rdb), newClient(t, redistest.PipeClient(t, m))
-		h, text := export(t, fenced.NewLock(from, "l"))
-		locktest.Sleep(time.Second)
-		next, err := fenced.NewLock(to, "l").Import(t.Context(), text)
-		locktest.NoError(t, err)
-		locktest.Sleep(time.Second)
-		locktest.IsError(t, h.Err(), rlock.ErrImported)
-		if spy.Count("unlock") == 0 {
-			t.Error("the field of the exported hold is not released")
-		}
-		locktest.NoError(t, next.Err())
-		locktest.NoError(t, next.Unlock(t.Context()))
-	})
+	}
 }
 
 // P56, P58: a hold that was exported is not passed on within its process: nobody's hold has its field afterwards.

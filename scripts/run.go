@@ -90,7 +90,7 @@ var (
 	level    = alone("level", tokenText+levelText)
 	unlock   = alone("unlock", holderText+unlockText)
 	transfer = alone("transfer", tokenText+transferText)
-	imported = alone("import", tokenText+transferText+importText)
+	imported = alone("import", tokenText+holderText+unlockText+transferText+importText)
 	wait     = alone("wait", tokenText+holderText+oneText+lineText+acquireText+turnText+waitText)
 	tryFree  = alone("try", tokenText+holderText+oneText+lineText+acquireText+turnText+waitText+tryText)
 	release  = alone("release", holderText+lineText+unlockText+releaseText)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -126,6 +128,12 @@ func (t target) begin(ctx context.Context) error {
 	return fmt.Errorf("nothing was written: %w", err)
 }
 
+// The pauses after a write that came behind another one's, each of them by chance up to
+const (
+	firstPause   = 10 * time.Millisecond
+	longestPause = time.Second
+)
+
 // version is an object as it was found.
 type version struct {
 	etag  *string // nil: there is none
@@ -138,7 +146,7 @@ func (t target) write(ctx context.Context, look func(context.Context) (version, 
 	if err := guard.Check(t.resource(), t.token); err != nil {
 		return err
 	}
-	for {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		if err := t.begin(ctx); err != nil {
 			return err
 		}
@@ -159,6 +167,10 @@ func (t target) write(ctx context.Context, look func(context.Context) (version, 
 		}
 		if err := t.put(ctx, found, content, change); !changed(err) {
 			return err
+		}
+		select {
+		case <-time.After(rand.N(pause)):
+		case <-ctx.Done():
 		}
 	}
 }

@@ -193,6 +193,9 @@ func (w *waiter) begin(o outcome) (*holder.Level, error) {
 		return nil, ErrClosed
 	}
 	over := h.lockState.registerHold(h, o, w)
+	if w.request.imports != nil {
+		w.client.importedOwn(w)
+	}
 	w.holder.Add(&h.Hold)
 	w.client.dog.Add(&h.Lease, o.sentAt, w.lease)
 	w.client.presenter.takes(w.lease)

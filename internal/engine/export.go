@@ -56,16 +56,28 @@ func (h *Held) Export() (string, error) {
 		return "", errUnmade
 	}
 	in := holdOfLevel(h.level)
+	if h.level.OtherSide {
+		return "", errReads
+	}
 	if err := in.lock.movable(); err != nil {
 		return "", err
 	}
-	in.exported.CompareAndSwap(nil, &export{held: *h, message: scripts.ImportMessage(in.attempts.Field)})
+	if err := h.level.Err(); err != nil {
+		return "", err
+	}
+	one := &export{held: *h, message: scripts.ImportMessage(in.attempts.Field)}
+	first := in.exported.CompareAndSwap(nil, one)
 	if err := h.level.Err(); err != nil { // after that: it is not passed on locally from now on
+		if first {
+			in.exported.CompareAndSwap(one, nil)
+		}
 		return "", err
 	}
 	in.lockState.followHold(in)
 	return Exported{in.lock.exportKind(), in.lock.options.Fenced, in.attempts.Field, in.lock.id.Name}.text(), nil
 }
+
+var errReads = errors.New("a hold that reads cannot be exported or imported: any number of them may be there at once, so take another one")
 
 // movable is why no hold of the lock can be exported or imported; nil if it can.
 func (l *Lock) movable() error {
@@ -73,7 +85,7 @@ func (l *Lock) movable() error {
 	case l.client.limits.several():
 		return errors.New("a hold of a quorum cannot be exported or imported: use one Redis, Sentinel or a cluster")
 	case l.kind.together():
-		return errors.New("a hold that reads cannot be exported or imported: any number of them may be there at once, so take another one")
+		return errReads
 	}
 	return nil
 }
@@ -182,6 +194,19 @@ func (h *hold) heardImport(message string) bool {
 func (h *hold) heardImportBy(w *waiter) bool {
 	from := w.request.imports
 	return from != nil && from.field == h.attempts.Field && h.heardImport(scripts.ImportMessage(from.field))
+}
+
+// importedOwn ends the hold that the call has imported, where that is one of this client.
+func (c *Client) importedOwn(w *waiter) {
+	c.mu.Lock()
+	old := c.firstHold
+	for old != nil && old.attempts.Field != w.request.imports.field {
+		old = old.next
+	}
+	c.mu.Unlock()
+	if old != nil && old.heardImportBy(w) {
+		old.lose(takenText, true)
+	}
 }
 
 // mayBeImported is added to how a hold was lost that was exported.

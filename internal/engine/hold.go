@@ -180,9 +180,12 @@ func (h *hold) loseUntold(how string, gone bool) bool {
 	h.gone.Store(gone)
 	h.lockState.client.dog.Remove(&h.Lease)
 	severity, text := slog.LevelWarn, "rlock: lock lost"
+	if gone && h.exported.Load() != nil {
+		severity = slog.LevelInfo // as its user may mean it to
+		h.leaveAttempts()         // its Unlock may never come
+	}
 	if imported {
-		severity, text = slog.LevelInfo, "rlock: a hold was imported"
-		h.leaveAttempts() // its Unlock may never come
+		text = "rlock: a hold was imported"
 	}
 	if how == ranOutText && why == nil && !renewable {
 		// as its user may mean it to

@@ -92,7 +92,7 @@ func (ls *lockState) followHold(h *hold) {
 	if ls.hold != h || ls.holdFollowed {
 		return
 	}
-	if ls.client.followedHolds.Add(1) > maxFollowed {
+	if ls.client.followedHolds.Add(1) > maxFollowed && h.exported.Load() == nil {
 		ls.client.followedHolds.Add(-1)
 		return
 	}
@@ -108,7 +108,7 @@ func (ls *lockState) unfollowHold() {
 	}
 }
 
-// maxFollowed bounds the holds for which a client is subscribed (followHold): after a reconnect
+// maxFollowed bounds the holds, but for those that were exported, for which a client is subscribed (followHold): after a reconnect
 // Redis is asked about each of them. The client notices beyond this bound that a hold was forced
 // open when it renews the lease, and for a hold with a lease of its own with the next command.
 const maxFollowed = 1000

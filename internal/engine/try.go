@@ -37,6 +37,10 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 			err = said
 		}
 		said = err
+		unconfirmed := errors.Is(err, ErrUnconfirmed)
+		if unconfirmed && w.request.imports != nil { // to give up would release what another process works under
+			again, unconfirmed = true, false
+		}
 		pause := pauses.Next(err, mostOnceMore)
 		if err == nil && a != nil && a.Why != nil { // nobody has the lock
 			said = a.Why
@@ -47,7 +51,7 @@ func (w *waiter) tryOnce() (lv *holder.Level, err error) {
 			return lv, nil
 		case w.ctx.Err() != nil:
 			return nil, w.contextEnded()
-		case !again || errors.Is(err, ErrUnconfirmed) || time.Since(w.began)+pause > patience:
+		case !again || unconfirmed || time.Since(w.began)+pause > patience:
 			if err == nil && w.request.imports != nil {
 				return nil, errNotThere
 			}
@@ -72,7 +76,9 @@ func (w *waiter) askOnce(joins bool) (lv *holder.Level, a *scripts.Answer, again
 		inTurn(f, &scripts.Turn{Sharded: sharded, Look: !w.request.waits() || w.endsWithin(room.Soon)})
 	}
 	rest := time.Until(w.began.Add(onceMore + w.client.set.confirmTimes()))
-	if w.request.waits() {
+	if w.request.imports != nil {
+		rest = time.Until(w.began.Add(w.client.set.Patience))
+	} else if w.request.waits() {
 		rest = w.client.set.silence()
 	} else {
 		within(f, rest)

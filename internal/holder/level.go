@@ -118,7 +118,7 @@ func (lv *Level) belowEnded() bool {
 // it has not.
 func (lv *Level) outerContextError() error {
 	why := lv.parentError()
-	if why == nil || errors.Is(why, ErrUnlocked) && !lv.belowEnded() {
+	if why == nil || errors.Is(why, ErrUnlocked) && !errors.Is(why, ErrImported) && !lv.belowEnded() {
 		return nil
 	}
 	return fmt.Errorf("the context that the lock was taken with has ended: %w", why)

@@ -151,6 +151,36 @@ var ofHolds = []Break{
 		Pkg:   "./rlock", Run: "P58",
 	},
 	{
+		Name:  "P58: an import that is not confirmed is given up",
+		Edits: []Edit{{"internal/engine waiter.tryOnce", "again, unconfirmed = true, false", ""}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
+		Name:  "P58: an exported hold beyond the bound of those that are followed is not followed",
+		Edits: []Edit{{"internal/engine lockState.followHold", " && h.exported.Load() == nil", ""}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
+		Name:  "P11: a lock that was taken within a hold which is imported is renewed",
+		Edits: []Edit{{"internal/holder Level.outerContextError", " && !errors.Is(why, ErrImported)", ""}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
+		Name:  "P58: nobody is told that an import makes the lease shorter",
+		Edits: []Edit{{"scripts/import.lua", "left > tonumber(lease)", "false"}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
+		Name:  "P58: the own import of a share does not end it",
+		Edits: []Edit{{"internal/engine Client.importedOwn", "old.lose(takenText, true)", ""}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
+		Name:  "P3: what an exported hold has sent without an answer is not released",
+		Edits: []Edit{{"internal/engine hold.loseUntold", "h.leaveAttempts()", ""}},
+		Pkg:   "./rlock", Run: "P58",
+	},
+	{
 		Name:  "P58: nobody is told of an import",
 		Edits: []Edit{{"scripts/import.lua", "if verdict == 1 then", "if verdict == 7 then"}},
 		Pkg:   "./rlock", Run: "P58",

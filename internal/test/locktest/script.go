@@ -81,7 +81,7 @@ var functions = map[string][]string{
 	"leave":    {"one", "line", "unlock"},
 	"waiting":  {"line"},
 	"transfer": {"token"},
-	"import":   {"token", "transfer"},
+	"import":   {"token", "holder", "unlock", "transfer"},
 	"inspect":  {"holder"},
 	"vote":     {"holder", "report", "proposal"},
 	"extend":   {"holder", "report"},
