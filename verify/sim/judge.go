@@ -305,6 +305,9 @@ func (j *judging) readsOf(h *judgedHold, e event) {
 	switch e.Kind {
 	case got:
 		l.leaves(h, j.now)
+		for _, w := range l.waits {
+			w.idle = false
+		}
 		of := j.slot(h, e.Slot)
 		h.has, h.got, h.lease, h.leased, h.told = true, e.At, e.For, e.At, false
 		if h.client.closing {
