@@ -26,10 +26,10 @@ type Election struct {
 	mu      sync.Mutex
 	resumed *fenced.Hold  // of Resume, until Campaign returns its term; nil for none
 	resumes chan struct{} // closed by the next Resume
-	latest  *fenced.Hold // of this process's latest term; nil where that was lost
-	began   time.Time    // when that term began
-	lostAt  time.Time    // when this process found that it was lost; zero where it was not
-	token   int64        // of that term; 0 for none
+	latest  *fenced.Hold  // of this process's latest term; nil where that was lost
+	began   time.Time     // when that term began
+	lostAt  time.Time     // when this process found that it was lost; zero where it was not
+	token   int64         // of that term; 0 for none
 }
 
 // Option changes a default of New, which returns an error for a value out of the option's range.
