@@ -223,7 +223,7 @@ func (d *doctor) examineServer(ctx context.Context, at *connection) bool {
 func (d *doctor) examineVersion() {
 	name, version, tried := engineOf(d.info)
 	if !tried {
-		d.note(warning, "version", "%s %s: the tests of the locks do not run on it", name, version)
+		d.note(warning, "version", "%s %s: the tests of the locks do not run on it%s", name, version, seeRow(name))
 		return
 	}
 	parts := strings.Split(version+".0.0", ".")
@@ -233,7 +233,7 @@ func (d *doctor) examineVersion() {
 		d.note(wrong, "version", "%s %s: locks need Redis 6.2 or newer, or Valkey", name, version)
 		return
 	}
-	d.note(fine, "version", "%s %s", name, version)
+	d.note(fine, "version", "%s %s%s", name, version, seeRow(name))
 }
 
 func (d *doctor) examineRole(at *connection) (keepsLocks bool) {

@@ -1,5 +1,7 @@
 package main
 
+import "strings"
+
 // engines are those that name themselves in INFO server by a version of their own.
 var engines = []struct{ field, name string }{
 	{"valkey_version", "Valkey"}, {"dragonfly_version", "Dragonfly"}, {"garnet_version", "Garnet"}, {"kvrocks_version", "Kvrocks"}, {"upstash_version", "Upstash"},
@@ -20,4 +22,17 @@ func engineOf(info map[string]string) (name, version string, tried bool) {
 		name = "ElastiCache, " + name
 	}
 	return name, version, tried
+}
+
+// rows are those of docs/choosing.md on engines that INFO tells.
+var rows = []string{"Dragonfly", "ElastiCache", "Garnet", "KeyDB", "Upstash"}
+
+// seeRow names the row on the engine, where there is one.
+func seeRow(name string) string {
+	for _, row := range rows {
+		if strings.HasPrefix(name, row) {
+			return "; see docs/choosing.md, row " + row
+		}
+	}
+	return ""
 }

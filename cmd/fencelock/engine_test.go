@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -23,6 +24,30 @@ func TestDoctorNamesTheEngine(t *testing.T) {
 		d.examineVersion()
 		if f := d.findings[0]; len(d.findings) != 1 || !strings.HasPrefix(f.Result+" "+f.Text, says) {
 			t.Errorf("%v: %+v, want %q", info, d.findings, says)
+		}
+	}
+}
+
+// Doctor names the row of docs/choosing.md on the engine, and each row is there.
+func TestDoctorNamesTheRow(t *testing.T) {
+	for row, info := range map[string]map[string]string{
+		"; see docs/choosing.md, row KeyDB":       {"redis_version": "6.3.4", "mvcc_depth": "0"},
+		"; see docs/choosing.md, row ElastiCache": {"redis_version": "7.1.0", "os": "Amazon ElastiCache"},
+		"Redis 7.1.0": {"redis_version": "7.1.0"},
+	} {
+		d := doctor{info: info}
+		d.examineVersion()
+		if text := d.findings[0].Text; !strings.HasSuffix(text, row) {
+			t.Errorf("%v: %q, want %q", info, text, row)
+		}
+	}
+	page, err := os.ReadFile("../../docs/choosing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if !strings.Contains(string(page), "\n| "+row+" |") {
+			t.Errorf("docs/choosing.md has no row %s", row)
 		}
 	}
 }
