@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -59,6 +60,22 @@ func ExampleNew() {
 
 	// Output:
 	// false <nil>
+}
+
+// A proxy that speaks RESP2 alone, or hangs up at commands that it does not know, gets as few of those as go-redis can do with.
+func ExampleNew_proxy() {
+	rdb := redis.NewClient(&redis.Options{
+		Addr:            "redis.example:6380",
+		TLSConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
+		Protocol:        2,    // HELLO 2, no CLIENT MAINT_NOTIFICATIONS
+		DisableIdentity: true, // no CLIENT SETINFO
+	})
+	client, err := rlock.New(rdb)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
 }
 
 // The shape of
