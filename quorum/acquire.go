@@ -51,7 +51,7 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 		hedge = min(hedge, o.Within/3)
 	}
 	at.home, at.hedgeAfter = home, hedge
-	ask := s.majority
+	ask := s.majority()
 	at.strangers = slices.ContainsFunc(s.nodes, (*node).stranger)
 	switch {
 	case home != nil && !o.Turn.Called && (o.Turn.Ticket != "" || o.Turn.Look || at.before.refused || at.strangers && !s.asksAll):
@@ -64,6 +64,7 @@ func (s *store) acquire(o scripts.Order, done func(scripts.Answer, error)) {
 			s.leaveOn(before, o, func(scripts.Answer, error) {})
 		}
 	}
+	ask = min(ask, len(order))
 	at.left = slices.Clone(order[ask:])
 	if home != nil {
 		at.votes.slow, at.votes.hedge = at.hedge, hedge
@@ -122,13 +123,13 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 	if owner != nil {
 		at.followOwner(owner)
 	}
-	if !at.order.Lined && at.homeRefused() && owner == nil && yes < s.majority && at.before.splits == 0 && !at.alone() {
+	if !at.order.Lined && at.homeRefused() && owner == nil && yes < s.majority() && at.before.splits == 0 && !at.alone() {
 		if open > 0 && !at.late {
 			return false, nil
 		}
 		return true, at.undecided
 	}
-	if missing := s.majority - yes - open; missing > 0 && owner == nil && len(at.left) > 0 && !at.isOver() {
+	if missing := s.majority() - yes - open; missing > 0 && owner == nil && len(at.left) > 0 && !at.isOver() {
 		if !at.widen(missing) { // the call has ended meanwhile, and its release is under way
 			return true, at.giveUp
 		}
@@ -137,16 +138,16 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 		}
 		yes, open = at.count(true)
 	}
-	if yes < s.majority && (yes+open >= s.majority || open > 0 && owner == nil) {
+	if yes < s.majority() && (yes+open >= s.majority() || open > 0 && owner == nil) {
 		return false, nil // more answers may make a majority, or show an owner
 	}
 	switch err := s.checkDistinct(&at.votes); {
 	case err != nil:
 		return true, func() { at.failed(scripts.Answer{}, err) }
-	case yes < s.majority && at.homeRefused() && (owner != nil || at.order.Lined) && at.counting() >= s.majority:
+	case yes < s.majority() && at.homeRefused() && (owner != nil || at.order.Lined) && at.counting() >= s.majority():
 		answer := at.homeAsk().answer
 		return true, func() { at.refusedAtHome(answer) }
-	case yes < s.majority:
+	case yes < s.majority():
 		answer, err := at.refused(owner)
 		return true, func() { at.failed(answer, err) }
 	case !at.order.Fenced:
@@ -189,7 +190,7 @@ func (at *attempt) homeRefused() bool {
 	if a == nil || a.state != answered || a.yes {
 		return false
 	}
-	return a.report.Run != "" || at.order.Turn.Ticket != "" || a.first || a.node.toldLately() || at.counting() >= at.store.majority
+	return a.report.Run != "" || at.order.Turn.Ticket != "" || a.first || a.node.toldLately() || at.counting() >= at.store.majority()
 }
 
 // widen asks so many nodes more; false where the field is being released, and no node may be asked. With votes.mu held.
@@ -364,9 +365,9 @@ func (at *attempt) accepted() int64 {
 		}
 	}
 	switch {
-	case token >= at.store.majority:
+	case token >= at.store.majority():
 		return at.offer.Token
-	case first >= at.store.majority:
+	case first >= at.store.majority():
 		return at.offer.First
 	}
 	return 0
@@ -390,11 +391,11 @@ func (at *attempt) counting() (n int) {
 // owner returns the share of another hold that has the lock on a majority; nil if no answer shows one, or if no majority counts: then what nodes
 // have is of attempts like this one. What this client has given up, and not released everywhere yet, is no owner's either. With votes.mu held.
 func (at *attempt) owner() *share {
-	if at.counting() < at.store.majority {
+	if at.counting() < at.store.majority() {
 		return nil
 	}
 	all := shares(&at.votes)
-	if len(all) > 0 && all[0].field != at.order.Field && len(all[0].ttls) >= at.store.majority && !at.store.givenUp(all[0].field) {
+	if len(all) > 0 && all[0].field != at.order.Field && len(all[0].ttls) >= at.store.majority() && !at.store.givenUp(all[0].field) {
 		return all[0]
 	}
 	return nil
@@ -440,9 +441,9 @@ func (at *attempt) followOwner(owner *share) {
 func (at *attempt) refused(owner *share) (scripts.Answer, error) {
 	s := at.store
 	if owner != nil {
-		return scripts.Answer{TTL: owner.lasts(len(s.nodes) - s.majority + 1)}, nil
+		return scripts.Answer{TTL: owner.lasts(len(s.nodes) - s.majority() + 1)}, nil
 	}
-	if at.counting() < s.majority {
+	if at.counting() < s.majority() {
 		return scripts.Answer{}, s.majorityError(&at.votes, at.counts)
 	}
 	if at.alone() {

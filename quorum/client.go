@@ -19,7 +19,7 @@ import (
 
 // New returns a client on these nodes: servers that know nothing of each other. Its locks are those of fenced.NewLock and rlock.NewLock, and what
 // is made of these works on it: leaders, adapters. Read-write locks and semaphores do not: the first call says so. New sends nothing. All clients of a lock
-// must have the same nodes. An odd number is best: of four nodes, three are a majority, so that four outlast no more than
+// must have the same nodes: see the package doc on how they are changed. An odd number is best: of four nodes, three are a majority, so that four outlast no more than
 // three. The nodes' clients stay the caller's: close them after this client.
 //
 // Nodes may be down, also when New is called: the lock works as long as a majority answers and counts, and the log says once which
@@ -80,11 +80,9 @@ func New(nodes []redis.UniversalClient, opts ...rlock.Option) (*rlock.Client, er
 
 // newStore returns the nodes as a store, and their subscriptions as a bus.
 func newStore(nodes []redis.UniversalClient, names []string, o *options, log *slog.Logger) (*store, *bus) {
-	majority := len(nodes)/2 + 1
 	s := &store{
-		nodes:    make([]*node, len(nodes)),
-		majority: majority,
-		retry:    o.retry,
+		nodes: make([]*node, len(nodes)),
+		retry: o.retry,
 		times: times{
 			timeout: o.timeout,
 			delay:   quorums.Delay(o.longest),
@@ -96,9 +94,10 @@ func newStore(nodes []redis.UniversalClient, names []string, o *options, log *sl
 		sweepAt: minSweep,
 		known:   memory{locks: make(map[string]seen), sweepAt: minSweep},
 	}
+	s.members = &members{all: s.nodes, log: log, ended: s.isClosed}
 	b, hurries := &bus{store: s}, rand.N(16) == 0 // one of many, so that short programs too leave the marker
 	for i, rdb := range nodes {
-		s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.NewNode(rdb), delay: s.delay, born: s.born, log: log, runs: runs{hurries: hurries}}
+		s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.NewNode(rdb), members: s.members, delay: s.delay, born: s.born, log: log, runs: runs{hurries: hurries}}
 		b.buses = append(b.buses, pubsub.New(rdb, pubsub.Off, log))
 	}
 	s.sorted = byName(s.nodes)

@@ -97,6 +97,25 @@
 // that Redis finds again after it ran without that file: delete the key before appendonly or appendfsync are changed, or keep such
 // a node away for the longest lease.
 //
+// # When nodes change
+//
+// Two majorities share a node only where all clients go by the same nodes. Which these are is said by the nodes, and not by what a client was given: a
+// client may be given other nodes than others for a while.
+//
+//	M1 Each node has a record of the members (fencelock:quorum:members): a generation, a size, and names, which are the nodes' addresses. A node tells its
+//	   record in the step of each answer.
+//	M2 A client goes by the newest record that it has heard of, also of votes that came before that. A node whose name the record has is a member, and one that
+//	   had this record, where a client has another name for it. Others do not count. A majority is one of the record's size.
+//	M3 Whoever changes the members writes generations each of whose majorities share a node with those of the one before, on all members, and waits
+//	   for the delay after each but the clients' own first one. The command "fencelock quorum" does so.
+//	M4 Where each of a client's nodes has told that it has no record, the client writes the first generation on them, some seconds later. A member that has an
+//	   older record, or none, gets the newest.
+//
+// A majority of the generation before counts as long as no node in it has told the new one, and all nodes of the next majority but those that are new
+// have it. So when a generation is on all its members nobody gets a majority of the one before any more, and after the delay no hold is left that rests on one. Tokens
+// grow by the clocks where a majority has no node of the one before. What breaks it: nodes that lose the record, so many at once that no node of an old
+// majority has it; clients without these rules, of an earlier version. Where the Redis user may not read the key a client goes by its own nodes.
+//
 // A quorum that was started as a whole takes no lock until its nodes are old enough. The error says so: a
 // *MajorityError, ErrRestarted for each such node.
 //

@@ -145,13 +145,13 @@ func (e *election) tally(p *round, token int64, final bool) (bool, func()) {
 		}
 	}
 	switch {
-	case accepted >= s.majority:
+	case accepted >= s.majority():
 		return true, func() { e.done(scripts.Answer{Held: true, Token: token, Tokens: 1}, nil) }
-	case accepted+open >= s.majority:
+	case accepted+open >= s.majority():
 		return false, nil
 	case open > 0:
 		return false, nil // a node that has not answered may have a larger counter
-	case accepted+refused >= s.majority && e.proposals < maxProposals:
+	case accepted+refused >= s.majority() && e.proposals < maxProposals:
 		return true, func() {
 			e.votes.mu.Lock()
 			e.token, e.anew = max(e.token, larger), e.anew || anew

@@ -70,6 +70,13 @@ func (said noRun) Error() string {
 	return "the node does not tell since when it runs, and cannot count: " + fmt.Sprintf(why, string(said))
 }
 
+// A noMember is the error of a node that is none of the quorum's: the names of those that are.
+type noMember string
+
+func (nodes noMember) Error() string {
+	return "it is none of the quorum's nodes, which are " + string(nodes) + ": `fencelock quorum` changes them"
+}
+
 // NodeError is the error of one node: the one that Redis or the network returned, or why the node does not count.
 type NodeError struct {
 	Node string // the node's address
@@ -152,7 +159,8 @@ func (e *MajorityError) Passing() bool {
 // mayPass tells whether a node's error may go away by itself.
 func mayPass(err error) bool {
 	var never noRun
-	return errors.Is(err, errSilent) || errors.Is(err, errNotYet) || errors.Is(err, ErrRestarted) || scripts.Passing(err) && !errors.As(err, &never)
+	var stranger noMember
+	return errors.Is(err, errSilent) || errors.Is(err, errNotYet) || errors.Is(err, ErrRestarted) || scripts.Passing(err) && !errors.As(err, &never) && !errors.As(err, &stranger)
 }
 
 // sameServer returns ErrSameServer with the names of the two nodes.
@@ -196,14 +204,16 @@ func (e *MajorityError) addUnasked(nodes []*node, r *round) {
 // majorityError returns the error of a round without a majority. Its nodes are those that have not answered, and those whose answer
 // is none with counts. With r.mu held: an answer that comes late changes what the round has.
 func (s *store) majorityError(r *round, counts func(*ask) bool) *MajorityError {
-	e := &MajorityError{Nodes: len(s.nodes), Need: s.majority, Delay: s.delay}
+	e := &MajorityError{Nodes: len(s.nodes), Need: s.majority(), Delay: s.delay}
 	for _, a := range r.asks {
 		if a == nil || a.state == answered && counts(a) {
 			continue
 		}
 		n := a.node
 		var err error
-		switch {
+		switch stranded := n.stranded(); {
+		case stranded != nil:
+			err = stranded
 		case a.state == answered && a.report.Run == "":
 			err = noRun(a.report.NoRun)
 		case a.state == answered && !n.counts(a.report):

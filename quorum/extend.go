@@ -18,6 +18,7 @@ type extension struct {
 	left  []*node       // the nodes that were not asked, as it is known that they have not got the hold
 	asks  round
 	done  func(error)
+	begun int64 // members.changes when the extension began
 
 	confirmed bool // a majority has confirmed; guarded by asks.mu
 }
@@ -38,7 +39,7 @@ func (s *store) extendOn(asked, left []*node, keys *scripts.Keys, field string, 
 	if lease > 0 {
 		lease += extraLease
 	}
-	e := &extension{store: s, rec: rec, keys: keys, field: field, lease: lease, left: left, done: done}
+	e := &extension{store: s, rec: rec, keys: keys, field: field, lease: lease, left: left, done: done, begun: s.changes.Load()}
 	e.asks = round{op: e.extend, repeat: true, heard: e.heard, judge: e.judge}
 	e.asks.start(s.nodes, asked, s.within(lease))
 }
@@ -99,7 +100,7 @@ func (e *extension) tally(final bool) extended {
 func (e *extension) judge(final bool) (over bool, then func()) {
 	t := e.tally(final)
 	switch {
-	case t.count >= e.majority, e.lease == 0 && t.there >= e.majority:
+	case t.count >= e.majority(), e.lease == 0 && t.there >= e.majority():
 		e.confirmed = true
 		return true, func() { e.succeeded(t) }
 	case e.forcedOpen(t.removed, len(t.without)):
@@ -121,9 +122,9 @@ func (e *extension) succeeded(t extended) {
 	}
 }
 
-// repaired ends an extension that needed the repair of some nodes. By now so many nodes that count have the hold.
+// repaired ends an extension that needed the repair of some nodes. By now so many nodes that count have the hold, unless the members have changed.
 func (e *extension) repaired(count int, err error) {
-	if count >= e.majority {
+	if count >= e.majority() && e.changes.Load() == e.begun {
 		err = nil
 	}
 	e.done(err)
@@ -133,5 +134,5 @@ func (e *extension) repaired(count int, err error) {
 // node at least while a majority has not got the hold. removed is how many nodes had the hold in their present run and have it no longer.
 // The parameter without is how many nodes have not got the hold, for whatever reason.
 func (s *store) forcedOpen(removed, without int) bool {
-	return removed > len(s.nodes)-s.majority || removed > 0 && without >= s.majority
+	return removed > len(s.nodes)-s.majority() || removed > 0 && without >= s.majority()
 }

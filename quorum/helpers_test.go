@@ -55,7 +55,9 @@ func virtual(t *testing.T, n int, test func(t *testing.T, s *site)) {
 	t.Helper()
 	redistest.Virtual(t, func(t *testing.T) {
 		s := &site{t: t, nodes: n}
-		s.connect = func(i int) *redis.Client { return redistest.PipeClient(t, s.minis[i]) }
+		s.connect = func(i int) *redis.Client {
+			return redistest.PipeClient(t, s.minis[i], func(o *redis.Options) { o.Addr = fmt.Sprintf("node%d:6379", i) })
+		}
 		for i := range n {
 			m, rdb := redistest.Pipe(t)
 			locktest.NoError(t, rdb.Ping(t.Context()).Err()) // it is up with its first connection
@@ -89,9 +91,19 @@ type user struct {
 
 func (s *site) user(opts ...rlock.Option) *user {
 	s.t.Helper()
+	all := make([]int, s.nodes)
+	for i := range all {
+		all[i] = i
+	}
+	return s.userOf(all, opts...)
+}
+
+// userOf is a user of a quorum of these nodes.
+func (s *site) userOf(these []int, opts ...rlock.Option) *user {
+	s.t.Helper()
 	u := &user{}
 	var nodes []redis.UniversalClient
-	for i := range s.nodes {
+	for _, i := range these {
 		l := &link{}
 		rdb := s.connect(i)
 		rdb.AddHook(l)

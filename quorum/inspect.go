@@ -16,7 +16,9 @@ func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (sc
 	}
 	ch := make(chan outcome, 1)
 	r := &round{op: func(*node) scripts.Op { return scripts.Look(keys, field) }}
-	tells := func(a *ask) bool { return a.state == answered && (a.report.Holder != "" || counts(a)) }
+	tells := func(a *ask) bool {
+		return a.state == answered && (a.report.Holder != "" && a.node.stranded() == nil || counts(a))
+	}
 	r.judge = func(final bool) (bool, func()) {
 		if !final {
 			return false, nil // how long a majority lasts is known when all nodes have answered
@@ -38,9 +40,9 @@ func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (sc
 		switch err := s.checkDistinct(r); {
 		case err != nil:
 			return true, func() { ch <- outcome{err: err} }
-		case len(all) > 0 && len(all[0].ttls) >= s.majority:
-			state.Locked, state.Field, state.TTL = true, all[0].field, all[0].lasts(s.majority)
-		case answers < s.majority, len(all) > 0 && len(all[0].ttls)+unknown >= s.majority:
+		case len(all) > 0 && len(all[0].ttls) >= s.majority():
+			state.Locked, state.Field, state.TTL = true, all[0].field, all[0].lasts(s.majority())
+		case answers < s.majority(), len(all) > 0 && len(all[0].ttls)+unknown >= s.majority():
 			err := s.majorityError(r, tells)
 			return true, func() { ch <- outcome{err: err} }
 		}

@@ -26,7 +26,7 @@ func (s *store) recount(o scripts.Order, repairs bool, done func(scripts.Answer,
 	if r.lease > 0 {
 		r.lease += extraLease
 	}
-	r.election = election{store: s, order: o, done: done, lost: r.gone, enough: s.majority}
+	r.election = election{store: s, order: o, done: done, lost: r.gone, enough: s.majority()}
 	r.votes = round{op: r.set, heard: r.heard, judge: r.judge}
 	r.votes.start(s.nodes, s.nodes, s.within(o.Lease))
 }
@@ -50,15 +50,15 @@ func (r *recount) judge(final bool) (over bool, then func()) {
 	s, inner := r.store, r.order.Lease == 0
 	t := r.tally(final)
 	switch {
-	case t.count >= s.majority && r.order.Fenced:
+	case t.count >= s.majority() && r.order.Fenced:
 		return true, r.propose
-	case t.count >= s.majority:
+	case t.count >= s.majority():
 		return true, r.held
 	case s.forcedOpen(t.removed, len(t.without)):
 		return true, r.gone
 	case t.open > 0:
 		return false, nil
-	case inner && t.removed == 0 && t.count+len(t.without) >= s.majority:
+	case inner && t.removed == 0 && t.count+len(t.without) >= s.majority():
 		return true, r.held
 	case !inner && t.removed == 0 && len(t.without) > 0 && r.repairs:
 		return true, func() { r.repair(t) }
@@ -95,7 +95,7 @@ func (r *recount) gone() { r.done(scripts.Answer{}, nil) }
 func (r *recount) repair(t extended) {
 	fix := &repair{store: r.store, rec: r.rec, keys: r.order.Keys, field: r.order.Field, lease: r.lease, earlier: &r.votes}
 	fix.done = func(more int, err error) {
-		if t.count+more < r.store.majority {
+		if t.count+more < r.store.majority() {
 			r.done(scripts.Answer{}, err)
 			return
 		}

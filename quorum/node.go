@@ -34,6 +34,7 @@ type node struct {
 	name    string
 	rdb     redis.UniversalClient
 	scripts *scripts.Scripts
+	members *members
 	delay   time.Duration // this long after its start the node counts again
 	born    time.Time     // store.born
 	log     *slog.Logger
@@ -68,6 +69,10 @@ type runs struct {
 	hurries  bool      // learn begins at once in any case
 	learned  string    // the state of the node that learn has finished with: the run id, and " young" where it was young
 	asked    time.Time // when learn was started last
+
+	record    string    // the record of the members that the node told last; "" for none
+	recorded  time.Time // when it was to get another one last
+	unwritten bool      // it refuses records
 }
 
 // send sends the ask. It returns false, and sends nothing, where the node has left maxSilent operations without an answer and was
@@ -158,6 +163,7 @@ func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration, lat
 	if err != nil && !nodeFailing(err) {
 		return
 	}
+	due := false
 	n.mu.Lock()
 	before := n.trouble
 	n.trouble = err
@@ -179,9 +185,13 @@ func (n *node) noteOutcome(r *scripts.Report, err error, took time.Duration, lat
 			n.clock.heard(r.Time, took, now, n.born)
 		}
 		n.noteRun(r, took, now)
+		due = n.noteRecord(r.Members, now)
 		n.tooNew = !n.countsLocked(r)
 	}
 	n.mu.Unlock()
+	if due {
+		n.members.write(n, r.Members)
+	}
 	switch {
 	case err != nil && before == nil:
 		n.log.Warn("quorum: a node fails", "node", n.name, "error", err)
@@ -227,7 +237,7 @@ func (n *node) lastRun() string {
 	return n.run
 }
 
-// counts tells whether the node's answer counts: the node cannot have forgotten a hold that may be trusted still, because it has been
+// counts tells whether the node's answer counts: the node is a member, and cannot have forgotten a hold that may be trusted still, because it has been
 // up for longer than any lease, or has proved that it lost nothing when it started. A node that does not tell its run id and uptime
 // never counts. Where learn has not asked the node in its present state, counts starts that: at once where the node may count sooner by it, and
 // otherwise, as hundreds of clients may begin at the same moment, most clients do so some seconds later.
@@ -249,7 +259,7 @@ func (n *node) counts(r *scripts.Report) bool {
 	if learn {
 		n.asked = time.Now().Add(after)
 	}
-	warn := !counted && n.warned != r.Run
+	warn := young && !counted && n.warned != r.Run
 	if warn {
 		n.warned = r.Run
 	}
@@ -264,7 +274,9 @@ func (n *node) counts(r *scripts.Report) bool {
 }
 
 // countsLocked is counts without its question to the node and its line in the log. With n.mu held.
-func (n *node) countsLocked(r *scripts.Report) bool { return !n.young(r) || n.lossless == r.Run }
+func (n *node) countsLocked(r *scripts.Report) bool {
+	return (!n.young(r) || n.lossless == r.Run) && n.isMember()
+}
 
 // young tells whether the node may have started less than the delay ago. The node's uptime goes by its wall clock, which may have
 // been set since. What this client has seen itself goes before the uptime: it has heard of this run for longer than the delay, or of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func (s *site) clean(name string) {
 		redistest.Eventually(s.t, bound, func() bool {
 			left = left[:0]
 			for _, key := range rdb.Keys(context.Background(), "*").Val() {
-				if key != "redisson_lock_token:{"+name+"}" && key != "fencelock:quorum" {
+				if key != "redisson_lock_token:{"+name+"}" && !strings.HasPrefix(key, "fencelock:quorum") {
 					left = append(left, key)
 				}
 			}

@@ -122,11 +122,11 @@ func (r *release) judge(final bool) (over bool, then func()) {
 	}
 	t := r.tally(final)
 	free := len(r.nodes) - t.open - t.unknown // the nodes that certainly have not got the field now
-	clear := t.did >= r.majority || r.rec != nil && t.removed == 0 && t.restarted == 0 && free >= r.majority
+	clear := t.did >= r.majority() || r.rec != nil && t.removed == 0 && t.restarted == 0 && free >= r.majority()
 	switch {
 	case t.open > 0 && !clear:
 		return false, nil
-	case free < r.majority:
+	case free < r.majority():
 		err := r.tooFew()
 		return true, func() { r.done(scripts.Answer{Owed: r.rec == nil || r.rec.owed()}, err) }
 	}
@@ -155,12 +155,12 @@ func (r *release) tooFew() *MajorityError {
 // succeeded ends a release by which the lock is free. The hold lasted to the end if others could not have had a majority. A node that has
 // restarted does not count for them. Where somebody else has released the field on one node, the nodes without an answer may have lost it too.
 func (r *release) succeeded(t released) {
-	others := len(r.nodes) - t.did - t.open - t.unknown - t.restarted
+	others := len(r.nodes) + r.unlisted() - t.did - t.open - t.unknown - t.restarted
 	if t.removed > 0 {
 		others += t.open + t.unknown
 	}
 	answer := scripts.Answer{
-		Held:    others < r.majority && (r.rec != nil || t.did > 0), // of two calls that force a lock open at the same moment, one gets Held, if all nodes answer
+		Held:    others < r.majority() && (r.rec != nil || t.did > 0), // of two calls that force a lock open at the same moment, one gets Held, if all nodes answer
 		Owed:    t.open+t.unknown > 0,
 		Unheard: t.unknown > 0,
 	}

@@ -19,6 +19,8 @@ type renewal struct {
 	longer []scripts.Renewal // holds with their leases on the nodes; nobody changes it
 	recs   []*fieldRecord    // of the holds; nil where a hold's record is gone
 
+	begun int64 // members.changes when the renewal began
+
 	mu      sync.Mutex
 	asks    []*ask // by the node's index; each is about all holds, and its report is that of the last of them
 	open    int    // asks without an outcome
@@ -67,7 +69,7 @@ const onceMore = time.Second
 // newRenewal returns the renewal of these holds.
 func (s *store) newRenewal(holds []scripts.Renewal) *renewal {
 	r := &renewal{
-		store: s, holds: holds, longer: make([]scripts.Renewal, len(holds)), recs: make([]*fieldRecord, len(holds)),
+		store: s, begun: s.changes.Load(), holds: holds, longer: make([]scripts.Renewal, len(holds)), recs: make([]*fieldRecord, len(holds)),
 		asks: make([]*ask, len(s.nodes)), tallies: make([]renewed, len(holds)), left: len(holds), decided: make(chan struct{}),
 	}
 	s.mu.Lock()
@@ -156,7 +158,7 @@ func (r *renewal) heard(ctx context.Context, a *ask, holds []scripts.Renewal) {
 	switch {
 	case r.left == 0 || r.open == 0:
 		r.decide()
-	case r.answers >= r.majority:
+	case r.answers >= r.majority():
 		r.waitForRest()
 	}
 }
@@ -221,10 +223,14 @@ func (r *renewal) note(i int, n *node, h scripts.Renewal, counts bool) {
 	}
 }
 
-// confirmed tells whether a majority has confirmed the hold. With r.mu held, or when the renewal is over.
+// confirmed tells whether a majority has confirmed the hold; of other nodes where the members have changed meanwhile. With r.mu held, or when the renewal is
+// over.
 func (r *renewal) confirmed(i int) bool {
 	t := &r.tallies[i]
-	return t.count >= r.majority || r.holds[i].Lease == 0 && t.there >= r.majority
+	if r.changes.Load() != r.begun {
+		return false
+	}
+	return t.count >= r.majority() || r.holds[i].Lease == 0 && t.there >= r.majority()
 }
 
 // waitForRest bounds the time of the nodes that have not answered yet. With r.mu held.
@@ -264,7 +270,7 @@ func (r *renewal) decide() {
 func (r *renewal) conclude() {
 	r.mu.Lock()
 	asked := r.asked()
-	enough := r.answers >= r.majority
+	enough := r.answers >= r.majority()
 	r.mu.Unlock()
 	var singly, repairs []int
 	for i := range r.holds {

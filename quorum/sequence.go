@@ -67,13 +67,13 @@ func (s *store) far() (far, slow time.Duration) {
 			trips = append(trips, trip)
 		}
 	}
-	if len(trips)+strangers < s.majority {
+	if len(trips)+strangers < s.majority() {
 		return 0, 0
 	}
 	far = forever
-	if len(trips) >= s.majority {
+	if len(trips) >= s.majority() {
 		slices.Sort(trips)
-		far = 4*trips[s.majority-1] + 5*time.Millisecond
+		far = 4*trips[s.majority()-1] + 5*time.Millisecond
 	}
 	if slow = far; strangers > 0 {
 		slow = firstTimes * s.timeout

@@ -15,9 +15,9 @@ import (
 
 // A store is the nodes as an engine.Store: each operation on a lock is one or more rounds over the nodes.
 type store struct {
-	nodes    []*node
-	sorted   []*node // by name, so that all clients have the same order
-	majority int     // how many nodes are a majority
+	nodes  []*node
+	sorted []*node // by name, so that all clients have the same order
+	*members
 	times
 	asksAll  bool                   // WithAllNodes
 	retry    [2]time.Duration       // the bounds of WithRetryDelay
@@ -178,7 +178,7 @@ func (s *store) drop(field string, rec *fieldRecord) (owed bool) {
 // owes is engine.Limits.Owes: it tells whether a release of the field is owed that Close waits for.
 func (s *store) owes(field string) bool {
 	rec, own := s.find(field)
-	return rec != nil && rec.awaited(s.nodes, s.majority) || rec == nil && !own
+	return rec != nil && rec.awaited(s.nodes, s.majority()) || rec == nil && !own
 }
 
 // between returns a random time from least to most.
@@ -218,7 +218,7 @@ type share struct {
 func shares(r *round) []*share {
 	var found []*share
 	for a := range r.all {
-		if a.state != answered || a.report.Holder == "" {
+		if a.state != answered || a.report.Holder == "" || a.node.stranded() != nil {
 			continue
 		}
 		i := slices.IndexFunc(found, func(sh *share) bool { return sh.field == a.report.Holder })
@@ -241,9 +241,9 @@ func shares(r *round) []*share {
 // forever is the rest of a lease without an expiry.
 const forever time.Duration = 1<<63 - 1
 
-// lasts returns for how long the hold has at least n nodes; NoExpiry where that has no end.
+// lasts returns for how long the hold has at least n nodes, or all of its nodes where these are fewer; NoExpiry where that has no end.
 func (sh *share) lasts(n int) time.Duration {
-	ttl := sh.ttls[len(sh.ttls)-n]
+	ttl := sh.ttls[max(len(sh.ttls)-n, 0)]
 	if ttl == forever {
 		return scripts.NoExpiry
 	}

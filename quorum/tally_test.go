@@ -19,12 +19,12 @@ func TestP8_TheAnswerToACopyOfAReleaseIsNoLoss(t *testing.T) {
 		"an answer to the first": {scripts.Answer{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &store{majority: 2, fields: map[string]*fieldRecord{}}
+			s := &store{members: &members{all: make([]*node, 3)}, fields: map[string]*fieldRecord{}}
 			rec := &fieldRecord{nodes: make([]nodeRecord, 3)}
 			var got scripts.Answer
 			r := &release{store: s, rec: rec, done: func(a scripts.Answer, err error) { got = a; locktest.NoError(t, err) }}
 			for i := range 3 {
-				n := &node{index: i}
+				n := &node{index: i, members: s.members}
 				s.nodes = append(s.nodes, n)
 				rec.nodes[i].run = "run" // it had the hold
 				answer := c.copies
@@ -41,12 +41,12 @@ func TestP8_TheAnswerToACopyOfAReleaseIsNoLoss(t *testing.T) {
 
 // An answer that comes when a release is over does not change its error, which is under way to the caller.
 func TestInv12_ALateAnswerBesideAFailedRelease(t *testing.T) {
-	s := &store{majority: 2, fields: map[string]*fieldRecord{}}
+	s := &store{members: &members{all: make([]*node, 3)}, fields: map[string]*fieldRecord{}}
 	rec := &fieldRecord{nodes: make([]nodeRecord, 3)}
 	var got error
 	r := &release{store: s, rec: rec, done: func(_ scripts.Answer, err error) { got = err }}
 	for i := range 3 {
-		n := &node{index: i}
+		n := &node{index: i, members: s.members}
 		s.nodes = append(s.nodes, n)
 		rec.nodes[i].run = "run"
 		r.asks.asks = append(r.asks.asks, &ask{node: n, state: silent, err: errSilent})

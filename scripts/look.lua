@@ -31,6 +31,6 @@ local function look(lock, counter, field)
   if counts.err then
     return nil, counts
   end
-  said[8], said[9] = counts[1] or '0', counts[2] or '0'
+  said[9], said[10] = counts[1] or '0', counts[2] or '0'
   return 1, said
 end

@@ -31,6 +31,8 @@ var (
 	lookText string
 	//go:embed mark.lua
 	markText string
+	//go:embed set_members.lua
+	setMembersText string
 	//go:embed renew_node.lua
 	renewNodeText string
 
@@ -48,6 +50,7 @@ var (
 	withdrawInLine = alone("withdrawInLine", holderText+reportText+releasesText+withdrawText+withdrawInLineText)
 	look           = alone("look", holderText+reportText+lookText)
 	mark           = newScript(markText)
+	setMembers     = newScript(setMembersText)
 	renewNode      = newScript(holderText + reportText + renewText + renewEachText + renewNodeText)
 	ballots        = newBatch(votesText+turnsText+voteOutsideText+extendText+levelText+recountText+raiseText+unlockText+releaseText+oneText+leaveText+waitingText+withdrawText+withdrawInLineText+lookText,
 		branches(&votesOutside, &withdrawsForNewcomers, &votesInTurn, &withdrawsInLine, &votes, &extends, &recounts, &raises, &withdraws, &looks, &leavesNode, &waitingsNode))
@@ -182,6 +185,13 @@ func (s *Scripts) Mark(ctx context.Context, key, run string, stay bool) (done bo
 	return err == nil && reply == int64(1), err
 }
 
+// SetMembers writes a record of the quorum's members on the server, at key, in place of the record before it, "" for none. done is false where
+// the server has another record than that, and after an error, which is go-redis's own.
+func (s *Scripts) SetMembers(ctx context.Context, key, before, record string) (done bool, err error) {
+	reply, err := s.run(ctx, &setMembers, []string{key}, before, record)
+	return err == nil && reply == int64(1), err
+}
+
 // A Report is what a server of a quorum says with its answer.
 type Report struct {
 	Holder    string        // the field of the hold that has the lock now, "" for none
@@ -192,6 +202,7 @@ type Report struct {
 	Run       string        // the server's run id, "" where the server does not tell that or its uptime
 	NoRun     string        // where Run is "": the words in which the server refuses to tell it, "" where it has answered
 	Uptime    time.Duration // the server's uptime by its wall clock, cut to seconds
+	Members   string        // the server's record of the quorum's members, "" where it has none, or tells none
 	Gone      bool          // the hold is not on this server
 	Receivers int           // of Withdraw: how many connections were told, -1 where the server refused to tell anybody
 	Count     int           // of Look: the asked hold's count,
@@ -204,10 +215,10 @@ func (op *Op) parseReport(verdict int64, second any) (Answer, error) {
 	want, head := reportLen, ""
 	switch {
 	case op.kind == &looks, op.kind.script == &withdraw, op.kind.script == &withdrawInLine:
-		want = 9
-	case verdict == 0 && len(list) == 10 && (op.kind == &votesInTurn || op.kind == &votesOutside):
-		head, ok = list[9].(string)
-		list, want = list[:9], 9
+		want = 10
+	case verdict == 0 && len(list) == 11 && (op.kind == &votesInTurn || op.kind == &votesOutside):
+		head, ok = list[10].(string)
+		list, want = list[:10], 10
 	}
 	if !ok || len(list) != want || verdict < -2 || verdict > 2 {
 		return Answer{}, unexpected([]any{verdict, second})
@@ -223,43 +234,44 @@ func (op *Op) parseReport(verdict int64, second any) (Answer, error) {
 	a := Answer{Held: verdict > 0, Report: r, Before: NotInLine}
 	switch op.kind {
 	case &withdraws, &withdrawsInLine, &withdrawsForNewcomers:
-		r.Receivers, a.More, a.Score = int(n[0]), n[7] == boundReached, n[8]
+		r.Receivers, a.More, a.Score = int(n[0]), n[8] == boundReached, n[9]
 	case &votesInTurn, &votesOutside:
-		if want == 9 {
-			a.Before, a.Score, a.Head = int(n[7]), n[8], head
+		if want == 10 {
+			a.Before, a.Score, a.Head = int(n[8]), n[9], head
 		}
 		fallthrough
 	case &votes, &extends:
 		r.TTL = TTL(n[0])
 	case &looks:
-		r.TTL, r.Count, r.Change = TTL(n[0]), int(n[7]), n[8]
+		r.TTL, r.Count, r.Change = TTL(n[0]), int(n[8]), n[9]
 	}
 	a.TTL = r.TTL
 	return a, nil
 }
 
 // reportLen is how many elements a report has, before those of some operations.
-const reportLen = 7
+const reportLen = 8
 
 // readReport reads a list that begins with a report. n has the numbers in the list, but the first element, which is not read.
 func readReport(list []any) (r *Report, n []int64, err error) {
 	holder, isText := list[1].(string)
 	run, isText2 := list[5].(string)
-	if !isText || !isText2 {
+	members, isText3 := list[7].(string)
+	if !isText || !isText2 || !isText3 {
 		return nil, nil, unexpected(list)
 	}
 	words, noRun := list[6].(string)
 	noRun = noRun && run == ""
 	n = make([]int64, len(list))
 	for i, v := range list {
-		if i == 0 || i == 1 || i == 5 || i == 6 && noRun {
+		if i == 0 || i == 1 || i == 5 || i == 6 && noRun || i == 7 {
 			continue
 		}
 		if n[i], err = integer(v); err != nil {
 			return nil, nil, err
 		}
 	}
-	r = &Report{Holder: holder, Counter: n[2], Time: n[3]*1e6 + n[4], Run: run, Uptime: time.Duration(n[6]) * time.Second}
+	r = &Report{Holder: holder, Counter: n[2], Time: n[3]*1e6 + n[4], Run: run, Uptime: time.Duration(n[6]) * time.Second, Members: members}
 	if noRun {
 		r.NoRun = words
 	}

@@ -5,10 +5,11 @@
 -- first    the first element, which is the operation's own
 -- holder   the field of the hold that has the lock, where the operation knows it; nil where report is to look
 --
--- returns {first, holder, counter, seconds, microseconds, run, uptime}: holder: the field of the hold that has the lock now,
+-- returns {first, holder, counter, seconds, microseconds, run, uptime, members}: holder: the field of the hold that has the lock now,
 --         '' for none. counter: its value, '0' where it is not there. seconds, microseconds: the server's time. run: the
 --         server's run id. uptime: for how many seconds the server has been up by its clock, negative where the clock was set
---         back. Where the server does not tell both run is '', and uptime the server's words, '' where it has answered without them
+--         back. Where the server does not tell both run is '', and uptime the server's words, '' where it has answered without them.
+--         members: the server's record of the quorum's members, '' where it has none, or the user may not read it
 --         nil, error
 local function report(lock, counter, first, holder)
   local why
@@ -38,6 +39,7 @@ local function report(lock, counter, first, holder)
   if not (run and uptime) then
     run, uptime = '', words
   end
-  return {first, holder, last, time[1], time[2], run, uptime}
+  local members = redis.pcall('GET', 'fencelock:quorum:members')
+  return {first, holder, last, time[1], time[2], run, uptime, type(members) == 'string' and members or ''}
 end
 

@@ -36,7 +36,7 @@ local function askInTurn(lock, line, counter, lease, field, publish, ticket, pla
   if ticket ~= '' and calls then -- a client that the release would not call does not enter (P36)
     before, score = stand(line, publish, ticket, place, unproven, there == 0)
   end
-  return 0, {left, holder, '0', '0', '0', '', '0', before or -1, score or 0, head or ''}
+  return 0, {left, holder, '0', '0', '0', '', '0', '', before or -1, score or 0, head or ''}
 end
 
 -- voteInTurn votes, as vote (vote.lua) does, on the home of a lock, which is the server of a quorum that has the lock's line. A free lock
@@ -45,7 +45,7 @@ end
 -- lock, counter, lease, field, gone, token, first, ahead, slack, expiry, tokens   see vote in vote.lua
 -- line, publish, ticket, place, look, stale, unproven                             see wait in wait.lua
 --
--- returns as vote does; but 0, {pttl, holder, '0', '0', '0', '', '0', before, score, head}: the hold has not got the lock.
+-- returns as vote does; but 0, {pttl, holder, '0', '0', '0', '', '0', '', before, score, head}: the hold has not got the lock.
 --         pttl, before, score (there: place) and head are those of wait, holder that of report.lua
 local function voteInTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, gone, token, first, ahead, slack, expiry, tokens)
   local verdict, said = askInTurn(lock, line, counter, lease, field, publish, ticket, place, look, stale, unproven, gone, token, first, ahead, slack, expiry, tokens)

@@ -4,7 +4,7 @@ local function notThere(lock)
   if not said then
     return nil, why
   end
-  said[8], said[9] = 0, 0
+  said[9], said[10] = 0, 0
   return 0, said
 end
 
@@ -24,7 +24,7 @@ end
 local function withdraw(lock, _, field, channel, command)
   local verdict, value = remove(lock, field)
   if verdict == 1 then
-    return 1, {command == '' and 0 or announce(channel, command), '', '0', '0', '0', '', '0', 0, 0}
+    return 1, {command == '' and 0 or announce(channel, command), '', '0', '0', '0', '', '0', '', 0, 0}
   end
   if not verdict then
     return nil, value

@@ -10,10 +10,10 @@ local function withdrawInLine(lock, line, _, field, channel, publish, token, aga
   local verdict, value = release(lock, line, nil, field, channel, publish, again, known, mine and ' ' .. field .. ' ' .. token or nil)
   if verdict == 1 then
     local list = type(value) == 'table' and value or {value, 0, 0}
-    return 1, {list[1], '', '0', '0', '0', '', '0', list[2], list[3]}
+    return 1, {list[1], '', '0', '0', '0', '', '0', '', list[2], list[3]}
   end
   if verdict == 0 and lined('DEL', line .. ':' .. field) == 1 then
-    return 1, {0, '', '0', '0', '0', '', '0', 0, 0}
+    return 1, {0, '', '0', '0', '0', '', '0', '', 0, 0}
   end
   if not verdict then
     return nil, value

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fencelock/fencelock/fenced"
 	"github.com/fencelock/fencelock/guard/redisguard"
+	"github.com/fencelock/fencelock/internal/quorums"
 	"github.com/fencelock/fencelock/rlock"
 	"github.com/fencelock/fencelock/scripts"
 )
@@ -91,6 +92,7 @@ const (
 	needGoRedis   = "go-redis, which asks with it which of a command's arguments are keys"
 	needOvertaken = "releases that the next holder overtakes: without it their Unlock may return ErrLost"
 	needProof     = "the proof that a restart loses nothing: without it a server counts only when it has been up for the longest lease"
+	needMembers   = "a quorum's record of its members: without it clients with other servers are not noticed"
 	needViewOther = "ls, top and show of semaphores and read-write locks"
 	needFreeOther = "force-unlock of semaphores and read-write locks"
 	needQueue     = "force-unlock, which leaves Redisson's fair locks alone: without it they are not told apart"
@@ -104,6 +106,7 @@ const (
 	ofMarker    = "~fencelock_guard*"
 	ofOnce      = "~fencelock_once*"
 	ofProof     = "~" + proof
+	ofMembers   = "~" + quorums.MembersKey
 	ofQueue     = "redisson_lock_queue*"
 	ofChannel   = "&redisson_lock__channel*"
 	ofReadWrite = "&redisson_rwlock*"
@@ -253,6 +256,7 @@ func quorumRights(t *trial) []right {
 		each(needOvertaken, t.ofLock(), []any{"DEL", keys.Lock}),
 		each(needQuorum, "", []any{"INFO", "server"}),
 		each(needProof, ofProof, run(proof)...),
+		each(needMembers, ofMembers, append(run(quorums.MembersKey), []any{"GET", quorums.MembersKey})...),
 		each(needProof, "", []any{"CONFIG", "GET", "appendfsync"}))
 }
 

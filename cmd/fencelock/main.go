@@ -72,7 +72,7 @@ certificate gets --cert and --key: fencelock ls --url rediss://host:6379 --cacer
 	}
 	root.Flags().Bool("version", false, "print the version") // without -v, which run has for itself
 	at.addFlags(root.PersistentFlags())
-	root.AddCommand(newRun(at), newAcquire(at), newExtend(at), newRelease(at), newList(at), newShow(at), newClients(at), newForceUnlock(at), newDoctor(at), newTop(at), newUI(at), newMan())
+	root.AddCommand(newRun(at), newAcquire(at), newExtend(at), newRelease(at), newList(at), newShow(at), newClients(at), newForceUnlock(at), newQuorum(at), newDoctor(at), newTop(at), newUI(at), newMan())
 	return root
 }
 

@@ -31,7 +31,7 @@ func (c *connection) addresses() ([]string, error) {
 	case len(c.urls) > 0 && c.urlsFile != "":
 		return nil, usage("--url and --urls-file exclude each other")
 	case c.urlsFile != "":
-		return readURLs(c.urlsFile)
+		return readURLs("--urls-file", c.urlsFile)
 	case len(c.urls) == 0:
 		return splitURLs(cmp.Or(os.Getenv(urlVariable), defaultURL)), nil
 	}
@@ -49,11 +49,11 @@ func (c *connection) addresses() ([]string, error) {
 	return all, nil
 }
 
-// readURLs returns the URLs that a file has, one a line, without empty lines and those that begin with #.
-func readURLs(path string) (all []string, err error) {
+// readURLs returns the URLs that the file of a flag has, one a line, without empty lines and those that begin with #.
+func readURLs(flag, path string) (all []string, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usage("--urls-file: %w", err)
+		return nil, usage("%s: %w", flag, err)
 	}
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -61,7 +61,7 @@ func readURLs(path string) (all []string, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, usage("--urls-file: %s has no URL: write one a line", path)
+		return nil, usage("%s: %s has no URL: write one a line", flag, path)
 	}
 	return all, nil
 }

@@ -57,7 +57,7 @@ func nameOf(text string) string {
 	if found := operation.FindStringSubmatch(text); found != nil {
 		return found[1]
 	}
-	for _, name := range []string{"batch", "renew", "inspect", "mark", "write", "index"} {
+	for _, name := range []string{"batch", "renew", "inspect", "mark", "set_members", "write", "index"} {
 		if strings.HasPrefix(text, "-- "+name+" ") || strings.Contains(text, "\n-- "+name+" ") {
 			return name
 		}

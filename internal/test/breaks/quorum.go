@@ -45,14 +45,14 @@ var ofQuorum = []Break{
 	{
 		Name: "Redlock: half of the nodes are a majority", Short: "quorum-minority",
 		Edits: []Edit{
-			{"quorum newStore", "majority := len(nodes)/2 + 1", "majority := len(nodes) / 2"},
-			{"quorum share.lasts", "sh.ttls[len(sh.ttls)-n]", "sh.ttls[max(len(sh.ttls)-n, 0)]"},
+			{"quorum members.majority", "return len(m.all)/2 + 1", "return len(m.all) / 2"},
+			{"internal/quorums Members.Majority", "return m.Size/2 + 1", "return m.Size / 2"},
 		},
 		Pkg: "./quorum", Run: "Inv12_NoMajority",
 	},
 	{
 		Name: "Redlock: a node that has just restarted counts", Short: "quorum-young",
-		Edits: []Edit{{"quorum node.countsLocked", "return !n.young(r) || n.lossless == r.Run", "return true"}},
+		Edits: []Edit{{"quorum node.countsLocked", "(!n.young(r) || n.lossless == r.Run) && n.isMember()", "n.isMember()"}},
 		Pkg:   "./quorum", Run: "TestDelayedRestart",
 	},
 	{
@@ -84,6 +84,26 @@ var ofQuorum = []Break{
 		Name:  "Redlock: a node that was not asked may be the same server as another",
 		Edits: []Edit{{"quorum store.checkDistinct", "case a == nil || a.state == pending", "case a == nil:\ncase a.state == pending"}},
 		Pkg:   "./quorum", Run: "TestSameServer",
+	},
+	{
+		Name:  "Redlock: a node that is no member counts",
+		Edits: []Edit{{"quorum node.isMember", "r.Has(n.name)", "true"}},
+		Pkg:   "./quorum", Run: "TestMembers",
+	},
+	{
+		Name:  "Redlock: a client goes by the first record of the members that it hears of",
+		Edits: []Edit{{"quorum members.hear", "before.Compare(told) >= 0", "true"}},
+		Pkg:   "./quorum", Run: "TestMembers",
+	},
+	{
+		Name:  "Redlock: a node that has lost the record of the members does not get it again",
+		Edits: []Edit{{"quorum node.noteRecord", "text == newest.text || !n.isMember()", "newest.text != \"\""}},
+		Pkg:   "./quorum", Run: "TestMembers",
+	},
+	{
+		Name:  "Redlock: generations of members follow each other at once",
+		Edits: []Edit{{"internal/quorums Change.Run", "time.After(Delay(c.Longest))", "time.After(0)"}},
+		Pkg:   "./quorum", Run: "TestMembers",
 	},
 	{
 		Name: "Redlock: a node that has restarted counts after a tenth of the longest lease", Short: "node-soon",
@@ -204,7 +224,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Inv2: who took the one proposal and who took the other are one majority",
-		Edits: []Edit{{"quorum attempt.accepted", "case first >= at.store.majority:", "case token+first >= at.store.majority:"}},
+		Edits: []Edit{{"quorum attempt.accepted", "case first >= at.store.majority():", "case token+first >= at.store.majority():"}},
 		Pkg:   "./quorum", Run: "Inv2_TwoProposals",
 	},
 	{
@@ -239,7 +259,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Inv10: a renewal brings back a lock that was forced open",
-		Edits: []Edit{{"quorum store.forcedOpen", "return removed > len(s.nodes)-s.majority || removed > 0 && without >= s.majority", "return false"}},
+		Edits: []Edit{{"quorum store.forcedOpen", "return removed > len(s.nodes)-s.majority() || removed > 0 && without >= s.majority()", "return false"}},
 		Pkg:   "./quorum", Run: "ForceUnlockIsNotUndone",
 	},
 	{
@@ -254,7 +274,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Redlock: a client asks all nodes at once, where a majority is enough",
-		Edits: []Edit{{"quorum store.acquire", "ask := s.majority", "ask := len(order)"}},
+		Edits: []Edit{{"quorum store.acquire", "ask := s.majority()", "ask := len(order)"}},
 		Pkg:   "./quorum", Run: "MajorityFirst$",
 	},
 	{
@@ -289,17 +309,17 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Redlock: Unlock waits for a node that stands still",
-		Edits: []Edit{{"quorum release.judge", "clear := t.did >= r.majority || r.rec != nil && t.removed == 0 && t.restarted == 0 && free >= r.majority", "clear := t.did >= r.majority || free < 0"}},
+		Edits: []Edit{{"quorum release.judge", "clear := t.did >= r.majority() || r.rec != nil && t.removed == 0 && t.restarted == 0 && free >= r.majority()", "clear := t.did >= r.majority() || free < 0"}},
 		Pkg:   "./quorum", Run: "MajorityFirst_Unlock",
 	},
 	{
 		Name:  "Inv12: what a failed attempt leaves on nodes that do not count has an owner",
-		Edits: []Edit{{"quorum attempt.owner", "at.counting() < at.store.majority", "false"}},
+		Edits: []Edit{{"quorum attempt.owner", "at.counting() < at.store.majority()", "false"}},
 		Pkg:   "./quorum", Run: "Inv12_PatienceOfSeveral",
 	},
 	{
 		Name:  "Inv12: a home is believed that may have restarted",
-		Edits: []Edit{{"quorum attempt.homeRefused", `return a.report.Run != "" || at.order.Turn.Ticket != "" || a.first || a.node.toldLately() || at.counting() >= at.store.majority`, "return true"}},
+		Edits: []Edit{{"quorum attempt.homeRefused", `return a.report.Run != "" || at.order.Turn.Ticket != "" || a.first || a.node.toldLately() || at.counting() >= at.store.majority()`, "return true"}},
 		Pkg:   "./quorum", Run: "Inv12_PatienceOfSeveral",
 	},
 	{

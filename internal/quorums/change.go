@@ -1,0 +1,166 @@
+package quorums
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// A Change replaces servers of a quorum, one generation after the other, while its locks are in use.
+type Change struct {
+	Servers map[string]redis.UniversalClient // by the names that they have in the clients: those of now, as far as there are any, and the new ones
+	Now, To []string                         // which of them clients have now, and which they are to have
+	Longest time.Duration                    // the longest lease
+	Tell    func(text string)                // is called before each step
+
+	records map[string]string // that the servers have; only of those that are up
+}
+
+// errNoRecord says that the clients of a quorum are not ready for a change.
+var errNoRecord = errors.New("no server has a record of the members: a client writes one when it has worked with all of them for some seconds; one of an older version does not, and would not notice a change")
+
+// Read asks the servers for their records, and returns the newest one of those that clients have now. away has why servers do not answer.
+func (c *Change) Read(ctx context.Context) (newest Members, away map[string]error, err error) {
+	c.records, away = map[string]string{}, map[string]error{}
+	for name, rdb := range c.Servers {
+		text, err := rdb.Get(ctx, MembersKey).Result()
+		if err != nil && err != redis.Nil {
+			away[name] = err
+			continue
+		}
+		c.records[name] = text
+	}
+	for _, name := range c.Now {
+		if text := c.records[name]; text != "" {
+			m, err := ParseMembers(text)
+			if err != nil {
+				return newest, away, fmt.Errorf("%s: %w", name, err)
+			}
+			if newest.Generation == 0 || m.Compare(newest) > 0 {
+				newest = m
+			}
+		}
+	}
+	newest.Out = false
+	switch {
+	case len(c.records) == 0:
+		return newest, away, fmt.Errorf("no server answers: %s: %w", c.Now[0], away[c.Now[0]])
+	case newest.Generation == 0:
+		return newest, away, errNoRecord
+	}
+	return newest, away, nil
+}
+
+// Run changes the servers. Where it ends with an error, or its process dies, it is run again: what it has done holds. Before each generation but the first one
+// after the clients' own, all holds have run out that rest on a majority of two generations before. So there are never two majorities without a server
+// in common.
+func (c *Change) Run(ctx context.Context) error {
+	at, away, err := c.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.check(ctx, at); err != nil {
+		return err
+	}
+	up := slices.DeleteFunc(slices.Clone(c.Now), func(name string) bool { return away[name] != nil })
+	way, err := at.Way(up, c.To)
+	if err != nil {
+		return err
+	}
+	if at.Generation > 1 { // it may have been written a moment ago, and not to all
+		if err := c.write(ctx, at, nil); err != nil {
+			return err
+		}
+	}
+	for _, next := range way {
+		if at.Generation > 1 {
+			c.Tell(fmt.Sprintf("waiting %v, until no hold rests on the members before", Delay(c.Longest)))
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(Delay(c.Longest)):
+			}
+		}
+		leaving := slices.DeleteFunc(slices.Clone(at.Names), next.Has)
+		if err := c.write(ctx, next, leaving); err != nil {
+			return err
+		}
+		at = next
+	}
+	return nil
+}
+
+// check returns an error where two names are one server, or where a new server is one of another quorum.
+func (c *Change) check(ctx context.Context, at Members) error {
+	runs := map[string]string{}
+	for _, name := range slices.Concat(c.Now, c.To) {
+		info, err := c.Servers[name].Info(ctx, "server").Result()
+		if err != nil {
+			continue // it is away, which write finds out
+		}
+		_, run, _ := strings.Cut(info, "run_id:")
+		run, _, _ = strings.Cut(run, "\r\n")
+		if other := runs[run]; other != "" && other != name && run != "" {
+			return fmt.Errorf("%s and %s are one server", other, name)
+		}
+		runs[run] = name
+	}
+	for _, name := range c.To {
+		has, err := ParseMembers(c.records[name])
+		if err == nil && !at.Has(name) && !has.Out && has.common(at.Names) < at.Majority() {
+			return fmt.Errorf("%s is a server of another quorum, of %s: where that is gone, DEL %s there", name, strings.Join(has.Names, ", "), MembersKey)
+		}
+	}
+	return nil
+}
+
+// write writes a generation on all its members, and, as far as they are up, on those that leave.
+func (c *Change) write(ctx context.Context, m Members, leaving []string) error {
+	c.Tell(fmt.Sprintf("generation %d: a majority of %d, of %s", m.Generation, m.Size, strings.Join(m.Names, ", ")))
+	for _, name := range m.Names {
+		if err := c.writeOn(ctx, name, m); err != nil {
+			return fmt.Errorf("%s: %w: all servers that stay or come have to be up for a change. Run it again: what is done holds", name, err)
+		}
+	}
+	m.Out = true
+	for _, name := range leaving {
+		if err := c.writeOn(ctx, name, m); err != nil {
+			c.Tell(fmt.Sprintf("%s is away, and does not know that it is a member no more: let it not come back (%v)", name, err))
+		}
+	}
+	return nil
+}
+
+// writeOn writes a record on one server, unless the server has got it from a client by now.
+func (c *Change) writeOn(ctx context.Context, name string, m Members) error {
+	rdb := c.Servers[name]
+	if rdb == nil {
+		return errors.New("its URL was not given")
+	}
+	for {
+		before, err := rdb.Get(ctx, MembersKey).Result()
+		if err != nil && err != redis.Nil {
+			return err
+		}
+		has, wrong := ParseMembers(before)
+		if before == m.String() {
+			return nil
+		}
+		if wrong == nil && has.Generation > m.Generation && has.common(m.Names) > 0 {
+			return fmt.Errorf("somebody else has changed the members meanwhile: %s", before)
+		}
+		if done, err := scripts.New(rdb).SetMembers(ctx, MembersKey, before, m.String()); done || err != nil {
+			return err
+		}
+	}
+}
+
+// Record is what a server has said to Read; "" for nothing.
+func (c *Change) Record(name string) string { return c.records[name] }

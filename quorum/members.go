@@ -1,0 +1,186 @@
+package quorum
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencelock/fencelock/internal/quorums"
+	"github.com/fencelock/fencelock/scripts"
+)
+
+// members is which servers are the quorum, by the newest record that any node has told. The package doc says what a client makes of it.
+type members struct {
+	all   []*node // that this client has
+	log   *slog.Logger
+	ended func() bool // the client is closed
+
+	newest  atomic.Pointer[record] // nil as long as no node has told any
+	changes atomic.Int64           // counts the records by which other nodes count, or another number is a majority
+}
+
+// A record is a node's record of the members, and how it is written.
+type record struct {
+	quorums.Members
+	text string
+}
+
+// recordEvery is the least time between two writes of the record to one node.
+const recordEvery = 5 * time.Second
+
+// majority is how many nodes are a majority.
+func (m *members) majority() int {
+	if r := m.newest.Load(); r != nil {
+		return r.Majority()
+	}
+	return len(m.all)/2 + 1
+}
+
+// unlisted is how many members this client has not got.
+func (m *members) unlisted() int {
+	r := m.newest.Load()
+	if r == nil {
+		return 0
+	}
+	here := 0
+	for _, n := range m.all {
+		if n.stranded() == nil {
+			here++
+		}
+	}
+	return max(r.Size-here, 0)
+}
+
+// hear notes a record that a node has told.
+func (m *members) hear(from *node, text string) {
+	told, err := quorums.ParseMembers(text)
+	if err != nil {
+		m.log.Warn("quorum: a node's record of the members is wrong", "node", from.name, "error", err)
+		return
+	}
+	told.Out = false
+	next := &record{told, told.String()}
+	for {
+		before := m.newest.Load()
+		if before != nil && before.Compare(told) >= 0 {
+			return
+		}
+		if m.newest.CompareAndSwap(before, next) {
+			m.changed(before, next)
+			return
+		}
+	}
+}
+
+// changed notes that there is a newer record than the one before, nil for none.
+func (m *members) changed(before, now *record) {
+	known := make([]string, len(m.all))
+	for i, n := range m.all {
+		known[i] = n.name
+	}
+	slices.Sort(known)
+	if before != nil || now.Size != len(known) || !slices.Equal(known, now.Names) {
+		m.changes.Add(1)
+	}
+	unknown := slices.DeleteFunc(slices.Clone(now.Names), func(n string) bool { return slices.Contains(known, n) })
+	switch {
+	case len(unknown) > 0:
+		m.log.Warn("quorum: other clients have nodes that this one has not got: give all clients the same", "these", strings.Join(unknown, " "), "members", now.text)
+	case before != nil:
+		m.log.Info("quorum: the members have changed", "members", now.text)
+	}
+}
+
+// isMember tells whether the node is one of the quorum, as far as is known: by its name, or, where clients have other names for the nodes, by the record that
+// it had last. With n.mu held.
+func (n *node) isMember() bool {
+	r := n.members.newest.Load()
+	return r == nil || r.Has(n.name) || r.text == n.record
+}
+
+// stranded returns the error of a node that is no member; nil for a member.
+func (n *node) stranded() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.isMember() {
+		return nil
+	}
+	return noMember(strings.Join(n.members.newest.Load().Names, ", "))
+}
+
+// noteRecord notes the record that the node has told; "" for none. It returns true where the node is to get another one. With n.mu held.
+func (n *node) noteRecord(text string, now time.Time) (due bool) {
+	if text != "" && text != n.record {
+		n.record = text
+		n.members.hear(n, text)
+	}
+	newest := n.members.newest.Load()
+	if n.unwritten || newest != nil && (text == newest.text || !n.isMember()) || now.Sub(n.recorded) < recordEvery {
+		return false
+	}
+	n.recorded = now
+	return true
+}
+
+// write writes the newest record on the node, which has this one. Where no node has any, and each has told so, the first generation is written on all: the
+// nodes of this client. That is done some time later, as many clients may be about to do so.
+func (m *members) write(n *node, before string) {
+	if newest := m.newest.Load(); newest != nil {
+		m.writeAfter(n, between(0, recordEvery/50), before, newest)
+		return
+	}
+	first, whole := m.first()
+	if !whole {
+		n.mu.Lock()
+		n.recorded = time.Time{} // the next answer looks again
+		n.mu.Unlock()
+		return
+	}
+	after := between(recordEvery/5, recordEvery)
+	if n.hurries {
+		after = 0
+	}
+	for _, n := range m.all {
+		n.mu.Lock()
+		n.recorded = time.Now()
+		n.mu.Unlock()
+		m.writeAfter(n, after, "", first)
+	}
+}
+
+// writeAfter writes a record on the node after this time, in place of the one before.
+func (m *members) writeAfter(n *node, after time.Duration, before string, r *record) {
+	time.AfterFunc(after, func() {
+		if m.ended() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), recordEvery)
+		defer cancel()
+		_, err := n.scripts.SetMembers(ctx, quorums.MembersKey, before, r.text)
+		if err == nil || scripts.Passing(err) {
+			return
+		}
+		n.mu.Lock()
+		n.unwritten = true
+		n.mu.Unlock()
+		m.log.Warn("quorum: a node cannot keep who the members are, by which clients with other nodes would notice it: grant "+quorums.MembersKey, "node", n.name, "error", err)
+	})
+}
+
+// first returns the first generation, and whether it may be written: each node has answered, and none has told a record.
+func (m *members) first() (*record, bool) {
+	names := make([]string, len(m.all))
+	for i, n := range m.all {
+		n.mu.Lock()
+		heard := n.run != "" && n.record == ""
+		n.mu.Unlock()
+		if names[i] = n.name; !heard {
+			return nil, false
+		}
+	}
+	set, err := quorums.NewMembers(names)
+	return &record{set, set.String()}, err == nil
+}

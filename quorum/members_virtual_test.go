@@ -1,0 +1,190 @@
+package quorum_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/quorums"
+	"github.com/fencelock/fencelock/internal/test/locktest"
+	"github.com/fencelock/fencelock/quorum"
+	"github.com/fencelock/fencelock/rlock"
+)
+
+// A crowd is callers of one lock, who note who holds it and which tokens they got.
+type crowd struct {
+	sync.Mutex
+	t      *testing.T
+	holder context.Context // of the latest hold
+	latest int64           // its token
+	holds  int
+	all    sync.WaitGroup
+}
+
+// join has a user ask for the lock again and again until ctx ends. It returns how many holds the user has had.
+func (c *crowd) join(ctx context.Context, u *user) (count func() int) {
+	n := 0
+	c.all.Go(func() {
+		l := u.lock("l")
+		for i := 0; ctx.Err() == nil; i++ {
+			held, token, err := l.TryLockAndGetToken(ctx, 300*time.Millisecond, 0)
+			if err != nil {
+				time.Sleep(time.Millisecond) // an error may come at once
+				continue
+			}
+			c.Lock()
+			if c.holder != nil && c.holder.Err() == nil && held.Err() == nil {
+				c.t.Errorf("two holders, with the tokens %d and %d", c.latest, token)
+			}
+			if token <= c.latest {
+				c.t.Errorf("the token %d after %d", token, c.latest)
+			}
+			c.holder, c.latest = held, token
+			c.holds++
+			n++
+			c.Unlock()
+			time.Sleep(time.Duration(1+i%7) * 5 * time.Millisecond)
+			c.Lock()
+			if c.holder == held {
+				c.holder = nil
+			}
+			c.Unlock()
+			_ = l.Unlock(held) // it may be lost
+		}
+	})
+	return func() int {
+		c.Lock()
+		defer c.Unlock()
+		return n
+	}
+}
+
+func node(i int) string { return fmt.Sprintf("node%d:6379", i) }
+
+// change is a change of the site's members.
+func (s *site) change(now, to []int) *quorums.Change {
+	c := &quorums.Change{Servers: map[string]redis.UniversalClient{}, Longest: 2 * time.Second, Tell: func(string) {}}
+	for _, list := range []struct {
+		names *[]string
+		nodes []int
+	}{{&c.Now, now}, {&c.To, to}} {
+		for _, i := range list.nodes {
+			*list.names = append(*list.names, node(i))
+			c.Servers[node(i)] = s.connect(i)
+		}
+	}
+	return c
+}
+
+// record is what a node says of the members.
+func (s *site) record(i int) string {
+	text, _ := s.minis[i].Get(quorums.MembersKey)
+	return text
+}
+
+// Workers move from the nodes 0 to 4 to the nodes 0 to 3 and 5, one after the other, while the node 4 goes on and the node 5 has run for long: before, while and
+// after the members change. At no time are there two holders, and each of them gets the lock.
+func TestMembers_WorkersMoveToOtherNodes(t *testing.T) {
+	virtual(t, 6, func(t *testing.T, s *site) {
+		opts := together(rlock.WithLease(2*time.Second), quorum.WithMaxLease(2*time.Second))
+		now, to := []int{0, 1, 2, 3, 4}, []int{0, 1, 2, 3, 5}
+		ctx, cancel := context.WithCancel(t.Context())
+		c := &crowd{t: t}
+		var olds, news []func() int
+		for range 3 {
+			olds = append(olds, c.join(ctx, s.userOf(now, opts)))
+		}
+		time.Sleep(6 * time.Second)
+		locktest.Equal(t, "the record of the first clients", s.record(0), "1 5 "+strings.Join([]string{node(0), node(1), node(2), node(3), node(4)}, " "))
+		news = append(news, c.join(ctx, s.userOf(to, opts)))
+		each := func(when string) {
+			t.Helper()
+			before := make([]int, 0, 6)
+			for _, count := range append(olds, news...) {
+				before = append(before, count())
+			}
+			time.Sleep(4 * time.Second)
+			for i, count := range append(olds, news...) {
+				if count() == before[i] {
+					t.Errorf("%s, client %d got no lock", when, i)
+				}
+			}
+		}
+		each("before the change")
+		done := make(chan error, 1)
+		change := s.change(now, to)
+		go func() { done <- change.Run(t.Context()) }()
+		time.Sleep(time.Second)
+		news = append(news, c.join(ctx, s.userOf(to, opts)))
+		locktest.NoError(t, <-done)
+		each("after the change")
+		locktest.Equal(t, "the record of the new node", s.record(5), "3 5 "+strings.Join([]string{node(0), node(1), node(2), node(3), node(5)}, " "))
+		if !strings.Contains(s.record(4), "out") {
+			t.Errorf("the node that has left says %q", s.record(4))
+		}
+		s.restart(1) // it gets the record again
+		each("after a node has lost the record")
+		locktest.Equal(t, "the record of the node that has lost it", s.record(1), s.record(5))
+		cancel()
+		c.all.Wait()
+		t.Logf("%d holds", c.holds)
+	})
+}
+
+// A client that has a majority of the members no more says which nodes it is to have; also one that begins with such nodes.
+func TestMembers_StrangersAreNoMajority(t *testing.T) {
+	virtual(t, 6, func(t *testing.T, s *site) {
+		old := s.userOf([]int{0, 1, 2, 3, 4})
+		teach(t, old.lock("l"))
+		time.Sleep(10 * time.Second)
+		for _, u := range []*user{s.userOf([]int{3, 4, 5}), s.userOf([]int{4, 5})} {
+			began := time.Now()
+			_, _, err := u.lock("l").LockAndGetToken(t.Context())
+			locktest.IsError(t, err, quorum.ErrNoMajority)
+			if !strings.Contains(err.Error(), "node5:6379: it is none of the quorum's nodes, which are node0:6379, node1:6379") {
+				t.Errorf("the error does not say which nodes: %v", err)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("it took %v: %v", took, err)
+			}
+		}
+		teach(t, old.lock("l"))
+	})
+}
+
+// Who has the lock by the votes of a node that leaves keeps it for its lease. As long as that lasts nobody gets the lock by the votes of the node that comes.
+func TestMembers_AHoldOfANodeThatLeaves(t *testing.T) {
+	virtual(t, 6, func(t *testing.T, s *site) {
+		opts := together(rlock.WithLease(2*time.Second), quorum.WithMaxLease(2*time.Second))
+		now, to := []int{0, 1, 2, 3, 4}, []int{0, 1, 2, 3, 5}
+		a, b := s.userOf(now, opts), s.userOf(to, opts, rlock.WithPatience(100*time.Millisecond))
+		teach(t, a.lock("l"))
+		time.Sleep(6 * time.Second)
+		a.down(2, 3)
+		b.down(0, 1)
+		held, first, err := a.lock("l").LockAndGetToken(t.Context())
+		locktest.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- s.change(now, to).Run(t.Context()) }()
+		for {
+			got, second, err := b.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
+			if err != nil {
+				locktest.IsError(t, err, quorum.ErrNoMajority)
+				time.Sleep(time.Millisecond)
+				continue
+			}
+			locktest.IsError(t, held.Err(), rlock.ErrLost)
+			if second <= first {
+				t.Errorf("the token %d after %d", second, first)
+			}
+			locktest.NoError(t, b.lock("l").Unlock(got))
+			break
+		}
+		locktest.NoError(t, <-done)
+	})
+}
