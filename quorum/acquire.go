@@ -441,7 +441,7 @@ func (at *attempt) followOwner(owner *share) {
 func (at *attempt) refused(owner *share) (scripts.Answer, error) {
 	s := at.store
 	if owner != nil {
-		return scripts.Answer{TTL: owner.lasts(len(s.nodes) - s.majority() + 1)}, nil
+		return scripts.Answer{TTL: owner.lasts(s.size() - s.majority() + 1)}, nil
 	}
 	if at.counting() < s.majority() {
 		return scripts.Answer{}, s.majorityError(&at.votes, at.counts)

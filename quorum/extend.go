@@ -134,5 +134,5 @@ func (e *extension) repaired(count int, err error) {
 // node at least while a majority has not got the hold. removed is how many nodes had the hold in their present run and have it no longer.
 // The parameter without is how many nodes have not got the hold, for whatever reason.
 func (s *store) forcedOpen(removed, without int) bool {
-	return removed > len(s.nodes)-s.majority() || removed > 0 && without >= s.majority()
+	return removed > s.size()-s.majority() || removed > 0 && without >= s.majority()
 }

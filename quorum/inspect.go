@@ -36,7 +36,7 @@ func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (sc
 			}
 		}
 		all := shares(r)
-		unknown := len(s.nodes) - answers
+		unknown := s.size() - answers
 		switch err := s.checkDistinct(r); {
 		case err != nil:
 			return true, func() { ch <- outcome{err: err} }

@@ -31,28 +31,16 @@ type record struct {
 // recordEvery is the least time between two writes of the record to one node.
 const recordEvery = 5 * time.Second
 
-// majority is how many nodes are a majority.
-func (m *members) majority() int {
+// size is of how many nodes a majority is one.
+func (m *members) size() int {
 	if r := m.newest.Load(); r != nil {
-		return r.Majority()
+		return r.Size
 	}
-	return len(m.all)/2 + 1
+	return len(m.all)
 }
 
-// unlisted is how many members this client has not got.
-func (m *members) unlisted() int {
-	r := m.newest.Load()
-	if r == nil {
-		return 0
-	}
-	here := 0
-	for _, n := range m.all {
-		if n.stranded() == nil {
-			here++
-		}
-	}
-	return max(r.Size-here, 0)
-}
+// majority is how many nodes are a majority.
+func (m *members) majority() int { return m.size()/2 + 1 }
 
 // hear notes a record that a node has told.
 func (m *members) hear(from *node, text string) {

@@ -92,12 +92,17 @@ type released struct {
 	did       int // nodes that have removed the field
 	removed   int // nodes where somebody else has removed it
 	restarted int // nodes that have restarted since they had it
+	strangers int // nodes that are no members, and have not answered
 }
 
 // tally counts the answers.
 func (r *release) tally(final bool) (t released) {
 	for a := range r.asks.all {
 		switch {
+		case a.node.stranded() != nil:
+			if a.state != answered {
+				t.strangers++
+			}
 		case a.state == pending && !final:
 			t.open++
 		case a.state != answered:
@@ -121,7 +126,7 @@ func (r *release) judge(final bool) (over bool, then func()) {
 		return false, nil // who is called is known with its answer
 	}
 	t := r.tally(final)
-	free := len(r.nodes) - t.open - t.unknown // the nodes that certainly have not got the field now
+	free := r.size() - t.open - t.unknown // the nodes that certainly have not got the field now
 	clear := t.did >= r.majority() || r.rec != nil && t.removed == 0 && t.restarted == 0 && free >= r.majority()
 	switch {
 	case t.open > 0 && !clear:
@@ -155,13 +160,13 @@ func (r *release) tooFew() *MajorityError {
 // succeeded ends a release by which the lock is free. The hold lasted to the end if others could not have had a majority. A node that has
 // restarted does not count for them. Where somebody else has released the field on one node, the nodes without an answer may have lost it too.
 func (r *release) succeeded(t released) {
-	others := len(r.nodes) + r.unlisted() - t.did - t.open - t.unknown - t.restarted
+	others := r.size() - t.did - t.open - t.unknown - t.restarted
 	if t.removed > 0 {
 		others += t.open + t.unknown
 	}
 	answer := scripts.Answer{
 		Held:    others < r.majority() && (r.rec != nil || t.did > 0), // of two calls that force a lock open at the same moment, one gets Held, if all nodes answer
-		Owed:    t.open+t.unknown > 0,
+		Owed:    t.open+t.unknown+t.strangers > 0,
 		Unheard: t.unknown > 0,
 	}
 	r.asks.mu.Lock()

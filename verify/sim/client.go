@@ -23,8 +23,9 @@ type client struct {
 	*world
 	place   int // in the plan
 	name    string
-	ways    []*way
-	rdbs    []*redis.Client
+	ways    []*way          // to each server
+	rdbs    []*redis.Client // and its clients there
+	nodes   []int           // the servers that it knows, of a quorum
 	locker  locker
 	id      string
 	locks   []lock // nil for what Redisson's client does not play
@@ -59,6 +60,7 @@ func (w *world) start(place int) {
 		c.ways = append(c.ways, one)
 		c.rdbs = append(c.rdbs, redis.NewClient(one.options()))
 	}
+	c.nodes = w.nodesOf(place)
 	c.locks, c.reads = make([]lock, w.Locks), make([]lock, w.Locks)
 	c.locker = c.newLocker()
 	c.id = c.locker.ID()
@@ -107,10 +109,10 @@ func (c *client) newLocker() locker {
 	if p.Traced {
 		with = append(with, rlock.WithTrace(c.tally.trace()))
 	}
-	if len(c.rdbs) > 1 {
-		nodes := make([]redis.UniversalClient, len(c.rdbs))
-		for i, rdb := range c.rdbs {
-			nodes[i] = rdb
+	if len(c.nodes) > 1 {
+		nodes := make([]redis.UniversalClient, len(c.nodes))
+		for i, server := range c.nodes {
+			nodes[i] = c.rdbs[server]
 		}
 		q, err := quorum.New(nodes, append(with, quorum.WithMaxLease(3*time.Minute))...)
 		if err != nil {

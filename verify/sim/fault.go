@@ -137,6 +137,7 @@ var faultKinds = append([]faultKind{
 		}
 		return nil
 	}},
+	{changes, "a server of a quorum is replaced by another one; processes get to know it one after the other", unheard, false, false, someServers, (*world).changes},
 	{"dies", "a process dies, and comes back", soon, false, false, aProcess, func(w *world, f fault) func() {
 		c := w.takes(f)
 		if c == nil {
@@ -173,7 +174,7 @@ var faultKinds = append([]faultKind{
 }, refusals...)
 
 func (k faultKind) fits(p plan) bool {
-	return (!k.single || p.Servers == 1) && (k.name != rolls || p.Servers > 1)
+	return (!k.single || p.Servers == 1) && (k.name != rolls && k.name != changes || p.Servers > 1)
 }
 
 // breaks plays one fault.

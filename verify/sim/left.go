@@ -51,10 +51,10 @@ func (w *world) leftovers() {
 	w.noticeClients()
 }
 
-// noticeKeys writes down the keys of the server that are neither locks nor counters of tokens, nor begin in one of these ways; and the locks that
+// noticeKeys writes down the keys of the server that are neither locks nor counters of tokens nor a quorum's own, nor begin in one of these ways; and the locks that
 // never expire.
 func (w *world) noticeKeys(s *server, but ...string) {
-	but = append(but, "redisson_lock_token:")
+	but = append(but, "redisson_lock_token:", "fencelock:quorum")
 	s.ticks()
 	for _, key := range s.m.Keys() {
 		switch ttl := s.m.TTL(key); {

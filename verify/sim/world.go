@@ -26,6 +26,7 @@ type world struct {
 	calls    int
 	clients  []*client // by their place in the plan; nil while a process is gone
 	everyone []*client
+	moved    map[int]bool  // the places in the plan whose processes know the quorum's later members
 	stopped  chan struct{} // closed when callers are to begin no more calls
 	commands int
 	tally    *tally
@@ -65,9 +66,9 @@ func (s *source) Read(b []byte) (int, error) {
 }
 
 func newWorld(p plan) *world {
-	w := &world{plan: p, began: time.Now(), stopped: make(chan struct{}), tally: newTally()}
+	w := &world{plan: p, began: time.Now(), moved: make(map[int]bool), stopped: make(chan struct{}), tally: newTally()}
 	w.net = &network{seed: p.Seed, far: p.Distance, links: make(map[*link]bool), tally: w.tally}
-	for i := range p.Servers {
+	for i := range p.Servers + p.spares() {
 		w.servers = append(w.servers, newServer(w.net, i))
 	}
 	w.clients = make([]*client, len(p.Clients))
@@ -165,7 +166,7 @@ func (w *world) owner(lock string) string {
 	votes := make(map[string]int)
 	for _, s := range w.servers {
 		owner := s.owner(lock)
-		if votes[owner]++; 2*votes[owner] > len(w.servers) {
+		if votes[owner]++; owner != "" && 2*votes[owner] > w.Servers {
 			return owner
 		}
 	}

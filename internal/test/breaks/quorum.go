@@ -45,7 +45,7 @@ var ofQuorum = []Break{
 	{
 		Name: "Redlock: half of the nodes are a majority", Short: "quorum-minority",
 		Edits: []Edit{
-			{"quorum members.majority", "return len(m.all)/2 + 1", "return len(m.all) / 2"},
+			{"quorum members.majority", "m.size()/2 + 1", "m.size() / 2"},
 			{"internal/quorums Members.Majority", "return m.Size/2 + 1", "return m.Size / 2"},
 		},
 		Pkg: "./quorum", Run: "Inv12_NoMajority",
@@ -259,7 +259,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Inv10: a renewal brings back a lock that was forced open",
-		Edits: []Edit{{"quorum store.forcedOpen", "return removed > len(s.nodes)-s.majority() || removed > 0 && without >= s.majority()", "return false"}},
+		Edits: []Edit{{"quorum store.forcedOpen", "return removed > s.size()-s.majority() || removed > 0 && without >= s.majority()", "return false"}},
 		Pkg:   "./quorum", Run: "ForceUnlockIsNotUndone",
 	},
 	{
