@@ -95,6 +95,9 @@ func newStore(nodes []redis.UniversalClient, names []string, o *options, log *sl
 		known:   memory{locks: make(map[string]seen), sweepAt: minSweep},
 	}
 	s.members = &members{all: s.nodes, log: log, ended: s.isClosed}
+	if first, err := quorums.NewMembers(names); err == nil {
+		s.members.first = &record{first, first.String()}
+	}
 	b, hurries := &bus{store: s}, rand.N(16) == 0 // one of many, so that short programs too leave the marker
 	for i, rdb := range nodes {
 		s.nodes[i] = &node{index: i, name: names[i], rdb: rdb, scripts: scripts.NewNode(rdb), members: s.members, delay: s.delay, born: s.born, log: log, runs: runs{hurries: hurries}}

@@ -17,6 +17,7 @@ type members struct {
 	all   []*node // that this client has
 	log   *slog.Logger
 	ended func() bool // the client is closed
+	first *record     // these nodes as a first generation; nil where their names cannot be in one
 
 	newest  atomic.Pointer[record] // nil as long as no node has told any
 	changes atomic.Int64           // counts the records by which other nodes count, or another number is a majority
@@ -106,7 +107,7 @@ func (n *node) noteRecord(text string, now time.Time) (due bool) {
 		n.members.hear(n, text)
 	}
 	newest := n.members.newest.Load()
-	if n.unwritten || newest != nil && (text == newest.text || !n.isMember()) || now.Sub(n.recorded) < recordEvery {
+	if n.unwritten || newest == nil && n.members.first == nil || newest != nil && (text == newest.text || !n.isMember()) || now.Sub(n.recorded) < recordEvery {
 		return false
 	}
 	n.recorded = now
@@ -120,8 +121,7 @@ func (m *members) write(n *node, before string) {
 		m.writeAfter(n, between(0, recordEvery/50), before, newest)
 		return
 	}
-	first, whole := m.first()
-	if !whole {
+	if !m.allNew() {
 		n.mu.Lock()
 		n.recorded = time.Time{} // the next answer looks again
 		n.mu.Unlock()
@@ -135,7 +135,7 @@ func (m *members) write(n *node, before string) {
 		n.mu.Lock()
 		n.recorded = time.Now()
 		n.mu.Unlock()
-		m.writeAfter(n, after, "", first)
+		m.writeAfter(n, after, "", m.first)
 	}
 }
 
@@ -158,17 +158,15 @@ func (m *members) writeAfter(n *node, after time.Duration, before string, r *rec
 	})
 }
 
-// first returns the first generation, and whether it may be written: each node has answered, and none has told a record.
-func (m *members) first() (*record, bool) {
-	names := make([]string, len(m.all))
-	for i, n := range m.all {
+// allNew tells whether each node has answered, and none has told a record.
+func (m *members) allNew() bool {
+	for _, n := range m.all {
 		n.mu.Lock()
 		heard := n.run != "" && n.record == ""
 		n.mu.Unlock()
-		if names[i] = n.name; !heard {
-			return nil, false
+		if !heard {
+			return false
 		}
 	}
-	set, err := quorums.NewMembers(names)
-	return &record{set, set.String()}, err == nil
+	return true
 }

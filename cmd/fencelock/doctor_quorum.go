@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/internal/quorums"
 )
 
 // A quorumServer is what doctor finds of one server of a quorum.
@@ -20,6 +22,8 @@ type quorumServer struct {
 	run     string        // "" for one that does not say, or is away
 	trip    time.Duration // 0 for one that is away
 	counts  bool
+	name    string // as in the record of the members,
+	record  string // which the server has
 }
 
 // examineQuorum looks at each of the servers, by the rules of package quorum, and at all of them together.
@@ -51,6 +55,7 @@ func examineQuorum(ctx context.Context, at *connection, what, names []string, lo
 	var looks sync.WaitGroup
 	for i, rdb := range clients {
 		s := &quorumServer{doctor: &doctor{viewer: &viewer{rdb: rdb}, server: rdb, info: map[string]string{}}, shown: at.shownAll()[i]}
+		s.name, _ = quorums.Name(rdb)
 		all[i] = s
 		looks.Go(func() {
 			if s.look(ctx, addresses[i], longest) {
@@ -107,6 +112,7 @@ func (s *quorumServer) look(ctx context.Context, address string, longest time.Du
 		s.note(wrong, "server", "it is no master, and keeps no locks: name the master, or another server")
 		return false
 	}
+	s.record = s.server.Get(ctx, quorums.MembersKey).Val()
 	s.examineVersion()
 	s.examineMemory()
 	s.examineClock(ctx)
@@ -161,6 +167,11 @@ func together(all []*quorumServer) (found []finding) {
 	note := func(result, check, format string, args ...any) {
 		found = append(found, finding{"", check, result, fmt.Sprintf(format, args...)})
 	}
+	records := make([]string, len(all))
+	for i, s := range all {
+		records[i] = s.record
+	}
+	members := quorums.Newest(records...)
 	runs, versions := map[string]string{}, []string{}
 	var trips []time.Duration
 	count, twice := 0, false
@@ -171,6 +182,10 @@ func together(all []*quorumServer) (found []finding) {
 			note(wrong, "same server", "%s and %s are one server: clients refuse that with quorum.ErrSameServer. Give each server one URL", runs[s.run], s.shown)
 		} else if s.run != "" {
 			runs[s.run] = s.shown
+		}
+		if members.Generation > 0 && !members.Has(s.name) && s.record != members.String() {
+			s.counts = false
+			note(warning, "members", "%s is no member of the quorum, which is %s: clients do not count it (see fencelock quorum)", s.shown, strings.Join(members.Names, ", "))
 		}
 		if s.version != "" && !slices.Contains(versions, s.version) {
 			versions = append(versions, s.version)
@@ -188,7 +203,11 @@ func together(all []*quorumServer) (found []finding) {
 		slices.Sort(versions)
 		note(warning, "versions", "they differ: %s. Upgrade the others, one after the other", strings.Join(versions, ", "))
 	}
-	majority := len(all)/2 + 1
+	size := len(all)
+	if members.Generation > 0 {
+		size = members.Size
+	}
+	majority := size/2 + 1
 	if slices.Sort(trips); len(trips) >= majority {
 		// as package quorum asks further nodes
 		near := trips[majority-1]
@@ -198,7 +217,7 @@ func together(all []*quorumServer) (found []finding) {
 			}
 		}
 	}
-	text := fmt.Sprintf("%d of %d servers count, and %d are a majority", count, len(all), majority)
+	text := fmt.Sprintf("%d of %d servers count, and %d are a majority", count, size, majority)
 	if len(not) > 0 {
 		text += " (not " + strings.Join(not, ", ") + ")"
 	}

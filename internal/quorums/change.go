@@ -37,19 +37,16 @@ func (c *Change) Read(ctx context.Context) (newest Members, away map[string]erro
 		}
 		c.records[name] = text
 	}
+	var told []string
 	for _, name := range c.Now {
 		if text := c.records[name]; text != "" {
-			m, err := ParseMembers(text)
-			if err != nil {
+			if _, err := ParseMembers(text); err != nil {
 				return newest, away, fmt.Errorf("%s: %w", name, err)
 			}
-			if newest.Generation == 0 || m.Compare(newest) > 0 {
-				newest = m
-			}
+			told = append(told, text)
 		}
 	}
-	newest.Out = false
-	switch {
+	switch newest = Newest(told...); {
 	case len(c.records) == 0:
 		return newest, away, fmt.Errorf("no server answers: %s: %w", c.Now[0], away[c.Now[0]])
 	case newest.Generation == 0:

@@ -64,6 +64,17 @@ func ParseMembers(text string) (m Members, err error) {
 	return m, nil
 }
 
+// Newest returns the newest of these records; generation 0 where there is none.
+func Newest(records ...string) (newest Members) {
+	for _, text := range records {
+		if m, err := ParseMembers(text); err == nil && (newest.Generation == 0 || m.Compare(newest) > 0) {
+			newest = m
+		}
+	}
+	newest.Out = false
+	return newest
+}
+
 // Majority is how many servers are a majority.
 func (m Members) Majority() int { return m.Size/2 + 1 }
 
