@@ -111,10 +111,13 @@
 //	M4 Where each of a client's nodes has told that it has no record, the client writes the first generation on them, some seconds later. A member that has an
 //	   older record, or none, gets the newest.
 //
-// A majority of the generation before counts as long as no node in it has told the new one, and all nodes of the next majority but those that are new
-// have it. So when a generation is on all its members nobody gets a majority of the one before any more, and after the delay no hold is left that rests on one. Tokens
-// grow by the clocks where a majority has no node of the one before. What breaks it: nodes that lose the record, so many at once that no node of an old
-// majority has it; clients without these rules, of an earlier version. Where the Redis user may not read the key a client goes by its own nodes.
+// That is enough. A majority that a client counts has no node that tells a later generation than the one it is of. When a generation is on all its members,
+// each majority of the one before has such a node. So nobody counts one any more, and after the delay no hold rests on one: then the generation after it may
+// begin. At any time holds rest on majorities of one generation, or of two that follow each other, and any two of these share a node, which decides as above.
+// Two tokens whose majorities share none are apart by the delay, more than clocks may differ.
+//
+// What breaks it: so many nodes that lose their record at once that a majority of an old generation has none with a newer one; clients without
+// these rules, of an earlier version. Where the Redis user may not read the key a client goes by its own nodes.
 //
 // A quorum that was started as a whole takes no lock until its nodes are old enough. The error says so: a
 // *MajorityError, ErrRestarted for each such node.
