@@ -188,3 +188,76 @@ func TestMembers_AHoldOfANodeThatLeaves(t *testing.T) {
 		locktest.NoError(t, <-done)
 	})
 }
+
+// A change that fails half-way leaves no server with a generation that another change, to other servers, does not know; and of two changes at once one fails.
+func TestMembers_TwoChanges(t *testing.T) {
+	now := []int{2, 3, 4}
+	for name, changes := range map[string]func(t *testing.T, s *site, one, other *quorums.Change){
+		"one after the other": func(t *testing.T, s *site, one, other *quorums.Change) {
+			l := &link{}
+			rdb := s.connect(3)
+			rdb.AddHook(l)
+			one.Servers[node(3)] = rdb
+			one.Tell = func(text string) {
+				if strings.HasPrefix(text, "generation 3") {
+					l.mu.Lock()
+					l.down = true
+					l.mu.Unlock()
+				}
+			}
+			if err := one.Run(t.Context()); err == nil {
+				t.Error("a change was made without a server that stays")
+			}
+			locktest.NoError(t, other.Run(t.Context()))
+		},
+		"at once": func(t *testing.T, s *site, one, other *quorums.Change) {
+			failed := make(chan error, 1)
+			go func() { failed <- one.Run(t.Context()) }()
+			if first, second := other.Run(t.Context()), <-failed; (first == nil) == (second == nil) {
+				t.Errorf("not one of them has failed: %v; %v", first, second)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 5, func(t *testing.T, s *site) {
+				opts := together(rlock.WithLease(2*time.Second), quorum.WithMaxLease(2*time.Second), rlock.WithPatience(100*time.Millisecond))
+				u := s.userOf(now, opts)
+				teach(t, u.lock("l"))
+				time.Sleep(10 * time.Second)
+				teach(t, u.lock("l"))
+				changes(t, s, s.change(now, []int{1, 3, 4}), s.change(now, []int{0, 3, 4}))
+				if r := s.record(3); s.record(4) != r || !strings.HasPrefix(r, "3 3 ") || s.record(0) != "" && s.record(1) != "" {
+					t.Errorf("the records are %q, %q, %q, %q", s.record(0), s.record(1), r, s.record(4))
+				}
+				a, b := s.userOf([]int{0, 3, 4}, opts), s.userOf([]int{1, 3, 4}, opts)
+				a.down(1)
+				b.down(2)
+				one, _, err := a.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
+				two, _, other := b.lock("l").TryLockAndGetToken(t.Context(), 0, 0)
+				if err == nil && other == nil {
+					t.Error("two holders")
+				}
+				_, _ = a.lock("l").Unlock(one), b.lock("l").Unlock(two)
+			})
+		})
+	}
+}
+
+// A server that was away when it left is told so when the change is run again.
+func TestMembers_AServerThatLeavesIsToldLater(t *testing.T) {
+	virtual(t, 4, func(t *testing.T, s *site) {
+		now, to := []int{0, 1, 2}, []int{0, 1, 3}
+		teach(t, s.userOf(now).lock("l"))
+		time.Sleep(10 * time.Second)
+		first := s.change(now, to)
+		rdb := s.connect(2)
+		rdb.AddHook(&link{down: true})
+		first.Servers[node(2)] = rdb
+		locktest.NoError(t, first.Run(t.Context()))
+		locktest.Equal(t, "what a node says that was away", s.record(2)[:2], "1 ")
+		locktest.NoError(t, s.change(now, to).Run(t.Context()))
+		if !strings.Contains(s.record(2), "out") {
+			t.Errorf("the node that has left says %q", s.record(2))
+		}
+	})
+}

@@ -72,7 +72,7 @@ func (c *Change) Run(ctx context.Context) error {
 		return err
 	}
 	if at.Generation > 1 { // it may have been written a moment ago, and not to all
-		if err := c.write(ctx, at, nil); err != nil {
+		if err := c.write(ctx, at, at); err != nil {
 			return err
 		}
 	}
@@ -85,8 +85,7 @@ func (c *Change) Run(ctx context.Context) error {
 			case <-time.After(Delay(c.Longest)):
 			}
 		}
-		leaving := slices.DeleteFunc(slices.Clone(at.Names), next.Has)
-		if err := c.write(ctx, next, leaving); err != nil {
+		if err := c.write(ctx, at, next); err != nil {
 			return err
 		}
 		at = next
@@ -118,16 +117,30 @@ func (c *Change) check(ctx context.Context, at Members) error {
 	return nil
 }
 
-// write writes a generation on all its members, and, as far as they are up, on those that leave.
-func (c *Change) write(ctx context.Context, m Members, leaving []string) error {
+// write writes the generation m, which follows at, on all its members, and, as far as they are up, on the others. Those that stay come first: of two changes
+// that write the same generation at once one ends with an error there, and a change that fails there has told no new server of a generation that may never be.
+func (c *Change) write(ctx context.Context, at, m Members) error {
 	c.Tell(fmt.Sprintf("generation %d: a majority of %d, of %s", m.Generation, m.Size, strings.Join(m.Names, ", ")))
-	for _, name := range m.Names {
+	order := slices.Clone(m.Names)
+	slices.SortStableFunc(order, func(a, b string) int {
+		switch {
+		case at.Has(a) == at.Has(b):
+			return 0
+		case at.Has(a):
+			return -1
+		}
+		return 1
+	})
+	for _, name := range order {
 		if err := c.writeOn(ctx, name, m); err != nil {
 			return fmt.Errorf("%s: %w: all servers that stay or come have to be up for a change. Run it again: what is done holds", name, err)
 		}
 	}
 	m.Out = true
-	for _, name := range leaving {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(at.Names, c.Now)))) {
+		if has, _ := ParseMembers(c.records[name]); m.Has(name) || !at.Has(name) && has.common(at.Names) == 0 {
+			continue // a member, or a server that was none
+		}
 		if err := c.writeOn(ctx, name, m); err != nil {
 			c.Tell(fmt.Sprintf("%s is away, and does not know that it is a member no more: let it not come back (%v)", name, err))
 		}
@@ -150,7 +163,7 @@ func (c *Change) writeOn(ctx context.Context, name string, m Members) error {
 		if before == m.String() {
 			return nil
 		}
-		if wrong == nil && has.Generation > m.Generation && has.common(m.Names) > 0 {
+		if wrong == nil && has.Generation >= m.Generation && has.common(m.Names) > 0 {
 			return fmt.Errorf("somebody else has changed the members meanwhile: %s", before)
 		}
 		if done, err := scripts.New(rdb).SetMembers(ctx, MembersKey, before, m.String()); done || err != nil {
