@@ -441,7 +441,8 @@ func (at *attempt) followOwner(owner *share) {
 func (at *attempt) refused(owner *share) (scripts.Answer, error) {
 	s := at.store
 	if owner != nil {
-		return scripts.Answer{TTL: owner.lasts(s.size() - s.majority() + 1)}, nil
+		members, _ := s.sizes()
+		return scripts.Answer{TTL: owner.lasts(members - s.majority() + 1)}, nil
 	}
 	if at.counting() < s.majority() {
 		return scripts.Answer{}, s.majorityError(&at.votes, at.counts)

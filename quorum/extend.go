@@ -88,7 +88,7 @@ func (e *extension) tally(final bool) extended {
 			}
 		default:
 			t.without = append(t.without, a.node)
-			if e.rec.forcedOff(a) {
+			if a.node.stranded() == nil && e.rec.forcedOff(a) {
 				t.removed++
 			}
 		}
@@ -131,8 +131,9 @@ func (e *extension) repaired(count int, err error) {
 }
 
 // forcedOpen tells whether a hold has been forced open: somebody has released it on more nodes than a majority can do without, or on one
-// node at least while a majority has not got the hold. removed is how many nodes had the hold in their present run and have it no longer.
+// node at least while a majority has not got the hold. removed is how many members had the hold in their present run and have it no longer.
 // The parameter without is how many nodes have not got the hold, for whatever reason.
 func (s *store) forcedOpen(removed, without int) bool {
-	return removed > s.size()-s.majority() || removed > 0 && without >= s.majority()
+	_, here := s.sizes()
+	return removed > max(here-s.majority(), 0) || removed > 0 && without >= s.majority()
 }

@@ -36,7 +36,8 @@ func (s *store) Inspect(_ context.Context, keys *scripts.Keys, field string) (sc
 			}
 		}
 		all := shares(r)
-		unknown := s.size() - answers
+		members, _ := s.sizes()
+		unknown := members - answers
 		switch err := s.checkDistinct(r); {
 		case err != nil:
 			return true, func() { ch <- outcome{err: err} }

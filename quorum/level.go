@@ -75,7 +75,7 @@ func (r *recount) tally(final bool) (t extended) {
 			t.open++
 		case a.state == answered && a.report.Gone:
 			t.without = append(t.without, a.node)
-			if r.rec == nil || r.rec.forcedOff(a) {
+			if r.rec == nil || a.node.stranded() == nil && r.rec.forcedOff(a) {
 				t.removed++
 			}
 		case a.yes && (r.order.Lease == 0 || counts(a)):

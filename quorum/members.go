@@ -43,6 +43,20 @@ func (m *members) size() int {
 // majority is how many nodes are a majority.
 func (m *members) majority() int { return m.size()/2 + 1 }
 
+// sizes returns how many members there are, and how many of these this client has.
+func (m *members) sizes() (all, here int) {
+	r := m.newest.Load()
+	if r == nil {
+		return len(m.all), len(m.all)
+	}
+	for _, n := range m.all {
+		if n.stranded() == nil {
+			here++
+		}
+	}
+	return max(len(r.Names), here), here
+}
+
 // hear notes a record that a node has told.
 func (m *members) hear(from *node, text string) {
 	told, err := quorums.ParseMembers(text)

@@ -261,3 +261,33 @@ func TestMembers_AServerThatLeavesIsToldLater(t *testing.T) {
 		}
 	})
 }
+
+// A client that has other nodes than the members, before or after a change, loses none of its holds.
+func TestMembers_UnlockWithOtherNodes(t *testing.T) {
+	for name, lists := range map[string][2][]int{ // of those who wrote the record, and of the client
+		"more nodes than members":  {{0, 1, 2}, {0, 1, 2, 3, 4}},
+		"one node is another":      {{0, 1, 2, 3, 4}, {0, 1, 2, 3, 5}},
+		"fewer nodes than members": {{0, 1, 2, 3, 4}, {0, 1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 6, func(t *testing.T, s *site) {
+				opts := together(rlock.WithLease(2*time.Second), quorum.WithMaxLease(2*time.Second))
+				first := s.userOf(lists[0], opts)
+				teach(t, first.lock("l"))
+				time.Sleep(10 * time.Second)
+				teach(t, first.lock("l"))
+				u := s.userOf(lists[1], opts)
+				for _, long := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 3 * time.Second} {
+					for range 3 {
+						held, _, err := u.lock("l").LockAndGetToken(t.Context())
+						locktest.NoError(t, err)
+						time.Sleep(long)
+						if err := u.lock("l").Unlock(held); err != nil {
+							t.Errorf("a hold of %v: %v", long, err)
+						}
+					}
+				}
+			})
+		})
+	}
+}

@@ -85,7 +85,7 @@ func (s *store) releaseAgain(n *node, rec *fieldRecord, keys *scripts.Keys, fiel
 	})
 }
 
-// A released is what the answers to a release say.
+// A released is what the answers of members to a release say.
 type released struct {
 	open      int // nodes without an outcome
 	unknown   int // nodes that have not answered
@@ -126,7 +126,11 @@ func (r *release) judge(final bool) (over bool, then func()) {
 		return false, nil // who is called is known with its answer
 	}
 	t := r.tally(final)
-	free := r.size() - t.open - t.unknown // the nodes that certainly have not got the field now
+	all, here := r.sizes()
+	if r.rec == nil {
+		all = here // others may have got somebody else's field
+	}
+	free := all - t.open - t.unknown // the members that certainly have not got the field now
 	clear := t.did >= r.majority() || r.rec != nil && t.removed == 0 && t.restarted == 0 && free >= r.majority()
 	switch {
 	case t.open > 0 && !clear:
@@ -160,7 +164,8 @@ func (r *release) tooFew() *MajorityError {
 // succeeded ends a release by which the lock is free. The hold lasted to the end if others could not have had a majority. A node that has
 // restarted does not count for them. Where somebody else has released the field on one node, the nodes without an answer may have lost it too.
 func (r *release) succeeded(t released) {
-	others := r.size() - t.did - t.open - t.unknown - t.restarted
+	all, _ := r.sizes()
+	others := all - t.did - t.open - t.unknown - t.restarted
 	if t.removed > 0 {
 		others += t.open + t.unknown
 	}

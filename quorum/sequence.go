@@ -59,7 +59,7 @@ func (s *store) startOf(lock string) int {
 // 0 where fewer nodes than a majority answer and count. A node that this client has not heard of is taken for one that does, and is near.
 func (s *store) far() (far, slow time.Duration) {
 	trips := make([]time.Duration, 0, len(s.sorted))
-	strangers := 0
+	strangers, majority := 0, s.majority() // another one may be heard of meanwhile
 	for _, n := range s.sorted {
 		if n.stranger() {
 			strangers++
@@ -67,13 +67,13 @@ func (s *store) far() (far, slow time.Duration) {
 			trips = append(trips, trip)
 		}
 	}
-	if len(trips)+strangers < s.majority() {
+	if len(trips)+strangers < majority {
 		return 0, 0
 	}
 	far = forever
-	if len(trips) >= s.majority() {
+	if len(trips) >= majority {
 		slices.Sort(trips)
-		far = 4*trips[s.majority()-1] + 5*time.Millisecond
+		far = 4*trips[majority-1] + 5*time.Millisecond
 	}
 	if slow = far; strangers > 0 {
 		slow = firstTimes * s.timeout

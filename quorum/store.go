@@ -243,7 +243,7 @@ const forever time.Duration = 1<<63 - 1
 
 // lasts returns for how long the hold has at least n nodes, or all of its nodes where these are fewer; NoExpiry where that has no end.
 func (sh *share) lasts(n int) time.Duration {
-	ttl := sh.ttls[max(len(sh.ttls)-n, 0)]
+	ttl := sh.ttls[min(max(len(sh.ttls)-n, 0), len(sh.ttls)-1)] // a larger majority may be heard of meanwhile
 	if ttl == forever {
 		return scripts.NoExpiry
 	}
