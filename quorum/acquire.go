@@ -138,6 +138,9 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 		}
 		yes, open = at.count(true)
 	}
+	if yes >= s.majority() && at.unheard() {
+		return false, nil
+	}
 	if yes < s.majority() && (yes+open >= s.majority() || open > 0 && owner == nil) {
 		return false, nil // more answers may make a majority, or show an owner
 	}
@@ -157,6 +160,16 @@ func (at *attempt) judge(final bool) (over bool, then func()) {
 		return true, func() { at.over(scripts.Answer{Held: true, Token: token, Tokens: at.offers}, nil) }
 	}
 	return true, at.propose
+}
+
+// unheard tells whether a node that this client has not heard of may still say who the members are, as none has said so far: of other nodes than the members the
+// votes are worth nothing. It asks those that were not asked. With votes.mu held.
+func (at *attempt) unheard() bool {
+	if at.store.newest.Load() != nil || !slices.ContainsFunc(at.store.nodes, (*node).stranger) {
+		return false
+	}
+	at.widen(len(at.left))
+	return at.votes.open > 0
 }
 
 // homeDecides tells whether the no that the home has answered ends the attempt. It does not where the hold that the home has may be one that no

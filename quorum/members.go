@@ -92,6 +92,8 @@ func (m *members) changed(before, now *record) {
 	switch {
 	case len(unknown) > 0:
 		m.log.Warn("quorum: other clients have nodes that this one has not got: give all clients the same", "these", strings.Join(unknown, " "), "members", now.text)
+	case len(known) > len(now.Names):
+		m.log.Warn("quorum: some nodes of this client are none of the quorum's, and do not count: `fencelock quorum` changes that", "members", now.text)
 	case before != nil:
 		m.log.Info("quorum: the members have changed", "members", now.text)
 	}

@@ -276,7 +276,8 @@ func TestMembers_UnlockWithOtherNodes(t *testing.T) {
 				teach(t, first.lock("l"))
 				time.Sleep(10 * time.Second)
 				teach(t, first.lock("l"))
-				u := s.userOf(lists[1], opts)
+				var log locktest.Log
+				u := s.userOf(lists[1], opts, withLog(&log))
 				for _, long := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 3 * time.Second} {
 					for range 3 {
 						held, _, err := u.lock("l").LockAndGetToken(t.Context())
@@ -287,7 +288,27 @@ func TestMembers_UnlockWithOtherNodes(t *testing.T) {
 						}
 					}
 				}
+				if strings.Count(log.String(), "members=") != 1 {
+					t.Errorf("the log says:\n%s", log.String())
+				}
 			})
 		})
 	}
+}
+
+// A client whose nodes are mostly none of the members gets no lock on those, also with its first call, which hears of no member before it has a majority of its own.
+func TestMembers_FirstCallOnStrangers(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		first := s.userOf([]int{0, 1, 2})
+		teach(t, first.lock("l"))
+		time.Sleep(10 * time.Second)
+		teach(t, first.lock("l"))
+		for i := range 10 {
+			u := s.userOf([]int{2, 3, 4})
+			l := u.lock(fmt.Sprint("l", i))
+			held, _, err := l.TryLockAndGetToken(t.Context(), 0, 0)
+			locktest.IsError(t, err, quorum.ErrNoMajority)
+			_ = l.Unlock(held)
+		}
+	})
 }

@@ -225,6 +225,7 @@ func TestTokensOutbid(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s *site) {
 		u := s.user()
 		l := u.lock("l")
+		teach(t, u.lock("other"))
 		locktest.NoError(t, s.minis[2].Set("redisson_lock_token:{l}", fmt.Sprint(ahead)))
 		u.on(func(_ int, op string, _ []any, next func() error) error {
 			if op == "vote" {

@@ -30,7 +30,7 @@ func TestP10_AttemptThatLookedLikeAHold(t *testing.T) {
 		}, 0, 1, 2)
 		failed := locktest.StartFenced(func() (context.Context, int64, error) { return trying.lock("l").TryLockAndGetToken(t.Context(), 0, 0) })
 		locktest.Sleep(300 * time.Millisecond)
-		locktest.Equal(t, "nodes that have the attempt's field", s.has("l"), 2)
+		locktest.Equal(t, "nodes that have the attempt's field", s.has("l"), 3)
 		l := s.user(rlock.WithPollInterval(time.Minute)).lock("l")
 		began := time.Now()
 		held, _, err := l.LockAndGetToken(t.Context())
