@@ -16,7 +16,7 @@ import (
 func TestQuorumChange(t *testing.T) {
 	t.Parallel()
 	var servers []*redistest.Server
-	for range 6 {
+	for range 8 {
 		servers = append(servers, redistest.Real(t))
 	}
 	list := func(these ...int) (file string, names []string) {
@@ -65,6 +65,19 @@ func TestQuorumChange(t *testing.T) {
 		has(t, "the members", out, name+"  yes     the newest\n")
 	}
 	has(t, "the members", out, "generation 5: 3 of ")
+
+	servers[5].Kill() // one that came dies, and is replaced by one that does not answer, and then by one that does
+	servers[6].Kill()
+	dead, _ := list(0, 1, 3, 4, 6)
+	_, said, code = fencelock(t, "quorum", "--urls-file", all, "--to", dead, "--max-lease", "1s")
+	equal(t, "exit code where a new one is away", code, exitFailed)
+	if has(t, "a new one that is away", said, servers[6].Addr()+": ", "have to be up"); strings.Contains(said, "generation") {
+		t.Errorf("a generation was written: %s", said)
+	}
+	again, _ := list(0, 1, 3, 4, 7)
+	_, said, code = fencelock(t, "quorum", "--urls-file", all, "--to", again, "--max-lease", "1s")
+	equal(t, "exit code of a second change: "+said, code, 0)
+	all = again
 
 	two, _ := list(0, 1, 3, 4)
 	servers[3].Kill()

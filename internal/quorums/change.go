@@ -26,6 +26,9 @@ type Change struct {
 // errNoRecord says that the clients of a quorum are not ready for a change.
 var errNoRecord = errors.New("no server has a record of the members: a client writes one when it has worked with all of them for some seconds; one of an older version does not, and would not notice a change")
 
+// errChanged says that there is another generation than this change is about to write.
+var errChanged = errors.New("somebody else has changed the members meanwhile")
+
 // Read asks the servers for their records, and returns the newest one of those that clients have now. away has why servers do not answer.
 func (c *Change) Read(ctx context.Context) (newest Members, away map[string]error, err error) {
 	c.records, away = map[string]string{}, map[string]error{}
@@ -69,6 +72,9 @@ func (c *Change) Run(ctx context.Context) error {
 	up := slices.DeleteFunc(slices.Clone(c.Now), func(name string) bool { return away[name] != nil })
 	way, err := at.Way(up, c.To)
 	if err != nil {
+		return err
+	}
+	if err := c.meet(ctx, at); err != nil {
 		return err
 	}
 	if at.Generation > 1 { // it may have been written a moment ago, and not to all
@@ -117,6 +123,20 @@ func (c *Change) check(ctx context.Context, at Members) error {
 	return nil
 }
 
+// meet tells the servers that come who the members are, so that clients which have them know it, and ends where one of them does not take that.
+func (c *Change) meet(ctx context.Context, at Members) error {
+	at.Out = true
+	for _, name := range c.To {
+		if at.Has(name) {
+			continue
+		}
+		if err := c.writeOn(ctx, name, at); err != nil {
+			return fmt.Errorf("%s: %w: all servers that come have to be up for a change, which has not begun", name, err)
+		}
+	}
+	return nil
+}
+
 // write writes the generation m, which follows at, on all its members, and, as far as they are up, on the others. Those that stay come first: of two changes
 // that write the same generation at once one ends with an error there, and a change that fails there has told no new server of a generation that may never be.
 func (c *Change) write(ctx context.Context, at, m Members) error {
@@ -132,7 +152,12 @@ func (c *Change) write(ctx context.Context, at, m Members) error {
 		return 1
 	})
 	for _, name := range order {
-		if err := c.writeOn(ctx, name, m); err != nil {
+		switch err := c.writeOn(ctx, name, m); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !slices.Contains(c.To, name) && !errors.Is(err, errChanged):
+			c.tellAway(name, err)
+		case err != nil:
 			return fmt.Errorf("%s: %w: all servers that stay or come have to be up for a change. Run it again: what is done holds", name, err)
 		}
 	}
@@ -142,10 +167,15 @@ func (c *Change) write(ctx context.Context, at, m Members) error {
 			continue // a member, or a server that was none
 		}
 		if err := c.writeOn(ctx, name, m); err != nil {
-			c.Tell(fmt.Sprintf("%s is away, and does not know that it is a member no more: let it not come back (%v)", name, err))
+			c.tellAway(name, err)
 		}
 	}
 	return nil
+}
+
+// tellAway tells of a server that leaves, and is away.
+func (c *Change) tellAway(name string, err error) {
+	c.Tell(fmt.Sprintf("%s is away, and does not know that it is a member no more: let it not come back (%v)", name, err))
 }
 
 // writeOn writes a record on one server, unless the server has got it from a client by now.
@@ -163,8 +193,8 @@ func (c *Change) writeOn(ctx context.Context, name string, m Members) error {
 		if before == m.String() {
 			return nil
 		}
-		if wrong == nil && has.Generation >= m.Generation && has.common(m.Names) > 0 {
-			return fmt.Errorf("somebody else has changed the members meanwhile: %s", before)
+		if wrong == nil && has.Generation >= max(m.Generation, 2) && has.common(m.Names) > 0 { // first generations are of clients, and give way
+			return fmt.Errorf("%w: %s", errChanged, before)
 		}
 		if done, err := scripts.New(rdb).SetMembers(ctx, MembersKey, before, m.String()); done || err != nil {
 			return err
