@@ -109,15 +109,16 @@
 //	M3 Whoever changes the members writes generations each of whose majorities share a node with those of the one before, on all members, and waits
 //	   for the delay after each but the clients' own first one. The command "fencelock quorum" does so.
 //	M4 Where each of a client's nodes has told that it has no record, the client writes the first generation on them, some seconds later. A member that has an
-//	   older record, or none, gets the newest.
+//	   older record, or none, gets the newest. Before any node has told a record the client takes no lock until each has answered, or has not in time.
 //
 // That is enough. A majority that a client counts has no node that tells a later generation than the one it is of. When a generation is on all its members,
 // each majority of the one before has such a node. So nobody counts one any more, and after the delay no hold rests on one: then the generation after it may
 // begin. At any time holds rest on majorities of one generation, or of two that follow each other, and any two of these share a node, which decides as above.
 // Two tokens whose majorities share none are apart by the delay, more than clocks may differ.
 //
-// What breaks it: so many nodes that lose their record at once that a majority of an old generation has none with a newer one; clients without
-// these rules, of an earlier version. Where the Redis user may not read the key a client goes by its own nodes.
+// What breaks it: so many nodes that lose their record at once that a majority of an old generation has none with a newer one, or that a client hears of no
+// record, as its other nodes are new or do not answer it; a new node that begins with a copy of a member's data, which passes for that member under another name;
+// clients without these rules, of an earlier version. Where the Redis user may not read the key a client goes by its own nodes.
 //
 // A quorum that was started as a whole takes no lock until its nodes are old enough. The error says so: a
 // *MajorityError, ErrRestarted for each such node.

@@ -26,9 +26,9 @@ func newQuorum(at *connection) *cobra.Command {
 		Long: `quorum shows which servers are a quorum, by the record that its clients keep on each.
 
 With --to it replaces servers, while the locks are in use. NOW, given by --url or --urls-file, has the URLs of the servers that programs have now, and
-the file of --to those that they are to have. Programs may get the new ones before, meanwhile or afterwards, one after the other: all go by the members that
+the file of --to those that they are to have. Give programs the new ones when it is done, one after the other: all go by the members that
 the servers name, so that there are no two majorities at any time. Each step that needs it waits until what rests on the members before has run out, which is
-the longest lease and a second. Servers that stay or come have to be up; one that leaves may be dead. A change that was interrupted is run again.
+the longest lease and a second. Servers that stay or come have to be up; one that leaves may be dead. One that comes has to be empty. A change that was interrupted is run again.
 
 The names of the servers are their host:port here, and have to be those in the programs. All programs have to be of a version that keeps the record.`,
 		Example: `  fencelock quorum --urls-file now.txt
