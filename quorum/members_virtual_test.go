@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -309,6 +310,51 @@ func TestMembers_FirstCallOnStrangers(t *testing.T) {
 			held, _, err := l.TryLockAndGetToken(t.Context(), 0, 0)
 			locktest.IsError(t, err, quorum.ErrNoMajority)
 			_ = l.Unlock(held)
+		}
+	})
+}
+
+// onRecord is a go-redis hook that does this in place of each write of the record.
+type onRecord func() error
+
+func (on onRecord) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (on onRecord) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (on onRecord) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !slices.Contains(cmd.Args(), any(quorums.MembersKey)) {
+			return next(ctx, cmd)
+		}
+		cmd.SetErr(on())
+		return cmd.Err()
+	}
+}
+
+// A client that is closed while it writes the record says nothing of the node, whose connections its caller closes then.
+func TestMembers_ClosedMeanwhile(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, s *site) {
+		var log locktest.Log
+		var u *user
+		writes, connect := 0, s.connect
+		s.connect = func(i int) *redis.Client {
+			rdb := connect(i)
+			if i == 0 {
+				rdb.AddHook(onRecord(func() error {
+					writes++
+					_ = u.Close()
+					return redis.ErrClosed
+				}))
+			}
+			return rdb
+		}
+		u = s.user(withLog(&log))
+		teach(t, u.lock("l"))
+		time.Sleep(10 * time.Second)
+		if writes == 0 || strings.Contains(log.String(), "cannot keep") {
+			t.Errorf("%d writes, and the log says:\n%s", writes, log.String())
 		}
 	})
 }
