@@ -15,9 +15,9 @@
 //
 // The bus pings a connection from which nothing was heard for three seconds, and replaces the connection when three more
 // pass in silence, or when it breaks. Live is false from then until the new connection is confirmed. Attempts to connect are
-// spaced out, up to a second. The subscriptions of a Redis user who may not subscribe (NOPERM) do not become live, which is
-// logged once. The bus tries them again after a second, and then ever more rarely, down to each half minute: the user may be
-// given the right.
+// spaced out, up to a second. The subscriptions of a Redis user who may not subscribe (NOPERM), and those behind a proxy that does
+// not know the command, do not become live, which is logged once. The bus tries them again after a second, and then ever more rarely,
+// down to each half minute: the user may be given the right.
 //
 // The bus unsubscribes from a channel a second after the last subscription to the channel was closed, and closes the
 // connection with its last channel. So a channel that is wanted again and again is not subscribed to anew each time, and

@@ -270,6 +270,10 @@ func (l *link) refused(err error) bool {
 		return false
 	case strings.HasPrefix(text, "MOVED"), strings.HasPrefix(text, "CLUSTERDOWN"):
 		return true // the slots have moved
+	case strings.Contains(text, "unknown command"), strings.Contains(text, "unsupported command"):
+		l.bus.complain("the server, or a proxy in front of it, knows no subscriptions: waiters poll instead. Connect past the proxy, or shorten WithPollInterval", err)
+		l.plan(time.Now())
+		return false
 	}
 	l.bus.complain("error reply: waiters poll until a new connection is there", err)
 	return true

@@ -2,7 +2,9 @@ package pubsub_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,4 +66,31 @@ func TestP10_ARefusedChannelIsTriedAgain(t *testing.T) {
 		locktest.Sleep(4 * time.Second)
 		want(t, short, true, 1)
 	})
+}
+
+// P10: where the server, or a proxy in front of it, does not know the command to subscribe, the bus keeps the connection, and logs one line.
+func TestP10_AServerWithoutSubscriptions(t *testing.T) {
+	for _, words := range []string{"ERR unknown command 'subscribe'", "unsupported command 'subscribe'"} {
+		t.Run(words, func(t *testing.T) {
+			virtual(t, func(t *testing.T, n *network) {
+				locktest.NoError(t, n.rdb.Ping(t.Context()).Err())
+				n.server.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+					if cmd == "SUBSCRIBE" {
+						c.WriteError(words)
+					}
+					return cmd == "SUBSCRIBE"
+				})
+				var dials atomic.Int64
+				n.rdb.AddHook(locktest.DialHook(func() { dials.Add(1) }))
+				b, log := newBus(t, n.rdb, pubsub.Auto)
+				l := listen(b, "a")
+				locktest.Sleep(5 * time.Minute)
+				want(t, l, false, 0)
+				locktest.Equal(t, "connections", dials.Load(), 1)
+				if said := log.With(""); len(said) != 1 || !strings.Contains(said[0], "knows no subscriptions") {
+					t.Errorf("logged: %q", said)
+				}
+			})
+		})
+	}
 }
