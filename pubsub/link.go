@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -263,6 +264,7 @@ func (l *link) read(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64) 
 // refused deals with an error reply, and tells whether the connection is to be replaced.
 func (l *link) refused(err error) bool {
 	text := err.Error()
+	without := func(words string) bool { return strings.Contains(text, words) }
 	switch {
 	case strings.HasPrefix(text, "NOPERM"):
 		l.bus.complain("the Redis user may not subscribe: waiters poll instead", err)
@@ -270,7 +272,7 @@ func (l *link) refused(err error) bool {
 		return false
 	case strings.HasPrefix(text, "MOVED"), strings.HasPrefix(text, "CLUSTERDOWN"):
 		return true // the slots have moved
-	case strings.Contains(text, "unknown command"), strings.Contains(text, "unsupported command"):
+	case slices.ContainsFunc([]string{"unknown command", "unsupported command", "not supported", "is disabled"}, without):
 		l.bus.complain("the server, or a proxy in front of it, knows no subscriptions: waiters poll instead. Connect past the proxy, or shorten WithPollInterval", err)
 		l.plan(time.Now())
 		return false

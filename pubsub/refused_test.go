@@ -70,7 +70,10 @@ func TestP10_ARefusedChannelIsTriedAgain(t *testing.T) {
 
 // P10: where the server, or a proxy in front of it, does not know the command to subscribe, the bus keeps the connection, and logs one line.
 func TestP10_AServerWithoutSubscriptions(t *testing.T) {
-	for _, words := range []string{"ERR unknown command 'subscribe'", "unsupported command 'subscribe'"} {
+	for _, words := range []string{
+		"ERR unknown command 'subscribe'", "unsupported command 'subscribe'", "ERR SUBSCRIBE is disabled, enable it with --pubsub option.",
+		"ERR SUBSCRIBE is not supported in cluster mode yet",
+	} {
 		t.Run(words, func(t *testing.T) {
 			virtual(t, func(t *testing.T, n *network) {
 				locktest.NoError(t, n.rdb.Ping(t.Context()).Err())
