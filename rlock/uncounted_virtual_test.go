@@ -219,3 +219,31 @@ func TestP33_OthersComeFirst(t *testing.T) {
 		locktest.NoError(t, l.Unlock(got.Ctx))
 	})
 }
+
+// P30: where the server does not publish in scripts clients that wait are not in the line, look for the lock by themselves, and say so once.
+func TestP30_TheServerDoesNotPublishInScripts(t *testing.T) {
+	for _, words := range []string{
+		"ERR PUBLISH is disabled, enable it with --pubsub option.", "ERR This Redis command is not allowed from script",
+		"ERR Unknown Redis command called from script",
+	} {
+		locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, rdb *redis.Client) {
+			locktest.NoError(t, rdb.Ping(t.Context()).Err())
+			m.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+				if cmd == "PUBLISH" {
+					c.WriteError(words)
+				}
+				return cmd == "PUBLISH"
+			})
+			var log locktest.Log
+			p := lineNew(t, m, rlock.WithLogger(log.Logger()))
+			javaHolds(t, rdb, time.Hour)
+			got := p.waits(t, t.Context())
+			locktest.Sleep(3 * time.Second)
+			locktest.Equal(t, "in the line", len(lineOf(t, m)), 0)
+			began := time.Now()
+			m.Del("l")
+			lineGets(t, p, got, began, 10*time.Second)
+			locktest.Equal(t, "logged", log.Count("the server does not do in scripts what the line takes"), 1)
+		})
+	}
+}

@@ -20,7 +20,7 @@
 -- On the channel <line>:waited a holder that wants to know listens: a client that enters an empty line while the lock is held says so there.
 
 -- refused is why the operation goes on without the line (P30), and how much more its verdict is then: 10 once the user was refused a command
--- of the line, for the command itself, the line's key or a client's channel; 20 where the client knows the line by another name; 30 where the
+-- of the line, for the command itself, the line's key or a client's channel, or the server does not do the command in scripts; 20 where the client knows the line by another name; 30 where the
 -- server does not count the client among those who listen (P33). With 30 the attempt takes no lock out of turn: it may be a late one, of a client that has gone.
 local refused = false
 
@@ -28,8 +28,11 @@ local refused = false
 local function lined(...)
   local reply = redis.pcall(...)
   local why = type(reply) == 'table' and reply.err
-  if why and (string.find(why, 'ACL failure', 1, true) or string.find(why, "user executing the script can't", 1, true) or string.find(why, 'NOPERM', 1, true)) then
-    refused = 10
+  -- the words of Redis and Valkey for want of a right, and of several servers for what they do not do in scripts
+  for _, words in ipairs(not why and {} or {'ACL failure', "user executing the script can't", 'NOPERM', 'nknown', 'not allowed from script', 'is disabled'}) do
+    if string.find(why, words, 1, true) then
+      refused = 10
+    end
   end
   return reply
 end

@@ -39,8 +39,8 @@ const (
 
 // whyNoLine is what the log says of a client that does without the line.
 var whyNoLine = map[scripts.Refusal]string{
-	scripts.Forbidden: "rlock: the Redis user lacks a right to the line in which clients wait for a lock: waiters listen and poll instead, which costs more the more they are. " +
-		"It needs TIME, and ZADD, ZCARD, ZRANGE, ZRANK, ZREM and ZSCORE on the line's key, and PUBLISH on the channels that begin like it; ACL LOG on the server says what was refused",
+	scripts.Forbidden: "rlock: the Redis user lacks a right to the line in which clients wait for a lock, or the server does not do in scripts what the line takes: " +
+		"waiters listen and poll instead, which costs more the more they are. It needs TIME, and ZADD, ZCARD, ZRANGE, ZRANK, ZREM and ZSCORE on the line's key, and PUBLISH on the channels that begin like it; ACL LOG on the server says what was refused",
 	scripts.Renamed: "rlock: a hook of the Redis client, or a proxy, changes the names of keys, and of no channel: clients cannot be called by the line in which they wait for a lock. " +
 		"Waiters listen and poll instead, which costs more the more they are",
 	scripts.Uncounted: "rlock: PUBLISH in a script does not count this client, which listens, as on servers that have a proxy in front of them: clients cannot be called by the line in which they wait for a lock. " +
