@@ -117,17 +117,27 @@ func (c *Confirmation) verdict(reply any, err error) error {
 		ErrUnconfirmed, replicas, c.Replicas, local, c.Local, c.Timeout)
 }
 
-// confirmHints say what to do about an error reply to a request for a confirmation.
-var confirmHints = []struct{ reply, hint string }{
-	{"unknown command", "WAIT needs Redis, WAITAOF Redis 7.2 or later, or Valkey; a proxy may have neither: leave WithFsync out, or use another server"},
-	{"appendonly is disabled", "set appendonly yes on the server, or do without its own disk"},
-	{"NOPERM", "the Redis user needs WAIT, or WAITAOF"},
+// confirmHints say what to do about an error reply to a request for a confirmation, by WAIT and by WAITAOF.
+var confirmHints = []struct{ reply, memory, disk string }{
+	{"unknown command", noWait, noWaitAOF},
+	{"unsupported command", noWait, noWaitAOF}, // Envoy
+	{"appendonly is disabled", "", "set appendonly yes on the server, or do without its own disk"},
+	{"NOPERM", "the Redis user needs WAIT", "the Redis user needs WAITAOF"},
 }
+
+const (
+	noWait    = "the server, or a proxy in front of it, has no WAIT: leave WithReplicas out, or use another server"
+	noWaitAOF = "WAITAOF needs Redis 7.2 or later, or Valkey, and a proxy that knows it: leave WithFsync out, or use another server"
+)
 
 func (c *Confirmation) refused(err error) error {
 	for _, h := range confirmHints {
-		if strings.Contains(err.Error(), h.reply) {
-			return fmt.Errorf("%w: %w (%s)", ErrUnconfirmed, err, h.hint)
+		hint := h.memory
+		if c.Fsync {
+			hint = h.disk
+		}
+		if hint != "" && strings.Contains(err.Error(), h.reply) {
+			return fmt.Errorf("%w: %w (%s)", ErrUnconfirmed, err, hint)
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrUnconfirmed, err)

@@ -234,7 +234,7 @@ func TestConfirm_Refused(t *testing.T) {
 			without = append(without, "--rename-command", "WAITAOF", "")
 		}
 		server := redistest.Real(t, without...)
-		try(t, server, Confirmation{Replicas: 1, Timeout: soon}, false, "unknown command", "needs Redis")
+		try(t, server, Confirmation{Replicas: 1, Timeout: soon}, false, "unknown command", "leave WithReplicas out")
 		try(t, server, Confirmation{Fsync: true, Local: 1, Timeout: soon}, false, "unknown command", "Redis 7.2")
 	})
 	t.Run("no right to it", func(t *testing.T) {
