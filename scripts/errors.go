@@ -147,6 +147,8 @@ func split(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRY
 
 const rights = "the Redis user needs EVALSHA, EVAL, HEXISTS, EXISTS, HGET, HMGET, HSET, HDEL, HKEYS, HINCRBY, GET, SET, INCRBY, TIME, PTTL, PEXPIRE, PUBLISH, ZADD, ZCARD, ZRANGE, ZRANK, ZREM, ZSCORE on the lock's keys and channels"
 
+const noScripts = "locks are Lua scripts: use a server, or a way past the proxy, that knows EVALSHA and EVAL"
+
 // hints say what to do about an error reply whose own words do not.
 var hints = []struct{ reply, hint string }{
 	{wrongTypeReply, "a key of this lock holds data of another type: choose a name that nothing else uses"},
@@ -156,6 +158,10 @@ var hints = []struct{ reply, hint string }{
 	{"NOPERM", rights},
 	{"user executing the script can't", rights}, // Redis 7, of a command in a script
 	{"ACL failure in script", rights},           // Redis 8, Valkey
+	{"nknown command", noScripts},
+	{"unsupported command", noScripts}, // Envoy
+	{"scripting support disabled", "start Garnet with --lua, and --lua-transaction-mode: locks are Lua scripts"},
+	{"undeclared key", "start Dragonfly with --default_lua_flags=allow-undeclared-keys: the scripts of semaphores and read-write locks make names of keys"},
 }
 
 // These replies are about the counter, where a permit was asked for: a slot whose key is of another type counts as taken.

@@ -334,3 +334,17 @@ func TestErrors_Contexts(t *testing.T) {
 	judge(t, context.Canceled, true, false)
 	judge(t, context.DeadlineExceeded, true, true)
 }
+
+// A server that runs no scripts, or not these, is an error that says what to do.
+func TestErrors_ServersWithoutScripts(t *testing.T) {
+	for words, remedy := range map[string]string{
+		"ERR unknown command 'EVALSHA', with args beginning with: ":   "EVALSHA and EVAL",
+		"unsupported command 'evalsha'":                               "way past the proxy",
+		"ERR This instance has Lua scripting support disabled":        "--lua-transaction-mode",
+		"ERR script tried accessing undeclared key, key: {rw}:1:-2:1": "allow-undeclared-keys",
+	} {
+		if err := explain(KeysOf("l"), replyError(words)); !strings.Contains(err.Error(), remedy) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%v: does not say %q", err, remedy)
+		}
+	}
+}

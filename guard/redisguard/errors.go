@@ -22,6 +22,14 @@ var errNoContext = errors.New("ctx is nil: pass the caller's, or context.Backgro
 var errReply = errors.New("unexpected reply")
 
 func wrap(op, resource string, err error) error {
+	var said redis.Error
+	if errors.As(err, &said) {
+		for _, words := range []string{"nknown command 'eval", "unsupported command 'eval", "scripting support disabled"} {
+			if strings.Contains(strings.ToLower(said.Error()), words) {
+				err = fmt.Errorf("%w (the guard is a Lua script: use a server, or a way past the proxy, that runs scripts)", err)
+			}
+		}
+	}
 	return fmt.Errorf("redisguard: %s of %q: %w", op, resource, err)
 }
 

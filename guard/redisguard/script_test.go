@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/guard/redisguard"
@@ -102,4 +103,25 @@ func TestAnArgumentOfAnotherType(t *testing.T) {
 		}
 	}
 	locktest.Equal(t, "keys", rdb.DBSize(t.Context()).Val(), int64(0))
+}
+
+// A server that runs no scripts is an error that says what to do.
+func TestAServerWithoutScripts(t *testing.T) {
+	for _, words := range []string{
+		"ERR unknown command 'evalsha', with args beginning with: ", "unsupported command 'EVALSHA'", "ERR This instance has Lua scripting support disabled",
+	} {
+		redistest.Virtual(t, func(t *testing.T) {
+			m, rdb := redistest.Pipe(t)
+			locktest.NoError(t, rdb.Ping(t.Context()).Err())
+			m.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+				if cmd == "EVALSHA" {
+					c.WriteError(words)
+				}
+				return cmd == "EVALSHA"
+			})
+			err := newGuard(t, rdb).Writer(resource, 1).Do(t.Context(), "SET", key, 1).Err()
+			locktest.ErrorSays(t, err, words)
+			locktest.ErrorSays(t, err, "a server, or a way past the proxy, that runs scripts")
+		})
+	}
 }
