@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -98,5 +99,26 @@ func TestInv12_ConfirmationIsNoSilence(t *testing.T) {
 		_, err := rlock.NewLock(c, "l").TryLock(t.Context(), 0, 0)
 		locktest.IsNotError(t, err, context.DeadlineExceeded)
 		t.Log(err)
+	})
+}
+
+// Inv12: where the server ends each connection at its first command, as one that is for TLS alone, and a proxy that does not know HELLO, the error
+// says what that may be.
+func TestInv12_ConnectionsThatEnd(t *testing.T) {
+	locktest.Virtual(t, func(t *testing.T, m *miniredis.Miniredis, _ *redis.Client) {
+		rdb := redistest.PipeClient(t, m, func(o *redis.Options) {
+			o.Dialer = func(context.Context, string, string) (net.Conn, error) {
+				conn, server := net.Pipe()
+				go func() { _, _ = io.Copy(io.Discard, server) }()
+				time.AfterFunc(time.Millisecond, func() { _ = server.Close() })
+				return conn, nil
+			}
+		})
+		_, err := rlock.NewLock(newClient(t, rdb), "l").Lock(t.Context())
+		wantTold(t, err, "EOF", "TLS", "HELLO")
+		_, err = rlock.NewLock(newClient(t, rdb), "l").TryLock(t.Context(), 2*time.Second, 0)
+		wantTold(t, err, "EOF", "TLS", "HELLO")
+		_, err = rlock.NewLock(newClient(t, rdb), "l").TryLock(t.Context(), 0, 0)
+		wantTold(t, err, "EOF", "TLS", "HELLO")
 	})
 }

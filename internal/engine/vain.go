@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"syscall"
 	"time"
 
 	"github.com/fencelock/fencelock/scripts"
@@ -48,6 +50,9 @@ func (ls *lockState) lastError(began time.Time) error {
 func (c *Client) withDial(err error, since time.Time) error {
 	if !scripts.Unanswered(err) { // Redis has answered, or the error is of a dial
 		return err
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		err = fmt.Errorf("%w: the server ends connections. If it ends each, it is for TLS alone, or a proxy that does not know HELLO, as twemproxy", err)
 	}
 	return with(err, c.dials.Since(since))
 }
