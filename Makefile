@@ -54,7 +54,7 @@ again: ## make test N times beside busy processors, and a table of what failed (
 
 server: $(gotest) ## what depends on the server's version, on the one that REDIS_SERVER names
 	@server=$$(.ci/redis-server) && "$$server" --version && REDIS_SERVER="$$server" $(gotest) -count=1 -shuffle=on \
-		./rlock ./quorum ./scripts ./pubsub ./fenced ./guard/redisguard ./internal/docs ./observe/inspect ./observe/lockui ./observe/lockmetrics
+		./rlock ./quorum ./scripts ./pubsub ./fenced ./guard/redisguard ./internal/docs ./observe/inspect ./observe/lockui ./observe/lockmetrics ./internal/test/limits
 
 databases: $(gotest) ## the guards on PostgreSQL, MariaDB, SQLite and an S3 server (modules of their own, for the drivers)
 	@echo "== guards on PostgreSQL, MariaDB, SQLite and an S3 server"

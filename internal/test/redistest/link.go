@@ -72,7 +72,7 @@ func (l *link) requests() {
 	defer l.close()
 	r := bufio.NewReader(l.client)
 	for {
-		frame, args, err := readCommand(r)
+		frame, args, err := ReadCommand(r)
 		if err != nil {
 			break
 		}
@@ -155,7 +155,7 @@ func (l *link) replies() {
 	r := bufio.NewReader(l.server)
 	pushes := false
 	for {
-		frame, err := readFrame(r)
+		frame, err := ReadFrame(r)
 		if err != nil {
 			break
 		}

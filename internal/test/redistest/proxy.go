@@ -173,7 +173,7 @@ func (p *Proxy) send(frame []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readFrame(bufio.NewReader(server))
+	return ReadFrame(bufio.NewReader(server))
 }
 
 // take returns the fault that gets the command, or nil.

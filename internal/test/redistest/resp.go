@@ -8,15 +8,15 @@ import (
 	"strconv"
 )
 
-// readFrame reads one RESP2 or RESP3 value, with all that is nested in it, and
+// ReadFrame reads one RESP2 or RESP3 value, with all that is nested in it, and
 // returns its bytes as they came.
-func readFrame(r *bufio.Reader) ([]byte, error) {
+func ReadFrame(r *bufio.Reader) ([]byte, error) {
 	return appendFrame(nil, r, nil)
 }
 
-// readCommand reads one request, an array of bulk strings, and returns its
+// ReadCommand reads one request, an array of bulk strings, and returns its
 // bytes as they came and its strings.
-func readCommand(r *bufio.Reader) (frame []byte, args []string, err error) {
+func ReadCommand(r *bufio.Reader) (frame []byte, args []string, err error) {
 	frame, err = appendFrame(nil, r, &args)
 	if err == nil && (frame[0] != '*' || len(args) == 0) {
 		err = errors.New("redistest: a request that is not an array of bulk strings")

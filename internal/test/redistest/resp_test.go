@@ -18,18 +18,18 @@ func TestReadFrame(t *testing.T) {
 	} {
 		r := bufio.NewReader(strings.NewReader(frame + "+next\r\n"))
 		for _, expected := range []string{frame, "+next\r\n"} {
-			if got, err := readFrame(r); err != nil || string(got) != expected {
+			if got, err := ReadFrame(r); err != nil || string(got) != expected {
 				t.Errorf("%q: got %q, %v", expected, got, err)
 			}
 		}
 		for n := range frame {
-			if got, err := readFrame(bufio.NewReader(strings.NewReader(frame[:n]))); err != io.EOF && err != io.ErrUnexpectedEOF {
+			if got, err := ReadFrame(bufio.NewReader(strings.NewReader(frame[:n]))); err != io.EOF && err != io.ErrUnexpectedEOF {
 				t.Errorf("%q cut at %d: got %q, %v", frame, n, got, err)
 			}
 		}
 	}
 	for _, bad := range []string{"?1\r\n", "+OK\n", "\r\n", "$x\r\n", "*-2\r\n"} {
-		if got, err := readFrame(bufio.NewReader(strings.NewReader(bad))); err == nil {
+		if got, err := ReadFrame(bufio.NewReader(strings.NewReader(bad))); err == nil {
 			t.Errorf("%q: got %q", bad, got)
 		}
 	}
@@ -37,12 +37,12 @@ func TestReadFrame(t *testing.T) {
 
 func TestReadCommand(t *testing.T) {
 	const get = "*2\r\n$3\r\nGET\r\n$0\r\n\r\n"
-	frame, args, err := readCommand(bufio.NewReader(strings.NewReader(get)))
+	frame, args, err := ReadCommand(bufio.NewReader(strings.NewReader(get)))
 	if err != nil || string(frame) != get || !slices.Equal(args, []string{"GET", ""}) {
 		t.Errorf("got %q, %q, %v", frame, args, err)
 	}
 	for _, bad := range []string{"PING\r\n", "+PING\r\n", "*0\r\n"} {
-		if _, args, err := readCommand(bufio.NewReader(strings.NewReader(bad))); err == nil {
+		if _, args, err := ReadCommand(bufio.NewReader(strings.NewReader(bad))); err == nil {
 			t.Errorf("%q: got %q", bad, args)
 		}
 	}
