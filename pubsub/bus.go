@@ -269,7 +269,7 @@ func (b *Bus) knows(ctx context.Context) Sharding {
 	switch {
 	case err == nil:
 		return On
-	case isReply(err) && strings.Contains(strings.ToLower(err.Error()), "unknown"):
+	case Lacks(err):
 		return Off
 	case isReply(err) && strings.HasPrefix(err.Error(), "NOPERM"):
 		b.complain("the Redis user may not ask whether there are sharded channels: they are not used", err)

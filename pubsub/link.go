@@ -264,7 +264,6 @@ func (l *link) read(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64) 
 // refused deals with an error reply, and tells whether the connection is to be replaced.
 func (l *link) refused(err error) bool {
 	text := err.Error()
-	without := func(words string) bool { return strings.Contains(text, words) }
 	switch {
 	case strings.HasPrefix(text, "NOPERM"):
 		l.bus.complain("the Redis user may not subscribe: waiters poll instead", err)
@@ -272,7 +271,7 @@ func (l *link) refused(err error) bool {
 		return false
 	case strings.HasPrefix(text, "MOVED"), strings.HasPrefix(text, "CLUSTERDOWN"):
 		return true // the slots have moved
-	case slices.ContainsFunc([]string{"unknown command", "unsupported command", "not supported", "is disabled"}, without):
+	case Lacks(err):
 		l.bus.complain("the server, or a proxy in front of it, knows no subscriptions: waiters poll instead. Connect past the proxy, or shorten WithPollInterval", err)
 		l.plan(time.Now())
 		return false
@@ -387,4 +386,11 @@ func (l *link) dissolve() {
 func isReply(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said)
+}
+
+// Lacks tells that a server, or a proxy in front of it, has said that it does not have the command, in Redis's words, those of Envoy, Dragonfly or
+// Garnet.
+func Lacks(err error) bool {
+	return isReply(err) && slices.ContainsFunc([]string{"unknown", "unsupported command", "not supported", "is disabled"},
+		func(words string) bool { return strings.Contains(strings.ToLower(err.Error()), words) })
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/test/locktest"
 	"github.com/fencelock/fencelock/pubsub"
@@ -94,6 +95,34 @@ func TestP10_AServerWithoutSubscriptions(t *testing.T) {
 					t.Errorf("logged: %q", said)
 				}
 			})
+		})
+	}
+}
+
+// A cluster that says in other words than Redis that it has no sharded channels has none: otherwise clients would ask for ever, and listen nowhere.
+func TestAClusterWithoutShardedChannels(t *testing.T) {
+	for _, words := range []string{"ERR Unknown subcommand", "ERR PUBSUB SHARDNUMSUB is not supported", "unsupported command 'pubsub'"} {
+		virtual(t, func(t *testing.T, n *network) {
+			locktest.NoError(t, n.rdb.Ping(t.Context()).Err())
+			n.server.Server().SetPreHook(func(c *server.Peer, cmd string, args ...string) bool {
+				switch {
+				case cmd == "INFO":
+					c.WriteBulk("# Cluster\r\ncluster_enabled:1\r\n")
+				case cmd == "PUBSUB" && strings.EqualFold(args[0], "shardnumsub"):
+					c.WriteError(words)
+				default:
+					return false
+				}
+				return true
+			})
+			one := n.rdb.Options()
+			b, _ := newBus(t, allSlots(t, one.Addr, func(o *redis.ClusterOptions) {
+				o.Dialer, o.Protocol, o.DisableIdentity, o.PoolSize = one.Dialer, one.Protocol, true, one.PoolSize
+				o.ConnMaxIdleTime, o.MaintNotificationsConfig = one.ConnMaxIdleTime, one.MaintNotificationsConfig
+			}), pubsub.Auto)
+			l := listen(b, "a")
+			locktest.Sleep(2 * time.Second)
+			want(t, l, true, 1)
 		})
 	}
 }
