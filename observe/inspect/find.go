@@ -99,6 +99,9 @@ func (in *Inspector) askContended(ctx context.Context) ([]string, error) {
 		}
 		for _, prefix := range []string{lockChannels, rwChannels, lineChannels, lineOfNames} {
 			found, err := ask(ctx, prefix+"*").Result()
+			if pubsub.Lacks(err) {
+				return fmt.Errorf("%w (the server, or a proxy in front of it, has no PUBSUB: a scan, and presence, find locks without it)", err)
+			}
 			if err != nil {
 				return err
 			}

@@ -86,6 +86,24 @@ var features = []struct {
 			return err
 		})
 	}},
+	{"inspect", func(ctx context.Context, s *site) error {
+		in, err := inspect.New(s.connect())
+		if err != nil {
+			return err
+		}
+		return rlock.NewLock(s.client(), "l").Do(ctx, func(ctx context.Context) error {
+			for l, err := range in.Scan(ctx, "*", inspect.Pace{}) {
+				if err != nil || l.Holder == nil {
+					return fmt.Errorf("found is %+v, %w", l, err)
+				}
+			}
+			if _, err := in.Contended(ctx); err != nil {
+				return err
+			}
+			_, err := in.Listeners(ctx, "l")
+			return err
+		})
+	}},
 	{"guard", func(ctx context.Context, s *site) error {
 		g, err := redisguard.New(s.connect())
 		if err != nil {
@@ -144,10 +162,12 @@ func handed(ctx context.Context, s *site, acquire func(n int) (*fenced.Hold, err
 		case took > redistest.Bound(began, 1100*time.Millisecond):
 			s.t.Errorf("%v: handed over after %v", s.log.String(), took)
 		case took > redistest.Bound(began, 200*time.Millisecond):
-			late = fmt.Errorf("handed over after %v", took)
+			late = fmt.Errorf("%w after %v", errLate, took)
 		}
 		hold = next.hold
 		time.Sleep(300 * time.Millisecond)
 	}
 	return errors.Join(late, hold.Unlock(ctx))
 }
+
+var errLate = errors.New("handed over")

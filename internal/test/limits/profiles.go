@@ -75,12 +75,12 @@ var Profiles = []Profile{
 		Limits: append([]Limit{{On: "EVAL EVALSHA", Words: "ERR This instance has Lua scripting support disabled"}}, garnet...),
 	},
 	{
-		Name:   "Garnet with --lua",
+		Name:   "Garnet with --lua --lua-transaction-mode",
 		Source: "github.com/microsoft/garnet e508a41, 2026-08-21",
 		Limits: garnet,
 	},
 	{
-		Name:   "Garnet with --lua --no-pubsub",
+		Name:   "Garnet with --no-pubsub",
 		Source: "github.com/microsoft/garnet e508a41, 2026-08-21",
 		Limits: append([]Limit{{On: "PUBLISH SUBSCRIBE", Words: "ERR %s is disabled, enable it with --pubsub option."}}, garnet...),
 	},
