@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fencelock/fencelock/internal/plain"
+	"github.com/fencelock/fencelock/pubsub"
 	"github.com/fencelock/fencelock/scripts"
 )
 
@@ -48,7 +49,7 @@ func newDoctor(at *connection) *cobra.Command {
 		Use:   "doctor [NAME...]",
 		Short: "Check whether this Redis, and this user's rights, will do for locks",
 		Long: `doctor looks at the server's version, role, persistence, memory policy and clock, tries the commands, keys and channels that locks need,
-and takes and releases a lock. For that it uses a name of its own, and deletes what it has written; with a NAME, that name with an ending
+takes and releases a lock. For that it uses a name of its own, and deletes what it has written; with a NAME, that name with an ending
 of its own, for a user whose rights go by the names of keys. What is missing it names as ACL SETUSER does. NAMEs are also checked for what a
 cluster asks of them.
 
@@ -186,7 +187,7 @@ func (d *doctor) readInfo(ctx context.Context) bool {
 		why, remedy := "no answer", "try again"
 		if redis.HasErrorPrefix(err, "NOPERM") {
 			why, remedy = "the user may not ask for it", "give the user +info"
-		} else if strings.HasPrefix(err.Error(), "ERR unknown command") {
+		} else if pubsub.Lacks(err) {
 			why, remedy = "the server does not know the command", "take away its rename-command, or the proxy that refuses INFO; in a quorum the server counts only with INFO"
 		}
 		d.note(warning, "INFO", "%s, so that version, persistence and memory are not checked: %s (%v)", why, remedy, err)
@@ -241,6 +242,8 @@ func (d *doctor) examineRole(at *connection) (keepsLocks bool) {
 	case slices.Contains([]string{d.info["redis_mode"], d.info["server_mode"], d.info["role"]}, "sentinel"): // server_mode is Valkey's
 		d.note(wrong, "role", "this is a Sentinel, which keeps no locks: with --sentinel-master NAME the URL may be that of a Sentinel")
 		return false
+	case d.info["role"] == "":
+		d.note(warning, "role", "the server does not tell whether it is a master: it must be one")
 	case d.info["role"] != "master" && d.info["slave_read_only"] == "0":
 		d.note(wrong, "role", "this server is a replica that takes writes (replica-read-only no): it gives out locks that its master knows nothing of. Set replica-read-only yes, and name the master, or use --sentinel-master")
 		return false
@@ -269,6 +272,10 @@ func count(n, thing string) string {
 }
 
 func (d *doctor) examinePersistence(ctx context.Context) {
+	if d.info["aof_enabled"] == "" {
+		d.note(warning, "persistence", "the server does not tell what it keeps over a restart: what it loses of locks and tokens, it gives again")
+		return
+	}
 	if d.info["aof_enabled"] == "1" {
 		result, text := fsync(d.server.ConfigGet(ctx, "*appendfsync*").Result())
 		d.note(result, "persistence", "%s", text)
@@ -285,6 +292,8 @@ func (d *doctor) examinePersistence(ctx context.Context) {
 func (d *doctor) examineMemory() {
 	policy, bound := d.info["maxmemory_policy"], d.info["maxmemory"]
 	switch {
+	case policy == "":
+		d.note(warning, "memory", "the server does not tell its maxmemory-policy: it must evict no keys")
 	case policy == "noeviction":
 		d.examineRoom()
 	case bound == "0":

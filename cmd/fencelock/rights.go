@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencelock/fencelock/pubsub"
 )
 
 // A right is a command that is tried.
@@ -25,7 +27,7 @@ func (d *doctor) attempt(ctx context.Context, t *trial, r right) error {
 		return d.listen(ctx, t.sharded, false, r.line[1].(string))
 	}
 	err := d.rdb.Do(ctx, r.line...).Err()
-	if err != nil && r.line[0] == "PUBSUB" && !t.sharded && !redis.HasErrorPrefix(err, "NOPERM") {
+	if err != nil && r.line[0] == "PUBSUB" && strings.HasPrefix(r.line[1].(string), "SHARD") && !t.sharded && !redis.HasErrorPrefix(err, "NOPERM") {
 		return nil // a server of before Redis 7, which has no sharded channels
 	}
 	return err
@@ -46,28 +48,40 @@ func (r right) word(err error) string {
 	return word
 }
 
-// gaps are the words that are missing, for each need in the order in which it was found.
+// gaps are what is missing.
 type gaps struct {
+	denied, lacked words // to the user; by the server, or a proxy in front of it
+	other          error // the first error that says neither
+}
+
+// words are what is missing for each need, in the order in which it was found.
+type words struct {
 	needs []string
-	words map[string][]string
-	other error // the first error that was no refusal
+	of    map[string][]string
+}
+
+func (w *words) add(need, word string) {
+	if w.of == nil {
+		w.of = map[string][]string{}
+	}
+	if w.of[need] == nil {
+		w.needs = append(w.needs, need)
+	}
+	if !slices.Contains(w.of[need], word) {
+		w.of[need] = append(w.of[need], word)
+	}
 }
 
 // found notes what became of a right that was tried.
 func (g *gaps) found(r right, err error) {
 	switch {
 	case err == nil || err == redis.Nil:
-	case !redis.HasErrorPrefix(err, "NOPERM"):
-		if g.other == nil {
-			g.other = err
-		}
-	default:
-		if g.words[r.need] == nil {
-			g.needs = append(g.needs, r.need)
-		}
-		if word := r.word(err); !slices.Contains(g.words[r.need], word) {
-			g.words[r.need] = append(g.words[r.need], word)
-		}
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		g.denied.add(r.need, r.word(err))
+	case pubsub.Lacks(err):
+		g.lacked.add(r.need, r.line[0].(string))
+	case g.other == nil:
+		g.other = err
 	}
 }
 
@@ -75,7 +89,7 @@ func (g *gaps) found(r right, err error) {
 // done once.
 func (d *doctor) examineRights(ctx context.Context, at *connection, kinds []kind, base string) {
 	t := d.newTrial(ctx, at, base)
-	missing := gaps{words: map[string][]string{}}
+	var missing gaps
 	tidy := func() { d.tidy(context.WithoutCancel(ctx), t) }
 	defer tidy()
 	for _, k := range kinds {
@@ -83,22 +97,26 @@ func (d *doctor) examineRights(ctx context.Context, at *connection, kinds []kind
 			missing.found(r, d.attempt(ctx, t, r))
 		}
 	}
-	for _, need := range missing.needs {
-		result := warning
-		if slices.ContainsFunc(kinds, func(k kind) bool { return k.core == need && k.serious }) {
-			result = wrong
+	say := func(w words, check, who string) {
+		for _, need := range w.needs {
+			result := warning
+			if slices.ContainsFunc(kinds, func(k kind) bool { return k.core == need && k.serious }) {
+				result = wrong
+			}
+			d.note(result, check, "%s %s, for %s", who, strings.Join(w.of[need], " "), need)
 		}
-		d.note(result, "rights", "the user lacks %s, for %s", strings.Join(missing.words[need], " "), need)
 	}
+	say(missing.denied, "rights", "the user lacks")
+	say(missing.lacked, "commands", "the server, or a proxy in front of it, does not have")
 	if missing.other != nil {
 		d.note(wrong, "commands", "%v", missing.other)
 	}
-	if len(missing.needs) == 0 && missing.other == nil {
+	if missing.denied.needs == nil && missing.lacked.needs == nil && missing.other == nil {
 		d.note(fine, "rights", "all commands that %s need", coresOf(kinds))
 	}
 	tidy()
 	for _, k := range kinds {
-		if k.try == nil || missing.words[k.core] != nil {
+		if k.try == nil || missing.denied.of[k.core] != nil {
 			continue
 		}
 		began := time.Now()

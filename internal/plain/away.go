@@ -183,7 +183,7 @@ func cause(err error) (text string, here bool) {
 		return text + ": " + string(hint), true
 	}
 	if text == closed {
-		text += " (the server may have reached maxclients)"
+		text += " (the server may have reached maxclients, or be a proxy that does not know HELLO)"
 	}
 	return text, here
 }

@@ -30,7 +30,7 @@ func (answer) RedisError()     {}
 func TestError(t *testing.T) {
 	refused := dial(os.NewSyscallError("connect", syscall.ECONNREFUSED))
 	_, proxy := (&net.Dialer{}).DialContext(t.Context(), "tcp", "127.0.0.1:1")
-	const room = " (the server may have reached maxclients)"
+	const room = " (the server may have reached maxclients, or be a proxy that does not know HELLO)"
 	const meanwhile = ". Nobody gets a lock meanwhile"
 	for _, c := range []struct {
 		err   error
