@@ -49,7 +49,7 @@ func newDoctor(at *connection) *cobra.Command {
 		Use:   "doctor [NAME...]",
 		Short: "Check whether this Redis, and this user's rights, will do for locks",
 		Long: `doctor looks at the server's version, role, persistence, memory policy and clock, tries the commands, keys and channels that locks need,
-takes and releases a lock. For that it uses a name of its own, and deletes what it has written; with a NAME, that name with an ending
+takes and releases a lock, and has a second client wait for it. For that it uses a name of its own, and deletes what it has written; with a NAME, that name with an ending
 of its own, for a user whose rights go by the names of keys. What is missing it names as ACL SETUSER does. NAMEs are also checked for what a
 cluster asks of them.
 

@@ -58,14 +58,15 @@ var ailments = map[string][]string{
 		"warning INFO does not know the command", "warning commands SUBSCRIBE UNSUBSCRIBE, for messages", "warning commands SUBSCRIBE UNSUBSCRIBE, for the line",
 		"warning commands PUBSUB, for ls",
 	},
-	"twemproxy": {"wrong connection a proxy that does not know HELLO"},
+	"twemproxy":         {"wrong connection a proxy that does not know HELLO"},
+	"nobody is counted": {"warning handoff PUBLISH in a script does not count"},
 }
 
 // Doctor says what an engine refuses, and wrong only where locks do not work.
 func TestDoctorOnEngines(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	t.Setenv(urlVariable, "")
-	for _, p := range limits.Profiles {
+	for _, p := range append(limits.Profiles, limits.Profile{Name: "nobody is counted", Limits: []limits.Limit{{Does: limits.CountsNobody}}}) {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			at := connection{urls: []string{"redis://" + limited(t, p)}}

@@ -72,6 +72,8 @@ func (w *words) add(need, word string) {
 	}
 }
 
+func (g *gaps) has(need string) bool { return g.denied.of[need] != nil || g.lacked.of[need] != nil }
+
 // found notes what became of a right that was tried.
 func (g *gaps) found(r right, err error) {
 	switch {
@@ -126,6 +128,9 @@ func (d *doctor) examineRights(ctx context.Context, at *connection, kinds []kind
 			continue
 		}
 		d.note(fine, k.name, "%s in %v", said, time.Since(began).Round(10*time.Microsecond))
+		if k.core == needLock {
+			d.examineHandoff(ctx, t, !missing.has(needLine) && !missing.has(needMessages))
+		}
 	}
 }
 
