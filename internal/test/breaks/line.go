@@ -181,6 +181,11 @@ var ofLine = []Break{
 		Pkg:   "./scripts", Run: "P30_WithoutTheRightToTheCalls",
 	},
 	{
+		Name:  "P30: a client is in a line that the server cannot call",
+		Edits: []Edit{{"scripts/line.lua lined", "'not allowed from script', 'is disabled'", "'no words'"}},
+		Pkg:   "./rlock", Run: "P30_TheServerDoesNotPublish",
+	},
+	{
 		Name:  "P30: a client enters a line that it cannot leave",
 		Edits: []Edit{{"scripts/turn.lua stand", "if unproven ~= '' then", "if false then"}},
 		Pkg:   "./scripts", Run: "P30_OneCommand",

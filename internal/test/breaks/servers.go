@@ -42,6 +42,11 @@ var ofServers = []Break{
 		Pkg:   "./pubsub", Run: "ARefusedChannel",
 	},
 	{
+		Name:  "P10: behind a proxy without subscriptions the bus connects again and again",
+		Edits: []Edit{{"pubsub link.refused", "case Lacks(err):", "case false:"}},
+		Pkg:   "./pubsub", Run: "P10_AServerWithoutSubscriptions",
+	},
+	{
 		Name:  "P13: go-redis repeats commands by itself",
 		Edits: []Edit{{"scripts command.NoRetry", "true", "false"}},
 		Pkg:   "./rlock", Run: "P13_",
