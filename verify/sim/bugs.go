@@ -56,6 +56,7 @@ var playedWith = []struct {
 	{"extend-undone", "none", 1},
 	{"extend-forgotten", "none", 1},
 	{"third-fails", "none", 1},
+	{"uncounted-in-line", "uncounted", 1},
 }
 
 var bugs = func() (all []bug) {

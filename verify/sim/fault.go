@@ -138,6 +138,7 @@ var faultKinds = append([]faultKind{
 		return nil
 	}},
 	{changes, "a server of a quorum is replaced by another one; processes get to know it one after the other", unheard, false, false, someServers, (*world).changes},
+	{uncounts, "a failover to servers that count nobody who listens", time.Minute + soon, false, false, someServers, (*world).uncounts},
 	{"dies", "a process dies, and comes back", soon, false, false, aProcess, func(w *world, f fault) func() {
 		c := w.takes(f)
 		if c == nil {

@@ -72,7 +72,8 @@ type judging struct {
 	harmed  []harm              // by faults, also by those that are over
 	settled time.Duration       // from when on the faults that are over no longer count
 	losses  []loss
-	clock   bool // a server's clock was set
+	unlined time.Duration // until when clients do without the line, as servers do not count who listens (P33)
+	clock   bool          // a server's clock was set
 	stopped bool
 	stops   time.Duration
 
@@ -249,7 +250,7 @@ func (j *judging) reads(e event) {
 		}
 	case begins:
 		j.broken++
-		j.deadLinks = j.deadLinks || strings.HasPrefix(e.Text, "dead:")
+		j.deadLinks = j.deadLinks || strings.HasPrefix(e.Text, "dead:") || strings.HasPrefix(e.Text, uncounts+":") // its links were cut while nobody looked
 		j.harms(e)
 	case ends:
 		j.broken--

@@ -99,7 +99,7 @@ func (j *judging) handsOver(name string, l *judgedLock) {
 		among = among || h.all // it may have the lock
 	}
 	switch {
-	case j.stopped, first == nil, among, l.freed < j.lineCleanFrom(l, name, l.freedBy.client):
+	case j.stopped, first == nil, among, l.freed < j.lineCleanFrom(l, name, l.freedBy.client), j.Servers > 1 && l.freed < j.unlined:
 	case j.deadLinks && l.deadCalled < j.goneClients(name):
 		l.deadCalled++ // the ticket of a client that is gone is called once, where its connection has died without a word before (P24)
 	default:
@@ -139,7 +139,7 @@ func (j *judging) overtakes(h *judgedHold, l *judgedLock) {
 		return
 	}
 	for _, w := range l.waits {
-		if w.client == h.client || !w.mustTake() || w.headed == 0 || h.asked <= w.headed+standsAfter || h.reads && w.reads ||
+		if w.client == h.client || !w.mustTake() || w.headed < max(j.unlined, 1) || h.asked <= w.headed+standsAfter || h.reads && w.reads ||
 			w.headed < j.lineCleanFrom(l, h.lock, h.client) {
 			continue
 		}
@@ -169,7 +169,7 @@ func (j *judging) saysWaited(h *judgedHold, l *judgedLock) {
 func (j *judging) hearsWaited(name string, l *judgedLock) {
 	for _, h := range l.live {
 		for _, w := range l.waits {
-			if from := max(h.watching, w.asked); h.watching > 0 && h.lives() && h.client.closes == 0 && w.mustTake() && j.now-from > lookMost && from >= max(j.cleanFrom(h.client, name), j.cleanFrom(w.client, name)) {
+			if from := max(h.watching, w.asked); h.watching > 0 && h.lives() && h.client.closes == 0 && w.mustTake() && j.now-from > lookMost && from >= max(j.unlined, j.cleanFrom(h.client, name), j.cleanFrom(w.client, name)) {
 				h.watching = 0
 				j.violated(tellsWaited, name, "%s, call %d, does not say that somebody waits, and %s, call %d, does since %v", h.client.name, h.call, w.client.name, w.call, w.asked)
 			}

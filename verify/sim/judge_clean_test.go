@@ -44,6 +44,7 @@ func TestJudgeCleanHandoff(t *testing.T) {
 		{"far away, late", farAway, history(waits, a.got(41.2, 2)), changed(got, 1, func(e *event) { e.At += seconds(moment) }), soonTaken},
 		{"far away, each that was called and gave up has time to pass it on", farAway, history(waits, r.asks(40.5, 0.6), r.no(41.1, notGot), a.got(41.3, 2)),
 			without(refused), soonTaken},
+		{"of a quorum without the line", withQuorum, history(uncounted(5, 30), b.holds(36, 41, 1), redisHas(36.5, "B:1"), a.asks(37, 99), a.got(42, 2)), countsAll, soonTaken},
 		{"of a quorum, late", withQuorum, history(waits, a.got(41.5, 2)), changed(got, 1, func(e *event) { e.At += seconds(moment) }), soonTaken},
 	})
 }
@@ -104,6 +105,7 @@ func TestJudgeWaited(t *testing.T) {
 		{"it is not to say so", nil, history(hold[:3], a.asks(41, 99), until(60)), more(b.does(39, watches)), tellsWaited},
 		{"it is lost", nil, history(hold, a.asks(41, 99), b.ended(53, "gave up"), until(60)), later(ended, 0), tellsWaited},
 		{"the links of the holder are broken", nil, history(hold, a.asks(41, 99), brokenOf("c1", 42, 53, 0), until(60)), others("c2"), tellsWaited},
+		{"there is no line", nil, history(uncounted(5, 30), hold, a.asks(41, 99), until(60)), countsAll, tellsWaited},
 		{"Redisson is in no line", withRedisson, history(hold, r.asks(41, 99), until(60)), nil, tellsWaited},
 	})
 }
@@ -139,6 +141,7 @@ func TestJudgeOvertakenWaits(t *testing.T) {
 		{"as one client passes it on", nil, history(taken, waits, times(most+1, b, 0.002, 0)), func([]event) []event { return history(taken, waits, times(most+1, b, 0.03, 0)) }, fewOvertaken},
 		{"that began with it", nil, history(taken, waits, times(most+1, b, 0.1, 0.9+0.1*8)), func([]event) []event { return history(taken, waits, times(most+1, b, 0.1, 0.8)) }, fewOvertaken},
 		{"its links were broken", nil, history(brokenOf("c0", 31, 38.001, 0), taken, waits, times(most+1, b, 1, 0)), others("c3"), fewOvertaken},
+		{"there is no line", nil, history(uncounted(5, 30), taken, waits, times(most+1, b, 1, 0)), countsAll, fewOvertaken},
 		{"all of them read", withPages, reading(history(taken, waits, times(most+1, b, 1, 0))...), changed(asks, 1, func(e *event) { e.Reads = false }), fewOvertaken},
 		{"a permit", withPermits, inSlot(second, history(waits, allOf(r.asks(40.5, 99)), times(most, b, 1, 0))...), func([]event) []event {
 			return inSlot(second, history(waits, allOf(r.asks(40.5, 99)), times(most+1, b, 1, 0))...)

@@ -28,13 +28,18 @@ const forever = time.Duration(1 << 62)
 func (j *judging) harms(e event) {
 	if k := kindOf(e.Text); k == nil || k.of != aProcess {
 		h := harmOf(e)
-		h.from = e.At
+		if h.from = e.At; k != nil && k.name == uncounts { // all goes on then, but for the line
+			h.heard, h.until, j.unlined = e.At+soon, e.At+soon, forever
+		}
 		j.harmed = append(j.harmed, h)
 	}
 }
 
 // settles takes in the end of a fault.
 func (j *judging) settles(e event) {
+	if k := kindOf(e.Text); k != nil && k.name == uncounts {
+		j.unlined = e.At + e.For
+	}
 	over := harmOf(e)
 	if i := slices.IndexFunc(j.harmed, func(h harm) bool { h.from = 0; return h == over }); i >= 0 {
 		j.harmed[i].until, j.harmed[i].heard = e.At+e.For, e.At+e.For

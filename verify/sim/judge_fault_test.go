@@ -13,6 +13,14 @@ func called(text string, fault []event) []event {
 	return fault
 }
 
+// uncounted is the fault of servers that count nobody, from which all settles in a minute.
+func uncounted(from, to float64) []event {
+	return called(uncounts+": servers", broken(from, to, 62))
+}
+
+// countsAll has the servers count all again from its end.
+func countsAll(h []event) []event { return changed(ends, 0, func(e *event) { e.For = 0 })(h) }
+
 // ofLock is a fault of one lock.
 func ofLock(lock string, fault []event) []event {
 	for i := range fault {

@@ -14,6 +14,7 @@ func TestJudgeNobodySleeps(t *testing.T) {
 			func([]event) []event { return history(waits, until(4)) }, nobodySleep},
 		{"a fault is there", nil, history(waits, broken(2, 9, 0), until(9)), without(begins), nobodySleep},
 		{"a fault was there", nil, history(waits, broken(2, 9, 5), until(16)), later(calm, 0), nobodySleep},
+		{"servers begin to count nobody", nil, history(waits, uncounted(2, 9)[:1], until(6)), later(calm, 0), nobodySleep},
 		{"the links of its own client are broken", nil, history(waits, brokenOf("c0", 2, 9, 0), until(9)),
 			func([]event) []event { return history(waits, brokenOf("c1", 2, 9, 0), until(9)) }, nobodySleep},
 		{"the links of two other clients are broken", nil, history(waits, brokenOf("c1", 2, 9, 0), brokenOf("c2", 2, 9, 0), until(9)),

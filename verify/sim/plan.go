@@ -124,7 +124,8 @@ func newPlan(seed uint64, l limits) plan {
 		p.Clients[i].Local = pick(r, 0, 0, 2, 20)
 	}
 	p.travels(rand.New(rand.NewPCG(seed, 8)))
-	p.Faults = append(p.Faults, p.changes(rand.New(rand.NewPCG(seed, 9)), l.Faults)...)
+	p.Faults = append(p.Faults, p.uncounted(rand.New(rand.NewPCG(seed, 9)), l.Faults)...)
+	p.Faults = append(p.Faults, p.changes(rand.New(rand.NewPCG(seed, 10)), l.Faults)...)
 	if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == rolls }) {
 		first := &p.Clients[0]
 		first.Callers = append(first.Callers, newKeeper(other, p))
@@ -185,7 +186,7 @@ func newKeeper(r *rand.Rand, p plan) callerPlan {
 func newFaults(r *rand.Rand, p plan, only []string) []fault {
 	var of []faultKind
 	for _, k := range faultKinds {
-		if k.name != forces && k.name != changes && k.fits(p) && (len(only) == 0 || slices.Contains(only, k.name)) {
+		if k.name != forces && k.name != uncounts && k.name != changes && k.fits(p) && (len(only) == 0 || slices.Contains(only, k.name)) {
 			of = append(of, k)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/fencelock/fencelock/internal/test/fifo"
 	"github.com/fencelock/fencelock/internal/test/memredis"
 )
 
@@ -32,8 +33,9 @@ type server struct {
 	over   bool
 	ran    scriptCounter
 
-	refusing []*refusal // what it says in place of doing what it is told
-	wrote    bool       // the script that runs has written
+	published *fifo.Queue[[2]string] // what it has to say to those whom it does not count; nil while it counts all
+	refusing  []*refusal             // what it says in place of doing what it is told
+	wrote     bool                   // the script that runs has written
 }
 
 func newServer(n *network, number int) *server {
@@ -53,6 +55,7 @@ func (s *server) answers(c *redisserver.Peer, cmd string, args ...string) bool {
 	}
 	s.net.mu.Lock()
 	denied, ahead, run, began, refused := s.denied, s.ahead, s.run, s.began, s.refusedBy(cmd)
+	uncounted := s.published
 	if cmd != denied && refused == nil {
 		s.ran.counts(cmd, args)
 	}
@@ -63,6 +66,11 @@ func (s *server) answers(c *redisserver.Peer, cmd string, args ...string) bool {
 	}
 	if cmd == denied {
 		c.WriteError(fmt.Sprintf("NOPERM User fencelock has no permissions to run the '%s' command", strings.ToLower(cmd)))
+		return true
+	}
+	if cmd == "PUBLISH" && uncounted != nil {
+		uncounted.Push([2]string{args[0], args[1]})
+		c.WriteInt(0)
 		return true
 	}
 	return memredis.Tells(c, cmd, args, fmt.Sprintf("run-%d-%d", s.number, run), began, time.Now().Add(ahead))
@@ -109,6 +117,7 @@ func (w *way) options() *redis.Options {
 func (s *server) close() {
 	s.net.mu.Lock()
 	s.over = true
+	s.counts()
 	s.net.mu.Unlock()
 	s.net.each(func(l *link) bool { return l.way.server == s }, (*link).drop)
 	s.m.Close()

@@ -231,6 +231,7 @@ var ofLine = []Break{
 		Pkg:   "./rlock", Run: "P33_",
 	},
 	{
+		Short: "uncounted-in-line",
 		Name:  "P33: a client that the server does not count is in the line",
 		Edits: []Edit{{"scripts/line.lua prove", "== 0 and not refused then", "== -1 then"}},
 		Pkg:   "./rlock", Run: "P33_NobodyIsCounted",
