@@ -54,6 +54,17 @@ func nodeWays(t *testing.T, test func(t *testing.T, rdb *redis.Client, c caller,
 	})
 }
 
+// A batch, which runs in one step, asks the server once how it is.
+func TestNode_ABatchAsksOnce(t *testing.T) {
+	c := newCaller(t, nodeServer(t))
+	got := together(c.Scripts, Vote(newKeys(t), newField(), lease), Vote(newKeys(t), newField(), lease), Look(newKeys(t), newField()))
+	for _, o := range got {
+		if o.err != nil || o.Report.Time != got[0].Report.Time || o.Report.Run != got[0].Report.Run {
+			t.Errorf("%+v %+v %v", o.Answer, o.Report, o.err)
+		}
+	}
+}
+
 // One hold on one node of a quorum, from its vote to its release, and what a stranger hears meanwhile.
 func TestNode_OneHold(t *testing.T) {
 	nodeWays(t, func(t *testing.T, rdb *redis.Client, c caller, do func(Op) Answer) {

@@ -1,3 +1,38 @@
+-- server is what this server has said of itself: its time in seconds and microseconds, its run, its uptime and its record, as report has them. A script
+-- runs in one step, so that one answer is enough for all its operations.
+local server
+
+-- tells asks the server, once in a script. It returns nil, or an error. INFO has the time since Redis 6.2.
+local function tells()
+  if server then
+    return nil
+  end
+  local info, words = redis.pcall('INFO', 'server'), ''
+  if type(info) == 'table' then
+    words = info.err
+    info = ''
+  end
+  local function value(name, pattern)
+    local _, last = string.find(info, name, 1, true) -- a pattern alone would be tried at each character
+    return last and string.match(info, pattern, last + 1)
+  end
+  local run, uptime = value('run_id:', '^[^\r\n]+'), value('uptime_in_seconds:', '^%-?%d+')
+  if not (run and uptime) then
+    run, uptime = '', words
+  end
+  local now, time = value('server_time_usec:', '^%d+'), nil
+  if now then
+    time = {string.sub(now, 1, -7), string.sub(now, -6)}
+  else
+    time = redis.pcall('TIME')
+    if time.err then
+      return time
+    end
+  end
+  local members = redis.pcall('GET', 'fencelock:quorum:members')
+  server = {time[1], time[2], run, uptime, type(members) == 'string' and members or ''}
+end
+
 -- report makes what a server of a quorum says with every answer, in the same step as the answer itself.
 --
 -- lock     hash: field <uuid>:<number> = hold count
@@ -26,20 +61,9 @@ local function report(lock, counter, first, holder)
   if not string.match(last, '^%d+$') then
     return nil, redis.error_reply('ERR value is not an integer or out of range')
   end
-  local time = redis.pcall('TIME')
-  if time.err then
-    return nil, time
+  why = tells()
+  if why then
+    return nil, why
   end
-  local info, words = redis.pcall('INFO', 'server'), ''
-  if type(info) == 'table' then
-    words = info.err
-    info = ''
-  end
-  local run, uptime = string.match(info, 'run_id:([^\r\n]+)'), string.match(info, 'uptime_in_seconds:(%-?%d+)')
-  if not (run and uptime) then
-    run, uptime = '', words
-  end
-  local members = redis.pcall('GET', 'fencelock:quorum:members')
-  return {first, holder, last, time[1], time[2], run, uptime, type(members) == 'string' and members or ''}
+  return {first, holder, last, server[1], server[2], server[3], server[4], server[5]}
 end
-
