@@ -175,10 +175,17 @@ func (s *store) drop(field string, rec *fieldRecord) (owed bool) {
 	return false
 }
 
-// owes is engine.Limits.Owes: it tells whether a release of the field is owed that Close waits for.
-func (s *store) owes(field string) bool {
+// owes is engine.Limits.Owes: it tells whether a release of the field is owed, and whether Close waits for it.
+func (s *store) owes(field string) (owed, awaited bool) {
 	rec, own := s.find(field)
-	return rec != nil && rec.awaited(s.nodes, s.majority()) || rec == nil && !own
+	if rec == nil {
+		return !own, !own
+	}
+	awaited = rec.awaited(s.nodes, s.majority())
+	if rec.isGivenUp() {
+		return s.drop(field, rec), awaited
+	}
+	return rec.owed(), awaited
 }
 
 // between returns a random time from least to most.

@@ -31,7 +31,12 @@ func (c releasing) Answered(keys *scripts.Keys, a scripts.Answer, err error) {
 	c.heard(c.slotOf(keys), time.Now(), err)
 }
 
-func (c releasing) Owes(field string) bool { return c.limits.Owes == nil || c.limits.Owes(field) }
+func (c releasing) Owes(field string) (owed, awaited bool) {
+	if c.limits.Owes == nil {
+		return true, true
+	}
+	return c.limits.Owes(field)
+}
 
 func (c releasing) Delayed(a *releases.Attempts) {
 	if t := c.set.Trace; t != nil && t.ReleaseDelayed != nil {

@@ -26,9 +26,9 @@ type Limits struct {
 	Servers int
 	Longest time.Duration // of leases; 0: as long as Redis allows
 	Tries   int           // of one call; 0: as many as its wait allows
-	// tells whether some server may still have this field, or get it late, that may answer a
-	// release; nil: each does
-	Owes func(field string) bool
+	// tells whether some server may still have this field, or get it late, and whether Close waits
+	// for that as it may answer a release; nil: each does
+	Owes func(field string) (owed, awaited bool)
 }
 
 // several tells whether the store is several servers.

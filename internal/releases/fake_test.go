@@ -12,6 +12,7 @@ import (
 // A fakeClient is a Client that keeps what it is given to send, and answers nothing by itself.
 type fakeClient struct {
 	takeBack bool // what TakeBack returns
+	settled  bool // no server owes anything
 
 	mu   sync.Mutex
 	on   func(caller scripts.Caller) // of onSend
@@ -43,7 +44,7 @@ func (c *fakeClient) Send(_ *scripts.Op, caller scripts.Caller) {
 func (c *fakeClient) TakeBack(*scripts.Op) bool                     { return c.takeBack }
 func (c *fakeClient) Sharded() bool                                 { return false }
 func (c *fakeClient) Answered(*scripts.Keys, scripts.Answer, error) {}
-func (c *fakeClient) Owes(string) bool                              { return true }
+func (c *fakeClient) Owes(string) (owed, awaited bool)              { return !c.settled, !c.settled }
 func (c *fakeClient) Delayed(*Attempts)                             {}
 func (c *fakeClient) Ended(*Attempts, time.Duration, bool)          {}
 func (c *fakeClient) Unlock(k *scripts.Keys, f string, s bool) scripts.Op {

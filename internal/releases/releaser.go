@@ -23,9 +23,9 @@ type Client interface {
 	Unlock(keys *scripts.Keys, field string, sharded bool) scripts.Op
 	// Answered is told what a release has said.
 	Answered(keys *scripts.Keys, answer scripts.Answer, err error)
-	// Owes tells whether one of several servers may still have the hold of this field, or get it late, and may answer a release. With one server it
-	// returns true. It is called with the Releaser's mutex held.
-	Owes(field string) bool
+	// Owes tells whether one of several servers may still have the hold of this field, or get it late, and whether Close waits for that as it may answer a
+	// release. With one server it returns true. It is called with the Releaser's mutex held.
+	Owes(field string) (owed, awaited bool)
 	// Delayed is told of a release that Redis, or a majority of several servers, is late to confirm, and Ended that it has, or that the release is
 	// off the list. They are called in turn, with the Releaser's mutex held.
 	Delayed(a *Attempts)
@@ -223,8 +223,16 @@ func (rl *Releaser) reschedule(r *release, d time.Duration) {
 }
 
 func (r *release) matters() bool {
-	owed := r.nodesOwe && (r.oweUntil.IsZero() || time.Now().Before(r.oweUntil))
-	return owed || r.attempts.matters(len(r.releaser.releases) > r.releaser.unheard)
+	return r.isOwed() || r.attempts.matters(len(r.releaser.releases) > r.releaser.unheard)
+}
+
+// isOwed tells whether one of several servers may have the hold: the rest of them may have confirmed since what most had confirmed.
+func (r *release) isOwed() bool {
+	if !r.nodesOwe || !r.oweUntil.IsZero() {
+		return r.nodesOwe && time.Now().Before(r.oweUntil)
+	}
+	owed, _ := r.releaser.client.Owes(r.attempts.Field)
+	return owed
 }
 
 // remove takes the release off the list. With rl.mu held.
@@ -374,7 +382,8 @@ func (rl *Releaser) owes(r *release) bool {
 	if r.reason == question || free && (r.reason != quorumDone || !r.oweUntil.IsZero()) {
 		return false
 	}
-	return rl.client.Owes(r.attempts.Field) // of several servers some may still have what most have released, or all may have said that they have not got it
+	_, awaited := rl.client.Owes(r.attempts.Field) // of several servers some may still have what most have released, or all may have said that they have not got it
+	return awaited
 }
 
 // Close drops what is left, and says so.

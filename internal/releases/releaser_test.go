@@ -295,6 +295,22 @@ func TestP12_CloseSaysWhatItLeaves(t *testing.T) {
 	})
 }
 
+// P3: what the rest of several servers has confirmed after most of them is not released again.
+func TestP3_WhatAllServersHaveConfirmedIsOver(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T) {
+		rl, client := newFake(new(locktest.Log))
+		client.answers(func(string) error { return nil })
+		for _, settled := range []bool{false, true} {
+			before := len(client.all())
+			client.settled = settled
+			rl.QuorumDone(takenBy("l", time.Minute), time.Time{})
+			locktest.Sleep(time.Minute)
+			locktest.Equal(t, "releases", len(client.all())-before, map[bool]int{false: 1}[settled])
+			locktest.Equal(t, "listed", rl.Len(), 0)
+		}
+	})
+}
+
 // A hold has one entry on the releaser's list, however often it is given to the releaser, and gets another one when that is over.
 func TestOneReleaseOfAHold(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T) {

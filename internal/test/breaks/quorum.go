@@ -4,7 +4,7 @@ package breaks
 var ofQuorum = []Break{
 	{
 		Name:  "Inv12: a node that refuses INFO is told of without its words",
-		Edits: []Edit{{"scripts/report.lua report", "words = info.err", ""}},
+		Edits: []Edit{{"scripts/report.lua tells", "words = info.err", ""}},
 		Pkg:   "./quorum", Run: "NoRun",
 	},
 	{
@@ -331,6 +331,11 @@ var ofQuorum = []Break{
 		Name:  "P12: Close does not wait for the nodes that are slow to release a hold",
 		Edits: []Edit{{"internal/releases Releaser.owes", "free && (r.reason != quorumDone || !r.oweUntil.IsZero())", "free"}},
 		Pkg:   "./quorum", Run: "P12_CloseWaitsForSlow",
+	},
+	{
+		Name:  "P3: what all nodes have confirmed is released again",
+		Edits: []Edit{{"internal/releases release.isOwed", "return owed", "return owed || true"}},
+		Pkg:   "./internal/releases", Run: "P3_WhatAllServers",
 	},
 	{
 		Name:  "P12: Close leaves what a majority has that has ceased to answer a moment ago",
