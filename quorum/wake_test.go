@@ -133,6 +133,24 @@ func waitsBehind(t *testing.T, l *fenced.Lock, long time.Duration, release func(
 	locktest.Sleep(5 * time.Second)
 }
 
+// P10: a waiter that does not reach the home of the lock listens on the next node, and each node that had the hold tells those who listen there.
+func TestP10_WaiterWithoutTheFirstNode(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		owner, waiter := s.user().lock("l"), s.user(rlock.WithPollInterval(time.Minute))
+		l := waiter.lock("l")
+		for _, one := range []*fenced.Lock{owner, l} {
+			locktest.NoError(t, one.Do(t.Context(), func(context.Context, int64) error { return nil }))
+		}
+		locktest.Sleep(time.Second)
+		waiter.down(quorum.First(waiter.Client, "l"))
+		for range 2 {
+			held, _, err := owner.LockAndGetToken(t.Context())
+			locktest.NoError(t, err)
+			waitsBehind(t, l, 12*time.Second, func() error { return owner.Unlock(held) })
+		}
+	})
+}
+
 // P10: a release calls the first in the line, and nobody else tries.
 func TestP10_AReleaseCallsOne(t *testing.T) {
 	virtual(t, 5, func(t *testing.T, s *site) {

@@ -333,6 +333,11 @@ var ofQuorum = []Break{
 		Pkg:   "./quorum", Run: "P12_CloseWaitsForSlow",
 	},
 	{
+		Name:  "P10: a release tells those who listen on the home alone",
+		Edits: []Edit{{"scripts/withdraw_in_line.lua withdrawInLine", "release(lock, line, nil, field, channel, publish,", "release(lock, line, nil, field, channel, again and publish or '',"}},
+		Pkg:   "./quorum", Run: "P10_WaiterWithout",
+	},
+	{
 		Name:  "P3: what all nodes have confirmed is released again",
 		Edits: []Edit{{"internal/releases release.isOwed", "return owed", "return owed || true"}},
 		Pkg:   "./internal/releases", Run: "P3_WhatAllServers",
