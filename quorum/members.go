@@ -71,22 +71,21 @@ func (m *members) hear(from *node, text string) {
 		if before != nil && before.Compare(told) >= 0 {
 			return
 		}
+		if before != nil || m.first == nil || next.text != m.first.text {
+			m.changes.Add(1) // before anybody counts by the new one
+		}
 		if m.newest.CompareAndSwap(before, next) {
-			m.changed(before, next)
+			m.tell(before, next)
 			return
 		}
 	}
 }
 
-// changed notes that there is a newer record than the one before, nil for none.
-func (m *members) changed(before, now *record) {
+// tell says in the log that there is a newer record than the one before, nil for none.
+func (m *members) tell(before, now *record) {
 	known := make([]string, len(m.all))
 	for i, n := range m.all {
 		known[i] = n.name
-	}
-	slices.Sort(known)
-	if before != nil || now.Size != len(known) || !slices.Equal(known, now.Names) {
-		m.changes.Add(1)
 	}
 	unknown := slices.DeleteFunc(slices.Clone(now.Names), func(n string) bool { return slices.Contains(known, n) })
 	switch {
