@@ -259,7 +259,7 @@ var ofQuorum = []Break{
 	},
 	{
 		Name:  "Inv10: a renewal brings back a lock that was forced open",
-		Edits: []Edit{{"quorum store.forcedOpen", "return removed > max(here-s.majority(), 0) || removed > 0 && without >= s.majority()", "return false"}},
+		Edits: []Edit{{"quorum store.forcedOpen", "return removed > max(here-s.majority(), 0) || removed > 0 && without >= s.majority()", "return here < 0"}},
 		Pkg:   "./quorum", Run: "ForceUnlockIsNotUndone",
 	},
 	{
