@@ -257,6 +257,7 @@ func TestCluster_EveryCallWorks(t *testing.T) {
 	server := oneMaster(t)
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
 	t.Cleanup(func() { _ = cluster.Close() })
+	sharded := server.Client().PubSubShardNumSub(t.Context(), "any").Err() == nil // not so with Redis 6, whose line cannot be called by such a channel
 	for name, rdb := range map[string]redis.UniversalClient{"cluster client": cluster, "single client, as behind a proxy": server.Client()} {
 		t.Run(name, func(t *testing.T) {
 			for _, lock := range []string{"plain", "{a}b", "a{b}c", "{a}{b}", "{a}b}"} {
@@ -285,10 +286,10 @@ func TestCluster_EveryCallWorks(t *testing.T) {
 				}
 				c.do(Leave(c.keys, "a:1", false))
 				last := newField()
-				if a := c.do(Unlock(c.keys, next, true).Calling("a:2", 0)); !a.Held || a.Score == 0 || a.Outside != 0 {
+				if a := c.do(Unlock(c.keys, next, sharded).Calling("a:2", 0)); !a.Held || a.Score == 0 || a.Outside != 0 {
 					t.Errorf("%s: a release that calls says %+v", lock, a)
 				}
-				if a := c.do(Acquire(c.keys, true, last, lease).InTurn(Turn{Ticket: "a:2", Sharded: true})); !a.Held || a.Outside != 0 {
+				if a := c.do(Acquire(c.keys, true, last, lease).InTurn(Turn{Ticket: "a:2", Sharded: sharded})); !a.Held || a.Outside != 0 {
 					t.Errorf("%s: an acquire in turn says %+v", lock, a)
 				}
 				for i, sharded := range []bool{true, false} {
