@@ -77,7 +77,7 @@ func TestInv12_PatienceOfSeveralClients(t *testing.T) {
 								t.Errorf("got %v, want a MajorityError", err)
 							}
 						}
-						most := patience + time.Second/2
+						most := patience + time.Second/4
 						if waits {
 							most += 2 * time.Second // until the second look, which asks others than the home
 						}

@@ -211,11 +211,13 @@ func (r *Room) failed(err error) {
 	r.said().Failed(r.now, sent, err)
 	r.asker.silent = time.Time{}
 	r.makePlace() // from now on it is known why the client asks
-	if over := r.health.PatienceOver(r.now, r.asker.queue[0].Began, r.set.Patience); over != nil {
+	began := r.asker.queue[0].Began
+	if over := r.health.PatienceOver(r.now, began, r.set.Patience); over != nil {
 		r.fail(over, sent)
 		return
 	}
-	r.watch(r.asker.pauses.Next(err, command.LastBackoff))
+	rest := r.health.PatienceEnds(began, r.set.Patience).Sub(r.now)
+	r.watch(min(rest, r.asker.pauses.Next(err, command.LastBackoff)))
 }
 
 // refused has the asker enter the line, or wait to be told, or look again after a while.
@@ -282,8 +284,12 @@ func (r *Room) heed() bool {
 	return true
 }
 
-// look asks because the time has come.
+// look asks because the time has come. Where the patience is over, the head's call ends: an attempt would have no time for its answer.
 func (r *Room) look() {
+	if over := r.health.PatienceOver(r.now, r.asker.queue[0].Began, r.set.Patience); over != nil {
+		r.fail(over, r.asker.sent)
+		return
+	}
 	r.suspect()
 	if r.others.place != nil {
 		r.others.place.Due(r.asker.state == yielding)

@@ -1,6 +1,9 @@
 package room
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // A try is a call that asks beside the queue.
 type try struct {
@@ -38,6 +41,8 @@ func (r *Room) beside(ev *Event) {
 // asked notes what an attempt of a call that does not wait has come to.
 func (r *Room) asked(t *try, ev *Event) {
 	switch {
+	case ev.Err != nil && ev.Got && len(r.asker.queue) > 0:
+		r.said().Failed(r.now, time.Time{}, ev.Err)
 	case ev.Err != nil && ev.Got:
 		r.said().Failed(r.now, ev.At, ev.Err)
 	case ev.Err == nil && ev.Got:

@@ -11,7 +11,7 @@ type Health struct {
 	answered     time.Time // when Redis last said who has the lock,
 	refusal      error     // and why the lock was not to be had where nobody has it
 	failure      error     // the last error in place of an answer; nil after an answer
-	failingSince time.Time // when the first command was sent after which there have been errors only
+	failingSince time.Time // when the first attempt of the queue was sent after which it has had errors only; zero for none
 	failed       time.Time // when the last error came
 }
 
@@ -31,15 +31,16 @@ func (h *Health) Known() bool { return h != nothing }
 
 // Answered notes that Redis said who has the lock. why: nobody has, and it was not to be had.
 func (h *Health) Answered(now time.Time, why error) {
-	h.failure, h.refusal, h.answered = nil, why, now
+	h.failure, h.refusal, h.answered, h.failingSince = nil, why, now, time.Time{}
 }
 
 // Got notes that a call of this client has got the lock.
-func (h *Health) Got(now time.Time) { h.failure, h.answered = nil, now }
+func (h *Health) Got(now time.Time) { h.failure, h.answered, h.failingSince = nil, now, time.Time{} }
 
-// Failed notes an error in place of an answer to a command that was sent at this time.
+// Failed notes an error in place of an answer. sent: when the attempt was sent; zero for one of a call that is not in the queue yet, where others
+// are: it takes no patience from them, who may ask only much later.
 func (h *Health) Failed(now, sent time.Time, err error) {
-	if h.failure == nil {
+	if h.failingSince.IsZero() {
 		h.failingSince = sent
 	}
 	if err != command.ErrSilence || h.failure == nil { // it says less than any other error
@@ -51,16 +52,16 @@ func (h *Health) Failed(now, sent time.Time, err error) {
 // PatienceOver is the last error, where for as long as patience there have been errors only, and
 // the call that began at this time is as old; otherwise nil.
 func (h *Health) PatienceOver(now, began time.Time, patience time.Duration) error {
-	if h.failure == nil || now.Sub(h.failingSince) < patience || now.Sub(began) < patience {
+	if end := h.PatienceEnds(began, patience); end.IsZero() || now.Before(end) {
 		return nil
 	}
 	return h.failure
 }
 
 // PatienceEnds is when a call that began at this time has no patience left if errors go on; zero
-// where the last word of Redis was an answer.
+// where the last word of Redis to the queue was an answer.
 func (h *Health) PatienceEnds(began time.Time, patience time.Duration) time.Time {
-	if h.failure == nil {
+	if h.failingSince.IsZero() {
 		return time.Time{}
 	}
 	if began.Before(h.failingSince) {

@@ -264,6 +264,16 @@ func TestStories(t *testing.T) {
 			{event: joined(1), says: says("send attempt 1 for 1:1"), state: "asking"},
 			{event: failing(1, io.ErrNoProgress), after: 10 * time.Second, says: says("fail call 1: multiple Read calls return no data or error"), state: "granted"},
 		},
+		"a call ends when its patience does, and not with the attempt after it": {
+			{event: joined(1), says: says("send attempt 1 for 1:1"), state: "asking"},
+			{event: failing(1, io.ErrNoProgress), after: 9*time.Second + 995*time.Millisecond, state: "watching"},
+			{event: tick, after: 5 * time.Millisecond, says: says("fail call 1: multiple Read calls return no data or error"), state: "granted"},
+		},
+		"the error of a call that is to join takes no patience from who waits": append(inLine[:4:4],
+			step{event: whoHears(Event{What: Trying, Field: "1:3"}), state: "watching"},
+			step{event: whoHears(Event{What: Asked, Field: "1:3", Err: io.ErrNoProgress, Got: true, At: epoch}), state: "watching"},
+			step{event: whoHears(tick), after: 20 * time.Second, says: says("send attempt 3 for 1:1 in line as 1:2 and looks"), state: "asking"},
+			step{event: whoHears(taken(3)), says: says("grant 1:1 to call 1"), state: "granted"}),
 		"silence is an error, and the attempt is repeated": {
 			{event: joined(1), says: says("send attempt 1 for 1:1"), state: "asking"},
 			{event: tick, after: 9 * time.Second, state: "asking"},
