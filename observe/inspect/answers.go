@@ -17,9 +17,10 @@ import (
 
 // answers is what Redis says of one lock.
 type answers struct {
-	hash   *redis.ScanCmd // the fields and values of the lock, or of the beginning of a hash that is too large to be one
-	ttl    *redis.IntCmd  // in milliseconds: a time.Duration may be too short for what somebody else has given
-	token  *redis.StringCmd
+	hash   *redis.ScanCmd   // the fields and values of the lock, or of the beginning of a hash that is too large to be one
+	ttl    *redis.IntCmd    // in milliseconds: a time.Duration may be too short for what somebody else has given
+	before *redis.StringCmd // the token before the hash was read,
+	token  *redis.StringCmd // and behind it
 	line   *redis.StringSliceCmd
 	length *redis.IntCmd
 
@@ -28,7 +29,15 @@ type answers struct {
 	reading int
 }
 
+// mostReads is how often a lock is asked about at most where holds begin between two answers.
+const mostReads = 5
+
+// again tells whether the lock is to be asked about: for the first time, or as a hold has begun between the answers, so that the token may be of
+// another hold than the one that was seen.
+func (a *answers) again() bool { return a.token == nil || a.before.Val() != a.token.Val() }
+
 func (a *answers) ask(ctx context.Context, pipe redis.Pipeliner, keys *scripts.Keys) {
+	a.before = pipe.Get(ctx, keys.Token)
 	a.hash = pipe.HScan(ctx, keys.Lock, 0, "", maxFields)
 	a.ttl = redis.NewIntCmd(ctx, "pttl", keys.Lock)
 	_ = pipe.Process(ctx, a.ttl)

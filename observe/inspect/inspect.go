@@ -152,11 +152,16 @@ func (in *Inspector) ask(ctx context.Context, names []string, known clientsByID,
 	readable := false
 	for part := range slices.Chunk(names, batch) {
 		asked := make([]answers, len(part))
-		err := pipelined(ctx, in.rdb, func(pipe redis.Pipeliner) {
-			for i, name := range part {
-				asked[i].ask(ctx, pipe, scripts.KeysOf(name))
-			}
-		})
+		var err error
+		for n := 0; n < mostReads && err == nil && slices.ContainsFunc(asked, func(a answers) bool { return a.again() }); n++ {
+			err = pipelined(ctx, in.rdb, func(pipe redis.Pipeliner) {
+				for i, name := range part {
+					if asked[i].again() {
+						asked[i].ask(ctx, pipe, scripts.KeysOf(name))
+					}
+				}
+			})
+		}
 		for i := range part {
 			if err == nil {
 				err = asked[i].askReaders(ctx, in.rdb, part[i])
