@@ -18,7 +18,7 @@ import (
 // limited is the address of a server that has the limits.
 func limited(t *testing.T, p limits.Profile) string {
 	t.Helper()
-	addr := redistest.Start(t)
+	addr := redistest.Real(t).Addr()
 	s := limits.New(p, func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
 	})
