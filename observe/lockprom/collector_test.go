@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -256,6 +257,7 @@ func TestLasting(t *testing.T) {
 		m.Del("l")
 		<-term.Done()
 		locktest.IsError(t, term.StepDown(t.Context()), rlock.ErrLost)
+		synctest.Wait() // a trace is told by a goroutine of its own
 		all = series(t, c)
 		for name, want := range map[string]float64{
 			"fencelock_hold_active{lasting=leads}":                        0,
