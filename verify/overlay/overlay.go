@@ -141,6 +141,9 @@ func modFile(ctx context.Context, program, dir string, modules []Module) (string
 	if err != nil {
 		return "", fmt.Errorf("a build: %w", err)
 	}
+	if ours := "replace github.com/fencelock/fencelock => "; filepath.Dir(mod) != Root() && !bytes.Contains(text, []byte(ours)) {
+		text = fmt.Appendf(text, "\n%s%s\n", ours, Root()) // its workspace has it so: beside another go.mod there may be none
+	}
 	for i, m := range modules {
 		from, err := goSays(ctx, program, "list", "-m", "-f", "{{.Dir}}", m.Path)
 		if err != nil {

@@ -23,7 +23,7 @@ const help = `sim runs clients of fencelock in virtual time, with leases and out
   go run ./sim -seed 17 -n 1 -story   and all that happened in it
   go run ./sim -seed 17 -n 1 -schedule 3  and with other goroutines first, of several that can run
   go run ./sim -tests                 the library's tests in virtual time, under 64 schedules
-  go run ./sim -tests -seed 17 -n 1 -only P24_Wakes  one test under one schedule
+  go run ./sim -tests -seed 17 -n 1 -only P24_Wakes rlock  one test of one package under one schedule
   go run ./sim -faults freeze,dies    with these faults alone; -list prints them
   go run ./sim -broken                with bugs on purpose, each of which must be found
 
@@ -43,6 +43,7 @@ type settings struct {
 	story, list, broken bool
 	covers, tests       bool
 	only, program       string
+	packages            []string
 }
 
 var errViolated = errors.New("what was promised was not kept")
@@ -83,14 +84,16 @@ func parse(args []string, progress io.Writer) (settings, error) {
 	flags.IntVar(&set.shrink, "shrink", 300, "how many smaller plans are tried to shrink a seed that fails; 0 for not at all")
 	flags.BoolVar(&set.story, "story", false, "print all that happened")
 	flags.BoolVar(&set.broken, "broken", false, "build with bugs on purpose, one at a time, and require that each is found")
-	flags.BoolVar(&set.tests, "tests", false, "run the library's tests in virtual time, in place of worlds, under -n schedules, -seed the first")
+	flags.BoolVar(&set.tests, "tests", false, "run the tests in virtual time, of all packages or of those named behind the flags, in place of worlds, under -n schedules, -seed the first")
 	flags.StringVar(&set.only, "only", "*", "with -broken: names of bugs, separated by commas; * stands for anything. With -tests: see go test -run")
 	flags.BoolVar(&set.covers, "covers", false, "require that all was done that the gate's worlds do (-seed 1 -n 60), and tell how often")
 	flags.BoolVar(&set.list, "list", false, "print the names of faults and bugs, and end")
 	if err := flags.Parse(args); err != nil {
 		return set, err
 	}
-	if flags.NArg() > 0 {
+	if set.packages = packages; set.tests && flags.NArg() > 0 {
+		set.packages = flags.Args()
+	} else if flags.NArg() > 0 {
 		return set, fmt.Errorf("%q is not a flag; -h tells more", flags.Arg(0))
 	}
 	if set.Length < 4*time.Minute || set.n < 0 || set.shrink < 0 || set.time < 0 || set.jobs < 1 || set.Clients < 0 {
@@ -123,7 +126,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return nil
 	}
 	if set.tests {
-		return runTests(ctx, set, packages, out, progress)
+		return runTests(ctx, set, out, progress)
 	}
 	if set.broken {
 		return runBroken(ctx, set, out, progress)

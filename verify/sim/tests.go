@@ -14,8 +14,12 @@ import (
 	"github.com/fencelock/fencelock/verify/overlay"
 )
 
-// packages have the tests in which many goroutines meet in virtual time.
-var packages = []string{"rlock", "quorum", "fenced", "leader", "internal/engine", "internal/releases"}
+// packages have tests in virtual time.
+var packages = []string{
+	"rlock", "quorum", "fenced", "leader", "scripts", "pubsub", "watchdog", "rlocktest", "guard", "guard/httpguard", "observe/inspect", "observe/lockmetrics",
+	"observe/lockprom", "adapters/lockgocron", "adapters/locktusd", "adapters/lockcertmagic", "cmd/fencelock", "internal/engine", "internal/releases",
+	"internal/holder", "internal/tell", "internal/command",
+}
 
 // maxSchedules is how many schedules there are where -n says nothing else.
 const maxSchedules = 64
@@ -28,14 +32,14 @@ type testRun struct {
 
 // runTests runs the tests in virtual time of these packages under other schedules (package overlay). A test that fails under one of them shows a
 // fault of the library or of the test, and mostly fails under this schedule again.
-func runTests(ctx context.Context, set settings, packages []string, out, progress io.Writer) error {
+func runTests(ctx context.Context, set settings, out, progress io.Writer) error {
 	began := time.Now()
 	files := make(overlay.Files)
 	if err := files.OneSchedule(ctx); err != nil {
 		return err
 	}
-	programs := make([]testRun, len(packages))
-	for i, pkg := range packages {
+	programs := make([]testRun, len(set.packages))
+	for i, pkg := range set.packages {
 		fmt.Fprintf(progress, "building the tests of %s\n", pkg)
 		program, remove, err := files.Build(ctx, overlay.Program{
 			Dir: filepath.Join(overlay.Root(), pkg), Tests: true, Env: oneHeap, Modules: []overlay.Module{overlay.Miniredis},
@@ -69,7 +73,7 @@ func runTests(ctx context.Context, set settings, packages []string, out, progres
 		return fmt.Errorf("no test in virtual time has a name like %q", set.only)
 	}
 	fmt.Fprintf(out, "tests in virtual time of %d packages under schedules %d to %d, in %v: %d runs failed\n",
-		len(packages), set.seed, set.seed+uint64(set.n)-1, time.Since(began).Round(time.Second), failures)
+		len(programs), set.seed, set.seed+uint64(set.n)-1, time.Since(began).Round(time.Second), failures)
 	if failures > 0 {
 		return errViolated
 	}

@@ -11,11 +11,10 @@ import (
 
 // A test that hangs on the schedule fails under some, and under the same ones again.
 func TestTestsUnderSchedules(t *testing.T) {
-	set := settings{seed: 1, n: 32, jobs: 4, only: "*"}
-	packages := []string{"verify/sim/testdata/first"}
+	set := settings{seed: 1, n: 32, jobs: 4, only: "*", packages: []string{"verify/sim/testdata/first"}}
 	fails := func() []string {
 		var out bytes.Buffer
-		if err := runTests(t.Context(), set, packages, &out, io.Discard); err != nil && !errors.Is(err, errViolated) {
+		if err := runTests(t.Context(), set, &out, io.Discard); err != nil && !errors.Is(err, errViolated) {
 			t.Fatal(err)
 		}
 		var found []string
@@ -35,7 +34,7 @@ func TestTestsUnderSchedules(t *testing.T) {
 		t.Errorf("it fails under %d of %d schedules", len(found), set.n)
 	}
 	set.only = "NoSuchTest"
-	if err := runTests(t.Context(), set, packages, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), set.only) {
+	if err := runTests(t.Context(), set, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), set.only) {
 		t.Errorf("without such a test: %v", err)
 	}
 	set.only = "*"
