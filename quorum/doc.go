@@ -102,12 +102,14 @@
 // Two majorities share a node only where all clients go by the same nodes. Which these are is said by the nodes, and not by what a client was given: a
 // client may be given other nodes than others for a while.
 //
-//	M1 Each node has a record of the members (fencelock:quorum:members): a generation, a size, and names, which are the nodes' addresses. A node tells its
-//	   record in the step of each answer.
+//	M1 Each node has a record of the members (fencelock:quorum:members): a generation, a size, and names, which are the nodes' addresses, with the
+//	   database where that is not 0. A node tells its record in the step of each answer.
 //	M2 A client goes by the newest record that it has heard of, also of votes that came before that. A node whose name the record has is a member, and one that
 //	   had this record, where a client has another name for it. Others do not count. A majority is one of the record's size.
 //	M3 Whoever changes the members writes generations each of whose majorities share a node with those of the one before, on all members, and waits
-//	   for the delay after each but the clients' own first one. The command "fencelock quorum" does so.
+//	   for the delay after each but the clients' own first one. The generations of a change have numbers from the time in seconds when it began, so that they
+//	   are later than what a change that was interrupted has left on a node that comes back, or with a client that stood still. A change ends where any node tells
+//	   a generation that the change does not know. The command "fencelock quorum" does so.
 //	M4 Where each of a client's nodes has told that it has no record, the client writes the first generation on them, some seconds later. A member that has an
 //	   older record, or none, gets the newest. Before any node has told a record the client takes no lock until each has answered, or has not in time.
 //

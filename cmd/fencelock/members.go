@@ -30,7 +30,7 @@ the file of --to those that they are to have. Give programs the new ones when it
 the servers name, so that there are no two majorities at any time. Each step that needs it waits until what rests on the members before has run out, which is
 the longest lease and a second. Servers that stay or come have to be up; one that leaves may be dead. One that comes has to be empty. A change that was interrupted is run again.
 
-The names of the servers are their host:port here, and have to be those in the programs. All programs have to be of a version that keeps the record.`,
+The names of the servers are their host:port here, and /database where that is not 0, and have to be those in the programs. All programs have to be of a version that keeps the record.`,
 		Example: `  fencelock quorum --urls-file now.txt
   fencelock quorum --urls-file now.txt --to then.txt --max-lease 30s    # E is replaced by F, or three servers become five`,
 		Args: cobra.NoArgs,
@@ -66,7 +66,7 @@ The names of the servers are their host:port here, and have to be those in the p
 			if err := c.Run(ctx); err != nil {
 				return fails("%s", plain.Line(err.Error()))
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), "changed: give all programs these servers, then stop those that are left")
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "changed: give all programs %s, then stop the others\n", strings.Join(c.To, ", "))
 			return err
 		},
 	}

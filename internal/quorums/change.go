@@ -1,6 +1,7 @@
 package quorums
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ type Change struct {
 var errNoRecord = errors.New("no server has a record of the members: a client writes one when it has worked with all of them for some seconds; one of an older version does not, and would not notice a change")
 
 // errChanged says that there is another generation than this change is about to write.
-var errChanged = errors.New("somebody else has changed the members meanwhile")
+var errChanged = errors.New("somebody else has changed the members meanwhile: see what they are now")
 
 // Read asks the servers for their records, and returns the newest one of those that clients have now. away has why servers do not answer.
 func (c *Change) Read(ctx context.Context) (newest Members, away map[string]error, err error) {
@@ -73,6 +74,10 @@ func (c *Change) Run(ctx context.Context) error {
 	way, err := at.Way(up, c.To)
 	if err != nil {
 		return err
+	}
+	first := max(at.Generation+1, int(time.Now().Unix())) // later than what an earlier change has left on a server that is away, or in a client's memory
+	for i := range way {
+		way[i].Generation = first + i
 	}
 	if err := c.meet(ctx, at); err != nil {
 		return err
@@ -130,7 +135,7 @@ func (c *Change) meet(ctx context.Context, at Members) error {
 		if at.Has(name) {
 			continue
 		}
-		if err := c.writeOn(ctx, name, at); err != nil {
+		if err := c.writeOn(ctx, name, at, at); err != nil {
 			return fmt.Errorf("%s: %w: all servers that come have to be up for a change, which has not begun", name, err)
 		}
 	}
@@ -151,52 +156,75 @@ func (c *Change) write(ctx context.Context, at, m Members) error {
 		}
 		return 1
 	})
+	left := m
+	left.Out = true
+	steps := make([]step, 0, len(order))
 	for _, name := range order {
-		switch err := c.writeOn(ctx, name, m); {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !slices.Contains(c.To, name) && !errors.Is(err, errChanged):
-			c.tellAway(name, err)
-		case err != nil:
-			return fmt.Errorf("%s: %w: all servers that stay or come have to be up for a change. Run it again: what is done holds", name, err)
+		steps = append(steps, step{name, m})
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(at.Names, c.Now)))) {
+		if has, _ := ParseMembers(c.records[name]); !m.Has(name) && (at.Has(name) || has.common(at.Names) > 0) { // others were no members
+			steps = append(steps, step{name, left})
 		}
 	}
-	m.Out = true
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(at.Names, c.Now)))) {
-		if has, _ := ParseMembers(c.records[name]); m.Has(name) || !at.Has(name) && has.common(at.Names) == 0 {
-			continue // a member, or a server that was none
+	for _, s := range steps { // before anything is written
+		if _, err := c.before(ctx, s.name, at, s.record); err != nil && (slices.Contains(c.To, s.name) || errors.Is(err, errChanged)) {
+			return cmp.Or(ctx.Err(), failed(s.name, err))
 		}
-		if err := c.writeOn(ctx, name, m); err != nil {
-			c.tellAway(name, err)
+	}
+	for _, s := range steps {
+		switch err := c.writeOn(ctx, s.name, at, s.record); {
+		case err == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case slices.Contains(c.To, s.name), errors.Is(err, errChanged):
+			return failed(s.name, err)
+		default:
+			c.Tell(fmt.Sprintf("%s is away, and does not know that it is a member no more: let it not come back (%v)", s.name, err))
 		}
 	}
 	return nil
 }
 
-// tellAway tells of a server that leaves, and is away.
-func (c *Change) tellAway(name string, err error) {
-	c.Tell(fmt.Sprintf("%s is away, and does not know that it is a member no more: let it not come back (%v)", name, err))
+// A step writes a record on one server.
+type step struct {
+	name   string
+	record Members
+}
+
+// failed is the error of a change that one of the servers has ended.
+func failed(name string, err error) error {
+	if errors.Is(err, errChanged) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return fmt.Errorf("%s: %w: all servers that stay or come have to be up for a change. Run it again when it is: what is done holds", name, err)
+}
+
+// before returns the record that one server has. It is an error where that is newer than at, and not m.
+func (c *Change) before(ctx context.Context, name string, at, m Members) (string, error) {
+	rdb := c.Servers[name]
+	if rdb == nil {
+		return "", errors.New("its URL was not given")
+	}
+	text, err := rdb.Get(ctx, MembersKey).Result()
+	if err != nil && err != redis.Nil {
+		return "", err
+	}
+	has, wrong := ParseMembers(text)
+	if wrong == nil && has.Generation > 1 && has.Compare(at) > 0 && has.Compare(m) != 0 && has.common(m.Names) > 0 { // first generations are of clients, and give way
+		return "", fmt.Errorf("%w: %s", errChanged, text)
+	}
+	return text, nil
 }
 
 // writeOn writes a record on one server, unless the server has got it from a client by now.
-func (c *Change) writeOn(ctx context.Context, name string, m Members) error {
-	rdb := c.Servers[name]
-	if rdb == nil {
-		return errors.New("its URL was not given")
-	}
+func (c *Change) writeOn(ctx context.Context, name string, at, m Members) error {
 	for {
-		before, err := rdb.Get(ctx, MembersKey).Result()
-		if err != nil && err != redis.Nil {
+		before, err := c.before(ctx, name, at, m)
+		if err != nil || before == m.String() {
 			return err
 		}
-		has, wrong := ParseMembers(before)
-		if before == m.String() {
-			return nil
-		}
-		if wrong == nil && has.Generation >= max(m.Generation, 2) && has.common(m.Names) > 0 { // first generations are of clients, and give way
-			return fmt.Errorf("%w: %s", errChanged, before)
-		}
-		if done, err := scripts.New(rdb).SetMembers(ctx, MembersKey, before, m.String()); done || err != nil {
+		if done, err := scripts.New(c.Servers[name]).SetMembers(ctx, MembersKey, before, m.String()); done || err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // written.
 const Marker = "fencelock:quorum"
 
-// Name returns the server's name in errors and the log: its address, or the type of a client that has none. It is an error where
+// Name returns the server's name in errors, the log and the record of the members: its address, with the database where that is not 0, or the type of a client that has none. It is an error where
 // the client is nil, or is not for one server.
 func Name(rdb redis.UniversalClient) (string, error) {
 	errNil := errors.New("the client is nil: pass a *redis.Client for each server")
@@ -29,6 +29,9 @@ func Name(rdb redis.UniversalClient) (string, error) {
 		}
 		if r.Options().Addr == "FailoverClient" {
 			return "", errors.New("a Sentinel failover client is not one server: a replica that is promoted has forgotten holds, and nobody can see it; pass a client of the master alone")
+		}
+		if db := r.Options().DB; db != 0 { // another one has other locks, and another record of the members
+			return fmt.Sprintf("%s/%d", r.Options().Addr, db), nil
 		}
 		return r.Options().Addr, nil
 	case *redis.ClusterClient, *redis.Ring:

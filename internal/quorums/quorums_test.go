@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/fencelock/fencelock/internal/quorums"
 )
@@ -20,5 +21,16 @@ func TestID(t *testing.T) {
 		if n := quorums.Of(id); n != 0 {
 			t.Errorf("%q is of %d servers", id, n)
 		}
+	}
+}
+
+// One server's databases are two names: they have other locks, and other records.
+func TestNameOfADatabase(t *testing.T) {
+	for db, want := range map[int]string{0: "a:1", 3: "a:1/3"} {
+		rdb := redis.NewClient(&redis.Options{Addr: "a:1", DB: db})
+		if name, err := quorums.Name(rdb); name != want || err != nil {
+			t.Errorf("%q, %v, want %q", name, err, want)
+		}
+		_ = rdb.Close()
 	}
 }
