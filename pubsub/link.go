@@ -391,6 +391,9 @@ func isReply(err error) bool {
 // Lacks tells that a server, or a proxy in front of it, has said that it does not have the command, in Redis's words, those of Envoy, Dragonfly or
 // Garnet.
 func Lacks(err error) bool {
+	if redis.HasErrorPrefix(err, "WRONGPASS") { // "… or user is disabled"
+		return false
+	}
 	return isReply(err) && slices.ContainsFunc([]string{"unknown", "unsupported command", "not supported", "is disabled"},
 		func(words string) bool { return strings.Contains(strings.ToLower(err.Error()), words) })
 }

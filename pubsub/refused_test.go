@@ -99,9 +99,13 @@ func TestP10_AServerWithoutSubscriptions(t *testing.T) {
 	}
 }
 
-// A cluster that says in other words than Redis that it has no sharded channels has none: otherwise clients would ask for ever, and listen nowhere.
+// A cluster that says in other words than Redis that it has no sharded channels has none: otherwise clients would ask for ever, and listen nowhere. One that
+// refuses the password is asked again.
 func TestAClusterWithoutShardedChannels(t *testing.T) {
-	for _, words := range []string{"ERR Unknown subcommand", "ERR PUBSUB SHARDNUMSUB is not supported", "unsupported command 'pubsub'"} {
+	for words, without := range map[string]bool{
+		"ERR Unknown subcommand": true, "ERR PUBSUB SHARDNUMSUB is not supported": true, "unsupported command 'pubsub'": true,
+		"WRONGPASS invalid username-password pair or user is disabled.": false,
+	} {
 		virtual(t, func(t *testing.T, n *network) {
 			locktest.NoError(t, n.rdb.Ping(t.Context()).Err())
 			n.server.Server().SetPreHook(func(c *server.Peer, cmd string, args ...string) bool {
@@ -120,9 +124,14 @@ func TestAClusterWithoutShardedChannels(t *testing.T) {
 				o.Dialer, o.Protocol, o.DisableIdentity, o.PoolSize = one.Dialer, one.Protocol, true, one.PoolSize
 				o.ConnMaxIdleTime, o.MaintNotificationsConfig = one.ConnMaxIdleTime, one.MaintNotificationsConfig
 			}), pubsub.Auto)
-			l := listen(b, "a")
-			locktest.Sleep(2 * time.Second)
-			want(t, l, true, 1)
+			if l := listen(b, "a"); without {
+				locktest.Sleep(2 * time.Second)
+				want(t, l, true, 1)
+			}
+			b.Sharded(t.Context())
+			if _, known := b.Known(); known != without {
+				t.Errorf("known: %v where the cluster says %q", known, words)
+			}
 		})
 	}
 }

@@ -25,7 +25,7 @@ func wrap(op, resource string, err error) error {
 	var said redis.Error
 	if errors.As(err, &said) {
 		for _, words := range []string{"nknown command 'eval", "unsupported command 'eval", "scripting support disabled"} {
-			if strings.Contains(strings.ToLower(said.Error()), words) {
+			if strings.Contains(strings.ReplaceAll(strings.ToLower(said.Error()), "`", "'"), words) { // as Redis 6.2 has them
 				err = fmt.Errorf("%w (the guard is a Lua script: use a server, or a way past the proxy, that runs scripts)", err)
 			}
 		}

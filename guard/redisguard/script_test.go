@@ -108,7 +108,7 @@ func TestAnArgumentOfAnotherType(t *testing.T) {
 // A server that runs no scripts is an error that says what to do.
 func TestAServerWithoutScripts(t *testing.T) {
 	for _, words := range []string{
-		"ERR unknown command 'evalsha', with args beginning with: ", "unsupported command 'EVALSHA'", "ERR This instance has Lua scripting support disabled",
+		"ERR unknown command 'evalsha', with args beginning with: ", "ERR unknown command `evalsha`, with args beginning with: ", "unsupported command 'EVALSHA'", "ERR This instance has Lua scripting support disabled",
 	} {
 		redistest.Virtual(t, func(t *testing.T) {
 			m, rdb := redistest.Pipe(t)
