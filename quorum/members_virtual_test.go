@@ -302,6 +302,20 @@ func TestMembers_AnInterruptedChange(t *testing.T) {
 	})
 }
 
+// A list of servers with one of another quorum changes nothing.
+func TestMembers_ServersOfTwoQuorums(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, s *site) {
+		teach(t, s.userOf([]int{0, 1, 2}).lock("l"))
+		time.Sleep(10 * time.Second)
+		other := "7 3 " + node(4) + " x y"
+		locktest.NoError(t, s.minis[4].Set(quorums.MembersKey, other))
+		before := s.record(0)
+		err := s.change([]int{0, 1, 4}, []int{0, 1, 3}).Run(t.Context())
+		locktest.ErrorSays(t, err, "of another quorum")
+		locktest.Equal(t, "the records", [3]string{s.record(0), s.record(3), s.record(4)}, [3]string{before, "", other})
+	})
+}
+
 // A server that was away when it left is told so when the change is run again.
 func TestMembers_AServerThatLeavesIsToldLater(t *testing.T) {
 	virtual(t, 4, func(t *testing.T, s *site) {

@@ -104,7 +104,7 @@ func (c *Change) Run(ctx context.Context) error {
 	return nil
 }
 
-// check returns an error where two names are one server, or where a new server is one of another quorum.
+// check returns an error where two names are one server, or where one is of another quorum.
 func (c *Change) check(ctx context.Context, at Members) error {
 	runs := map[string]string{}
 	for _, name := range slices.Concat(c.Now, c.To) {
@@ -118,6 +118,11 @@ func (c *Change) check(ctx context.Context, at Members) error {
 			return fmt.Errorf("%s and %s are one server", other, name)
 		}
 		runs[run] = name
+	}
+	for _, name := range c.Now {
+		if has, err := ParseMembers(c.records[name]); err == nil && !has.Out && has.common(at.Names) == 0 {
+			return fmt.Errorf("%s is of another quorum, of %s, than of %s: one of the servers of now is a wrong one", name, strings.Join(has.Names, ", "), strings.Join(at.Names, ", "))
+		}
 	}
 	for _, name := range c.To {
 		has, err := ParseMembers(c.records[name])
